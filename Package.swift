@@ -1,0 +1,36 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// Warnings are errors in CI; a user's newer compiler may warn without breaking the build.
+let strict: [SwiftSetting] =
+  Context.environment["CI"] == nil ? [] : [.treatAllWarnings(as: .error)]
+
+let package = Package(
+  name: "PipeRuntime",
+  products: [
+    .library(name: "PipeRuntime", targets: ["PipeRuntime"]),
+    .library(name: "PipeRuntimeTestKit", targets: ["PipeRuntimeTestKit"]),
+    .executable(name: "nodes", targets: ["Nodes"]),
+    .executable(name: "orchestrator", targets: ["orchestrator"]),
+    .executable(name: "benchmarks", targets: ["Benchmarks"]),
+  ],
+  targets: [
+    .systemLibrary(name: "CZMQ", pkgConfig: "libzmq", providers: [.apt(["libzmq3-dev"])]),
+    .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
+    .target(name: "CProcess"),
+    .target(
+      name: "PipeRuntime", dependencies: ["CZMQ", "CYAML", "CProcess"], swiftSettings: strict),
+    .target(name: "PipeRuntimeTestKit", dependencies: ["PipeRuntime"], swiftSettings: strict),
+    .executableTarget(name: "Nodes", dependencies: ["PipeRuntime"], swiftSettings: strict),
+    .executableTarget(name: "orchestrator", dependencies: ["PipeRuntime"], swiftSettings: strict),
+    .executableTarget(
+      name: "Benchmarks", dependencies: ["PipeRuntime", "CZMQ"], swiftSettings: strict),
+    .testTarget(name: "PipeRuntimeTests", dependencies: ["PipeRuntime"], swiftSettings: strict),
+    .testTarget(
+      name: "NodesTests", dependencies: ["Nodes", "PipeRuntime"], swiftSettings: strict),
+    .testTarget(
+      name: "EndToEndTests",
+      dependencies: ["PipeRuntime", "PipeRuntimeTestKit", "Nodes", "orchestrator"],
+      swiftSettings: strict),
+  ]
+)

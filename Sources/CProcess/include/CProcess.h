@@ -1,0 +1,24 @@
+#ifndef CPROCESS_H
+#define CPROCESS_H
+
+#include <sys/types.h>
+
+/// How a child process is started.
+struct pr_spawn {
+  const char *path;           ///< The executable; not searched in PATH.
+  char *const *arguments;     ///< argv, ended by NULL.
+  char *const *environment;   ///< envp, ended by NULL.
+  const char *directory;      ///< The working directory, or NULL for the parent's.
+  int standard_input;         ///< The child's descriptor 0, or -1 for /dev/null.
+  int standard_output;        ///< The child's descriptor 1, or -1 for the parent's.
+  int standard_error;         ///< The child's descriptor 2, or -1 for the parent's.
+  int death_signal;           ///< Sent to the child when the calling thread ends; 0 for none.
+  int new_session;            ///< Non-zero: the child leads a session of its own.
+};
+
+/// Starts a child that leads a process group of its own, with default signal handling and no
+/// inherited descriptors above 2. Returns 0 and sets `*pid`, or an errno; a failed exec is reported
+/// here too, and its child already reaped.
+int pr_spawn(const struct pr_spawn *options, pid_t *pid);
+
+#endif

@@ -1,0 +1,149 @@
+import FoundationEssentials
+
+/// A JSON document as a value: topology parameters, constants, payload templates, descriptions.
+public enum JSONValue: Hashable, Sendable {
+  case null
+  case bool(Bool)
+  case integer(Int64)
+  case number(Double)
+  case string(String)
+  case array([JSONValue])
+  case object([String: JSONValue])
+}
+
+extension JSONValue {
+  /// Parses UTF-8 JSON text. Throws `DecodingError` where the text is not JSON.
+  public init(parsing text: some Sequence<UInt8>) throws {
+    self = try JSONDecoder().decode(JSONValue.self, from: Data(text))
+  }
+
+  /// Converts any encodable value by way of its JSON form.
+  public init(encoding value: some Encodable) throws {
+    try self.init(parsing: JSONEncoder().encode(value))
+  }
+
+  /// Decodes a value of the given type from this document.
+  public func decode<Value: Decodable>(_ type: Value.Type = Value.self) throws -> Value {
+    try JSONDecoder().decode(type, from: Data(bytes))
+  }
+
+  /// Compact UTF-8 JSON with sorted keys: equal values have equal bytes.
+  public var bytes: [UInt8] {
+    var out: [UInt8] = []
+    write(into: &out)
+    return out
+  }
+
+  /// Compact JSON text with sorted keys.
+  public var text: String { String(decoding: bytes, as: UTF8.self) }
+
+  /// The member of an object, or `nil`.
+  public subscript(key: String) -> JSONValue? {
+    if case .object(let members) = self { members[key] } else { nil }
+  }
+
+  /// The string, where this is one.
+  public var string: String? {
+    if case .string(let value) = self { value } else { nil }
+  }
+
+  /// The whole number, where this is one.
+  public var integer: Int64? {
+    if case .integer(let value) = self { value } else { nil }
+  }
+
+  private func write(into out: inout [UInt8]) {
+    switch self {
+    case .null: out.append(contentsOf: "null".utf8)
+    case .bool(let value): out.append(contentsOf: (value ? "true" : "false").utf8)
+    case .integer(let value): out.append(contentsOf: String(value).utf8)
+    case .number(let value):
+      // JSON has no infinities; a whole double keeps its fraction so that it stays a number.
+      out.append(contentsOf: (value.isFinite ? value.description : "null").utf8)
+    case .string(let value): Self.write(string: value, into: &out)
+    case .array(let values):
+      out.append(UInt8(ascii: "["))
+      for (index, value) in values.enumerated() {
+        if index > 0 { out.append(UInt8(ascii: ",")) }
+        value.write(into: &out)
+      }
+      out.append(UInt8(ascii: "]"))
+    case .object(let members):
+      out.append(UInt8(ascii: "{"))
+      for (index, key) in members.keys.sorted().enumerated() {
+        if index > 0 { out.append(UInt8(ascii: ",")) }
+        Self.write(string: key, into: &out)
+        out.append(UInt8(ascii: ":"))
+        members[key]!.write(into: &out)
+      }
+      out.append(UInt8(ascii: "}"))
+    }
+  }
+
+  private static func write(string: String, into out: inout [UInt8]) {
+    out.append(UInt8(ascii: "\""))
+    for byte in string.utf8 {
+      switch byte {
+      case UInt8(ascii: "\""), UInt8(ascii: "\\"):
+        out.append(UInt8(ascii: "\\"))
+        out.append(byte)
+      case 0x0A: out.append(contentsOf: "\\n".utf8)
+      case 0x0D: out.append(contentsOf: "\\r".utf8)
+      case 0x09: out.append(contentsOf: "\\t".utf8)
+      case 0..<0x20:
+        let hex = Array("0123456789abcdef".utf8)
+        out.append(contentsOf: "\\u00".utf8)
+        out.append(hex[Int(byte >> 4)])
+        out.append(hex[Int(byte & 15)])
+      default: out.append(byte)
+      }
+    }
+    out.append(UInt8(ascii: "\""))
+  }
+}
+
+extension JSONValue: Codable {
+  public init(from decoder: any Decoder) throws {
+    let container = try decoder.singleValueContainer()
+    if container.decodeNil() {
+      self = .null
+    } else if let value = try? container.decode(Bool.self) {
+      self = .bool(value)
+    } else if let value = try? container.decode(Int64.self) {
+      self = .integer(value)
+    } else if let value = try? container.decode(Double.self) {
+      self = .number(value)
+    } else if let value = try? container.decode(String.self) {
+      self = .string(value)
+    } else if let value = try? container.decode([JSONValue].self) {
+      self = .array(value)
+    } else {
+      self = .object(try container.decode([String: JSONValue].self))
+    }
+  }
+
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    switch self {
+    case .null: try container.encodeNil()
+    case .bool(let value): try container.encode(value)
+    case .integer(let value): try container.encode(value)
+    case .number(let value): try container.encode(value)
+    case .string(let value): try container.encode(value)
+    case .array(let value): try container.encode(value)
+    case .object(let value): try container.encode(value)
+    }
+  }
+}
+
+extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral,
+  ExpressibleByBooleanLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
+{
+  public init(stringLiteral value: String) { self = .string(value) }
+  public init(integerLiteral value: Int64) { self = .integer(value) }
+  public init(booleanLiteral value: Bool) { self = .bool(value) }
+  public init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
+  public init(dictionaryLiteral elements: (String, JSONValue)...) {
+    self = .object(Dictionary(elements) { _, last in last })
+  }
+}
