@@ -15,8 +15,8 @@ let package = Package(
     .executable(name: "benchmarks", targets: ["Benchmarks"]),
   ],
   targets: [
-    .systemLibrary(name: "CZMQ", pkgConfig: "libzmq", providers: [.apt(["libzmq3-dev"])]),
-    .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
+    .systemLibrary(name: "CZMQ"),
+    .systemLibrary(name: "CYAML"),
     .target(name: "CProcess"),
     .target(
       name: "PipeRuntime", dependencies: ["CZMQ", "CYAML", "CProcess"], swiftSettings: strict),

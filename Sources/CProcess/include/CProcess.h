@@ -1,6 +1,10 @@
 #ifndef CPROCESS_H
 #define CPROCESS_H
 
+// Linux interfaces that Swift's Glibc module leaves out.
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/types.h>
 
 /// How a child process is started.

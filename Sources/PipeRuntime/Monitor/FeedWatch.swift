@@ -1,0 +1,68 @@
+/// Reads the feeds of some nodes: drops repeated values, counts missed ones, asks again for the
+/// last value where the publisher may have dropped it.
+final class FeedWatch {
+  private let socket: Socket
+  private let loop: PollLoop
+  private let receive: (StateChange) -> Void
+  private var registration: PollLoop.Registration?
+  private var seen: [String: (incarnation: UInt64, version: UInt64)] = [:]
+  private var received = 0
+  private var timer: TimerQueue.ID?
+
+  /// Messages that may wait at either end before the publisher drops.
+  private static let highWaterMark: Int32 = 10_000
+  private static let checkInterval: Duration = .milliseconds(500)
+
+  init(
+    feeds: [String], in context: Context, loop: PollLoop,
+    _ receive: @escaping (StateChange) -> Void
+  ) throws(TransportError) {
+    self.loop = loop
+    self.receive = receive
+    socket = try Socket(.subscriber, in: context)
+    try socket.setHighWaterMark(Self.highWaterMark)
+    try socket.subscribeToAll()
+    for feed in feeds { try socket.connect(feed) }
+    registration = loop.add(socket) { [unowned self] in read() }
+    check()
+  }
+
+  func close() {
+    if let registration { loop.remove(registration) }
+    registration = nil
+    if let timer { loop.cancel(timer) }
+    socket.close()
+  }
+
+  private func read() {
+    var count = 0
+    while count < 256,
+      socket.receive({ _, bytes in
+        if let change = try? StateChange(frame: bytes) { take(change) }
+      })
+    { count += 1 }
+    received += count
+  }
+
+  private func take(_ change: StateChange) {
+    var change = change
+    if let last = seen[change.node] {
+      if change.incarnation < last.incarnation { return }
+      if change.incarnation == last.incarnation {
+        guard change.version > last.version else { return }
+        change.missed = change.version - last.version - 1
+      }
+    }
+    seen[change.node] = (change.incarnation, change.version)
+    receive(change)
+  }
+
+  /// After a flood the last value may have been dropped at the high-water mark: it is asked for.
+  private func check() {
+    timer = loop.schedule(after: Self.checkInterval) { [unowned self] in
+      if received >= Int(Self.highWaterMark) / 4 { try? socket.subscribeToAll() }
+      received = 0
+      check()
+    }
+  }
+}

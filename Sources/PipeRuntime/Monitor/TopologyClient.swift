@@ -1,0 +1,219 @@
+import Synchronization
+
+/// Attaches to a running topology: reads its states, sends it events, steers its nodes.
+///
+/// Any number of clients may attach and leave at any time; the nodes do not notice.
+public final class TopologyClient: Sendable {
+  /// The topology's name.
+  public let topology: String
+  private let thread: LoopThread
+  private let shared: Shared
+  private let answerTimeout: Duration
+
+  /// What the loop's thread and callers share.
+  final class Shared: Sendable {
+    struct State {
+      // Used on the loop's thread only; the mutex hands it over.
+      var sockets: LoopOwned<ClientSockets>?
+      var streams: [UInt64: StateStreamBuffer] = [:]
+      var isClosed = false
+    }
+    let state = Mutex(State())
+  }
+
+  /// Attaches to the orchestrator at a control endpoint.
+  package init(
+    topology: String, control: String, answerTimeout: Duration = .seconds(5)
+  ) throws {
+    self.topology = topology
+    self.answerTimeout = answerTimeout
+    let shared = Shared()
+    let failure = Mutex<TransportError?>(nil)
+    thread = LoopThread { loop in
+      do {
+        let sockets = try ClientSockets(topology: topology, control: control, loop: loop)
+        sockets.onGone = { shared.endStreams() }
+        let owned = LoopOwned(sockets)
+        shared.state.withLock { $0.sockets = owned }
+      } catch {
+        failure.withLock { $0 = error }
+        loop.stop()
+      }
+    }
+    self.shared = shared
+    if let error = failure.withLock({ $0 }) { throw error }
+  }
+
+  deinit { close() }
+
+  /// Detaches. Calls that wait end with ``TopologyClientError/closed``, streams end.
+  public func close() {
+    let wasClosed = shared.state.withLock { state in
+      defer { state.isClosed = true }
+      return state.isClosed
+    }
+    guard !wasClosed else { return }
+    shared.endStreams()
+    let shared = shared
+    thread.handle.post { shared.onLoop { $0.close() } }
+    thread.join()
+  }
+
+  // MARK: The directory
+
+  /// The topology as it is now, with what each running node tells of itself.
+  public func directory() async throws -> TopologyDirectory {
+    try await directory(fresh: true)
+  }
+
+  func directory(fresh: Bool) async throws -> TopologyDirectory {
+    switch try await command(.directory(fresh: fresh)) {
+    case .directory(let directory): return directory
+    case .failed(let reason): throw TopologyClientError.failed(reason)
+    case .done, .description: throw TopologyClientError.failed("an answer out of place")
+    }
+  }
+
+  func node(_ name: String, in directory: TopologyDirectory) throws -> NodeInformation {
+    guard let node = directory[node: name] else {
+      throw TopologyClientError.unknownNode(name, known: directory.nodes.map(\.name))
+    }
+    return node
+  }
+
+  package func command(
+    _ command: ControlCommand, timeout: Duration? = nil
+  ) async throws -> ControlAnswer {
+    let timeout = timeout ?? answerTimeout
+    return try await call { sockets, resume in
+      sockets.command(command, timeout: timeout, resume)
+    }
+  }
+
+  // MARK: Events
+
+  /// Sends an event to a node and waits for what becomes of it.
+  /// - Parameter timeout: The longest wait for the answer.
+  /// - Throws: ``TopologyClientError``; `unknownOutcome` where the node did not answer.
+  @discardableResult
+  public func send(
+    _ node: String, _ event: some MachineEvent, timeout: Duration = .seconds(5)
+  ) async throws -> SendOutcome {
+    try await send(node, bytes: EventCodec().encode(event), timeout: timeout)
+  }
+
+  /// Sends an event given as JSON: a bare label as a string, or `{"label": {"field": value}}`.
+  @discardableResult
+  public func send(
+    _ node: String, json event: JSONValue, timeout: Duration = .seconds(5)
+  ) async throws -> SendOutcome {
+    try await send(node, bytes: event.bytes, timeout: timeout)
+  }
+
+  private func send(
+    _ name: String, bytes: [UInt8], timeout: Duration
+  ) async throws -> SendOutcome {
+    guard bytes.count <= WireLimits.eventByteCount else {
+      throw TopologyClientError.invalidEvent(
+        name,
+        "the event has \(bytes.count) bytes; the limit is \(WireLimits.eventByteCount). "
+          + "Send a reference to large data, such as a file's path.")
+    }
+    let node = try node(name, in: await directory(fresh: false))
+    switch node.kind {
+    case .constant:
+      throw TopologyClientError.invalidEvent(name, "it is constant and takes no events")
+    case .monitor:
+      throw TopologyClientError.invalidEvent(name, "it is a monitor and takes no events")
+    case .machine: break
+    }
+    guard node.isRunning else {
+      throw TopologyClientError.nodeDown(name, node.reason ?? node.phase)
+    }
+    return try await call { sockets, resume in
+      sockets.request(node, event: bytes, timeout: timeout, resume)
+    }
+  }
+
+  // MARK: States
+
+  /// The states of some nodes, or of all: of each its current state at once, then every change.
+  ///
+  /// A consumer that is slower than the nodes makes the oldest buffered changes of a node give way;
+  /// the next change that it gets says how many it missed.
+  public func states(of nodes: [String]? = nil) async throws -> StateStream {
+    let directory = try await directory(fresh: false)
+    let chosen = try nodes?.map { try node($0, in: directory) }
+      ?? directory.nodes.filter { $0.kind != .monitor }
+    let buffer = StateStreamBuffer()
+    let feeds = chosen.map(\.feed)
+    let id: UInt64 = try await call { sockets, resume in
+      resume(.success(sockets.watch(feeds) { buffer.append($0) }))
+    }
+    let isClosed = shared.state.withLock { state in
+      if !state.isClosed { state.streams[id] = buffer }
+      return state.isClosed
+    }
+    if isClosed { buffer.end() }
+    let shared = shared
+    let handle = thread.handle
+    return StateStream(buffer: buffer) {
+      shared.state.withLock { _ = $0.streams.removeValue(forKey: id) }
+      handle.post { shared.onLoop { $0.unwatch(id) } }
+    }
+  }
+
+  /// Waits until a node is in a state that the predicate accepts, and returns that change.
+  public func wait(
+    for node: String, within timeout: Duration, until accepts: @escaping @Sendable (JSONValue) -> Bool
+  ) async throws -> StateChange {
+    let stream = try await states(of: [node])
+    let found = try await withTimeout(timeout) {
+      for await change in stream where accepts(change.state) { return change as StateChange? }
+      return nil
+    }
+    switch found {
+    case .some(.some(let change)): return change
+    case .some(.none): throw TopologyClientError.orchestratorGone(topology)
+    case .none: throw TopologyClientError.timedOut("waiting for a state of node '\(node)'")
+    }
+  }
+
+  private func call<Value: Sendable>(
+    _ body: @escaping @Sendable (
+      ClientSockets, @escaping @Sendable (Result<Value, TopologyClientError>) -> Void
+    ) -> Void
+  ) async throws -> Value {
+    guard !shared.state.withLock({ $0.isClosed }) else { throw TopologyClientError.closed }
+    let shared = shared
+    let handle = thread.handle
+    return try await withCheckedThrowingContinuation { continuation in
+      handle.post {
+        shared.onLoop { sockets in body(sockets) { continuation.resume(with: $0) } }
+      }
+    }
+  }
+}
+
+extension TopologyClient.Shared {
+  /// Runs on the loop's thread only.
+  func onLoop(_ body: (ClientSockets) -> Void) {
+    let owned = state.withLock { $0.sockets }
+    if let owned { body(owned.value) }
+  }
+
+  func endStreams() {
+    let streams = state.withLock { state in
+      defer { state.streams = [:] }
+      return state.streams.values
+    }
+    for stream in streams { stream.end() }
+  }
+}
+
+/// A value that one loop's thread uses and others only pass on.
+// The owner upholds it: `value` is read in closures posted to that loop, and nowhere else.
+package struct LoopOwned<Value>: @unchecked Sendable {
+  package let value: Value
+  package init(_ value: Value) { self.value = value }
+}

@@ -1,0 +1,52 @@
+/// Why a call on a running topology failed.
+public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// No topology of that name runs.
+  case notRunning(String)
+  /// The orchestrator is gone, or does not answer.
+  case orchestratorGone(String)
+  /// There is no node of that name; with the names there are.
+  case unknownNode(String, known: [String])
+  /// The node does not run now.
+  case nodeDown(String, String)
+  /// The node takes no input now: a pipe of its is full. Nothing was applied; try again.
+  case busy(String, String)
+  /// The bytes are not an event of the node's machine. Nothing was applied.
+  case invalidEvent(String, String)
+  /// The node did not answer in time: the event may have been applied, or may be yet.
+  case unknownOutcome(String)
+  /// A wait ended before what it waits for.
+  case timedOut(String)
+  /// The orchestrator said no.
+  case failed(String)
+  /// The client was closed.
+  case closed
+
+  public var description: String {
+    switch self {
+    case .notRunning(let name):
+      "no topology '\(name)' runs. 'orchestrator ls' lists those that do."
+    case .orchestratorGone(let name):
+      "the orchestrator of '\(name)' is gone or does not answer"
+    case .unknownNode(let name, let known):
+      "there is no node '\(name)'; there are \(known.map { "'\($0)'" }.joined(separator: ", "))"
+    case .nodeDown(let node, let reason): "node '\(node)' does not run: \(reason)"
+    case .busy(let node, let reason):
+      "node '\(node)' is busy: \(reason). Nothing was applied; try again."
+    case .invalidEvent(let node, let reason): "node '\(node)': \(reason)"
+    case .unknownOutcome(let node):
+      "node '\(node)' did not answer: the event may have been applied or not. "
+        + "Look at its state before sending it again."
+    case .timedOut(let what): "timed out: \(what)"
+    case .failed(let reason): reason
+    case .closed: "the client is closed"
+    }
+  }
+}
+
+/// What became of an event that a client sent.
+public enum SendOutcome: Hashable, Sendable {
+  /// The machine took it.
+  case moved(version: UInt64, state: JSONValue)
+  /// The machine refused it in this state.
+  case refused(Refusal, state: JSONValue)
+}

@@ -1,0 +1,123 @@
+/// One node of a running topology, as its orchestrator knows it.
+public struct NodeInformation: Codable, Hashable, Sendable {
+  /// What a node hosts.
+  public enum Kind: String, Codable, Sendable { case machine, constant, monitor }
+
+  /// The node's name.
+  public var name: String
+  /// What it hosts.
+  public var kind: Kind
+  /// The machine or monitor it hosts, by its registered name.
+  public var hosts: String?
+  /// The path of its program.
+  public var program: String
+  /// Where it is in its life: `running`, `backing off`, `failed`, …
+  public var phase: String
+  /// Whether it takes events now.
+  public var isRunning: Bool
+  /// Why it is not running, or what happened last.
+  public var reason: String?
+  /// The process id, where a process exists.
+  public var pid: Int32?
+  /// The count of its starts.
+  public var incarnation: UInt64
+  /// When its process was started. Unit: nanoseconds since 1970.
+  public var startedAt: Int64?
+  /// Where it takes pipes and requests.
+  public var inbox: String
+  /// Where it publishes its states.
+  public var feed: String
+  /// What it last told of itself.
+  public var status: NodeStatus?
+
+  /// The count of starts after the first.
+  public var restarts: UInt64 { incarnation > 0 ? incarnation - 1 : 0 }
+
+  package init(
+    name: String, kind: Kind, hosts: String?, program: String, phase: String, isRunning: Bool,
+    inbox: String, feed: String
+  ) {
+    self.name = name
+    self.kind = kind
+    self.hosts = hosts
+    self.program = program
+    self.phase = phase
+    self.isRunning = isRunning
+    self.inbox = inbox
+    self.feed = feed
+    incarnation = 0
+  }
+}
+
+/// One pipe of a running topology.
+public struct PipeInformation: Codable, Hashable, Sendable {
+  /// The pipe's name.
+  public var name: String
+  /// The sending node.
+  public var from: String
+  /// The receiving node.
+  public var to: String
+  /// Events that may be under way.
+  public var capacity: Int
+
+  package init(name: String, from: String, to: String, capacity: Int) {
+    self.name = name
+    self.from = from
+    self.to = to
+    self.capacity = capacity
+  }
+}
+
+/// A running topology, as its orchestrator knows it.
+public struct TopologyDirectory: Codable, Hashable, Sendable {
+  /// The topology's name.
+  public var topology: String
+  /// The file it was read from.
+  public var file: String
+  /// The orchestrator's process id.
+  public var pid: Int32
+  /// `starting`, `running`, `stopping`, …
+  public var phase: String
+  /// Whether every node that should run does.
+  public var isRunning: Bool
+  /// Its nodes, in the order of the file.
+  public var nodes: [NodeInformation]
+  /// Its pipes, in the order of the file.
+  public var pipes: [PipeInformation]
+
+  package init(
+    topology: String, file: String, pid: Int32, phase: String, isRunning: Bool,
+    nodes: [NodeInformation], pipes: [PipeInformation]
+  ) {
+    self.topology = topology
+    self.file = file
+    self.pid = pid
+    self.phase = phase
+    self.isRunning = isRunning
+    self.nodes = nodes
+    self.pipes = pipes
+  }
+
+  /// The node with the name, or `nil`.
+  public subscript(node name: String) -> NodeInformation? { nodes.first { $0.name == name } }
+}
+
+/// What a client asks of an orchestrator: the body of `command`.
+package enum ControlCommand: Codable, Hashable, Sendable {
+  /// The directory; with what the nodes tell now where `fresh`.
+  case directory(fresh: Bool)
+  case describe(node: String)
+  case start(nodes: [String])
+  case stop(nodes: [String])
+  case restart(nodes: [String])
+  case kill(node: String, signal: Int32)
+  case down
+}
+
+/// What an orchestrator answers: the body of `answer`.
+package enum ControlAnswer: Codable, Hashable, Sendable {
+  case done
+  case directory(TopologyDirectory)
+  case description(MachineDescription)
+  case failed(String)
+}

@@ -1,0 +1,61 @@
+/// One published step of a node.
+struct FeedEntry {
+  var version: UInt64
+  /// Unit: nanoseconds since 1970.
+  var time: Int64
+  var cause: String
+  /// The state as JSON.
+  var state: [UInt8]
+}
+
+/// The publishing end of a node's states: the last value to whoever comes, then every change.
+final class Feed {
+  private let socket: Socket
+  private let node: JSONValue
+  private let incarnation: UInt64
+  private var topics: Set<[UInt8]> = []
+  /// Asked for the last step when a subscriber comes.
+  var last: (() -> FeedEntry?)?
+
+  init(socket: Socket, node: String, incarnation: UInt64) {
+    self.socket = socket
+    self.node = .string(node)
+    self.incarnation = incarnation
+  }
+
+  /// Whether anybody listens; where nobody does, a step need not be encoded.
+  var hasSubscribers: Bool { !topics.isEmpty }
+
+  /// Sends one step to all subscribers.
+  func publish(_ entry: FeedEntry) {
+    var body: [UInt8] = []
+    body.reserveCapacity(160 + entry.state.count)
+    body.append(contentsOf: #"{"node":"#.utf8)
+    body.append(contentsOf: node.bytes)
+    body.append(contentsOf: ",\"incarnation\":\(incarnation),\"version\":\(entry.version)".utf8)
+    body.append(contentsOf: ",\"time\":\(entry.time),\"cause\":".utf8)
+    body.append(contentsOf: JSONValue.string(entry.cause).bytes)
+    body.append(contentsOf: ",\"state\":".utf8)
+    body.append(contentsOf: entry.state)
+    body.append(UInt8(ascii: "}"))
+    socket.send(
+      FrameHeader(.state, sequence: entry.version, number: incarnation), body: body)
+  }
+
+  /// Takes subscriptions; each asks for the last value, a repeated one too.
+  func readSubscriptions() {
+    var asked = false
+    while socket.receive({ _, bytes in
+      guard let kind = bytes.first else { return }
+      let topic = Array(bytes.dropFirst())
+      if kind == 1 {
+        asked = true
+        topics.insert(topic)
+      } else if kind == 0 {
+        // Passed up only when the last subscriber of the topic has gone.
+        topics.remove(topic)
+      }
+    }) {}
+    if asked, let entry = last?() { publish(entry) }
+  }
+}

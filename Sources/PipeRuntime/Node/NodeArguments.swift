@@ -1,0 +1,102 @@
+/// How the orchestrator starts a node: `PROGRAM run --node NAME …`.
+package struct NodeArguments: Hashable, Sendable {
+  /// What the node hosts.
+  package enum Content: Hashable, Sendable {
+    case machine(String, parameters: JSONValue)
+    /// A state that never changes, checked against the machine's state type where one is named.
+    case constant(JSONValue, machine: String?)
+  }
+
+  package var node: String
+  package var content: Content
+  package var control: String
+  package var inbox: String
+  package var feed: String
+  package var incarnation: UInt64
+
+  package init(
+    node: String, content: Content, control: String, inbox: String, feed: String,
+    incarnation: UInt64
+  ) {
+    self.node = node
+    self.content = content
+    self.control = control
+    self.inbox = inbox
+    self.feed = feed
+    self.incarnation = incarnation
+  }
+
+  /// The argument vector without the program's name.
+  package var arguments: [String] {
+    var list = ["run", "--node", node]
+    switch content {
+    case .machine(let machine, let parameters):
+      list += ["--machine", machine]
+      if parameters != .null { list += ["--parameters", parameters.text] }
+    case .constant(let state, let machine):
+      list += ["--constant", state.text]
+      if let machine { list += ["--machine", machine] }
+    }
+    return list + [
+      "--control", control, "--inbox", inbox, "--feed", feed, "--incarnation",
+      String(incarnation),
+    ]
+  }
+
+  /// Reads what follows `run`.
+  package init(parsing arguments: some Sequence<String>) throws(NodeUsageError) {
+    var values: [String: String] = [:]
+    var iterator = arguments.makeIterator()
+    while let name = iterator.next() {
+      guard Self.names.contains(name) else { throw .unknownOption(name) }
+      guard let value = iterator.next() else { throw .missingValue(name) }
+      values[name] = value
+    }
+    func required(_ name: String) throws(NodeUsageError) -> String {
+      guard let value = values[name] else { throw .missingOption(name) }
+      return value
+    }
+    func json(_ name: String) throws(NodeUsageError) -> JSONValue? {
+      guard let text = values[name] else { return nil }
+      guard let value = try? JSONValue(parsing: text.utf8) else { throw .notJSON(name, text) }
+      return value
+    }
+    node = try required("--node")
+    control = try required("--control")
+    inbox = try required("--inbox")
+    feed = try required("--feed")
+    guard let incarnation = UInt64(values["--incarnation"] ?? "1") else {
+      throw .notJSON("--incarnation", values["--incarnation"]!)
+    }
+    self.incarnation = incarnation
+    if let state = try json("--constant") {
+      content = .constant(state, machine: values["--machine"])
+    } else {
+      content = .machine(
+        try required("--machine"), parameters: try json("--parameters") ?? .null)
+    }
+  }
+
+  private static let names: Set<String> = [
+    "--node", "--machine", "--parameters", "--constant", "--control", "--inbox", "--feed",
+    "--incarnation",
+  ]
+}
+
+/// A node program called with arguments that it does not take.
+package enum NodeUsageError: Error, Hashable, Sendable, CustomStringConvertible {
+  case unknownOption(String)
+  case missingValue(String)
+  case missingOption(String)
+  case notJSON(String, String)
+
+  package var description: String {
+    switch self {
+    case .unknownOption(let name): "unknown option '\(name)'"
+    case .missingValue(let name): "'\(name)' needs a value"
+    case .missingOption(let name):
+      "'\(name)' is missing. Nodes are started by 'orchestrator run FILE'."
+    case .notJSON(let name, let text): "the value of '\(name)' is malformed: '\(text)'"
+    }
+  }
+}

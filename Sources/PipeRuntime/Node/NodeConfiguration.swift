@@ -1,0 +1,81 @@
+/// What becomes of an event that the receiving machine refuses.
+public enum RefusalPolicy: String, Codable, CaseIterable, Sendable {
+  /// Counted and kept as a dead letter.
+  case record
+  /// Kept at its place until the state changes, then tried again.
+  case postpone
+  /// The node fails.
+  case fail
+}
+
+/// The wiring of one node, sent to it by the orchestrator in `configure`.
+package struct NodeConfiguration: Codable, Hashable, Sendable {
+  /// The sending end of a pipe.
+  package struct Out: Codable, Hashable, Sendable {
+    /// The pipe's name, unique in the topology.
+    package var name: String
+    /// The out-port in code that feeds it, or `nil` where `rule` does.
+    package var port: String?
+    /// The state rule that feeds it.
+    package var rule: Rule?
+    /// The inbox of the receiver.
+    package var endpoint: String
+    /// Unit: events.
+    package var capacity: Int
+
+    package init(name: String, port: String?, rule: Rule?, endpoint: String, capacity: Int) {
+      self.name = name
+      self.port = port
+      self.rule = rule
+      self.endpoint = endpoint
+      self.capacity = capacity
+    }
+  }
+
+  /// On each entry into `when`, `send` goes out.
+  package struct Rule: Codable, Hashable, Sendable {
+    package var when: String
+    package var send: JSONValue
+
+    package init(when: String, send: JSONValue) {
+      self.when = when
+      self.send = send
+    }
+  }
+
+  /// The receiving end of a pipe.
+  package struct In: Codable, Hashable, Sendable {
+    package var name: String
+    package var capacity: Int
+    package var onRefused: RefusalPolicy
+
+    package init(name: String, capacity: Int, onRefused: RefusalPolicy) {
+      self.name = name
+      self.capacity = capacity
+      self.onRefused = onRefused
+    }
+  }
+
+  package var outs: [Out]
+  package var ins: [In]
+
+  package init(outs: [Out] = [], ins: [In] = []) {
+    self.outs = outs
+    self.ins = ins
+  }
+}
+
+/// The body of `hello`: who a process is.
+package struct NodeHello: Codable, Hashable, Sendable {
+  package var node: String
+  package var pid: Int32
+  package var incarnation: UInt64
+  package var description: MachineDescription
+
+  package init(node: String, pid: Int32, incarnation: UInt64, description: MachineDescription) {
+    self.node = node
+    self.pid = pid
+    self.incarnation = incarnation
+    self.description = description
+  }
+}

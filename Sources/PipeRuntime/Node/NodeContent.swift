@@ -1,0 +1,66 @@
+/// What a node hosts: a machine or a constant state. The shell knows it by bytes alone.
+protocol NodeContent: AnyObject {
+  /// What the content tells of itself.
+  var description: MachineDescription { get }
+  /// Joins the content to its pipes. Throws where a port is not the content's.
+  func connect(outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe]) throws
+  /// Enters the initial state.
+  func start()
+  /// Queues events that a pipe has delivered, from the one at place `skipping` on.
+  func accept(
+    _ body: UnsafeRawBufferPointer, count: UInt32, skipping: Int, first: UInt64, from pipe: InPipe
+  ) throws(FrameError)
+  /// Takes an event that a client sends; answers once, now or when the step is done.
+  func request(_ body: UnsafeRawBufferPointer, reply: @escaping (RequestReply) -> Void)
+  /// Takes queued inputs, a bounded number of them.
+  func takeTurn()
+  /// Whether a turn would take something.
+  var hasWork: Bool { get }
+  /// The current state as it is published, or `nil` before the start.
+  func lastStep() -> FeedEntry?
+  /// Called after each step and after the start.
+  var onStep: (() -> Void)? { get set }
+  /// Called where the node must fail; with the reason.
+  var onFailure: ((String) -> Void)? { get set }
+  /// Fills in what the content knows.
+  func fill(_ status: inout NodeStatus)
+  /// Ends effects; no input is taken any more.
+  func stop()
+}
+
+/// The answer to a client's request.
+package enum RequestReply: Sendable {
+  /// The event was taken: the version and the state after it.
+  case moved(version: UInt64, state: [UInt8])
+  /// The machine refused it in this state.
+  case refused(Refusal, version: UInt64, state: [UInt8])
+  /// The node takes no input now; the text says why.
+  case busy(String)
+  /// The bytes are not an event of the machine.
+  case invalid(String)
+  /// The node does not run.
+  case unavailable(String)
+
+  /// The code in the reply's header.
+  package enum Code: UInt32, Sendable {
+    case moved = 0, refused = 1, busy = 2, invalid = 3, unavailable = 4
+  }
+
+  /// The code, the version and the body of the frame.
+  var parts: (code: Code, version: UInt64, body: [UInt8]) {
+    switch self {
+    case .moved(let version, let state):
+      return (.moved, version, Array(#"{"state":"#.utf8) + state + Array("}".utf8))
+    case .refused(let refusal, let version, let state):
+      let head = #"{"reason":"\#(refusal.rawValue)","state":"#
+      return (.refused, version, Array(head.utf8) + state + Array("}".utf8))
+    case .busy(let text): return (.busy, 0, Self.error(text))
+    case .invalid(let text): return (.invalid, 0, Self.error(text))
+    case .unavailable(let text): return (.unavailable, 0, Self.error(text))
+    }
+  }
+
+  private static func error(_ text: String) -> [UInt8] {
+    JSONValue.object(["error": .string(text)]).bytes
+  }
+}

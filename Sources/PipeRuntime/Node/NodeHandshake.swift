@@ -1,0 +1,49 @@
+/// The life of a node as its orchestrator steers it, as a value.
+///
+/// ```
+/// greeting --configure--> configured --start--> running --stop--> draining --drained--> ended
+/// ```
+struct NodeHandshake {
+  enum Phase: Hashable, CaseIterable { case greeting, configured, running, draining, ended }
+  enum Input: Hashable, CaseIterable { case configure, start, stop, drained, drainTimeout }
+
+  enum Action: Hashable {
+    /// Connect the pipes and say READY.
+    case connect
+    /// Enter the initial state.
+    case start
+    /// Take no more input, and wait until what is queued is delivered.
+    case drain
+    /// Say goodbye to every peer and leave the loop.
+    case leave
+    /// Out of place: logged and passed over.
+    case ignore
+  }
+
+  private(set) var phase: Phase = .greeting
+
+  mutating func handle(_ input: Input) -> Action {
+    switch (phase, input) {
+    case (.greeting, .configure):
+      phase = .configured
+      return .connect
+    case (.configured, .start):
+      phase = .running
+      return .start
+    case (.running, .stop):
+      phase = .draining
+      return .drain
+    case (.greeting, .stop), (.configured, .stop), (.draining, .drained),
+      (.draining, .drainTimeout):
+      phase = .ended
+      return .leave
+    case (.greeting, .start), (.greeting, .drained), (.greeting, .drainTimeout),
+      (.configured, .configure), (.configured, .drained), (.configured, .drainTimeout),
+      (.running, .configure), (.running, .start), (.running, .drained), (.running, .drainTimeout),
+      (.draining, .configure), (.draining, .start), (.draining, .stop),
+      (.ended, .configure), (.ended, .start), (.ended, .stop), (.ended, .drained),
+      (.ended, .drainTimeout):
+      return .ignore
+    }
+  }
+}

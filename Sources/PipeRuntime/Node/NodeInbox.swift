@@ -1,0 +1,114 @@
+/// A node's inbox: the ROUTER to which pipes and clients connect.
+final class NodeInbox {
+  let socket: Socket
+  private let log: NodeLog
+  private let content: any NodeContent
+  private let session: UInt64
+  private(set) var pipes: [InPipe] = []
+  private var pipeByPeer: [[UInt8]: InPipe] = [:]
+  /// Senders that connected before this node knew its pipes.
+  private var early: Set<[UInt8]> = []
+  private(set) var garbage: UInt64 = 0
+  /// What requests are answered while the node does not run; `nil` while it does.
+  var unavailable: String? = "it has not started yet; try again"
+
+  /// Messages read in one turn, before steps are taken.
+  private static let messagesPerTurn = 64
+
+  init(socket: Socket, session: UInt64, content: any NodeContent, log: NodeLog) {
+    self.socket = socket
+    self.session = session
+    self.content = content
+    self.log = log
+  }
+
+  func open(_ configurations: [NodeConfiguration.In]) -> [InPipe] {
+    for configuration in configurations {
+      let pipe = InPipe(configuration, session: session, inbox: socket, log: log)
+      pipes.append(pipe)
+      pipeByPeer[pipe.peer] = pipe
+    }
+    return pipes
+  }
+
+  /// Welcomes the senders that came early.
+  func welcomeEarly() {
+    for peer in early { pipeByPeer[peer]?.connected() }
+    early = []
+  }
+
+  func read() {
+    var count = 0
+    while count < Self.messagesPerTurn,
+      socket.receive({ peer, bytes in handle(peer, bytes) })
+    { count += 1 }
+  }
+
+  func acknowledge() {
+    for pipe in pipes { pipe.acknowledge() }
+  }
+
+  func close() {
+    for pipe in pipes { pipe.close() }
+  }
+
+  private func handle(_ peer: [UInt8], _ bytes: UnsafeRawBufferPointer) {
+    if bytes.isEmpty {
+      // The probe that a pipe's sender makes on each connection.
+      if let pipe = pipeByPeer[peer] { pipe.connected() } else { early.insert(peer) }
+      return
+    }
+    do {
+      let header = try FrameHeader(bytes)
+      let body = UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...])
+      if let pipe = pipeByPeer[peer] {
+        try handle(header, body, from: pipe)
+      } else if header.kind == .request {
+        request(header, body, from: peer)
+      } else {
+        throw FrameError.kind(header.kind.rawValue)
+      }
+    } catch {
+      garbage += 1
+      log.garbage(error, from: Self.describe(peer), count: garbage)
+    }
+  }
+
+  private func handle(
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from pipe: InPipe
+  ) throws(FrameError) {
+    switch header.kind {
+    case .open: pipe.opened(header)
+    case .events: try pipe.arrived(header, body, content: content)
+    case .close: pipe.senderSaidGoodbye(header)
+    default: throw .kind(header.kind.rawValue)
+    }
+  }
+
+  private func request(
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from peer: [UInt8]
+  ) {
+    let answer = { [socket] (reply: RequestReply) in
+      let parts = reply.parts
+      _ = socket.send(
+        FrameHeader(
+          .reply, count: parts.code.rawValue, sequence: header.sequence, number: parts.version),
+        body: parts.body, to: peer)
+    }
+    if let unavailable {
+      answer(.unavailable(unavailable))
+    } else if body.count > WireLimits.eventByteCount {
+      answer(
+        .invalid(
+          "the event has \(body.count) bytes; the limit is \(WireLimits.eventByteCount)"))
+    } else if body.isEmpty {
+      answer(.invalid("the request has no event"))
+    } else {
+      content.request(body, reply: answer)
+    }
+  }
+
+  private static func describe(_ peer: [UInt8]) -> String {
+    peer.first == 0 ? "a client" : "'\(String(decoding: peer, as: UTF8.self))'"
+  }
+}

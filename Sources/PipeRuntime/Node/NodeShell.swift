@@ -1,0 +1,220 @@
+import CProcess
+import FoundationEssentials
+import Glibc
+
+/// The sockets of one node and the loop that drives them; what it hosts is its content.
+final class NodeShell {
+  private let arguments: NodeArguments
+  private let content: any NodeContent
+  private let log: NodeLog
+  private let loop: PollLoop
+  private let context: Context
+  private let control: Socket
+  private let inbox: NodeInbox
+  private let feedSocket: Socket
+  private let feed: Feed
+  private var outs: [OutPipe] = []
+  private var handshake = NodeHandshake()
+  private var controlGarbage: UInt64 = 0
+  private var acknowledgementDue = false
+  private var exitCode: Int32 = 0
+
+  /// How long a stopping node waits until its receivers have everything.
+  private static let drainTimeout: Duration = .seconds(1)
+  /// How long a started process waits for its orchestrator.
+  private static let greetingTimeout: Duration = .seconds(30)
+  /// How late an acknowledgement may be.
+  private static let acknowledgementDelay: Duration = .milliseconds(20)
+
+  init(
+    arguments: NodeArguments, content: any NodeContent, loop: PollLoop
+  ) throws(TransportError) {
+    self.arguments = arguments
+    self.content = content
+    self.loop = loop
+    log = NodeLog(node: arguments.node)
+    context = Context()
+    control = try Socket(.dealer, in: context)
+    try control.setRoutingID(WireName.node(arguments.node))
+    let router = try Socket(.router, in: context)
+    try router.setHighWaterMark(0)
+    try router.setMaximumMessage(byteCount: WireLimits.messageByteCount)
+    inbox = NodeInbox(
+      socket: router, session: arguments.incarnation, content: content, log: log)
+    feedSocket = try Socket(.publisher, in: context)
+    feed = Feed(socket: feedSocket, node: arguments.node, incarnation: arguments.incarnation)
+    try router.bind(arguments.inbox)
+    try feedSocket.bind(arguments.feed)
+    try control.connect(arguments.control)
+  }
+
+  /// Runs the node until it is told to stop. Returns the process's exit code.
+  func run() -> Int32 {
+    feed.last = { [content] in content.lastStep() }
+    content.onStep = { [unowned self] in
+      if feed.hasSubscribers, let entry = content.lastStep() { feed.publish(entry) }
+    }
+    content.onFailure = { [unowned self] reason in fail(reason) }
+    watchSignals()
+    loop.add(control) { [unowned self] in readControl() }
+    loop.add(inbox.socket) { [unowned self] in inbox.read() }
+    loop.add(feedSocket) { [unowned self] in feed.readSubscriptions() }
+    loop.hasWork = { [unowned self] in handshake.phase == .running && content.hasWork }
+    loop.beforeWait = { [unowned self] in turn() }
+    loop.schedule(after: Self.greetingTimeout) { [unowned self] in
+      if handshake.phase == .greeting {
+        fail("no orchestrator answered at '\(arguments.control)' within 30 s")
+      }
+    }
+    sayHello()
+    loop.run()
+    return exitCode
+  }
+
+  // MARK: Turns
+
+  private func turn() {
+    switch handshake.phase {
+    case .running:
+      content.takeTurn()
+      for out in outs { out.flush() }
+      scheduleAcknowledgement()
+    case .draining:
+      for out in outs { out.flush() }
+      if outs.allSatisfy(\.isDrained) { perform(.drained) }
+    case .greeting, .configured, .ended: break
+    }
+  }
+
+  private func scheduleAcknowledgement() {
+    guard !acknowledgementDue,
+      inbox.pipes.contains(where: { $0.state.applied > $0.state.acknowledged })
+    else { return }
+    acknowledgementDue = true
+    loop.schedule(after: Self.acknowledgementDelay) { [unowned self] in
+      acknowledgementDue = false
+      inbox.acknowledge()
+    }
+  }
+
+  // MARK: Control
+
+  private func sayHello() {
+    let hello = NodeHello(
+      node: arguments.node, pid: getpid(), incarnation: arguments.incarnation,
+      description: content.description)
+    do {
+      control.send(
+        FrameHeader(.hello, number: arguments.incarnation),
+        body: Array(try JSONEncoder().encode(hello)))
+    } catch {
+      fail("its description cannot be written as JSON: \(error)")
+    }
+  }
+
+  private func readControl() {
+    while control.receive({ _, bytes in
+      do {
+        let header = try FrameHeader(bytes)
+        try handle(header, UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...]))
+      } catch {
+        controlGarbage += 1
+        log.garbage(error, from: "the orchestrator", count: controlGarbage)
+      }
+    }) {}
+  }
+
+  private func handle(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) throws {
+    switch header.kind {
+    case .configure:
+      guard handshake.handle(.configure) == .connect else { return }
+      try connect(JSONDecoder().decode(NodeConfiguration.self, from: Data(body)))
+    case .start: perform(.start)
+    case .stop: perform(.stop)
+    case .ping: sendStatus(answering: header.sequence)
+    default: throw FrameError.kind(header.kind.rawValue)
+    }
+  }
+
+  private func perform(_ input: NodeHandshake.Input) {
+    switch handshake.handle(input) {
+    case .start:
+      inbox.unavailable = nil
+      content.start()
+    case .drain:
+      inbox.unavailable = "it is stopping"
+      content.stop()
+      loop.schedule(after: Self.drainTimeout) { [unowned self] in perform(.drainTimeout) }
+    case .leave: leave()
+    case .connect, .ignore: break
+    }
+  }
+
+  private func connect(_ configuration: NodeConfiguration) {
+    do {
+      let ins = inbox.open(configuration.ins)
+      var pairs: [(NodeConfiguration.Out, OutPipe)] = []
+      for out in configuration.outs {
+        let pipe = try OutPipe(
+          out, incarnation: arguments.incarnation, context: context, log: log)
+        loop.add(pipe.socket) { pipe.read() }
+        pairs.append((out, pipe))
+      }
+      outs = pairs.map(\.1)
+      try content.connect(outs: pairs, ins: ins)
+      inbox.welcomeEarly()
+      control.send(FrameHeader(.ready, number: arguments.incarnation))
+    } catch {
+      fail("its pipes cannot be connected: \(error)")
+    }
+  }
+
+  private func sendStatus(answering sequence: UInt64) {
+    var status = NodeStatus()
+    content.fill(&status)
+    status.garbage = inbox.garbage + controlGarbage + outs.reduce(0) { $0 + $1.garbage }
+    status.gaps = inbox.pipes.reduce(0) { $0 + $1.gaps }
+    status.blocked = outs.filter(\.isFull).map(\.name)
+    status.outs = outs.map(\.status)
+    let body = (try? JSONEncoder().encode(status)).map { Array($0) } ?? []
+    control.send(
+      FrameHeader(.status, sequence: sequence, number: arguments.incarnation), body: body)
+  }
+
+  // MARK: The end
+
+  private func fail(_ reason: String) {
+    log.failure(reason)
+    exitCode = 1
+    leave()
+  }
+
+  private func leave() {
+    for out in outs {
+      if out.state.pending > 0 {
+        log.warning("pipe '\(out.name)': \(out.state.pending) events were not delivered")
+      }
+      out.close()
+      out.socket.setLinger(milliseconds: 200)
+    }
+    inbox.close()
+    inbox.socket.setLinger(milliseconds: 200)
+    control.send(FrameHeader(.stopped, number: arguments.incarnation))
+    control.setLinger(milliseconds: 500)
+    feedSocket.setLinger(milliseconds: 200)
+    loop.stop()
+  }
+
+  private func watchSignals() {
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    sigaddset(&signals, SIGTERM)
+    sigaddset(&signals, SIGINT)
+    let descriptor = signalfd(-1, &signals, Int32(SFD_NONBLOCK.rawValue | SFD_CLOEXEC.rawValue))
+    loop.add(descriptor: descriptor) { [unowned self] in
+      var info = signalfd_siginfo()
+      while Glibc.read(descriptor, &info, MemoryLayout.size(ofValue: info)) > 0 {}
+      perform(.stop)
+    }
+  }
+}

@@ -1,0 +1,41 @@
+/// What a node tells of itself when asked: the answer to `ping`.
+public struct NodeStatus: Codable, Hashable, Sendable {
+  /// One end of a pipe.
+  public struct Pipe: Codable, Hashable, Sendable {
+    /// The pipe's name.
+    public var name: String
+    /// Sending end: events queued so far. Receiving end: events received in order.
+    public var events: UInt64
+    /// Sending end: events that the receiver has applied. Receiving end: events applied.
+    public var applied: UInt64
+    /// Events that wait at this end.
+    public var waiting: Int
+    /// Events that may be under way.
+    public var capacity: Int
+  }
+
+  /// The current state, or `nil` before the start.
+  public var state: JSONValue?
+  /// The count of steps since the start of this incarnation.
+  public var version: UInt64 = 0
+  /// Events taken or refused.
+  public var events: UInt64 = 0
+  /// Events refused.
+  public var refused: UInt64 = 0
+  /// Events in the dead letters.
+  public var letters: UInt64 = 0
+  /// Gaps reported on in-pipes.
+  public var gaps: UInt64 = 0
+  /// Frames that were not understood.
+  public var garbage: UInt64 = 0
+  /// Effects that run.
+  public var effects: Int = 0
+  /// The full pipes because of which the node takes no input.
+  public var blocked: [String] = []
+  /// The sending ends.
+  public var outs: [Pipe] = []
+  /// The receiving ends.
+  public var ins: [Pipe] = []
+
+  package init() {}
+}

@@ -1,0 +1,159 @@
+/// The sending end of a pipe, as a value: what is queued, sent, acknowledged and allowed.
+///
+/// It stands still until the receiver welcomes it, sends no further than the credit reaches, and
+/// keeps each event until it is acknowledged.
+package struct OutPipeStateMachine: Sendable {
+  /// What the shell must do, in order.
+  package enum Action: Hashable, Sendable {
+    /// Send a frame without a body; the pipe's name is the socket's routing id.
+    case send(FrameHeader)
+    /// Send the events.
+    case sendBatch(EventBatch, session: UInt64)
+    /// Events that the receiver may not have taken are gone with it.
+    case report(lost: UInt64, through: UInt64)
+  }
+
+  /// Where the conversation stands.
+  package enum Phase: Hashable, Sendable {
+    /// No receiver has welcomed this end yet, or the last one said goodbye.
+    case waiting
+    /// The receiver's session is open.
+    case open(session: UInt64)
+    /// This end has said goodbye.
+    case closed
+  }
+
+  /// Events that may be queued or under way. Unit: events.
+  package let capacity: UInt64
+  /// The incarnation of the node that sends.
+  package let incarnation: UInt64
+  package private(set) var phase: Phase = .waiting
+  /// The last event queued.
+  package private(set) var queued: UInt64 = 0
+  /// The last event sent in this session.
+  package private(set) var sent: UInt64 = 0
+  /// The last event that the receiver has said it applied.
+  package private(set) var acknowledged: UInt64 = 0
+  /// The last event that the receiver allows.
+  package private(set) var limit: UInt64 = 0
+  private var batches: [EventBatch] = []
+  private var firstUnsent = 0
+  private var byteCount = 0
+  private var lastSession: UInt64?
+  private var saidGoodbye = false
+
+  /// Bytes that may wait before the pipe counts as full, whatever its capacity in events.
+  package static let byteLimit = 32 << 20
+  private static let batchByteLimit = 60_000
+
+  package init(capacity: Int, incarnation: UInt64) {
+    self.capacity = UInt64(capacity)
+    self.incarnation = incarnation
+  }
+
+  /// Whether the node must take no further input until the receiver has caught up.
+  package var isFull: Bool {
+    queued - acknowledged >= capacity || byteCount >= Self.byteLimit
+  }
+
+  /// Events that are queued or under way. Unit: events.
+  package var pending: UInt64 { queued - acknowledged }
+
+  /// Queues the event that `write` appends.
+  package mutating func enqueue(_ write: (inout [UInt8]) throws -> Void) rethrows {
+    let atMost = max(1, min(256, capacity / 2))
+    if firstUnsent == batches.count || batches[batches.count - 1].count >= atMost
+      || batches[batches.count - 1].bytes.count >= Self.batchByteLimit
+    {
+      batches.append(EventBatch(first: queued + 1))
+    }
+    let last = batches.count - 1
+    let before = batches[last].bytes.count
+    do { try batches[last].append(write) } catch {
+      if batches[last].count == 0 { batches.removeLast() }
+      throw error
+    }
+    byteCount += batches[last].bytes.count - before
+    queued += 1
+  }
+
+  /// Hands out what credit allows; called once a turn, so that events share a message.
+  package mutating func flush() -> [Action] {
+    guard case .open(let session) = phase else { return [] }
+    var actions: [Action] = []
+    while firstUnsent < batches.count, batches[firstUnsent].last <= limit {
+      actions.append(.sendBatch(batches[firstUnsent], session: session))
+      sent = batches[firstUnsent].last
+      firstUnsent += 1
+    }
+    return actions
+  }
+
+  /// The receiver has taken the connection: it holds every event through `received`.
+  package mutating func welcomed(
+    session: UInt64, received: UInt64, window: UInt32
+  ) -> [Action] {
+    guard phase != .closed else { return [] }
+    var actions: [Action] = []
+    var lost: UInt64 = 0
+    if let lastSession, lastSession == session || saidGoodbye {
+      // What this receiver, or the one that said goodbye, does not hold is sent again.
+      firstUnsent = batches.firstIndex { $0.last > max(received, acknowledged) } ?? batches.count
+    } else if lastSession != nil {
+      lost = sent - acknowledged
+      if lost > 0 { actions.append(.report(lost: lost, through: sent)) }
+      acknowledge(through: sent)
+      firstUnsent = 0
+    }
+    saidGoodbye = false
+    lastSession = session
+    phase = .open(session: session)
+    limit = acknowledged + UInt64(window)
+    // A batch may be acknowledged in part: the receiver passes over what lies before `first`.
+    let first =
+      firstUnsent < batches.count ? max(batches[firstUnsent].first, acknowledged + 1) : queued + 1
+    sent = first - 1
+    actions.append(
+      .send(
+        FrameHeader(
+          .open, count: UInt32(clamping: lost), sequence: first, number: incarnation)))
+    return actions + flush()
+  }
+
+  /// The receiver has applied every event through `applied` and allows `window` more.
+  package mutating func credited(
+    session: UInt64, applied: UInt64, window: UInt32
+  ) -> [Action] {
+    guard case .open(session) = phase, applied <= sent else { return [] }
+    acknowledge(through: applied)
+    limit = max(limit, applied + UInt64(window))
+    return flush()
+  }
+
+  /// The receiver stops in order; it has applied every event through `applied`.
+  package mutating func receiverClosed(session: UInt64, applied: UInt64) {
+    guard case .open(session) = phase, applied <= sent else { return }
+    acknowledge(through: applied)
+    saidGoodbye = true
+    phase = .waiting
+  }
+
+  /// This node stops in order: says goodbye. What is still pending is lost with this process.
+  package mutating func close() -> [Action] {
+    guard case .open(let session) = phase else {
+      phase = .closed
+      return []
+    }
+    phase = .closed
+    return [.send(FrameHeader(.close, sequence: sent, number: session))]
+  }
+
+  private mutating func acknowledge(through sequence: UInt64) {
+    guard sequence > acknowledged else { return }
+    acknowledged = sequence
+    let done = batches.prefix { $0.last <= sequence }
+    byteCount -= done.reduce(0) { $0 + $1.bytes.count }
+    firstUnsent = max(0, firstUnsent - done.count)
+    batches.removeFirst(done.count)
+  }
+}

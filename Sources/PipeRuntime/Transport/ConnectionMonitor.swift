@@ -1,0 +1,28 @@
+import CZMQ
+
+/// Tells when a socket's connections come and go.
+package final class ConnectionMonitor {
+  package enum Event: Sendable { case connected, disconnected }
+
+  package let socket: Socket
+
+  package init(of watched: Socket, in context: Context) throws(TransportError) {
+    let endpoint = "inproc://monitor-\(UInt(bitPattern: watched.handle))"
+    let events = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED
+    guard zmq_socket_monitor(watched.handle, endpoint, events) == 0 else {
+      throw .last("zmq_socket_monitor", endpoint: endpoint)
+    }
+    socket = try Socket(.pair, in: context)
+    try socket.connect(endpoint)
+  }
+
+  /// Reads what has happened since the last call.
+  package func read(_ event: (Event) -> Void) {
+    // Two parts: a 16-bit event with a 32-bit value, and the endpoint.
+    while socket.receiveFirst({ bytes in
+      guard bytes.count >= 2 else { return }
+      let code = Int32(bytes.loadUnaligned(as: UInt16.self))
+      event(code == ZMQ_EVENT_DISCONNECTED ? .disconnected : .connected)
+    }) {}
+  }
+}

@@ -1,0 +1,34 @@
+import CZMQ
+
+/// A ZeroMQ context: one to a process that takes part in a topology.
+package final class Context: Sendable {
+  // libzmq's contexts are thread-safe; sockets are not.
+  nonisolated(unsafe) let handle: UnsafeMutableRawPointer
+
+  package init() {
+    handle = zmq_ctx_new()!
+    _ = zmq_ctx_set(handle, ZMQ_MAX_SOCKETS, 65_000)
+  }
+
+  /// Closes the context. Every socket of it must be closed before; queued messages go out within
+  /// each socket's linger.
+  deinit {
+    while zmq_ctx_term(handle) != 0 && zmq_errno() == EINTR {}
+  }
+}
+
+/// A failed call to libzmq: which, on what, and its errno.
+package struct TransportError: Error, Hashable, Sendable, CustomStringConvertible {
+  package var call: String
+  package var endpoint: String?
+  package var code: Int32
+
+  package var description: String {
+    let reason = String(cString: zmq_strerror(code))
+    return "\(call)\(endpoint.map { " of '\($0)'" } ?? ""): \(reason)"
+  }
+
+  static func last(_ call: String, endpoint: String? = nil) -> TransportError {
+    TransportError(call: call, endpoint: endpoint, code: zmq_errno())
+  }
+}

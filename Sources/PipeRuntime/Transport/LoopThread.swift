@@ -1,0 +1,51 @@
+import Glibc
+import Synchronization
+
+/// A thread of its own that runs a poll loop: for programs whose main thread is not the loop's.
+package final class LoopThread: Sendable {
+  /// Posts work to the loop.
+  package let handle: LoopHandle
+  private let identifier: Mutex<pthread_t?>
+
+  /// Starts the thread. `setUp` runs on it first, with the loop; what it makes stays there.
+  package init(_ setUp: @escaping @Sendable (PollLoop) -> Void) {
+    let started = Mutex<LoopHandle?>(nil)
+    let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
+    sem_init(semaphore, 0, 0)
+    let box = Unmanaged.passRetained(
+      Start {
+        let loop = PollLoop()
+        setUp(loop)
+        started.withLock { $0 = loop.handle }
+        sem_post(semaphore)
+        loop.run()
+      })
+    var thread = pthread_t()
+    let code = pthread_create(
+      &thread, nil,
+      { argument in
+        Unmanaged<Start>.fromOpaque(argument!).takeRetainedValue().body()
+        return nil
+      }, box.toOpaque())
+    precondition(code == 0, "pthread_create: errno \(code)")
+    while sem_wait(semaphore) != 0 {}
+    sem_destroy(semaphore)
+    semaphore.deallocate()
+    handle = started.withLock { $0! }
+    identifier = Mutex(thread)
+  }
+
+  /// Waits for the thread, which must have been told to stop its loop.
+  package func join() {
+    guard let thread = identifier.withLock({ value in
+      defer { value = nil }
+      return value
+    }) else { return }
+    pthread_join(thread, nil)
+  }
+
+  private final class Start {
+    let body: () -> Void
+    init(_ body: @escaping () -> Void) { self.body = body }
+  }
+}

@@ -1,0 +1,140 @@
+import CProcess
+import CZMQ
+import Glibc
+import Synchronization
+
+/// The loop of the one thread that owns a process's sockets: sockets, descriptors, timers, posts.
+///
+/// Everything that it calls back runs on the thread that called `run`. Only its ``handle`` may be
+/// used from elsewhere.
+package final class PollLoop {
+  /// A registered socket or descriptor.
+  package struct Registration: Hashable, Sendable { fileprivate let id: UInt64 }
+
+  private struct Source {
+    let id: UInt64
+    let socket: Socket?
+    let descriptor: Int32
+    let onReadable: () -> Void
+  }
+
+  /// Posts work to the loop from any thread.
+  package let handle: LoopHandle
+  private var sources: [Source] = []
+  private var items: [zmq_pollitem_t] = []
+  private var timers = TimerQueue()
+  private var lastID: UInt64 = 0
+  private var isStopped = false
+  /// Called before each wait: what is queued is sent here, in one go.
+  package var beforeWait: (() -> Void)?
+  /// Where it answers `true` the loop does not wait: there is work left to take.
+  package var hasWork: (() -> Bool)?
+
+  package init() {
+    handle = LoopHandle()
+    let handle = handle
+    add(descriptor: handle.descriptor) { handle.runPosted() }
+  }
+
+  /// Calls back while a message waits to be read.
+  @discardableResult
+  package func add(_ socket: Socket, onReadable: @escaping () -> Void) -> Registration {
+    add(Source(id: nextID(), socket: socket, descriptor: -1, onReadable: onReadable))
+  }
+
+  /// Calls back while the descriptor is readable, or at its end.
+  @discardableResult
+  package func add(descriptor: Int32, onReadable: @escaping () -> Void) -> Registration {
+    add(Source(id: nextID(), socket: nil, descriptor: descriptor, onReadable: onReadable))
+  }
+
+  package func remove(_ registration: Registration) {
+    sources.removeAll { $0.id == registration.id }
+    items = []
+  }
+
+  /// Calls back once, after the delay.
+  @discardableResult
+  package func schedule(after delay: Duration, _ work: @escaping () -> Void) -> TimerQueue.ID {
+    timers.schedule(at: .now + delay, work)
+  }
+
+  package func cancel(_ timer: TimerQueue.ID) { timers.cancel(timer) }
+
+  /// Makes `run` return after the current turn.
+  package func stop() { isStopped = true }
+
+  /// Runs until `stop`.
+  package func run() {
+    isStopped = false
+    while !isStopped { turn() }
+  }
+
+  private func turn() {
+    beforeWait?()
+    if isStopped { return }
+    if items.isEmpty { items = sources.map(Self.item) }
+    let timeout = hasWork?() == true ? 0 : timers.millisecondsUntilNext(from: .now)
+    let ready = zmq_poll(&items, Int32(items.count), timeout)
+    if ready > 0 { dispatch() }
+    for work in timers.due(at: .now) { work() }
+  }
+
+  private func dispatch() {
+    // A callback may add or remove sources; then the rest waits for the next turn.
+    let current = sources
+    for index in current.indices {
+      guard index < items.count else { return }
+      if items[index].revents != 0 { current[index].onReadable() }
+      if isStopped { return }
+    }
+  }
+
+  private func add(_ source: Source) -> Registration {
+    sources.append(source)
+    items = []
+    return Registration(id: source.id)
+  }
+
+  private func nextID() -> UInt64 {
+    lastID += 1
+    return lastID
+  }
+
+  private static func item(_ source: Source) -> zmq_pollitem_t {
+    var item = zmq_pollitem_t()
+    item.socket = source.socket?.handle
+    item.fd = source.descriptor
+    item.events = Int16(ZMQ_POLLIN)
+    return item
+  }
+}
+
+/// The part of a loop that other threads may hold: it queues work and wakes the loop.
+package final class LoopHandle: Sendable {
+  let descriptor: Int32
+  private let posted = Mutex<[@Sendable () -> Void]>([])
+
+  init() { descriptor = eventfd(0, Int32(EFD_NONBLOCK | EFD_CLOEXEC)) }
+
+  deinit { close(descriptor) }
+
+  /// Runs the work on the loop's thread, in the order posted.
+  package func post(_ work: @escaping @Sendable () -> Void) {
+    let wasEmpty = posted.withLock { queue in
+      queue.append(work)
+      return queue.count == 1
+    }
+    if wasEmpty { _ = eventfd_write(descriptor, 1) }
+  }
+
+  fileprivate func runPosted() {
+    var value: eventfd_t = 0
+    _ = eventfd_read(descriptor, &value)
+    let work = posted.withLock { queue in
+      defer { queue = [] }
+      return queue
+    }
+    for item in work { item() }
+  }
+}

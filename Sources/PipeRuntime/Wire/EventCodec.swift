@@ -1,0 +1,91 @@
+import FoundationEssentials
+
+/// Turns values of one enum into JSON and back.
+///
+/// A case without associated values travels as its bare label, `"closed"`, which needs no JSON
+/// machinery; any other as Swift's synthesized `Codable` writes it. Both forms are read.
+package final class EventCodec<Value: Codable & Sendable> {
+  private let encoder = JSONEncoder()
+  private let decoder = JSONDecoder()
+  private let bareByTag: [[UInt8]?]
+  private let bareByLabel: [[UInt8]: Value]
+
+  package init() {
+    var byTag: [[UInt8]?] = []
+    var byLabel: [[UInt8]: Value] = [:]
+    for (tag, description) in EnumCases<Value>.descriptions.enumerated() {
+      guard description.fields.isEmpty, let value = EnumCases<Value>.bareValue(tag: tag) else {
+        byTag.append(nil)
+        continue
+      }
+      let label = JSONValue.string(description.name).bytes
+      byTag.append(label)
+      byLabel[label] = value
+    }
+    bareByTag = byTag
+    bareByLabel = byLabel
+  }
+
+  /// Appends the value's JSON.
+  package func encode(_ value: Value, into bytes: inout [UInt8]) throws {
+    if !bareByTag.isEmpty, let label = bareByTag[EnumCases<Value>.tag(of: value)] {
+      bytes.append(contentsOf: label)
+    } else {
+      bytes.append(contentsOf: try encoder.encode(value))
+    }
+  }
+
+  /// The value's JSON.
+  package func encode(_ value: Value) throws -> [UInt8] {
+    var bytes: [UInt8] = []
+    try encode(value, into: &bytes)
+    return bytes
+  }
+
+  /// Reads a value. Throws ``UndecodableValue``, which says what the type takes.
+  package func decode(_ bytes: UnsafeRawBufferPointer) throws -> Value {
+    if bytes.first == UInt8(ascii: "\""), let value = bareByLabel[Array(bytes)] { return value }
+    do {
+      let data = Data(
+        bytesNoCopy: UnsafeMutableRawPointer(mutating: bytes.baseAddress!), count: bytes.count,
+        deallocator: .none)
+      return try decoder.decode(Value.self, from: data)
+    } catch {
+      throw UndecodableValue(
+        text: String(decoding: bytes.prefix(200), as: UTF8.self), type: "\(Value.self)",
+        cases: EnumCases<Value>.descriptions, cause: "\(error)")
+    }
+  }
+
+  package func decode(_ bytes: [UInt8]) throws -> Value {
+    guard !bytes.isEmpty else {
+      throw UndecodableValue(
+        text: "", type: "\(Value.self)", cases: EnumCases<Value>.descriptions, cause: "empty")
+    }
+    return try bytes.withUnsafeBytes { try decode($0) }
+  }
+}
+
+/// JSON that is not a value of the type it was meant for.
+package struct UndecodableValue: Error, Sendable, CustomStringConvertible {
+  package var text: String
+  package var type: String
+  package var cases: [CaseDescription]
+  package var cause: String
+
+  package var description: String {
+    let known = cases.map(\.signature).joined(separator: ", ")
+    return "'\(text)' is not a value of \(type)" + (known.isEmpty ? "" : "; it takes \(known)")
+  }
+}
+
+extension CaseDescription {
+  /// The case as a person would type it: `closing(persons: Int)`.
+  package var signature: String {
+    guard !fields.isEmpty else { return name }
+    let list = fields.map { field in
+      field.name.first == "_" ? field.type : "\(field.name): \(field.type)"
+    }
+    return "\(name)(\(list.joined(separator: ", ")))"
+  }
+}

@@ -1,0 +1,172 @@
+/// The kinds of frame, by the conversation that they belong to. `docs/PROTOCOL.md` has the table.
+package enum FrameKind: UInt8, CaseIterable, Sendable {
+  // Pipes: the sender's DEALER and the receiver's inbox.
+  case open = 1
+  case events = 2
+  case close = 3
+  case welcome = 4
+  case credit = 5
+  case closed = 6
+  // Requests: a client's DEALER and the node's inbox.
+  case request = 16
+  case reply = 17
+  // Feeds: the node's XPUB.
+  case state = 32
+  // Control, node to orchestrator.
+  case hello = 48
+  case ready = 49
+  case status = 50
+  case stopped = 51
+  // Control, orchestrator to node.
+  case configure = 56
+  case start = 57
+  case ping = 58
+  case stop = 59
+  // Control, client to orchestrator and back.
+  case command = 64
+  case answer = 65
+}
+
+/// The fixed head of every frame: 24 bytes, little endian, before the body.
+package struct FrameHeader: Hashable, Sendable {
+  package static let byteCount = 24
+  package static let magic: UInt8 = 0x70
+  package static let version: UInt8 = 1
+
+  /// What the frame says.
+  package var kind: FrameKind
+  /// Bits whose meaning the kind gives.
+  package var flags: UInt8 = 0
+  /// A count or a code.
+  package var count: UInt32 = 0
+  /// A sequence number, a version or a request id.
+  package var sequence: UInt64 = 0
+  /// An incarnation or a session.
+  package var number: UInt64 = 0
+
+  package init(
+    _ kind: FrameKind, flags: UInt8 = 0, count: UInt32 = 0, sequence: UInt64 = 0,
+    number: UInt64 = 0
+  ) {
+    self.kind = kind
+    self.flags = flags
+    self.count = count
+    self.sequence = sequence
+    self.number = number
+  }
+}
+
+/// Why bytes are not a frame.
+package enum FrameError: Error, Hashable, Sendable, CustomStringConvertible {
+  case short(byteCount: Int)
+  case magic(UInt8)
+  case version(UInt8)
+  case kind(UInt8)
+  case body(FrameKind)
+
+  package var description: String {
+    switch self {
+    case .short(let byteCount):
+      "a frame of \(byteCount) bytes; its header alone has \(FrameHeader.byteCount)"
+    case .magic(let byte): "a frame that starts with byte \(byte), not \(FrameHeader.magic)"
+    case .version(let version):
+      "a frame of protocol version \(version); this is version \(FrameHeader.version)"
+    case .kind(let kind): "a frame of the unknown kind \(kind)"
+    case .body(let kind): "a frame of kind '\(kind)' whose body is malformed"
+    }
+  }
+}
+
+extension FrameHeader {
+  /// Reads the header at the start of a frame.
+  package init(_ frame: UnsafeRawBufferPointer) throws(FrameError) {
+    guard frame.count >= Self.byteCount else { throw .short(byteCount: frame.count) }
+    guard frame[0] == Self.magic else { throw .magic(frame[0]) }
+    guard frame[1] == Self.version else { throw .version(frame[1]) }
+    guard let kind = FrameKind(rawValue: frame[2]) else { throw .kind(frame[2]) }
+    self.kind = kind
+    flags = frame[3]
+    count = UInt32(littleEndian: frame.loadUnaligned(fromByteOffset: 4, as: UInt32.self))
+    sequence = UInt64(littleEndian: frame.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+    number = UInt64(littleEndian: frame.loadUnaligned(fromByteOffset: 16, as: UInt64.self))
+  }
+
+  /// Writes the header into the first 24 bytes.
+  package func write(into bytes: UnsafeMutableRawBufferPointer) {
+    bytes[0] = Self.magic
+    bytes[1] = Self.version
+    bytes[2] = kind.rawValue
+    bytes[3] = flags
+    bytes.storeBytes(of: count.littleEndian, toByteOffset: 4, as: UInt32.self)
+    bytes.storeBytes(of: sequence.littleEndian, toByteOffset: 8, as: UInt64.self)
+    bytes.storeBytes(of: number.littleEndian, toByteOffset: 16, as: UInt64.self)
+  }
+
+  /// The whole frame with a body.
+  package func frame(body: some Collection<UInt8> = EmptyCollection()) -> [UInt8] {
+    let head = [UInt8](unsafeUninitializedCapacity: Self.byteCount) { buffer, count in
+      write(into: UnsafeMutableRawBufferPointer(buffer))
+      count = Self.byteCount
+    }
+    return body.isEmpty ? head : head + body
+  }
+}
+
+/// Events laid end to end, each behind its length: the body of an `events` frame.
+package struct EventBatch: Hashable, Sendable {
+  /// The sequence number of the first event.
+  package var first: UInt64
+  /// How many events there are.
+  package private(set) var count: UInt64 = 0
+  /// The events, each a 32-bit length and as many bytes of JSON.
+  package private(set) var bytes: [UInt8] = []
+
+  package init(first: UInt64) { self.first = first }
+
+  /// The sequence number of the last event; one before `first` where there is none.
+  package var last: UInt64 { first + count - 1 }
+
+  /// Adds the event that `write` appends.
+  package mutating func append(_ write: (inout [UInt8]) throws -> Void) rethrows {
+    let start = bytes.count
+    bytes.append(contentsOf: [0, 0, 0, 0])
+    do { try write(&bytes) } catch {
+      bytes.removeSubrange(start...)
+      throw error
+    }
+    let length = UInt32(bytes.count - start - 4).littleEndian
+    bytes.withUnsafeMutableBytes { $0.storeBytes(of: length, toByteOffset: start, as: UInt32.self) }
+    count += 1
+  }
+
+  /// Calls back with each event's bytes. Throws where the lengths and the count do not agree.
+  package static func forEach(
+    in body: UnsafeRawBufferPointer, count: UInt32,
+    _ event: (UnsafeRawBufferPointer) -> Void
+  ) throws(FrameError) {
+    try validate(body, count: count)
+    var offset = 0
+    for _ in 0..<count {
+      let length = Self.length(in: body, at: offset)
+      event(UnsafeRawBufferPointer(rebasing: body[(offset + 4)..<(offset + 4 + length)]))
+      offset += 4 + length
+    }
+  }
+
+  private static func validate(
+    _ body: UnsafeRawBufferPointer, count: UInt32
+  ) throws(FrameError) {
+    var offset = 0
+    for _ in 0..<count {
+      guard offset + 4 <= body.count else { throw .body(.events) }
+      let length = Self.length(in: body, at: offset)
+      guard length <= body.count - offset - 4 else { throw .body(.events) }
+      offset += 4 + length
+    }
+    guard offset == body.count else { throw .body(.events) }
+  }
+
+  private static func length(in body: UnsafeRawBufferPointer, at offset: Int) -> Int {
+    Int(UInt32(littleEndian: body.loadUnaligned(fromByteOffset: offset, as: UInt32.self)))
+  }
+}

@@ -1,0 +1,15 @@
+/// Sizes that peers may rely on.
+package enum WireLimits {
+  /// The largest event, state or request body. Unit: bytes.
+  package static let eventByteCount = 1 << 20
+  /// The largest message read from a socket; a peer that sends a larger one is disconnected.
+  package static let messageByteCount: Int64 = 4 << 20
+}
+
+/// Routing ids: how a peer is known at a ROUTER.
+package enum WireName {
+  /// The sending end of a pipe, at the receiver's inbox.
+  package static func pipe(_ name: String) -> String { "pipe/" + name }
+  /// A node, at the orchestrator's control socket.
+  package static func node(_ name: String) -> String { "node/" + name }
+}
