@@ -1,0 +1,43 @@
+/// The cases of an enum, by tag: cases with a payload come first, each group as declared.
+///
+/// Where `Value` is not an enum there are no cases, and the answers are empty.
+package enum EnumCases<Value> {
+  /// The names of the cases.
+  package static var names: [String] { descriptions.map(\.name) }
+
+  /// The names and fields of the cases.
+  package static var descriptions: [CaseDescription] { EnumLayout.of(Value.self).cases }
+
+  /// The tag of `value`.
+  package static func tag(of value: Value) -> Int? {
+    let metadata = TypeMetadata(Value.self)
+    guard metadata.isEnum else { return nil }
+    return withUnsafePointer(to: value) { metadata.tag(of: $0) }
+  }
+
+  /// The name of the case that `value` is.
+  package static func name(of value: Value) -> String? {
+    guard let tag = tag(of: value) else { return nil }
+    let cases = EnumLayout.of(Value.self).cases
+    return tag < cases.count ? cases[tag].name : nil
+  }
+
+  /// The value of a case without associated values.
+  package static func bareValue(tag: Int) -> Value? {
+    let layout = EnumLayout.of(Value.self)
+    guard layout.cases.indices.contains(tag), layout.isBare[tag] else { return nil }
+    return withUnsafeTemporaryAllocation(
+      byteCount: max(1, MemoryLayout<Value>.size), alignment: MemoryLayout<Value>.alignment
+    ) { bytes in
+      bytes.initializeMemory(as: UInt8.self, repeating: 0)
+      let memory = bytes.baseAddress!
+      TypeMetadata(Value.self).inject(tag, into: memory)
+      return memory.assumingMemoryBound(to: Value.self).move()
+    }
+  }
+
+  /// The value of the case with this name, where it has no associated values.
+  package static func bareValue(named name: String) -> Value? {
+    names.firstIndex(of: name).flatMap(bareValue(tag:))
+  }
+}

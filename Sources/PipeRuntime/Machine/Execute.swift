@@ -1,0 +1,37 @@
+/// The output of a state, executed each time the state is entered.
+public struct Execute<Output: DSLCompatible> {
+  @usableFromInline let output: Output?
+
+  @inlinable
+  init(_ output: Output?) { self.output = output }
+
+  /// Executes the effect that the runtime maps to `output`.
+  @inlinable
+  public init(output: Output) { self.output = output }
+
+  /// Executes nothing.
+  @inlinable
+  public static var noOutput: Execute<Output> { Execute(nil) }
+}
+
+extension Execute where Output == Never {
+  /// Executes nothing, where nothing else tells the type of the outputs.
+  @inlinable
+  public static var noOutput: Execute<Never> { Execute(nil) }
+}
+
+/// Reads the body of a `When`: one `Execute`, chosen by `if` or `switch` where wanted.
+@resultBuilder
+public enum ExecuteBuilder<Output: DSLCompatible> {
+  @inlinable
+  public static func buildExpression(_ execute: Execute<Output>) -> Execute<Output> { execute }
+
+  @inlinable
+  public static func buildBlock(_ execute: Execute<Output>) -> Execute<Output> { execute }
+
+  @inlinable
+  public static func buildEither(first execute: Execute<Output>) -> Execute<Output> { execute }
+
+  @inlinable
+  public static func buildEither(second execute: Execute<Output>) -> Execute<Output> { execute }
+}

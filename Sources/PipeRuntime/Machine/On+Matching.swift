@@ -1,0 +1,97 @@
+// How an `On` compares itself with the event of the step that its thread is in.
+extension On {
+  @usableFromInline
+  typealias Context = UnsafeMutablePointer<MatchContext>
+
+  /// The context, if it asks for an event of this type and is not answered yet.
+  @inlinable
+  static var open: Context? {
+    guard let context = MatchThread.current else { return nil }
+    guard context.pointee.isOpen || context.pointee.status == .listing,
+      context.pointee.eventType == TypeMetadata(Event.self).pointer
+    else { return nil }
+    return context
+  }
+
+  /// The context, if its event is of the same case as `event`.
+  @inlinable
+  static func matching(_ event: Event) -> Context? {
+    guard let context = open else { return nil }
+    let tag = withUnsafePointer(to: event) { TypeMetadata(Event.self).tag(of: $0) }
+    if context.pointee.status == .listing {
+      context.pointee.listed?.add(tag)
+      return nil
+    }
+    return tag == context.pointee.tag ? context : nil
+  }
+
+  /// The context, if its event is one of `events`.
+  @inlinable
+  static func matching(_ events: OneOf<Event>) -> Context? {
+    guard let context = open else { return nil }
+    if context.pointee.status == .listing {
+      for pattern in events.patterns { context.pointee.listed?.add(pattern.tag) }
+      return nil
+    }
+    return events.matches(context) ? context : nil
+  }
+
+  /// Calls `body` with the event's associated values, if the event is of the constructor's case.
+  @inlinable
+  static func matching<each Value>(
+    _ constructor: (repeat each Value) -> Event, body: (Context, (repeat each Value)) -> Void
+  ) {
+    guard let context = open else { return }
+    if context.pointee.status == .listing {
+      context.pointee.listed?.add(CasePattern<Event>.tag(of: constructor))
+      return
+    }
+    if context.pointee.matches(constructor) {
+      EnumLayout.withPayload(
+        of: context.pointee.event.assumingMemoryBound(to: Event.self),
+        boxOffset: context.pointee.layout.boxOffsets[context.pointee.tag],
+        repeat (each Value).self
+      ) { (values: repeat each Value) in body(context, (repeat each values)) }
+    }
+  }
+
+  @inlinable
+  static func event(of context: Context) -> Event {
+    context.pointee.event.assumingMemoryBound(to: Event.self).pointee
+  }
+
+  @inlinable
+  static func finish(_ context: Context, _ transition: Transition<State>) {
+    context.pointee.next.initializeMemory(as: State.self, to: transition.state)
+    context.pointee.status = .matched
+  }
+
+  @inlinable
+  static func passes(_ guard: Guard, _ context: Context) -> Bool {
+    if !`guard`.passes { context.pointee.status = .refusedByGuard }
+    return `guard`.passes
+  }
+
+  static func suspend(_ context: Context, _ run: @escaping () async -> Transition<State>) {
+    context.pointee.suspension = Suspension(run)
+    context.pointee.status = .suspended
+  }
+}
+
+extension MatchContext {
+  /// Whether the event is of the case that the constructor makes.
+  ///
+  /// A constructor cannot be asked for its case; it is called with the event's own payload instead.
+  @inlinable
+  func matches<Event, each Value>(_ constructor: (repeat each Value) -> Event) -> Bool {
+    guard layout.hasPayload(tag, repeat (each Value).self) else { return false }
+    return EnumLayout.withPayload(
+      of: event.assumingMemoryBound(to: Event.self), boxOffset: layout.boxOffsets[tag],
+      repeat (each Value).self
+    ) { (values: repeat each Value) in
+      withUnsafePointer(to: constructor(repeat each values)) {
+        TypeMetadata(Event.self).tag(of: $0)
+      }
+    } == tag
+  }
+}

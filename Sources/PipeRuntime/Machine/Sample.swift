@@ -1,0 +1,125 @@
+/// Makes valid values of types that it knows nothing about but how they are decoded.
+///
+/// A case's constructor cannot be asked for its case; called with sample values, it can.
+@usableFromInline
+enum Sample {
+  /// One value of each type, or `nil` where some type has none that can be made.
+  @usableFromInline
+  static func values<each Value>(_: repeat (each Value).Type) -> (repeat each Value)? {
+    do {
+      return (repeat try value((each Value).self))
+    } catch {
+      return nil
+    }
+  }
+
+  struct Unknown: Error {}
+
+  /// Zero, an empty string, `false`, the first bare case: the plainest value of the type.
+  static func value<Value>(_ type: Value.Type, depth: Int = 0) throws -> Value {
+    guard depth < 16 else { throw Unknown() }
+    if let bare = firstBareCase(type) { return bare }
+    guard let decodable = type as? any Decodable.Type else { throw Unknown() }
+    func decode<Wanted: Decodable>(_ wanted: Wanted.Type) throws -> Any {
+      try Wanted(from: SampleDecoder(type: wanted, depth: depth + 1))
+    }
+    guard let value = try decode(decodable) as? Value else { throw Unknown() }
+    return value
+  }
+
+  private static func firstBareCase<Value>(_ type: Value.Type) -> Value? {
+    let layout = EnumLayout.of(type)
+    return layout.isBare.firstIndex(of: true).flatMap(EnumCases<Value>.bareValue(tag:))
+  }
+}
+
+/// A decoder that has an answer to every question.
+private struct SampleDecoder: Decoder {
+  let type: Any.Type
+  let depth: Int
+  var codingPath: [any CodingKey] { [] }
+  var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+  func container<Key: CodingKey>(keyedBy: Key.Type) -> KeyedDecodingContainer<Key> {
+    KeyedDecodingContainer(SampleFields(decoder: self))
+  }
+
+  func unkeyedContainer() -> any UnkeyedDecodingContainer { SampleElements(decoder: self) }
+
+  func singleValueContainer() -> any SingleValueDecodingContainer { self }
+}
+
+extension SampleDecoder: SingleValueDecodingContainer {
+  func decodeNil() -> Bool { true }
+
+  func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
+    let plain: Any? =
+      switch type {
+      case is Bool.Type: false
+      case is String.Type: ""
+      case let type as any BinaryInteger.Type: zero(type)
+      case let type as any BinaryFloatingPoint.Type: zero(type)
+      default: nil
+      }
+    if let plain = plain as? Value { return plain }
+    return try Sample.value(type, depth: depth)
+  }
+
+  private func zero<Value: Numeric>(_ type: Value.Type) -> Value { .zero }
+}
+
+private struct SampleFields<Key: CodingKey>: KeyedDecodingContainerProtocol {
+  let decoder: SampleDecoder
+  var codingPath: [any CodingKey] { [] }
+
+  /// An enum asks for the one key that names its case.
+  var allKeys: [Key] {
+    EnumLayout.of(decoder.type).cases.first.flatMap { Key(stringValue: $0.name) }.map { [$0] } ?? []
+  }
+
+  func contains(_ key: Key) -> Bool { true }
+  func decodeNil(forKey key: Key) -> Bool { true }
+
+  func decode<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value {
+    try decoder.decode(type)
+  }
+
+  func nestedContainer<Nested: CodingKey>(
+    keyedBy: Nested.Type, forKey key: Key
+  ) -> KeyedDecodingContainer<Nested> { decoder.container(keyedBy: keyedBy) }
+
+  func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedDecodingContainer {
+    decoder.unkeyedContainer()
+  }
+
+  func superDecoder() -> any Decoder { decoder }
+  func superDecoder(forKey key: Key) -> any Decoder { decoder }
+}
+
+private struct SampleElements: UnkeyedDecodingContainer {
+  let decoder: SampleDecoder
+  var currentIndex = 0
+  var codingPath: [any CodingKey] { [] }
+  /// One element, so that a machine may look at the first.
+  var count: Int? { 1 }
+  var isAtEnd: Bool { currentIndex > 0 }
+
+  init(decoder: SampleDecoder) { self.decoder = decoder }
+
+  mutating func decodeNil() -> Bool { false }
+
+  mutating func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
+    currentIndex += 1
+    return try decoder.decode(type)
+  }
+
+  mutating func nestedContainer<Nested: CodingKey>(
+    keyedBy: Nested.Type
+  ) -> KeyedDecodingContainer<Nested> { decoder.container(keyedBy: keyedBy) }
+
+  mutating func nestedUnkeyedContainer() -> any UnkeyedDecodingContainer {
+    decoder.unkeyedContainer()
+  }
+
+  mutating func superDecoder() -> any Decoder { decoder }
+}

@@ -1,0 +1,95 @@
+/// A pure Moore machine: an initial state, transitions on events, an output for each state.
+///
+/// ```swift
+/// let machine = StateMachine(initial: State.open(persons: 0)) {
+///   When(state: State.open(persons:)) { _ in
+///     Execute.noOutput
+///   } transitions: { persons in
+///     On(event: Event.closeButtonWasPressed) {
+///       Guard(predicate: persons < 10)
+///     } transition: {
+///       Transition(to: State.closing(persons: persons))
+///     }
+///   }
+/// }
+/// ```
+public struct StateMachine<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible>:
+  Sendable
+{
+  /// The state that the machine starts in.
+  public let initial: State
+  @usableFromInline let table: StateTable<State, Event, Output>
+
+  @inlinable
+  init(initial: State, whens: Whens<State, Event, Output>) {
+    self.initial = initial
+    table = StateTable(whens.all)
+  }
+
+  /// Describes a machine by what it does in each state.
+  @inlinable
+  public init(
+    initial: State,
+    @WhenBuilder<State, Event, Output> _ whens: () -> Whens<State, Event, Output>
+  ) {
+    self.init(initial: initial, whens: whens())
+  }
+
+  /// Describes a machine by what it does in each state, which also tells its types.
+  @inlinable
+  @_disfavoredOverload
+  public init(
+    initial: State,
+    @WhenInferringBuilder<State> _ whens: () -> InferredWhens<State, Event, Output>
+  ) {
+    self.init(initial: initial, whens: whens().whens)
+  }
+}
+
+extension StateMachine {
+  /// Answers an event. Pure: guards and transitions are evaluated at most once, in the order
+  /// written, and not after one has matched.
+  @inlinable
+  public func reduce(_ state: State, _ event: Event) -> Reduction<State> {
+    table.reduce(state, event)
+  }
+
+  /// The state that the event leads to, once its transition has returned; `nil` if refused.
+  public func next(_ state: State, _ event: Event) async -> State? {
+    switch reduce(state, event) {
+    case .next(let state): state
+    case .refused: nil
+    case .suspended(let transition): await transition()
+    }
+  }
+
+  /// What entering the state asks the runtime to do.
+  @inlinable
+  public func output(_ state: State) -> Output? { table.output(state) }
+}
+
+// Listing.
+extension StateMachine {
+  /// Every case of the state type.
+  public var states: [CaseDescription] { EnumCases<State>.descriptions }
+
+  /// Every case of the event type.
+  public var events: [CaseDescription] { EnumCases<Event>.descriptions }
+
+  /// Every case of the output type.
+  public var outputs: [CaseDescription] { EnumCases<Output>.descriptions }
+
+  /// The names of the events that the machine takes in some state.
+  ///
+  /// Found by reading each `When` with sample values. Where an `if` or a `for` hides some `On`s
+  /// from that, or no sample can be made, every event counts as taken.
+  public var alphabet: [String] {
+    let list = EventList()
+    for when in table.whens {
+      guard let transitions = when.list else { continue }
+      list.list(Event.self) { if !transitions() { list.missBranch() } }
+    }
+    let names = EnumCases<Event>.names
+    return list.isIncomplete ? names : names.indices.filter(list.tags.contains).map { names[$0] }
+  }
+}

@@ -1,0 +1,78 @@
+/// The runtime's own record of a type, read through the stable ABI of Swift on 64-bit platforms.
+///
+/// Enums are matched through the value witness table of their type: it says which case a value is
+/// and where its payload lies, in a few nanoseconds and without a copy.
+@usableFromInline
+struct TypeMetadata: @unchecked Sendable {  // Immutable memory that lives as long as the process.
+  @usableFromInline let pointer: UnsafeRawPointer
+
+  @inlinable
+  init(_ type: Any.Type) { pointer = unsafeBitCast(type, to: UnsafeRawPointer.self) }
+
+  /// The kinds that matter here, as `MetadataKind.def` of the Swift runtime numbers them.
+  @usableFromInline
+  enum Kind {
+    @usableFromInline static let enumeration: UInt = 0x201
+    @usableFromInline static let optional: UInt = 0x202
+    @usableFromInline static let tuple: UInt = 0x301
+    @usableFromInline static let existential: UInt = 0x303
+  }
+
+  @inlinable
+  var kind: UInt { pointer.load(as: UInt.self) }
+
+  @inlinable
+  var isEnum: Bool { kind == Kind.enumeration || kind == Kind.optional }
+
+  @inlinable
+  var witnesses: UnsafeRawPointer { pointer.load(fromByteOffset: -8, as: UnsafeRawPointer.self) }
+
+  @usableFromInline
+  var alignmentMask: Int { Int(witnesses.load(fromByteOffset: 80, as: UInt32.self) & 0xFF) }
+}
+
+// The witnesses that only enums have.
+extension TypeMetadata {
+  @usableFromInline
+  typealias GetTag = @convention(c) (UnsafeRawPointer, UnsafeRawPointer) -> UInt32
+  @usableFromInline
+  typealias Project = @convention(c) (UnsafeMutableRawPointer, UnsafeRawPointer) -> Void
+  @usableFromInline
+  typealias Inject = @convention(c) (UnsafeMutableRawPointer, UInt32, UnsafeRawPointer) -> Void
+
+  /// The tag of the enum value at `value`: cases with a payload first, each group as declared.
+  @inlinable
+  func tag(of value: UnsafeRawPointer) -> Int {
+    Int(witnesses.load(fromByteOffset: 88, as: GetTag.self)(value, pointer))
+  }
+
+  /// Strips the tag from the bits of an enum, which leaves those of its payload.
+  @inlinable
+  func project(_ value: UnsafeMutableRawPointer) {
+    witnesses.load(fromByteOffset: 96, as: Project.self)(value, pointer)
+  }
+
+  /// Turns the bits of a payload into those of an enum.
+  @inlinable
+  func inject(_ tag: Int, into value: UnsafeMutableRawPointer) {
+    witnesses.load(fromByteOffset: 104, as: Inject.self)(value, UInt32(tag), pointer)
+  }
+}
+
+// Tuples: the payload of a case that has several values, or labelled ones.
+extension TypeMetadata {
+  /// The element types and labels of a tuple, or the type itself, unlabelled.
+  var elements: [(label: String, type: Any.Type)] {
+    let type = unsafeBitCast(pointer, to: Any.Type.self)
+    guard kind == Kind.tuple else { return [("", type)] }
+    let count = pointer.load(fromByteOffset: 8, as: Int.self)
+    var labels = Array(repeating: "", count: count)
+    if let text = pointer.load(fromByteOffset: 16, as: UnsafePointer<CChar>?.self) {
+      let words = String(cString: text).split(separator: " ", omittingEmptySubsequences: false)
+      for (index, word) in words.prefix(count).enumerated() { labels[index] = String(word) }
+    }
+    return (0..<count).map { index in
+      (labels[index], pointer.load(fromByteOffset: 24 + 16 * index, as: Any.Type.self))
+    }
+  }
+}

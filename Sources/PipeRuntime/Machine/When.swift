@@ -1,0 +1,139 @@
+/// What a machine does in a state: the output on entering it, and the transitions out of it.
+///
+/// States are matched by case, whatever their associated values. Where several `When`s name one
+/// case, their transitions are tried in the order written, and the first output that is not
+/// `noOutput` is executed.
+public struct When<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible>: Sendable {
+  @usableFromInline
+  typealias Step = @Sendable (UnsafePointer<State>) -> Void
+  @usableFromInline
+  typealias Emit = @Sendable (UnsafePointer<State>) -> Output?
+
+  /// The cases that this is about.
+  @usableFromInline let tags: [Int]
+  @usableFromInline let output: Emit?
+  /// Lets each `On` compare itself with the event of the current ``MatchContext``.
+  @usableFromInline let transitions: Step?
+  /// Lets each `On` list itself; `false` where no sample of the associated values can be made.
+  @usableFromInline let list: (@Sendable () -> Bool)?
+
+  @usableFromInline
+  init(tags: [Int], output: Emit?, transitions: Step?, list: (@Sendable () -> Bool)?) {
+    self.tags = tags
+    self.output = output
+    self.transitions = transitions
+    self.list = list
+  }
+}
+
+// A state given as a value.
+extension When {
+  /// Describes a state without associated values.
+  @inlinable
+  public init(
+    state: State,
+    @ExecuteBuilder<Output> output: @escaping @Sendable () -> Execute<Output>,
+    @OnBuilder<State, Event> transitions: @escaping @Sendable () -> Transitions<State, Event>
+  ) {
+    self.init(
+      tags: [CasePattern(value: state).tag], output: { _ in output().output },
+      transitions: { _ in _ = transitions() }, list: { _ = transitions(); return true })
+  }
+
+  /// Describes a state, which the output's closure receives.
+  @inlinable
+  public init(
+    state: State,
+    @ExecuteBuilder<Output> output: @escaping @Sendable (State) -> Execute<Output>,
+    @OnBuilder<State, Event> transitions: @escaping @Sendable () -> Transitions<State, Event>
+  ) {
+    self.init(
+      tags: [CasePattern(value: state).tag], output: { output($0.pointee).output },
+      transitions: { _ in _ = transitions() }, list: { _ = transitions(); return true })
+  }
+
+  /// Describes a state, which both closures receive.
+  @inlinable
+  public init(
+    state: State,
+    @ExecuteBuilder<Output> output: @escaping @Sendable (State) -> Execute<Output>,
+    @OnBuilder<State, Event> transitions: @escaping @Sendable (State) -> Transitions<State, Event>
+  ) {
+    self.init(
+      tags: [CasePattern(value: state).tag], output: { output($0.pointee).output },
+      transitions: { _ = transitions($0.pointee) },
+      list: { _ = transitions(state); return true })
+  }
+}
+
+// A state given by its constructor.
+extension When {
+  /// Describes the states of one case; the closures receive the associated values.
+  @inlinable
+  public init<each Value>(
+    state: (repeat each Value) -> State,
+    @ExecuteBuilder<Output> output: @escaping @Sendable (repeat each Value) -> Execute<Output>,
+    @OnBuilder<State, Event>
+    transitions: @escaping @Sendable (repeat each Value) -> Transitions<State, Event>
+  ) {
+    let place = CasePlace<State>(constructor: state)
+    self.init(
+      tags: [place.tag],
+      output: { state in
+        place.withPayload(of: state, repeat (each Value).self) {
+          (values: repeat each Value) in output(repeat each values).output
+        }
+      },
+      transitions: { state in
+        place.withPayload(of: state, repeat (each Value).self) {
+          (values: repeat each Value) in _ = transitions(repeat each values)
+        }
+      },
+      list: {
+        guard let sample = Sample.values(repeat (each Value).self) else { return false }
+        _ = transitions(repeat each sample)
+        return true
+      })
+  }
+}
+
+// Several states.
+extension When {
+  /// Describes several states, which the output's closure receives.
+  @inlinable
+  public init(
+    states: OneOf<State>,
+    @ExecuteBuilder<Output> output: @escaping @Sendable (State) -> Execute<Output>,
+    @OnBuilder<State, Event> transitions: @escaping @Sendable () -> Transitions<State, Event>
+  ) {
+    self.init(
+      tags: states.patterns.map(\.tag), output: { output($0.pointee).output },
+      transitions: { _ in _ = transitions() }, list: { _ = transitions(); return true })
+  }
+
+  /// Describes several states, which both closures receive.
+  @inlinable
+  public init(
+    states: OneOf<State>,
+    @ExecuteBuilder<Output> output: @escaping @Sendable (State) -> Execute<Output>,
+    @OnBuilder<State, Event> transitions: @escaping @Sendable (State) -> Transitions<State, Event>
+  ) {
+    self.init(
+      tags: states.patterns.map(\.tag), output: { output($0.pointee).output },
+      transitions: { _ = transitions($0.pointee) },
+      // The closure may look into the state, and no one state stands for all.
+      list: { false })
+  }
+
+  /// Describes several states.
+  @inlinable
+  public init(
+    states: OneOf<State>,
+    @ExecuteBuilder<Output> output: @escaping @Sendable () -> Execute<Output>,
+    @OnBuilder<State, Event> transitions: @escaping @Sendable () -> Transitions<State, Event>
+  ) {
+    self.init(
+      tags: states.patterns.map(\.tag), output: { _ in output().output },
+      transitions: { _ in _ = transitions() }, list: { _ = transitions(); return true })
+  }
+}

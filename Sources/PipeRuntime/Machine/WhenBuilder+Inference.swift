@@ -1,0 +1,102 @@
+/// The states of a machine whose types they tell.
+public struct InferredWhens<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible> {
+  @usableFromInline let whens: Whens<State, Event, Output>
+
+  @inlinable
+  init(whens: Whens<State, Event, Output>) { self.whens = whens }
+}
+
+/// Reads a machine whose event and output types are told by its `When`s alone.
+///
+/// Swift types a builder's statements one by one. A `When` that has no output, or no transitions,
+/// leaves a type open as `Never`; joining the statements pair by pair lets a later one fill it in.
+@resultBuilder
+public enum WhenInferringBuilder<State: DSLCompatible> {
+  @inlinable
+  public static func buildExpression<E, O>(_ when: When<State, E, O>) -> Whens<State, E, O> {
+    Whens([when])
+  }
+
+  @inlinable
+  public static func buildPartialBlock<E, O>(first: Whens<State, E, O>) -> Whens<State, E, O> {
+    first
+  }
+
+  @inlinable
+  public static func buildPartialBlock<E, O>(
+    accumulated: Whens<State, E, O>, next: Whens<State, E, O>
+  ) -> Whens<State, E, O> { accumulated + next }
+
+  @inlinable
+  public static func buildOptional<E, O>(_ block: Whens<State, E, O>?) -> Whens<State, E, O> {
+    block ?? Whens()
+  }
+
+  @inlinable
+  public static func buildEither<E, O>(first: Whens<State, E, O>) -> Whens<State, E, O> { first }
+
+  @inlinable
+  public static func buildEither<E, O>(second: Whens<State, E, O>) -> Whens<State, E, O> { second }
+
+  @inlinable
+  public static func buildArray<E, O>(_ blocks: [Whens<State, E, O>]) -> Whens<State, E, O> {
+    Whens(blocks.flatMap(\.all))
+  }
+
+  @inlinable
+  public static func buildFinalResult<E, O>(
+    _ block: Whens<State, E, O>
+  ) -> InferredWhens<State, E, O> { InferredWhens(whens: block) }
+}
+
+// The eight ways in which one side leaves a type open that the other fills in.
+extension WhenInferringBuilder {
+  @inlinable
+  public static func buildPartialBlock<E, O>(
+    accumulated: Whens<State, E, Never>, next: Whens<State, E, O>
+  ) -> Whens<State, E, O> { accumulated.converted(output: none) + next }
+
+  @inlinable
+  public static func buildPartialBlock<E, O>(
+    accumulated: Whens<State, E, O>, next: Whens<State, E, Never>
+  ) -> Whens<State, E, O> { accumulated + next.converted(output: none) }
+
+  @inlinable
+  public static func buildPartialBlock<E, O>(
+    accumulated: Whens<State, Never, O>, next: Whens<State, E, O>
+  ) -> Whens<State, E, O> { accumulated.converted(output: { $0 }) + next }
+
+  @inlinable
+  public static func buildPartialBlock<E, O>(
+    accumulated: Whens<State, E, O>, next: Whens<State, Never, O>
+  ) -> Whens<State, E, O> { accumulated + next.converted(output: { $0 }) }
+
+  @inlinable
+  public static func buildPartialBlock<E, O>(
+    accumulated: Whens<State, Never, Never>, next: Whens<State, E, O>
+  ) -> Whens<State, E, O> { accumulated.converted(output: none) + next }
+
+  @inlinable
+  public static func buildPartialBlock<E, O>(
+    accumulated: Whens<State, E, O>, next: Whens<State, Never, Never>
+  ) -> Whens<State, E, O> { accumulated + next.converted(output: none) }
+
+  @inlinable
+  public static func buildPartialBlock<E, O>(
+    accumulated: Whens<State, Never, O>, next: Whens<State, E, Never>
+  ) -> Whens<State, E, O> {
+    accumulated.converted(output: { $0 }) + next.converted(output: none)
+  }
+
+  @inlinable
+  public static func buildPartialBlock<E, O>(
+    accumulated: Whens<State, E, Never>, next: Whens<State, Never, O>
+  ) -> Whens<State, E, O> {
+    accumulated.converted(output: none) + next.converted(output: { $0 })
+  }
+
+  @inlinable
+  public static func buildPartialBlock(
+    accumulated: Whens<State, Never, Never>, next: Whens<State, Never, Never>
+  ) -> Whens<State, Never, Never> { accumulated + next }
+}

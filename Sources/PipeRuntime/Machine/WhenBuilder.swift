@@ -1,0 +1,86 @@
+/// The states read so far by a builder.
+public struct Whens<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible> {
+  @usableFromInline var all: [When<State, Event, Output>]
+
+  @inlinable
+  init(_ all: [When<State, Event, Output>] = []) { self.all = all }
+
+  @inlinable
+  static func + (left: Self, right: Self) -> Self { Self(left.all + right.all) }
+
+  /// The same states in a machine that has events or outputs where these have none.
+  @inlinable
+  func converted<NewEvent, NewOutput>(
+    output: @escaping @Sendable (Output) -> NewOutput
+  ) -> Whens<State, NewEvent, NewOutput> {
+    var converted: [When<State, NewEvent, NewOutput>] = []
+    for when in all {
+      let emit = when.output
+      converted.append(
+        When<State, NewEvent, NewOutput>(
+          tags: when.tags,
+          output: { state in
+            guard let found = emit?(state) else { return nil }
+            return output(found)
+          },
+          transitions: when.transitions, list: when.list))
+    }
+    return Whens<State, NewEvent, NewOutput>(converted)
+  }
+}
+
+/// Stands where an output of a machine without outputs would be converted.
+@inlinable
+@Sendable
+func none<Output>(_ never: Never) -> Output {}
+
+/// Reads a machine whose three types are known from where it is written.
+@resultBuilder
+public enum WhenBuilder<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible> {
+  /// The states read so far.
+  public typealias Block = Whens<State, Event, Output>
+
+  @inlinable
+  public static func buildExpression(_ when: When<State, Event, Output>) -> Block { Block([when]) }
+
+  @inlinable
+  @_disfavoredOverload
+  public static func buildExpression(_ when: When<State, Event, Never>) -> Block {
+    Whens([when]).converted(output: none)
+  }
+
+  @inlinable
+  @_disfavoredOverload
+  public static func buildExpression(_ when: When<State, Never, Output>) -> Block {
+    Whens([when]).converted(output: { $0 })
+  }
+
+  @inlinable
+  @_disfavoredOverload
+  public static func buildExpression(_ when: When<State, Never, Never>) -> Block {
+    Whens([when]).converted(output: none)
+  }
+
+  @inlinable
+  public static func buildBlock() -> Block { Block() }
+
+  @inlinable
+  public static func buildPartialBlock(first: Block) -> Block { first }
+
+  @inlinable
+  public static func buildPartialBlock(accumulated: Block, next: Block) -> Block {
+    accumulated + next
+  }
+
+  @inlinable
+  public static func buildOptional(_ block: Block?) -> Block { block ?? Block() }
+
+  @inlinable
+  public static func buildEither(first: Block) -> Block { first }
+
+  @inlinable
+  public static func buildEither(second: Block) -> Block { second }
+
+  @inlinable
+  public static func buildArray(_ blocks: [Block]) -> Block { Block(blocks.flatMap(\.all)) }
+}
