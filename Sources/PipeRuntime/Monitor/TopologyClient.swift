@@ -28,7 +28,7 @@ public final class TopologyClient: Sendable {
     self.topology = topology
     self.answerTimeout = answerTimeout
     let shared = Shared()
-    let failure = Mutex<TransportError?>(nil)
+    let failure = Mutex<(any Error)?>(nil)
     thread = LoopThread { loop in
       do {
         let sockets = try ClientSockets(topology: topology, control: control, loop: loop)

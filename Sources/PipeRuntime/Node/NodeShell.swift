@@ -210,7 +210,7 @@ final class NodeShell {
     sigemptyset(&signals)
     sigaddset(&signals, SIGTERM)
     sigaddset(&signals, SIGINT)
-    let descriptor = signalfd(-1, &signals, Int32(SFD_NONBLOCK.rawValue | SFD_CLOEXEC.rawValue))
+    let descriptor = signalfd(-1, &signals, Int32(SFD_NONBLOCK | SFD_CLOEXEC))
     loop.add(descriptor: descriptor) { [unowned self] in
       var info = signalfd_siginfo()
       while Glibc.read(descriptor, &info, MemoryLayout.size(ofValue: info)) > 0 {}

@@ -28,7 +28,7 @@ package final class EventCodec<Value: Codable & Sendable> {
 
   /// Appends the value's JSON.
   package func encode(_ value: Value, into bytes: inout [UInt8]) throws {
-    if !bareByTag.isEmpty, let label = bareByTag[EnumCases<Value>.tag(of: value)] {
+    if let tag = EnumCases<Value>.tag(of: value), let label = bareByTag[tag] {
       bytes.append(contentsOf: label)
     } else {
       bytes.append(contentsOf: try encoder.encode(value))
