@@ -1,0 +1,71 @@
+/// A place in a text file; both counts start at 1, and 0 means not known.
+public struct SourceMark: Hashable, Sendable {
+  /// The line.
+  public var line: Int
+  /// The column, in characters.
+  public var column: Int
+
+  /// Makes a mark.
+  public init(line: Int, column: Int) {
+    self.line = line
+    self.column = column
+  }
+
+  /// The mark of something that was not read from a file.
+  public static let unknown = SourceMark(line: 0, column: 0)
+}
+
+extension SourceMark: Comparable {
+  public static func < (left: SourceMark, right: SourceMark) -> Bool {
+    (left.line, left.column) < (right.line, right.column)
+  }
+}
+
+/// Where each part of a topology stands in its file.
+///
+/// A path lists keys from the top, with list elements by index: `["nodes", "door", "machine"]`,
+/// `["pipes", "0", "from"]`.
+public struct SourceMap: Sendable {
+  /// The file's path, as it was given.
+  public var file: String
+  private var keys: [[String]: SourceMark] = [:]
+  private var values: [[String]: SourceMark] = [:]
+
+  /// Makes a map without places, for a topology that was built in code.
+  public init(file: String) {
+    self.file = file
+  }
+
+  mutating func record(_ path: [String], key: SourceMark, value: SourceMark) {
+    keys[path] = key
+    values[path] = value
+  }
+
+  /// The place of a value, or of the nearest part around it that the file has.
+  public func mark(of path: [String]) -> SourceMark {
+    nearest(path, in: values)
+  }
+
+  /// The place of a key, or of the nearest part around it that the file has.
+  public func mark(ofKey path: [String]) -> SourceMark {
+    nearest(path, in: keys)
+  }
+
+  /// Makes a diagnostic that points at a value.
+  public func diagnostic(
+    _ code: Diagnostic.Code, _ severity: Diagnostic.Severity = .error, at path: [String],
+    _ message: String
+  ) -> Diagnostic {
+    Diagnostic(
+      file: file, mark: mark(of: path), severity: severity, code: code, message: message)
+  }
+
+  private func nearest(_ path: [String], in marks: [[String]: SourceMark]) -> SourceMark {
+    var path = path
+    while true {
+      if let mark = marks[path] { return mark }
+      if path.isEmpty { return .unknown }
+      path.removeLast()
+    }
+  }
+}

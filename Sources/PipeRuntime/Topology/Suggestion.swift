@@ -1,0 +1,43 @@
+/// The wording shared by every message that names choices.
+enum Suggestion {
+  /// `; it has 'a', 'b'. Did you mean 'a'?`, or what is left of that.
+  static func among(_ choices: some Sequence<String>, like name: String, verb: String = "it has")
+    -> String
+  {
+    var all: [String] = []
+    for choice in choices where !all.contains(choice) { all.append(choice) }
+    guard !all.isEmpty else { return "; \(verb) none" }
+    let shown = all.prefix(10).map { "'\($0)'" }.joined(separator: ", ")
+    let rest = all.count > 10 ? " and \(all.count - 10) more" : ""
+    let hint = closest(to: name, among: all).map { ". Did you mean '\($0)'?" } ?? ""
+    return "; \(verb) \(shown)\(rest)\(hint)"
+  }
+
+  /// The choice that a slip of the fingers away from the name, or `nil`.
+  static func closest(to name: String, among choices: [String]) -> String? {
+    let name = name.lowercased()
+    let limit = max(1, min(3, name.count / 3))
+    let best = choices.map { (distance(name, $0.lowercased()), $0) }.min { $0.0 < $1.0 }
+    return best.flatMap { $0.0 <= limit ? $0.1 : nil }
+  }
+
+  /// The insertions, deletions, replacements and swaps of neighbours between two words.
+  static func distance(_ left: String, _ right: String) -> Int {
+    // Names are short; a long text is no slip away from any of them.
+    let a = Array(left.utf8.prefix(64))
+    let b = Array(right.utf8.prefix(64))
+    var rows = [Array(0...b.count)]
+    for i in 1..<(a.count + 1) {
+      var row = [i] + Array(repeating: 0, count: b.count)
+      for j in 1..<(b.count + 1) {
+        row[j] = min(
+          rows[i - 1][j] + 1, row[j - 1] + 1, rows[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1))
+        if i > 1, j > 1, a[i - 1] == b[j - 2], a[i - 2] == b[j - 1] {
+          row[j] = min(row[j], rows[i - 2][j - 2] + 1)
+        }
+      }
+      rows.append(row)
+    }
+    return rows[a.count][b.count]
+  }
+}

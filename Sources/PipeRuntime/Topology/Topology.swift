@@ -1,0 +1,89 @@
+/// Which machines run, and how they are wired: a topology file as a value.
+///
+/// ```swift
+/// let topology = Topology(
+///   name: "elevator", program: "nodes",
+///   nodes: [
+///     .machine("ElevatorDoor", name: "door", parameters: ["capacity": 10], required: true),
+///     .machine("FloorDisplay", name: "display"),
+///   ],
+///   pipes: [
+///     .ports(from: "door.arrivals", to: "display.updates"),
+///     .rule(from: "door", when: "closed", to: "display", send: "refresh"),
+///   ])
+/// ```
+/// Source: DESIGN.md 5.
+public struct Topology: Sendable {
+  /// The name, by which a running topology is found. See ``namePattern``.
+  public var name: String
+  /// The executable of each node that names none.
+  public var program: String?
+  /// Variables added to every node's environment.
+  public var environment: [String: String]
+  /// The nodes, in the order of the file.
+  public var nodes: [NodeSpecification]
+  /// The pipes, in the order of the file.
+  public var pipes: [PipeSpecification]
+  /// The composites; parsed, not run yet.
+  public var composites: [CompositeSpecification]
+  /// The monitors that start with the topology.
+  public var monitors: [MonitorSpecification]
+  /// How long the parts of a life may take.
+  public var timeouts: Timeouts
+
+  /// Makes a topology; ``TopologyReader/read(_:)`` validates it.
+  public init(
+    name: String, program: String? = nil, environment: [String: String] = [:],
+    nodes: [NodeSpecification] = [], pipes: [PipeSpecification] = [],
+    composites: [CompositeSpecification] = [], monitors: [MonitorSpecification] = [],
+    timeouts: Timeouts = Timeouts()
+  ) {
+    self.name = name
+    self.program = program
+    self.environment = environment
+    self.nodes = nodes
+    self.pipes = pipes
+    self.composites = composites
+    self.monitors = monitors
+    self.timeouts = timeouts
+  }
+
+  /// What a topology's name looks like: `[A-Za-z0-9][A-Za-z0-9_.-]{0,40}`.
+  public static let namePattern = "^[A-Za-z0-9][A-Za-z0-9_.-]{0,40}$"
+  /// What a node's, composite's or monitor's name looks like: no dot, which leads a port's name.
+  public static let nodeNamePattern = "^[A-Za-z0-9][A-Za-z0-9_-]{0,40}$"
+
+  /// The node of a name, or `nil`.
+  public func node(_ name: String) -> NodeSpecification? {
+    nodes.first { $0.name == name }
+  }
+
+  /// The executable that hosts a node: its own, or the topology's.
+  public func program(of node: NodeSpecification) -> String? { node.program ?? program }
+
+  /// The executable that hosts a monitor: its own, or the topology's.
+  public func program(of monitor: MonitorSpecification) -> String? { monitor.program ?? program }
+
+  /// Every executable that the topology runs, sorted.
+  public var programs: [String] {
+    Set(nodes.compactMap(program(of:)) + monitors.compactMap(program(of:))).sorted()
+  }
+
+  /// The variables of a node's environment: the topology's, overridden by its own.
+  public func environment(of node: NodeSpecification) -> [String: String] {
+    environment.merging(node.environment) { _, own in own }
+  }
+}
+
+extension Topology: Equatable {
+  /// Equal in all but the order of nodes, composites and monitors, which are maps in the file.
+  public static func == (left: Topology, right: Topology) -> Bool {
+    left.name == right.name && left.program == right.program
+      && left.environment == right.environment && left.pipes == right.pipes
+      && left.timeouts == right.timeouts
+      && left.nodes.sorted { $0.name < $1.name } == right.nodes.sorted { $0.name < $1.name }
+      && left.composites.sorted { $0.name < $1.name }
+        == right.composites.sorted { $0.name < $1.name }
+      && left.monitors.sorted { $0.name < $1.name } == right.monitors.sorted { $0.name < $1.name }
+  }
+}

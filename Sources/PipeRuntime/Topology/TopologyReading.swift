@@ -1,0 +1,199 @@
+/// The reading of one file: the diagnostics so far, and the values of the simple types.
+///
+/// A reader returns `nil` after it has reported why, so that all errors are found at once.
+struct TopologyReading {
+  private(set) var diagnostics: [Diagnostic] = []
+  var source: SourceMap
+
+  init(file: String) {
+    source = SourceMap(file: file)
+  }
+
+  mutating func report(_ code: Diagnostic.Code, at mark: SourceMark, _ message: String) {
+    diagnostics.append(
+      Diagnostic(file: source.file, mark: mark, code: code, message: message))
+  }
+
+  mutating func report(_ code: Diagnostic.Code, _ place: TopologyPlace, _ message: String) {
+    report(code, at: place.node.mark, "\(place.title) \(message)")
+  }
+
+  // MARK: Mappings and lists
+
+  /// The entries of a mapping with free names, each name once.
+  mutating func members(
+    of place: TopologyPlace, noun: String = "key", hint: String = "a mapping"
+  ) -> [(key: String, value: TopologyPlace, mark: SourceMark)]? {
+    guard case .mapping(let entries) = place.node.content else {
+      report(.badValue, place, "must be \(hint), not \(place.node.summary)")
+      return nil
+    }
+    var first: [String: SourceMark] = [:]
+    var members: [(key: String, value: TopologyPlace, mark: SourceMark)] = []
+    for entry in entries {
+      if let mark = first[entry.key] {
+        let prefix = place.key.isEmpty || noun != "key" ? "" : "\(place.title): "
+        report(
+          .duplicateKey, at: entry.keyMark,
+          "\(prefix)\(noun) '\(entry.key)' is named twice, first at line \(mark.line), column "
+            + "\(mark.column); rename or remove one")
+        continue
+      }
+      first[entry.key] = entry.keyMark
+      let value = place.child(entry.key, entry.value)
+      source.record(value.path, key: entry.keyMark, value: entry.value.mark)
+      members.append((entry.key, value, entry.keyMark))
+    }
+    return members
+  }
+
+  /// The entries of a mapping whose keys the schema lists.
+  mutating func fields(
+    of place: TopologyPlace, known: [String], required: [String] = []
+  ) -> [String: TopologyPlace]? {
+    guard let members = members(of: place) else { return nil }
+    var fields: [String: TopologyPlace] = [:]
+    for member in members {
+      if known.contains(member.key) {
+        fields[member.key] = member.value
+        continue
+      }
+      let choices =
+        member.key == "<<"
+        ? "; merge keys are not part of YAML 1.2, so write the keys out"
+        : Suggestion.among(known, like: member.key, verb: "the keys are")
+      report(.unknownKey, at: member.mark, "\(place.title) has no key '\(member.key)'\(choices)")
+    }
+    for key in required where fields[key] == nil {
+      report(.missingKey, place, "has no '\(key)'; add it")
+    }
+    return fields
+  }
+
+  /// The elements of a list.
+  mutating func elements(of place: TopologyPlace, hint: String) -> [TopologyPlace]? {
+    guard case .sequence(let nodes) = place.node.content else {
+      report(.badValue, place, "must be \(hint), not \(place.node.summary)")
+      return nil
+    }
+    return nodes.enumerated().map { index, node in
+      var element = place.child(String(index), node)
+      element.key = place.key
+      source.record(element.path, key: node.mark, value: node.mark)
+      return element
+    }
+  }
+
+  // MARK: Scalars
+
+  mutating func string(_ place: TopologyPlace, hint: String = "text") -> String? {
+    if case .scalar(let scalar) = place.node.content {
+      if case .string(let text) = scalar.value, !text.isEmpty { return text }
+      if !scalar.text.isEmpty, scalar.value != .null {
+        report(.badValue, place, "must be \(hint); put \(scalar.text) in quotes")
+        return nil
+      }
+    }
+    report(.badValue, place, "must be \(hint), not \(place.node.summary)")
+    return nil
+  }
+
+  mutating func name(_ place: TopologyPlace, dots: Bool) -> String? {
+    string(place, hint: "a name").flatMap { text in
+      checkName(text, dots: dots, at: place.node.mark, title: place.title) ? text : nil
+    }
+  }
+
+  /// Whether a text is a name; reports it where it is not.
+  mutating func checkName(
+    _ text: String, dots: Bool, at mark: SourceMark, title: String
+  ) -> Bool {
+    if NamePattern.matches(text, dots: dots) { return true }
+    let marks = dots ? "_ - ." : "_ -"
+    report(
+      .badName, at: mark,
+      "\(title): '\(text)' is no name; use 1 to 41 of A-Z a-z 0-9 \(marks), starting with a "
+        + "letter or digit")
+    return false
+  }
+
+  mutating func integer(
+    _ place: TopologyPlace, in range: ClosedRange<Int>, unit: String
+  ) -> Int? {
+    if case .scalar(let scalar) = place.node.content, case .integer(let value) = scalar.value,
+      let value = Int(exactly: value), range.contains(value)
+    {
+      return value
+    }
+    report(
+      .badValue, place, "must be a whole number of \(unit) from \(range.lowerBound) to "
+        + "\(range.upperBound), not \(place.node.summary)")
+    return nil
+  }
+
+  mutating func bool(_ place: TopologyPlace) -> Bool? {
+    if case .scalar(let scalar) = place.node.content, case .bool(let value) = scalar.value {
+      return value
+    }
+    report(.badValue, place, "must be true or false, not \(place.node.summary)")
+    return nil
+  }
+
+  mutating func choice<Value: RawRepresentable & CaseIterable>(
+    _ place: TopologyPlace, _ type: Value.Type = Value.self
+  ) -> Value? where Value.RawValue == String {
+    let choices = Value.allCases.map(\.rawValue)
+    if case .scalar(let scalar) = place.node.content {
+      if case .string(let text) = scalar.value, let value = Value(rawValue: text) { return value }
+      let list = Suggestion.among(choices, like: scalar.text, verb: "it takes")
+      report(.badValue, place, "cannot be \(place.node.summary)\(list)")
+    } else {
+      report(
+        .badValue, place, "cannot be \(place.node.summary)"
+          + Suggestion.among(choices, like: "", verb: "it takes"))
+    }
+    return nil
+  }
+
+  mutating func duration(_ place: TopologyPlace, zero: Bool = false) -> Duration? {
+    if case .scalar(let scalar) = place.node.content {
+      if let value = DurationText.parse(scalar.text), scalar.value.string != nil {
+        if value > .zero || zero { return value }
+        report(.badDuration, place, "must be longer than \(scalar.text)")
+        return nil
+      }
+      if case .integer(let value) = scalar.value, value >= 0 {
+        report(
+          .badDuration, place,
+          "is \(value) of no unit; write \(value)s, \(value)ms or \(value)m")
+        return nil
+      }
+    }
+    report(
+      .badDuration, place, "must be a length of time such as 200ms, 60s, 1m30s or 2h, not "
+        + place.node.summary)
+    return nil
+  }
+}
+
+/// What a topology's or a node's name is made of.
+enum NamePattern {
+  static func matches(_ text: String, dots: Bool) -> Bool {
+    guard (1...41).contains(text.utf8.count), let first = text.utf8.first, isWord(first) else {
+      return false
+    }
+    return text.utf8.allSatisfy {
+      isWord($0) || $0 == UInt8(ascii: "_") || $0 == UInt8(ascii: "-")
+        || dots && $0 == UInt8(ascii: ".")
+    }
+  }
+
+  private static func isWord(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "a")...UInt8(ascii: "z"):
+      true
+    default: false
+    }
+  }
+}
