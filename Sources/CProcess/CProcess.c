@@ -1,1 +1,130 @@
+#define _GNU_SOURCE
 #include "CProcess.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/// The child's end of the errno pipe once it is running: the first descriptor it does not inherit.
+enum { REPORT = 3 };
+
+static _Noreturn void fail(int report, int code) {
+  while (write(report, &code, sizeof code) < 0 && errno == EINTR) {}
+  _exit(127);
+}
+
+/// A copy of `descriptor` that no later dup2 onto 0…REPORT can overwrite.
+static int lifted(int descriptor, int report) {
+  int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, REPORT + 1);
+  if (copy < 0) fail(report, errno);
+  return copy;
+}
+
+static void close_from(int first, int limit) {
+  if (close_range((unsigned)first, ~0U, 0) == 0) return;
+  for (int descriptor = first; descriptor < limit; descriptor++) close(descriptor);
+}
+
+/// Runs between fork and exec: nothing here may lock or allocate.
+static _Noreturn void run_child(
+    const struct pr_spawn *options, int report, pid_t parent, int descriptor_limit) {
+  report = lifted(report, report);
+  int input = options->standard_input;
+  input = input < 0 ? open("/dev/null", O_RDONLY | O_CLOEXEC) : input;
+  if (input < 0) fail(report, errno);
+  input = lifted(input, report);
+  int output = options->standard_output < 0 ? -1 : lifted(options->standard_output, report);
+  int error = options->standard_error < 0 ? -1 : lifted(options->standard_error, report);
+
+  if (options->new_session ? setsid() < 0 : setpgid(0, 0) < 0) fail(report, errno);
+  if (options->death_signal) {
+    if (prctl(PR_SET_PDEATHSIG, options->death_signal) < 0) fail(report, errno);
+    // The parent may have died before prctl took effect: then nobody would ever send the signal.
+    if (getppid() != parent) _exit(127);
+  }
+
+  if (dup2(input, 0) < 0) fail(report, errno);
+  if (output >= 0 && dup2(output, 1) < 0) fail(report, errno);
+  if (error >= 0 && dup2(error, 2) < 0) fail(report, errno);
+  if (dup3(report, REPORT, O_CLOEXEC) < 0) fail(report, errno);
+  close_from(REPORT + 1, descriptor_limit);
+
+  if (options->directory && chdir(options->directory) < 0) fail(REPORT, errno);
+
+  struct sigaction standard = {.sa_handler = SIG_DFL};
+  for (int signal = 1; signal < NSIG; signal++) sigaction(signal, &standard, NULL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+
+  execve(options->path, options->arguments, options->environment);
+  fail(REPORT, errno);
+}
+
+int pr_spawn(const struct pr_spawn *options, pid_t *pid) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) < 0) return errno;
+  struct rlimit limit;
+  int descriptor_limit = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 65536
+    ? (int)limit.rlim_cur : 65536;
+
+  // No handler of ours may run in the child before its handlers are reset.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pid_t parent = getpid();
+  pid_t child = fork();
+  if (child == 0) run_child(options, ends[1], parent, descriptor_limit);
+  int code = child < 0 ? errno : 0;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+
+  close(ends[1]);
+  if (child > 0) {
+    // End of file: exec closed the pipe and the child runs the new program.
+    ssize_t count;
+    while ((count = read(ends[0], &code, sizeof code)) < 0 && errno == EINTR) {}
+    if (count != sizeof code) code = 0;
+    if (code != 0) while (waitpid(child, NULL, 0) < 0 && errno == EINTR) {}
+  }
+  close(ends[0]);
+  if (code == 0) *pid = child;
+  return code;
+}
+
+int pr_pipe(int *read_end, int *write_end) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) < 0) return errno;
+  // Only our end: a child that finds its stdout non-blocking would lose lines.
+  fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  *read_end = ends[0];
+  *write_end = ends[1];
+  return 0;
+}
+
+int pr_signal_descriptor(const int *signals, int count) {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int index = 0; index < count; index++) sigaddset(&set, signals[index]);
+  int code = pthread_sigmask(SIG_BLOCK, &set, NULL);
+  if (code != 0) {
+    errno = code;
+    return -1;
+  }
+  return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+int pr_next_signal(int descriptor) {
+  struct signalfd_siginfo info;
+  for (;;) {
+    ssize_t count = read(descriptor, &info, sizeof info);
+    if (count == (ssize_t)sizeof info) return (int)info.ssi_signo;
+    if (count < 0 && errno == EINTR) continue;
+    return count < 0 && errno != EAGAIN ? -1 : 0;
+  }
+}

@@ -25,4 +25,14 @@ struct pr_spawn {
 /// here too, and its child already reaped.
 int pr_spawn(const struct pr_spawn *options, pid_t *pid);
 
+/// Opens a close-on-exec pipe whose read end alone is non-blocking. Returns 0 or an errno.
+int pr_pipe(int *read_end, int *write_end);
+
+/// Blocks the given signals in the calling thread (threads started later inherit that) and returns
+/// a non-blocking, close-on-exec descriptor that becomes readable when one arrives, or -1 and errno.
+int pr_signal_descriptor(const int *signals, int count);
+
+/// Takes the next signal from such a descriptor: its number, or 0 when none waits, or -1 and errno.
+int pr_next_signal(int descriptor);
+
 #endif

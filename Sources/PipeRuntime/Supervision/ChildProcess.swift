@@ -1,0 +1,112 @@
+import CProcess
+import Glibc
+
+/// A running child process of ours, and the read ends of its output pipes.
+///
+/// The process is known by number only until it is reaped: afterwards nothing is sent to that
+/// number, since the system may have given it to somebody else.
+package struct ChildProcess: Sendable {
+  package let pid: Int32
+  /// The non-blocking read end of the child's stdout, or -1 where it writes to ours.
+  package let output: Int32
+  /// The non-blocking read end of the child's stderr, or -1 where it writes to ours.
+  package let error: Int32
+  /// How it ended, once reaped.
+  package private(set) var status: ProcessExit?
+
+  /// Starts a child; returns when it runs the new program.
+  /// - Throws: ``SpawnError``, also where exec fails.
+  package static func spawn(_ command: ChildCommand) throws -> ChildProcess {
+    var output = PipeEnds()
+    var error = PipeEnds()
+    do {
+      if command.capturesOutput {
+        output = try PipeEnds.open()
+        error = try PipeEnds.open()
+      }
+    } catch let cause as SystemError {
+      output.closeBoth()
+      throw SpawnError(command: command, code: cause.code)
+    }
+    var pid: Int32 = 0
+    let code = command.withSpawnOptions { options in
+      options.standard_output = output.write
+      options.standard_error = error.write
+      return pr_spawn(&options, &pid)
+    }
+    output.closeWrite()
+    error.closeWrite()
+    guard code == 0 else {
+      output.closeBoth()
+      error.closeBoth()
+      throw SpawnError(command: command, code: code)
+    }
+    return ChildProcess(pid: pid, output: output.read, error: error.read, status: nil)
+  }
+
+  /// Sends a signal, to the whole process group if asked.
+  /// - Returns: Whether there was still somebody to send it to.
+  @discardableResult
+  package func signal(_ signal: Signal, group: Bool = false) -> Bool {
+    guard status == nil else { return false }
+    return kill(group ? -pid : pid, signal.number) == 0
+  }
+
+  /// Takes the child's exit status if it has ended; never waits.
+  package mutating func reap() -> ProcessExit? {
+    wait(options: WNOHANG)
+  }
+
+  /// Waits until the child ends.
+  @discardableResult
+  package mutating func wait() -> ProcessExit? {
+    wait(options: 0)
+  }
+
+  /// Closes the read ends of the output pipes. Call it once, when both are read to their end.
+  package func closePipes() {
+    if output >= 0 { close(output) }
+    if error >= 0 { close(error) }
+  }
+
+  private mutating func wait(options: Int32) -> ProcessExit? {
+    if let status { return status }
+    var info = siginfo_t()
+    var result: Int32
+    repeat {
+      result = waitid(P_PID, id_t(pid), &info, WEXITED | WNOWAIT | options)
+    } while result < 0 && errno == EINTR
+    guard result == 0, info.si_signo == SIGCHLD else { return nil }
+    // While its leader is unreaped the group's number is ours: what the child itself started ends
+    // with it, and nobody else can be hit.
+    kill(-pid, SIGKILL)
+    var word: Int32 = 0
+    while waitpid(pid, &word, 0) < 0, errno == EINTR {}
+    status = ProcessExit(waitStatus: word)
+    return status
+  }
+}
+
+/// Both ends of a pipe; -1 is an end that is closed or never was.
+private struct PipeEnds {
+  var read: Int32 = -1
+  var write: Int32 = -1
+
+  static func open() throws -> PipeEnds {
+    var ends = PipeEnds()
+    let code = pr_pipe(&ends.read, &ends.write)
+    guard code == 0 else { throw SystemError("pipe", code: code) }
+    return ends
+  }
+
+  mutating func closeWrite() {
+    if write >= 0 { close(write) }
+    write = -1
+  }
+
+  mutating func closeBoth() {
+    closeWrite()
+    if read >= 0 { close(read) }
+    read = -1
+  }
+}

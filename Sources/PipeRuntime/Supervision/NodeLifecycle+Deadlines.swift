@@ -1,0 +1,64 @@
+extension NodeLifecycle {
+  /// When `tick` is due next; `nil` while nothing is waited for with a limit.
+  package var nextDeadline: Instant? {
+    switch state {
+    case .starting(let until), .configuring(let until), .backingOff(let until): until
+    case .ready, .running: lastSeen.map { $0 + timeouts.heartbeat }
+    case .stopping(let stopping): stopping.until
+    case .idle, .stopped, .failed: nil
+    }
+  }
+
+  /// Acts on the deadline if it has passed. Hand in all messages that wait before a tick, so that
+  /// a node's sign of life is not overlooked.
+  mutating func tick(at now: Instant) -> [Action] {
+    guard let deadline = nextDeadline, now >= deadline else { return [] }
+    switch state {
+    case .starting:
+      let reason =
+        "it did not say hello within \(timeouts.start.shortText); "
+        + "is its program a node program? Its log may tell"
+      // One that never did will not do so on another try; one that did was slow this time.
+      return killing(
+        for: .failure(reason: reason, isFinal: !hasSaidHello), reason: reason, at: now)
+    case .configuring:
+      let reason =
+        complaint
+        ?? "it was not ready within \(timeouts.start.shortText); its log may tell what holds it"
+      return killing(for: .failure(reason: reason, isFinal: false), reason: reason, at: now)
+    case .ready, .running:
+      if now - deadline > timeouts.heartbeat / 2 {
+        // So late that the supervisor itself stood still: the silence was its own.
+        lastSeen = now
+        return []
+      }
+      let reason = "hung: no sign of life for \(timeouts.heartbeat.shortText)"
+      return killing(for: .failure(reason: reason, isFinal: false), reason: reason, at: now)
+    case .stopping(let stopping):
+      return escalate(stopping, at: now)
+    case .backingOff:
+      return spawn(at: now)
+    case .idle, .stopped, .failed:
+      return []
+    }
+  }
+
+  private mutating func escalate(_ stopping: Stopping, at now: Instant) -> [Action] {
+    var next = stopping
+    switch stopping.stage {
+    case .asked:
+      next.stage = .terminated
+      next.until = now + timeouts.stop / 2
+      state = .stopping(next)
+      return pid == nil ? [] : [.kill(.terminate)]
+    case .terminated:
+      return killing(
+        for: stopping.purpose, reason: "it did not stop within \(timeouts.stop.shortText)",
+        at: now)
+    case .killed:
+      next.until = now + timeouts.stop
+      state = .stopping(next)
+      return pid.map { [.kill(.kill), .report(.unkillable(pid: $0))] } ?? []
+    }
+  }
+}

@@ -1,0 +1,268 @@
+extension NodeLifecycle {
+  /// Takes one input. An input that means nothing in the present state is ignored: it comes from a
+  /// process that is already given up, or repeats what is known.
+  package mutating func handle(_ input: Input, at now: Instant) -> [Action] {
+    switch input {
+    case .start: start(at: now)
+    case .spawned(let pid): spawned(pid, at: now)
+    case .spawnFailed(let reason): spawnFailed(reason, at: now)
+    case .hello(let problem): hello(problem, at: now)
+    case .ready: ready(at: now)
+    case .complained(let reason): complained(reason)
+    case .go: go(at: now)
+    case .heartbeat: heartbeat(at: now)
+    case .exited(let exit): exited(exit, at: now)
+    case .stopRequested: stop(for: .requested, at: now)
+    case .killRequested: killRequested(at: now)
+    case .restartRequested: restartRequested(at: now)
+    case .tick: tick(at: now)
+    }
+  }
+
+  // MARK: Starting
+
+  private mutating func start(at now: Instant) -> [Action] {
+    switch state {
+    case .idle, .stopped, .failed:
+      recentRestarts = []
+      restarts = 0
+      return spawn(at: now)
+    case .backingOff:
+      return spawn(at: now)
+    case .stopping(var stopping):
+      guard stopping.purpose == .requested else { return [] }
+      stopping.purpose = .restart
+      state = .stopping(stopping)
+      return []
+    case .starting, .configuring, .ready, .running:
+      return []
+    }
+  }
+
+  mutating func spawn(at now: Instant) -> [Action] {
+    incarnation += 1
+    complaint = nil
+    pendingSignal = nil
+    state = .starting(until: now + timeouts.start)
+    return [.report(.starting(incarnation: incarnation)), .spawn(incarnation: incarnation)]
+  }
+
+  private mutating func spawned(_ pid: Int32, at now: Instant) -> [Action] {
+    switch state {
+    case .starting:
+      self.pid = pid
+      startedAt = now
+      return [.report(.spawned(pid: pid))]
+    case .stopping:
+      // Asked to end while it was being spawned.
+      self.pid = pid
+      startedAt = now
+      defer { pendingSignal = nil }
+      return [.report(.spawned(pid: pid))] + (pendingSignal.map { [.kill($0)] } ?? [])
+    case .idle, .configuring, .ready, .running, .backingOff, .stopped, .failed:
+      return []
+    }
+  }
+
+  private mutating func spawnFailed(_ reason: String, at now: Instant) -> [Action] {
+    switch state {
+    case .starting:
+      // The first time it is a mistake in the topology; later a program that is being replaced.
+      return fail(reason, isFinal: !hasSaidHello, at: now)
+    case .stopping(let stopping):
+      return ended(stopping.purpose, at: now)
+    case .idle, .configuring, .ready, .running, .backingOff, .stopped, .failed:
+      return []
+    }
+  }
+
+  private mutating func hello(_ problem: String?, at now: Instant) -> [Action] {
+    switch state {
+    case .starting(let until):
+      hasSaidHello = true
+      lastSeen = now
+      if let problem {
+        return killing(for: .failure(reason: problem, isFinal: true), reason: problem, at: now)
+      }
+      state = .configuring(until: until)
+      return [.report(.saidHello), .sendConfigure]
+    case .configuring, .ready, .running:
+      lastSeen = now
+      return []
+    case .idle, .stopping, .backingOff, .stopped, .failed:
+      return []
+    }
+  }
+
+  private mutating func ready(at now: Instant) -> [Action] {
+    switch state {
+    case .configuring:
+      lastSeen = now
+      state = .ready
+      return [.report(.ready)]
+    case .ready, .running:
+      lastSeen = now
+      return []
+    case .idle, .starting, .stopping, .backingOff, .stopped, .failed:
+      return []
+    }
+  }
+
+  private mutating func go(at now: Instant) -> [Action] {
+    switch state {
+    case .ready:
+      lastSeen = now
+      state = .running
+      return [.sendStart, .report(.running)]
+    case .idle, .starting, .configuring, .running, .stopping, .backingOff, .stopped, .failed:
+      return []
+    }
+  }
+
+  private mutating func heartbeat(at now: Instant) -> [Action] {
+    switch state {
+    case .configuring, .ready, .running: lastSeen = now
+    case .idle, .starting, .stopping, .backingOff, .stopped, .failed: break
+    }
+    return []
+  }
+
+  private mutating func complained(_ reason: String) -> [Action] {
+    switch state {
+    case .starting, .configuring, .ready, .running: complaint = reason
+    case .idle, .stopping, .backingOff, .stopped, .failed: break
+    }
+    return []
+  }
+
+  // MARK: Ending
+
+  private mutating func restartRequested(at now: Instant) -> [Action] {
+    switch state {
+    case .idle, .stopped, .failed, .backingOff: start(at: now)
+    case .starting, .configuring, .ready, .running, .stopping: stop(for: .restart, at: now)
+    }
+  }
+
+  private mutating func stop(for purpose: Stopping.Purpose, at now: Instant) -> [Action] {
+    switch state {
+    case .idle:
+      state = .stopped(.requested)
+      return [.nodeStopped]
+    case .starting:
+      // Nobody listens yet: the signal is all that reaches it.
+      let until = now + timeouts.stop / 2
+      state = .stopping(Stopping(purpose: purpose, stage: .terminated, until: until))
+      return [.report(.stopping)] + signal(.terminate)
+    case .configuring, .ready, .running:
+      let until = now + timeouts.stop / 2
+      state = .stopping(Stopping(purpose: purpose, stage: .asked, until: until))
+      return [.report(.stopping), .sendStop]
+    case .stopping(var stopping):
+      stopping.purpose = purpose
+      state = .stopping(stopping)
+      return []
+    case .backingOff:
+      state = .stopped(.requested)
+      return [.report(.stopped), .nodeStopped]
+    case .stopped, .failed:
+      return []
+    }
+  }
+
+  private mutating func killRequested(at now: Instant) -> [Action] {
+    switch state {
+    case .idle, .backingOff, .stopped, .failed:
+      return stop(for: .requested, at: now)
+    case .starting, .configuring, .ready, .running, .stopping:
+      return killing(for: .requested, reason: "forced", at: now)
+    }
+  }
+
+  private mutating func exited(_ exit: ProcessExit, at now: Instant) -> [Action] {
+    pid = nil
+    startedAt = nil
+    lastSeen = nil
+    let report = Action.report(.exited(exit))
+    switch state {
+    case .starting:
+      // A program that ends by itself and never said hello is no node program, or cannot run here.
+      var isFinal = !hasSaidHello
+      if case .signalled = exit { isFinal = false }
+      return [report] + fail(earlyExit(exit, before: "it said hello"), isFinal: isFinal, at: now)
+    case .configuring:
+      return [report] + fail(earlyExit(exit, before: "it was ready"), isFinal: false, at: now)
+    case .ready:
+      return [report] + fail(complaint ?? exit.description, isFinal: false, at: now)
+    case .running:
+      if exit.isSuccess, rules.policy != .always {
+        state = .stopped(.completed)
+        return [report, .report(.completed), .nodeStopped]
+      }
+      return [report] + fail(complaint ?? exit.description, isFinal: false, at: now)
+    case .stopping(let stopping):
+      return [report] + ended(stopping.purpose, at: now)
+    case .idle, .backingOff, .stopped, .failed:
+      return []
+    }
+  }
+
+  private func earlyExit(_ exit: ProcessExit, before step: String) -> String {
+    if let complaint { return complaint }
+    return "it ended (\(exit)) before \(step); its log has the cause"
+      + (hasSaidHello ? "" : ", or it is no node program")
+  }
+
+  /// The process is gone that was being ended.
+  private mutating func ended(_ purpose: Stopping.Purpose, at now: Instant) -> [Action] {
+    switch purpose {
+    case .requested:
+      state = .stopped(.requested)
+      return [.report(.stopped), .nodeStopped]
+    case .restart:
+      return spawn(at: now)
+    case .failure(let reason, let isFinal):
+      return fail(reason, isFinal: isFinal, at: now)
+    }
+  }
+
+  /// The process is gone through a failure: backs off or gives up.
+  private mutating func fail(_ reason: String, isFinal: Bool, at now: Instant) -> [Action] {
+    guard !isFinal, rules.policy != .never else { return giveUp(reason) }
+    let window = rules.window
+    recentRestarts.removeAll { now - $0 >= window }
+    guard recentRestarts.count < rules.limit else {
+      let count = recentRestarts.count
+      guard count > 0 else { return giveUp(reason) }
+      return giveUp(
+        "\(reason); given up after \(count) restart\(count == 1 ? "" : "s") "
+          + "within \(rules.window.shortText)")
+    }
+    let pause = rules.backoff.pause(before: recentRestarts.count)
+    recentRestarts.append(now)
+    restarts += 1
+    state = .backingOff(until: now + pause)
+    let report = NodeReport.restarting(
+      after: pause, attempt: recentRestarts.count, limit: rules.limit, reason: reason)
+    return [.report(report)]
+  }
+
+  private mutating func giveUp(_ reason: String) -> [Action] {
+    state = .failed(reason: reason)
+    return [.report(.failed(reason: reason)), .nodeFailed(reason: reason)]
+  }
+
+  /// Kills the process now; what follows is decided when it is reaped.
+  mutating func killing(
+    for purpose: Stopping.Purpose, reason: String, at now: Instant
+  ) -> [Action] {
+    state = .stopping(Stopping(purpose: purpose, stage: .killed, until: now + timeouts.stop))
+    return [.report(.killing(reason: reason))] + signal(.kill)
+  }
+
+  private mutating func signal(_ signal: Signal) -> [Action] {
+    if pid != nil { return [.kill(signal)] }
+    pendingSignal = signal
+    return []
+  }
+}

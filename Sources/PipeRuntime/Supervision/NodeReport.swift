@@ -1,0 +1,49 @@
+/// What happened to a node, for progress lines and logs.
+package enum NodeReport: Hashable, Sendable {
+  case starting(incarnation: Int)
+  case spawned(pid: Int32)
+  case saidHello
+  case ready
+  case running
+  case stopping
+  case killing(reason: String)
+  case exited(ProcessExit)
+  /// `attempt` of `limit` restarts within the window.
+  case restarting(after: Duration, attempt: Int, limit: Int, reason: String)
+  case stopped
+  case completed
+  case failed(reason: String)
+  /// It did not go even after SIGKILL: the kernel holds it.
+  case unkillable(pid: Int32)
+
+  /// Whether a person should be told even if progress is not shown.
+  package var isProblem: Bool {
+    switch self {
+    case .killing, .restarting, .failed, .unkillable: true
+    case .starting, .spawned, .saidHello, .ready, .running, .stopping, .exited, .stopped,
+      .completed:
+      false
+    }
+  }
+}
+
+extension NodeReport: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .starting(let incarnation): incarnation > 1 ? "starting (start \(incarnation))" : "starting"
+    case .spawned(let pid): "spawned, pid \(pid)"
+    case .saidHello: "said hello"
+    case .ready: "ready"
+    case .running: "running"
+    case .stopping: "stopping"
+    case .killing(let reason): "killed: \(reason)"
+    case .exited(let status): "ended: \(status)"
+    case .restarting(let pause, let attempt, let limit, let reason):
+      "\(reason); restart \(attempt) of \(limit) in \(pause.shortText)"
+    case .stopped: "stopped"
+    case .completed: "completed"
+    case .failed(let reason): "failed: \(reason)"
+    case .unkillable(let pid): "pid \(pid) does not end even on SIGKILL; is a device or disk stuck?"
+    }
+  }
+}

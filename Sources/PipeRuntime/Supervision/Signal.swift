@@ -1,0 +1,42 @@
+import Glibc
+
+/// A signal, by the name that a person types (`KILL`, `SIGKILL` or `9`).
+package struct Signal: Hashable, Sendable, CustomStringConvertible {
+  package let number: Int32
+
+  package init(number: Int32) { self.number = number }
+
+  /// Reads `SIGTERM`, `term` or `15`; `nil` where there is no such signal.
+  package init?(_ text: String) {
+    if let number = Int32(text) {
+      guard (1...64).contains(number) else { return nil }
+      self.number = number
+      return
+    }
+    let upper = text.uppercased()
+    let name = upper.hasPrefix("SIG") ? String(upper.dropFirst(3)) : upper
+    guard let known = Self.names.first(where: { $0.name == name }) else { return nil }
+    number = known.number
+  }
+
+  /// `SIGKILL`, or `signal 42` for one without a name.
+  package var description: String {
+    Self.names.first { $0.number == number }.map { "SIG" + $0.name } ?? "signal \(number)"
+  }
+
+  package static let interrupt = Signal(number: SIGINT)
+  package static let terminate = Signal(number: SIGTERM)
+  package static let kill = Signal(number: SIGKILL)
+  package static let stop = Signal(number: SIGSTOP)
+  package static let resume = Signal(number: SIGCONT)
+
+  /// The signals that have a name here, in order of number.
+  package static let names: [(name: String, number: Int32)] = [
+    ("HUP", SIGHUP), ("INT", SIGINT), ("QUIT", SIGQUIT), ("ILL", SIGILL), ("TRAP", SIGTRAP),
+    ("ABRT", SIGABRT), ("BUS", SIGBUS), ("FPE", SIGFPE), ("KILL", SIGKILL), ("USR1", SIGUSR1),
+    ("SEGV", SIGSEGV), ("USR2", SIGUSR2), ("PIPE", SIGPIPE), ("ALRM", SIGALRM),
+    ("TERM", SIGTERM), ("CHLD", SIGCHLD), ("CONT", SIGCONT), ("STOP", SIGSTOP),
+    ("TSTP", SIGTSTP), ("TTIN", SIGTTIN), ("TTOU", SIGTTOU), ("XCPU", SIGXCPU),
+    ("XFSZ", SIGXFSZ), ("SYS", SIGSYS),
+  ]
+}

@@ -1,0 +1,31 @@
+/// The order in which nodes go and stop: waves of names, each wave after all it depends on.
+package struct StartPlan: Hashable, Sendable {
+  /// Each wave needs only nodes of earlier waves.
+  package let waves: [[String]]
+  /// The reverse: nobody stops before those that depend on it.
+  package var stopWaves: [[String]] { waves.reversed() }
+
+  /// - Parameters:
+  ///   - nodes: In file order, which is kept within a wave.
+  ///   - dependencies: What each node starts after. Unknown names are ignored; a cycle, which the
+  ///     topology's validation refuses, ends up together in the last wave.
+  package init(nodes: [String], dependencies: [String: [String]]) {
+    let known = Set(nodes)
+    var remaining = nodes
+    var placed: Set<String> = []
+    var waves: [[String]] = []
+    while !remaining.isEmpty {
+      let wave = remaining.filter { node in
+        (dependencies[node] ?? []).allSatisfy { placed.contains($0) || !known.contains($0) }
+      }
+      guard !wave.isEmpty else {
+        waves.append(remaining)
+        break
+      }
+      placed.formUnion(wave)
+      waves.append(wave)
+      remaining.removeAll { placed.contains($0) }
+    }
+    self.waves = waves
+  }
+}

@@ -1,0 +1,123 @@
+/// The supervision of a whole topology as a pure state machine over its nodes' lifecycles: the start
+/// barrier, the order of going and stopping, and how the run ends.
+///
+/// The transitions are in `TopologyLifecycle+StateMachine.swift`.
+package struct TopologyLifecycle: Sendable {
+  package typealias Instant = NodeLifecycle.Instant
+
+  /// A node and what its supervision depends on.
+  package struct Member: Hashable, Sendable {
+    package var name: String
+    /// Whether its failure takes the topology down.
+    package var isRequired: Bool
+    /// The nodes that run before this one goes.
+    package var dependencies: [String]
+    package var rules: RestartRules
+    package var timeouts: NodeTimeouts
+
+    package init(
+      _ name: String, isRequired: Bool = false, dependencies: [String] = [],
+      rules: RestartRules = RestartRules(), timeouts: NodeTimeouts = NodeTimeouts()
+    ) {
+      self.name = name
+      self.isRequired = isRequired
+      self.dependencies = dependencies
+      self.rules = rules
+      self.timeouts = timeouts
+    }
+  }
+
+  /// How a run ends: the exit code of DESIGN.md §6, and the reason where there is one to tell.
+  package struct Outcome: Hashable, Sendable {
+    package var exitCode: Int32
+    package var reason: String?
+
+    package init(exitCode: Int32, reason: String? = nil) {
+      self.exitCode = exitCode
+      self.reason = reason
+    }
+
+    /// Stopped as asked.
+    package static let stopped = Outcome(exitCode: 0)
+    /// Killed at the second ^C.
+    package static let forced = Outcome(exitCode: 130, reason: "forced to stop")
+  }
+
+  package enum State: Hashable, Sendable {
+    case idle
+    /// Nobody goes before all are ready.
+    case starting
+    /// The barrier is open; a node that becomes ready goes after its dependencies.
+    case running
+    /// Wave after wave, from `wave` on.
+    case stopping(Outcome, wave: Int)
+    case finished(Outcome)
+  }
+
+  package enum Input: Hashable, Sendable {
+    case start
+    /// What a node's process, or somebody about one node, said.
+    case node(String, NodeLifecycle.Input)
+    /// Stop in order. An outcome with another exit code than 0 is a failure of the run.
+    case stop(Outcome)
+    /// Kill everything now.
+    case kill(Outcome)
+    case tick
+  }
+
+  package enum Action: Hashable, Sendable {
+    case node(String, NodeLifecycle.Action)
+    case report(TopologyReport)
+    /// No process is left and none will come.
+    case finished(Outcome)
+  }
+
+  package internal(set) var state: State = .idle
+  package let members: [Member]
+  package let plan: StartPlan
+  var nodes: [String: NodeLifecycle]
+  /// Whether it was reported that everything runs.
+  var hasReportedRunning = false
+
+  /// - Parameter incarnations: The starts of each node so far, where a former run left them.
+  package init(_ members: [Member], incarnations: [String: Int] = [:]) {
+    self.members = members
+    plan = StartPlan(
+      nodes: members.map(\.name),
+      dependencies: Dictionary(members.map { ($0.name, $0.dependencies) }) { first, _ in first })
+    nodes = Dictionary(
+      members.map {
+        let count = incarnations[$0.name] ?? 0
+        return ($0.name, NodeLifecycle(rules: $0.rules, timeouts: $0.timeouts, incarnation: count))
+      }
+    ) { first, _ in first }
+  }
+
+  /// A node's lifecycle, to read.
+  package subscript(name: String) -> NodeLifecycle? { nodes[name] }
+
+  /// When `tick` is due next.
+  package var nextDeadline: Instant? { nodes.values.compactMap(\.nextDeadline).min() }
+}
+
+/// What happened to a topology, for progress lines and logs.
+package enum TopologyReport: Hashable, Sendable, CustomStringConvertible {
+  case starting(nodes: Int)
+  /// The barrier opened.
+  case allReady(nodes: Int)
+  case running(nodes: Int)
+  case stopping(reason: String?)
+  case finished(TopologyLifecycle.Outcome)
+
+  package var description: String {
+    switch self {
+    case .starting(let count): "starting \(nodes(count))"
+    case .allReady(let count): "\(nodes(count)) ready"
+    case .running(let count): "\(nodes(count)) running"
+    case .stopping(let reason): "stopping" + (reason.map { ": \($0)" } ?? "")
+    case .finished(let outcome): "stopped" + (outcome.reason.map { ": \($0)" } ?? "")
+    }
+  }
+
+  private func nodes(_ count: Int) -> String { count == 1 ? "1 node" : "\(count) nodes" }
+}

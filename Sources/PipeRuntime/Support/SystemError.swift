@@ -1,0 +1,29 @@
+import Glibc
+
+/// A failed system call: what was tried, on what, and its errno.
+package struct SystemError: Error, Hashable, CustomStringConvertible {
+  package let call: String
+  /// The file or other object that it was tried on, where there is one.
+  package let subject: String?
+  /// The errno.
+  package let code: Int32
+
+  package init(_ call: String, on subject: String? = nil, code: Int32) {
+    self.call = call
+    self.subject = subject
+    self.code = code
+  }
+
+  /// The system's wording of an errno.
+  package static func text(of code: Int32) -> String {
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
+      guard strerror_r(code, buffer.baseAddress!, buffer.count) == 0 else { return "error \(code)" }
+      return String(cString: buffer.baseAddress!)
+    }
+  }
+
+  package var description: String {
+    let place = subject.map { " '\($0)'" } ?? ""
+    return "\(call)\(place): \(Self.text(of: code)) (errno \(code))"
+  }
+}

@@ -1,0 +1,137 @@
+import Glibc
+import PipeRuntime
+import Testing
+
+@Suite("Child processes")
+struct ChildProcessTests {
+  /// Runs a shell script to its end and returns how it ended and what it wrote.
+  private func run(
+    _ script: String, environment: [String: String] = [:], directory: String? = nil
+  ) throws -> (status: ProcessExit?, output: String, error: String) {
+    var child = try ChildProcess.spawn(
+      ChildCommand(
+        path: "/bin/sh", arguments: ["-c", script], environment: environment,
+        directory: directory))
+    let output = readToEnd(child.output)
+    let error = readToEnd(child.error)
+    child.closePipes()
+    return (child.wait(), output, error)
+  }
+
+  private func readToEnd(_ descriptor: Int32) -> String {
+    var text: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    while true {
+      var item = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+      poll(&item, 1, 10_000)
+      let count = read(descriptor, &buffer, buffer.count)
+      guard count > 0 else { return String(decoding: text, as: UTF8.self) }
+      text += buffer[..<count]
+    }
+  }
+
+  @Test(
+    "the way a child ends is told",
+    arguments: [
+      ("exit 0", ProcessExit.exited(code: 0), "exit code 0"),
+      ("exit 3", .exited(code: 3), "exit code 3"),
+      ("kill -9 $$", .signalled(number: 9), "killed by SIGKILL"),
+      ("kill -TERM $$", .signalled(number: 15), "killed by SIGTERM"),
+      ("kill -40 $$", .signalled(number: 40), "killed by signal 40"),
+    ])
+  func status(script: String, expected: ProcessExit, text: String) throws {
+    let status = try run(script).status
+    #expect(status == expected)
+    #expect(status?.description == text)
+  }
+
+  @Test("a child gets its environment, directory, and an empty stdin; its outputs are kept apart")
+  func surroundings() throws {
+    let result = try run(
+      "cat; echo $NAME; pwd; echo oops >&2", environment: ["NAME": "door"], directory: "/usr")
+    #expect(result.output == "door\n/usr\n")
+    #expect(result.error == "oops\n")
+  }
+
+  @Test("a child inherits no descriptor above 2")
+  func descriptors() throws {
+    let held = open("/dev/null", O_RDONLY)  // deliberately without close-on-exec
+    defer { close(held) }
+    // The listing itself holds one more: the directory that it reads.
+    let listed = try run("for file in /proc/self/fd/*; do echo ${file##*/}; done").output
+    let numbers = listed.split(separator: "\n").compactMap { Int32($0) }
+    #expect(numbers.filter { $0 > 2 && $0 != held }.count <= 1)
+    #expect(held <= 3 || !numbers.contains(held))
+  }
+
+  @Test("a child starts with default signal handling and leads its own group")
+  func signals() throws {
+    let output = try run("grep -E 'SigBlk|SigIgn' /proc/self/status").output
+    let masks = output.split(separator: "\n").compactMap {
+      UInt64($0.drop { $0 != "\t" }.dropFirst(), radix: 16)
+    }
+    // Signals 32 and 33 belong to the C library, which lets nobody set them.
+    #expect(masks.map { $0 & ~0x1_8000_0000 } == [0, 0])
+    var child = try ChildProcess.spawn(ChildCommand(path: "/bin/sleep", arguments: ["60"]))
+    #expect(getpgid(child.pid) == child.pid)
+    #expect(child.signal(.kill, group: true))
+    #expect(child.wait() == .signalled(number: SIGKILL))
+    child.closePipes()
+  }
+
+  @Test(
+    "a program that cannot be started is an error that says what to do",
+    arguments: [
+      ("/nonexistent/program", nil, "build it"),
+      ("/etc/passwd", nil, "chmod +x"),
+      ("/bin/true", "/nonexistent", "directory '/nonexistent'"),
+    ])
+  func cannotStart(path: String, directory: String?, advice: String) throws {
+    let error = try #require(throws: SpawnError.self) {
+      try ChildProcess.spawn(ChildCommand(path: path, directory: directory))
+    }
+    #expect(error.description.contains(path))
+    #expect(error.description.contains(advice))
+  }
+
+  @Test("a running child has no status, and a reaped one takes no signal")
+  func reap() throws {
+    var child = try ChildProcess.spawn(ChildCommand(path: "/bin/sleep", arguments: ["60"]))
+    #expect(child.reap() == nil)
+    child.signal(.terminate)
+    #expect(child.wait() == .signalled(number: SIGTERM))
+    #expect(child.reap() == .signalled(number: SIGTERM))
+    #expect(!child.signal(.kill))
+    child.closePipes()
+  }
+
+  @Test("what a child itself started ends with it")
+  func group() throws {
+    var child = try ChildProcess.spawn(
+      ChildCommand(path: "/bin/sh", arguments: ["-c", "sleep 60 & echo $!"]))
+    // End of file comes only when the grandchild, which holds the pipe, is gone as well.
+    child.wait()
+    let grandchild = try #require(
+      Int32(readToEnd(child.output).split(separator: "\n").first ?? ""))
+    child.closePipes()
+    #expect(kill(grandchild, 0) != 0 || isZombie(grandchild))
+  }
+
+  private func isZombie(_ pid: Int32) -> Bool {
+    guard let file = fopen("/proc/\(pid)/stat", "r") else { return true }
+    defer { fclose(file) }
+    var line = [CChar](repeating: 0, count: 512)
+    guard fgets(&line, Int32(line.count), file) != nil else { return true }
+    return String(decoding: line.map(UInt8.init(bitPattern:)), as: UTF8.self).contains(") Z")
+  }
+
+  @Test(
+    "a signal is read by name, with or without SIG, or by number",
+    arguments: [
+      ("KILL", 9), ("sigterm", 15), ("Stop", SIGSTOP), ("9", 9), ("64", 64), ("65", nil),
+      ("0", nil), ("NOPE", nil), ("", nil),
+    ] as [(String, Int32?)])
+  func signalNames(text: String, number: Int32?) {
+    #expect(Signal(text)?.number == number)
+  }
+}

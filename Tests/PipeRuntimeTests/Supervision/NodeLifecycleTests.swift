@@ -1,0 +1,241 @@
+import Glibc
+import PipeRuntime
+import Testing
+
+/// A lifecycle on a clock of its own, which starts at 0 and moves only when told to.
+struct SimulatedNode {
+  var lifecycle: NodeLifecycle
+  let origin = SuspendingClock().now
+  var time: Duration = .zero
+
+  init(rules: RestartRules = RestartRules(), timeouts: NodeTimeouts = NodeTimeouts()) {
+    lifecycle = NodeLifecycle(rules: rules, timeouts: timeouts)
+  }
+
+  /// Hands in the inputs now and returns the actions but for reports.
+  @discardableResult
+  mutating func take(_ inputs: NodeLifecycle.Input...) -> [NodeLifecycle.Action] {
+    inputs.flatMap { lifecycle.handle($0, at: origin + time) }.filter {
+      if case .report = $0 { false } else { true }
+    }
+  }
+
+  /// Moves to the next deadline and ticks.
+  @discardableResult
+  mutating func tick() -> [NodeLifecycle.Action] {
+    guard let deadline = lifecycle.nextDeadline else { return [] }
+    time = max(time, deadline - origin)
+    return take(.tick)
+  }
+
+  mutating func run() { take(.start, .spawned(pid: 7), .hello(problem: nil), .ready, .go) }
+  var state: NodeLifecycle.State { lifecycle.state }
+  var failure: String? { if case .failed(let reason) = state { reason } else { nil } }
+}
+
+@Suite("The lifecycle of a node")
+struct NodeLifecycleTests {
+  @Test("a node is spawned, configured, and goes only at the word")
+  func start() {
+    var node = SimulatedNode()
+    #expect(node.take(.start) == [.spawn(incarnation: 1)])
+    #expect(node.take(.spawned(pid: 7)) == [])
+    #expect(node.take(.go) == [])
+    #expect(node.take(.hello(problem: nil)) == [.sendConfigure])
+    #expect(node.take(.ready) == [])
+    #expect(node.state == .ready)
+    #expect(node.take(.go) == [.sendStart])
+    #expect(node.state == .running)
+    #expect(node.take(.start, .go, .ready, .hello(problem: nil)) == [])
+  }
+
+  @Test("a stop is a message, then SIGTERM, then SIGKILL, and ends without a restart")
+  func stop() {
+    var node = SimulatedNode(rules: RestartRules(policy: .always))
+    node.run()
+    #expect(node.take(.stopRequested) == [.sendStop])
+    #expect(node.tick() == [.kill(.terminate)])
+    #expect(node.time == .milliseconds(2500))
+    #expect(node.tick() == [.kill(.kill)])
+    #expect(node.time == .seconds(5))
+    #expect(node.tick() == [.kill(.kill)])
+    #expect(node.take(.exited(.signalled(number: SIGKILL))) == [.nodeStopped])
+    #expect(node.state == .stopped(.requested))
+    #expect(node.lifecycle.nextDeadline == nil)
+  }
+
+  @Test(
+    "what a running node's end leads to is its policy's choice",
+    arguments: [
+      (.never, .exited(code: 0), "completed"), (.never, .exited(code: 1), "failed"),
+      (.onFailure, .exited(code: 0), "completed"), (.onFailure, .exited(code: 1), "backing off"),
+      (.onFailure, .signalled(number: 9), "backing off"), (.always, .exited(code: 0), "backing off"),
+      (.always, .signalled(number: 11), "backing off"),
+    ] as [(RestartRules.Policy, ProcessExit, String)])
+  func policy(policy: RestartRules.Policy, exit: ProcessExit, state: String) {
+    var node = SimulatedNode(rules: RestartRules(policy: policy))
+    node.run()
+    node.take(.exited(exit))
+    #expect(node.state.name == state)
+    if state == "backing off" { #expect(node.tick() == [.spawn(incarnation: 2)]) }
+  }
+
+  @Test("restarts back off, and one too many within the window fails the node")
+  func restartLimit() {
+    var node = SimulatedNode(rules: RestartRules(limit: 3))
+    node.run()
+    for pause in [200, 400, 800] {
+      let before = node.time
+      #expect(node.take(.exited(.exited(code: 3))) == [])
+      node.tick()
+      #expect(node.time - before == .milliseconds(pause))
+      node.take(.spawned(pid: 7), .hello(problem: nil), .ready, .go)
+    }
+    let reason = "exit code 3; given up after 3 restarts within 1 min"
+    #expect(node.take(.exited(.exited(code: 3))) == [.nodeFailed(reason: reason)])
+    #expect(node.failure == reason)
+    #expect(node.lifecycle.restarts == 3)
+  }
+
+  @Test("restarts older than the window do not count")
+  func restartWindow() {
+    var node = SimulatedNode(rules: RestartRules(limit: 1, window: .seconds(60)))
+    node.run()
+    for _ in 0..<5 {
+      node.take(.exited(.exited(code: 1)))
+      node.tick()
+      node.take(.spawned(pid: 7), .hello(problem: nil), .ready, .go)
+      node.time += .seconds(61)
+    }
+    #expect(node.state == .running)
+  }
+
+  @Test("a silent node is killed, and restarted only once it is reaped")
+  func hung() {
+    var node = SimulatedNode()
+    node.run()
+    node.time = .seconds(4)
+    node.take(.heartbeat)
+    node.time = .seconds(8)
+    #expect(node.take(.tick) == [])
+    #expect(node.tick() == [.kill(.kill)])
+    #expect(node.time == .seconds(9))
+    #expect(node.take(.exited(.signalled(number: SIGKILL))) == [])
+    #expect(node.state.name == "backing off")
+    #expect(node.tick() == [.spawn(incarnation: 2)])
+  }
+
+  @Test("a supervisor that itself stood still blames no node for the silence")
+  func lateTick() {
+    var node = SimulatedNode()
+    node.run()
+    node.time = .seconds(60)
+    #expect(node.take(.tick) == [])
+    #expect(node.state == .running)
+    #expect(node.tick() == [.kill(.kill)])
+  }
+
+  @Test(
+    "a node that never becomes ready fails with a reason that says what to do",
+    arguments: [
+      ([.exited(.exited(code: 3))], "exit code 3) before it said hello; its log has the cause"),
+      ([.exited(.exited(code: 0))], "it is no node program"),
+      ([.complained(reason: "no machine 'Dor'"), .exited(.exited(code: 2))], "no machine 'Dor'"),
+      ([.hello(problem: "no port 'x'"), .exited(.signalled(number: 9))], "no port 'x'"),
+      ([.spawnFailed(reason: "cannot start 'x'")], "cannot start 'x'"),
+    ] as [([NodeLifecycle.Input], String)])
+  func neverReady(inputs: [NodeLifecycle.Input], reason: String) {
+    var node = SimulatedNode()
+    node.take(.start, .spawned(pid: 7))
+    for input in inputs { node.take(input) }
+    #expect(node.failure?.contains(reason) == true, "\(node.state)")
+  }
+
+  @Test("a program that never says hello is killed at the start timeout and not tried again")
+  func noHello() {
+    var node = SimulatedNode(timeouts: NodeTimeouts(start: .seconds(3)))
+    node.take(.start, .spawned(pid: 7))
+    #expect(node.tick() == [.kill(.kill)])
+    #expect(node.time == .seconds(3))
+    node.take(.exited(.signalled(number: SIGKILL)))
+    #expect(node.failure?.contains("did not say hello within 3 s") == true)
+  }
+
+  @Test("a node killed from outside before its hello is tried again")
+  func killedEarly() {
+    var node = SimulatedNode()
+    node.take(.start, .spawned(pid: 7), .exited(.signalled(number: SIGKILL)))
+    #expect(node.state.name == "backing off")
+  }
+
+  @Test("a restart by hand stops in order, starts at once and uses up no restart")
+  func restartByHand() {
+    var node = SimulatedNode(rules: RestartRules(policy: .never))
+    node.run()
+    #expect(node.take(.restartRequested) == [.sendStop])
+    #expect(node.take(.exited(.exited(code: 0))) == [.spawn(incarnation: 2)])
+    #expect(node.lifecycle.restarts == 0)
+  }
+
+  @Test("a failed or stopped node can be started by hand, with all its restarts")
+  func startAgain() {
+    var node = SimulatedNode(rules: RestartRules(limit: 0))
+    node.run()
+    node.take(.exited(.exited(code: 1)))
+    #expect(node.failure == "exit code 1")
+    #expect(node.take(.start) == [.spawn(incarnation: 2)])
+  }
+
+  @Test("a stop while the process is being spawned, or before its hello, is a signal")
+  func stopEarly() {
+    var node = SimulatedNode()
+    #expect(node.take(.start, .stopRequested) == [.spawn(incarnation: 1)])
+    #expect(node.take(.spawned(pid: 7)) == [.kill(.terminate)])
+    #expect(node.take(.exited(.signalled(number: SIGTERM))) == [.nodeStopped])
+    #expect(node.take(.start, .spawned(pid: 8), .killRequested).last == .kill(.kill))
+  }
+
+  @Test("whatever comes in, a process is spawned only when none is alive, and no wait is endless")
+  func randomWalk() {
+    var generator = SplitMix(state: 42)
+    var spawns = 0
+    for _ in 0..<500 {
+      var node = SimulatedNode(
+        rules: RestartRules(policy: RestartRules.Policy.allCases.randomElement(using: &generator)!))
+      var isAlive = false
+      for _ in 0..<100 {
+        var inputs: [NodeLifecycle.Input] = [
+          .start, .hello(problem: nil), .ready, .go, .heartbeat, .stopRequested,
+          .killRequested, .restartRequested, .tick, .complained(reason: "so"),
+        ]
+        if isAlive { inputs += [.exited(.exited(code: 0)), .exited(.signalled(number: 9))] }
+        node.time += .milliseconds(Int.random(in: 0...3000, using: &generator))
+        let input = inputs.randomElement(using: &generator)!
+        if case .exited = input { isAlive = false }
+        for action in node.take(input) {
+          guard case .spawn = action else { continue }
+          #expect(!isAlive)
+          isAlive = true
+          spawns += 1
+          node.take(.spawned(pid: 7))
+        }
+        #expect(isAlive == (node.lifecycle.pid != nil))
+        #expect(!(node.state.hasEnded && isAlive))
+        #expect(node.state.hasEnded == (node.lifecycle.nextDeadline == nil))
+      }
+    }
+    #expect(spawns > 500)
+  }
+}
+
+/// A small generator, so that a failing walk can be walked again.
+struct SplitMix: RandomNumberGenerator {
+  var state: UInt64
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var z = state
+    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+    return z ^ (z >> 31)
+  }
+}

@@ -1,0 +1,234 @@
+import Glibc
+import PipeRuntime
+import Testing
+
+/// A topology whose processes do at once what they are told, unless they are in `stubborn`.
+struct SimulatedTopology {
+  var lifecycle: TopologyLifecycle
+  /// What was done, in order: `spawn door`, `go door`, `stop door`, `kill door SIGKILL`.
+  var log: [String] = []
+  /// Nodes whose processes neither say hello nor stop.
+  var stubborn: Set<String>
+  var alive: Set<String> = []
+  let origin = SuspendingClock().now
+  var time: Duration = .zero
+  var outcome: TopologyLifecycle.Outcome?
+
+  init(_ members: [TopologyLifecycle.Member], stubborn: Set<String> = []) {
+    lifecycle = TopologyLifecycle(members)
+    self.stubborn = stubborn
+  }
+
+  mutating func take(_ input: TopologyLifecycle.Input) {
+    for action in lifecycle.handle(input, at: origin + time) {
+      switch action {
+      case .node(let name, let action): perform(action, on: name)
+      case .report: break
+      case .finished(let outcome): self.outcome = outcome
+      }
+    }
+  }
+
+  mutating func tick() {
+    guard let deadline = lifecycle.nextDeadline else { return }
+    time = max(time, deadline - origin)
+    for name in alive.subtracting(stubborn) { say(name, .heartbeat) }
+    take(.tick)
+  }
+
+  mutating func say(_ name: String, _ inputs: NodeLifecycle.Input...) {
+    for input in inputs { take(.node(name, input)) }
+  }
+
+  mutating func exit(_ name: String, _ exit: ProcessExit) {
+    guard alive.remove(name) != nil else { return }
+    take(.node(name, .exited(exit)))
+  }
+
+  private mutating func perform(_ action: NodeLifecycle.Action, on name: String) {
+    switch action {
+    case .spawn:
+      log.append("spawn \(name)")
+      alive.insert(name)
+      say(name, .spawned(pid: 7))
+      if !stubborn.contains(name) { say(name, .hello(problem: nil)) }
+    case .sendConfigure: say(name, .ready)
+    case .sendStart: log.append("go \(name)")
+    case .sendStop:
+      log.append("stop \(name)")
+      if !stubborn.contains(name) { exit(name, .exited(code: 0)) }
+    case .kill(let signal):
+      log.append("kill \(name) \(signal)")
+      if signal == .kill || !stubborn.contains(name) {
+        exit(name, .signalled(number: signal.number))
+      }
+    case .report, .nodeFailed, .nodeStopped: break
+    }
+  }
+}
+
+private typealias Member = TopologyLifecycle.Member
+
+@Suite("The lifecycle of a topology")
+struct TopologyLifecycleTests {
+  private let chain = [
+    Member("a", dependencies: ["b"]), Member("b", dependencies: ["c"]), Member("c"),
+  ]
+
+  @Test("all are spawned at once; they go after, and stop before, what they depend on")
+  func order() {
+    var topology = SimulatedTopology(chain)
+    topology.take(.start)
+    #expect(topology.log == ["spawn a", "spawn b", "spawn c", "go c", "go b", "go a"])
+    #expect(topology.lifecycle.state == .running)
+    topology.log = []
+    topology.take(.stop(.stopped))
+    #expect(topology.log == ["stop a", "stop b", "stop c"])
+    #expect(topology.outcome == .stopped)
+    #expect(topology.alive.isEmpty)
+  }
+
+  @Test("nobody goes before all are ready")
+  func barrier() {
+    var topology = SimulatedTopology([Member("a"), Member("b")], stubborn: ["b"])
+    topology.take(.start)
+    #expect(!topology.log.contains("go a"))
+    topology.say("b", .hello(problem: nil))
+    #expect(topology.log.suffix(2) == ["go a", "go b"])
+  }
+
+  @Test("a node that fails before the barrier holds it up only where it is required")
+  func failureAtStart() {
+    var optional = SimulatedTopology([Member("a"), Member("b")], stubborn: ["b"])
+    optional.take(.start)
+    optional.exit("b", .exited(code: 1))
+    #expect(optional.log.last == "go a")
+    var required = SimulatedTopology([Member("a"), Member("b", isRequired: true)], stubborn: ["b"])
+    required.take(.start)
+    required.exit("b", .exited(code: 1))
+    #expect(required.log.suffix(1) == ["stop a"])
+    #expect(required.outcome?.exitCode == 1)
+    #expect(required.outcome?.reason?.hasPrefix("required node 'b' failed: it ended") == true)
+  }
+
+  @Test("a required node that fails takes the topology down in order, with exit code 1")
+  func requiredFails() {
+    let rules = RestartRules(limit: 0)
+    var topology = SimulatedTopology(
+      chain + [Member("d", isRequired: true, rules: rules)])
+    topology.take(.start)
+    topology.log = []
+    topology.exit("d", .exited(code: 3))
+    #expect(topology.log == ["stop a", "stop b", "stop c"])
+    #expect(
+      topology.outcome
+        == TopologyLifecycle.Outcome(
+          exitCode: 1, reason: "required node 'd' failed: exit code 3"))
+  }
+
+  @Test("a dependent waits for its dependency's return and leaves the others alone")
+  func restart() {
+    var topology = SimulatedTopology(chain)
+    topology.take(.start)
+    topology.log = []
+    topology.exit("c", .signalled(number: 9))
+    topology.exit("b", .signalled(number: 9))
+    topology.tick()
+    #expect(topology.log == ["spawn b", "spawn c", "go c", "go b"])
+  }
+
+  @Test("a stubborn node is terminated, then killed; the wave behind it waits for that")
+  func stubbornStop() {
+    var topology = SimulatedTopology(chain)
+    topology.take(.start)
+    topology.stubborn = ["a"]
+    topology.log = []
+    topology.take(.stop(.stopped))
+    #expect(topology.log == ["stop a"])
+    topology.tick()
+    #expect(topology.log == ["stop a", "kill a SIGTERM"])
+    while topology.outcome == nil { topology.tick() }
+    #expect(topology.log.suffix(3) == ["kill a SIGKILL", "stop b", "stop c"])
+    #expect(topology.outcome == .stopped)
+    #expect(topology.alive.isEmpty)
+  }
+
+  @Test("a forced stop kills everybody at once, also in the middle of an orderly one")
+  func forced() {
+    var topology = SimulatedTopology(chain)
+    topology.take(.start)
+    topology.stubborn = ["a", "b", "c"]
+    topology.take(.stop(.stopped))
+    topology.log = []
+    topology.take(.kill(.forced))
+    #expect(topology.log == ["kill a SIGKILL", "kill b SIGKILL", "kill c SIGKILL"])
+    #expect(topology.outcome == .forced)
+  }
+
+  @Test("nothing is started again on the way down")
+  func noRestartWhileStopping() {
+    var topology = SimulatedTopology([Member("a", dependencies: ["b"]), Member("b")])
+    topology.take(.start)
+    topology.stubborn = ["a"]
+    topology.take(.stop(.stopped))
+    topology.log = []
+    topology.exit("b", .signalled(number: 11))
+    topology.say("b", .start, .restartRequested)
+    topology.exit("a", .exited(code: 0))
+    #expect(topology.log.isEmpty)
+    #expect(topology.outcome == .stopped)
+  }
+
+  @Test("a stop before anybody is ready ends as well")
+  func stopWhileStarting() {
+    var topology = SimulatedTopology(chain, stubborn: ["a"])
+    topology.take(.start)
+    topology.take(.stop(.stopped))
+    while topology.outcome == nil { topology.tick() }
+    #expect(topology.alive.isEmpty)
+  }
+
+  @Test("a topology ends when all its nodes have ended by themselves, not when stopped by hand")
+  func ends() {
+    var byThemselves = SimulatedTopology([Member("a"), Member("b")])
+    byThemselves.take(.start)
+    byThemselves.exit("a", .exited(code: 0))
+    #expect(byThemselves.outcome == nil)
+    byThemselves.exit("b", .exited(code: 0))
+    #expect(byThemselves.outcome?.exitCode == 0)
+
+    var byHand = SimulatedTopology([Member("a")])
+    byHand.take(.start)
+    byHand.say("a", .stopRequested)
+    #expect(byHand.outcome == nil)
+    byHand.say("a", .start)
+    #expect(byHand.log.last == "go a")
+  }
+
+  @Test("a topology of which every node failed has failed")
+  func allFailed() {
+    var topology = SimulatedTopology([Member("a", rules: RestartRules(policy: .never))])
+    topology.take(.start)
+    topology.exit("a", .exited(code: 1))
+    #expect(topology.outcome?.exitCode == 1)
+  }
+}
+
+@Suite("The start plan")
+struct StartPlanTests {
+  @Test(
+    "a wave needs only earlier waves, keeps the file's order, and a cycle does not hang",
+    arguments: [
+      ([:], [["a", "b", "c", "d"]]),
+      (["a": ["b"], "b": ["c"], "c": ["d"]], [["d"], ["c"], ["b"], ["a"]]),
+      (["a": ["c", "d"], "b": ["c"]], [["c", "d"], ["a", "b"]]),
+      (["a": ["nobody"], "b": ["a"]], [["a", "c", "d"], ["b"]]),
+      (["a": ["b"], "b": ["a"]], [["c", "d"], ["a", "b"]]),
+      (["a": ["a"]], [["b", "c", "d"], ["a"]]),
+    ] as [([String: [String]], [[String]])])
+  func waves(dependencies: [String: [String]], waves: [[String]]) {
+    let plan = StartPlan(nodes: ["a", "b", "c", "d"], dependencies: dependencies)
+    #expect(plan.waves == waves)
+    #expect(plan.stopWaves == waves.reversed())
+  }
+}
