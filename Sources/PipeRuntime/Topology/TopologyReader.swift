@@ -1,4 +1,4 @@
-internal import Glibc
+import Glibc
 
 /// Reads topology files: YAML, of which JSON is a subset.
 ///

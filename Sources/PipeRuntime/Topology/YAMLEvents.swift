@@ -1,4 +1,4 @@
-internal import CYAML
+import CYAML
 
 /// Why a text could not be read as YAML, and where.
 package struct YAMLError: Error, Sendable {
