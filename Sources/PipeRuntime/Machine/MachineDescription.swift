@@ -61,12 +61,14 @@ public struct MachineDescription: Codable, Hashable, Sendable {
   public var outPorts: [PortDescription]
   /// The pipes it receives from, by port.
   public var inPorts: [PortDescription]
+  /// Why it cannot run as described, or `nil`: parameters that do not decode, a port declared twice.
+  public var problem: String?
 
   /// Makes a description.
   public init(
     machine: String, initial: JSONValue, states: [CaseDescription], events: [CaseDescription],
     alphabet: [String], outputs: [CaseDescription], outPorts: [PortDescription],
-    inPorts: [PortDescription]
+    inPorts: [PortDescription], problem: String? = nil
   ) {
     self.machine = machine
     self.initial = initial
@@ -76,5 +78,13 @@ public struct MachineDescription: Codable, Hashable, Sendable {
     self.outputs = outputs
     self.outPorts = outPorts
     self.inPorts = inPorts
+    self.problem = problem
+  }
+
+  /// The description of a machine that cannot describe itself.
+  package init(machine: String, problem: String) {
+    self.init(
+      machine: machine, initial: .null, states: [], events: [], alphabet: [], outputs: [],
+      outPorts: [], inPorts: [], problem: problem)
   }
 }

@@ -1,7 +1,7 @@
 /// The receiving end of a pipe at a node's inbox.
 final class InPipe {
   let name: String
-  let onRefused: RefusalPolicy
+  let onRefused: PipeSpecification.OnRefused
   /// The sender's routing id at the inbox.
   let peer: [UInt8]
   private(set) var state: InPipeStateMachine

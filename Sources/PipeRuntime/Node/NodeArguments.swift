@@ -5,6 +5,8 @@ package struct NodeArguments: Hashable, Sendable {
     case machine(String, parameters: JSONValue)
     /// A state that never changes, checked against the machine's state type where one is named.
     case constant(JSONValue, machine: String?)
+    /// A monitor of some nodes, or of all.
+    case monitor(String, watch: [String]?)
   }
 
   package var node: String
@@ -36,6 +38,9 @@ package struct NodeArguments: Hashable, Sendable {
     case .constant(let state, let machine):
       list += ["--constant", state.text]
       if let machine { list += ["--machine", machine] }
+    case .monitor(let monitor, let watch):
+      list += ["--monitor", monitor]
+      if let watch { list += ["--watch", watch.joined(separator: ",")] }
     }
     return list + [
       "--control", control, "--inbox", inbox, "--feed", feed, "--incarnation",
@@ -71,6 +76,9 @@ package struct NodeArguments: Hashable, Sendable {
     self.incarnation = incarnation
     if let state = try json("--constant") {
       content = .constant(state, machine: values["--machine"])
+    } else if let monitor = values["--monitor"] {
+      content = .monitor(
+        monitor, watch: values["--watch"]?.split(separator: ",").map(String.init))
     } else {
       content = .machine(
         try required("--machine"), parameters: try json("--parameters") ?? .null)
@@ -78,8 +86,8 @@ package struct NodeArguments: Hashable, Sendable {
   }
 
   private static let names: Set<String> = [
-    "--node", "--machine", "--parameters", "--constant", "--control", "--inbox", "--feed",
-    "--incarnation",
+    "--node", "--machine", "--parameters", "--constant", "--monitor", "--watch", "--control",
+    "--inbox", "--feed", "--incarnation",
   ]
 }
 

@@ -1,13 +1,3 @@
-/// What becomes of an event that the receiving machine refuses.
-public enum RefusalPolicy: String, Codable, CaseIterable, Sendable {
-  /// Counted and kept as a dead letter.
-  case record
-  /// Kept at its place until the state changes, then tried again.
-  case postpone
-  /// The node fails.
-  case fail
-}
-
 /// The wiring of one node, sent to it by the orchestrator in `configure`.
 package struct NodeConfiguration: Codable, Hashable, Sendable {
   /// The sending end of a pipe.
@@ -47,9 +37,9 @@ package struct NodeConfiguration: Codable, Hashable, Sendable {
   package struct In: Codable, Hashable, Sendable {
     package var name: String
     package var capacity: Int
-    package var onRefused: RefusalPolicy
+    package var onRefused: PipeSpecification.OnRefused
 
-    package init(name: String, capacity: Int, onRefused: RefusalPolicy) {
+    package init(name: String, capacity: Int, onRefused: PipeSpecification.OnRefused) {
       self.name = name
       self.capacity = capacity
       self.onRefused = onRefused

@@ -35,6 +35,10 @@ extension Diagnostic {
     case noProgram = "no-program"
     /// A pipe into a node that takes no events.
     case constantReceiver = "constant-receiver"
+    /// A program that is missing, cannot be run, or does not describe itself.
+    case badProgram = "bad-program"
+    /// Parameters that the machine does not take.
+    case badParameters = "bad-parameters"
     /// A machine that the program does not register.
     case unknownMachine = "unknown-machine"
     /// A monitor that the program does not register.

@@ -9,7 +9,7 @@ public struct PipeSpecification: Hashable, Sendable {
   }
 
   /// What happens to an event that the receiver refuses.
-  public enum OnRefused: String, CaseIterable, Hashable, Sendable {
+  public enum OnRefused: String, CaseIterable, Codable, Hashable, Sendable {
     /// It is counted and kept as a dead letter.
     case record
     /// It waits at its place until the receiver's state changes.

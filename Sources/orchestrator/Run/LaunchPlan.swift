@@ -1,0 +1,113 @@
+import PipeRuntime
+
+/// How each node of a checked topology is started and wired; a pure value.
+struct LaunchPlan {
+  /// One process.
+  struct Node {
+    var information: NodeInformation
+    var content: NodeArguments.Content
+    var environment: [String: String]
+    var configuration: NodeConfiguration
+    /// What its hello must say, where that is known.
+    var description: MachineDescription?
+    var supervision: TopologyLifecycle.Member
+  }
+
+  let topology: String
+  let file: String
+  let control: String
+  let nodes: [Node]
+  let pipes: [PipeInformation]
+
+  init(_ loaded: LoadedTopology, directories: RuntimeDirectories) throws(DirectoryError) {
+    let topology = loaded.topology
+    self.topology = topology.name
+    file = FileSystem.absolute(loaded.file)
+    control = try directories.endpoint(.control)
+    let inherited = ProcessEnvironment.current
+    var inboxes: [String: String] = [:]
+    for node in topology.nodes { inboxes[node.name] = try directories.endpoint(.inbox(node: node.name)) }
+    let timeouts = NodeTimeouts(topology.timeouts)
+    var nodes: [Node] = []
+    for node in topology.nodes {
+      let information = NodeInformation(
+        name: node.name, kind: node.constant == nil ? .machine : .constant, hosts: node.machine,
+        program: topology.program(of: node).flatMap { loaded.programs[$0] } ?? "", phase: "idle",
+        isRunning: false, inbox: inboxes[node.name]!,
+        feed: try directories.endpoint(.feed(node: node.name)))
+      let content: NodeArguments.Content =
+        switch node.content {
+        case .machine(let machine): .machine(machine, parameters: node.parameters)
+        case .constant(let state, let machine): .constant(state, machine: machine)
+        }
+      nodes.append(
+        Node(
+          information: information, content: content,
+          environment: inherited.merging(topology.environment(of: node)) { _, own in own },
+          configuration: NodeConfiguration(
+            outs: topology.pipes.filter { $0.sender == node.name }
+              .map { .init($0, endpoint: inboxes[$0.receiver]!) },
+            ins: topology.pipes.filter { $0.receiver == node.name }.map { .init($0) }),
+          description: node.constant == nil ? loaded.descriptions[node.name] : nil,
+          supervision: TopologyLifecycle.Member(
+            node.name, isRequired: node.required, dependencies: node.dependsOn.sorted(),
+            rules: RestartRules(node.restart), timeouts: timeouts)))
+    }
+    for monitor in topology.monitors {
+      nodes.append(
+        Node(
+          information: NodeInformation(
+            name: monitor.name, kind: .monitor, hosts: monitor.monitor,
+            program: topology.program(of: monitor).flatMap { loaded.programs[$0] } ?? "",
+            phase: "idle", isRunning: false,
+            inbox: try directories.endpoint(.inbox(node: monitor.name)),
+            feed: try directories.endpoint(.feed(node: monitor.name))),
+          content: .monitor(monitor.monitor, watch: monitor.watch),
+          environment: inherited.merging(topology.environment) { _, own in own },
+          configuration: NodeConfiguration(), description: nil,
+          supervision: TopologyLifecycle.Member(
+            monitor.name, isObserver: true, timeouts: timeouts)))
+    }
+    self.nodes = nodes
+    pipes = topology.pipes.map {
+      PipeInformation(name: $0.name, from: $0.sender, to: $0.receiver, capacity: $0.capacity)
+    }
+  }
+}
+
+extension NodeTimeouts {
+  init(_ timeouts: Timeouts) {
+    self.init(start: timeouts.start, heartbeat: timeouts.heartbeat, stop: timeouts.stop)
+  }
+}
+
+extension RestartRules {
+  init(_ policy: RestartPolicy) {
+    let mode: Policy =
+      switch policy.mode {
+      case .never: .never
+      case .onFailure: .onFailure
+      case .always: .always
+      }
+    self.init(
+      policy: mode, limit: policy.max, window: policy.window,
+      backoff: Backoff(initial: policy.backoff.initial, maximum: policy.backoff.max))
+  }
+}
+
+extension NodeConfiguration.Out {
+  init(_ pipe: PipeSpecification, endpoint: String) {
+    let rule = pipe.when.flatMap { when in
+      pipe.send.map { NodeConfiguration.Rule(when: when, send: $0) }
+    }
+    self.init(
+      name: pipe.name, port: pipe.outPort, rule: rule, endpoint: endpoint,
+      capacity: pipe.capacity)
+  }
+}
+
+extension NodeConfiguration.In {
+  init(_ pipe: PipeSpecification) {
+    self.init(name: pipe.name, capacity: pipe.capacity, onRefused: pipe.onRefused)
+  }
+}

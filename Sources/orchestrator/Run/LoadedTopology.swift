@@ -1,0 +1,105 @@
+import PipeRuntime
+
+/// A topology that was read and checked against its programs: ready to be launched.
+struct LoadedTopology {
+  /// The file's path as it was given.
+  let file: String
+  let topology: Topology
+  /// The path of each program, by its name in the file.
+  let programs: [String: String]
+  /// What each machine node tells of itself with its parameters.
+  let descriptions: [String: MachineDescription]
+  let warnings: [Diagnostic]
+
+  /// Reads and checks a file. Runs its programs with `describe` only.
+  /// - Throws: ``TopologyErrors``: everything that is wrong, at once.
+  static func load(_ path: String) throws(TopologyErrors) -> LoadedTopology {
+    let (topology, source) = try TopologyReader.read(path: path)
+    var describing = Describing(topology: topology, source: source)
+    describing.run(locator: ProgramLocator(topologyFile: path))
+    let descriptions = TopologyChecker.Descriptions(
+      programs: describing.programs, nodes: describing.nodes)
+    let diagnostics =
+      describing.diagnostics
+      + TopologyChecker.check(topology, source: source, against: descriptions)
+    if diagnostics.hasErrors { throw TopologyErrors(diagnostics) }
+    return LoadedTopology(
+      file: path, topology: topology, programs: describing.paths,
+      descriptions: describing.nodes, warnings: diagnostics)
+  }
+}
+
+/// Collects the descriptions of a topology's programs and nodes.
+private struct Describing {
+  let topology: Topology
+  let source: SourceMap
+  var paths: [String: String] = [:]
+  var programs: [String: ProgramDescription] = [:]
+  var nodes: [String: MachineDescription] = [:]
+  var diagnostics: [Diagnostic] = []
+
+  init(topology: Topology, source: SourceMap) {
+    self.topology = topology
+    self.source = source
+  }
+
+  mutating func run(locator: ProgramLocator) {
+    let environment = locator.environment.merging(topology.environment) { _, own in own }
+    let describer = ProgramDescriber(timeout: topology.timeouts.start)
+    for program in topology.programs {
+      do {
+        let path = try locator.locate(program)
+        paths[program] = path
+        programs[program] = try describer.describe(path, environment: environment)
+        try describeNodes(of: program, at: path, describer, environment)
+      } catch {
+        report(.badProgram, at: place(ofProgram: program), "\(error)")
+      }
+    }
+  }
+
+  private mutating func describeNodes(
+    of program: String, at path: String, _ describer: ProgramDescriber,
+    _ environment: [String: String]
+  ) throws {
+    let registered = Set(programs[program]?.machines.map(\.machine) ?? [])
+    var byRequest: [DescriptionRequest: [String]] = [:]
+    for node in topology.nodes where topology.program(of: node) == program {
+      guard let machine = node.machine, registered.contains(machine) else { continue }
+      let isPlain = node.parameters == [:] || node.parameters == .null
+      if isPlain, let description = programs[program]?.machine(machine), description.problem == nil {
+        nodes[node.name] = description
+      } else {
+        let request = DescriptionRequest(machine: machine, parameters: node.parameters)
+        byRequest[request, default: []].append(node.name)
+      }
+    }
+    let requests = Array(byRequest.keys)
+    guard !requests.isEmpty else { return }
+    let answers = try describer.describe(requests, in: path, environment: environment)
+    for (request, answer) in zip(requests, answers) {
+      for node in byRequest[request]! {
+        nodes[node] = answer
+        if let problem = answer.problem {
+          report(
+            .badParameters, at: ["nodes", node, "parameters"],
+            "node '\(node)': machine '\(request.machine)' cannot run: \(problem)")
+        }
+      }
+    }
+  }
+
+  /// Where the file names a program first.
+  private func place(ofProgram program: String) -> [String] {
+    if topology.program == program { return ["program"] }
+    if let node = topology.nodes.first(where: { $0.program == program }) {
+      return ["nodes", node.name, "program"]
+    }
+    let monitor = topology.monitors.first { $0.program == program }
+    return ["monitors", monitor?.name ?? "", "program"]
+  }
+
+  private mutating func report(_ code: Diagnostic.Code, at path: [String], _ message: String) {
+    diagnostics.append(source.diagnostic(code, at: path, message))
+  }
+}

@@ -1,0 +1,178 @@
+import FoundationEssentials
+import PipeRuntime
+
+/// A command that is answered when its condition holds.
+struct WaitingCommand {
+  let peer: [UInt8]
+  let id: UInt64
+  /// The answer, or `nil` while it must wait.
+  let answer: () -> ControlAnswer?
+}
+
+/// One round of asking every node for its status.
+struct Survey {
+  let sequence: UInt64
+  var missing: Set<String>
+  var askers: [(peer: [UInt8], id: UInt64)]
+}
+
+extension Orchestrator {
+  /// How long nodes have to answer before the directory is given without them.
+  private static let surveyTimeout: Duration = .milliseconds(300)
+
+  func take(_ header: FrameHeader, _ body: Data, from peer: [UInt8]) {
+    guard let command = try? JSONDecoder().decode(ControlCommand.self, from: body) else {
+      return answer(
+        .failed("this orchestrator does not know the command; is the client of another version?"),
+        to: peer, id: header.sequence)
+    }
+    perform(command, from: peer, id: header.sequence)
+  }
+
+  private func perform(_ command: ControlCommand, from peer: [UInt8], id: UInt64) {
+    switch command {
+    case .directory(let fresh):
+      if fresh { startSurvey(for: peer, id: id) } else { answer(.directory(directory()), to: peer, id: id) }
+    case .describe(let node):
+      guard check([node], from: peer, id: id) else { return }
+      let answer: ControlAnswer =
+        records[node]?.description.map { .description($0) }
+        ?? .failed("node '\(node)' has not described itself yet")
+      self.answer(answer, to: peer, id: id)
+    case .stop(let nodes):
+      steer(nodes, .stopRequested, from: peer, id: id) { state, _ in state.hasEnded }
+    case .start(let nodes):
+      steer(nodes, .start, from: peer, id: id) { state, _ in state == .running }
+    case .restart(let nodes):
+      steer(nodes, .restartRequested, from: peer, id: id) { state, isNew in
+        isNew && state == .running
+      }
+    case .kill(let node, let number):
+      guard check([node], from: peer, id: id) else { return }
+      guard let process = processes[node] else {
+        return answer(.failed("node '\(node)' has no process"), to: peer, id: id)
+      }
+      let sent = process.child.signal(Signal(number: number))
+      answer(sent ? .done : .failed("signal \(number) was not accepted"), to: peer, id: id)
+    case .down:
+      answer(.done, to: peer, id: id)
+      requestStop()
+    }
+  }
+
+  /// Hands an input to nodes and answers once all are where it should lead, or have failed.
+  private func steer(
+    _ nodes: [String], _ input: NodeLifecycle.Input, from peer: [UInt8], id: UInt64,
+    until arrived: @escaping (NodeLifecycle.State, _ isNew: Bool) -> Bool
+  ) {
+    guard check(nodes, from: peer, id: id) else { return }
+    let before = nodes.map { lifecycle[$0]?.incarnation ?? 0 }
+    waiting.append(
+      WaitingCommand(peer: peer, id: id) { [unowned self] in
+        for (node, incarnation) in zip(nodes, before) {
+          guard let now = lifecycle[node] else { continue }
+          if case .failed(let reason) = now.state, input != .stopRequested {
+            return .failed("node '\(node)' failed: \(reason)")
+          }
+          if !arrived(now.state, now.incarnation > incarnation) { return nil }
+        }
+        return .done
+      })
+    for node in nodes { handle(.node(node, input)) }
+  }
+
+  private func check(_ nodes: [String], from peer: [UInt8], id: UInt64) -> Bool {
+    guard let unknown = nodes.first(where: { records[$0] == nil }) else { return true }
+    let known = plan.nodes.map { "'\($0.information.name)'" }.joined(separator: ", ")
+    answer(.failed("there is no node '\(unknown)'; there are \(known)"), to: peer, id: id)
+    return false
+  }
+
+  func answerWaiting() {
+    guard !waiting.isEmpty else { return }
+    waiting.removeAll { command in
+      guard let answer = command.answer() else { return false }
+      self.answer(answer, to: command.peer, id: command.id)
+      return true
+    }
+  }
+
+  private func answer(_ answer: ControlAnswer, to peer: [UInt8], id: UInt64) {
+    guard let body = try? JSONEncoder().encode(answer) else { return }
+    control.send(FrameHeader(.answer, sequence: id), body: body, to: peer)
+  }
+
+  // MARK: The directory
+
+  private func startSurvey(for peer: [UInt8], id: UInt64) {
+    // Who asks during a round gets the next one: answers of this round may be older than the ask.
+    guard survey == nil else {
+      lateAskers.append((peer, id))
+      return
+    }
+    let running = processes.keys.filter { lifecycle[$0]?.state == .running }
+    lastSurvey += 1
+    let sequence = lastSurvey
+    survey = Survey(sequence: sequence, missing: Set(running), askers: [(peer, id)])
+    pingAll(sequence: sequence)
+    if running.isEmpty { return endSurvey() }
+    loop.schedule(after: Self.surveyTimeout) { [unowned self] in
+      if survey?.sequence == sequence { endSurvey() }
+    }
+  }
+
+  func answered(_ node: String, survey sequence: UInt64) {
+    guard survey?.sequence == sequence else { return }
+    survey?.missing.remove(node)
+    if survey?.missing.isEmpty == true { endSurvey() }
+  }
+
+  private func endSurvey() {
+    let askers = survey?.askers ?? []
+    survey = nil
+    let directory = directory()
+    for asker in askers { answer(.directory(directory), to: asker.peer, id: asker.id) }
+    let late = lateAskers
+    lateAskers = []
+    guard let first = late.first else { return }
+    startSurvey(for: first.peer, id: first.id)
+    survey?.askers += late.dropFirst()
+  }
+
+  /// The topology as it is known now.
+  func directory() -> TopologyDirectory {
+    let nodes = plan.nodes.map { node in
+      var information = node.information
+      let record = records[information.name]
+      if let lifecycle = lifecycle[information.name] {
+        information.phase = lifecycle.state.name
+        information.isRunning = lifecycle.state == .running
+        information.pid = lifecycle.pid
+        information.incarnation = UInt64(lifecycle.incarnation)
+      }
+      information.reason = record?.reason
+      information.startedAt = information.pid == nil ? nil : record?.startedAt
+      information.status = record?.status
+      return information
+    }
+    return TopologyDirectory(
+      topology: plan.topology, file: plan.file, pid: ProcessEnvironment.processID,
+      phase: lifecycle.state.name,
+      isRunning: lifecycle.state == .running
+        && nodes.allSatisfy { $0.isRunning || lifecycle[$0.name]?.state.hasEnded == true },
+      nodes: nodes, pipes: plan.pipes)
+  }
+}
+
+extension TopologyLifecycle.State {
+  /// One word for tables.
+  var name: String {
+    switch self {
+    case .idle: "idle"
+    case .starting: "starting"
+    case .running: "running"
+    case .stopping: "stopping"
+    case .finished: "finished"
+    }
+  }
+}

@@ -1,0 +1,175 @@
+import FoundationEssentials
+import Glibc
+import PipeRuntime
+
+/// Runs one topology: launches and supervises its nodes and answers clients, on one thread.
+///
+/// No event passes through it. What it decides is decided by ``TopologyLifecycle``; this performs.
+final class Orchestrator {
+  /// What is told while it runs.
+  protocol Reporter: AnyObject {
+    func report(_ report: TopologyReport)
+    func report(node: String, _ report: NodeReport)
+    /// A line that a node wrote.
+    func line(node: String, _ stream: LogStream, _ text: String)
+    /// Something that does not belong to a node's life.
+    func warning(_ text: String)
+    /// Called after anything changed.
+    func refresh(_ directory: @autoclosure () -> TopologyDirectory)
+  }
+
+  let plan: LaunchPlan
+  let directories: RuntimeDirectories
+  let loop = PollLoop()
+  let context = Context()
+  let control: Socket
+  unowned let reporter: any Reporter
+  var lifecycle: TopologyLifecycle
+  var processes: [String: NodeProcess] = [:]
+  var records: [String: NodeRecord] = [:]
+  /// Commands that are answered when their condition holds.
+  var waiting: [WaitingCommand] = []
+  var survey: Survey?
+  var lateAskers: [(peer: [UInt8], id: UInt64)] = []
+  /// Sequence 0 is a heartbeat's, of no survey.
+  var lastSurvey: UInt64 = 0
+  var logs: [String: LogWriter] = [:]
+  var garbage: UInt64 = 0
+  private let signals: SignalDescriptor
+  private var deadlineTimer: TimerQueue.ID?
+  private var outcome: TopologyLifecycle.Outcome?
+  private var stopRequests = 0
+
+  /// What the orchestrator keeps of a node beside its lifecycle.
+  struct NodeRecord {
+    var reason: String?
+    var status: NodeStatus?
+    /// Unit: nanoseconds since 1970.
+    var startedAt: Int64?
+    var description: MachineDescription?
+  }
+
+  /// Blocks the signals that it takes; call it before any thread starts.
+  init(
+    plan: LaunchPlan, directories: RuntimeDirectories, signals: SignalDescriptor,
+    reporter: any Reporter
+  ) throws {
+    self.plan = plan
+    self.directories = directories
+    self.signals = signals
+    self.reporter = reporter
+    lifecycle = TopologyLifecycle(plan.nodes.map(\.supervision))
+    control = try Socket(.router, in: context)
+    try control.setHighWaterMark(0)
+    try control.setMaximumMessage(byteCount: WireLimits.messageByteCount)
+    try control.bind(plan.control)
+    for node in plan.nodes {
+      let name = node.information.name
+      logs[name] = LogWriter(node: name, in: directories)
+      records[name] = NodeRecord(description: node.description)
+    }
+  }
+
+  /// Runs until every process has ended. Returns how it went.
+  func run() -> TopologyLifecycle.Outcome {
+    loop.add(control) { [unowned self] in readControl() }
+    loop.add(descriptor: signals.descriptor) { [unowned self] in readSignals() }
+    scheduleHeartbeat()
+    handle(.start)
+    loop.run()
+    control.setLinger(milliseconds: 500)
+    control.close()
+    return outcome ?? .stopped
+  }
+
+  /// Asks for an orderly stop; asked again, kills.
+  func requestStop(_ reason: TopologyLifecycle.Outcome = .stopped) {
+    stopRequests += 1
+    handle(stopRequests == 1 ? .stop(reason) : .kill(.forced))
+  }
+
+  // MARK: The state machine
+
+  func handle(_ input: TopologyLifecycle.Input) {
+    // Each input's actions are done before those that its actions lead to.
+    var inputs = Queue<TopologyLifecycle.Input>()
+    inputs.append(input)
+    while let input = inputs.popFirst() {
+      for action in lifecycle.handle(input, at: .now) {
+        for next in perform(action) { inputs.append(next) }
+      }
+    }
+    scheduleDeadline()
+    answerWaiting()
+    reporter.refresh(directory())
+  }
+
+  private func perform(_ action: TopologyLifecycle.Action) -> [TopologyLifecycle.Input] {
+    switch action {
+    case .report(let report): reporter.report(report)
+    case .finished(let outcome):
+      self.outcome = outcome
+      loop.stop()
+    case .node(let name, let action):
+      return perform(action, on: name).map { [.node(name, $0)] } ?? []
+    }
+    return []
+  }
+
+  private func perform(
+    _ action: NodeLifecycle.Action, on name: String
+  ) -> NodeLifecycle.Input? {
+    switch action {
+    case .spawn(let incarnation): return spawn(name, incarnation: UInt64(incarnation))
+    case .sendConfigure: sendConfiguration(to: name)
+    case .sendStart: send(FrameHeader(.start), to: name)
+    case .sendStop: send(FrameHeader(.stop), to: name)
+    case .kill(let signal): processes[name]?.child.signal(signal, group: signal == .kill)
+    case .report(let report):
+      note(report, of: name)
+      reporter.report(node: name, report)
+    case .nodeFailed, .nodeStopped: break
+    }
+    return nil
+  }
+
+  private func note(_ report: NodeReport, of name: String) {
+    switch report {
+    case .running: records[name]?.reason = nil
+    case .killing, .restarting, .failed, .exited, .unkillable, .stopped, .completed:
+      records[name]?.reason = report.description
+      records[name]?.status?.state = nil
+    case .starting, .spawned, .saidHello, .ready, .stopping: break
+    }
+    let text = "piperuntime: \(report)"
+    keep(LogEntry(node: name, time: .now, stream: .error, text: text))
+  }
+
+  private func scheduleDeadline() {
+    if let deadlineTimer { loop.cancel(deadlineTimer) }
+    deadlineTimer = lifecycle.nextDeadline.map { deadline in
+      let wait = max(.zero, deadline - .now)
+      return loop.schedule(after: wait) { [unowned self] in handle(.tick) }
+    }
+  }
+
+  // MARK: Heartbeats and signals
+
+  private func scheduleHeartbeat() {
+    let shortest = plan.nodes.map(\.supervision.timeouts.heartbeat).min() ?? .seconds(5)
+    loop.schedule(after: min(.seconds(1), shortest / 5)) { [unowned self] in
+      pingAll(sequence: 0)
+      scheduleHeartbeat()
+    }
+  }
+
+  func pingAll(sequence: UInt64) {
+    for name in processes.keys { send(FrameHeader(.ping, sequence: sequence), to: name) }
+  }
+
+  private func readSignals() {
+    while let signal = signals.next() {
+      if signal.number == SIGCHLD { reapChildren() } else { requestStop() }
+    }
+  }
+}
