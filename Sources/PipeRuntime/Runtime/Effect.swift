@@ -9,15 +9,9 @@ struct Effect<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible>
   let run: @Sendable (Output, Deliver) async -> Void
 }
 
-/// Carries a function into effects.
-///
-/// `@unchecked Sendable`: the function was handed over as `sending`, so nobody else holds what it
-/// captured. Where one effect may run several times at once, what it captured must bear that.
-struct Handed<Function>: @unchecked Sendable {
-  let call: Function
-
-  init(_ call: Function) { self.call = call }
-}
+// In what follows, `nonisolated(unsafe)` hands a function over to its effects: it came as `sending`,
+// so nobody else holds what it captured. Where one effect may run several times at once, what it
+// captured must bear that.
 
 // Effects of one event.
 extension Runtime {
@@ -27,11 +21,11 @@ extension Runtime {
     priority: TaskPriority? = nil,
     strategy: ExecutionStrategy<State> = .continueWhenAnyState
   ) -> Self {
-    let effect = Handed(effect)
+    nonisolated(unsafe) let effect = effect
     let tag = CasePattern(value: output).tag
     return adding(
       Effect(tag: tag, priority: priority, strategy: strategy) { _, deliver in
-        if let event = await effect.call() { _ = await deliver(event) }
+        if let event = await effect() { _ = await deliver(event) }
       })
   }
 
@@ -42,12 +36,12 @@ extension Runtime {
     priority: TaskPriority? = nil,
     strategy: ExecutionStrategy<State> = .continueWhenAnyState
   ) -> Self {
-    let effect = Handed(effect)
+    nonisolated(unsafe) let effect = effect
     let place = CasePlace<Output>(constructor: output)
     return adding(
       Effect(tag: place.tag, priority: priority, strategy: strategy) { output, deliver in
         let values = place.payload(of: output, repeat (each Value).self)
-        if let event = await effect.call(repeat each values) { _ = await deliver(event) }
+        if let event = await effect(repeat each values) { _ = await deliver(event) }
       })
   }
 }
@@ -63,11 +57,11 @@ extension Runtime {
   where
     Events.Element == Event, Events.Failure == Never, Events.AsyncIterator: SendableMetatype
   {
-    let effect = Handed(effect)
+    nonisolated(unsafe) let effect = effect
     let tag = CasePattern(value: output).tag
     return adding(
       Effect(tag: tag, priority: priority, strategy: strategy) { _, deliver in
-        for await event in await effect.call() {
+        for await event in await effect() {
           guard await deliver(event) else { return }
         }
       })
@@ -83,12 +77,12 @@ extension Runtime {
   where
     Events.Element == Event, Events.Failure == Never, Events.AsyncIterator: SendableMetatype
   {
-    let effect = Handed(effect)
+    nonisolated(unsafe) let effect = effect
     let place = CasePlace<Output>(constructor: output)
     return adding(
       Effect(tag: place.tag, priority: priority, strategy: strategy) { output, deliver in
         let values = place.payload(of: output, repeat (each Value).self)
-        for await event in await effect.call(repeat each values) {
+        for await event in await effect(repeat each values) {
           guard await deliver(event) else { return }
         }
       })

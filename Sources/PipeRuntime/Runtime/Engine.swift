@@ -165,8 +165,8 @@ extension Engine {
   private func observe<Value: Sendable>(_ value: Value, _ middleware: [Middleware<Value>]) {
     for observer in middleware {
       switch observer {
-      case .inline(let observer): observer.call(value)
-      case .async(let observer): observers.append { await observer.call(value) }
+      case .inline(let observer): observer(value)
+      case .async(let observer): observers.append { await observer(value) }
       }
     }
   }
