@@ -1,0 +1,87 @@
+/// A rule that sends into a pipe on entering a state.
+struct Sender<State: DSLCompatible>: Sendable {
+  /// How a topology refers to the pipe, if it can.
+  let port: PortDescription?
+  /// Sends, if the state is one that the rule is about.
+  let fire: @Sendable (State) -> Void
+  let isFull: @Sendable () -> Bool
+  /// Asks the pipe to say when it has room again; the result takes that back.
+  let watchRoom: @Sendable (@escaping @Sendable () -> Void) -> @Sendable () -> Void
+
+  init<Other>(_ pipe: Pipe<Other>, fire: @escaping @Sendable (State) -> Void) {
+    port = pipe.name.map {
+      PortDescription(
+        name: $0, eventType: TypeName.of(Other.self), events: EnumCases<Other>.descriptions)
+    }
+    self.fire = fire
+    isFull = { pipe.isFull }
+    watchRoom = { notify in
+      let id = pipe.watchRoom(notify)
+      return { pipe.unwatchRoom(id) }
+    }
+  }
+}
+
+extension Runtime {
+  /// Sends `event` into the pipe on each entry into the case that `state` is.
+  public func connectAsSender<Other>(
+    to pipe: Pipe<Other>, when state: State, send event: Other
+  ) -> Self {
+    let pattern = CasePattern(value: state)
+    return sending(into: pipe) { pattern.matches($0) ? event : nil }
+  }
+
+  /// Sends `event` into the pipe on each entry into the case of this constructor.
+  public func connectAsSender<Other, each Value>(
+    to pipe: Pipe<Other>, when state: (repeat each Value) -> State, send event: Other
+  ) -> Self {
+    let pattern = CasePattern(constructor: state)
+    return sending(into: pipe) { pattern.matches($0) ? event : nil }
+  }
+
+  /// Sends the event made from the associated values on each entry into the case.
+  public func connectAsSender<Other, each Value>(
+    to pipe: Pipe<Other>, when state: (repeat each Value) -> State,
+    send event: @escaping @Sendable (repeat each Value) -> Other
+  ) -> Self {
+    let place = CasePlace<State>(constructor: state)
+    let pattern = CasePattern<State>(tag: place.tag)
+    return sending(into: pipe) { state in
+      guard pattern.matches(state) else { return nil }
+      let values = place.payload(of: state, repeat (each Value).self)
+      return event(repeat each values)
+    }
+  }
+
+  /// Sends `event` into the pipe on each entry into one of several cases.
+  public func connectAsSender<Other>(
+    to pipe: Pipe<Other>, when states: OneOf<State>, send event: Other
+  ) -> Self {
+    sending(into: pipe) { states.contains($0) ? event : nil }
+  }
+
+  /// Sends the event made from the state on each entry into one of several cases.
+  public func connectAsSender<Other>(
+    to pipe: Pipe<Other>, when states: OneOf<State>, send event: @escaping @Sendable (State) -> Other
+  ) -> Self {
+    sending(into: pipe) { states.contains($0) ? event($0) : nil }
+  }
+
+  /// Takes the events that come through the pipe.
+  public func connectAsReceiver(to pipe: Pipe<Event>) -> Self {
+    var runtime = self
+    if !runtime.receivers.contains(where: { $0 === pipe }) { runtime.receivers.append(pipe) }
+    return runtime
+  }
+
+  private func sending<Other>(
+    into pipe: Pipe<Other>, _ event: @escaping @Sendable (State) -> Other?
+  ) -> Self {
+    var runtime = self
+    runtime.senders.append(
+      Sender(pipe) { state in
+        if let event = event(state) { pipe.send(event) }
+      })
+    return runtime
+  }
+}

@@ -1,0 +1,90 @@
+/// The async work of one output case.
+struct Effect<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible>: Sendable {
+  /// Gives an event to the machine and returns after its step; `false` says to stop.
+  typealias Deliver = @Sendable (Event) async -> Bool
+
+  let tag: Int
+  let priority: TaskPriority?
+  let strategy: ExecutionStrategy<State>
+  let run: @Sendable (Output, Deliver) async -> Void
+}
+
+// In what follows, `nonisolated(unsafe)` hands a function over to its effects: it came as `sending`,
+// so nobody else holds what it captured. Where one effect may run several times at once, what it
+// captured must bear that.
+
+// Effects of one event.
+extension Runtime {
+  /// Executes `effect` when `output` is produced, and takes the event that it returns.
+  public func map(
+    output: Output, to effect: sending @escaping () async -> Event?,
+    priority: TaskPriority? = nil,
+    strategy: ExecutionStrategy<State> = .continueWhenAnyState
+  ) -> Self {
+    nonisolated(unsafe) let effect = effect
+    let tag = CasePattern(value: output).tag
+    return adding(
+      Effect(tag: tag, priority: priority, strategy: strategy) { _, deliver in
+        if let event = await effect() { _ = await deliver(event) }
+      })
+  }
+
+  /// Executes `effect` on the associated values of the output, and takes the event it returns.
+  public func map<each Value: Sendable>(
+    output: (repeat each Value) -> Output,
+    to effect: sending @escaping (repeat each Value) async -> Event?,
+    priority: TaskPriority? = nil,
+    strategy: ExecutionStrategy<State> = .continueWhenAnyState
+  ) -> Self {
+    nonisolated(unsafe) let effect = effect
+    let place = CasePlace<Output>(constructor: output)
+    return adding(
+      Effect(tag: place.tag, priority: priority, strategy: strategy) { output, deliver in
+        let values = place.payload(of: output, repeat (each Value).self)
+        if let event = await effect(repeat each values) { _ = await deliver(event) }
+      })
+  }
+}
+
+// Effects of many events.
+extension Runtime {
+  /// Executes `effect` when `output` is produced, and takes every event of its sequence.
+  public func map<Events: AsyncSequence & SendableMetatype>(
+    output: Output, to effect: sending @escaping () async -> Events,
+    priority: TaskPriority? = nil,
+    strategy: ExecutionStrategy<State> = .continueWhenAnyState
+  ) -> Self
+  where
+    Events.Element == Event, Events.Failure == Never, Events.AsyncIterator: SendableMetatype
+  {
+    nonisolated(unsafe) let effect = effect
+    let tag = CasePattern(value: output).tag
+    return adding(
+      Effect(tag: tag, priority: priority, strategy: strategy) { _, deliver in
+        for await event in await effect() {
+          guard await deliver(event) else { return }
+        }
+      })
+  }
+
+  /// Executes `effect` on the associated values, and takes every event of its sequence.
+  public func map<Events: AsyncSequence & SendableMetatype, each Value: Sendable>(
+    output: (repeat each Value) -> Output,
+    to effect: sending @escaping (repeat each Value) async -> Events,
+    priority: TaskPriority? = nil,
+    strategy: ExecutionStrategy<State> = .continueWhenAnyState
+  ) -> Self
+  where
+    Events.Element == Event, Events.Failure == Never, Events.AsyncIterator: SendableMetatype
+  {
+    nonisolated(unsafe) let effect = effect
+    let place = CasePlace<Output>(constructor: output)
+    return adding(
+      Effect(tag: place.tag, priority: priority, strategy: strategy) { output, deliver in
+        let values = place.payload(of: output, repeat (each Value).self)
+        for await event in await effect(repeat each values) {
+          guard await deliver(event) else { return }
+        }
+      })
+  }
+}

@@ -1,0 +1,173 @@
+/// Takes the steps of one machine: the one engine under the in-process sequence and hosted nodes.
+///
+/// Not thread-safe: its owner calls it from one isolation. A step is, in this order: event
+/// middleware, the transition, `onEntry`, state middleware, pipe sends in the order declared,
+/// cancellation of effects by their strategies, the start of the new state's output.
+package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible> {
+  package typealias Input = EngineInput<State, Event>
+  package typealias Done = (StepOutcome<State>) -> Void
+
+  package private(set) var state: State
+  /// The number of steps taken; entering the initial state is not one.
+  package private(set) var version: UInt64 = 0
+  /// Called on every entry, in step order, once state and version have changed.
+  package var onEntry: ((_ state: State, _ version: UInt64, _ cause: String) -> Void)?
+
+  let machine: StateMachine<State, Event, Output>
+  let runtime: Runtime<State, Event, Output>
+  let post: @Sendable (Input) -> Void
+  let observers: MiddlewareQueue
+
+  var running: [UInt64: RunningEffect<State>] = [:]
+  var lastEffect: UInt64 = 0
+  private var transition: (task: Task<Void, Never>, cause: String, done: Done?)?
+  private var waiting = FIFO<Waiting>()
+  private var roomWatches: [@Sendable () -> Void] = []
+  private(set) var isStopped = false
+
+  private enum Waiting {
+    case taken(Event, cause: String, done: Done?)
+    case effectEvent(Event, effect: UInt64, reply: EffectReply)
+  }
+
+  /// Makes an engine that stands in the initial state and has not entered it yet.
+  /// - Parameter post: Called from any thread; the owner later calls ``process(_:)``.
+  package init(
+    machine: StateMachine<State, Event, Output>, runtime: Runtime<State, Event, Output>,
+    post: @escaping @Sendable (Input) -> Void
+  ) {
+    self.machine = machine
+    self.runtime = runtime
+    self.post = post
+    state = machine.initial
+    observers = MiddlewareQueue { post(.wake) }
+  }
+
+  deinit { stop() }
+
+  /// Whether no asynchronous transition is running.
+  package var isSettled: Bool { transition == nil }
+
+  /// Whether the owner may give the next input.
+  package var canTakeInput: Bool {
+    isSettled && !isStopped && !observers.isFull && !runtime.senders.contains { $0.isFull() }
+  }
+
+  /// The number of effects that have not ended.
+  package var runningEffects: Int { running.count }
+
+  /// Enters the initial state.
+  package func start() {
+    let post = post
+    roomWatches = runtime.senders.map { $0.watchRoom { post(.wake) } }
+    enter(cause: "initial")
+  }
+
+  /// Cancels the effects and the running transition; what is posted later is ignored.
+  ///
+  /// A `done` that has not been called will not be: the owner answers its callers itself.
+  package func stop() {
+    guard !isStopped else { return }
+    isStopped = true
+    for effect in running.values { effect.task.cancel() }
+    running = [:]
+    transition?.task.cancel()
+    transition = nil
+    for case .effectEvent(_, _, let reply) in waiting.removeAll() { reply.resume(false) }
+    for unwatch in roomWatches { unwatch() }
+    roomWatches = []
+  }
+}
+
+extension Engine {
+  /// Takes an event. A synchronous transition calls `done` before this returns; after an
+  /// asynchronous one, `done` is called when it has settled. `done` is never told `pending`.
+  @discardableResult
+  package func take(_ event: Event, cause: String, done: Done? = nil) -> StepOutcome<State> {
+    guard isSettled else {
+      waiting.append(.taken(event, cause: cause, done: done))
+      return .pending
+    }
+    return step(event, cause: cause, done: done)
+  }
+
+  /// Handles what one of the engine's tasks has posted.
+  package func process(_ input: Input) {
+    guard !isStopped else {
+      if case .effectEvent(_, _, let reply) = input { reply.resume(false) }
+      return
+    }
+    switch input {
+    case .effectEvent(let event, let effect, let reply):
+      waiting.append(.effectEvent(event, effect: effect, reply: reply))
+    case .effectEnded(let effect):
+      running[effect] = nil
+    case .settled(let next):
+      guard let (_, cause, done) = transition else { return }
+      transition = nil
+      move(to: next, cause: cause)
+      done?(.moved(state, version: version))
+    case .wake: break
+    }
+    takeWaiting()
+  }
+
+  private func takeWaiting() {
+    while canTakeInput, let next = waiting.popFirst() {
+      switch next {
+      case .taken(let event, let cause, let done):
+        step(event, cause: cause, done: done)
+      case .effectEvent(let event, let effect, let reply):
+        // The effect may have been cancelled by a step taken meanwhile.
+        guard running[effect] != nil else {
+          reply.resume(false)
+          continue
+        }
+        step(event, cause: "effect") { _ in reply.resume(true) }
+      }
+    }
+  }
+
+  @discardableResult
+  private func step(_ event: Event, cause: String, done: Done?) -> StepOutcome<State> {
+    observe(event, runtime.eventMiddleware)
+    let outcome: StepOutcome<State>
+    switch machine.reduce(state, event) {
+    case .next(let next):
+      move(to: next, cause: cause)
+      outcome = .moved(state, version: version)
+    case .refused(let refusal):
+      outcome = .refused(refusal)
+    case .suspended(let run):
+      let post = post
+      let task = Task { post(.settled(await run())) }
+      transition = (task, cause, done)
+      return .pending
+    }
+    done?(outcome)
+    return outcome
+  }
+
+  private func move(to next: State, cause: String) {
+    state = next
+    version += 1
+    enter(cause: cause)
+  }
+
+  private func enter(cause: String) {
+    onEntry?(state, version, cause)
+    observe(state, runtime.stateMiddleware)
+    for sender in runtime.senders { sender.fire(state) }
+    cancelEffects()
+    startEffect()
+  }
+
+  private func observe<Value: Sendable>(_ value: Value, _ middleware: [Middleware<Value>]) {
+    for observer in middleware {
+      switch observer {
+      case .inline(let observer): observer(value)
+      case .async(let observer): observers.append { await observer(value) }
+      }
+    }
+  }
+}

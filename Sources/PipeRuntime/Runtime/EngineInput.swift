@@ -1,0 +1,44 @@
+import Synchronization
+
+/// What an engine's own tasks tell it; its owner passes it on in the engine's isolation.
+package enum EngineInput<State: DSLCompatible, Event: DSLCompatible>: Sendable {
+  /// An effect has an event for the machine, and waits for its step.
+  case effectEvent(Event, effect: UInt64, reply: EffectReply)
+  /// An effect has ended.
+  case effectEnded(UInt64)
+  /// The asynchronous transition has returned.
+  case settled(State)
+  /// What the engine waited for may be there: room in a pipe, in a buffer.
+  case wake
+}
+
+/// Resumes an effect that waits for its event to be taken; forgetting it resumes it too.
+package final class EffectReply: Sendable {
+  private let continuation: Mutex<CheckedContinuation<Bool, Never>?>
+
+  init(_ continuation: CheckedContinuation<Bool, Never>) {
+    self.continuation = Mutex(continuation)
+  }
+
+  deinit { resume(false) }
+
+  /// Says whether the effect is to go on.
+  func resume(_ goOn: Bool) {
+    let waiting = continuation.withLock { continuation in
+      defer { continuation = nil }
+      return continuation
+    }
+    waiting?.resume(returning: goOn)
+  }
+}
+
+/// What became of an event.
+package enum StepOutcome<State> {
+  case moved(State, version: UInt64)
+  case refused(Refusal)
+  /// An asynchronous transition is running; the owner queues other inputs until it settles.
+  case pending
+}
+
+extension StepOutcome: Sendable where State: Sendable {}
+extension StepOutcome: Equatable where State: Equatable {}

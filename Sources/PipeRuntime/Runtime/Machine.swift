@@ -1,0 +1,48 @@
+/// The parameters of a machine that has none.
+public struct NoParameters: Codable, Sendable, Equatable {
+  /// Makes no parameters.
+  public init() {}
+}
+
+/// A machine that a topology can run as a node: its types, its behaviour, its effects and pipes.
+public protocol Machine {
+  /// The states.
+  associatedtype State: MachineState
+  /// The events it takes.
+  associatedtype Event: MachineEvent
+  /// What it asks its runtime to do; `Never` where it asks for nothing.
+  associatedtype Output: MachineOutput = Never
+  /// What a topology file can set.
+  associatedtype Parameters: Codable & Sendable = NoParameters
+
+  /// The name that a topology file refers to it by. Default: the type's own name.
+  static var name: String { get }
+
+  /// Describes the machine.
+  static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Output>
+
+  /// Describes its effects and pipes. Default: none.
+  static func runtime(_ parameters: Parameters, _ ports: Ports) -> Runtime<State, Event, Output>
+}
+
+extension Machine {
+  /// The type's own name, without its module.
+  public static var name: String { String(describing: Self.self) }
+
+  /// Neither effects nor pipes.
+  public static func runtime(
+    _ parameters: Parameters, _ ports: Ports
+  ) -> Runtime<State, Event, Output> { Runtime() }
+}
+
+extension Machine {
+  /// What the machine tells of itself before it runs.
+  package static func describe(_ parameters: Parameters) throws -> MachineDescription {
+    let machine = stateMachine(parameters)
+    let runtime = runtime(parameters, Ports())
+    return MachineDescription(
+      machine: name, initial: try JSONValue(encoding: machine.initial), states: machine.states,
+      events: machine.events, alphabet: machine.alphabet, outputs: machine.outputs,
+      outPorts: runtime.outPorts, inPorts: runtime.inPorts)
+  }
+}
