@@ -9,7 +9,8 @@ package struct RuntimeRoots: Hashable, Sendable {
 
   /// From the environment: `PIPERUNTIME_ROOT` if set, else the XDG directories, else `/tmp` and the
   /// home directory.
-  package init(environment: [String: String] = ProcessEnvironment.current, user: uid_t = geteuid()) {
+  package init(environment: [String: String] = ProcessEnvironment.current, user: uid_t = geteuid())
+  {
     func variable(_ name: String) -> String? {
       environment[name].flatMap { $0.isEmpty ? nil : $0 }
     }

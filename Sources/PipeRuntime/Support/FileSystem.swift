@@ -46,8 +46,9 @@ package enum FileSystem {
       let wanted = min(65536, limit - bytes.count)
       var count = 0
       let chunk = [UInt8](unsafeUninitializedCapacity: wanted) { buffer, initialized in
-        repeat { count = Glibc.read(descriptor, buffer.baseAddress, wanted) }
-        while count < 0 && errno == EINTR
+        repeat {
+          count = Glibc.read(descriptor, buffer.baseAddress, wanted)
+        } while count < 0 && errno == EINTR
         initialized = max(count, 0)
       }
       if count < 0, errno != EAGAIN { throw SystemError("read", code: errno) }
