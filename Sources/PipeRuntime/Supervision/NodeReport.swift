@@ -30,7 +30,8 @@ package enum NodeReport: Hashable, Sendable {
 extension NodeReport: CustomStringConvertible {
   package var description: String {
     switch self {
-    case .starting(let incarnation): incarnation > 1 ? "starting (start \(incarnation))" : "starting"
+    case .starting(let incarnation):
+      incarnation > 1 ? "starting (start \(incarnation))" : "starting"
     case .spawned(let pid): "spawned, pid \(pid)"
     case .saidHello: "said hello"
     case .ready: "ready"

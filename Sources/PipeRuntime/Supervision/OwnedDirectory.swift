@@ -1,0 +1,32 @@
+import Glibc
+
+/// Directories that nobody else may look into.
+enum OwnedDirectory {
+  /// Creates the directory with mode 0700, or checks that the one there is ours, is no link and is
+  /// closed to others.
+  static func make(_ path: String) throws(DirectoryError) {
+    do {
+      try FileSystem.makeDirectories(FileSystem.directory(of: path))
+    } catch {
+      throw .system(error as? SystemError ?? SystemError("mkdir", on: path, code: EIO))
+    }
+    if mkdir(path, 0o700) == 0 { return }
+    guard errno == EEXIST else { throw .system(SystemError("mkdir", on: path, code: errno)) }
+    var status = stat()
+    guard lstat(path, &status) == 0 else {
+      throw .system(SystemError("stat", on: path, code: errno))
+    }
+    guard status.st_mode & S_IFMT == S_IFDIR else { throw .notOurs(path: path, owner: nil) }
+    guard status.st_uid == geteuid() else { throw .notOurs(path: path, owner: status.st_uid) }
+    if status.st_mode & 0o077 != 0, chmod(path, 0o700) != 0 {
+      throw .system(SystemError("chmod", on: path, code: errno))
+    }
+  }
+
+  /// The owner of a directory, or `nil` where there is none.
+  static func owner(of path: String) -> uid_t? {
+    var status = stat()
+    guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { return nil }
+    return status.st_uid
+  }
+}

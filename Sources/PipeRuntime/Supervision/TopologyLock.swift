@@ -1,0 +1,132 @@
+import Glibc
+
+/// What a running topology's lock file tells.
+package struct RunningTopology: Hashable, Sendable {
+  package let name: String
+  /// The orchestrator's process.
+  package let pid: Int32?
+  /// The topology file, as an absolute path.
+  package let file: String?
+  package let startedAt: Timestamp?
+
+  /// The running topologies by name; leftovers of killed orchestrators are not among them.
+  package static func all(in roots: RuntimeRoots = RuntimeRoots()) -> [RunningTopology] {
+    FileSystem.entries(of: roots.runtime).compactMap { name in
+      guard let directories = try? RuntimeDirectories(topology: name, roots: roots) else {
+        return nil
+      }
+      return find(directories)
+    }
+  }
+
+  /// The topology, if it runs.
+  package static func find(_ directories: RuntimeDirectories) -> RunningTopology? {
+    let descriptor = open(directories.lock, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    // The holder's lock is exclusive; ours, if we get it, goes with the descriptor.
+    guard flock(descriptor, LOCK_SH | LOCK_NB) != 0, errno == EWOULDBLOCK else { return nil }
+    return RunningTopology(name: directories.topology, lockFile: descriptor)
+  }
+
+  init(name: String, lockFile descriptor: Int32) {
+    lseek(descriptor, 0, SEEK_SET)
+    let bytes = (try? FileSystem.read(descriptor, limit: 65536)) ?? []
+    let document = try? JSONValue(parsing: bytes)
+    self.name = name
+    pid = document?["pid"]?.integer.flatMap { Int32(exactly: $0) }
+    file = document?["file"]?.string
+    startedAt = document?["started"]?.string.flatMap { Timestamp($0) }
+  }
+}
+
+/// The exclusive right to run a topology under its name, held until `release` or our end.
+///
+/// It is a flock(2), which the kernel drops however the holder ends: a lock file that nobody holds
+/// is a leftover, whatever it says.
+package final class TopologyLock: Sendable {
+  package let directories: RuntimeDirectories
+  private let descriptor: Int32
+
+  private init(directories: RuntimeDirectories, descriptor: Int32) {
+    self.directories = directories
+    self.descriptor = descriptor
+  }
+
+  deinit { close(descriptor) }
+
+  /// Creates the directories, takes the lock and removes what a killed orchestrator left.
+  /// - Throws: ``DirectoryError/alreadyRunning(topology:pid:file:)`` where another one holds it.
+  package static func acquire(
+    _ directories: RuntimeDirectories, file: String?
+  ) throws(DirectoryError) -> TopologyLock {
+    do {
+      try FileSystem.makeDirectories(directories.logs, mode: 0o700)
+    } catch {
+      throw .system(
+        error as? SystemError ?? SystemError("mkdir", on: directories.logs, code: EIO))
+    }
+    // A few tries: somebody who only looks holds the lock for an instant, and an orchestrator that
+    // just ends takes its lock file away.
+    for attempt in 0..<10 {
+      try OwnedDirectory.make(directories.roots.runtime)
+      try OwnedDirectory.make(directories.runtime)
+      let descriptor = open(directories.lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+      guard descriptor >= 0 else {
+        if errno == ENOENT { continue }
+        throw .system(SystemError("open", on: directories.lock, code: errno))
+      }
+      let lock = TopologyLock(directories: directories, descriptor: descriptor)
+      if flock(descriptor, LOCK_EX | LOCK_NB) == 0 {
+        guard lock.isInPlace else { continue }
+        lock.removeSockets()
+        lock.describe(file: file)
+        return lock
+      }
+      guard errno == EWOULDBLOCK else {
+        throw .system(SystemError("flock", on: directories.lock, code: errno))
+      }
+      if attempt >= 4 {
+        let holder = RunningTopology(name: directories.topology, lockFile: descriptor)
+        throw .alreadyRunning(
+          topology: directories.topology, pid: holder.pid, file: holder.file)
+      }
+      usleep(2000)
+    }
+    throw .system(SystemError("flock", on: directories.lock, code: EAGAIN))
+  }
+
+  /// Removes the sockets and the runtime directory, and gives the name free. Logs stay.
+  package func release() {
+    removeSockets()
+    unlink(directories.lock)
+    rmdir(directories.runtime)
+    flock(descriptor, LOCK_UN)
+  }
+
+  /// Whether the file that is locked is still the one under the lock's path.
+  private var isInPlace: Bool {
+    var held = stat()
+    var named = stat()
+    return fstat(descriptor, &held) == 0 && stat(directories.lock, &named) == 0
+      && held.st_ino == named.st_ino && held.st_dev == named.st_dev
+  }
+
+  private func removeSockets() {
+    for name in FileSystem.entries(of: directories.runtime) where name != "lock" {
+      unlink(directories.runtime + "/" + name)
+    }
+  }
+
+  private func describe(file: String?) {
+    let document: JSONValue = [
+      "pid": .integer(Int64(getpid())),
+      "file": file.map { .string(FileSystem.absolute($0)) } ?? .null,
+      "started": .string(Timestamp.now.description),
+    ]
+    let bytes = document.bytes + [0x0A]
+    ftruncate(descriptor, 0)
+    // A full disk costs the description only; the lock itself holds.
+    _ = pwrite(descriptor, bytes, bytes.count, 0)
+  }
+}

@@ -1,0 +1,74 @@
+import Glibc
+
+/// The few file operations that the runtime needs, with errors that name the file.
+package enum FileSystem {
+  /// Creates a directory and those above it.
+  package static func makeDirectories(_ path: String, mode: mode_t = 0o755) throws {
+    if mkdir(path, mode) == 0 { return }
+    switch errno {
+    case EEXIST:
+      guard isDirectory(path) else { throw SystemError("mkdir", on: path, code: ENOTDIR) }
+    case ENOENT:
+      let parent = directory(of: path)
+      guard parent != path else { throw SystemError("mkdir", on: path, code: ENOENT) }
+      try makeDirectories(parent, mode: mode)
+      guard mkdir(path, mode) == 0 || errno == EEXIST else {
+        throw SystemError("mkdir", on: path, code: errno)
+      }
+    default:
+      throw SystemError("mkdir", on: path, code: errno)
+    }
+  }
+
+  package static func isDirectory(_ path: String) -> Bool {
+    var status = stat()
+    return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+  }
+
+  /// The names in a directory, sorted; none where it cannot be read.
+  package static func entries(of path: String) -> [String] {
+    guard let directory = opendir(path) else { return [] }
+    defer { closedir(directory) }
+    var names: [String] = []
+    while let entry = readdir(directory) {
+      let name = withUnsafePointer(to: &entry.pointee.d_name) {
+        $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+      }
+      if name != ".", name != ".." { names.append(name) }
+    }
+    return names.sorted()
+  }
+
+  /// Reads an open file from its present position to its end, or to `limit` bytes.
+  package static func read(_ descriptor: Int32, limit: Int = .max) throws -> [UInt8] {
+    var bytes: [UInt8] = []
+    while bytes.count < limit {
+      let wanted = min(65536, limit - bytes.count)
+      var count = 0
+      let chunk = [UInt8](unsafeUninitializedCapacity: wanted) { buffer, initialized in
+        repeat {
+          count = Glibc.read(descriptor, buffer.baseAddress, wanted)
+        } while count < 0 && errno == EINTR
+        initialized = max(count, 0)
+      }
+      if count < 0, errno != EAGAIN { throw SystemError("read", code: errno) }
+      if count <= 0 { break }
+      if bytes.isEmpty { bytes = chunk } else { bytes += chunk }
+    }
+    return bytes
+  }
+
+  /// The directory part of a path: `.` where there is none.
+  package static func directory(of path: String) -> String {
+    guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
+    return slash == path.startIndex ? "/" : String(path[..<slash])
+  }
+
+  /// The path from the root, with the working directory in front where it is relative.
+  package static func absolute(_ path: String) -> String {
+    if path.hasPrefix("/") { return path }
+    guard let directory = getcwd(nil, 0) else { return path }
+    defer { free(directory) }
+    return String(cString: directory) + "/" + path
+  }
+}

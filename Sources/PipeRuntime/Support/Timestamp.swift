@@ -1,0 +1,56 @@
+import Glibc
+
+/// A wall-clock time for logs and feeds. Unit: milliseconds since 1970 in UTC.
+package struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertible {
+  package let milliseconds: Int64
+
+  package init(milliseconds: Int64) { self.milliseconds = milliseconds }
+
+  package static var now: Timestamp {
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    return Timestamp(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
+  }
+
+  package static func < (left: Timestamp, right: Timestamp) -> Bool {
+    left.milliseconds < right.milliseconds
+  }
+
+  /// The count of characters of `description`.
+  package static let textLength = 24
+
+  /// `2026-11-20T09:00:00.123Z`
+  package var description: String {
+    var (second, rest) = milliseconds.quotientAndRemainder(dividingBy: 1000)
+    if rest < 0 { (second, rest) = (second - 1, rest + 1000) }
+    var seconds = time_t(second)
+    var parts = tm()
+    gmtime_r(&seconds, &parts)
+    func two(_ value: Int32) -> String { value < 10 ? "0\(value)" : String(value) }
+    let fraction = String(1000 + rest).dropFirst()
+    return "\(parts.tm_year + 1900)-\(two(parts.tm_mon + 1))-\(two(parts.tm_mday))"
+      + "T\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec)).\(fraction)Z"
+  }
+
+  /// Reads exactly the form that `description` writes.
+  package init?(_ text: some StringProtocol) {
+    let bytes = Array(text.utf8)
+    let shape = Array("0000-00-00T00:00:00.000Z".utf8)
+    guard bytes.count == shape.count else { return nil }
+    for (byte, wanted) in zip(bytes, shape) {
+      let isDigit = (48...57).contains(byte)
+      guard wanted == 48 ? isDigit : byte == wanted else { return nil }
+    }
+    func number(_ range: Range<Int>) -> Int32 {
+      bytes[range].reduce(0) { $0 * 10 + Int32($1 - 48) }
+    }
+    var parts = tm()
+    parts.tm_year = number(0..<4) - 1900
+    parts.tm_mon = number(5..<7) - 1
+    parts.tm_mday = number(8..<10)
+    parts.tm_hour = number(11..<13)
+    parts.tm_min = number(14..<16)
+    parts.tm_sec = number(17..<19)
+    milliseconds = Int64(timegm(&parts)) * 1000 + Int64(number(20..<23))
+  }
+}

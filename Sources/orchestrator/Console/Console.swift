@@ -1,0 +1,121 @@
+import Glibc
+import PipeRuntime
+
+/// Stdout was closed by whoever read it: there is nothing more to do.
+package struct ConsoleClosed: Error {}
+
+/// The command's two outputs: data to stdout, buffered until `flush`, and diagnostics to stderr.
+///
+/// Not safe for concurrent use: one thread owns it.
+package final class Console {
+  package let isTerminal: Bool
+  /// Colours for stdout.
+  package private(set) var style: Style
+  /// Colours for stderr.
+  package private(set) var errorStyle: Style
+  private let output: Int32
+  private let errors: Int32
+  private var buffer: [UInt8] = []
+
+  package init(
+    output: Int32 = 1, errors: Int32 = 2,
+    environment: [String: String] = ProcessEnvironment.current
+  ) {
+    self.output = output
+    self.errors = errors
+    isTerminal = isatty(output) == 1
+    let allowed = (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
+    style = Style(isColored: allowed && isatty(output) == 1)
+    errorStyle = Style(isColored: allowed && isatty(errors) == 1)
+  }
+
+  /// `--no-color`
+  package func disableColor() {
+    style = Style(isColored: false)
+    errorStyle = Style(isColored: false)
+  }
+
+  /// The terminal's columns and rows, or 80 × 24.
+  package var size: (columns: Int, rows: Int) {
+    var size = winsize()
+    guard ioctl(output, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else {
+      return (80, 24)
+    }
+    return (Int(size.ws_col), Int(size.ws_row))
+  }
+
+  /// Writes text to stdout as it is.
+  package func write(_ text: String) throws {
+    buffer.append(contentsOf: text.utf8)
+    if buffer.count >= 65536 { try flush() }
+  }
+
+  /// Writes a line to stdout.
+  package func print(_ line: String = "") throws {
+    try write(line)
+    try write("\n")
+  }
+
+  /// Writes a line of compact JSON to stdout.
+  package func print(_ value: JSONValue) throws { try print(value.text) }
+
+  /// Writes records as `-o` asks: a table made from them, a JSON array, or a JSON line each.
+  package func print(_ records: [JSONValue], as format: OutputFormat, table: () -> Table) throws {
+    switch format {
+    case .text:
+      for line in table().lines(style: style) { try print(line) }
+    case .json: try print(.array(records))
+    case .jsonl: for record in records { try print(record) }
+    }
+  }
+
+  /// Hands what is buffered to the system.
+  /// - Throws: ``ConsoleClosed`` where nobody reads any more, `SystemError` for other failures.
+  package func flush() throws {
+    defer { buffer.removeAll(keepingCapacity: true) }
+    try Self.write(buffer, to: output)
+  }
+
+  /// Tells the person something that is no data: progress, a hint.
+  package func note(_ line: String) {
+    try? Self.write(Array((line + "\n").utf8), to: errors)
+  }
+
+  package func warning(_ message: String) {
+    note(errorStyle.yellow("warning:") + " " + message)
+  }
+
+  /// `orchestrator: error: …`
+  package func error(_ message: String) {
+    note("orchestrator: " + errorStyle.red("error:") + " " + message)
+  }
+
+  /// Whether the reader of stdout has gone; waits for that up to `timeout`.
+  package func waitUntilClosed(timeout: Duration) -> Bool {
+    var item = pollfd(fd: output, events: 0, revents: 0)
+    return poll(&item, 1, Int32(clamping: timeout.wholeMilliseconds)) > 0
+      && item.revents & Int16(POLLERR | POLLHUP | POLLNVAL) != 0
+  }
+
+  private static func write(_ bytes: [UInt8], to descriptor: Int32) throws {
+    var done = 0
+    while done < bytes.count {
+      let count = bytes.withUnsafeBytes {
+        Glibc.write(descriptor, $0.baseAddress! + done, bytes.count - done)
+      }
+      if count >= 0 {
+        done += count
+        continue
+      }
+      switch errno {
+      case EINTR: continue
+      case EAGAIN:
+        // Somebody made a shared terminal non-blocking.
+        var item = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+        poll(&item, 1, -1)
+      case EPIPE: throw ConsoleClosed()
+      default: throw SystemError("write", on: "stdout", code: errno)
+      }
+    }
+  }
+}

@@ -1,0 +1,47 @@
+extension StringProtocol {
+  /// The terminal columns that the text takes.
+  package var displayWidth: Int { reduce(0) { $0 + $1.displayWidth } }
+
+  /// The text without control characters, which could move the cursor or change colours.
+  package var printable: String {
+    guard unicodeScalars.contains(where: \.isControl) else { return String(self) }
+    var result = String.UnicodeScalarView()
+    for scalar in unicodeScalars { result.append(scalar.isControl ? "\u{FFFD}" : scalar) }
+    return String(result)
+  }
+
+  /// The text in at most so many columns, with an ellipsis where it was cut.
+  package func cut(to columns: Int) -> String {
+    guard displayWidth > columns else { return String(self) }
+    var result = ""
+    var width = 0
+    for character in self {
+      width += character.displayWidth
+      if width > columns - 1 { break }
+      result.append(character)
+    }
+    return columns > 0 ? result + "…" : ""
+  }
+
+  /// The text with spaces behind it up to so many columns.
+  package func padded(to columns: Int) -> String {
+    self + String(repeating: " ", count: Swift.max(0, columns - displayWidth))
+  }
+}
+
+extension Character {
+  fileprivate var displayWidth: Int {
+    let first = unicodeScalars[unicodeScalars.startIndex]
+    if first.isControl || first.properties.generalCategory == .nonspacingMark { return 0 }
+    return switch first.value {
+    case 0x1100...0x115F, 0x2E80...0xA4CF, 0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE30...0xFE6F,
+      0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x1F300...0x1FAFF, 0x20000...0x3FFFD:
+      2
+    default: 1
+    }
+  }
+}
+
+extension Unicode.Scalar {
+  fileprivate var isControl: Bool { value < 0x20 || (0x7F..<0xA0).contains(value) }
+}

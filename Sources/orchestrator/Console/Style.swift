@@ -1,0 +1,34 @@
+/// Colours and weights of the terminal; plain text where they are off.
+package struct Style: Hashable, Sendable {
+  package var isColored: Bool
+
+  package init(isColored: Bool) { self.isColored = isColored }
+
+  package func bold(_ text: String) -> String { wrap(text, "1") }
+  package func dim(_ text: String) -> String { wrap(text, "2") }
+  package func red(_ text: String) -> String { wrap(text, "31") }
+  package func green(_ text: String) -> String { wrap(text, "32") }
+  package func yellow(_ text: String) -> String { wrap(text, "33") }
+  package func cyan(_ text: String) -> String { wrap(text, "36") }
+
+  /// One of a few colours, so that nodes are told apart.
+  package func number(_ index: Int, _ text: String) -> String {
+    let palette = ["36", "33", "32", "35", "34", "96", "93", "92", "95", "94"]
+    return wrap(text, palette[index % palette.count])
+  }
+
+  /// The colour of a node's lifecycle word.
+  package func status(_ word: String, _ text: String? = nil) -> String {
+    let text = text ?? word
+    return switch word {
+    case "running": green(text)
+    case "failed": red(text)
+    case "starting", "configuring", "ready", "stopping", "backing off": yellow(text)
+    default: dim(text)
+    }
+  }
+
+  private func wrap(_ text: String, _ code: String) -> String {
+    isColored && !text.isEmpty ? "\u{1B}[\(code)m\(text)\u{1B}[0m" : text
+  }
+}

@@ -1,0 +1,27 @@
+/// How the command ends; the table is in DESIGN.md §6.
+package struct ExitCode: RawRepresentable, Hashable, Sendable {
+  package let rawValue: Int32
+  package init(rawValue: Int32) { self.rawValue = rawValue }
+
+  package static let success = ExitCode(rawValue: 0)
+  /// The run failed, or an event was refused.
+  package static let failure = ExitCode(rawValue: 1)
+  /// Usage, or an invalid topology.
+  package static let usage = ExitCode(rawValue: 2)
+  /// No such running topology.
+  package static let notRunning = ExitCode(rawValue: 3)
+  package static let timedOut = ExitCode(rawValue: 124)
+  /// Second ^C.
+  package static let forced = ExitCode(rawValue: 130)
+}
+
+/// A failure of a verb that is worded for the person at the terminal.
+package struct CommandError: Error, Hashable {
+  package let message: String
+  package let code: ExitCode
+
+  package init(_ message: String, code: ExitCode = .failure) {
+    self.message = message
+    self.code = code
+  }
+}

@@ -1,0 +1,42 @@
+import Glibc
+import PipeRuntime
+
+/// The `orchestrator` command.
+@main
+enum Orchestrator {
+  static func main() {
+    // A reader that went away shows as a failed write, and ends us quietly.
+    signal(SIGPIPE, SIG_IGN)
+    let console = Console()
+    let code = run(Array(CommandLine.arguments.dropFirst()), console: console)
+    exit(code.rawValue)
+  }
+
+  /// Runs one command line, says what went wrong on stderr, and returns the exit code.
+  static func run(_ arguments: [String], console: Console) -> ExitCode {
+    do {
+      let invocation = try ArgumentParser(verbs: Verbs.all).parse(arguments)
+      if invocation.arguments.flag("no-color") { console.disableColor() }
+      let code = try invocation.run(console: console)
+      try console.flush()
+      return code
+    } catch is ConsoleClosed {
+      return .success
+    } catch let error as UsageError {
+      return fail(error.code, error.description, console: console)
+    } catch let error as CommandError {
+      return fail(error.code, error.message, console: console)
+    } catch let error as DirectoryError {
+      return fail(.failure, error.description, console: console)
+    } catch {
+      return fail(.failure, "\(error)", console: console)
+    }
+  }
+
+  private static func fail(_ code: ExitCode, _ message: String, console: Console) -> ExitCode {
+    // What was found out before the failure comes first.
+    try? console.flush()
+    console.error(message)
+    return code
+  }
+}

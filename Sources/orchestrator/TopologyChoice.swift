@@ -1,0 +1,64 @@
+import PipeRuntime
+
+/// Which topology a verb means: the one of `-p`, or the only one there is.
+enum TopologyChoice {
+  /// The running topology meant.
+  /// - Throws: `CommandError` with exit code 3 where none runs, or not that one, and with 2 where
+  ///   several run and `-p` does not say which.
+  static func running(_ arguments: ParsedArguments) throws -> RunningTopology {
+    let all = RunningTopology.all()
+    if let name = arguments.topology {
+      if let found = all.first(where: { $0.name == name }) { return found }
+      throw CommandError(
+        "topology '\(name)' is not running" + hint(name, all.map(\.name)), code: .notRunning)
+    }
+    switch all.count {
+    case 0:
+      throw CommandError(
+        "no topology is running; start one with `orchestrator up FILE`", code: .notRunning)
+    case 1: return all[0]
+    default: throw ambiguous(all.map(\.name), "running")
+    }
+  }
+
+  /// The directories of the running topology meant.
+  static func runningDirectories(_ arguments: ParsedArguments) throws -> RuntimeDirectories {
+    try RuntimeDirectories(topology: running(arguments).name)
+  }
+
+  /// The directories of the topology meant, which may have ended: one that runs is preferred.
+  static func withLogs(_ arguments: ParsedArguments) throws -> RuntimeDirectories {
+    let roots = RuntimeRoots()
+    let known = FileSystem.entries(of: roots.state).filter { name in
+      (try? RuntimeDirectories(topology: name, roots: roots))
+        .map { FileSystem.isDirectory($0.logs) } ?? false
+    }
+    if let name = arguments.topology {
+      guard known.contains(name) else {
+        throw CommandError(
+          "topology '\(name)' has no logs here" + hint(name, known), code: .notRunning)
+      }
+      return try RuntimeDirectories(topology: name, roots: roots)
+    }
+    let running = RunningTopology.all(in: roots).map(\.name)
+    let candidates = running.isEmpty ? known : running
+    switch candidates.count {
+    case 0: throw CommandError("no topology has run here yet", code: .notRunning)
+    case 1: return try RuntimeDirectories(topology: candidates[0], roots: roots)
+    default: throw ambiguous(candidates, running.isEmpty ? "known" : "running")
+    }
+  }
+
+  private static func ambiguous(_ names: [String], _ adjective: String) -> CommandError {
+    CommandError(
+      "\(names.count) topologies are \(adjective): choose one with -p: "
+        + names.joined(separator: ", "), code: .usage)
+  }
+
+  private static func hint(_ name: String, _ names: [String]) -> String {
+    if let nearest = Suggestion.nearest(to: name, among: names) {
+      return ". Did you mean '\(nearest)'?"
+    }
+    return names.isEmpty ? "" : "; there are: " + names.joined(separator: ", ")
+  }
+}

@@ -1,0 +1,22 @@
+/// `orchestrator config`
+struct Config: Verb {
+  let description = VerbDescription(
+    "config", "Prints a topology file with all defaults filled in",
+    options: [
+      Option(
+        "output", "o", value: .choice("FORMAT", ["yaml", "json"]), "The format. Default: yaml")
+    ],
+    positionals: [
+      Positional("FILE", .file, .optional, "The topology file. Default: topology.yaml here")
+    ],
+    examples: [
+      (
+        "orchestrator config topologies/elevator.yaml",
+        "What would be run"
+      )
+    ])
+
+  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+    throw CommandError.notWired(self)
+  }
+}

@@ -1,0 +1,21 @@
+/// `orchestrator help`, `orchestrator --help`, `orchestrator VERB --help`
+struct Help: Verb {
+  let description = VerbDescription(
+    "help", "Shows help about a verb, or the list of verbs",
+    positionals: [Positional("VERB", .text("VERB"), .optional, "The verb")],
+    examples: [("orchestrator help up", "What 'up' does and takes")])
+
+  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+    let help = HelpText(style: console.style, columns: console.size.columns)
+    guard let name = arguments.positionals.first else {
+      try console.write(help.overview(Verbs.descriptions))
+      return .success
+    }
+    guard let verb = Verbs.descriptions.first(where: { $0.name == name }) else {
+      throw UsageError.unknownVerb(
+        name, suggestion: Suggestion.nearest(to: name, among: Verbs.descriptions.map(\.name)))
+    }
+    try console.write(help.page(verb))
+    return .success
+  }
+}

@@ -1,0 +1,96 @@
+import PipeRuntime
+
+/// `orchestrator logs`
+struct Logs: Verb {
+  let description = VerbDescription(
+    "logs", "Shows what nodes wrote, in order of time",
+    discussion: "The logs of a topology stay when it ends. With -f it goes on until then.",
+    options: [
+      .topology, .output,
+      Option("follow", "f", "Goes on with what is written from now on"),
+      Option("lines", "n", value: .count("N"), "The last N lines of each node. Default: all"),
+      Option("timestamps", "t", "Puts the time in front of each line"),
+      Option("no-prefix", "Leaves out the nodes' names"),
+    ],
+    positionals: [Positional("NODE", .node, .any, "The nodes. Default: all")],
+    examples: [
+      ("orchestrator logs -f door", "What the door wrote, and writes"),
+      ("orchestrator logs -n 20 -p elevator", "The last lines of every node"),
+    ])
+
+  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+    let directories = try TopologyChoice.withLogs(arguments)
+    let nodes = arguments.positionals
+    try check(nodes, in: directories)
+    var reader = LogReader(directory: directories.logs, nodes: nodes.isEmpty ? nil : nodes)
+    var printer = LogPrinter(
+      format: arguments.format, hasTime: arguments.flag("timestamps"),
+      hasNode: !arguments.flag("no-prefix"),
+      nodes: nodes.isEmpty ? LogReader.nodes(in: directories.logs) : nodes)
+
+    var isLast: Bool
+    var entries: [LogEntry] = []
+    repeat {
+      // Asked before reading: what is written before the end is then read.
+      isLast = !arguments.flag("follow") || RunningTopology.find(directories) == nil
+      let new = reader.next(limit: arguments.count("lines"))
+      if arguments.format == .json {
+        entries += new
+      } else {
+        for entry in new { try console.print(printer.line(entry, style: console.style)) }
+        try console.flush()
+      }
+    } while !isLast && !console.waitUntilClosed(timeout: .milliseconds(100))
+    if arguments.format == .json { try console.print(.array(entries.map(\.record))) }
+    return .success
+  }
+
+  private func check(_ nodes: [String], in directories: RuntimeDirectories) throws {
+    let known = LogReader.nodes(in: directories.logs)
+    for node in nodes where !known.contains(node) {
+      let hint = Suggestion.nearest(to: node, among: known).map { ". Did you mean '\($0)'?" }
+      throw CommandError(
+        "topology '\(directories.topology)' has no log of a node '\(node)'"
+          + (hint ?? (known.isEmpty ? "" : "; it has: " + known.joined(separator: ", "))))
+    }
+  }
+}
+
+/// Words log entries for a person or a program.
+package struct LogPrinter {
+  let format: OutputFormat
+  let hasTime: Bool
+  let hasNode: Bool
+  private var colors: [String: Int]
+  private let width: Int
+
+  package init(format: OutputFormat, hasTime: Bool, hasNode: Bool, nodes: [String]) {
+    self.format = format
+    self.hasTime = hasTime
+    self.hasNode = hasNode
+    width = nodes.map(\.displayWidth).max() ?? 0
+    colors = Dictionary(nodes.enumerated().map { ($1, $0) }) { first, _ in first }
+  }
+
+  package mutating func line(_ entry: LogEntry, style: Style) -> String {
+    guard format == .text else { return entry.record.text }
+    var line = ""
+    if hasNode {
+      let color = colors[entry.node] ?? colors.count
+      colors[entry.node] = color
+      line += style.number(color, entry.node.padded(to: width) + " |") + " "
+    }
+    if hasTime { line += style.dim(entry.time.description) + " " }
+    return line + (entry.stream == .note ? style.dim(entry.text) : entry.text)
+  }
+}
+
+extension LogEntry {
+  /// The JSON form of `-o json` and `-o jsonl`.
+  package var record: JSONValue {
+    [
+      "node": .string(node), "time": .string(time.description),
+      "stream": .string(stream.rawValue), "text": .string(text),
+    ]
+  }
+}

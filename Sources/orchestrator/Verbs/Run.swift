@@ -1,0 +1,27 @@
+/// `orchestrator run`
+struct Run: Verb {
+  let description = VerbDescription(
+    "run", "Runs a topology in the foreground until it ends or ^C",
+    discussion:
+      "The first ^C stops the nodes in order, the second kills them. On a terminal a live "
+      + "view of the nodes is shown, otherwise a line for each change.",
+    options: [
+      Option("name", value: .topology, "Runs it under this name. Default: the name in the file"),
+      Option("timeout", value: .duration, "Stops it in order after this time. Default: no limit"),
+      Option("plain", "Writes lines instead of the live view"),
+      Option("logs", "Shows the nodes' output among the lines"),
+    ],
+    positionals: [
+      Positional("FILE", .file, .one, "The topology file")
+    ],
+    examples: [
+      (
+        "orchestrator run topologies/elevator.yaml",
+        "Runs the elevator; ^C stops it"
+      )
+    ])
+
+  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+    throw CommandError.notWired(self)
+  }
+}

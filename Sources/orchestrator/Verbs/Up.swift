@@ -1,0 +1,32 @@
+/// `orchestrator up`
+struct Up: Verb {
+  let description = VerbDescription(
+    "up", "Starts a topology, in the background with -d",
+    discussion:
+      "With --wait it returns when every node runs, or with exit code 124 when that takes "
+      + "too long.",
+    options: [
+      Option("detach", "d", "Returns when it is started; it goes on in the background"),
+      Option("wait", "Returns when all nodes run; implies -d"),
+      Option("wait-timeout", value: .duration, "The longest wait of --wait. Default: 60s"),
+      Option("name", value: .topology, "Runs it under this name. Default: the name in the file"),
+      Option("plain", "Writes lines instead of the live view"),
+    ],
+    positionals: [
+      Positional("FILE", .file, .optional, "The topology file. Default: topology.yaml here")
+    ],
+    examples: [
+      (
+        "orchestrator up -d topologies/elevator.yaml",
+        "Starts the elevator in the background"
+      ),
+      (
+        "orchestrator up --wait --wait-timeout 10s",
+        "Starts topology.yaml and returns when it runs"
+      ),
+    ])
+
+  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+    throw CommandError.notWired(self)
+  }
+}

@@ -1,0 +1,19 @@
+import PipeRuntime
+
+/// `orchestrator version`, `orchestrator --version`
+struct ShowVersion: Verb {
+  /// Semantic versioning: the first number changes with the wire or the topology file.
+  static let current = "0.1.0"
+
+  let description = VerbDescription(
+    "version", "Shows the version", options: [.output],
+    examples: [("orchestrator version -o json", "For scripts")])
+
+  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+    switch arguments.format {
+    case .text: try console.print("orchestrator \(Self.current)")
+    case .json, .jsonl: try console.print(["version": .string(Self.current)])
+    }
+    return .success
+  }
+}
