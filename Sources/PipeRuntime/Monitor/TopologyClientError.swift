@@ -2,6 +2,10 @@
 public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConvertible {
   /// No topology of that name runs.
   case notRunning(String)
+  /// No topology runs at all.
+  case noneRunning
+  /// Several topologies run, and none was named.
+  case ambiguous([String])
   /// The orchestrator is gone, or does not answer.
   case orchestratorGone(String)
   /// There is no node of that name; with the names there are.
@@ -25,6 +29,9 @@ public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConverti
     switch self {
     case .notRunning(let name):
       "no topology '\(name)' runs. 'orchestrator ls' lists those that do."
+    case .noneRunning: "no topology runs; 'orchestrator up FILE' starts one"
+    case .ambiguous(let names):
+      "\(names.count) topologies run; choose one with -p: \(names.joined(separator: ", "))"
     case .orchestratorGone(let name):
       "the orchestrator of '\(name)' is gone or does not answer"
     case .unknownNode(let name, let known):
@@ -39,6 +46,18 @@ public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConverti
     case .timedOut(let what): "timed out: \(what)"
     case .failed(let reason): reason
     case .closed: "the client is closed"
+    }
+  }
+}
+
+extension TopologyClientError {
+  /// The exit code of a command that ends for this. Source: DESIGN.md 6.
+  package var exitCode: Int32 {
+    switch self {
+    case .notRunning, .noneRunning: 3
+    case .ambiguous, .unknownNode, .invalidEvent: 2
+    case .timedOut: 124
+    case .orchestratorGone, .nodeDown, .busy, .unknownOutcome, .failed, .closed: 1
     }
   }
 }

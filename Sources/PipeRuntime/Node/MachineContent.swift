@@ -1,5 +1,3 @@
-import Glibc
-
 /// Hosts a machine: the engine, the queues of what has arrived, and the outlets of its ports.
 final class MachineContent<Hosted: Machine>: NodeContent {
   typealias State = Hosted.State
@@ -7,7 +5,7 @@ final class MachineContent<Hosted: Machine>: NodeContent {
 
   let description: MachineDescription
   var onStep: (() -> Void)?
-  var onFailure: ((String) -> Void)?
+  var onEnd: ((String?) -> Void)?
 
   private let engine: Engine<State, Event, Hosted.Output>
   private let ports: Ports
@@ -24,6 +22,12 @@ final class MachineContent<Hosted: Machine>: NodeContent {
   private var letters = DeadLetters()
   private var counts = (events: UInt64(0), refused: UInt64(0))
   private var last = (time: Int64(0), cause: "")
+  /// The event of a pipe whose step is under way.
+  private var inFlight: (entry: PipeQueue<Event>.Entry, index: Int)?
+  /// Made once: a closure for each event would be an allocation for each.
+  private lazy var pipeStepDone: (StepOutcome<State>) -> Void = { [unowned self] outcome in
+    finishPipeStep(outcome)
+  }
 
   /// Steps taken before the loop looks at its sockets again. Unit: steps.
   private static var stepsPerTurn: Int { 512 }
@@ -62,6 +66,8 @@ final class MachineContent<Hosted: Machine>: NodeContent {
         rules.append(try StateRule(rule, pipe: pipe, states: description.states))
       }
     }
+    let ruled = pairs.filter { $0.0.rule != nil }.map(\.1)
+    if !ruled.isEmpty { engine.isHeld = { ruled.contains(where: \.isFull) } }
     let binder = Binder(pipes: byPort, log: log)
     ports.bind(with: binder)
     outlets = binder.outlets
@@ -187,18 +193,106 @@ final class MachineContent<Hosted: Machine>: NodeContent {
     counts.events += 1
     switch entry.content {
     case .undecodable(let problem, let text):
-      refuse(entry, of: index, event: text, reason: problem)
+      counts.refused += 1
+      settle(entry, of: index, event: text, reason: problem, canPostpone: false)
     case .event(let event):
-      let outcome = engine.take(event, cause: pipe.name)
-      switch outcome {
-      case .moved:
-        finished(entry, of: index)
-      case .refused(let refusal):
-        refused(event, entry, of: index, refusal)
-      case .pending:
-        // Its own `done` would cost each event a closure; the next entry or refusal tells.
-        pendingEntry = (entry, index, engine.version)
-      }
+      inFlight = (entry, index)
+      engine.take(event, cause: pipe.name, done: pipeStepDone)
     }
   }
+
+  /// The step that an event of a pipe led to is done, now or after an asynchronous transition.
+  private func finishPipeStep(_ outcome: StepOutcome<State>) {
+    guard let (entry, index) = inFlight else { return }
+    inFlight = nil
+    switch outcome {
+    case .moved:
+      queues[index].pipe.finished(entry.sequence)
+      retryPostponed()
+    case .refused(let refusal):
+      counts.refused += 1
+      guard case .event(let event) = entry.content else { return }
+      let text = (try? JSONValue(parsing: events.encode(event))) ?? .null
+      settle(
+        entry, of: index, event: text, reason: "refused: \(refusal.rawValue)", canPostpone: true)
+    case .pending: break
+    }
+  }
+
+  /// Does with an event that was not applied what its pipe says.
+  private func settle(
+    _ entry: PipeQueue<Event>.Entry, of index: Int, event: JSONValue, reason: String,
+    canPostpone: Bool
+  ) {
+    let pipe = queues[index].pipe
+    switch pipe.onRefused {
+    case .postpone where canPostpone:
+      queues[index].postpone(entry)
+    case .record, .postpone:
+      letters.add(
+        DeadLetter(pipe: pipe.name, sequence: entry.sequence, event: event, reason: reason))
+      if letters.count <= 3 || letters.count.nonzeroBitCount == 1 {
+        log.warning(
+          "pipe '\(pipe.name)': event \(entry.sequence) \(event.text): \(reason), "
+            + "in state \(stateText) (\(letters.count) dead letters so far)")
+      }
+      pipe.finished(entry.sequence)
+    case .fail:
+      onEnd?(
+        "pipe '\(pipe.name)': event \(entry.sequence) \(event.text): \(reason), "
+          + "in state \(stateText), and the pipe says 'on_refused: fail'")
+    }
+  }
+
+  private var stateText: String {
+    (try? states.encode(engine.state)).map { String(decoding: $0, as: UTF8.self) } ?? "?"
+  }
+
+  private func retryPostponed() {
+    for index in queues.indices { queues[index].retryPostponed() }
+  }
+
+  // MARK: Output
+
+  private func entered(_ state: State, cause: String) {
+    last = (WallClock.nanoseconds, cause)
+    if !rules.isEmpty, let tag = EnumCases<State>.tag(of: state) {
+      var json: [UInt8]?
+      for rule in rules where rule.tag == tag {
+        rule.fire { () -> [UInt8] in
+          if json == nil { json = try? states.encode(state) }
+          return json ?? []
+        }
+      }
+    }
+    onStep?()
+  }
+
+  func lastStep() -> FeedEntry? {
+    guard isStarted || engine.version > 0, let state = try? states.encode(engine.state) else {
+      return nil
+    }
+    return FeedEntry(
+      version: engine.version, time: last.time, cause: last.cause, state: state)
+  }
+
+  func fill(_ status: inout NodeStatus) {
+    if isStarted, let state = try? states.encode(engine.state) {
+      status.state = try? JSONValue(parsing: state)
+    }
+    status.version = engine.version
+    status.events = counts.events
+    status.refused = counts.refused
+    status.letters = letters.count
+    status.recentLetters = Array(letters.recent.suffix(5))
+    status.effects = engine.runningEffects
+    status.unconnected = outlets.reduce(0) { $0 + $1.discarded }
+    status.ins = queues.map(\.status)
+  }
+}
+
+/// Why a content cannot run as it is wired.
+struct NodeProblem: Error, CustomStringConvertible {
+  let description: String
+  init(_ description: String) { self.description = description }
 }

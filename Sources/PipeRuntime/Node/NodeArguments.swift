@@ -9,6 +9,7 @@ package struct NodeArguments: Hashable, Sendable {
     case monitor(String, watch: [String]?)
   }
 
+  package var topology: String
   package var node: String
   package var content: Content
   package var control: String
@@ -17,9 +18,10 @@ package struct NodeArguments: Hashable, Sendable {
   package var incarnation: UInt64
 
   package init(
-    node: String, content: Content, control: String, inbox: String, feed: String,
+    topology: String, node: String, content: Content, control: String, inbox: String, feed: String,
     incarnation: UInt64
   ) {
+    self.topology = topology
     self.node = node
     self.content = content
     self.control = control
@@ -30,7 +32,7 @@ package struct NodeArguments: Hashable, Sendable {
 
   /// The argument vector without the program's name.
   package var arguments: [String] {
-    var list = ["run", "--node", node]
+    var list = ["run", "--topology", topology, "--node", node]
     switch content {
     case .machine(let machine, let parameters):
       list += ["--machine", machine]
@@ -66,6 +68,7 @@ package struct NodeArguments: Hashable, Sendable {
       guard let value = try? JSONValue(parsing: text.utf8) else { throw .notJSON(name, text) }
       return value
     }
+    topology = try required("--topology")
     node = try required("--node")
     control = try required("--control")
     inbox = try required("--inbox")
@@ -86,8 +89,8 @@ package struct NodeArguments: Hashable, Sendable {
   }
 
   private static let names: Set<String> = [
-    "--node", "--machine", "--parameters", "--constant", "--monitor", "--watch", "--control",
-    "--inbox", "--feed", "--incarnation",
+    "--topology", "--node", "--machine", "--parameters", "--constant", "--monitor", "--watch",
+    "--control", "--inbox", "--feed", "--incarnation",
   ]
 }
 

@@ -20,8 +20,9 @@ protocol NodeContent: AnyObject {
   func lastStep() -> FeedEntry?
   /// Called after each step and after the start.
   var onStep: (() -> Void)? { get set }
-  /// Called where the node must fail; with the reason.
-  var onFailure: ((String) -> Void)? { get set }
+  /// Called where the node must end by itself: with the reason of its failure, or `nil` where its
+  /// work is done.
+  var onEnd: ((String?) -> Void)? { get set }
   /// Fills in what the content knows.
   func fill(_ status: inout NodeStatus)
   /// Ends effects; no input is taken any more.

@@ -1,4 +1,3 @@
-import CProcess
 import FoundationEssentials
 import Glibc
 
@@ -7,6 +6,7 @@ final class NodeShell {
   private let arguments: NodeArguments
   private let content: any NodeContent
   private let log: NodeLog
+  private let signals: SignalDescriptor
   private let loop: PollLoop
   private let context: Context
   private let control: Socket
@@ -27,12 +27,14 @@ final class NodeShell {
   private static let acknowledgementDelay: Duration = .milliseconds(20)
 
   init(
-    arguments: NodeArguments, content: any NodeContent, loop: PollLoop
+    arguments: NodeArguments, content: any NodeContent, loop: PollLoop,
+    signals: SignalDescriptor, log: NodeLog
   ) throws(TransportError) {
     self.arguments = arguments
     self.content = content
     self.loop = loop
-    log = NodeLog(node: arguments.node)
+    self.signals = signals
+    self.log = log
     context = Context()
     control = try Socket(.dealer, in: context)
     try control.setRoutingID(WireName.node(arguments.node))
@@ -54,7 +56,9 @@ final class NodeShell {
     content.onStep = { [unowned self] in
       if feed.hasSubscribers, let entry = content.lastStep() { feed.publish(entry) }
     }
-    content.onFailure = { [unowned self] reason in fail(reason) }
+    content.onEnd = { [unowned self] reason in
+      if let reason { fail(reason) } else { leave() }
+    }
     watchSignals()
     loop.add(control) { [unowned self] in readControl() }
     loop.add(inbox.socket) { [unowned self] in inbox.read() }
@@ -206,14 +210,8 @@ final class NodeShell {
   }
 
   private func watchSignals() {
-    var signals = sigset_t()
-    sigemptyset(&signals)
-    sigaddset(&signals, SIGTERM)
-    sigaddset(&signals, SIGINT)
-    let descriptor = signalfd(-1, &signals, Int32(SFD_NONBLOCK | SFD_CLOEXEC))
-    loop.add(descriptor: descriptor) { [unowned self] in
-      var info = signalfd_siginfo()
-      while Glibc.read(descriptor, &info, MemoryLayout.size(ofValue: info)) > 0 {}
+    loop.add(descriptor: signals.descriptor) { [unowned self] in
+      while signals.next() != nil {}
       perform(.stop)
     }
   }

@@ -24,6 +24,10 @@ public struct NodeStatus: Codable, Hashable, Sendable {
   public var refused: UInt64 = 0
   /// Events in the dead letters.
   public var letters: UInt64 = 0
+  /// The last few dead letters.
+  public var recentLetters: [DeadLetter] = []
+  /// Events sent to ports that no pipe leads from.
+  public var unconnected: UInt64 = 0
   /// Gaps reported on in-pipes.
   public var gaps: UInt64 = 0
   /// Frames that were not understood.

@@ -13,6 +13,9 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// Called on every entry, in step order, once state and version have changed.
   package var onEntry: ((_ state: State, _ version: UInt64, _ cause: String) -> Void)?
 
+  /// Asked before each input: whether the host, too, has something that must be delivered first.
+  package var isHeld: (() -> Bool)?
+
   let machine: StateMachine<State, Event, Output>
   let runtime: Runtime<State, Event, Output>
   let post: @Sendable (Input) -> Void
@@ -51,6 +54,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// Whether the owner may give the next input.
   package var canTakeInput: Bool {
     isSettled && !isStopped && !observers.isFull && !runtime.senders.contains { $0.isFull() }
+      && isHeld?() != true
   }
 
   /// The number of effects that have not ended.

@@ -1,11 +1,5 @@
-/// The parameters of a machine that has none.
-public struct NoParameters: Codable, Sendable, Equatable {
-  /// Makes no parameters.
-  public init() {}
-}
-
 /// A machine that a topology can run as a node: its types, its behaviour, its effects and pipes.
-public protocol Machine {
+public protocol Machine: SendableMetatype {
   /// The states.
   associatedtype State: MachineState
   /// The events it takes.
@@ -13,7 +7,7 @@ public protocol Machine {
   /// What it asks its runtime to do; `Never` where it asks for nothing.
   associatedtype Output: MachineOutput = Never
   /// What a topology file can set.
-  associatedtype Parameters: Codable & Sendable = NoParameters
+  associatedtype Parameters: MachineParameters = NoParameters
 
   /// The name that a topology file refers to it by. Default: the type's own name.
   static var name: String { get }
@@ -38,11 +32,20 @@ extension Machine {
 extension Machine {
   /// What the machine tells of itself before it runs.
   package static func describe(_ parameters: Parameters) throws -> MachineDescription {
-    let machine = stateMachine(parameters)
-    let runtime = runtime(parameters, Ports())
-    return MachineDescription(
+    let ports = Ports()
+    return try describe(
+      machine: stateMachine(parameters), runtime: runtime(parameters, ports), ports: ports)
+  }
+
+  /// What a machine that was made tells of itself.
+  static func describe(
+    machine: StateMachine<State, Event, Output>, runtime: Runtime<State, Event, Output>,
+    ports: Ports
+  ) throws -> MachineDescription {
+    MachineDescription(
       machine: name, initial: try JSONValue(encoding: machine.initial), states: machine.states,
       events: machine.events, alphabet: machine.alphabet, outputs: machine.outputs,
-      outPorts: runtime.outPorts, inPorts: runtime.inPorts)
+      outPorts: runtime.outPorts, inPorts: runtime.inPorts,
+      problem: (runtime.problems + ports.problems).first)
   }
 }

@@ -10,14 +10,13 @@ package final class LoopThread: Sendable {
   /// Starts the thread. `setUp` runs on it first, with the loop; what it makes stays there.
   package init(_ setUp: @escaping @Sendable (PollLoop) -> Void) {
     let started = Mutex<LoopHandle?>(nil)
-    let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
-    sem_init(semaphore, 0, 0)
+    let ready = Semaphore()
     let box = Unmanaged.passRetained(
       Start {
         let loop = PollLoop()
         setUp(loop)
         started.withLock { $0 = loop.handle }
-        sem_post(semaphore)
+        ready.signal()
         loop.run()
       })
     var thread = pthread_t()
@@ -28,9 +27,7 @@ package final class LoopThread: Sendable {
         return nil
       }, box.toOpaque())
     precondition(code == 0, "pthread_create: errno \(code)")
-    while sem_wait(semaphore) != 0 {}
-    sem_destroy(semaphore)
-    semaphore.deallocate()
+    ready.wait()
     handle = started.withLock { $0! }
     identifier = Mutex(thread)
   }

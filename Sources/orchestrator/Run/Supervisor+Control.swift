@@ -2,7 +2,7 @@ import FoundationEssentials
 import Glibc
 import PipeRuntime
 
-extension Orchestrator {
+extension Supervisor {
   func readControl() {
     while control.receive({ peer, bytes in
       do {

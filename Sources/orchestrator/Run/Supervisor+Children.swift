@@ -16,14 +16,14 @@ final class NodeProcess {
   }
 }
 
-extension Orchestrator {
+extension Supervisor {
   func spawn(_ name: String, incarnation: UInt64) -> NodeLifecycle.Input {
     guard let node = plan.nodes.first(where: { $0.information.name == name }) else {
       return .spawnFailed(reason: "there is no such node")
     }
     let arguments = NodeArguments(
-      node: name, content: node.content, control: plan.control, inbox: node.information.inbox,
-      feed: node.information.feed, incarnation: incarnation)
+      topology: plan.topology, node: name, content: node.content, control: plan.control,
+      inbox: node.information.inbox, feed: node.information.feed, incarnation: incarnation)
     do {
       let child = try ChildProcess.spawn(
         ChildCommand(

@@ -16,7 +16,7 @@ struct Survey {
   var askers: [(peer: [UInt8], id: UInt64)]
 }
 
-extension Orchestrator {
+extension Supervisor {
   /// How long nodes have to answer before the directory is given without them.
   private static let surveyTimeout: Duration = .milliseconds(300)
 

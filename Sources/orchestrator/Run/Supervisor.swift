@@ -5,7 +5,7 @@ import PipeRuntime
 /// Runs one topology: launches and supervises its nodes and answers clients, on one thread.
 ///
 /// No event passes through it. What it decides is decided by ``TopologyLifecycle``; this performs.
-final class Orchestrator {
+final class Supervisor {
   /// What is told while it runs.
   protocol Reporter: AnyObject {
     func report(_ report: TopologyReport)

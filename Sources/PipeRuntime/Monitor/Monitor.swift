@@ -1,0 +1,16 @@
+/// A read-only observer of a running topology, as a process of its own.
+///
+/// A program registers monitors beside its machines. A topology starts one by `monitors:`, and
+/// `PROGRAM monitor NAME -p TOPOLOGY` attaches one by hand; the nodes notice neither.
+public protocol Monitor: SendableMetatype {
+  /// The name that topology files and the command line use. Default: the type's own name.
+  static var name: String { get }
+
+  /// Watches until the stream ends. Returning ends the process with success, throwing with failure.
+  static func observe(_ states: StateStream) async throws
+}
+
+extension Monitor {
+  /// The type's own name, without its module.
+  public static var name: String { String(describing: Self.self) }
+}

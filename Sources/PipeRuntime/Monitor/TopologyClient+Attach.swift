@@ -1,0 +1,27 @@
+extension TopologyClient {
+  /// Attaches to a running topology by its name; without one to the only one that runs.
+  /// - Throws: ``TopologyClientError``: `notRunning`, or `ambiguous` where several run.
+  public static func attach(to name: String? = nil) throws -> TopologyClient {
+    let directories = try RunningTopology.choose(name)
+    return try TopologyClient(
+      topology: directories.topology, control: directories.endpoint(.control))
+  }
+}
+
+extension RunningTopology {
+  /// The directories of the running topology with this name, or of the only one that runs.
+  package static func choose(_ name: String?) throws -> RuntimeDirectories {
+    let roots = RuntimeRoots()
+    if let name {
+      let directories = try RuntimeDirectories(topology: name, roots: roots)
+      guard find(directories) != nil else { throw TopologyClientError.notRunning(name) }
+      return directories
+    }
+    let names = all(in: roots).map(\.name)
+    switch names.count {
+    case 0: throw TopologyClientError.noneRunning
+    case 1: return try RuntimeDirectories(topology: names[0], roots: roots)
+    default: throw TopologyClientError.ambiguous(names.sorted())
+    }
+  }
+}

@@ -1,0 +1,181 @@
+import FoundationEssentials
+import Glibc
+
+/// The command line of a node program.
+struct NodeCommand {
+  let machines: [any Machine.Type]
+  let monitors: [any Monitor.Type]
+  let arguments: [String]
+
+  private var program: String {
+    arguments.first?.split(separator: "/").last.map(String.init) ?? "nodes"
+  }
+
+  func run() -> Never {
+    checkNames()
+    let rest = arguments.dropFirst(2)
+    switch arguments.dropFirst().first {
+    case "run": runNode(rest)
+    case "describe": describe(rest)
+    case "list": list()
+    case "monitor": attach(rest)
+    case "help", "--help", "-h":
+      print(help)
+      exit(0)
+    case let verb?: usage("unknown verb '\(verb)'")
+    case nil: usage("a verb is missing")
+    }
+  }
+
+  private func checkNames() {
+    var seen: Set<String> = []
+    for name in machines.map({ $0.name }) + monitors.map({ $0.name })
+    where !seen.insert(name).inserted {
+      stop("two machines or monitors are named '\(name)'; give one of them another 'name'", code: 2)
+    }
+  }
+
+  // MARK: run
+
+  private func runNode(_ rest: ArraySlice<String>) -> Never {
+    let arguments: NodeArguments
+    do {
+      arguments = try NodeArguments(parsing: rest)
+    } catch {
+      usage("\(error)")
+    }
+    let log = NodeLog(node: arguments.node)
+    do {
+      // Before any thread starts: they inherit the mask.
+      let signals = try SignalDescriptor([.terminate, .interrupt])
+      signal(SIGPIPE, SIG_IGN)
+      let loop = PollLoop()
+      let content = try content(arguments, log: log, loop: loop.handle)
+      let shell = try NodeShell(arguments: arguments, content: content, loop: loop, signals: signals, log: log)
+      exit(shell.run())
+    } catch {
+      log.failure("\(error)")
+      exit(1)
+    }
+  }
+
+  private func content(
+    _ arguments: NodeArguments, log: NodeLog, loop: LoopHandle
+  ) throws -> any NodeContent {
+    switch arguments.content {
+    case .machine(let name, let parameters):
+      return try machine(name).host(parameters, log: log, loop: loop)
+    case .constant(let state, let name):
+      if let name { try machine(name).check(state: state) }
+      return ConstantContent(state: state, machine: name)
+    case .monitor(let name, let watch):
+      guard let monitor = monitors.first(where: { $0.name == name }) else {
+        throw NodeProblem("this program has no monitor '\(name)'")
+      }
+      return MonitorContent(
+        monitor, watch: watch, topology: arguments.topology, control: arguments.control,
+        loop: loop)
+    }
+  }
+
+  private func machine(_ name: String) throws -> any Machine.Type {
+    guard let machine = machines.first(where: { $0.name == name }) else {
+      throw NodeProblem("this program has no machine '\(name)'")
+    }
+    return machine
+  }
+
+  // MARK: describe, list
+
+  private func describe(_ rest: ArraySlice<String>) -> Never {
+    do {
+      let body: Data
+      if rest.isEmpty {
+        body = try JSONEncoder().encode(
+          ProgramDescription(
+            program: program, protocolVersion: Int(FrameHeader.version),
+            machines: machines.map { $0.description(parameters: [:]) },
+            monitors: monitors.map { $0.name }))
+      } else {
+        body = try JSONEncoder().encode(
+          try DescriptionRequest.parse(rest).map { request in
+            try machine(request.machine).description(parameters: request.parameters)
+          })
+      }
+      print(String(decoding: body, as: UTF8.self))
+      exit(0)
+    } catch let error as NodeUsageError {
+      usage("\(error)")
+    } catch {
+      stop("\(error)", code: 1)
+    }
+  }
+
+  private func list() -> Never {
+    for machine in machines { print("machine \(machine.name)") }
+    for monitor in monitors { print("monitor \(monitor.name)") }
+    exit(0)
+  }
+
+  // MARK: monitor
+
+  private func attach(_ rest: ArraySlice<String>) -> Never {
+    var topology: String?
+    var watch: [String]?
+    var names: [String] = []
+    var iterator = rest.makeIterator()
+    while let argument = iterator.next() {
+      switch argument {
+      case "-p", "--topology":
+        guard let value = iterator.next() else { usage("'\(argument)' needs a topology's name") }
+        topology = value
+      case "--watch":
+        guard let value = iterator.next() else { usage("'--watch' needs nodes: a,b") }
+        watch = value.split(separator: ",").map(String.init)
+      default:
+        if argument.hasPrefix("-") { usage("unknown option '\(argument)'") }
+        names.append(argument)
+      }
+    }
+    guard names.count == 1, let monitor = monitors.first(where: { $0.name == names[0] }) else {
+      let known = monitors.map { "'\($0.name)'" }.joined(separator: ", ")
+      usage("name one monitor of this program: \(known.isEmpty ? "it has none" : known)")
+    }
+    let (program, chosen) = (program, topology)
+    let watched = watch
+    let code = Blocking.run {
+      do {
+        let directories = try RunningTopology.choose(chosen)
+        try await monitor.observe(
+          topology: directories.topology, control: directories.endpoint(.control), watch: watched)
+        return 0 as Int32
+      } catch {
+        StandardError.write("\(program): error: \(error)\n")
+        return (error as? TopologyClientError)?.exitCode ?? 1
+      }
+    }
+    exit(code)
+  }
+
+  // MARK: Messages
+
+  private var help: String {
+    """
+    \(program): hosts state machines as nodes of a topology.
+
+      \(program) list                                  the machines and monitors it has
+      \(program) describe                              what they take and give, as JSON
+      \(program) monitor NAME [-p TOPOLOGY] [--watch A,B]  attach a monitor to a running topology
+      \(program) run …                                 called by 'orchestrator run FILE'
+    """
+  }
+
+  private func usage(_ problem: String) -> Never {
+    stop("\(problem)\n\(help)", code: 2)
+  }
+
+  private func stop(_ problem: String, code: Int32) -> Never {
+    StandardError.write("\(program): error: \(problem)\n")
+    exit(code)
+  }
+}

@@ -1,0 +1,26 @@
+/// An executable that hosts machines as nodes. Mark a type of it with `@main`:
+///
+/// ```swift
+/// @main struct Nodes: NodeProgram {
+///   static let machines: [any Machine.Type] = [ElevatorDoor.self, FloorDisplay.self]
+/// }
+/// ```
+///
+/// The program then has the verbs `run` (called by the orchestrator), `describe`, `list` and
+/// `monitor`.
+public protocol NodeProgram {
+  /// The machines that topologies may name.
+  static var machines: [any Machine.Type] { get }
+  /// The monitors that topologies may name. Default: none.
+  static var monitors: [any Monitor.Type] { get }
+}
+
+extension NodeProgram {
+  /// None.
+  public static var monitors: [any Monitor.Type] { [] }
+
+  /// Runs the program as its arguments say, and exits.
+  public static func main() {
+    NodeCommand(machines: machines, monitors: monitors, arguments: CommandLine.arguments).run()
+  }
+}

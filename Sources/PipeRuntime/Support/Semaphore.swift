@@ -1,0 +1,43 @@
+import Glibc
+
+/// A POSIX semaphore: for threads that are not tasks.
+package final class Semaphore: Sendable {
+  // sem_t is made for sharing between threads.
+  nonisolated(unsafe) private let semaphore: UnsafeMutablePointer<sem_t>
+
+  package init() {
+    semaphore = .allocate(capacity: 1)
+    sem_init(semaphore, 0, 0)
+  }
+
+  deinit {
+    sem_destroy(semaphore)
+    semaphore.deallocate()
+  }
+
+  package func signal() { sem_post(semaphore) }
+
+  package func wait() { while sem_wait(semaphore) != 0 {} }
+}
+
+/// Joins synchronous programs and asynchronous calls.
+package enum Blocking {
+  /// Runs an operation and blocks this thread, which no task may be using, until it is done.
+  package static func run<Value: Sendable>(
+    _ operation: @escaping @Sendable () async -> Value
+  ) -> Value {
+    let result = Result<Value>()
+    let done = Semaphore()
+    Task {
+      result.value = await operation()
+      done.signal()
+    }
+    done.wait()
+    return result.value!
+  }
+
+  // Written before the semaphore is signalled, read after it was waited for.
+  private final class Result<Value>: @unchecked Sendable {
+    var value: Value?
+  }
+}
