@@ -14,7 +14,7 @@
 /// ```
 /// Source: DESIGN.md 5.
 public struct Topology: Sendable {
-  /// The name, by which a running topology is found. See ``namePattern``.
+  /// The name, by which a running topology is found: `[A-Za-z0-9][A-Za-z0-9_.-]{0,40}`.
   public var name: String
   /// The executable of each node that names none.
   public var program: String?
@@ -47,11 +47,6 @@ public struct Topology: Sendable {
     self.monitors = monitors
     self.timeouts = timeouts
   }
-
-  /// What a topology's name looks like: `[A-Za-z0-9][A-Za-z0-9_.-]{0,40}`.
-  public static let namePattern = "^[A-Za-z0-9][A-Za-z0-9_.-]{0,40}$"
-  /// What a node's, composite's or monitor's name looks like: no dot, which leads a port's name.
-  public static let nodeNamePattern = "^[A-Za-z0-9][A-Za-z0-9_-]{0,40}$"
 
   /// The node of a name, or `nil`.
   public func node(_ name: String) -> NodeSpecification? {

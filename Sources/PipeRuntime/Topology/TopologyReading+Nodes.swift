@@ -71,7 +71,8 @@ extension TopologyReading {
     if let max = waits["max"].flatMap({ duration($0, zero: true) }) { restart.backoff.max = max }
     if restart.backoff.initial > restart.backoff.max {
       report(
-        .badValue, backoff, "starts at \(DurationText.write(restart.backoff.initial)), above its "
+        .badValue, backoff,
+        "starts at \(DurationText.write(restart.backoff.initial)), above its "
           + "'max' of \(DurationText.write(restart.backoff.max)); lower one or raise the other")
     }
     return restart

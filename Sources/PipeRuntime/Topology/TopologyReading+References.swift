@@ -69,7 +69,8 @@ extension TopologyReading {
   ) {
     guard !names.nodes.contains(name) else { return }
     report(
-      .unknownNode, at: mark, "\(owner): there is no node '\(name)'"
+      .unknownNode, at: mark,
+      "\(owner): there is no node '\(name)'"
         + Suggestion.among(names.nodes, like: name, verb: "the topology has"))
   }
 

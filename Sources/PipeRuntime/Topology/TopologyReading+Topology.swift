@@ -5,7 +5,8 @@ extension TopologyReading {
     source.record([], key: root.mark, value: root.mark)
     guard case .mapping = root.content else {
       report(
-        .badValue, place, "must be a mapping that starts with 'topology: NAME', not "
+        .badValue, place,
+        "must be a mapping that starts with 'topology: NAME', not "
           + root.summary)
       return nil
     }
@@ -60,7 +61,8 @@ extension TopologyReading {
       let owner = "\(kind) '\(member.key)'"
       if let taken = names.take(member.key, kind: kind, at: member.mark) {
         report(
-          .nameTaken, at: member.mark, "\(owner): the name is taken by the \(taken.kind) at line "
+          .nameTaken, at: member.mark,
+          "\(owner): the name is taken by the \(taken.kind) at line "
             + "\(taken.mark.line), column \(taken.mark.column); rename one")
       }
       if checkName(member.key, dots: false, at: member.mark, title: kind) {

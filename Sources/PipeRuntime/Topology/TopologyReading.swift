@@ -126,7 +126,8 @@ struct TopologyReading {
       return value
     }
     report(
-      .badValue, place, "must be a whole number of \(unit) from \(range.lowerBound) to "
+      .badValue, place,
+      "must be a whole number of \(unit) from \(range.lowerBound) to "
         + "\(range.upperBound), not \(place.node.summary)")
     return nil
   }
@@ -149,7 +150,8 @@ struct TopologyReading {
       report(.badValue, place, "cannot be \(place.node.summary)\(list)")
     } else {
       report(
-        .badValue, place, "cannot be \(place.node.summary)"
+        .badValue, place,
+        "cannot be \(place.node.summary)"
           + Suggestion.among(choices, like: "", verb: "it takes"))
     }
     return nil
@@ -170,7 +172,8 @@ struct TopologyReading {
       }
     }
     report(
-      .badDuration, place, "must be a length of time such as 200ms, 60s, 1m30s or 2h, not "
+      .badDuration, place,
+      "must be a length of time such as 200ms, 60s, 1m30s or 2h, not "
         + place.node.summary)
     return nil
   }
