@@ -64,6 +64,18 @@ public struct Topology: Sendable {
     Set(nodes.compactMap(program(of:)) + monitors.compactMap(program(of:))).sorted()
   }
 
+  /// Where the topology first names an executable, as a path for ``SourceMap``.
+  public func path(ofProgram program: String) -> [String] {
+    if program == self.program { return ["program"] }
+    if let node = nodes.first(where: { $0.program == program }) {
+      return ["nodes", node.name, "program"]
+    }
+    if let monitor = monitors.first(where: { $0.program == program }) {
+      return ["monitors", monitor.name, "program"]
+    }
+    return []
+  }
+
   /// The variables of a node's environment: the topology's, overridden by its own.
   public func environment(of node: NodeSpecification) -> [String: String] {
     environment.merging(node.environment) { _, own in own }

@@ -55,7 +55,9 @@ extension TopologyReading {
           .badName, at: member.mark,
           "\(place.title): '\(member.key)' is no variable's name; use "
             + "A-Z a-z 0-9 _, not starting with a digit")
-      } else if case .scalar(let scalar) = member.value.node.content, scalar.value != .null {
+      } else if case .scalar(let scalar) = member.value.node.content, scalar.value != .null,
+        !scalar.text.utf8.contains(0)
+      {
         environment[member.key] = scalar.text
       } else {
         report(

@@ -40,6 +40,8 @@ extension TopologyReading {
     var composites: [String] = []
     private var first: [String: (kind: String, mark: SourceMark)] = [:]
 
+    func isNode(_ name: String) -> Bool { first[name]?.kind == "node" }
+
     /// Takes a name; returns what has it already.
     mutating func take(
       _ name: String, kind: String, at mark: SourceMark

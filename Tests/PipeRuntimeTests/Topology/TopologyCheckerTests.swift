@@ -175,7 +175,7 @@ struct TopologyCheckerTests {
     }
     #expect(try check("closed") == [])
     #expect(try check("{ closing: { persons: 3 } }") == [])
-    #expect(try check("{ closing: { persons: x } }").first?.contains(":4:64: ") == true)
+    #expect(try check("{ closing: { persons: x } }").first?.contains(":4:63: ") == true)
     #expect(try check("{ closing: { persons: $x } }").first?.contains("[type-mismatch]") == true)
     #expect(try check("closng").first?.contains("Did you mean 'closing'? [unknown-state]") == true)
     #expect(try check("open").first?.contains("[missing-field]") == true)

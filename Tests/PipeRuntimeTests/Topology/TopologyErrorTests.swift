@@ -40,44 +40,49 @@ struct BadTopology: CustomTestStringConvertible {
 
   static let nodes: [BadTopology] = [
     .node("[]", "4:6", "node 'a' must be a mapping, not a list", .badValue),
-    .node("{ machine: }", "4:16", "'machine' must be a machine's name, not nothing", .badValue),
-    .node("{ machine: 12 }", "4:14", "put 12 in quotes", .badValue),
-    .node("{ machine: M, mashine: N }", "4:17", "Did you mean 'machine'?", .unknownKey),
+    .node("{ machine: }", "4:17", "'machine' must be a machine's name, not nothing", .badValue),
+    .node(
+      #"{ machine: "a\0" }"#, "4:17", "without control characters", .badValue, schemaTells: false),
+    .node(
+      #"{ machine: M, environment: { A: "\0" } }"#, "4:38", "must be text", .badValue,
+      schemaTells: false),
+    .node("{ machine: 12 }", "4:17", "put 12 in quotes", .badValue),
+    .node("{ machine: M, mashine: N }", "4:20", "Did you mean 'machine'?", .unknownKey),
     .node("{ <<: { machine: M }, machine: M }", "4:8", "not part of YAML 1.2", .unknownKey),
     .node(
-      "{ machine: M, machine: N }", "4:17", "node 'a'", .duplicateKey, schemaTells: false),
-    .node("{ constant: closed, parameters: {} }", "4:23", "remove them", .conflictingKeys),
-    .node("{ constant: 3 }", "4:15", "must be a label, or {label: {field: value}}", .badValue),
-    .node("{ constant: { a: 1 } }", "4:15", "name the field", .badValue),
-    .node("{ constant: { a: {}, b: {} } }", "4:15", "must be a label", .badValue),
-    .node("{ constant: a b }", "4:15", "'a b' is no Swift case", .badValue),
-    .node("{ machine: M, parameters: 3 }", "4:29", "must be a mapping, not 3", .badValue),
+      "{ machine: M, machine: N }", "4:20", "node 'a'", .duplicateKey, schemaTells: false),
+    .node("{ constant: closed, parameters: {} }", "4:26", "remove them", .conflictingKeys),
+    .node("{ constant: 3 }", "4:18", "must be a label, or {label: {field: value}}", .badValue),
+    .node("{ constant: { a: 1 } }", "4:18", "name the field", .badValue),
+    .node("{ constant: { a: {}, b: {} } }", "4:18", "must be a label", .badValue),
+    .node("{ constant: a b }", "4:18", "'a b' is no Swift case", .badValue),
+    .node("{ machine: M, parameters: 3 }", "4:32", "must be a mapping, not 3", .badValue),
     .node(
-      "{ machine: M, parameters: { x: .inf } }", "4:34", "which JSON does not have", .badValue,
+      "{ machine: M, parameters: { x: .inf } }", "4:37", "which JSON does not have", .badValue,
       schemaTells: false),
-    .node("{ machine: M, required: yes }", "4:27", "true or false, not 'yes'", .badValue),
-    .node("{ machine: M, environment: { 1A: x } }", "4:32", "no variable's name", .badName),
-    .node("{ machine: M, environment: { A: [] } }", "4:35", "must be text", .badValue),
-    .node("{ machine: M, depends_on: b }", "4:29", "{ door: ready }", .badValue),
-    .node("{ machine: M, depends_on: { b: raedy } }", "4:34", "Did you mean 'ready'?", .badValue),
-    .node("{ machine: M, depends_on: [b, b] }", "4:33", "names 'b' twice", .duplicateKey),
+    .node("{ machine: M, required: yes }", "4:30", "true or false, not 'yes'", .badValue),
+    .node("{ machine: M, environment: { 1A: x } }", "4:35", "no variable's name", .badName),
+    .node("{ machine: M, environment: { A: [] } }", "4:38", "must be text", .badValue),
+    .node("{ machine: M, depends_on: b }", "4:32", "{ door: ready }", .badValue),
+    .node("{ machine: M, depends_on: { b: raedy } }", "4:37", "Did you mean 'ready'?", .badValue),
+    .node("{ machine: M, depends_on: [b, b] }", "4:36", "names 'b' twice", .duplicateKey),
     .node(
-      "{ machine: M, depends_on: [c] }", "4:30", "there is no node 'c'", .unknownNode,
-      schemaTells: false),
-    .node(
-      "{ machine: M, depends_on: [a] }", "4:30", "'a' -> 'a'", .dependencyCycle,
+      "{ machine: M, depends_on: [c] }", "4:33", "there is no node 'c'", .unknownNode,
       schemaTells: false),
     .node(
-      "{ machine: M, durability: power }", "4:29", "cannot be 'power' yet", .notYet,
+      "{ machine: M, depends_on: [a] }", "4:33", "'a' -> 'a'", .dependencyCycle,
       schemaTells: false),
-    .node("{ machine: M, durability: proces }", "4:29", "Did you mean 'process'?", .badValue),
     .node(
-      "{ machine: M, restart: { policy: on_failure } }", "4:36", "Did you mean 'on-failure'?",
+      "{ machine: M, durability: power }", "4:32", "cannot be 'power' yet", .notYet,
+      schemaTells: false),
+    .node("{ machine: M, durability: proces }", "4:32", "Did you mean 'process'?", .badValue),
+    .node(
+      "{ machine: M, restart: { policy: on_failure } }", "4:39", "Did you mean 'on-failure'?",
       .badValue),
-    .node("{ machine: M, restart: { window: 0s } }", "4:36", "longer than 0s", .badDuration),
-    .node("{ machine: M, restart: { window: 1 m } }", "4:36", "such as 200ms", .badDuration),
+    .node("{ machine: M, restart: { window: 0s } }", "4:39", "longer than 0s", .badDuration),
+    .node("{ machine: M, restart: { window: 1 m } }", "4:39", "such as 200ms", .badDuration),
     .node(
-      "{ machine: M, restart: { backoff: { initial: 2s, max: 1s } } }", "4:37",
+      "{ machine: M, restart: { backoff: { initial: 2s, max: 1s } } }", "4:40",
       "starts at 2s, above its 'max' of 1s", .badValue, schemaTells: false),
   ]
 

@@ -65,6 +65,9 @@ struct TopologyReaderTests {
     #expect(found == expected)
     #expect(found.nodes.map(\.name) == ["door", "motor", "display", "preview"])
     #expect(found.environment(of: door) == ["A": "1", "B": "y", "C": ""])
+    #expect(found.path(ofProgram: "nodes") == ["program"])
+    #expect(found.path(ofProgram: "./own") == ["nodes", "door", "program"])
+    #expect(found.path(ofProgram: "logs") == ["monitors", "audit", "program"])
     #expect(found.programs == ["./own", "logs", "nodes"])
   }
 
