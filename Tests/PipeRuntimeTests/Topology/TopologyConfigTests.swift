@@ -56,6 +56,23 @@ struct TopologyConfigTests {
     #expect(try topology(Self.everything.yaml).nodes.map(\.name) == ["z", "a", "c", "d"])
   }
 
+  @Test("what other readers of YAML take for a boolean is quoted")
+  func quoted() {
+    #expect(Self.everything.yaml.contains("\n  B: \"yes\"\n"))
+  }
+
+  @Test("a pipe survives what its sender does, and both are answered with 'not yet'")
+  func durability() {
+    var topology = Self.everything
+    topology.nodes[0].durability = .process
+    #expect(topology.resolved.pipes.map(\.durability) == [.process, .volatile])
+    #expect {
+      try TopologyReader.read(topology.resolved)
+    } throws: { error in
+      (error as? TopologyErrors)?.diagnostics.map(\.code) == [.notYet, .notYet]
+    }
+  }
+
   @Test("equal topologies may list their nodes in another order, not their pipes")
   func equality() {
     var other = Self.everything

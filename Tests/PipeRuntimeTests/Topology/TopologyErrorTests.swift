@@ -111,6 +111,9 @@ struct BadTopology: CustomTestStringConvertible {
     .pipe(
       "{ from: door.arrivals, to: display, on_refused: postpon }", "7:53",
       "Did you mean 'postpone'?", .badValue),
+    .pipe(
+      "{ from: door.arrivals, to: display, name: \(String(repeating: "x", count: 129)) }", "7:47",
+      "1 to 128 characters", .badName),
     .pipe("{ from: door.arrivals, to: display, name: a b }", "7:47", "without spaces", .badName),
     .pipe(
       "{ from: door.arrivals, to: display, durability: process }", "7:53",
@@ -185,11 +188,32 @@ struct TopologyErrorTests {
     #expect(first.hasSuffix("[\(bad.code.rawValue)]"), "\(found)")
   }
 
+  @Test("a file that is cut or garbled anywhere is read or refused with a place")
+  func garbled() throws {
+    let text = try packageFile("topologies/elevator.yaml")
+    var refused = 0
+    for index in text.indices {
+      let (head, tail) = (Array(text[..<index]), Array(text[index...]))
+      let variants: [[UInt8]] = [
+        head, head + [0xFF] + tail, head + [0x09] + tail, head + tail.dropFirst(),
+      ]
+      for garbled in variants {
+        do throws(TopologyErrors) {
+          _ = try TopologyReader.read(text: garbled, file: "f")
+        } catch {
+          refused += 1
+          #expect(error.diagnostics.allSatisfy { $0.line > 0 && $0.column > 0 })
+        }
+      }
+    }
+    #expect(refused > text.count)
+  }
+
   @Test("a circle of waiting nodes is named once, whoever else waits for it")
   func cycle() {
     let text = withNodes(
       """
-      x: { machine: M, depends_on: [a] }
+      x: { machine: M, depends_on: [b] }
       a: { machine: M, depends_on: [b] }
       b: { machine: M, depends_on: [c] }
       c: { machine: M, depends_on: [a] }
@@ -197,7 +221,7 @@ struct TopologyErrorTests {
       """)
     let found = errors(text)
     #expect(found.count == 2)
-    #expect(found[0].contains(":5:33: ") && found[0].contains("'a' -> 'b' -> 'c' -> 'a'"))
+    #expect(found[0].contains(":6:33: ") && found[0].contains("'b' -> 'c' -> 'a' -> 'b'"))
     #expect(found[1].contains(":8:33: ") && found[1].contains("'z' -> 'z'"))
   }
 
