@@ -33,6 +33,10 @@ extension Diagnostic {
     case dependencyCycle = "dependency-cycle"
     /// A node without a program to run it.
     case noProgram = "no-program"
+    /// A program that is missing, cannot be run, or does not describe itself.
+    case badProgram = "bad-program"
+    /// Parameters that the machine does not decode.
+    case badParameters = "bad-parameters"
     /// A pipe into a node that takes no events.
     case constantReceiver = "constant-receiver"
     /// A program that is missing, cannot be run, or does not describe itself.

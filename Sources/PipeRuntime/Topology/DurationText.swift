@@ -1,16 +1,12 @@
 /// Lengths of time as a topology file writes them: `200ms`, `60s`, `1m30s`, `2h`.
 package enum DurationText {
-  /// From the largest unit to the smallest, each at most once, six digits at most.
-  package static let pattern =
-    "^(?=[0-9])([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}s)?([0-9]{1,6}ms)?([0-9]{1,6}us)?"
-    + "([0-9]{1,6}ns)?$"
-
+  /// From the largest unit to the smallest, each at most once.
   private static let units: [(name: String, length: Duration)] = [
     ("h", .seconds(3600)), ("m", .seconds(60)), ("s", .seconds(1)), ("ms", .milliseconds(1)),
     ("us", .microseconds(1)), ("ns", .nanoseconds(1)),
   ]
 
-  /// Reads a length of time; `nil` where the text is none.
+  /// Reads a length of time, of at most six digits for each unit; `nil` where the text is none.
   package static func parse(_ text: String) -> Duration? {
     var rest = text.utf8[...]
     var total = Duration.zero

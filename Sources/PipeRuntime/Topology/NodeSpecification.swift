@@ -8,7 +8,7 @@ public struct NodeSpecification: Hashable, Sendable {
     case constant(JSONValue, machine: String? = nil)
   }
 
-  /// The name; unique among nodes, composites and monitors.
+  /// The name, unique among nodes, composites and monitors: `[A-Za-z0-9][A-Za-z0-9_-]{0,40}`.
   public var name: String
   /// What the node hosts.
   public var content: Content

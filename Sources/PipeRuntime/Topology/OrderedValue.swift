@@ -71,7 +71,9 @@ enum YAMLText {
   static func scalar(_ text: String) -> String {
     // Readers of YAML 1.1 take these for booleans.
     let ambiguous = ["y", "yes", "n", "no", "on", "off"].contains(text.lowercased())
-    if !ambiguous, isPlain(text), case .string = YAMLScalar(text: text, isPlain: true).value { return text }
+    if !ambiguous, isPlain(text), case .string = YAMLScalar(text: text, isPlain: true).value {
+      return text
+    }
     var out = "\""
     for scalar in text.unicodeScalars {
       switch scalar {

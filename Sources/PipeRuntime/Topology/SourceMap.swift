@@ -16,6 +16,7 @@ public struct SourceMark: Hashable, Sendable {
 }
 
 extension SourceMark: Comparable {
+  /// Whether one mark comes before another in the file.
   public static func < (left: SourceMark, right: SourceMark) -> Bool {
     (left.line, left.column) < (right.line, right.column)
   }

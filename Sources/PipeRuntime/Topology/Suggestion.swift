@@ -13,10 +13,10 @@ enum Suggestion {
     return "; \(verb) \(shown)\(rest)\(hint)"
   }
 
-  /// The choice that a slip of the fingers away from the name, or `nil`.
+  /// The choice that is a slip of the fingers away from the name, or `nil`.
   static func closest(to name: String, among choices: [String]) -> String? {
     let name = name.lowercased()
-    let limit = max(1, min(3, name.count / 3))
+    let limit = min(3, name.count / 3)
     let best = choices.map { (distance(name, $0.lowercased()), $0) }.min { $0.0 < $1.0 }
     return best.flatMap { $0.0 <= limit ? $0.1 : nil }
   }

@@ -22,7 +22,8 @@ package enum TemplateText {
       }
       var end = rest.startIndex
       while end < rest.endIndex,
-        isIdentifier(String(rest[rest.startIndex...end])) { end = rest.index(after: end) }
+        isIdentifier(String(rest[rest.startIndex...end]))
+      { end = rest.index(after: end) }
       let name = String(rest[..<end])
       guard !name.isEmpty else { throw PayloadTemplateError(text: text) }
       if !plain.isEmpty { pieces.append(.text(plain)) }

@@ -119,7 +119,9 @@ extension CompositeSpecification {
   fileprivate var ordered: OrderedValue {
     var members: [(key: String, value: OrderedValue)] = [("components", .names(components))]
     if !synchronize.isEmpty {
-      let vectors = synchronize.sorted { $0.key < $1.key }.map { ($0.key, OrderedValue.names($0.value)) }
+      let vectors = synchronize.sorted { $0.key < $1.key }.map {
+        ($0.key, OrderedValue.names($0.value))
+      }
       members.append(("synchronize", .mapping(vectors)))
     }
     if let projection { members.append(("projection", .text(projection))) }

@@ -14,7 +14,7 @@
 /// ```
 /// Source: DESIGN.md 5.
 public struct Topology: Sendable {
-  /// The name, by which a running topology is found. See ``namePattern``.
+  /// The name, by which a running topology is found: `[A-Za-z0-9][A-Za-z0-9_.-]{0,40}`.
   public var name: String
   /// The executable of each node that names none.
   public var program: String?
@@ -48,11 +48,6 @@ public struct Topology: Sendable {
     self.timeouts = timeouts
   }
 
-  /// What a topology's name looks like: `[A-Za-z0-9][A-Za-z0-9_.-]{0,40}`.
-  public static let namePattern = "^[A-Za-z0-9][A-Za-z0-9_.-]{0,40}$"
-  /// What a node's, composite's or monitor's name looks like: no dot, which leads a port's name.
-  public static let nodeNamePattern = "^[A-Za-z0-9][A-Za-z0-9_-]{0,40}$"
-
   /// The node of a name, or `nil`.
   public func node(_ name: String) -> NodeSpecification? {
     nodes.first { $0.name == name }
@@ -67,6 +62,18 @@ public struct Topology: Sendable {
   /// Every executable that the topology runs, sorted.
   public var programs: [String] {
     Set(nodes.compactMap(program(of:)) + monitors.compactMap(program(of:))).sorted()
+  }
+
+  /// Where the topology first names an executable, as a path for ``SourceMap``.
+  public func path(ofProgram program: String) -> [String] {
+    if program == self.program { return ["program"] }
+    if let node = nodes.first(where: { $0.program == program }) {
+      return ["nodes", node.name, "program"]
+    }
+    if let monitor = monitors.first(where: { $0.program == program }) {
+      return ["monitors", monitor.name, "program"]
+    }
+    return []
   }
 
   /// The variables of a node's environment: the topology's, overridden by its own.

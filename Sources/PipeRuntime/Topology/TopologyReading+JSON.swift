@@ -37,7 +37,8 @@ extension TopologyReading {
       report(.badValue, place, "must name \(noun): '\(name)' is no Swift case; write \(form)")
     } else if let name = value.caseName {
       report(
-        .badValue, place, "must be \(form); name the field that the value of '\(name)' goes to, "
+        .badValue, place,
+        "must be \(form); name the field that the value of '\(name)' goes to, "
           + "or '_0' where it has no label")
     } else {
       report(.badValue, place, "must be \(form), not \(place.node.summary)")
@@ -51,13 +52,17 @@ extension TopologyReading {
     for member in members(of: place) ?? [] {
       if !isVariableName(member.key) {
         report(
-          .badName, at: member.mark, "\(place.title): '\(member.key)' is no variable's name; use "
+          .badName, at: member.mark,
+          "\(place.title): '\(member.key)' is no variable's name; use "
             + "A-Z a-z 0-9 _, not starting with a digit")
-      } else if case .scalar(let scalar) = member.value.node.content, scalar.value != .null {
+      } else if case .scalar(let scalar) = member.value.node.content, scalar.value != .null,
+        !scalar.text.utf8.contains(0)
+      {
         environment[member.key] = scalar.text
       } else {
         report(
-          .badValue, member.value, "must be text, not \(member.value.node.summary); "
+          .badValue, member.value,
+          "must be text, not \(member.value.node.summary); "
             + "write '' for an empty variable")
       }
     }

@@ -16,8 +16,9 @@ extension TopologyReading {
           "depends_on", "durability",
         ])
     else { return nil }
-    guard let content = content(place, fields) else { return nil }
-    var node = NodeSpecification(name: name, content: content)
+    let content = content(place, fields)
+    // Without content, the rest is read for its errors alone.
+    var node = NodeSpecification(name: name, content: content ?? .machine(""))
     node.program = fields["program"].flatMap { string($0) }
     if let parameters = fields["parameters"].flatMap({ object($0) }) {
       node.parameters = parameters
@@ -27,7 +28,7 @@ extension TopologyReading {
     if let required = fields["required"].flatMap({ bool($0) }) { node.required = required }
     if let place = fields["depends_on"] { node.dependsOn = dependencies(place) }
     if let place = fields["durability"] { node.durability = durability(place) }
-    return node
+    return content == nil ? nil : node
   }
 
   private mutating func content(
@@ -71,7 +72,8 @@ extension TopologyReading {
     if let max = waits["max"].flatMap({ duration($0, zero: true) }) { restart.backoff.max = max }
     if restart.backoff.initial > restart.backoff.max {
       report(
-        .badValue, backoff, "starts at \(DurationText.write(restart.backoff.initial)), above its "
+        .badValue, backoff,
+        "starts at \(DurationText.write(restart.backoff.initial)), above its "
           + "'max' of \(DurationText.write(restart.backoff.max)); lower one or raise the other")
     }
     return restart

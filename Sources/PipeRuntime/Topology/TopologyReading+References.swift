@@ -18,7 +18,7 @@ extension TopologyReading {
   ) {
     let path = ["nodes", node.name]
     if topology.program(of: node) == nil { reportNoProgram("node '\(node.name)'", path) }
-    for name in node.dependsOn where !names.nodes.contains(name) {
+    for name in node.dependsOn where !names.isNode(name) {
       checkNodeName(
         name, at: dependencyMark(of: name, for: node), owner: "node '\(node.name)'", names)
     }
@@ -67,9 +67,10 @@ extension TopologyReading {
   private mutating func checkNodeName(
     _ name: String, at mark: SourceMark, owner: String, _ names: Names
   ) {
-    guard !names.nodes.contains(name) else { return }
+    guard !names.isNode(name) else { return }
     report(
-      .unknownNode, at: mark, "\(owner): there is no node '\(name)'"
+      .unknownNode, at: mark,
+      "\(owner): there is no node '\(name)'"
         + Suggestion.among(names.nodes, like: name, verb: "the topology has"))
   }
 

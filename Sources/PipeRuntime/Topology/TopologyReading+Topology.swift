@@ -5,7 +5,8 @@ extension TopologyReading {
     source.record([], key: root.mark, value: root.mark)
     guard case .mapping = root.content else {
       report(
-        .badValue, place, "must be a mapping that starts with 'topology: NAME', not "
+        .badValue, place,
+        "must be a mapping that starts with 'topology: NAME', not "
           + root.summary)
       return nil
     }
@@ -39,6 +40,8 @@ extension TopologyReading {
     var composites: [String] = []
     private var first: [String: (kind: String, mark: SourceMark)] = [:]
 
+    func isNode(_ name: String) -> Bool { first[name]?.kind == "node" }
+
     /// Takes a name; returns what has it already.
     mutating func take(
       _ name: String, kind: String, at mark: SourceMark
@@ -60,7 +63,8 @@ extension TopologyReading {
       let owner = "\(kind) '\(member.key)'"
       if let taken = names.take(member.key, kind: kind, at: member.mark) {
         report(
-          .nameTaken, at: member.mark, "\(owner): the name is taken by the \(taken.kind) at line "
+          .nameTaken, at: member.mark,
+          "\(owner): the name is taken by the \(taken.kind) at line "
             + "\(taken.mark.line), column \(taken.mark.column); rename one")
       }
       if checkName(member.key, dots: false, at: member.mark, title: kind) {

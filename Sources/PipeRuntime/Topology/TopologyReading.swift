@@ -32,7 +32,7 @@ struct TopologyReading {
     var members: [(key: String, value: TopologyPlace, mark: SourceMark)] = []
     for entry in entries {
       if let mark = first[entry.key] {
-        let prefix = place.key.isEmpty || noun != "key" ? "" : "\(place.title): "
+        let prefix = noun == "key" ? "\(place.title): " : ""
         report(
           .duplicateKey, at: entry.keyMark,
           "\(prefix)\(noun) '\(entry.key)' is named twice, first at line \(mark.line), column "
@@ -88,7 +88,11 @@ struct TopologyReading {
 
   mutating func string(_ place: TopologyPlace, hint: String = "text") -> String? {
     if case .scalar(let scalar) = place.node.content {
-      if case .string(let text) = scalar.value, !text.isEmpty { return text }
+      if case .string(let text) = scalar.value, !text.isEmpty {
+        if !text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) { return text }
+        report(.badValue, place, "must be \(hint) without control characters; remove them")
+        return nil
+      }
       if !scalar.text.isEmpty, scalar.value != .null {
         report(.badValue, place, "must be \(hint); put \(scalar.text) in quotes")
         return nil
@@ -126,7 +130,8 @@ struct TopologyReading {
       return value
     }
     report(
-      .badValue, place, "must be a whole number of \(unit) from \(range.lowerBound) to "
+      .badValue, place,
+      "must be a whole number of \(unit) from \(range.lowerBound) to "
         + "\(range.upperBound), not \(place.node.summary)")
     return nil
   }
@@ -149,7 +154,8 @@ struct TopologyReading {
       report(.badValue, place, "cannot be \(place.node.summary)\(list)")
     } else {
       report(
-        .badValue, place, "cannot be \(place.node.summary)"
+        .badValue, place,
+        "cannot be \(place.node.summary)"
           + Suggestion.among(choices, like: "", verb: "it takes"))
     }
     return nil
@@ -170,7 +176,8 @@ struct TopologyReading {
       }
     }
     report(
-      .badDuration, place, "must be a length of time such as 200ms, 60s, 1m30s or 2h, not "
+      .badDuration, place,
+      "must be a length of time such as 200ms, 60s, 1m30s or 2h, not "
         + place.node.summary)
     return nil
   }

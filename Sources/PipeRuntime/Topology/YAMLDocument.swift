@@ -49,7 +49,8 @@ private struct YAMLComposer {
     let (event, mark) = try events.next()
     guard case .streamEnd = event else {
       throw YAMLError(
-        mark: mark, message: "a second document starts here; a file holds one topology, so "
+        mark: mark,
+        message: "a second document starts here; a file holds one topology, so "
           + "remove the '---' or move the rest into a file of its own")
     }
     return root
@@ -118,7 +119,8 @@ private struct YAMLComposer {
     // An anchor is known only once its node has ended, so a node cannot contain itself.
     guard let (node, size) = anchors[anchor] else {
       throw YAMLError(
-        mark: mark, message: "alias '*\(anchor)' has no anchor '&\(anchor)' that ends before it; "
+        mark: mark,
+        message: "alias '*\(anchor)' has no anchor '&\(anchor)' that ends before it; "
           + "define the anchor first")
     }
     try count(size, at: mark)
@@ -129,7 +131,8 @@ private struct YAMLComposer {
     size += parts
     guard size <= YAMLDocument.nodeLimit else {
       throw YAMLError(
-        mark: mark, message: "the document has more than \(YAMLDocument.nodeLimit) parts, its "
+        mark: mark,
+        message: "the document has more than \(YAMLDocument.nodeLimit) parts, its "
           + "aliases expanded; shorten it")
     }
   }

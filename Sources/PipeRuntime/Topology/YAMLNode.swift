@@ -36,6 +36,11 @@ package struct YAMLScalar: Sendable {
   package var text: String
   package var isPlain: Bool
 
+  package init(text: String, isPlain: Bool) {
+    self.text = text
+    self.isPlain = isPlain
+  }
+
   /// The value by the core schema of YAML 1.2: `yes`, `on` and `010` are no booleans or octals.
   package var value: JSONValue {
     guard isPlain else { return .string(text) }

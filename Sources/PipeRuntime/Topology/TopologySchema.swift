@@ -1,0 +1,285 @@
+/// The JSON Schema of topology files, for editors; `orchestrator schema` prints it.
+public enum TopologySchema {
+  /// The text of `topologies/topology.schema.json`; a test holds the two to be equal.
+  public static let text = #"""
+    {
+      "$schema": "https://json-schema.org/draft/2020-12/schema",
+      "title": "Topology",
+      "description": "Which state machines run as processes, and the pipes between them.",
+      "type": "object",
+      "required": ["topology", "nodes"],
+      "additionalProperties": false,
+      "properties": {
+        "topology": {
+          "description": "The name by which the running topology is found.",
+          "type": "string",
+          "pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]{0,40}$"
+        },
+        "program": { "$ref": "#/$defs/program" },
+        "environment": { "$ref": "#/$defs/environment" },
+        "nodes": {
+          "description": "The nodes by name: one process each.",
+          "type": "object",
+          "minProperties": 1,
+          "propertyNames": { "$ref": "#/$defs/nodeName" },
+          "additionalProperties": { "$ref": "#/$defs/node" }
+        },
+        "pipes": {
+          "description": "The pipes that carry events between nodes.",
+          "type": "array",
+          "items": { "$ref": "#/$defs/pipe" }
+        },
+        "composites": {
+          "description": "Nodes that take synchronized events together. Not yet.",
+          "type": "object",
+          "propertyNames": { "$ref": "#/$defs/nodeName" },
+          "additionalProperties": { "$ref": "#/$defs/composite" }
+        },
+        "monitors": {
+          "description": "The monitors that start with the topology: read-only processes.",
+          "type": "object",
+          "propertyNames": { "$ref": "#/$defs/nodeName" },
+          "additionalProperties": { "$ref": "#/$defs/monitor" }
+        },
+        "timeouts": {
+          "description": "How long the parts of a node's life may take.",
+          "type": "object",
+          "additionalProperties": false,
+          "properties": {
+            "start": {
+              "description": "From spawning a node to its being ready. Default: 10s.",
+              "$ref": "#/$defs/positiveDuration"
+            },
+            "heartbeat": {
+              "description": "The longest silence before a node counts as hung. Default: 5s.",
+              "$ref": "#/$defs/positiveDuration"
+            },
+            "stop": {
+              "description": "From asking a node to stop to killing it. Default: 5s.",
+              "$ref": "#/$defs/positiveDuration"
+            }
+          }
+        }
+      },
+      "$defs": {
+        "program": {
+          "description": "An executable: beside the orchestrator, beside this file, or in PATH.",
+          "type": "string",
+          "minLength": 1
+        },
+        "nodeName": {
+          "type": "string",
+          "pattern": "^[A-Za-z0-9][A-Za-z0-9_-]{0,40}$"
+        },
+        "environment": {
+          "description": "Variables added to the environment of a process.",
+          "type": "object",
+          "propertyNames": { "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" },
+          "additionalProperties": { "type": ["string", "number", "boolean"] }
+        },
+        "duration": {
+          "description": "A length of time with units: 200ms, 60s, 1m30s, 2h.",
+          "type": "string",
+          "pattern": "^(?=\\d)(\\d{1,6}h)?(\\d{1,6}m)?(\\d{1,6}s)?(\\d{1,6}ms)?(\\d{1,6}us)?(\\d{1,6}ns)?$"
+        },
+        "positiveDuration": {
+          "description": "A length of time above zero, with units: 200ms, 60s, 1m30s, 2h.",
+          "$ref": "#/$defs/duration",
+          "pattern": "[1-9]"
+        },
+        "nodeList": {
+          "type": "array",
+          "items": { "type": "string", "minLength": 1 },
+          "uniqueItems": true
+        },
+        "durability": {
+          "description": "What survives a crash. Only 'none' for now, which is also the default.",
+          "enum": ["none", "process", "power"]
+        },
+        "case": {
+          "description": "A bare label, or {label: {field: value}}.",
+          "anyOf": [
+            { "type": "string", "pattern": "^[\\p{L}_][\\p{L}0-9_]*$" },
+            {
+              "type": "object",
+              "minProperties": 1,
+              "maxProperties": 1,
+              "propertyNames": { "pattern": "^[\\p{L}_][\\p{L}0-9_]*$" },
+              "additionalProperties": { "type": "object" }
+            }
+          ]
+        },
+        "template": {
+          "description": "Any value. '$name' is the state's value of that name, '$$' a dollar.",
+          "anyOf": [
+            { "type": ["null", "boolean", "number"] },
+            { "type": "string", "pattern": "^([^$]|\\$\\$|\\$[\\p{L}_])*$" },
+            { "type": "array", "items": { "$ref": "#/$defs/template" } },
+            { "type": "object", "additionalProperties": { "$ref": "#/$defs/template" } }
+          ]
+        },
+        "node": {
+          "description": "One process: a machine, or a state that never changes.",
+          "type": "object",
+          "additionalProperties": false,
+          "anyOf": [{ "required": ["machine"] }, { "required": ["constant"] }],
+          "not": { "required": ["constant", "parameters"] },
+          "properties": {
+            "machine": {
+              "description": "The machine's registered name.",
+              "type": "string",
+              "minLength": 1
+            },
+            "constant": {
+              "description": "The state that the node stays in; a state of the machine, if named.",
+              "$ref": "#/$defs/case"
+            },
+            "program": { "$ref": "#/$defs/program" },
+            "parameters": {
+              "description": "What the machine decodes its parameters from.",
+              "type": "object"
+            },
+            "environment": { "$ref": "#/$defs/environment" },
+            "restart": { "$ref": "#/$defs/restart" },
+            "required": {
+              "description": "Whether the node's failure takes the topology down. Default: false.",
+              "type": "boolean"
+            },
+            "depends_on": {
+              "description": "The nodes that must be ready before this one starts.",
+              "anyOf": [
+                { "type": "object", "additionalProperties": { "enum": ["ready"] } },
+                { "$ref": "#/$defs/nodeList" }
+              ]
+            },
+            "durability": { "$ref": "#/$defs/durability" }
+          }
+        },
+        "restart": {
+          "description": "When the node is started again.",
+          "type": "object",
+          "additionalProperties": false,
+          "properties": {
+            "policy": {
+              "description": "Which ends are answered with a start. Default: on-failure.",
+              "enum": ["never", "on-failure", "always"]
+            },
+            "max": {
+              "description": "Restarts within the window before the node has failed. Default: 5.",
+              "type": "integer",
+              "minimum": 0,
+              "maximum": 1000000
+            },
+            "window": {
+              "description": "How long a restart counts. Default: 60s.",
+              "$ref": "#/$defs/positiveDuration"
+            },
+            "backoff": {
+              "description": "The wait before a restart: doubled from initial up to max.",
+              "type": "object",
+              "additionalProperties": false,
+              "properties": {
+                "initial": {
+                  "description": "The wait before the first restart. Default: 200ms.",
+                  "$ref": "#/$defs/duration"
+                },
+                "max": {
+                  "description": "The longest wait. Default: 10s.",
+                  "$ref": "#/$defs/duration"
+                }
+              }
+            }
+          }
+        },
+        "pipe": {
+          "description": "A bounded queue of events from one node to another.",
+          "type": "object",
+          "additionalProperties": false,
+          "required": ["from", "to"],
+          "properties": {
+            "from": {
+              "description": "NODE.PORT for an out-port, or NODE with 'when' and 'send'.",
+              "type": "string",
+              "pattern": "^[^.]+(\\..+)?$"
+            },
+            "to": {
+              "description": "NODE.PORT for an in-port, or NODE.",
+              "type": "string",
+              "pattern": "^[^.]+(\\..+)?$"
+            },
+            "when": {
+              "description": "The state whose entry sends the event.",
+              "type": "string",
+              "minLength": 1
+            },
+            "send": {
+              "description": "The event: a label, or {label: {field: value}} with '$name' values.",
+              "allOf": [
+                { "$ref": "#/$defs/case" },
+                { "if": { "type": "object" }, "then": { "$ref": "#/$defs/template" } }
+              ]
+            },
+            "name": {
+              "description": "The pipe's name. Default: from its ends, such as a.out->b.in.",
+              "type": "string",
+              "pattern": "^[^\\s]{1,128}$"
+            },
+            "capacity": {
+              "description": "Events in flight before the sender must stop. Default: 1024.",
+              "type": "integer",
+              "minimum": 1,
+              "maximum": 65536
+            },
+            "on_refused": {
+              "description": "What happens to an event that the receiver refuses. Default: record.",
+              "enum": ["record", "postpone", "fail"]
+            },
+            "durability": { "$ref": "#/$defs/durability" }
+          },
+          "if": { "properties": { "from": { "pattern": "\\." } } },
+          "then": { "properties": { "when": false, "send": false } },
+          "else": { "required": ["when", "send"] }
+        },
+        "composite": {
+          "description": "Nodes that synchronize on some events. Not yet.",
+          "type": "object",
+          "additionalProperties": false,
+          "required": ["components"],
+          "properties": {
+            "components": { "$ref": "#/$defs/nodeList" },
+            "synchronize": {
+              "description": "The participants of each synchronized event.",
+              "type": "object",
+              "additionalProperties": { "$ref": "#/$defs/nodeList" }
+            },
+            "projection": {
+              "description": "A composite state that the program registers.",
+              "type": "string",
+              "minLength": 1
+            }
+          }
+        },
+        "monitor": {
+          "description": "A read-only process that watches nodes.",
+          "type": "object",
+          "additionalProperties": false,
+          "required": ["monitor"],
+          "properties": {
+            "monitor": {
+              "description": "The monitor's registered name.",
+              "type": "string",
+              "minLength": 1
+            },
+            "watch": {
+              "description": "The nodes that it watches. Default: all.",
+              "$ref": "#/$defs/nodeList",
+              "minItems": 1
+            },
+            "program": { "$ref": "#/$defs/program" }
+          }
+        }
+      }
+    }
+
+    """#
+}

@@ -1,0 +1,180 @@
+import PipeRuntime
+import Testing
+
+@Suite("Writing a topology")
+struct TopologyConfigTests {
+  /// Texts that are easily read back as something else.
+  static let texts = [
+    "", "a", "yes", "n", "null", "12", "1.5", "a: b", "# c", "- d", "'", "\"", "\\", "é", "\u{85}",
+    "\u{2028}", "\u{7F}", "\u{1}", "\n", "\t", " a ", "$x", "{}", "[", "*a", "&a", "!t", "~", "😀",
+    "\u{FEFF}", "/usr/bin", "a->b", "0x1F", ".inf", "<<", "=", "@", "`", "%", "-", "/", "--",
+  ]
+
+  static let everything = Topology(
+    name: "all", program: "/opt/a b", environment: ["A": "1", "B": "yes"],
+    nodes: [
+      .machine(
+        "M", name: "z", program: "own",
+        parameters: .object(
+          Dictionary(
+            uniqueKeysWithValues: texts.enumerated().map { index, text in
+              ("\(text)\(index)", .string(text))
+            }
+          ).merging(["numbers": [1, .number(1.5), .number(2), .number(1e300), true, .null]]) {
+            $1
+          }), environment: ["C": "\n"],
+        restart: RestartPolicy(
+          .never, max: 0, window: .milliseconds(1),
+          backoff: .init(initial: .zero, max: .nanoseconds(1_000_001))),
+        required: true),
+      .machine("M", name: "a", dependsOn: ["z"]),
+      .constant("s", name: "c"), .constant(["s": ["v": [1]]], name: "d", machine: "M"),
+    ],
+    pipes: [
+      .ports(from: "z.out", to: "a.in", capacity: 7, onRefused: .fail),
+      .rule(from: "a", when: "s", to: "z", send: ["e": ["x": "$v", "y": "$$1", "z": []]]),
+    ],
+    monitors: [
+      MonitorSpecification("L", name: "m"),
+      MonitorSpecification("L", name: "n", watch: ["z"], program: "p"),
+    ],
+    timeouts: Timeouts(start: .seconds(61), heartbeat: .milliseconds(1500), stop: .seconds(3601)))
+
+  @Test("YAML text and JSON read back to an equal topology", arguments: [everything])
+  func roundTrip(original: Topology) throws {
+    #expect(try topology(original.yaml) == original)
+    #expect(try TopologyReader.read(original).topology == original)
+    #expect(try topology(YAMLSafe.text(original.json)) == original)
+    let resolved = original.resolved
+    #expect(try topology(resolved.yaml) == resolved)
+    #expect(resolved.resolved == resolved)
+    #expect(TopologySchemaTests.schema.accepts(resolved.json))
+  }
+
+  @Test("YAML text keeps the order of nodes")
+  func order() throws {
+    #expect(try topology(Self.everything.yaml).nodes.map(\.name) == ["z", "a", "c", "d"])
+  }
+
+  @Test("what other readers of YAML take for a boolean is quoted")
+  func quoted() {
+    #expect(Self.everything.yaml.contains("\n  B: \"yes\"\n"))
+  }
+
+  @Test("a pipe survives what its sender does, and both are answered with 'not yet'")
+  func durability() {
+    var topology = Self.everything
+    topology.nodes[0].durability = .process
+    #expect(topology.resolved.pipes.map(\.durability) == [.process, .volatile])
+    #expect {
+      try TopologyReader.read(topology.resolved)
+    } throws: { error in
+      (error as? TopologyErrors)?.diagnostics.map(\.code) == [.notYet, .notYet]
+    }
+  }
+
+  @Test("equal topologies may list their nodes in another order, not their pipes")
+  func equality() {
+    var other = Self.everything
+    other.nodes.reverse()
+    other.monitors.reverse()
+    #expect(other == Self.everything)
+    other.pipes.reverse()
+    #expect(other != Self.everything)
+  }
+
+  @Test("the resolved topology is written out in full")
+  func resolved() throws {
+    let text = """
+      topology: t
+      program: nodes
+      nodes:
+        door: { machine: Door, parameters: { size: 3 } }
+        lamp: { machine: Lamp, depends_on: [door] }
+      pipes:
+        - { from: door, when: open, to: lamp, send: { show: { text: 'open: $n' } } }
+      monitors:
+        log: { monitor: StateLog }
+      """
+    let written = try topology(text).resolved.yaml
+    #expect(
+      written == """
+        topology: t
+        program: nodes
+        nodes:
+          door:
+            machine: Door
+            program: nodes
+            parameters: { size: 3 }
+            restart:
+              policy: on-failure
+              max: 5
+              window: 1m
+              backoff:
+                initial: 200ms
+                max: 10s
+            required: false
+            durability: none
+          lamp:
+            machine: Lamp
+            program: nodes
+            restart:
+              policy: on-failure
+              max: 5
+              window: 1m
+              backoff:
+                initial: 200ms
+                max: 10s
+            required: false
+            depends_on:
+              door: ready
+            durability: none
+        pipes:
+          - name: "door:open->lamp:show"
+            from: door
+            when: open
+            to: lamp
+            send: { show: { text: "open: $n" } }
+            capacity: 1024
+            on_refused: record
+            durability: none
+        monitors:
+          log:
+            monitor: StateLog
+            watch: [door, lamp]
+            program: nodes
+        timeouts:
+          start: 10s
+          heartbeat: 5s
+          stop: 5s
+
+        """)
+  }
+
+  @Test(
+    "durations are read with units, and written to be read back",
+    arguments: [
+      ("200ms", .milliseconds(200)), ("60s", .seconds(60)), ("1m30s", .seconds(90)),
+      ("2h", .seconds(7200)), ("1h0m1s", .seconds(3601)), ("5us", .microseconds(5)),
+      ("999999h", .seconds(3_599_996_400)), ("0s", .zero), ("60", nil), ("", nil), ("s", nil),
+      ("1s1m", nil), ("1s1s", nil), ("-1s", nil), ("1.5s", nil), ("1 s", nil), ("1S", nil),
+      ("1234567s", nil), ("١s", nil),
+    ] as [(String, Duration?)])
+  func duration(text: String, expected: Duration?) {
+    #expect(DurationText.parse(text) == expected)
+    if let expected {
+      #expect(DurationText.parse(DurationText.write(expected)) == expected)
+    }
+  }
+}
+
+/// JSON text in which a YAML reader sees no line breaks or marks that JSON lets stand.
+enum YAMLSafe {
+  static func text(_ json: JSONValue) -> String {
+    json.text.unicodeScalars.map { scalar in
+      guard [0x7F, 0x85, 0x2028, 0xFEFF].contains(scalar.value) else { return String(scalar) }
+      let hex = String(scalar.value, radix: 16)
+      return "\\u" + String(repeating: "0", count: 4 - hex.count) + hex
+    }.joined()
+  }
+}
