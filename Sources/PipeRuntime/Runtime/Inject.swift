@@ -1,31 +1,78 @@
+// Spelled out for up to three associated values and three dependencies: Swift 6.3 miscompiles an
+// asynchronous call whose arguments are a parameter pack and something after it.
+
+/// Fixes the last argument of an effect: what it depends on.
+public func inject<First, Result>(
+  dep first: First,
+  in effect: @escaping (First) async -> Result
+) -> () async -> Result { { await effect(first) } }
+
 /// Fixes the last argument of an effect: what it depends on.
 ///
 /// ```swift
 /// let effect = inject(dep: Engine(), in: close(speed:engine:))
 /// ```
-public func inject<each Value, Dependency, Result>(
-  dep dependency: Dependency,
-  in effect: @escaping (repeat each Value, Dependency) async -> Result
-) -> (repeat each Value) async -> Result {
-  { (value: repeat each Value) in await call(effect, repeat each value, dependency) }
-}
+public func inject<A, First, Result>(
+  dep first: First,
+  in effect: @escaping (A, First) async -> Result
+) -> (A) async -> Result { { await effect($0, first) } }
+
+/// Fixes the last argument of an effect: what it depends on.
+public func inject<A, B, First, Result>(
+  dep first: First,
+  in effect: @escaping (A, B, First) async -> Result
+) -> (A, B) async -> Result { { await effect($0, $1, first) } }
+
+/// Fixes the last argument of an effect: what it depends on.
+public func inject<A, B, C, First, Result>(
+  dep first: First,
+  in effect: @escaping (A, B, C, First) async -> Result
+) -> (A, B, C) async -> Result { { await effect($0, $1, $2, first) } }
 
 /// Fixes the last two arguments of an effect.
-public func inject<each Value, First, Second, Result>(
+public func inject<First, Second, Result>(
   deps first: First, _ second: Second,
-  in effect: @escaping (repeat each Value, First, Second) async -> Result
-) -> (repeat each Value) async -> Result {
-  { (value: repeat each Value) in await call(effect, repeat each value, first, second) }
-}
+  in effect: @escaping (First, Second) async -> Result
+) -> () async -> Result { { await effect(first, second) } }
+
+/// Fixes the last two arguments of an effect.
+public func inject<A, First, Second, Result>(
+  deps first: First, _ second: Second,
+  in effect: @escaping (A, First, Second) async -> Result
+) -> (A) async -> Result { { await effect($0, first, second) } }
+
+/// Fixes the last two arguments of an effect.
+public func inject<A, B, First, Second, Result>(
+  deps first: First, _ second: Second,
+  in effect: @escaping (A, B, First, Second) async -> Result
+) -> (A, B) async -> Result { { await effect($0, $1, first, second) } }
+
+/// Fixes the last two arguments of an effect.
+public func inject<A, B, C, First, Second, Result>(
+  deps first: First, _ second: Second,
+  in effect: @escaping (A, B, C, First, Second) async -> Result
+) -> (A, B, C) async -> Result { { await effect($0, $1, $2, first, second) } }
 
 /// Fixes the last three arguments of an effect.
-public func inject<each Value, First, Second, Third, Result>(
+public func inject<First, Second, Third, Result>(
   deps first: First, _ second: Second, _ third: Third,
-  in effect: @escaping (repeat each Value, First, Second, Third) async -> Result
-) -> (repeat each Value) async -> Result {
-  { (value: repeat each Value) in await call(effect, repeat each value, first, second, third) }
-}
+  in effect: @escaping (First, Second, Third) async -> Result
+) -> () async -> Result { { await effect(first, second, third) } }
 
-private func call<each Value, Result>(
-  _ effect: (repeat each Value) async -> Result, _ value: repeat each Value
-) async -> Result { await effect(repeat each value) }
+/// Fixes the last three arguments of an effect.
+public func inject<A, First, Second, Third, Result>(
+  deps first: First, _ second: Second, _ third: Third,
+  in effect: @escaping (A, First, Second, Third) async -> Result
+) -> (A) async -> Result { { await effect($0, first, second, third) } }
+
+/// Fixes the last three arguments of an effect.
+public func inject<A, B, First, Second, Third, Result>(
+  deps first: First, _ second: Second, _ third: Third,
+  in effect: @escaping (A, B, First, Second, Third) async -> Result
+) -> (A, B) async -> Result { { await effect($0, $1, first, second, third) } }
+
+/// Fixes the last three arguments of an effect.
+public func inject<A, B, C, First, Second, Third, Result>(
+  deps first: First, _ second: Second, _ third: Third,
+  in effect: @escaping (A, B, C, First, Second, Third) async -> Result
+) -> (A, B, C) async -> Result { { await effect($0, $1, $2, first, second, third) } }

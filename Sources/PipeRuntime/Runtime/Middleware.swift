@@ -1,7 +1,4 @@
 /// A function that watches the states or the events of a machine.
-///
-/// It comes as `sending`, so nobody else holds what it captured, and one engine calls it for one
-/// value after the other: that is why it may be called from another thread than it was made on.
 enum Middleware<Value: Sendable>: Sendable {
   case inline(@Sendable (Value) -> Void)
   case async(@Sendable (Value) async -> Void)
@@ -9,34 +6,30 @@ enum Middleware<Value: Sendable>: Sendable {
 
 extension Runtime {
   /// Calls `middleware` on every state entered, within the step.
-  public func register(middleware: sending @escaping (State) -> Void) -> Self {
-    nonisolated(unsafe) let middleware = middleware
+  public func register(middleware: @escaping @Sendable (State) -> Void) -> Self {
     var runtime = self
-    runtime.stateMiddleware.append(.inline { middleware($0) })
+    runtime.stateMiddleware.append(.inline(middleware))
     return runtime
   }
 
   /// Calls `middleware` on every event before its step.
-  public func register(middleware: sending @escaping (Event) -> Void) -> Self {
-    nonisolated(unsafe) let middleware = middleware
+  public func register(middleware: @escaping @Sendable (Event) -> Void) -> Self {
     var runtime = self
-    runtime.eventMiddleware.append(.inline { middleware($0) })
+    runtime.eventMiddleware.append(.inline(middleware))
     return runtime
   }
 
   /// Calls `middleware` on every state entered, beside the steps and in their order.
-  public func register(middleware: sending @escaping (State) async -> Void) -> Self {
-    nonisolated(unsafe) let middleware = middleware
+  public func register(middleware: @escaping @Sendable (State) async -> Void) -> Self {
     var runtime = self
-    runtime.stateMiddleware.append(.async { await middleware($0) })
+    runtime.stateMiddleware.append(.async(middleware))
     return runtime
   }
 
   /// Calls `middleware` on every event, beside the steps and in their order.
-  public func register(middleware: sending @escaping (Event) async -> Void) -> Self {
-    nonisolated(unsafe) let middleware = middleware
+  public func register(middleware: @escaping @Sendable (Event) async -> Void) -> Self {
     var runtime = self
-    runtime.eventMiddleware.append(.async { await middleware($0) })
+    runtime.eventMiddleware.append(.async(middleware))
     return runtime
   }
 }

@@ -1,0 +1,123 @@
+import PipeRuntime
+import Synchronization
+import Testing
+
+private enum Count: MachineEvent, Equatable { case number(Int) }
+private enum Other: MachineEvent { case bare }
+
+private final class Outlet: PipeOutlet {
+  typealias Event = Count
+  let events = Mutex<[Count]>([])
+  let full = Mutex(false)
+
+  func enqueue(_ event: Count) { events.withLock { $0.append(event) } }
+  var isFull: Bool { full.withLock { $0 } }
+}
+
+private func drain(_ receiver: PipeReceiver<Count>) -> [Int] {
+  var numbers: [Int] = []
+  while case .number(let number)? = receiver.next() { numbers.append(number) }
+  return numbers
+}
+
+@Suite("Pipes in memory")
+struct PipeTests {
+  @Test("events arrive in the order sent, at every receiver")
+  func order() {
+    let pipe = Pipe<Count>()
+    let receivers = (0..<3).map { _ in pipe.attach {} }
+    for number in 0..<100 { pipe.send(.number(number)) }
+    for receiver in receivers { #expect(drain(receiver) == Array(0..<100)) }
+  }
+
+  @Test("a receiver that comes late gets what waits, and is told")
+  func late() {
+    let pipe = Pipe<Count>()
+    for number in 0..<10 { pipe.send(.number(number)) }
+    let notified = Mutex(0)
+    let receiver = pipe.attach { notified.withLock { $0 += 1 } }
+    pipe.send(.number(10))
+    #expect(drain(receiver) == Array(0...10))
+    #expect(notified.withLock { $0 } == 2)
+  }
+
+  @Test("what a receiver leaves behind waits for the next")
+  func leave() {
+    let pipe = Pipe<Count>()
+    let first = pipe.attach {}
+    for number in 0..<4 { pipe.send(.number(number)) }
+    #expect(first.next() == .number(0))
+    pipe.detach(first)
+    pipe.send(.number(4))
+    #expect(drain(pipe.attach {}) == [1, 2, 3, 4])
+  }
+
+  @Test("a pipe is full at its capacity, with and without a receiver, and drops nothing")
+  func bounds() {
+    let pipe = Pipe<Count>(capacity: 2)
+    pipe.send(.number(0))
+    #expect(!pipe.isFull)
+    pipe.send(.number(1))
+    #expect(pipe.isFull)
+    let receiver = pipe.attach {}
+    #expect(pipe.isFull)
+    pipe.send(.number(2))
+    #expect(receiver.next() == .number(0))
+    #expect(pipe.isFull)
+    #expect(receiver.next() == .number(1))
+    #expect(!pipe.isFull)
+    #expect(receiver.next() == .number(2))
+  }
+
+  @Test("a bound pipe forwards what waited, then everything, and is as full as its outlet")
+  func binding() {
+    let pipe = Pipe<Count>()
+    let outlet = Outlet()
+    pipe.send(.number(0))
+    pipe.bind(to: outlet)
+    pipe.send(.number(1))
+    #expect(outlet.events.withLock { $0 } == [.number(0), .number(1)])
+    #expect(!pipe.isFull)
+    outlet.full.withLock { $0 = true }
+    #expect(pipe.isFull)
+  }
+}
+
+@Suite("Ports")
+struct PortsTests {
+  @Test("one name is one pipe")
+  func same() {
+    let ports = Ports()
+    let first: Pipe<Count> = ports.pipe("numbers")
+    let second: Pipe<Count> = ports.pipe("numbers")
+    #expect(first === second)
+    #expect(first.name == "numbers")
+    #expect(ports.problems.isEmpty)
+  }
+
+  @Test("one name with two event types is reported")
+  func clash() {
+    let ports = Ports()
+    let _: Pipe<Count> = ports.pipe("numbers")
+    let _: Pipe<Other> = ports.pipe("numbers")
+    #expect(ports.problems.count == 1)
+    #expect(ports.problems[0].contains("'numbers'"))
+  }
+
+  @Test("a host is shown each port once, in the order asked for")
+  func binder() {
+    final class Box: PortBinder {
+      var names: [String] = []
+      func bind<Event: MachineEvent>(_ pipe: Pipe<Event>) {
+        names.append("\(pipe.name ?? "") \(Event.self)")
+      }
+    }
+    let ports = Ports()
+    let _: Pipe<Count> = ports.pipe("b")
+    let _: Pipe<Other> = ports.pipe("a")
+    let _: Pipe<Count> = ports.pipe("b")
+    let box = Box()
+    ports.bind(with: box)
+    #expect(box.names == ["b Count", "a Other"])
+  }
+}
