@@ -3,7 +3,7 @@ import FoundationEssentials
 /// The sockets of one client, on its loop's thread.
 final class ClientSockets {
   typealias Answer = @Sendable (Result<ControlAnswer, TopologyClientError>) -> Void
-  typealias Reply = @Sendable (Result<SendOutcome, TopologyClientError>) -> Void
+  typealias Reply = @Sendable (Result<RequestOutcome, TopologyClientError>) -> Void
 
   private struct Pending<Completion> {
     let timer: TimerQueue.ID
@@ -213,7 +213,7 @@ extension RequestReply {
   /// Reads a reply's frame.
   static func outcome(
     _ header: FrameHeader, _ frame: UnsafeRawBufferPointer, node: String
-  ) -> Result<SendOutcome, TopologyClientError> {
+  ) -> Result<RequestOutcome, TopologyClientError> {
     let body = try? JSONValue(parsing: frame[FrameHeader.byteCount...])
     let text = body?["error"]?.string ?? "no reason given"
     let state = body?["state"] ?? .null

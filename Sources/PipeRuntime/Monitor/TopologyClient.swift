@@ -98,7 +98,7 @@ public final class TopologyClient: Sendable {
   @discardableResult
   public func send(
     _ node: String, _ event: some MachineEvent, timeout: Duration = .seconds(5)
-  ) async throws -> SendOutcome {
+  ) async throws -> RequestOutcome {
     try await send(node, bytes: EventCodec().encode(event), timeout: timeout)
   }
 
@@ -106,13 +106,13 @@ public final class TopologyClient: Sendable {
   @discardableResult
   public func send(
     _ node: String, json event: JSONValue, timeout: Duration = .seconds(5)
-  ) async throws -> SendOutcome {
+  ) async throws -> RequestOutcome {
     try await send(node, bytes: event.bytes, timeout: timeout)
   }
 
   private func send(
     _ name: String, bytes: [UInt8], timeout: Duration
-  ) async throws -> SendOutcome {
+  ) async throws -> RequestOutcome {
     guard bytes.count <= WireLimits.eventByteCount else {
       throw TopologyClientError.invalidEvent(
         name,

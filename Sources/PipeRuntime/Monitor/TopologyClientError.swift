@@ -63,7 +63,7 @@ extension TopologyClientError {
 }
 
 /// What became of an event that a client sent.
-public enum SendOutcome: Hashable, Sendable {
+public enum RequestOutcome: Hashable, Sendable {
   /// The machine took it.
   case moved(version: UInt64, state: JSONValue)
   /// The machine refused it in this state.

@@ -39,10 +39,6 @@ extension Diagnostic {
     case badParameters = "bad-parameters"
     /// A pipe into a node that takes no events.
     case constantReceiver = "constant-receiver"
-    /// A program that is missing, cannot be run, or does not describe itself.
-    case badProgram = "bad-program"
-    /// Parameters that the machine does not take.
-    case badParameters = "bad-parameters"
     /// A machine that the program does not register.
     case unknownMachine = "unknown-machine"
     /// A monitor that the program does not register.

@@ -53,7 +53,7 @@ private struct Describing {
         programs[program] = try describer.describe(path, environment: environment)
         try describeNodes(of: program, at: path, describer, environment)
       } catch {
-        report(.badProgram, at: place(ofProgram: program), "\(error)")
+        report(.badProgram, at: topology.path(ofProgram: program), "\(error)")
       }
     }
   }
@@ -87,16 +87,6 @@ private struct Describing {
         }
       }
     }
-  }
-
-  /// Where the file names a program first.
-  private func place(ofProgram program: String) -> [String] {
-    if topology.program == program { return ["program"] }
-    if let node = topology.nodes.first(where: { $0.program == program }) {
-      return ["nodes", node.name, "program"]
-    }
-    let monitor = topology.monitors.first { $0.program == program }
-    return ["monitors", monitor?.name ?? "", "program"]
   }
 
   private mutating func report(_ code: Diagnostic.Code, at path: [String], _ message: String) {

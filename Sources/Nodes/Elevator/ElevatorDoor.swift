@@ -1,0 +1,80 @@
+import PipeRuntime
+
+/// The door: persons enter while it is open; it closes slowly when many are inside.
+enum ElevatorDoor: Machine {
+  enum State: MachineState {
+    case open(persons: Int)
+    case closing(persons: Int)
+    case closed
+  }
+
+  enum Event: MachineEvent {
+    case personsHaveEntered(persons: Int)
+    case closeButtonWasPressed
+    case openButtonWasPressed
+    case doorHasLocked
+  }
+
+  enum Output: MachineOutput {
+    case close(speed: Int)
+  }
+
+  struct Parameters: MachineParameters {
+    /// The button does nothing from this number of persons on.
+    var capacity = 10
+    /// How long closing takes at speed 1. Unit: milliseconds.
+    var closingTime = 2_000
+  }
+
+  static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Output> {
+    StateMachine(initial: State.open(persons: 0)) {
+      When(state: State.open(persons:)) { _ in
+        Execute.noOutput
+      } transitions: { persons in
+        On(event: Event.personsHaveEntered(persons:)) { newPersons in
+          Transition(to: State.open(persons: persons + newPersons))
+        }
+
+        On(event: Event.closeButtonWasPressed) {
+          Guard(predicate: persons < parameters.capacity)
+        } transition: {
+          Transition(to: State.closing(persons: persons))
+        }
+      }
+
+      When(state: State.closing(persons:)) { persons in
+        Execute(output: Output.close(speed: persons > 5 ? 1 : 2))
+      } transitions: { persons in
+        On(event: Event.doorHasLocked) {
+          Transition(to: State.closed)
+        }
+
+        On(event: Event.openButtonWasPressed) {
+          Transition(to: State.open(persons: persons))
+        }
+      }
+
+      When(state: State.closed) {
+        Execute.noOutput
+      } transitions: {
+        On(event: Event.openButtonWasPressed) {
+          Transition(to: State.open(persons: 0))
+        }
+      }
+    }
+  }
+
+  static func runtime(_ parameters: Parameters, _ ports: Ports) -> Runtime<State, Event, Output> {
+    Runtime()
+      .map(
+        output: Output.close(speed:),
+        to: { speed in
+          try? await Task.sleep(for: .milliseconds(parameters.closingTime) / speed)
+          return Event.doorHasLocked
+        },
+        strategy: .cancelWhenAnyState
+      )
+      .connectAsSender(
+        to: ports.pipe("arrivals"), when: State.closed, send: FloorDisplay.Event.refresh)
+  }
+}

@@ -1,0 +1,38 @@
+import PipeRuntime
+
+/// The display: where the cabin is, and how many persons are in it.
+enum FloorDisplay: Machine {
+  enum State: MachineState {
+    case showing(floor: Int, persons: Int)
+  }
+
+  enum Event: MachineEvent {
+    case refresh
+    case floor(number: Int)
+    case persons(count: Int)
+  }
+
+  static func stateMachine(_ parameters: NoParameters) -> StateMachine<State, Event, Never> {
+    StateMachine(initial: State.showing(floor: 0, persons: 0)) {
+      When(state: State.showing(floor:persons:)) { _, _ in
+        Execute.noOutput
+      } transitions: { floor, persons in
+        On(event: Event.refresh) {
+          Transition(to: State.showing(floor: floor, persons: persons))
+        }
+
+        On(event: Event.floor(number:)) { number in
+          Transition(to: State.showing(floor: number, persons: persons))
+        }
+
+        On(event: Event.persons(count:)) { count in
+          Transition(to: State.showing(floor: floor, persons: count))
+        }
+      }
+    }
+  }
+
+  static func runtime(_ parameters: NoParameters, _ ports: Ports) -> Runtime<State, Event, Never> {
+    Runtime().connectAsReceiver(to: ports.pipe("updates"))
+  }
+}

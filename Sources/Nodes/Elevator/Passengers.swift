@@ -1,0 +1,71 @@
+import PipeRuntime
+
+/// Passengers who wait, board, ride and wait again: they make the elevator live by itself.
+enum Passengers: Machine {
+  enum State: MachineState {
+    case waiting(round: Int)
+    case boarding(persons: Int, round: Int)
+    case riding(round: Int)
+  }
+
+  enum Event: MachineEvent {
+    case doorSeenOpen
+    case allAboard
+    case arrived
+  }
+
+  enum Output: MachineOutput {
+    case walkToDoor
+    case board
+  }
+
+  struct Parameters: MachineParameters {
+    /// How long they wait, and how long they take to board. Unit: milliseconds.
+    var pace = 1_000
+  }
+
+  static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Output> {
+    StateMachine(initial: State.waiting(round: 1)) {
+      When(state: State.waiting(round:)) { _ in
+        Execute(output: Output.walkToDoor)
+      } transitions: { round in
+        On(event: Event.doorSeenOpen) {
+          Transition(to: State.boarding(persons: 1 + round * 3 % 8, round: round))
+        }
+      }
+
+      When(state: State.boarding(persons:round:)) { _, _ in
+        Execute(output: Output.board)
+      } transitions: { _, round in
+        On(event: Event.allAboard) {
+          Transition(to: State.riding(round: round))
+        }
+      }
+
+      When(state: State.riding(round:)) { _ in
+        Execute.noOutput
+      } transitions: { round in
+        On(event: Event.arrived) {
+          Transition(to: State.waiting(round: round + 1))
+        }
+      }
+    }
+  }
+
+  static func runtime(_ parameters: Parameters, _ ports: Ports) -> Runtime<State, Event, Output> {
+    Runtime()
+      .map(
+        output: Output.walkToDoor,
+        to: {
+          try? await Task.sleep(for: .milliseconds(parameters.pace))
+          return Event.doorSeenOpen
+        }
+      )
+      .map(
+        output: Output.board,
+        to: {
+          try? await Task.sleep(for: .milliseconds(parameters.pace))
+          return Event.allAboard
+        })
+  }
+}

@@ -1,0 +1,66 @@
+import PipeRuntime
+
+/// A washing machine's seven states, each left when its time is over.
+enum WashingMachine: Machine {
+  enum State: MachineState {
+    case coldAndEmpty
+    case fullWithHotWater
+    case waterHeated
+    case drumAgitating
+    case pumping
+    case fullWithColdWater
+    case spinning
+  }
+
+  enum Event: MachineEvent {
+    case start
+    case timeIsUp
+  }
+
+  enum Output: MachineOutput {
+    /// Ends after so many units of time.
+    case wait(units: Int)
+  }
+
+  struct Parameters: MachineParameters {
+    /// One unit of time. Unit: milliseconds.
+    var unit = 500
+  }
+
+  static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Output> {
+    StateMachine(initial: State.coldAndEmpty) {
+      When(state: State.coldAndEmpty) {
+        Execute.noOutput
+      } transitions: {
+        On(event: Event.start) { Transition(to: State.fullWithHotWater) }
+      }
+
+      for (state, units, next) in program {
+        When(state: state) {
+          Execute(output: Output.wait(units: units))
+        } transitions: {
+          On(event: Event.timeIsUp) { Transition(to: next) }
+        }
+      }
+    }
+  }
+
+  /// Each state with its length and what follows.
+  private static let program: [(State, units: Int, next: State)] = [
+    (.fullWithHotWater, 1, .waterHeated),
+    (.waterHeated, 2, .drumAgitating),
+    (.drumAgitating, 4, .pumping),
+    (.pumping, 1, .fullWithColdWater),
+    (.fullWithColdWater, 2, .spinning),
+    (.spinning, 3, .coldAndEmpty),
+  ]
+
+  static func runtime(_ parameters: Parameters, _ ports: Ports) -> Runtime<State, Event, Output> {
+    Runtime().map(
+      output: Output.wait(units:),
+      to: { units in
+        try? await Task.sleep(for: .milliseconds(parameters.unit * units))
+        return Event.timeIsUp
+      })
+  }
+}
