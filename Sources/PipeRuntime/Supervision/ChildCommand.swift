@@ -3,6 +3,15 @@ import Glibc
 
 /// What to run as a child, and how.
 package struct ChildCommand: Hashable, Sendable {
+  package enum Output: Hashable, Sendable {
+    /// To us, through a pipe each.
+    case pipes
+    /// To where ours go. Whoever waits for the end of ours then waits for the child's as well.
+    case inherited
+    /// Both to this descriptor.
+    case descriptor(Int32)
+  }
+
   /// The executable; not searched in PATH.
   package var path: String
   /// The arguments after the program's name.
@@ -10,8 +19,8 @@ package struct ChildCommand: Hashable, Sendable {
   package var environment: [String: String]
   /// The working directory; `nil` is ours.
   package var directory: String?
-  /// Whether stdout and stderr come to us through pipes.
-  package var capturesOutput: Bool
+  /// Where stdout and stderr go. Default: to us.
+  package var output: Output
   /// Sent to the child when the thread that spawned it ends: spawn from a thread that lives as long
   /// as the process. `nil` lets the child outlive us. Default: SIGKILL.
   package var deathSignal: Signal?
@@ -20,14 +29,14 @@ package struct ChildCommand: Hashable, Sendable {
 
   package init(
     path: String, arguments: [String] = [], environment: [String: String] = [:],
-    directory: String? = nil, capturesOutput: Bool = true, deathSignal: Signal? = .kill,
+    directory: String? = nil, output: Output = .pipes, deathSignal: Signal? = .kill,
     leadsSession: Bool = false
   ) {
     self.path = path
     self.arguments = arguments
     self.environment = environment
     self.directory = directory
-    self.capturesOutput = capturesOutput
+    self.output = output
     self.deathSignal = deathSignal
     self.leadsSession = leadsSession
   }

@@ -7,9 +7,9 @@ import Glibc
 /// number, since the system may have given it to somebody else.
 package struct ChildProcess: Sendable {
   package let pid: Int32
-  /// The non-blocking read end of the child's stdout, or -1 where it writes to ours.
+  /// The non-blocking read end of the child's stdout, or -1 where it does not come to us.
   package let output: Int32
-  /// The non-blocking read end of the child's stderr, or -1 where it writes to ours.
+  /// The non-blocking read end of the child's stderr, or -1 where it does not come to us.
   package let error: Int32
   /// How it ended, once reaped.
   package private(set) var status: ProcessExit?
@@ -20,7 +20,7 @@ package struct ChildProcess: Sendable {
     var output = PipeEnds()
     var error = PipeEnds()
     do {
-      if command.capturesOutput {
+      if command.output == .pipes {
         output = try PipeEnds.open()
         error = try PipeEnds.open()
       }
@@ -30,8 +30,13 @@ package struct ChildProcess: Sendable {
     }
     var pid: Int32 = 0
     let code = command.withSpawnOptions { options in
-      options.standard_output = output.write
-      options.standard_error = error.write
+      if case .descriptor(let descriptor) = command.output {
+        options.standard_output = descriptor
+        options.standard_error = descriptor
+      } else {
+        options.standard_output = output.write
+        options.standard_error = error.write
+      }
       return pr_spawn(&options, &pid)
     }
     output.closeWrite()

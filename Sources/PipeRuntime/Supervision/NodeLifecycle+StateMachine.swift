@@ -65,6 +65,7 @@ extension NodeLifecycle {
   }
 
   private mutating func spawnFailed(_ reason: String, at now: Instant) -> [Action] {
+    guard pid == nil else { return [] }
     switch state {
     case .starting:
       // The first time it is a mistake in the topology; later a program that is being replaced.
@@ -81,17 +82,24 @@ extension NodeLifecycle {
     case .starting(let until):
       hasSaidHello = true
       lastSeen = now
-      if let problem {
-        return killing(for: .failure(reason: problem, isFinal: true), reason: problem, at: now)
-      }
+      if let problem { return refuse(problem, at: now) }
       state = .configuring(until: until)
       return [.report(.saidHello), .sendConfigure]
-    case .configuring, .ready, .running:
+    case .configuring:
+      lastSeen = now
+      // Found once the others' descriptions were there too.
+      return problem.map { refuse($0, at: now) } ?? []
+    case .ready, .running:
       lastSeen = now
       return []
     case .idle, .stopping, .backingOff, .stopped, .failed:
       return []
     }
+  }
+
+  /// The node is not what the topology says; another start would bring the same one.
+  private mutating func refuse(_ problem: String, at now: Instant) -> [Action] {
+    killing(for: .failure(reason: problem, isFinal: true), reason: problem, at: now)
   }
 
   private mutating func ready(at now: Instant) -> [Action] {

@@ -57,7 +57,8 @@ package struct NodeLifecycle: Sendable {
     case start
     case spawned(pid: Int32)
     case spawnFailed(reason: String)
-    /// Its hello; `problem` says how its description contradicts the topology.
+    /// Its hello; `problem` says how its description contradicts the topology. A contradiction that
+    /// shows only beside the other nodes' descriptions may be handed in again, before `ready`.
     case hello(problem: String?)
     /// Its configuration is accepted; it can be started.
     case ready

@@ -50,7 +50,9 @@ struct RuntimeDirectoriesTests {
   func unsafeNames(name: String) throws {
     #expect(throws: DirectoryError.unsafeName(name)) { try RuntimeDirectories(topology: name) }
     let directories = try RuntimeDirectories(topology: "t")
-    #expect(throws: DirectoryError.unsafeName(name)) { try directories.endpoint(.inbox(node: name)) }
+    #expect(throws: DirectoryError.unsafeName(name)) {
+      try directories.endpoint(.inbox(node: name))
+    }
   }
 
   @Test("a second run of a name is refused and told the pid; after the release it can run")

@@ -1,0 +1,40 @@
+import Glibc
+
+/// What a supervisor arranges for its own process.
+package enum OwnProcess {
+  /// Raises the limit of open descriptors as far as allowed: each node takes several.
+  /// - Returns: The limit now.
+  @discardableResult
+  package static func raiseDescriptorLimit() -> Int {
+    var limit = rlimit()
+    let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    guard getrlimit(resource, &limit) == 0 else { return 0 }
+    if limit.rlim_cur < limit.rlim_max {
+      var raised = limit
+      raised.rlim_cur = limit.rlim_max
+      if setrlimit(resource, &raised) == 0 { limit = raised }
+    }
+    return Int(clamping: limit.rlim_cur)
+  }
+
+  /// Lets stdout and stderr go to a file from now on, so that whoever started us sees their end.
+  package static func redirectOutput(to path: String) throws {
+    let descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw SystemError("open", on: path, code: errno) }
+    defer { if descriptor > 2 { close(descriptor) } }
+    fflush(nil)
+    guard dup2(descriptor, 1) >= 0, dup2(descriptor, 2) >= 0 else {
+      throw SystemError("dup2", on: path, code: errno)
+    }
+  }
+
+  /// The path of the running executable, to start it again.
+  package static var executablePath: String? {
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4097) { buffer in
+      let count = readlink("/proc/self/exe", buffer.baseAddress!, 4096)
+      guard count > 0 else { return nil }
+      buffer[count] = 0
+      return String(cString: buffer.baseAddress!)
+    }
+  }
+}

@@ -1,0 +1,100 @@
+import PipeRuntime
+import Testing
+import orchestrator
+
+@Suite("Command lines")
+struct ArgumentParserTests {
+  private func parse(_ line: [String]) throws -> Invocation {
+    try ArgumentParser(verbs: Verbs.all).parse(line)
+  }
+
+  @Test(
+    "options are read in every spelling and at every place",
+    arguments: [
+      ["-p", "lift", "logs", "-n", "5", "-f", "door"],
+      ["logs", "door", "--topology=lift", "--lines=5", "--follow"],
+      ["logs", "-fn5", "-plift", "--", "door"],
+      ["--topology", "lift", "logs", "-n=5", "--follow", "door"],
+      ["logs", "-n", "9", "-n", "5", "-f", "-p", "other", "-p", "lift", "door"],
+    ])
+  func spellings(line: [String]) throws {
+    let invocation = try parse(line)
+    #expect(invocation.verb.description.name == "logs")
+    #expect(invocation.arguments.topology == "lift")
+    #expect(invocation.arguments.count("lines") == 5)
+    #expect(invocation.arguments.flag("follow"))
+    #expect(invocation.arguments.positionals == ["door"])
+  }
+
+  @Test("what follows -- is never an option")
+  func terminator() throws {
+    #expect(try parse(["send", "--", "door", "-x"]).arguments.positionals == ["door", "-x"])
+  }
+
+  @Test("values come typed")
+  func typed() throws {
+    #expect(try parse(["kill", "-s", "stop", "a"]).arguments.signal("signal") == .stop)
+    #expect(
+      try parse(["wait", "--timeout", "1.5s", "a=b"]).arguments.duration("timeout")
+        == .milliseconds(1500))
+    #expect(try parse(["ls", "-o", "jsonl"]).arguments.format == .jsonl)
+    #expect(try parse(["ls"]).arguments.format == .text)
+  }
+
+  @Test(
+    "a line that does not fit is an error that tells what to do",
+    arguments: [
+      ([], "what to do is missing"),
+      (["udp"], "unknown verb 'udp'. Did you mean 'up'?"),
+      (["mon"], "Did you mean 'monitor'?"),
+      (["frobnicate"], "unknown verb 'frobnicate'\nTry 'orchestrator --help'"),
+      (["ls", "--quite"], "unknown option '--quite'. Did you mean '--quiet'?"),
+      (["ls", "-z"], "unknown option '-z'\nTry 'orchestrator ls --help'"),
+      (["kill", "door", "-s"], "option '-s' needs a value: -s SIGNAL"),
+      (["kill", "-s", "NOPE", "door"], "'NOPE' is no value for -s"),
+      (["ls", "--quiet=yes"], "'--quiet' takes no value"),
+      (["logs", "-n", "-1"], "'-1' is no value for -n: it must be a whole number"),
+      (["wait", "--timeout", "10", "a=b"], "write a number and a unit"),
+      (["ls", "-o", "jsn"], "did you mean 'json'?"),
+      (["kill"], "NODE is missing"),
+      (["run", "a", "b"], "unexpected argument 'b'"),
+      (["logs", "a/b"], "'a/b' is no value for NODE"),
+      (["completion", "tcsh"], "choose bash, zsh, fish"),
+    ] as [([String], String)])
+  func errors(line: [String], text: String) throws {
+    let error = try #require(throws: UsageError.self) { try parse(line) }
+    #expect(error.description.contains(text), "\(error.description)")
+    #expect(error.code == .usage)
+  }
+
+  @Test("--help of a verb is its help page, whatever else is missing")
+  func help() throws {
+    let invocation = try parse(["kill", "--help"])
+    #expect(invocation.verb.description.name == "help")
+    #expect(invocation.arguments.positionals == ["kill"])
+    #expect(try parse(["--help"]).verb.description.name == "help")
+    #expect(try parse(["-V"]).verb.description.name == "version")
+  }
+
+  @Test(
+    "durations are read with their unit",
+    arguments: [
+      ("200ms", .milliseconds(200)), ("10s", .seconds(10)), ("1.5s", .milliseconds(1500)),
+      ("2m", .seconds(120)), ("1h", .seconds(3600)), ("0s", .zero), ("10", nil), ("s", nil),
+      ("-1s", nil), ("1e3s", nil), ("9999999999999h", nil), ("", nil),
+    ] as [(String, Duration?)])
+  func durations(text: String, duration: Duration?) {
+    #expect(DurationArgument.parse(text) == duration)
+  }
+
+  @Test("every verb has a summary, an example that parses, and options with unlike names")
+  func descriptions() throws {
+    for verb in Verbs.descriptions {
+      #expect(!verb.summary.isEmpty && !verb.summary.hasSuffix("."))
+      #expect(verb.name == "help" || !verb.examples.isEmpty)
+      #expect(Set(verb.allOptions.map(\.long)).count == verb.allOptions.count)
+      let shorts = verb.allOptions.compactMap(\.short)
+      #expect(Set(shorts).count == shorts.count)
+    }
+  }
+}

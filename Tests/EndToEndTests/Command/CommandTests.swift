@@ -1,0 +1,207 @@
+import Glibc
+import PipeRuntime
+import Testing
+import orchestrator
+
+/// The real binary, run in a directory of the test's own.
+struct Command {
+  let root: String
+
+  struct Result {
+    var exit: ProcessExit?
+    var output: String
+    var error: String
+  }
+
+  init() throws {
+    var template = Array("/tmp/prt-XXXXXX".utf8CString)
+    guard mkdtemp(&template) != nil else { throw SystemError("mkdtemp", code: errno) }
+    root = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+  }
+
+  func remove(_ path: String? = nil) {
+    let path = path ?? root
+    for name in FileSystem.entries(of: path) where unlink(path + "/" + name) != 0 {
+      remove(path + "/" + name)
+    }
+    rmdir(path)
+  }
+
+  var roots: RuntimeRoots { RuntimeRoots(environment: ["PIPERUNTIME_ROOT": root]) }
+
+  /// The binary is built beside the tests' own.
+  static let path: String = {
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    let count = buffer.withUnsafeMutableBytes {
+      readlink("/proc/self/exe", $0.assumingMemoryBound(to: CChar.self).baseAddress!, $0.count)
+    }
+    let own = String(decoding: buffer.prefix(max(count, 0)), as: UTF8.self)
+    return FileSystem.directory(of: own) + "/orchestrator"
+  }()
+
+  func start(shell script: String) throws -> ChildProcess {
+    try ChildProcess.spawn(
+      ChildCommand(
+        path: "/bin/bash", arguments: ["-c", script],
+        environment: [
+          "PIPERUNTIME_ROOT": root, "PATH": FileSystem.directory(of: Self.path) + ":/usr/bin:/bin",
+        ], directory: root))
+  }
+
+  /// Runs a line of bash to its end.
+  func run(shell script: String) throws -> Result {
+    var child = try start(shell: script)
+    defer { child.closePipes() }
+    let output = Self.text(of: child.output)
+    let error = Self.text(of: child.error)
+    return Result(exit: child.wait(), output: output, error: error)
+  }
+
+  static func text(of descriptor: Int32, until isEnough: (String) -> Bool = { _ in false })
+    -> String
+  {
+    var text: [UInt8] = []
+    while true {
+      var item = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+      guard poll(&item, 1, 10_000) > 0 else { break }
+      guard let bytes = try? FileSystem.read(descriptor), !bytes.isEmpty else { break }
+      text += bytes
+      if isEnough(String(decoding: text, as: UTF8.self)) { break }
+    }
+    return String(decoding: text, as: UTF8.self)
+  }
+}
+
+@Suite("The command without a running topology")
+struct CommandTests {
+  @Test(
+    "exit codes and outputs are as documented",
+    arguments: [
+      ("orchestrator version", 0, "orchestrator 0.1.0\n", ""),
+      ("orchestrator version -o json", 0, "{\"version\":\"0.1.0\"}\n", ""),
+      ("orchestrator ls", 0, "NAME  PID  UPTIME  FILE\n", ""),
+      ("orchestrator ls -q", 0, "", ""),
+      ("orchestrator ls -o json", 0, "[]\n", ""),
+      ("orchestrator ls -o jsonl", 0, "", ""),
+      (
+        "orchestrator", 2, "",
+        "orchestrator: error: what to do is missing\nTry 'orchestrator --help'.\n"
+      ),
+      ("orchestrator logs", 3, "", "orchestrator: error: no topology has run here yet\n"),
+      (
+        "orchestrator logs -p lift", 3, "",
+        "orchestrator: error: topology 'lift' has no logs here\n"
+      ),
+    ] as [(String, Int32, String, String)])
+  func exits(line: String, code: Int32, output: String, error: String) throws {
+    let command = try Command()
+    defer { command.remove() }
+    let result = try command.run(shell: line)
+    #expect(result.exit == .exited(code: code))
+    #expect(result.output == output)
+    #expect(result.error == error)
+  }
+
+  @Test("a verb's page shows all that it takes", arguments: Verbs.descriptions.map(\.name))
+  func helpPages(verb: String) throws {
+    let command = try Command()
+    defer { command.remove() }
+    let page = try command.run(shell: "orchestrator \(verb) --help").output
+    #expect(page == (try command.run(shell: "orchestrator help \(verb)").output))
+    let description = try #require(Verbs.descriptions.first { $0.name == verb })
+    for option in description.allOptions { #expect(page.contains("--" + option.long)) }
+    #expect(page.contains(description.usage))
+    #expect(page.split(separator: "\n").allSatisfy { $0.count <= 100 })
+  }
+
+  @Test("completion in bash offers verbs, options, choices and running topologies")
+  func bashCompletion() throws {
+    let command = try Command()
+    defer { command.remove() }
+    let lock = try TopologyLock.acquire(
+      RuntimeDirectories(topology: "lift", roots: command.roots), file: nil)
+    defer { lock.release() }
+    func complete(_ words: String...) throws -> [String] {
+      let line = """
+        source <(orchestrator completion bash)
+        COMP_WORDS=(orchestrator \(words.map { "'\($0)'" }.joined(separator: " ")))
+        COMP_CWORD=\(words.count); _orchestrator; printf '%s\\n' "${COMPREPLY[@]}"
+        """
+      return try command.run(shell: line).output.split(separator: "\n").map(String.init)
+    }
+    #expect(try complete("sta") == ["status", "start"])
+    #expect(try complete("logs", "--f") == ["--follow"])
+    #expect(try complete("-p", "lift", "ls", "-o", "js") == ["json", "jsonl"])
+    #expect(try complete("down", "-p", "") == ["lift"])
+    #expect(try complete("completion", "f") == ["fish"])
+  }
+
+  @Test("a reader that goes away ends the command quietly")
+  func closedPipe() throws {
+    let command = try Command()
+    defer { command.remove() }
+    let result = try command.run(
+      shell: "set -o pipefail; (sleep 0.1; orchestrator --help) | true")
+    #expect(result.exit == .exited(code: 0))
+    #expect(result.error == "")
+  }
+
+  @Test("a running topology is listed")
+  func list() throws {
+    let command = try Command()
+    defer { command.remove() }
+    let lock = try TopologyLock.acquire(
+      RuntimeDirectories(topology: "lift", roots: command.roots), file: "/etc/lift.yaml")
+    defer { lock.release() }
+    let lines = try command.run(shell: "orchestrator ls").output.split(separator: "\n")
+    #expect(lines.count == 2)
+    #expect(
+      lines.last?.hasPrefix("lift ") == true && lines.last?.hasSuffix("/etc/lift.yaml") == true)
+    let record = try JSONValue(
+      parsing: command.run(shell: "orchestrator ls -o jsonl").output.utf8)
+    #expect(record["name"] == "lift" && record["pid"]?.integer == Int64(getpid()))
+  }
+
+  @Test("logs are shown merged, the last lines only, of known nodes only")
+  func logs() throws {
+    let command = try Command()
+    defer { command.remove() }
+    let directories = try RuntimeDirectories(topology: "lift", roots: command.roots)
+    try FileSystem.makeDirectories(directories.logs)
+    let door = LogWriter(node: "door", in: directories)
+    let motor = LogWriter(node: "motor", in: directories)
+    for index in 0..<4 {
+      let writer = index % 2 == 0 ? door : motor
+      _ = writer.write(["line \(index)"], from: .out, at: Timestamp(milliseconds: Int64(index)))
+    }
+    #expect(
+      try command.run(shell: "orchestrator logs").output
+        == "door  | line 0\nmotor | line 1\ndoor  | line 2\nmotor | line 3\n")
+    #expect(try command.run(shell: "orchestrator logs -n1 --no-prefix door").output == "line 2\n")
+    #expect(
+      try command.run(shell: "orchestrator logs -n 1 -t motor").output
+        == "motor | 1970-01-01T00:00:00.003Z line 3\n")
+    let unknown = try command.run(shell: "orchestrator logs dor")
+    #expect(unknown.exit == .exited(code: 1))
+    #expect(unknown.error.contains("no log of a node 'dor'. Did you mean 'door'?"))
+  }
+
+  @Test("logs -f shows what is written while the topology runs, and ends with it")
+  func followLogs() throws {
+    let command = try Command()
+    defer { command.remove() }
+    let directories = try RuntimeDirectories(topology: "lift", roots: command.roots)
+    let lock = try TopologyLock.acquire(directories, file: nil)
+    let door = LogWriter(node: "door", in: directories)
+    _ = door.write(["before"], from: .out)
+    var child = try command.start(shell: "exec orchestrator logs -f")
+    defer { child.closePipes() }
+    #expect(Command.text(of: child.output) { $0.hasSuffix("\n") } == "door | before\n")
+    _ = door.write(["after"], from: .err)
+    #expect(Command.text(of: child.output) { $0.hasSuffix("\n") } == "door | after\n")
+    _ = door.write(["last"], from: .out)
+    lock.release()
+    #expect(Command.text(of: child.output) == "door | last\n")
+    #expect(child.wait() == .exited(code: 0))
+  }
+}

@@ -1,0 +1,82 @@
+import Glibc
+import PipeRuntime
+import Testing
+
+/// Every state against every input: the next state, and `!` where the process gets a message or a
+/// signal, `+` where one is spawned. A cell that is not listed does nothing.
+@Suite("The table of a node's lifecycle")
+struct NodeLifecycleTableTests {
+  /// Ways into the states. The timeouts are so long that `tick` means "nothing is due".
+  private static let states: [(name: String, inputs: [NodeLifecycle.Input])] = [
+    ("idle", []),
+    ("starting", [.start, .spawned(pid: 7)]),
+    ("configuring", [.start, .spawned(pid: 7), .hello(problem: nil)]),
+    ("ready", [.start, .spawned(pid: 7), .hello(problem: nil), .ready]),
+    ("running", [.start, .spawned(pid: 7), .hello(problem: nil), .ready, .go]),
+    ("stopping", [.start, .spawned(pid: 7), .hello(problem: nil), .stopRequested]),
+    ("restarting", [.start, .spawned(pid: 7), .hello(problem: nil), .restartRequested]),
+    ("backing off", [.start, .spawned(pid: 7), .exited(.signalled(number: 9))]),
+    ("stopped", [.stopRequested]),
+    (
+      "completed",
+      [.start, .spawned(pid: 7), .hello(problem: nil), .ready, .go, .exited(.exited(code: 0))]
+    ),
+    ("failed", [.start, .spawnFailed(reason: "gone")]),
+  ]
+
+  private static let inputs: [(name: String, input: NodeLifecycle.Input)] = [
+    ("start", .start), ("spawned", .spawned(pid: 7)), ("spawn failed", .spawnFailed(reason: "x")),
+    ("hello", .hello(problem: nil)), ("wrong hello", .hello(problem: "x")), ("ready", .ready),
+    ("complaint", .complained(reason: "x")), ("go", .go), ("heartbeat", .heartbeat),
+    ("exit 0", .exited(.exited(code: 0))), ("exit 1", .exited(.exited(code: 1))),
+    ("crash", .exited(.signalled(number: 11))), ("stop", .stopRequested),
+    ("kill", .killRequested), ("restart", .restartRequested), ("tick", .tick),
+  ]
+
+  private static let expected = """
+    idle | start: starting+, stop: stopped, kill: stopped, restart: starting+
+    starting | hello: configuring!, wrong hello: stopping!, exit 0: failed, exit 1: failed, \
+    crash: backing off, stop: stopping!, kill: stopping!, restart: stopping!
+    configuring | wrong hello: stopping!, ready: ready, exit 0: backing off, exit 1: backing \
+    off, crash: backing off, stop: stopping!, kill: stopping!, restart: stopping!
+    ready | go: running!, exit 0: backing off, exit 1: backing off, crash: backing off, \
+    stop: stopping!, kill: stopping!, restart: stopping!
+    running | exit 0: completed, exit 1: backing off, crash: backing off, stop: stopping!, \
+    kill: stopping!, restart: stopping!
+    stopping | start: stopping, exit 0: stopped, exit 1: stopped, crash: stopped, kill: \
+    stopping!, restart: stopping
+    restarting | exit 0: starting+, exit 1: starting+, crash: starting+, stop: stopping, \
+    kill: stopping!
+    backing off | start: starting+, stop: stopped, kill: stopped, restart: starting+
+    stopped | start: starting+, restart: starting+
+    completed | start: starting+, restart: starting+
+    failed | start: starting+, restart: starting+
+    """
+
+  @Test("every cell is decided", arguments: states.indices)
+  func row(index: Int) {
+    let rows = Self.expected.split(separator: "\n")
+    #expect(rows.count == Self.states.count)
+    #expect(index < rows.count && Self.row(index) == rows[index], "\(Self.row(index))")
+  }
+
+  private static func row(_ index: Int) -> String {
+    let cells = inputs.compactMap { name, input -> String? in
+      var node = SimulatedNode()
+      for input in states[index].inputs { node.take(input) }
+      let before = node.state
+      let actions = node.take(input)
+      var marks = ""
+      for action in actions {
+        switch action {
+        case .spawn: marks += "+"
+        case .sendConfigure, .sendStart, .sendStop, .kill: marks += "!"
+        case .report, .nodeFailed, .nodeStopped: break
+        }
+      }
+      if node.state == before, marks.isEmpty { return nil }
+      return "\(name): \(node.state.name)\(marks)"
+    }
+    return "\(states[index].name) | " + cells.joined(separator: ", ")
+  }
+}
