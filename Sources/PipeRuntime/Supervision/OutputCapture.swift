@@ -8,6 +8,8 @@ package final class OutputCapture {
   package struct Drained: Hashable, Sendable {
     /// Whether more can come; at `false` the descriptor can be closed.
     package var isOpen: Bool
+    /// What was read: whole lines.
+    package var lines: [String]
     /// Trouble with the log file that begins or ends.
     package var notice: LogWriter.Notice?
   }
@@ -42,7 +44,7 @@ package final class OutputCapture {
     }
     if !isOpen, let rest = splitters[stream]?.finish() { lines.append(rest) }
     remember(lines)
-    return Drained(isOpen: isOpen, notice: writer.write(lines, from: stream))
+    return Drained(isOpen: isOpen, lines: lines, notice: writer.write(lines, from: stream))
   }
 
   /// Logs a line of the supervisor's.

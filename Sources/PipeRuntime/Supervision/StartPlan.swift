@@ -9,11 +9,14 @@ package struct StartPlan: Hashable, Sendable {
   ///   - nodes: In file order, which is kept within a wave.
   ///   - dependencies: What each node starts after. Unknown names are ignored; a cycle, which the
   ///     topology's validation refuses, ends up together in the last wave.
-  package init(nodes: [String], dependencies: [String: [String]]) {
+  ///   - observers: They form a wave before all others, and so stop after them.
+  package init(
+    nodes: [String], dependencies: [String: [String]], observers: [String] = []
+  ) {
     let known = Set(nodes)
     var remaining = nodes
     var placed: Set<String> = []
-    var waves: [[String]] = []
+    var waves: [[String]] = observers.isEmpty ? [] : [observers]
     while !remaining.isEmpty {
       let wave = remaining.filter { node in
         (dependencies[node] ?? []).allSatisfy { placed.contains($0) || !known.contains($0) }

@@ -87,7 +87,8 @@ extension TopologyLifecycle {
       return []
     case .starting:
       failIfRequiredNodeFailed(into: &actions)
-      if case .starting = state, members.allSatisfy({ isSettled($0.name) }) {
+      if case .starting = state { startObservers(at: now, into: &actions) }
+      if case .starting = state, members.allSatisfy({ $0.isObserver || isSettled($0.name) }) {
         state = .running
         let ready = members.count { nodes[$0.name]?.state == .ready }
         if ready > 0 { actions.append(.report(.allReady(nodes: ready))) }
@@ -103,6 +104,13 @@ extension TopologyLifecycle {
     case .idle, .starting, .finished: break
     }
     return actions
+  }
+
+  /// Observers do not wait for the barrier: they see the initial states being entered.
+  private mutating func startObservers(at now: Instant, into actions: inout [Action]) {
+    for member in members where member.isObserver && nodes[member.name]?.state == .ready {
+      pass(.go, to: member.name, at: now, into: &actions)
+    }
   }
 
   /// Whether the start barrier need not wait for this node.
@@ -133,15 +141,27 @@ extension TopologyLifecycle {
       if count > 0 { actions.append(.report(.running(nodes: count))) }
     }
     // A node that was stopped by hand can be started by hand, so its topology stays.
-    guard states.allSatisfy({ $0.hasEnded && $0 != .stopped(.requested) }) else { return }
-    let failed = members.filter {
+    let observed = members.filter { !$0.isObserver }
+    let subjects = observed.isEmpty ? members : observed
+    guard subjects.allSatisfy({ isOver($0.name) }) else { return }
+    let failed = subjects.filter {
       if case .failed? = nodes[$0.name]?.state { true } else { false }
     }
     let outcome =
-      failed.isEmpty || failed.count < members.count
+      failed.isEmpty || failed.count < subjects.count
       ? Outcome(exitCode: 0, reason: "all nodes have ended")
       : Outcome(exitCode: 1, reason: "all nodes have failed")
-    finish(outcome, into: &actions)
+    if members.allSatisfy({ nodes[$0.name]?.state.hasEnded ?? true }) {
+      finish(outcome, into: &actions)
+    } else {
+      beginStopping(outcome, into: &actions)
+      stopNextWaves(at: now, into: &actions)
+    }
+  }
+
+  private func isOver(_ name: String) -> Bool {
+    guard let state = nodes[name]?.state else { return true }
+    return state.hasEnded && state != .stopped(.requested)
   }
 
   private func canGo(_ name: String) -> Bool {

@@ -10,17 +10,20 @@ package struct TopologyLifecycle: Sendable {
     package var name: String
     /// Whether its failure takes the topology down.
     package var isRequired: Bool
+    /// Whether it only watches: nobody waits for it at the start, and it stops after the others.
+    package var isObserver: Bool
     /// The nodes that run before this one goes.
     package var dependencies: [String]
     package var rules: RestartRules
     package var timeouts: NodeTimeouts
 
     package init(
-      _ name: String, isRequired: Bool = false, dependencies: [String] = [],
+      _ name: String, isRequired: Bool = false, isObserver: Bool = false, dependencies: [String] = [],
       rules: RestartRules = RestartRules(), timeouts: NodeTimeouts = NodeTimeouts()
     ) {
       self.name = name
       self.isRequired = isRequired
+      self.isObserver = isObserver
       self.dependencies = dependencies
       self.rules = rules
       self.timeouts = timeouts
@@ -83,8 +86,9 @@ package struct TopologyLifecycle: Sendable {
   package init(_ members: [Member], incarnations: [String: Int] = [:]) {
     self.members = members
     plan = StartPlan(
-      nodes: members.map(\.name),
-      dependencies: Dictionary(members.map { ($0.name, $0.dependencies) }) { first, _ in first })
+      nodes: members.filter { !$0.isObserver }.map(\.name),
+      dependencies: Dictionary(members.map { ($0.name, $0.dependencies) }) { first, _ in first },
+      observers: members.filter(\.isObserver).map(\.name))
     nodes = Dictionary(
       members.map {
         let count = incarnations[$0.name] ?? 0

@@ -19,6 +19,9 @@ struct LaunchPlan {
   let nodes: [Node]
   let pipes: [PipeInformation]
 
+  /// The node with this name.
+  subscript(name: String) -> Node? { nodes.first { $0.information.name == name } }
+
   init(_ loaded: LoadedTopology, directories: RuntimeDirectories) throws(DirectoryError) {
     let topology = loaded.topology
     self.topology = topology.name

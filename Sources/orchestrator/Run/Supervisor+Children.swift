@@ -5,20 +5,25 @@ import PipeRuntime
 final class NodeProcess {
   var child: ChildProcess
   let incarnation: UInt64
-  var output = LogLineSplitter()
-  var error = LogLineSplitter()
-  var registrations: [PollLoop.Registration] = []
-  var openPipes = 2
+  let capture: OutputCapture
+  /// The pipes that are still read.
+  var registrations: [LogStream: PollLoop.Registration] = [:]
 
-  init(child: ChildProcess, incarnation: UInt64) {
+  init(child: ChildProcess, incarnation: UInt64, capture: OutputCapture) {
     self.child = child
     self.incarnation = incarnation
+    self.capture = capture
+  }
+
+  /// The pipes of what it writes.
+  var pipes: [(stream: LogStream, descriptor: Int32)] {
+    [(.out, child.output), (.err, child.error)]
   }
 }
 
 extension Supervisor {
   func spawn(_ name: String, incarnation: UInt64) -> NodeLifecycle.Input {
-    guard let node = plan.nodes.first(where: { $0.information.name == name }) else {
+    guard let node = plan[name], let log = logs[name] else {
       return .spawnFailed(reason: "there is no such node")
     }
     let arguments = NodeArguments(
@@ -29,79 +34,62 @@ extension Supervisor {
         ChildCommand(
           path: node.information.program, arguments: arguments.arguments,
           environment: node.environment))
-      let process = NodeProcess(child: child, incarnation: incarnation)
+      let process = NodeProcess(
+        child: child, incarnation: incarnation, capture: OutputCapture(writer: log))
       processes[name] = process
-      records[name]?.startedAt = Int64(Timestamp.now.nanosecondsSince1970)
+      records[name]?.startedAt = WallClock.nanoseconds
       records[name]?.status = nil
-      watch(process, of: name, .output, descriptor: child.output)
-      watch(process, of: name, .error, descriptor: child.error)
+      for (stream, descriptor) in process.pipes {
+        process.registrations[stream] = loop.add(descriptor: descriptor) {
+          [unowned self, unowned process] in
+          read(process, of: name, stream, descriptor)
+        }
+      }
       return .spawned(pid: child.pid)
     } catch {
       return .spawnFailed(reason: "\(error)")
     }
   }
 
-  private func watch(
-    _ process: NodeProcess, of name: String, _ stream: LogStream, descriptor: Int32
-  ) {
-    let registration = loop.add(descriptor: descriptor) { [unowned self, unowned process] in
-      if !read(process, of: name, stream, descriptor) {
-        loop.remove(process.registrations[stream == .output ? 0 : 1])
-      }
-    }
-    process.registrations.append(registration)
-  }
-
-  /// Reads what is there. Returns `false` at the end of the pipe.
-  @discardableResult
+  /// Reads what waits in one of a node's pipes; stops watching it at its end.
   private func read(
     _ process: NodeProcess, of name: String, _ stream: LogStream, _ descriptor: Int32
-  ) -> Bool {
-    var buffer = [UInt8](repeating: 0, count: 16_384)
-    let count = Glibc.read(descriptor, &buffer, buffer.count)
-    guard count > 0 else { return count < 0 && (errno == EAGAIN || errno == EINTR) }
-    let lines =
-      stream == .output
-      ? process.output.append(buffer[..<count]) : process.error.append(buffer[..<count])
-    for line in lines { keep(LogEntry(node: name, time: .now, stream: stream, text: line)) }
-    return true
+  ) {
+    let drained = process.capture.drain(descriptor, as: stream)
+    for line in drained.lines { reporter.line(node: name, stream, line) }
+    tell(drained.notice, of: name)
+    if !drained.isOpen, let registration = process.registrations.removeValue(forKey: stream) {
+      loop.remove(registration)
+    }
   }
 
   /// Takes the exit status of each child that has ended, after the last of what it wrote.
   func reapChildren() {
     for (name, process) in processes {
       guard let exit = process.child.reap() else { continue }
-      finishReading(process, of: name)
+      for (stream, descriptor) in process.pipes where process.registrations[stream] != nil {
+        read(process, of: name, stream, descriptor)
+      }
+      for registration in process.registrations.values { loop.remove(registration) }
+      process.child.closePipes()
       processes.removeValue(forKey: name)
+      if !exit.isSuccess { records[name]?.lastLines = process.capture.recentLines }
       handle(.node(name, .exited(exit)))
     }
   }
 
-  private func finishReading(_ process: NodeProcess, of name: String) {
-    for registration in process.registrations { loop.remove(registration) }
-    for (stream, descriptor) in [
-      (LogStream.output, process.child.output), (.error, process.child.error),
-    ] {
-      // What a child of the node's own still writes is not waited for.
-      for _ in 0..<64 where !read(process, of: name, stream, descriptor) { break }
-    }
-    for (stream, rest) in [
-      (LogStream.output, process.output.finish()), (.error, process.error.finish()),
-    ] {
-      if let rest { keep(LogEntry(node: name, time: .now, stream: stream, text: rest)) }
-    }
-    process.child.closePipes()
-  }
+  /// Writes a line of the supervisor's into a node's log.
+  func note(_ line: String, in name: String) { tell(logs[name]?.write([line], from: .note), of: name) }
 
-  /// Writes a line to the node's log and tells it.
-  func keep(_ entry: LogEntry) {
-    if let notice = logs[entry.node]?.write(entry.text, stream: entry.stream, at: entry.time) {
-      reporter.warning("the log of node '\(entry.node)': \(notice)")
-    }
-    if !entry.text.hasPrefix("piperuntime: ") || entry.text.hasPrefix("piperuntime: warning")
-      || entry.text.hasPrefix("piperuntime: error")
-    {
-      reporter.line(node: entry.node, entry.stream, entry.text)
+  private func tell(_ notice: LogWriter.Notice?, of name: String) {
+    switch notice {
+    case .failing(let error):
+      reporter.warning(
+        "the log of node '\(name)' cannot be written, and its lines are lost: \(error)")
+    case .recovered(let count):
+      reporter.warning(
+        "the log of node '\(name)' is written again; \(count) lines were lost")
+    case nil: break
     }
   }
 }

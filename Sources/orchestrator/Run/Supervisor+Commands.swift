@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Glibc
 import PipeRuntime
 
 /// A command that is answered when its condition holds.
@@ -156,7 +157,7 @@ extension Supervisor {
       return information
     }
     return TopologyDirectory(
-      topology: plan.topology, file: plan.file, pid: ProcessEnvironment.processID,
+      topology: plan.topology, file: plan.file, pid: getpid(),
       phase: lifecycle.state.name,
       isRunning: lifecycle.state == .running
         && nodes.allSatisfy { $0.isRunning || lifecycle[$0.name]?.state.hasEnded == true },

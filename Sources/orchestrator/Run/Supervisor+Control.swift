@@ -30,7 +30,7 @@ extension Supervisor {
   }
 
   func sendConfiguration(to name: String) {
-    guard let node = plan.nodes.first(where: { $0.information.name == name }),
+    guard let node = plan[name],
       let body = try? JSONEncoder().encode(node.configuration)
     else { return }
     send(FrameHeader(.configure), body: Array(body), to: name)

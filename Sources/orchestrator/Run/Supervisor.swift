@@ -47,6 +47,8 @@ final class Supervisor {
     /// Unit: nanoseconds since 1970.
     var startedAt: Int64?
     var description: MachineDescription?
+    /// The last lines that it wrote before it failed.
+    var lastLines: [String] = []
   }
 
   /// Blocks the signals that it takes; call it before any thread starts.
@@ -141,8 +143,7 @@ final class Supervisor {
       records[name]?.status?.state = nil
     case .starting, .spawned, .saidHello, .ready, .stopping: break
     }
-    let text = "piperuntime: \(report)"
-    keep(LogEntry(node: name, time: .now, stream: .error, text: text))
+    note("\(report)", in: name)
   }
 
   private func scheduleDeadline() {
