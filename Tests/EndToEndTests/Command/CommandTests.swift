@@ -39,13 +39,15 @@ struct Command {
     return FileSystem.directory(of: own) + "/orchestrator"
   }()
 
-  func start(shell script: String) throws -> ChildProcess {
+  func start(
+    shell script: String, output: ChildCommand.Output = .pipes
+  ) throws -> ChildProcess {
     try ChildProcess.spawn(
       ChildCommand(
         path: "/bin/bash", arguments: ["-c", script],
         environment: [
           "PIPERUNTIME_ROOT": root, "PATH": FileSystem.directory(of: Self.path) + ":/usr/bin:/bin",
-        ], directory: root))
+        ], directory: root, output: output))
   }
 
   /// Runs a line of bash to its end.
@@ -140,10 +142,16 @@ struct CommandTests {
   func closedPipe() throws {
     let command = try Command()
     defer { command.remove() }
-    let result = try command.run(
-      shell: "set -o pipefail; (sleep 0.1; orchestrator --help) | true")
-    #expect(result.exit == .exited(code: 0))
-    #expect(result.error == "")
+    var ends: [Int32] = [-1, -1]
+    #expect(pipe(&ends) == 0)
+    close(ends[0])
+    var child = try command.start(
+      shell: "exec orchestrator --help 2> errors", output: .descriptor(ends[1]))
+    close(ends[1])
+    #expect(child.wait() == .exited(code: 0))
+    let errors = open(command.root + "/errors", O_RDONLY)
+    defer { close(errors) }
+    #expect(try FileSystem.read(errors) == [])
   }
 
   @Test("a running topology is listed")
