@@ -44,7 +44,7 @@ struct NodeCommand {
     } catch {
       usage("\(error)")
     }
-    let log = NodeLog(node: arguments.node)
+    let log = NodeLog()
     do {
       // Before any thread starts: they inherit the mask.
       let signals = try SignalDescriptor([.terminate, .interrupt])

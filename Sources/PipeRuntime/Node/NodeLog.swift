@@ -1,18 +1,16 @@
 /// A node's diagnostics: one line each on standard error, which the orchestrator keeps as its log.
-final class NodeLog: Sendable {
-  private let node: String
+package struct NodeLog: Sendable {
+  /// What the lines of warnings start with.
+  package static let warningPrefix = "piperuntime: warning: "
+  /// What the lines of errors start with.
+  package static let errorPrefix = "piperuntime: error: "
 
-  init(node: String) { self.node = node }
-
-  func notice(_ text: String) { write(text) }
-  func warning(_ text: String) { write("warning: \(text)") }
-  func failure(_ text: String) { write("error: \(text)") }
+  func warning(_ text: String) { StandardError.write("\(Self.warningPrefix)\(text)\n") }
+  func failure(_ text: String) { StandardError.write("\(Self.errorPrefix)\(text)\n") }
 
   /// Logs the first malformed frames and then ever fewer: their count is in the status.
   func garbage(_ error: any Error, from peer: String, count: UInt64) {
     guard count <= 3 || count.nonzeroBitCount == 1 else { return }
     warning("passed over \(error), from \(peer) (\(count) so far)")
   }
-
-  private func write(_ line: String) { StandardError.write("piperuntime: \(line)\n") }
 }

@@ -25,6 +25,8 @@ package struct Signal: Hashable, Sendable, CustomStringConvertible {
   }
 
   package static let interrupt = Signal(number: SIGINT)
+  package static let hangUp = Signal(number: SIGHUP)
+  package static let child = Signal(number: SIGCHLD)
   package static let terminate = Signal(number: SIGTERM)
   package static let kill = Signal(number: SIGKILL)
   package static let stop = Signal(number: SIGSTOP)

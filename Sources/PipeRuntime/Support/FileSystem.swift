@@ -71,4 +71,16 @@ package enum FileSystem {
     defer { free(directory) }
     return String(cString: directory) + "/" + path
   }
+
+  /// Removes a file, or a directory with all that is in it; links are not followed.
+  package static func removeTree(_ path: String) {
+    var status = stat()
+    guard lstat(path, &status) == 0 else { return }
+    if status.st_mode & S_IFMT == S_IFDIR {
+      for entry in entries(of: path) { removeTree(path + "/" + entry) }
+      rmdir(path)
+    } else {
+      unlink(path)
+    }
+  }
 }

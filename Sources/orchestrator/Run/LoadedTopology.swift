@@ -13,8 +13,11 @@ struct LoadedTopology {
 
   /// Reads and checks a file. Runs its programs with `describe` only.
   /// - Throws: ``TopologyErrors``: everything that is wrong, at once.
-  static func load(_ path: String) throws(TopologyErrors) -> LoadedTopology {
-    let (topology, source) = try TopologyReader.read(path: path)
+  static func load(
+    _ path: String, name: String? = nil
+  ) throws(TopologyErrors) -> LoadedTopology {
+    var (topology, source) = try TopologyReader.read(path: path)
+    if let name { topology.name = name }
     var describing = Describing(topology: topology, source: source)
     describing.run(locator: ProgramLocator(topologyFile: path))
     let descriptions = TopologyChecker.Descriptions(

@@ -1,5 +1,4 @@
 import FoundationEssentials
-import Glibc
 import PipeRuntime
 
 /// Asks node programs what they can host, by running them with `describe`.
@@ -102,23 +101,13 @@ struct ProgramDescriber {
     _ child: ChildProcess, until deadline: ContinuousClock.Instant, _ output: inout [UInt8],
     _ errors: inout [UInt8]
   ) -> Bool {
-    var open = [child.output, child.error]
+    var open: Set<Int32> = [child.output, child.error]
     while !open.isEmpty {
-      let left = deadline - .now
-      guard left > .zero else { return false }
-      var items = open.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
-      let wait = left.components.seconds * 1_000 + left.components.attoseconds / 1_000_000_000_000_000
-      _ = poll(&items, nfds_t(items.count), Int32(min(wait + 1, 60_000)))
-      for item in items where item.revents != 0 {
-        var buffer = [UInt8](repeating: 0, count: 65_536)
-        let count = read(item.fd, &buffer, buffer.count)
-        if count > 0 {
-          if item.fd == child.output { output += buffer[..<count] } else { errors += buffer[..<count] }
-          if output.count + errors.count > outputLimit { return false }
-        } else if count == 0 || (errno != EAGAIN && errno != EINTR) {
-          open.removeAll { $0 == item.fd }
-        }
+      guard ContinuousClock.now < deadline else { return false }
+      for (descriptor, bytes) in PipeReader.read(&open, until: deadline) {
+        if descriptor == child.output { output += bytes } else { errors += bytes }
       }
+      if output.count + errors.count > outputLimit { return false }
     }
     return true
   }

@@ -14,8 +14,8 @@ final class Supervisor {
     func line(node: String, _ stream: LogStream, _ text: String)
     /// Something that does not belong to a node's life.
     func warning(_ text: String)
-    /// Called after anything changed.
-    func refresh(_ directory: @autoclosure () -> TopologyDirectory)
+    /// Called now and then where ``Supervisor/sample(every:)`` was asked for.
+    func refresh(_ directory: TopologyDirectory)
   }
 
   let plan: LaunchPlan
@@ -103,7 +103,6 @@ final class Supervisor {
     }
     scheduleDeadline()
     answerWaiting()
-    reporter.refresh(directory())
   }
 
   private func perform(_ action: TopologyLifecycle.Action) -> [TopologyLifecycle.Input] {
@@ -138,7 +137,10 @@ final class Supervisor {
   private func note(_ report: NodeReport, of name: String) {
     switch report {
     case .running: records[name]?.reason = nil
-    case .killing, .restarting, .failed, .exited, .unkillable, .stopped, .completed:
+    case .stopped, .completed:
+      records[name]?.reason = nil
+      records[name]?.status?.state = nil
+    case .killing, .restarting, .failed, .exited, .unkillable:
       records[name]?.reason = report.description
       records[name]?.status?.state = nil
     case .starting, .spawned, .saidHello, .ready, .stopping: break
@@ -161,6 +163,38 @@ final class Supervisor {
     loop.schedule(after: min(.seconds(1), shortest / 5)) { [unowned self] in
       pingAll(sequence: 0)
       scheduleHeartbeat()
+    }
+  }
+
+  /// Asks the nodes for their status at this interval, and has it shown.
+  func sample(every interval: Duration) {
+    loop.schedule(after: interval) { [unowned self] in
+      reporter.refresh(directory())
+      pingAll(sequence: 0)
+      sample(every: interval)
+    }
+  }
+
+  /// Stops in order when standard input ends.
+  func watchLifeline() {
+    var registration: PollLoop.Registration?
+    registration = loop.add(descriptor: STDIN_FILENO) { [unowned self] in
+      var buffer = [UInt8](repeating: 0, count: 256)
+      let count = read(STDIN_FILENO, &buffer, buffer.count)
+      guard count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR) else { return }
+      if let registration { loop.remove(registration) }
+      requestStop()
+    }
+  }
+
+  /// The last lines of the nodes that failed.
+  var lastLines: [(node: String, lines: [String])] {
+    plan.nodes.compactMap { node in
+      let name = node.information.name
+      guard case .failed = lifecycle[name]?.state, let lines = records[name]?.lastLines else {
+        return nil
+      }
+      return (name, lines)
     }
   }
 

@@ -10,6 +10,9 @@ struct Run: Verb {
       Option("timeout", value: .duration, "Stops it in order after this time. Default: no limit"),
       Option("plain", "Writes lines instead of the live view"),
       Option("logs", "Shows the nodes' output among the lines"),
+      Option("lifeline", "Stops in order when standard input ends: for tests and scripts"),
+      Option("ephemeral", "Removes its state directory at the end"),
+      Option("background", "What 'up -d' starts: tells its progress in JSON lines"),
     ],
     positionals: [
       Positional("FILE", .file, .one, "The topology file")
@@ -22,6 +25,14 @@ struct Run: Verb {
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
-    throw CommandError.notWired(self)
+    let isLive = console.isTerminal && !arguments.flag("plain")
+    var run = TopologyRun(
+      file: arguments.positionals[0], name: arguments.value("name"),
+      display: arguments.flag("background") ? .background : isLive ? .live : .plain)
+    run.showsOutput = arguments.flag("logs")
+    run.timeout = arguments.duration("timeout")
+    run.hasLifeline = arguments.flag("lifeline")
+    run.isEphemeral = arguments.flag("ephemeral")
+    return try run.run(console: console)
   }
 }

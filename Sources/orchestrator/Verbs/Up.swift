@@ -27,6 +27,15 @@ struct Up: Verb {
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
-    throw CommandError.notWired(self)
+    let file = arguments.positionals.first ?? "topology.yaml"
+    guard arguments.flag("detach") || arguments.flag("wait") else {
+      let isLive = console.isTerminal && !arguments.flag("plain")
+      return try TopologyRun(
+        file: file, name: arguments.value("name"), display: isLive ? .live : .plain
+      ).run(console: console)
+    }
+    let wait = arguments.flag("wait") ? arguments.duration("wait-timeout") ?? .seconds(60) : nil
+    return try BackgroundRun(file: file, name: arguments.value("name"), waitsFor: wait)
+      .start(console: console)
   }
 }

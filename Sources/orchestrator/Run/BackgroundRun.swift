@@ -1,0 +1,79 @@
+import FoundationEssentials
+import Glibc
+import PipeRuntime
+
+/// Starts a run in a process of its own, and follows how it starts.
+struct BackgroundRun {
+  var file: String
+  var name: String?
+  /// How long to wait until every node runs; `nil` returns as soon as they are launched.
+  var waitsFor: Duration?
+
+  /// The longest time until the file is checked and the nodes are launched.
+  private static let launchTimeout: Duration = .seconds(60)
+
+  func start(console: Console) throws -> ExitCode {
+    var arguments = ["run", file, "--background"]
+    if let name { arguments += ["--name", name] }
+    guard let executable = OwnProcess.executablePath else {
+      throw CommandError("this executable's own path is not known")
+    }
+    var child = try ChildProcess.spawn(
+      ChildCommand(
+        path: executable, arguments: arguments, environment: ProcessEnvironment.current,
+        deathSignal: nil, leadsSession: true))
+    defer { child.closePipes() }
+    return try follow(&child, console: console)
+  }
+
+  private func follow(_ child: inout ChildProcess, console: Console) throws -> ExitCode {
+    let deadline = ContinuousClock.now + (waitsFor ?? Self.launchTimeout)
+    var output = LogLineSplitter()
+    var errors = LogLineSplitter()
+    var topology = file
+    var open: Set<Int32> = [child.output, child.error]
+    while !open.isEmpty {
+      for (descriptor, bytes) in PipeReader.read(&open, until: deadline) {
+        if descriptor == child.error {
+          for line in errors.append(bytes) { console.note(line) }
+          continue
+        }
+        for line in output.append(bytes) {
+          guard let message = Self.message(line) else { continue }
+          switch message {
+          case .launched(let name):
+            topology = name
+            if waitsFor == nil { return try started(topology, "started", child.pid, console) }
+          case .running: return try started(topology, "running", child.pid, console)
+          case .problem(let text): console.note(text)
+          case .ended(let code, let reason):
+            if let reason { console.error("\(topology): \(reason)") }
+            return ExitCode(rawValue: code)
+          }
+        }
+      }
+      if ContinuousClock.now >= deadline {
+        console.error(
+          "'\(topology)' does not run after \((waitsFor ?? Self.launchTimeout).shortText); it goes "
+            + "on starting. 'orchestrator status' tells more, 'orchestrator down' stops it.")
+        return .timedOut
+      }
+    }
+    if let rest = errors.finish() { console.note(rest) }
+    switch child.wait() {
+    case .exited(let code): return ExitCode(rawValue: code)
+    case let exit: throw CommandError("the orchestrator's process ended: \(exit.map { "\($0)" } ?? "?")")
+    }
+  }
+
+  private func started(
+    _ topology: String, _ phase: String, _ pid: Int32, _ console: Console
+  ) throws -> ExitCode {
+    try console.print("\(topology): \(phase), orchestrator pid \(pid)")
+    return .success
+  }
+
+  private static func message(_ line: String) -> BackgroundReporter.Message? {
+    try? JSONDecoder().decode(BackgroundReporter.Message.self, from: Data(line.utf8))
+  }
+}

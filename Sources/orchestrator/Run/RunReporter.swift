@@ -1,0 +1,130 @@
+import PipeRuntime
+
+/// Shows a run to whoever started it: a live view on a terminal, otherwise a line for each change.
+final class RunReporter: Supervisor.Reporter {
+  private let console: Console
+  private let topology: String
+  private let isLive: Bool
+  private let showsOutput: Bool
+  private var view: LiveView
+  private var startedAt = ContinuousClock.now
+  private var progress = ""
+  /// Where nobody reads stdout any more, the run goes on without being shown.
+  private var isClosed = false
+
+  init(console: Console, topology: String, isLive: Bool, showsOutput: Bool) {
+    self.console = console
+    self.topology = topology
+    self.isLive = isLive
+    self.showsOutput = showsOutput
+    view = LiveView(style: console.style)
+  }
+
+  func report(_ report: TopologyReport) {
+    progress = "\(report)"
+    if !isLive { line("\(topology): \(report)") }
+  }
+
+  func report(node: String, _ report: NodeReport) {
+    if report.isProblem { line("\(node): \(report)") }
+  }
+
+  func line(node: String, _ stream: LogStream, _ text: String) {
+    if showsOutput || text.hasPrefix(NodeLog.warningPrefix) || text.hasPrefix(NodeLog.errorPrefix) {
+      line("\(node) | \(text)")
+    }
+  }
+
+  func warning(_ text: String) {
+    clear()
+    console.warning(text)
+  }
+
+  func refresh(_ directory: TopologyDirectory) {
+    let rows = directory.rows(now: WallClock.nanoseconds)
+    if isLive {
+      let size = console.size
+      let uptime = (ContinuousClock.now - startedAt).shortText
+      show(
+        view.frame(
+          title: "\(topology): \(progress)  up \(uptime)", rows: rows,
+          footer: "^C stops in order, a second ^C kills", columns: size.columns, rows: size.rows))
+    } else {
+      for line in view.changes(rows) { show(line + "\n") }
+    }
+  }
+
+  /// Leaves the last view on the screen.
+  func finish(_ directory: TopologyDirectory) {
+    refresh(directory)
+    if isLive { show(view.finish()) }
+  }
+
+  private func line(_ text: String) {
+    clear()
+    show(text + "\n")
+  }
+
+  private func clear() { if isLive { show(view.clear()) } }
+
+  private func show(_ text: String) {
+    guard !isClosed else { return }
+    do {
+      try console.write(text)
+      try console.flush()
+    } catch {
+      isClosed = true
+    }
+  }
+}
+
+/// Tells the process that waits for a start in the background how it goes, by a line each on
+/// standard output.
+final class BackgroundReporter: Supervisor.Reporter {
+  /// What a line says.
+  enum Message: Codable, Sendable {
+    case launched(topology: String)
+    case running
+    case ended(exitCode: Int32, reason: String?)
+    case problem(String)
+  }
+
+  private let console: Console
+  private let topology: String
+  private let log: LogWriter
+
+  init(console: Console, topology: String, log: LogWriter) {
+    self.console = console
+    self.topology = topology
+    self.log = log
+  }
+
+  func tell(_ message: Message) {
+    guard let text = try? JSONValue(encoding: message).text else { return }
+    // Nobody may be waiting any more.
+    try? console.print(text)
+    try? console.flush()
+  }
+
+  func report(_ report: TopologyReport) {
+    keep("\(topology): \(report)")
+    switch report {
+    case .starting: tell(.launched(topology: topology))
+    case .running: tell(.running)
+    case .finished(let outcome):
+      tell(.ended(exitCode: outcome.exitCode, reason: outcome.reason))
+    case .allReady, .stopping: break
+    }
+  }
+
+  func report(node: String, _ report: NodeReport) {
+    keep("\(node): \(report)")
+    if report.isProblem { tell(.problem("\(node): \(report)")) }
+  }
+
+  func line(node: String, _ stream: LogStream, _ text: String) {}
+  func warning(_ text: String) { keep("warning: \(text)") }
+  func refresh(_ directory: TopologyDirectory) {}
+
+  private func keep(_ line: String) { _ = log.write([line], from: .note) }
+}

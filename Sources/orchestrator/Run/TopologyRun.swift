@@ -1,0 +1,86 @@
+import FoundationEssentials
+import Glibc
+import PipeRuntime
+
+/// One run of a topology in this process: from its file to its last process.
+struct TopologyRun {
+  /// How it is shown.
+  enum Display { case live, plain, background }
+
+  var file: String
+  /// Another name than the file's.
+  var name: String?
+  var display: Display
+  var showsOutput = false
+  var timeout: Duration?
+  /// Whether it stops when standard input ends.
+  var hasLifeline = false
+  /// Whether its state directory goes with it.
+  var isEphemeral = false
+
+  /// Runs the topology until it has ended.
+  func run(console: Console) throws -> ExitCode {
+    // Before anything starts a thread: the signals are blocked for all of them.
+    let signals = try SignalDescriptor([.interrupt, .terminate, .hangUp, .child])
+    OwnProcess.raiseDescriptorLimit()
+    let loaded: LoadedTopology
+    do {
+      loaded = try LoadedTopology.load(file, name: name)
+    } catch {
+      for diagnostic in error.diagnostics { console.note("\(diagnostic)") }
+      return .usage
+    }
+    for warning in loaded.warnings where display != .background { console.note("\(warning)") }
+    let directories = try RuntimeDirectories(topology: loaded.topology.name)
+    let plan = try LaunchPlan(loaded, directories: directories)
+    let lock = try TopologyLock.acquire(directories, file: file)
+    defer { clean(lock) }
+    switch display {
+    case .live, .plain:
+      let reporter = RunReporter(
+        console: console, topology: plan.topology, isLive: display == .live,
+        showsOutput: showsOutput)
+      let supervisor = try supervisor(plan, directories, signals, reporter)
+      supervisor.sample(every: .milliseconds(100 + 4 * plan.nodes.count))
+      return finish(supervisor, supervisor.run(), console) { reporter.finish($0) }
+    case .background:
+      let log = LogWriter(path: directories.logs + "/orchestrator.log")
+      let reporter = BackgroundReporter(console: console, topology: plan.topology, log: log)
+      let supervisor = try supervisor(plan, directories, signals, reporter)
+      return ExitCode(rawValue: supervisor.run().exitCode)
+    }
+  }
+
+  private func supervisor(
+    _ plan: LaunchPlan, _ directories: RuntimeDirectories, _ signals: SignalDescriptor,
+    _ reporter: any Supervisor.Reporter
+  ) throws -> Supervisor {
+    let supervisor = try Supervisor(
+      plan: plan, directories: directories, signals: signals, reporter: reporter)
+    if let timeout {
+      supervisor.loop.schedule(after: timeout) { [unowned supervisor] in supervisor.requestStop() }
+    }
+    if hasLifeline { supervisor.watchLifeline() }
+    return supervisor
+  }
+
+  private func finish(
+    _ supervisor: Supervisor, _ outcome: TopologyLifecycle.Outcome, _ console: Console,
+    _ show: (TopologyDirectory) -> Void
+  ) -> ExitCode {
+    show(supervisor.directory())
+    if outcome.exitCode != 0, let reason = outcome.reason {
+      for (name, lines) in supervisor.lastLines { for line in lines { console.note("\(name) | \(line)") } }
+      console.error(reason)
+    }
+    return ExitCode(rawValue: outcome.exitCode)
+  }
+
+  private func clean(_ lock: TopologyLock) {
+    lock.release()
+    guard isEphemeral else { return }
+    FileSystem.removeTree(lock.directories.state)
+    for root in [lock.directories.roots.runtime, lock.directories.roots.state] { rmdir(root) }
+    rmdir(FileSystem.directory(of: lock.directories.roots.runtime))
+  }
+}
