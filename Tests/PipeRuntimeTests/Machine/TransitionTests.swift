@@ -2,7 +2,9 @@ import PipeRuntime
 import Synchronization
 import Testing
 
-private enum Light: DSLCompatible, Equatable { case red(seconds: Int), green, amber, broken(String) }
+private enum Light: DSLCompatible, Equatable {
+  case red(seconds: Int), green, amber, broken(String)
+}
 private enum Tick: DSLCompatible { case tick, wait(Int), repair(String, Int), smash, fix }
 private enum Lamp: DSLCompatible, Equatable { case shine(Int), blink }
 
@@ -74,11 +76,17 @@ struct TransitionTests {
 
   @Test("events given together share a transition, with guard or event")
   func several() {
-    let both = OneOf { Tick.tick; Tick.wait }
+    let both = OneOf {
+      Tick.tick; Tick.wait
+    }
     let machine = StateMachine<Light, Tick, Lamp>(initial: .green) {
       When(state: .green) {
         On(events: both) { Transition(to: .amber) }
-        On(events: OneOf { Tick.repair; Tick.smash }) { event in
+        On(
+          events: OneOf {
+            Tick.repair; Tick.smash
+          }
+        ) { event in
           if case .repair = event { Guard(predicate: true) } else { Guard(predicate: false) }
         } transition: { _ in
           Transition(to: .red(seconds: 1))
@@ -155,7 +163,11 @@ struct TransitionTests {
       } transitions: {
         On(event: .tick) { Transition(to: .amber) }
       }
-      When(states: OneOf { Light.green; Light.amber }) { _ in
+      When(
+        states: OneOf {
+          Light.green; Light.amber
+        }
+      ) { _ in
         Execute(output: .blink)
       } transitions: {
         On(event: .tick) { Transition(to: .green) }
@@ -179,7 +191,9 @@ struct TransitionTests {
     let machine = StateMachine<Light, Tick, Lamp>(initial: .green) {
       When(state: .green) {
         On(event: Tick.wait) { seconds in
-          Guard(predicate: inner.reduce(.open(persons: seconds), .closeButtonWasPressed) != .refused(.guard))
+          Guard(
+            predicate: inner.reduce(.open(persons: seconds), .closeButtonWasPressed)
+              != .refused(.guard))
         } transition: { seconds in
           switch inner.reduce(.open(persons: seconds), .personsHaveEntered(persons: 1)) {
           case .next(.open(let persons)): Transition(to: .red(seconds: persons))
