@@ -1,6 +1,7 @@
 /// What a machine does in each state, by the tag of the state's case.
 @usableFromInline
-final class StateTable<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible>: Sendable {
+final class StateTable<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible>: Sendable
+{
   @usableFromInline let whens: [When<State, Event, Output>]
   @usableFromInline let byTag: [[When<State, Event, Output>]]
   @usableFromInline let eventLayout: EnumLayout

@@ -136,7 +136,7 @@ extension Engine {
   private func step(_ event: Event, cause: String, done: Done?) -> StepOutcome<State> {
     observe(event, runtime.eventMiddleware)
     let outcome: StepOutcome<State>
-    switch machine.reduce(state, event) {
+    switch machine.step(state, event) {
     case .next(let next):
       move(to: next, cause: cause)
       outcome = .moved(state, version: version)

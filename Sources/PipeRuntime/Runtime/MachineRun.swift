@@ -162,7 +162,9 @@ extension MachineRun {
 
 // Reading.
 extension MachineRun {
-  private static var capacity: Int { AsyncStateMachineSequence<State, Event, Output>.bufferCapacity }
+  private static var capacity: Int {
+    AsyncStateMachineSequence<State, Event, Output>.bufferCapacity
+  }
 
   func addReader() -> StateReader<State> {
     mailbox.withLock { mailbox in
