@@ -74,6 +74,11 @@ final class StateHistory: Sendable {
     record.withLock { $0.nodes[node]?.changes ?? [] }
   }
 
+  /// The start of the node that its last state is of; 0 where none was seen.
+  func incarnation(of node: String) -> UInt64 {
+    record.withLock { $0.nodes[node]?.changes.last?.incarnation ?? 0 }
+  }
+
   /// Waits until the search has found its states among those that count, and makes the last of
   /// them the first that counts from then on.
   /// - Returns: The states, or `nil` where they did not come in time.

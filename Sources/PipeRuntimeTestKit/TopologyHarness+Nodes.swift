@@ -25,7 +25,7 @@ extension TopologyHarness {
     _ node: String, isolation: isolated (any Actor)? = #isolation,
     _ send: () async throws -> RequestOutcome
   ) async throws -> RequestOutcome {
-    let incarnation = try await information(of: node).incarnation
+    let incarnation = history.incarnation(of: node)
     let outcome = try await send()
     if case .moved(let version, _) = outcome {
       history.advance(
