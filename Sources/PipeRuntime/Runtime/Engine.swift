@@ -16,7 +16,9 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   let machine: StateMachine<State, Event, Output>
   let runtime: Runtime<State, Event, Output>
   let post: @Sendable (Input) -> Void
-  let observers: MiddlewareQueue
+  private let observers: MiddlewareQueue
+  private let hasObservers: Bool
+  private let senders: [Sender<State>]
 
   var running: [UInt64: RunningEffect<State>] = [:]
   var lastEffect: UInt64 = 0
@@ -41,6 +43,8 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     self.post = post
     state = machine.initial
     observers = MiddlewareQueue { post(.wake) }
+    hasObservers = runtime.hasAsyncMiddleware
+    senders = runtime.senders
   }
 
   deinit { stop() }
@@ -50,7 +54,9 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
 
   /// Whether the owner may give the next input.
   package var canTakeInput: Bool {
-    isSettled && !isStopped && !observers.isFull && !runtime.senders.contains { $0.isFull() }
+    guard isSettled, !isStopped else { return false }
+    if hasObservers && observers.isFull { return false }
+    return senders.isEmpty || !senders.contains { $0.isFull() }
   }
 
   /// The number of effects that have not ended.
@@ -59,7 +65,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// Enters the initial state.
   package func start() {
     let post = post
-    roomWatches = runtime.senders.map { $0.watchRoom { post(.wake) } }
+    roomWatches = senders.map { $0.watchRoom { post(.wake) } }
     enter(cause: "initial")
   }
 
@@ -157,7 +163,7 @@ extension Engine {
   private func enter(cause: String) {
     onEntry?(state, version, cause)
     observe(state, runtime.stateMiddleware)
-    for sender in runtime.senders { sender.fire(state) }
+    for sender in senders { sender.fire(state) }
     cancelEffects()
     startEffect()
   }
