@@ -38,10 +38,26 @@ final class DrainGate: Sendable {
   private let state = Mutex(State())
 
   // Each of these tells of an input, and makes the caller the drainer if there is none.
-  func posted() -> Bool { state.withLock { $0.posts += 1; return $0.begin() } }
-  func sent() -> Bool { state.withLock { $0.sends += 1; return $0.begin() } }
-  func received() -> Bool { state.withLock { $0.hasReceived = true; return $0.begin() } }
-  func finished() -> Bool { state.withLock { $0.isFinished = true; return $0.begin() } }
+  func posted() -> Bool {
+    state.withLock {
+      $0.posts += 1; return $0.begin()
+    }
+  }
+  func sent() -> Bool {
+    state.withLock {
+      $0.sends += 1; return $0.begin()
+    }
+  }
+  func received() -> Bool {
+    state.withLock {
+      $0.hasReceived = true; return $0.begin()
+    }
+  }
+  func finished() -> Bool {
+    state.withLock {
+      $0.isFinished = true; return $0.begin()
+    }
+  }
 
   /// Makes the caller the drainer if there is none and nothing waits.
   func beginIfIdle() -> Bool {
