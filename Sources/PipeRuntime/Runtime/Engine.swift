@@ -57,14 +57,10 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
 
   /// Whether the owner may give the next input.
   package var canTakeInput: Bool {
-<<<<<<< HEAD
-    isSettled && !isStopped && !observers.isFull && !runtime.senders.contains { $0.isFull() }
-      && isHeld?() != true
-=======
     guard isSettled, !isStopped else { return false }
     if hasObservers && observers.isFull { return false }
-    return senders.isEmpty || !senders.contains { $0.isFull() }
->>>>>>> h1
+    if !senders.isEmpty && senders.contains(where: { $0.isFull() }) { return false }
+    return isHeld?() != true
   }
 
   /// The number of effects that have not ended.
