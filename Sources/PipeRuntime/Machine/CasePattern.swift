@@ -54,5 +54,8 @@ package struct CasePattern<Value>: Sendable {
     precondition(
       TypeMetadata(Value.self).isEnum,
       "\(Value.self) is not an enum: only enum cases can stand in the machine language.")
+    precondition(
+      !EnumLayout.of(Value.self).cases.isEmpty,
+      "\(Value.self) has no case names: compile it without -disable-reflection-metadata.")
   }
 }

@@ -94,7 +94,7 @@ extension StateMachine {
     let list = EventList()
     for when in table.whens {
       guard let transitions = when.list else { continue }
-      list.list(Event.self) { if !transitions() { list.missBranch() } }
+      list.list(State.self, Event.self) { if !transitions() { list.missBranch() } }
     }
     let names = EnumCases<Event>.names
     return list.isIncomplete ? names : names.indices.filter(list.tags.contains).map { names[$0] }
