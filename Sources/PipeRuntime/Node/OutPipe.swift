@@ -20,6 +20,8 @@ final class OutPipe {
     try socket.setHighWaterMark(0)
     try socket.setRoutingID(WireName.pipe(name))
     try socket.probeRouter()
+    // Without it a reconnect goes on with the old connection's queue, and announces nothing.
+    try socket.sendOnlyWhenConnected()
     try socket.connect(configuration.endpoint)
   }
 
