@@ -12,6 +12,9 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   package private(set) var version: UInt64 = 0
   /// Called on every entry, in step order, once state and version have changed.
   package var onEntry: ((_ state: State, _ version: UInt64, _ cause: String) -> Void)?
+  /// The owner's own reason to wait before the next step, such as a full buffer of its own. When the
+  /// reason is gone, the owner processes ``EngineInput/wake``.
+  package var isHeld: (() -> Bool)?
 
   let machine: StateMachine<State, Event, Output>
   let runtime: Runtime<State, Event, Output>
@@ -56,6 +59,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   package var canTakeInput: Bool {
     guard isSettled, !isStopped else { return false }
     if hasObservers && observers.isFull { return false }
+    if let isHeld, isHeld() { return false }
     return senders.isEmpty || !senders.contains { $0.isFull() }
   }
 
