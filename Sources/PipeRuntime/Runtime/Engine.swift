@@ -92,8 +92,10 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
 extension Engine {
   /// Takes an event. A synchronous transition calls `done` before this returns; after an
   /// asynchronous one, `done` is called when it has settled. `done` is never told `pending`.
+  /// A stopped engine takes nothing and calls nobody.
   @discardableResult
   package func take(_ event: Event, cause: String, done: Done? = nil) -> StepOutcome<State> {
+    guard !isStopped else { return .pending }
     guard isSettled else {
       waiting.append(.taken(event, cause: cause, done: done))
       return .pending
