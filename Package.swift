@@ -25,12 +25,17 @@ let package = Package(
     .executableTarget(name: "orchestrator", dependencies: ["PipeRuntime"], swiftSettings: strict),
     .executableTarget(
       name: "Benchmarks", dependencies: ["PipeRuntime", "CZMQ"], swiftSettings: strict),
+    .executableTarget(
+      name: "TestNodes", dependencies: ["PipeRuntime"], path: "Tests/TestNodes",
+      swiftSettings: strict),
     .testTarget(name: "PipeRuntimeTests", dependencies: ["PipeRuntime"], swiftSettings: strict),
     .testTarget(
       name: "NodesTests", dependencies: ["Nodes", "PipeRuntime"], swiftSettings: strict),
     .testTarget(
       name: "EndToEndTests",
-      dependencies: ["PipeRuntime", "PipeRuntimeTestKit", "Nodes", "orchestrator"],
+      dependencies: [
+        "PipeRuntime", "PipeRuntimeTestKit", "Nodes", "TestNodes", "orchestrator",
+      ],
       swiftSettings: strict),
   ]
 )

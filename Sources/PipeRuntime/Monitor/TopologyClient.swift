@@ -66,7 +66,7 @@ public final class TopologyClient: Sendable {
     try await directory(fresh: true)
   }
 
-  func directory(fresh: Bool) async throws -> TopologyDirectory {
+  package func directory(fresh: Bool) async throws -> TopologyDirectory {
     switch try await command(.directory(fresh: fresh)) {
     case .directory(let directory): return directory
     case .failed(let reason): throw TopologyClientError.failed(reason)
@@ -74,7 +74,7 @@ public final class TopologyClient: Sendable {
     }
   }
 
-  func node(_ name: String, in directory: TopologyDirectory) throws -> NodeInformation {
+  package func node(_ name: String, in directory: TopologyDirectory) throws -> NodeInformation {
     guard let node = directory[node: name] else {
       throw TopologyClientError.unknownNode(name, known: directory.nodes.map(\.name))
     }

@@ -10,6 +10,8 @@ package struct ChildCommand: Hashable, Sendable {
     case inherited
     /// Both to this descriptor.
     case descriptor(Int32)
+    /// To a descriptor each.
+    case descriptors(output: Int32, error: Int32)
   }
 
   /// The executable; not searched in PATH.
@@ -19,6 +21,8 @@ package struct ChildCommand: Hashable, Sendable {
   package var environment: [String: String]
   /// The working directory; `nil` is ours.
   package var directory: String?
+  /// A descriptor that is the child's stdin. Default: none, and its stdin is empty.
+  package var input: Int32?
   /// Where stdout and stderr go. Default: to us.
   package var output: Output
   /// Sent to the child when the thread that spawned it ends: spawn from a thread that lives as long
@@ -29,13 +33,14 @@ package struct ChildCommand: Hashable, Sendable {
 
   package init(
     path: String, arguments: [String] = [], environment: [String: String] = [:],
-    directory: String? = nil, output: Output = .pipes, deathSignal: Signal? = .kill,
-    leadsSession: Bool = false
+    directory: String? = nil, input: Int32? = nil, output: Output = .pipes,
+    deathSignal: Signal? = .kill, leadsSession: Bool = false
   ) {
     self.path = path
     self.arguments = arguments
     self.environment = environment
     self.directory = directory
+    self.input = input
     self.output = output
     self.deathSignal = deathSignal
     self.leadsSession = leadsSession
@@ -49,8 +54,9 @@ package struct ChildCommand: Hashable, Sendable {
         withCString(directory) { directory in
           var options = pr_spawn(
             path: arguments[0]!, arguments: arguments, environment: environment,
-            directory: directory, standard_input: -1, standard_output: -1, standard_error: -1,
-            death_signal: deathSignal?.number ?? 0, new_session: leadsSession ? 1 : 0)
+            directory: directory, standard_input: input ?? -1, standard_output: -1,
+            standard_error: -1, death_signal: deathSignal?.number ?? 0,
+            new_session: leadsSession ? 1 : 0)
           return body(&options)
         }
       }

@@ -30,12 +30,17 @@ package struct ChildProcess: Sendable {
     }
     var pid: Int32 = 0
     let code = command.withSpawnOptions { options in
-      if case .descriptor(let descriptor) = command.output {
-        options.standard_output = descriptor
-        options.standard_error = descriptor
-      } else {
+      switch command.output {
+      case .pipes:
         options.standard_output = output.write
         options.standard_error = error.write
+      case .inherited: break
+      case .descriptor(let descriptor):
+        options.standard_output = descriptor
+        options.standard_error = descriptor
+      case .descriptors(let output, let error):
+        options.standard_output = output
+        options.standard_error = error
       }
       return pr_spawn(&options, &pid)
     }

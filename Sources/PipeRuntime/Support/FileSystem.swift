@@ -20,6 +20,8 @@ package enum FileSystem {
     }
   }
 
+  package static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+
   package static func isDirectory(_ path: String) -> Bool {
     var status = stat()
     return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR

@@ -53,6 +53,20 @@ struct ChildProcessTests {
     #expect(result.error == "oops\n")
   }
 
+  @Test("a child whose stdin is our pipe reads from it until we close our end")
+  func input() throws {
+    var ends: [Int32] = [-1, -1]
+    #expect(pipe(&ends) == 0)
+    var child = try ChildProcess.spawn(
+      ChildCommand(path: "/bin/cat", input: ends[0]))
+    close(ends[0])
+    #expect(write(ends[1], "token", 5) == 5)
+    close(ends[1])
+    #expect(readToEnd(child.output) == "token")
+    #expect(child.wait() == .exited(code: 0))
+    child.closePipes()
+  }
+
   @Test("a child inherits no descriptor above 2")
   func descriptors() throws {
     let held = open("/dev/null", O_RDONLY)  // deliberately without close-on-exec

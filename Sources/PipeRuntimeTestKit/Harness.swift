@@ -1,1 +1,0 @@
-// The harness goes here.

@@ -1,0 +1,118 @@
+import Glibc
+import PipeRuntime
+import Synchronization
+
+/// A child process of the test's, what it has written, and how it ended.
+package final class LaunchedProgram: Sendable {
+  package let pid: Int32
+  private let path: String
+  private let child: Mutex<ChildProcess>
+  private let input: Mutex<Int32>
+  private let output: Int32
+  private let error: Int32
+
+  /// Starts a program. Its standard input is a pipe whose other end this process alone holds.
+  package init(
+    _ path: String, _ arguments: [String] = [], environment: [String: String],
+    directory: String? = nil
+  ) throws {
+    self.path = path
+    var ends: [Int32] = [-1, -1]
+    guard pipe(&ends) == 0 else { throw SystemError("pipe", code: errno) }
+    // A child of ours inherits no other descriptors anyway; this is for those of others.
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    defer { close(ends[0]) }
+    // A file without a name needs no reader, and goes with its last descriptor.
+    output = try Self.file()
+    error = try Self.file()
+    do {
+      // No death signal: it would come when the pool's thread ends that happens to run this.
+      let child = try ChildProcess.spawn(
+        ChildCommand(
+          path: path, arguments: arguments, environment: environment, directory: directory,
+          input: ends[0], output: .descriptors(output: output, error: error), deathSignal: nil))
+      pid = child.pid
+      self.child = Mutex(child)
+      input = Mutex(ends[1])
+    } catch {
+      close(ends[1])
+      close(output)
+      close(self.error)
+      throw error
+    }
+  }
+
+  deinit {
+    closeInput()
+    close(output)
+    close(error)
+  }
+
+  private static func file() throws -> Int32 {
+    var path = Array("/tmp/prt-XXXXXX".utf8CString)
+    let descriptor = mkstemp(&path)
+    guard descriptor >= 0 else { throw SystemError("mkstemp", on: "/tmp", code: errno) }
+    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+    unlink(path)
+    return descriptor
+  }
+
+  /// Everything that it has written to standard output so far.
+  package var outputText: String { Self.text(of: output) }
+  /// Everything that it has written to standard error so far.
+  package var errorText: String { Self.text(of: error) }
+
+  private static func text(of descriptor: Int32) -> String {
+    var status = stat()
+    guard fstat(descriptor, &status) == 0, status.st_size > 0 else { return "" }
+    let bytes = [UInt8](unsafeUninitializedCapacity: Int(status.st_size)) { buffer, count in
+      count = max(0, pread(descriptor, buffer.baseAddress, buffer.count, 0))
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// Ends its standard input.
+  package func closeInput() {
+    input.withLock { descriptor in
+      if descriptor >= 0 { close(descriptor) }
+      descriptor = -1
+    }
+  }
+
+  /// Sends a signal. Returns whether there was still somebody to send it to.
+  @discardableResult
+  package func signal(_ signal: Signal) -> Bool { child.withLock { $0.signal(signal) } }
+
+  /// How it ended, or `nil` while it runs.
+  package var exit: ProcessExit? { child.withLock { $0.reap() } }
+
+  /// Waits for its end. Returns `nil` where that did not come in time.
+  package func waitForExit(within timeout: Duration) async throws -> ProcessExit? {
+    try await poll(within: timeout) { exit }
+  }
+
+  /// Waits until it has written the text to standard output or standard error.
+  /// - Returns: Whether that came in time.
+  package func waitForOutput(
+    containing text: String, within timeout: Duration = .seconds(10)
+  ) async throws -> Bool {
+    try await poll(within: timeout) {
+      outputText.contains(text) || errorText.contains(text) ? true : nil
+    } ?? false
+  }
+}
+
+/// Asks again and again until there is an answer; `nil` where none came in time.
+package func poll<Answer>(
+  every pause: Duration = .milliseconds(2), within timeout: Duration,
+  isolation: isolated (any Actor)? = #isolation, _ question: () async throws -> Answer?
+) async throws -> Answer? {
+  let deadline = ContinuousClock.now + timeout
+  while true {
+    // Once more after the deadline: the asking may have been slow, not the answer.
+    let isLast = ContinuousClock.now >= deadline
+    if let answer = try await question() { return answer }
+    if isLast { return nil }
+    try await Task.sleep(for: pause)
+  }
+}

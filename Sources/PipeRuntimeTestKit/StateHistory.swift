@@ -1,0 +1,145 @@
+import PipeRuntime
+import Synchronization
+
+/// Every state that was seen of a topology's nodes, and who waits for one.
+final class StateHistory: Sendable {
+  /// A start of a node and a step of it: states before it no longer count.
+  struct Mark: Comparable, Sendable {
+    var incarnation: UInt64
+    var version: UInt64
+
+    static func < (left: Mark, right: Mark) -> Bool {
+      (left.incarnation, left.version) < (right.incarnation, right.version)
+    }
+  }
+
+  private struct Node {
+    /// States that were forgotten.
+    var forgotten = 0
+    var changes: [StateChange] = []
+    /// From where on states count, as a position from the first state seen.
+    var position = 0
+    var mark = Mark(incarnation: 0, version: 0)
+  }
+
+  private struct Record {
+    var nodes: [String: Node] = [:]
+    var waiting: [Int: CheckedContinuation<Void, Never>] = [:]
+    var lastID = 0
+    var hasEnded = false
+  }
+
+  private let record = Mutex(Record())
+  /// States kept of a node. Unit: states.
+  private static let limit = 100_000
+
+  // MARK: Writing
+
+  func append(_ change: StateChange) {
+    wake { record in
+      var node = record.nodes.removeValue(forKey: change.node) ?? Node()
+      node.changes.append(change)
+      if node.changes.count > Self.limit {
+        node.changes.removeFirst(Self.limit / 2)
+        node.forgotten += Self.limit / 2
+      }
+      record.nodes[change.node] = node
+    }
+  }
+
+  /// No more states come.
+  func end() { wake { $0.hasEnded = true } }
+
+  /// States of the node before this mark no longer count.
+  func advance(_ node: String, to mark: Mark) {
+    record.withLock { record in
+      let known = record.nodes[node]?.mark ?? mark
+      record.nodes[node, default: Node()].mark = max(known, mark)
+    }
+  }
+
+  private func wake(_ change: (inout Record) -> Void) {
+    let waiting = record.withLock { record in
+      change(&record)
+      defer { record.waiting = [:] }
+      return record.waiting.values
+    }
+    for continuation in waiting { continuation.resume() }
+  }
+
+  // MARK: Reading
+
+  /// The states seen of the node, oldest first.
+  func states(of node: String) -> [StateChange] {
+    record.withLock { $0.nodes[node]?.changes ?? [] }
+  }
+
+  /// The start of the node that its last state is of; 0 where none was seen.
+  func incarnation(of node: String) -> UInt64 {
+    record.withLock { $0.nodes[node]?.changes.last?.incarnation ?? 0 }
+  }
+
+  /// Waits until the search has found its states among those that count, and makes the last of
+  /// them the first that counts from then on.
+  /// - Returns: The states, or `nil` where they did not come in time.
+  func find(
+    _ search: StateSearch, of node: String, within timeout: Duration
+  ) async throws -> [StateChange]? {
+    try await withTimeout(timeout) { [self] in
+      var search = search
+      var next = 0
+      while !Task.isCancelled {
+        let found = record.withLock { record in
+          Self.advance(&search, &next, in: &record.nodes[node, default: Node()])
+        }
+        if let found { return found }
+        guard await hasChange(of: node, past: next) else { return nil }
+      }
+      return nil
+    } ?? nil
+  }
+
+  private static func advance(
+    _ search: inout StateSearch, _ next: inout Int, in node: inout Node
+  ) -> [StateChange]? {
+    next = max(next, node.position, node.forgotten)
+    while next < node.forgotten + node.changes.count {
+      let change = node.changes[next - node.forgotten]
+      defer { next += 1 }
+      guard Mark(incarnation: change.incarnation, version: change.version) >= node.mark else {
+        continue
+      }
+      if let found = search.take(change) {
+        node.position = next
+        return found
+      }
+    }
+    return nil
+  }
+
+  /// Waits until there is a state of the node at the position, or none can come any more.
+  private func hasChange(of node: String, past position: Int) async -> Bool {
+    let id = record.withLock { record in
+      record.lastID += 1
+      return record.lastID
+    }
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let isDone = record.withLock { record in
+          let isDone =
+            record.hasEnded || Task.isCancelled || Self.count(of: node, in: record) > position
+          if !isDone { record.waiting[id] = continuation }
+          return isDone
+        }
+        if isDone { continuation.resume() }
+      }
+    } onCancel: {
+      record.withLock { $0.waiting.removeValue(forKey: id) }?.resume()
+    }
+    return record.withLock { !$0.hasEnded || Self.count(of: node, in: $0) > position }
+  }
+
+  private static func count(of node: String, in record: borrowing Record) -> Int {
+    (record.nodes[node]?.forgotten ?? 0) + (record.nodes[node]?.changes.count ?? 0)
+  }
+}

@@ -1,0 +1,107 @@
+import Glibc
+import PipeRuntime
+
+/// A directory of one test's, which is removed with it, also when the test process crashes.
+package struct TestDirectory: Sendable {
+  /// Short, since the sockets below it must fit into 107 bytes.
+  package let path: String
+
+  package init() throws {
+    var template = Array("/tmp/prt-XXXXXX".utf8CString)
+    guard mkdtemp(&template) != nil else {
+      throw SystemError("mkdtemp", on: "/tmp/prt-XXXXXX", code: errno)
+    }
+    path = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+  }
+
+  /// Where a topology that is run in this directory has its sockets and its state.
+  package var roots: RuntimeRoots { RuntimeRoots(environment: [Self.variable: path]) }
+
+  /// The environment of programs that run in this directory.
+  package func environment(adding own: [String: String] = [:], path search: [String] = [])
+    -> [String: String]
+  {
+    var environment = ProcessEnvironment.current.merging(own) { _, own in own }
+    environment[Self.variable] = path
+    environment["NO_COLOR"] = "1"
+    let known = environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin"
+    environment["PATH"] = (search + [known]).joined(separator: ":")
+    return environment
+  }
+
+  private static let variable = "PIPERUNTIME_ROOT"
+
+  /// Writes a file. Returns its path.
+  @discardableResult
+  package func write(_ text: String, to name: String, mode: mode_t = 0o600) throws -> String {
+    let file = path + "/" + name
+    let descriptor = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode)
+    guard descriptor >= 0 else { throw SystemError("open", on: file, code: errno) }
+    defer { close(descriptor) }
+    var rest = Array(text.utf8)[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+      guard count > 0 else { throw SystemError("write", on: file, code: errno) }
+      rest = rest.dropFirst(count)
+    }
+    fchmod(descriptor, mode)
+    return file
+  }
+
+  /// Removes the directory once this process has ended and the other one has too.
+  /// - Returns: The process that does; end its input where its work is done already.
+  package func removeAfterCrash(and pid: Int32) throws -> LaunchedProgram {
+    let script = """
+      cat > /dev/null
+      for round in $(seq 600); do kill -0 "$1" 2> /dev/null || break; sleep 0.1; done
+      rm -rf -- "$2"
+      """
+    return try LaunchedProgram(
+      "/bin/sh", ["-c", script, "sh", String(pid), path],
+      environment: ["PATH": "/usr/bin:/bin"])
+  }
+
+  package func remove() { FileSystem.removeTree(path) }
+
+  // MARK: Leftovers
+
+  /// The sockets and locks of topologies that run in this directory, or have been killed.
+  package var sockets: [String] {
+    FileSystem.entries(of: roots.runtime).flatMap { name -> [String] in
+      let directory = roots.runtime + "/" + name
+      let entries = FileSystem.entries(of: directory)
+      return entries.isEmpty ? [directory] : entries.map { directory + "/" + $0 }
+    }
+  }
+
+  /// The processes that were started for this directory, as their environment tells.
+  package var processes: [LeftProcess] {
+    let entry = Array("\(Self.variable)=\(path)\0".utf8)
+    return FileSystem.entries(of: "/proc").compactMap { name in
+      guard let pid = Int32(name), pid != getpid(),
+        let environment = Self.contents(of: "/proc/\(name)/environ"),
+        (environment + [0]).contains(entry)
+      else { return nil }
+      let arguments = Self.contents(of: "/proc/\(name)/cmdline") ?? []
+      let words = arguments.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
+      return LeftProcess(pid: pid, command: words.joined(separator: " "))
+    }
+  }
+
+  private static func contents(of path: String) -> [UInt8]? {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    return try? FileSystem.read(descriptor, limit: 1 << 20)
+  }
+}
+
+/// A process that outlived what started it.
+package struct LeftProcess: Hashable, Sendable, CustomStringConvertible {
+  package var pid: Int32
+  package var command: String
+
+  package var description: String { "process \(pid): \(command)" }
+
+  package func kill() { _ = Glibc.kill(pid, SIGKILL) }
+}

@@ -1,0 +1,118 @@
+import PipeRuntime
+
+// An expectation of a node's states counts them from the last one that was expected of that node,
+// or from the last event that the test has sent to it, whichever is later.
+extension TopologyHarness {
+  /// Waits until the node is in a state of the pattern: now, or within the time.
+  /// - Returns: The state.
+  @discardableResult
+  public func expect(
+    _ node: String, is pattern: StatePattern, within timeout: Duration = .seconds(10)
+  ) async throws -> StateChange {
+    try await expect(node, StateSearch([pattern], .inOrder), timeout)[0]
+  }
+
+  /// Waits until the node is in this state: now, or within the time.
+  @discardableResult
+  public func expect<State: MachineState & Equatable>(
+    _ node: String, _ state: State, within timeout: Duration = .seconds(10)
+  ) async throws -> StateChange {
+    try await expect(node, is: .state(state), within: timeout)
+  }
+
+  /// Waits until the node is in a state that the predicate accepts: now, or within the time.
+  /// - Parameter description: What is expected, in words.
+  /// - Returns: The state.
+  @discardableResult
+  public func expect<State: MachineState>(
+    _ node: String, _ description: String = "a state that the test accepts",
+    within timeout: Duration = .seconds(10), where predicate: @escaping @Sendable (State) -> Bool
+  ) async throws -> State {
+    let change = try await expect(
+      node, is: .matching(description, predicate), within: timeout)
+    return try EventCodec<State>().decode(change.state.bytes)
+  }
+
+  /// Waits until the node has gone through states of these patterns, in this order; others may lie
+  /// between them.
+  @discardableResult
+  public func expect(
+    _ node: String, inOrder patterns: [StatePattern], within timeout: Duration = .seconds(10)
+  ) async throws -> [StateChange] {
+    try await expect(node, StateSearch(patterns, .inOrder), timeout)
+  }
+
+  /// Waits until the node has gone through states of these patterns, one right after the other.
+  @discardableResult
+  public func expect(
+    _ node: String, exactly patterns: [StatePattern], within timeout: Duration = .seconds(10)
+  ) async throws -> [StateChange] {
+    try await expect(node, StateSearch(patterns, .exactly), timeout)
+  }
+
+  private func expect(
+    _ node: String, _ search: StateSearch, _ timeout: Duration
+  ) async throws -> [StateChange] {
+    if search.patterns.isEmpty { return [] }
+    let known = try await client.directory(fresh: false)
+    guard known[node: node] != nil else {
+      throw TopologyClientError.unknownNode(node, known: known.nodes.map(\.name))
+    }
+    if let found = try await history.find(search, of: node, within: timeout) { return found }
+    throw await failure(
+      "node '\(node)' was expected to be \(search.description) within \(timeout.shortText), "
+        + "and was not", of: node)
+  }
+
+  /// Every state that was seen of the node, oldest first.
+  public func seen(of node: String) -> [StateChange] { history.states(of: node) }
+
+  /// Waits until what the orchestrator tells of the node is as the predicate says.
+  /// - Parameter description: What is expected, in words.
+  @discardableResult
+  public func expectStatus(
+    of node: String, _ description: String, within timeout: Duration = .seconds(10),
+    where predicate: (NodeInformation) -> Bool
+  ) async throws -> NodeInformation {
+    var last: NodeInformation?
+    let found = try await poll(every: .milliseconds(10), within: timeout) {
+      let information = try await status(node)
+      last = information
+      return predicate(information) ? information : nil
+    }
+    if let found { return found }
+    let told = last.flatMap { try? JSONValue(encoding: $0).text } ?? "nothing"
+    throw await failure(
+      "node '\(node)': \(description) was expected within \(timeout.shortText), "
+        + "and the last that it told was \(told)", of: node)
+  }
+
+  /// Waits until a line of the node's log contains the text.
+  /// - Returns: The line.
+  @discardableResult
+  public func expectLog(
+    _ node: String, contains text: String, within timeout: Duration = .seconds(10)
+  ) async throws -> String {
+    let found = try await poll(every: .milliseconds(10), within: timeout) {
+      logs(node).first { $0.contains(text) }
+    }
+    if let found { return found }
+    throw await failure(
+      "a line with '\(text)' was expected in the log of node '\(node)' "
+        + "within \(timeout.shortText)", of: node)
+  }
+
+  /// Waits until the topology has ended.
+  /// - Returns: The exit code of the orchestrator; 128 and the signal's number where one ended it.
+  @discardableResult
+  public func expectEnd(within timeout: Duration = .seconds(30)) async throws -> Int32 {
+    guard let exit = try await orchestrator.waitForExit(within: timeout) else {
+      throw await failure("the topology was expected to end within \(timeout.shortText)")
+    }
+    state.withLock { $0.hasSeenEnd = true }
+    return switch exit {
+    case .exited(let code): code
+    case .signalled(let number): 128 + number
+    }
+  }
+}

@@ -1,0 +1,114 @@
+import PipeRuntime
+
+// Events.
+extension TopologyHarness {
+  /// Sends an event to a node and waits for what becomes of it.
+  /// - Throws: ``TopologyClientError``, where it does not reach the machine.
+  @discardableResult
+  public func send(
+    _ node: String, _ event: some MachineEvent, timeout: Duration = .seconds(10)
+  ) async throws -> RequestOutcome {
+    try await counting(node) { try await client.send(node, event, timeout: timeout) }
+  }
+
+  /// Sends an event given as JSON: `"closed"`, or `["closing": ["persons": 3]]`.
+  /// - Throws: ``TopologyClientError``, where it does not reach the machine.
+  @discardableResult
+  public func send(
+    _ node: String, _ event: JSONValue, timeout: Duration = .seconds(10)
+  ) async throws -> RequestOutcome {
+    try await counting(node) { try await client.send(node, json: event, timeout: timeout) }
+  }
+
+  /// Lets the node's states count from the one that the event led to.
+  private func counting(
+    _ node: String, isolation: isolated (any Actor)? = #isolation,
+    _ send: () async throws -> RequestOutcome
+  ) async throws -> RequestOutcome {
+    let incarnation = history.incarnation(of: node)
+    let outcome = try await send()
+    if case .moved(let version, _) = outcome {
+      history.advance(
+        node, to: StateHistory.Mark(incarnation: incarnation, version: version))
+    }
+    return outcome
+  }
+}
+
+// What is known.
+extension TopologyHarness {
+  /// The topology, with what each node tells of itself now.
+  public func directory() async throws -> TopologyDirectory { try await client.directory() }
+
+  /// A node, with what it tells of itself now.
+  public func status(_ node: String) async throws -> NodeInformation {
+    try client.node(node, in: await client.directory(fresh: true))
+  }
+
+  /// The states of some nodes, or of all: of each its current state at once, then every change.
+  public func states(of nodes: [String]? = nil) async throws -> StateStream {
+    try await client.states(of: nodes)
+  }
+
+  private func information(of node: String) async throws -> NodeInformation {
+    try client.node(node, in: await client.directory(fresh: false))
+  }
+}
+
+// Life and death.
+extension TopologyHarness {
+  /// Kills a node's process. Its restart policy applies; only states after a restart count.
+  public func kill(_ node: String) async throws {
+    let incarnation = try await information(of: node).incarnation
+    try await signal(node, .kill)
+    history.advance(node, to: StateHistory.Mark(incarnation: incarnation + 1, version: 0))
+  }
+
+  /// Sends SIGTERM to a node's process, on which it stops in order.
+  public func terminate(_ node: String) async throws { try await signal(node, .terminate) }
+
+  /// Lets a node's process stand still, as a deadlock would: SIGSTOP.
+  public func pause(_ node: String) async throws {
+    try await signal(node, .stop)
+    state.withLock { _ = $0.paused.insert(node) }
+  }
+
+  /// Lets a node's process that was paused go on: SIGCONT.
+  public func resume(_ node: String) async throws {
+    state.withLock { _ = $0.paused.remove(node) }
+    try await signal(node, .resume)
+  }
+
+  /// Sends any signal to a node's process.
+  public func signal(_ node: String, number: Int32) async throws {
+    try await signal(node, Signal(number: number))
+  }
+
+  private func signal(_ node: String, _ signal: Signal) async throws {
+    try await steer(.kill(node: node, signal: signal.number))
+  }
+
+  /// Stops nodes in order, and waits until they have ended.
+  public func stop(_ nodes: String...) async throws { try await steer(.stop(nodes: nodes)) }
+
+  /// Starts nodes that were stopped or have failed, and waits until they run.
+  public func start(_ nodes: String...) async throws { try await steer(.start(nodes: nodes)) }
+
+  /// Stops nodes in order and starts them again; only their states after that count.
+  public func restart(_ nodes: String...) async throws {
+    let directory = try await client.directory(fresh: false)
+    try await steer(.restart(nodes: nodes))
+    for node in directory.nodes where nodes.contains(node.name) {
+      history.advance(
+        node.name, to: StateHistory.Mark(incarnation: node.incarnation + 1, version: 0))
+    }
+  }
+
+  private func steer(_ command: ControlCommand) async throws {
+    switch try await client.command(command, timeout: options.startTimeout) {
+    case .done: return
+    case .failed(let reason): throw TopologyClientError.failed(reason)
+    case .directory, .description: throw TopologyClientError.failed("an answer out of place")
+    }
+  }
+}

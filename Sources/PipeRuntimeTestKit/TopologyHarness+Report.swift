@@ -1,0 +1,46 @@
+import PipeRuntime
+
+extension TopologyHarness {
+  /// Lines of a log shown in a report. Unit: lines.
+  private static let shown = 12
+
+  /// The lines that a node has written and that were written about it, oldest first.
+  public func logs(_ node: String) -> [String] {
+    var reader = LogReader(directory: directories.logs, nodes: [node])
+    return reader.next().map { "\($0.time) \($0.stream.rawValue) \($0.text)" }
+  }
+
+  /// What the orchestrator has written.
+  public var orchestratorOutput: String { orchestrator.outputText + orchestrator.errorText }
+
+  /// How the nodes are, and the last lines of every log: what a failure shows.
+  public func report() async -> String {
+    var lines: [String] = []
+    if let directory = try? await client.directory(fresh: false) {
+      lines.append("topology '\(topology)' is \(directory.phase):")
+      for node in directory.nodes {
+        let reason = node.reason.map { ": \($0)" } ?? ""
+        lines.append("  \(node.name) is \(node.phase), start \(node.incarnation)\(reason)")
+      }
+    }
+    for node in LogReader.nodes(in: directories.logs) {
+      let log = logs(node)
+      lines.append("log of '\(node)'\(log.count > Self.shown ? ", its end" : ""):")
+      lines += log.suffix(Self.shown).map { "  \($0)" }
+    }
+    lines.append(Self.report(of: orchestrator))
+    return lines.joined(separator: "\n")
+  }
+
+  static func report(of orchestrator: LaunchedProgram) -> String {
+    let written = (orchestrator.outputText + orchestrator.errorText)
+      .split(separator: "\n").suffix(2 * shown)
+    let end = orchestrator.exit.map { "ended with \($0), and wrote" } ?? "runs, and wrote"
+    return (["the orchestrator \(end):"] + written.map { "  \($0)" }).joined(separator: "\n")
+  }
+
+  func failure(_ expectation: String, of node: String? = nil) async -> TopologyExpectationFailure {
+    TopologyExpectationFailure(
+      expectation: expectation, seen: node.map(history.states(of:)) ?? [], report: await report())
+  }
+}

@@ -1,0 +1,196 @@
+import PipeRuntime
+import Synchronization
+
+/// A topology that runs for one test, in processes and a directory of its own.
+///
+/// ``withTopology(_:options:isolation:sourceFile:_:)-(String,_,_,_,_)`` makes one.
+public final class TopologyHarness: Sendable {
+  /// How a topology is launched for a test.
+  public struct Options: Sendable {
+    /// The `orchestrator`; `nil` takes the one that `PIPERUNTIME_ORCHESTRATOR` names, that lies
+    /// beside the test's build products, or that is in `PATH`.
+    public var orchestrator: String?
+    /// Directories in which node programs are looked for, before `PATH`.
+    public var searchPath: [String] = []
+    /// Variables added to the environment of the orchestrator and the nodes.
+    public var environment: [String: String] = [:]
+    /// Whether the test's body starts only when every node runs. Default: `true`.
+    public var waitsUntilRunning = true
+    /// The longest start. Default: 30 s.
+    public var startTimeout: Duration = .seconds(30)
+    /// The longest end, after which what is left is killed and the test fails. Default: 30 s.
+    public var stopTimeout: Duration = .seconds(30)
+
+    /// Makes the default options.
+    public init() {}
+  }
+
+  /// The topology's name.
+  public let topology: String
+  /// The client that the harness is attached with.
+  public let client: TopologyClient
+  package let directory: TestDirectory
+  package let orchestrator: LaunchedProgram
+  package let options: Options
+  let binary: String
+  let history = StateHistory()
+  let directories: RuntimeDirectories
+  let state = Mutex(State())
+  private let guardian: LaunchedProgram
+
+  struct State {
+    /// Nodes that the test has paused.
+    var paused: Set<String> = []
+    /// Whether the test has awaited the end, whatever it was.
+    var hasSeenEnd = false
+    var watching: Task<Void, Never>?
+  }
+
+  /// Starts a topology, and attaches to it.
+  init(
+    file: String, name: String, directory: TestDirectory, binary: String, options: Options
+  ) async throws {
+    topology = name
+    self.directory = directory
+    self.options = options
+    self.binary = binary
+    directories = try RuntimeDirectories(topology: name, roots: directory.roots)
+    let control = try directories.endpoint(.control)
+    orchestrator = try LaunchedProgram(
+      binary, ["run", "--plain", "--lifeline", file],
+      environment: directory.environment(adding: options.environment, path: options.searchPath))
+    do {
+      guardian = try directory.removeAfterCrash(and: orchestrator.pid)
+    } catch {
+      orchestrator.signal(.kill)
+      _ = try? await orchestrator.waitForExit(within: .seconds(5))
+      throw error
+    }
+    do {
+      client = try await Self.attach(
+        to: name, at: control, orchestrator: orchestrator, options: options)
+      watch(try await client.states())
+      try await awaitStates()
+    } catch {
+      orchestrator.signal(.kill)
+      _ = try? await orchestrator.waitForExit(within: .seconds(5))
+      await Self.end(guardian)
+      throw error
+    }
+  }
+
+  // MARK: The start
+
+  private static func attach(
+    to name: String, at control: String, orchestrator: LaunchedProgram, options: Options
+  ) async throws -> TopologyClient {
+    func failure(_ problem: String) -> TopologyExpectationFailure {
+      TopologyExpectationFailure(
+        expectation: "topology '\(name)' \(problem)", seen: [],
+        report: report(of: orchestrator))
+    }
+    func ended() throws {
+      if let exit = orchestrator.exit { throw failure("did not start: \(exit)") }
+    }
+    // A socket that is tried too early is tried again only after a pause.
+    let path = String(control.dropFirst("ipc://".count))
+    let isThere: Bool? = try await poll(within: options.startTimeout) {
+      try ended()
+      return FileSystem.exists(path) ? true : nil
+    }
+    guard isThere != nil else {
+      throw failure("did not start within \(options.startTimeout.shortText)")
+    }
+    let client = try TopologyClient(topology: name, control: control)
+    let isRunning: Bool? = try await poll(every: .milliseconds(5), within: options.startTimeout) {
+      try ended()
+      guard let directory = try? await client.directory(fresh: false) else { return nil }
+      return directory.isRunning || !options.waitsUntilRunning ? true : nil
+    }
+    guard isRunning != nil else {
+      client.close()
+      throw failure("does not run after \(options.startTimeout.shortText)")
+    }
+    return client
+  }
+
+  private func watch(_ stream: StateStream) {
+    let task = Task { [history] in
+      for await change in stream { history.append(change) }
+      history.end()
+    }
+    state.withLock { $0.watching = task }
+  }
+
+  /// From here on no state is missed: the feeds have given the present one of each node.
+  private func awaitStates() async throws {
+    let nodes = try await client.directory(fresh: false).nodes
+      .filter { $0.isRunning && $0.kind != .monitor }.map(\.name)
+    _ = try await poll(within: .seconds(10)) {
+      nodes.allSatisfy { !history.states(of: $0).isEmpty } || orchestrator.exit != nil ? true : nil
+    }
+  }
+
+  // MARK: The end
+
+  /// Stops the topology in order and removes its directory.
+  /// - Returns: What was not as it should be.
+  func stop() async -> [String] {
+    var problems: [String] = []
+    let endedBefore = orchestrator.exit
+    if let endedBefore, !state.withLock({ $0.hasSeenEnd }), !endedBefore.isSuccess {
+      problems.append("the topology ended before its test: \(endedBefore)")
+    }
+    if endedBefore == nil {
+      for node in state.withLock({ $0.paused }) { try? await resume(node) }
+      orchestrator.signal(.resume)
+      orchestrator.signal(.terminate)
+      let exit = try? await Self.unlessCancelled { [self] in
+        try await orchestrator.waitForExit(within: options.stopTimeout)
+      }
+      if exit == nil {
+        problems.append("the topology did not stop within \(options.stopTimeout.shortText)")
+        orchestrator.signal(.kill)
+        _ = try? await orchestrator.waitForExit(within: .seconds(10))
+      } else if exit?.isSuccess == false, let exit {
+        problems.append("the topology did not stop in order: \(exit)")
+      }
+    }
+    client.close()
+    state.withLock { $0.watching }?.cancel()
+    problems += await leftovers()
+    return problems
+  }
+
+  private static func end(_ guardian: LaunchedProgram) async {
+    guardian.closeInput()
+    _ = try? await unlessCancelled { try await guardian.waitForExit(within: .seconds(10)) }
+  }
+
+  /// A cancelled test stops its topology all the same, and waits for it.
+  private static func unlessCancelled<Value: Sendable>(
+    _ operation: @escaping @Sendable () async throws -> Value
+  ) async throws -> Value {
+    try await Task { try await operation() }.value
+  }
+
+  private func leftovers() async -> [String] {
+    var left: [LeftProcess] = []
+    // What is killed with its parent is gone only a moment after it.
+    _ = try? await Self.unlessCancelled { [directory] in
+      try await poll(every: .milliseconds(10), within: .seconds(2)) {
+        directory.processes.isEmpty ? true : nil
+      }
+    }
+    left = directory.processes
+    var problems = left.map { "left behind: \($0)" }
+    for process in left { process.kill() }
+    // Nobody can clean up after SIGKILL, except the next start of that name.
+    if orchestrator.exit != .signalled(number: Signal.kill.number) {
+      problems += directory.sockets.map { "left behind: \($0)" }
+    }
+    directory.remove()
+    await Self.end(guardian)
+    return problems
+  }
+}

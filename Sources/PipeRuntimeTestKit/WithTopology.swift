@@ -1,0 +1,119 @@
+import Glibc
+import PipeRuntime
+
+/// Launches the topology of a file for a test, and stops it afterwards.
+///
+/// Its processes, sockets and logs are the test's own, so that tests may run at the same time. They
+/// are gone at the end, also when the test fails, or its process crashes.
+///
+/// ```swift
+/// try await withTopology("topologies/elevator.yaml") { elevator in
+///   try await elevator.send("door", ElevatorDoor.Event.closeButtonWasPressed)
+///   try await elevator.expect("display", FloorDisplay.State.refreshed, within: .seconds(5))
+/// }
+/// ```
+/// - Parameters:
+///   - file: The file's path, from the working directory or one above the test's source.
+///   - body: The test.
+/// - Throws: ``TopologyExpectationFailure``, which shows what was seen and the logs; also where the
+///   topology does not start, does not stop in order, or leaves something behind.
+public func withTopology<Result>(
+  _ file: String, options: TopologyHarness.Options = TopologyHarness.Options(),
+  isolation: isolated (any Actor)? = #isolation, sourceFile: String = #filePath,
+  _ body: (TopologyHarness) async throws -> Result
+) async throws -> Result {
+  let path = locate(file, from: sourceFile)
+  let name = try TopologyReader.read(path: path).topology.name
+  return try await run(name: name, options: options, body) { _ in path }
+}
+
+/// Launches a topology that is given as YAML text for a test, and stops it afterwards.
+public func withTopology<Result>(
+  yaml text: String, options: TopologyHarness.Options = TopologyHarness.Options(),
+  isolation: isolated (any Actor)? = #isolation,
+  _ body: (TopologyHarness) async throws -> Result
+) async throws -> Result {
+  let name = try TopologyReader.read(text: text.utf8, file: "topology.yaml").topology.name
+  return try await run(name: name, options: options, body) {
+    try $0.write(text, to: "topology.yaml")
+  }
+}
+
+/// Launches a topology that was made in code for a test, and stops it afterwards.
+public func withTopology<Result>(
+  _ topology: Topology, options: TopologyHarness.Options = TopologyHarness.Options(),
+  isolation: isolated (any Actor)? = #isolation,
+  _ body: (TopologyHarness) async throws -> Result
+) async throws -> Result {
+  try await withTopology(yaml: topology.yaml, options: options, body)
+}
+
+private func run<Result>(
+  name: String, options: TopologyHarness.Options,
+  isolation: isolated (any Actor)? = #isolation,
+  _ body: (TopologyHarness) async throws -> Result,
+  file: (TestDirectory) throws -> String
+) async throws -> Result {
+  let binary =
+    try options.orchestrator
+    ?? BinaryLocator.find("orchestrator", variable: "PIPERUNTIME_ORCHESTRATOR")
+  let directory = try TestDirectory()
+  let harness: TopologyHarness
+  do {
+    harness = try await TopologyHarness(
+      file: file(directory), name: name, directory: directory, binary: binary, options: options)
+  } catch {
+    directory.remove()
+    throw error
+  }
+  let result: Result
+  do {
+    result = try await body(harness)
+  } catch {
+    throw await harness.end(after: error)
+  }
+  if let failure = await harness.end() { throw failure }
+  return result
+}
+
+extension TopologyHarness {
+  /// Stops after a body that returned. Returns what was not as it should be.
+  fileprivate func end() async -> TopologyExpectationFailure? {
+    let report = await report()
+    let problems = await stop()
+    guard !problems.isEmpty else { return nil }
+    return TopologyExpectationFailure(
+      expectation: problems.joined(separator: "\n"), seen: [],
+      report: report + "\n" + Self.report(of: orchestrator))
+  }
+
+  /// Stops after a body that failed. Returns the error with all that helps to understand it.
+  fileprivate func end(after error: any Error) async -> any Error {
+    var failure: TopologyExpectationFailure
+    switch error {
+    case let error as TopologyExpectationFailure: failure = error
+    case is CancellationError:
+      _ = await stop()
+      return error
+    default:
+      failure = await self.failure("the test's body ended with an error: \(error)")
+      failure.cause = error
+    }
+    let problems = await stop()
+    if !problems.isEmpty {
+      failure.report += "\nand at the end: " + problems.joined(separator: "\n")
+    }
+    return failure
+  }
+}
+
+/// The file, or the one of that name in the nearest directory above the source file.
+private func locate(_ file: String, from sourceFile: String) -> String {
+  if file.hasPrefix("/") || FileSystem.exists(file) { return file }
+  var directory = FileSystem.directory(of: sourceFile)
+  while directory != "/", directory != "." {
+    if FileSystem.exists(directory + "/" + file) { return directory + "/" + file }
+    directory = FileSystem.directory(of: directory)
+  }
+  return file
+}

@@ -1,0 +1,139 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+@Suite("The examples")
+struct ExampleTests {
+  static let files = ["elevator", "washing-machine", "relay"].map { "topologies/\($0).yaml" }
+
+  @Test("an example checks without an error or a warning", arguments: files)
+  func checks(file: String) async throws {
+    let command = try CommandLineTool()
+    defer { command.remove() }
+    let result = try await command.run("check", file, in: nil)
+    #expect(result.code == 0, "\(result)")
+    #expect(result.error == "")
+  }
+
+  @Test("an example runs, shows every node's state and stops in order", arguments: files)
+  func runs(file: String) async throws {
+    try await withTopology(file) { topology in
+      let directory = try await topology.directory()
+      #expect(directory.isRunning)
+      for node in directory.nodes {
+        #expect(node.phase == "running")
+        #expect(node.incarnation == 1)
+        #expect(!topology.seen(of: node.name).isEmpty)
+      }
+    }
+  }
+
+  @Test("the elevator lives by itself: its passengers make it go round")
+  func elevatorLives() async throws {
+    try await withTopology("topologies/elevator.yaml") { elevator in
+      try await elevator.expect(
+        "door", inOrder: ["open", "closing", "closed", "open"], within: .seconds(20))
+      try await elevator.expect(
+        "motor", inOrder: ["moving", ["arrived": ["floor": 1]], ["idle": ["floor": 1]]],
+        within: .seconds(20))
+      try await elevator.expect(
+        "display", is: .json(["showing": ["floor": 1, "persons": 0]]), within: .seconds(20))
+      try await elevator.expect("passengers", is: ["waiting": ["round": 2]], within: .seconds(20))
+    }
+  }
+
+  /// The elevator without passengers, and with less time for everything.
+  static let quietElevator = """
+    topology: elevator
+    program: nodes
+    nodes:
+      door: { machine: ElevatorDoor, parameters: { capacity: 10, closingTime: 20 } }
+      motor: { machine: ElevatorMotor, parameters: { floorTime: 10 } }
+      display: { machine: FloorDisplay }
+    pipes:
+      - { from: door.arrivals, to: display.updates }
+      - { from: door, when: closed, to: motor, send: start, on_refused: postpone }
+      - { from: motor, when: arrived, to: door, send: openButtonWasPressed }
+      - { from: door, when: open, to: display, send: { persons: { count: $persons } } }
+      - { from: motor, when: arrived, to: display, send: { floor: { number: $floor } } }
+    """
+
+  @Test("an event that is injected into the door travels through the pipes to the others")
+  func injectedEvents() async throws {
+    try await withTopology(yaml: Self.quietElevator) { elevator in
+      let entered = try await elevator.send("door", ["personsHaveEntered": ["persons": 3]])
+      #expect(entered == .moved(version: 1, state: ["open": ["persons": 3]]))
+      try await elevator.expect("display", is: ["showing": ["floor": 0, "persons": 3]])
+      let pressed = try await elevator.send("door", "closeButtonWasPressed")
+      #expect(pressed == .moved(version: 2, state: ["closing": ["persons": 3]]))
+      try await elevator.expect(
+        "door",
+        exactly: [["closing": ["persons": 3]], .json("closed"), ["open": ["persons": 0]]])
+      try await elevator.expect(
+        "motor",
+        exactly: [
+          ["moving": ["from": 0, "to": 1]], ["arrived": ["floor": 1]], ["idle": ["floor": 1]],
+        ])
+      try await elevator.expect("display", is: ["showing": ["floor": 1, "persons": 0]])
+    }
+  }
+
+  @Test("a full elevator's door refuses its button, and stays as it was")
+  func guardRefuses() async throws {
+    try await withTopology(yaml: Self.quietElevator) { elevator in
+      try await elevator.send("door", ["personsHaveEntered": ["persons": 10]])
+      let refused = try await elevator.send("door", "closeButtonWasPressed")
+      #expect(refused == .refused(.guard, state: ["open": ["persons": 10]]))
+      let unfit = try await elevator.send("door", "doorHasLocked")
+      #expect(unfit == .refused(.noTransition, state: ["open": ["persons": 10]]))
+      let door = try await elevator.status("door")
+      #expect(door.status?.refused == 2)
+      #expect(door.status?.version == 1)
+    }
+  }
+
+  @Test("a state that is left is not closed into: the door opens again while it closes")
+  func cancelledEffect() async throws {
+    let slow = Self.quietElevator.replacing("closingTime: 20", with: "closingTime: 60000")
+    try await withTopology(yaml: slow) { elevator in
+      try await elevator.send("door", "closeButtonWasPressed")
+      let opened = try await elevator.send("door", "openButtonWasPressed")
+      #expect(opened == .moved(version: 2, state: ["open": ["persons": 0]]))
+      try await elevator.expectStatus(of: "door", "its effect is cancelled") {
+        $0.status?.effects == 0
+      }
+    }
+  }
+
+  @Test("the washing machine goes through its seven states, and its panel counts the program")
+  func washingMachine() async throws {
+    try await withTopology("topologies/washing-machine.yaml") { laundry in
+      try await laundry.expect("washer", is: "coldAndEmpty")
+      try await laundry.send("washer", "start")
+      try await laundry.expect(
+        "washer",
+        exactly: [
+          "fullWithHotWater", "waterHeated", "drumAgitating", "pumping", "fullWithColdWater",
+          "spinning", "coldAndEmpty",
+        ], within: .seconds(30))
+      try await laundry.expect(
+        "panel",
+        exactly: (1...6).map { ["showing": ["step": .integer($0), "finished": 0]] }
+          + [["showing": ["step": 0, "finished": 1]]])
+    }
+  }
+
+  @Test("a relay of ten passes a thousand tokens on, all of them and in order")
+  func relay() async throws {
+    try await withTopology("topologies/relay.yaml") { relay in
+      let count = 1_000
+      for n in 1...count { try await relay.send("n1", ["token": ["n": .integer(Int64(n))]]) }
+      try await relay.expect(
+        "n10", is: ["passing": ["n": .integer(Int64(count)), "count": .integer(Int64(count))]],
+        within: .seconds(20))
+      let tokens = relay.seen(of: "n10").compactMap { $0.state["passing"]?["n"]?.integer }
+      #expect(tokens == tokens.sorted())
+      #expect(Set(tokens).count == tokens.count)
+    }
+  }
+}

@@ -1,0 +1,247 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import Testing
+
+@Suite("Pipes between processes")
+struct PipeTests {
+  /// A source of numbers, and a sink that checks them.
+  private static func numbers(
+    capacity: Int = 1024, work: Int = 0, name: String = "numbers"
+  ) -> Topology {
+    let quick = RestartPolicy(
+      backoff: RestartPolicy.Backoff(initial: .milliseconds(10), max: .milliseconds(100)))
+    return Topology(
+      name: name, program: "TestNodes",
+      nodes: [
+        .machine("Source", name: "source", restart: quick),
+        .machine("Sink", name: "sink", parameters: ["work": .integer(Int64(work))], restart: quick),
+      ],
+      pipes: [.ports(from: "source.out", to: "sink.in", name: "numbers", capacity: capacity)],
+      timeouts: Timeouts(heartbeat: .seconds(60)))
+  }
+
+  /// A button whose pipe leads to a gate.
+  private static func gate(
+    capacity: Int = 1024, _ onRefused: PipeSpecification.OnRefused = .record,
+    restart: RestartPolicy = RestartPolicy()
+  ) -> Topology {
+    Topology(
+      name: "gate", program: "TestNodes",
+      nodes: [
+        .machine("Button", name: "button"), .machine("Gate", name: "gate", restart: restart),
+      ],
+      pipes: [
+        .rule(
+          from: "button", when: "pressed", to: "gate", send: "pass", name: "visitors",
+          capacity: capacity, onRefused: onRefused)
+      ], timeouts: Timeouts(heartbeat: .seconds(60)))
+  }
+
+  @Test(
+    "ten thousand events arrive all and in order, whatever the capacity",
+    arguments: [1, 7, 1024, 65_536])
+  func order(capacity: Int) async throws {
+    try await withTopology(Self.numbers(capacity: capacity)) { topology in
+      try await topology.send("source", Source.Event.go(count: 10_000))
+      try await topology.expect(
+        "sink", Sink.State.counting(last: 10_000, count: 10_000, wrong: 0), within: .seconds(30))
+      let sink = try await topology.status("sink").status
+      #expect(sink?.ins.first?.applied == 10_000)
+      #expect(sink?.gaps == 0)
+    }
+  }
+
+  @Test("a receiver that stands still stops its sender, and gets everything when it goes on")
+  func backPressure() async throws {
+    try await withTopology(Self.numbers(capacity: 64)) { topology in
+      try await topology.pause("sink")
+      try await topology.send("source", Source.Event.go(count: 5_000))
+      let source = try await topology.expectStatus(of: "source", "a full pipe") {
+        $0.status?.blocked == ["numbers"]
+      }
+      let queued = try #require(source.status?.outs.first?.events)
+      #expect(queued >= 64 && queued < 5_000)
+      try await topology.resume("sink")
+      try await topology.expect(
+        "sink", Sink.State.counting(last: 5_000, count: 5_000, wrong: 0), within: .seconds(20))
+      try await topology.expect("source", Source.State.idle(sent: 5_000))
+    }
+  }
+
+  @Test("a request to a node whose pipe is full is answered busy, and what was taken arrives")
+  func busy() async throws {
+    try await withTopology(Self.gate(capacity: 8)) { topology in
+      try await topology.send("gate", "open")
+      try await topology.pause("gate")
+      var taken = 0
+      var answer: TopologyClientError?
+      while answer == nil, taken < 1_000 {
+        do {
+          try await topology.send("button", Button.Event.press)
+          taken += 1
+        } catch let error as TopologyClientError {
+          answer = error
+        }
+      }
+      guard case .busy("button", let reason)? = answer else {
+        Issue.record("answered \(answer.map { "\($0)" } ?? "nothing") after \(taken) events")
+        return
+      }
+      #expect(reason.contains("visitors"))
+      // The start of the button, which enters its state, has sent one of the eight.
+      #expect(taken >= 7 && taken <= 16)
+      try await topology.resume("gate")
+      try await topology.expect("gate", Gate.State.open(passed: taken))
+      try await topology.send("button", Button.Event.press)
+      try await topology.expect("gate", Gate.State.open(passed: taken + 1))
+    }
+  }
+
+  @Test("on_refused: record counts a refused event, keeps it as a dead letter and goes on")
+  func record() async throws {
+    try await withTopology(Self.gate()) { topology in
+      for _ in 1...3 { try await topology.send("button", Button.Event.press) }
+      let gate = try await topology.expectStatus(of: "gate", "letters") {
+        $0.status?.letters == 4
+      }
+      let letter = try #require(gate.status?.recentLetters.last)
+      #expect(letter.pipe == "visitors")
+      #expect(letter.sequence == 4)
+      #expect(letter.event == "pass")
+      #expect(letter.reason == "refused: noTransition")
+      #expect(gate.status?.refused == 4)
+      try await topology.expectLog("gate", contains: "pipe 'visitors': event 1 \"pass\": refused")
+      try await topology.send("gate", Gate.Event.open)
+      try await topology.send("button", Button.Event.press)
+      try await topology.expect("gate", Gate.State.open(passed: 1))
+    }
+  }
+
+  @Test("on_refused: postpone keeps refused events, and applies them when the state allows it")
+  func postpone() async throws {
+    try await withTopology(Self.gate(.postpone)) { topology in
+      for _ in 1...3 { try await topology.send("button", Button.Event.press) }
+      try await topology.expectStatus(of: "gate", "four that wait") {
+        $0.status?.ins.first?.waiting == 4
+      }
+      try await topology.send("gate", Gate.Event.open)
+      try await topology.expect(
+        "gate", exactly: (0...4).map { .state(Gate.State.open(passed: $0)) })
+      let gate = try await topology.status("gate").status
+      #expect(gate?.letters == 0)
+      #expect(gate?.ins.first?.waiting == 0)
+    }
+  }
+
+  @Test("on_refused: fail ends the node, and says which event it was")
+  func fail() async throws {
+    try await withTopology(Self.gate(.fail, restart: RestartPolicy(.never))) { topology in
+      let gate = try await topology.expectStatus(of: "gate", "its failure") {
+        $0.phase == "failed"
+      }
+      #expect(gate.reason?.contains("exit code") == true)
+      try await topology.expectLog(
+        "gate", contains: "event 1 \"pass\": refused: noTransition, in state")
+      #expect(try await topology.status("button").isRunning)
+    }
+  }
+
+  @Test("a receiver that is killed under load comes back, and its loss is reported as a gap")
+  func receiverKilled() async throws {
+    try await withTopology(Self.numbers(capacity: 256, work: 100)) { topology in
+      try await topology.send("source", Source.Event.go(count: 10_000))
+      try await topology.expect("sink", "some events") { (state: Sink.State) in
+        guard case .counting(_, let count, _) = state else { return false }
+        return count > 500
+      }
+      try await topology.kill("sink")
+      try await topology.expect("sink", "the last event", within: .seconds(30)) {
+        (state: Sink.State) in
+        guard case .counting(let last, _, let wrong) = state else { return false }
+        // Only the first number after the restart does not follow its predecessor.
+        return last == 10_000 && wrong == 1
+      }
+      let sink = try await topology.status("sink")
+      #expect(sink.incarnation == 2)
+      #expect(sink.status?.gaps == 1)
+      try await topology.expectLog("sink", contains: "pipe 'numbers': gap: up to")
+      try await topology.expectLog("source", contains: "are lost")
+    }
+  }
+
+  @Test("a sender that is killed under load comes back, and its receiver reports a gap")
+  func senderKilled() async throws {
+    try await withTopology(Self.numbers(capacity: 256, work: 100)) { topology in
+      try await topology.send("source", Source.Event.go(count: 1_000_000))
+      try await topology.expect("sink", "some events") { (state: Sink.State) in
+        guard case .counting(_, let count, _) = state else { return false }
+        return count > 500
+      }
+      try await topology.kill("source")
+      try await topology.expect("source", Source.State.idle(sent: 0))
+      try await topology.send("source", Source.Event.go(count: 5))
+      try await topology.expect("sink", "the numbers of the new sender") { (state: Sink.State) in
+        guard case .counting(let last, _, let wrong) = state else { return false }
+        return last == 5 && wrong == 1
+      }
+      let sink = try await topology.status("sink")
+      #expect(sink.incarnation == 1)
+      #expect(sink.status?.gaps == 1)
+      try await topology.expectLog("sink", contains: "pipe 'numbers': gap: the sender died")
+    }
+  }
+
+  @Test("a receiver that is restarted in order, under load, loses nothing")
+  func receiverRestarted() async throws {
+    try await withTopology(Self.numbers(capacity: 256, work: 50)) { topology in
+      let count = 10_000
+      try await topology.send("source", Source.Event.go(count: count))
+      try await topology.expect("sink", "some events") { (state: Sink.State) in
+        guard case .counting(_, let count, _) = state else { return false }
+        return count > 500
+      }
+      try await topology.restart("sink")
+      let end = try await topology.expect("sink", "the last event", within: .seconds(30)) {
+        (state: Sink.State) in
+        guard case .counting(let last, _, _) = state else { return false }
+        return last == count
+      }
+      guard case .counting(_, let after, let wrong) = end else { return }
+      let before = topology.seen(of: "sink").last { $0.incarnation == 1 }
+      let last = before?.state["counting"]?["last"]?.integer
+      #expect(last.map { Int($0) + after } == count)
+      #expect(wrong == 1)
+      let sink = try await topology.status("sink")
+      #expect(sink.incarnation == 2)
+      #expect(sink.status?.gaps == 0)
+      #expect(!topology.logs("source").contains { $0.contains("lost") })
+    }
+  }
+
+  @Test("a sender that is restarted in order has everything delivered first")
+  func senderRestarted() async throws {
+    try await withTopology(Self.numbers(capacity: 4_096, work: 20)) { topology in
+      try await topology.send("source", Source.Event.go(count: 2_000))
+      try await topology.expect("source", Source.State.idle(sent: 2_000))
+      try await topology.restart("source")
+      try await topology.expect("sink", Sink.State.counting(last: 2_000, count: 2_000, wrong: 0))
+      try await topology.send("source", Source.Event.go(count: 1))
+      try await topology.expect("sink", Sink.State.counting(last: 1, count: 2_001, wrong: 1))
+      #expect(try await topology.status("sink").status?.gaps == 0)
+    }
+  }
+
+  @Test("an event of a port that no pipe leads from is counted, and said once")
+  func unconnected() async throws {
+    var topology = Self.numbers()
+    topology.pipes = []
+    topology.nodes = [.machine("Source", name: "source")]
+    try await withTopology(topology) { topology in
+      try await topology.send("source", Source.Event.go(count: 10))
+      try await topology.expect("source", Source.State.idle(sent: 10))
+      #expect(try await topology.status("source").status?.unconnected == 10)
+      try await topology.expectLog("source", contains: "port 'out': no pipe leads from it")
+    }
+  }
+}

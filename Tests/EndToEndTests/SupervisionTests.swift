@@ -1,0 +1,247 @@
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import Testing
+
+@Suite("Supervision of processes")
+struct SupervisionTests {
+  /// One node that can be made to die or hang.
+  private static func fragile(
+    _ restart: String = "{ backoff: { initial: 20ms, max: 1s } }", required: Bool = false,
+    timeouts: String = "{ heartbeat: 30s }", more: String = ""
+  ) -> String {
+    """
+    topology: ward
+    program: TestNodes
+    nodes:
+      patient: { machine: Fragile, restart: \(restart), required: \(required) }
+      nurse: { machine: Button }
+    \(more)
+    timeouts: \(timeouts)
+    """
+  }
+
+  @Test("a killed node is started again after a growing pause, in its initial state")
+  func restarts() async throws {
+    try await withTopology(yaml: Self.fragile()) { ward in
+      try await ward.send("patient", Fragile.Event.touch)
+      for attempt in 1...3 {
+        let before = try await ward.status("patient")
+        try await ward.kill("patient")
+        let state = try await ward.expect("patient", is: ["well": ["steps": 0]])
+        #expect(state.incarnation == UInt64(attempt + 1))
+        #expect(state.version == 0)
+        let after = try await ward.expectStatus(of: "patient", "running") { $0.isRunning }
+        #expect(after.incarnation == before.incarnation + 1)
+        #expect(after.pid != before.pid)
+        #expect(after.restarts == UInt64(attempt))
+      }
+      let log = ward.logs("patient")
+      for (attempt, pause) in [(1, 20), (2, 40), (3, 80)] {
+        #expect(
+          log.contains {
+            $0.hasSuffix("killed by SIGKILL; restart \(attempt) of 5 in \(pause) ms")
+          }, "\(log)")
+      }
+      #expect(try await ward.status("nurse").incarnation == 1)
+    }
+  }
+
+  @Test(
+    "a node that ends by itself is restarted as its policy says",
+    arguments: [
+      ("never", 3, "failed"), ("never", 0, "stopped"), ("on-failure", 3, "running"),
+      ("on-failure", 0, "stopped"), ("always", 3, "running"), ("always", 0, "running"),
+    ] as [(String, Int, String)])
+  func policies(policy: String, code: Int, phase: String) async throws {
+    let restart = "{ policy: \(policy), backoff: { initial: 1ms } }"
+    try await withTopology(yaml: Self.fragile(restart)) { ward in
+      await #expect(throws: TopologyClientError.unknownOutcome("patient")) {
+        try await ward.send("patient", Fragile.Event.exit(code: code))
+      }
+      let start: UInt64 = phase == "running" ? 2 : 1
+      try await ward.expectStatus(of: "patient", "phase \(phase) of start \(start)") {
+        $0.phase == phase && $0.incarnation == start
+      }
+      #expect(try await ward.status("nurse").isRunning)
+    }
+  }
+
+  @Test("a node that keeps dying is failed after `max` restarts, and the others go on")
+  func givesUp() async throws {
+    let restart = "{ max: 2, window: 60s, backoff: { initial: 1ms } }"
+    let dying = Self.fragile(restart).replacing(
+      "machine: Fragile", with: "machine: Fragile, parameters: { diesAtStart: true }")
+    var options = TopologyHarness.Options()
+    options.waitsUntilRunning = false
+    try await withTopology(yaml: dying, options: options) { ward in
+      let patient = try await ward.expectStatus(of: "patient", "failure") { $0.phase == "failed" }
+      #expect(patient.incarnation == 3)
+      #expect(patient.reason == "failed: exit code 9; given up after 2 restarts within 1 min")
+      #expect(try await ward.status("nurse").isRunning)
+      let outcome = try await ward.send("nurse", Button.Event.press)
+      #expect(outcome == .moved(version: 1, state: ["pressed": ["times": 1]]))
+      await #expect(throws: TopologyClientError.self) {
+        try await ward.send("patient", Fragile.Event.touch)
+      }
+    }
+  }
+
+  @Test("a required node's failure takes the topology down with exit code 1, and says why")
+  func required() async throws {
+    let restart = "{ policy: never }"
+    try await withTopology(yaml: Self.fragile(restart, required: true)) { ward in
+      try await ward.kill("patient")
+      #expect(try await ward.expectEnd() == 1)
+      #expect(
+        ward.orchestratorOutput.contains("required node 'patient' failed: killed by SIGKILL"),
+        "\(ward.orchestratorOutput)")
+      #expect(ward.logs("nurse").contains { $0.hasSuffix("note ended: exit code 0") })
+    }
+  }
+
+  @Test("a node that stands still is found by its missing heartbeat, killed and replaced")
+  func heartbeat() async throws {
+    try await withTopology(yaml: Self.fragile(timeouts: "{ heartbeat: 400ms }")) { ward in
+      let before = try await ward.status("patient")
+      try await ward.pause("patient")
+      let after = try await ward.expectStatus(of: "patient", "a new process") {
+        $0.isRunning && $0.incarnation == 2
+      }
+      #expect(after.pid != before.pid)
+      #expect(kill(before.pid ?? 0, 0) != 0)
+      try await ward.expectLog("patient", contains: "hung: no sign of life for 400 ms")
+    }
+  }
+
+  @Test("a node whose step never returns is replaced, and its caller is not told a lie")
+  func deadlock() async throws {
+    try await withTopology(yaml: Self.fragile(timeouts: "{ heartbeat: 400ms }")) { ward in
+      await #expect(throws: TopologyClientError.unknownOutcome("patient")) {
+        try await ward.send("patient", Fragile.Event.hang)
+      }
+      try await ward.expectStatus(of: "patient", "a new process") {
+        $0.isRunning && $0.incarnation == 2
+      }
+    }
+  }
+
+  @Test("what a node writes last is in its log, also when it dies by a trap")
+  func lastWords() async throws {
+    try await withTopology(yaml: Self.fragile()) { ward in
+      try await ward.send("patient", Fragile.Event.shout(lines: 500))
+      _ = try? await ward.send("patient", Fragile.Event.trap)
+      try await ward.expectLog("patient", contains: "killed by SIGABRT")
+      let lines = ward.logs("patient").filter { $0.contains(" out line ") }
+      #expect(lines.count == 500)
+      #expect(lines.last?.hasSuffix(" out line 500") == true)
+    }
+  }
+
+  @Test("nodes stop before those that they depend on, each in order")
+  func orderedStop() async throws {
+    let chain = """
+      topology: chain
+      program: TestNodes
+      nodes:
+        first: { machine: Button }
+        second: { machine: Button, depends_on: { first: ready } }
+        third: { machine: Button, depends_on: { second: ready } }
+      """
+    try await withTopology(yaml: chain) { chain in
+      chain.orchestrator.signal(.interrupt)
+      #expect(try await chain.expectEnd() == 0)
+      var ends: [String] = []
+      for node in ["first", "second", "third"] {
+        let log = chain.logs(node)
+        #expect(log.contains { $0.hasSuffix("note ended: exit code 0") }, "\(log)")
+        let stopping = try #require(log.first { $0.hasSuffix("note stopping") })
+        let ended = try #require(log.first { $0.contains("note ended") })
+        ends += [stopping, ended].map { String($0.prefix(Timestamp.textLength)) }
+      }
+      // third stops and ends before second stops, and so on.
+      #expect(ends[5] <= ends[2] && ends[3] <= ends[0], "\(ends)")
+    }
+  }
+
+  @Test("SIGTERM and the end of the lifeline stop in order", arguments: ["SIGTERM", "lifeline"])
+  func stopRequests(by cause: String) async throws {
+    try await withTopology(yaml: Self.fragile()) { ward in
+      if cause == "SIGTERM" {
+        ward.orchestrator.signal(.terminate)
+      } else {
+        ward.orchestrator.closeInput()
+      }
+      #expect(try await ward.expectEnd() == 0)
+      #expect(ward.logs("patient").contains { $0.hasSuffix("note ended: exit code 0") })
+      #expect(ward.directory.sockets.isEmpty)
+    }
+  }
+
+  @Test("the second ^C kills, with exit code 130")
+  func forced() async throws {
+    // A node that stands still does not stop when it is asked.
+    try await withTopology(yaml: Self.fragile(timeouts: "{ heartbeat: 60s, stop: 60s }")) { ward in
+      try await ward.pause("patient")
+      ward.orchestrator.signal(.interrupt)
+      try await ward.expectStatus(of: "patient", "it is asked to stop") { $0.phase == "stopping" }
+      ward.orchestrator.signal(.interrupt)
+      #expect(try await ward.expectEnd(within: .seconds(10)) == 130)
+      #expect(ward.directory.processes.isEmpty)
+      #expect(ward.directory.sockets.isEmpty)
+    }
+  }
+
+  @Test("a node that does not stop is terminated, and then killed")
+  func stopTimeout() async throws {
+    try await withTopology(yaml: Self.fragile(timeouts: "{ heartbeat: 60s, stop: 300ms }")) {
+      ward in
+      try await ward.pause("patient")
+      try await ward.stop("patient")
+      let patient = try await ward.status("patient")
+      #expect(patient.phase == "stopped")
+      #expect(patient.pid == nil)
+      #expect(
+        ward.logs("patient").contains { $0.contains("it did not stop within 300 ms") })
+    }
+  }
+
+  @Test("kill -9 of the orchestrator leaves no process behind, and the topology can start again")
+  func orchestratorKilled() async throws {
+    try await withTopology(yaml: Self.fragile()) { ward in
+      #expect(ward.directory.processes.count >= 3)
+      ward.orchestrator.signal(.kill)
+      #expect(try await ward.expectEnd() == 137)
+      let isEmpty: Bool? = try await poll(within: .seconds(5)) {
+        ward.directory.processes.isEmpty ? true : nil
+      }
+      #expect(isEmpty == true, "\(ward.directory.processes)")
+      // Its sockets and its lock are still there, and in nobody's way.
+      #expect(!ward.directory.sockets.isEmpty)
+      let tool = CommandLineTool(beside: ward)
+      let again = try tool.start(["run", "--plain", "topology.yaml"])
+      #expect(try await again.waitForOutput(containing: "ward: running"), "\(again.errorText)")
+      again.signal(.terminate)
+      #expect(try await again.waitForExit(within: .seconds(10)) == .exited(code: 0))
+      #expect(ward.directory.sockets.isEmpty)
+    }
+  }
+
+  @Test("a stopped node stays stopped until it is started, and the topology stays too")
+  func stopAndStart() async throws {
+    try await withTopology(yaml: Self.fragile()) { ward in
+      try await ward.stop("patient", "nurse")
+      for node in ["patient", "nurse"] {
+        #expect(try await ward.status(node).phase == "stopped")
+      }
+      await #expect(throws: TopologyClientError.self) {
+        try await ward.send("patient", Fragile.Event.touch)
+      }
+      try await ward.start("patient", "nurse")
+      #expect(try await ward.status("patient").incarnation == 2)
+      let outcome = try await ward.send("patient", Fragile.Event.touch)
+      #expect(outcome == .moved(version: 1, state: ["well": ["steps": 1]]))
+    }
+  }
+}

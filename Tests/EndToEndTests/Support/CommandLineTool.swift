@@ -1,0 +1,68 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+
+/// The `orchestrator` and the node programs, called in a directory of one test's.
+struct CommandLineTool {
+  struct Result: CustomStringConvertible {
+    /// The exit code; `nil` where a signal ended it, or nothing did in time.
+    var code: Int32?
+    var output: String
+    var error: String
+
+    var description: String {
+      "code \(code.map(String.init) ?? "none"), output:\n\(output)\nerror:\n\(error)"
+    }
+  }
+
+  let directory: TestDirectory
+  var environment: [String: String] = [:]
+
+  static let orchestrator: String = {
+    do { return try BinaryLocator.find("orchestrator") } catch { fatalError("\(error)") }
+  }()
+
+  /// Where `orchestrator`, `nodes` and `TestNodes` are.
+  static var products: String { FileSystem.directory(of: orchestrator) }
+
+  init() throws { directory = try TestDirectory() }
+  init(beside harness: TopologyHarness) { directory = harness.directory }
+
+  func remove() {
+    for process in directory.processes { process.kill() }
+    directory.remove()
+  }
+
+  /// Starts a verb of the orchestrator.
+  func start(_ arguments: [String], in working: String? = "") throws -> LaunchedProgram {
+    try start(program: Self.orchestrator, arguments, in: working)
+  }
+
+  /// Starts a program.
+  /// - Parameter working: Its directory: `""` is the test's own, `nil` is the package's.
+  func start(
+    program: String, _ arguments: [String], in working: String? = ""
+  ) throws -> LaunchedProgram {
+    try LaunchedProgram(
+      program, arguments, environment: directory.environment(adding: environment),
+      directory: working == "" ? directory.path : working)
+  }
+
+  /// Runs a verb of the orchestrator to its end.
+  func run(
+    _ arguments: String..., in working: String? = "", within timeout: Duration = .seconds(20)
+  ) async throws -> Result {
+    let program = try start(arguments, in: working)
+    return try await result(of: program, within: timeout)
+  }
+
+  /// Waits for the end of a program.
+  func result(
+    of program: LaunchedProgram, within timeout: Duration = .seconds(20)
+  ) async throws -> Result {
+    let exit = try await program.waitForExit(within: timeout)
+    if exit == nil { program.signal(.kill) }
+    var code: Int32?
+    if case .exited(let value)? = exit { code = value }
+    return Result(code: code, output: program.outputText, error: program.errorText)
+  }
+}

@@ -1,0 +1,54 @@
+import PipeRuntime
+
+/// Sends the numbers 1, 2, 3… on `go`, as fast as its pipe takes them.
+package enum Source: Machine {
+  package enum State: MachineState, Equatable {
+    case idle(sent: Int)
+    case sending(n: Int, until: Int)
+  }
+
+  package enum Event: MachineEvent {
+    /// So many more.
+    case go(count: Int)
+    case next
+  }
+
+  package enum Output: MachineOutput {
+    case goOn
+  }
+
+  package static func stateMachine(
+    _ parameters: NoParameters
+  ) -> StateMachine<State, Event, Output> {
+    StateMachine(initial: State.idle(sent: 0)) {
+      When(state: State.idle(sent:)) { _ in
+        Execute.noOutput
+      } transitions: { sent in
+        On(event: Event.go(count:)) { count in
+          Guard(predicate: count > 0)
+        } transition: { count in
+          Transition(to: State.sending(n: sent + 1, until: sent + count))
+        }
+      }
+
+      When(state: State.sending(n:until:)) { _, _ in
+        Execute(output: Output.goOn)
+      } transitions: { n, until in
+        On(event: Event.next) {
+          Transition(
+            to: n < until ? State.sending(n: n + 1, until: until) : State.idle(sent: n))
+        }
+      }
+    }
+  }
+
+  package static func runtime(
+    _ parameters: NoParameters, _ ports: Ports
+  ) -> Runtime<State, Event, Output> {
+    Runtime()
+      .map(output: Output.goOn, to: { Event.next })
+      .connectAsSender(
+        to: ports.pipe("out"), when: State.sending(n:until:),
+        send: { n, _ in Sink.Event.number(n: n) })
+  }
+}

@@ -1,0 +1,10 @@
+import PipeRuntime
+
+/// The machines that end-to-end tests need and examples have not.
+@main
+struct TestNodes: NodeProgram {
+  static let machines: [any Machine.Type] = [
+    Source.self, Sink.self, Gate.self, Button.self, Fragile.self, Blob.self,
+  ]
+  static let monitors: [any Monitor.Type] = [Census.self]
+}
