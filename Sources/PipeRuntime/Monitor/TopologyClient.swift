@@ -81,12 +81,18 @@ public final class TopologyClient: Sendable {
     return node
   }
 
+  /// Asks the orchestrator something, which it answers at once.
+  package func command(_ command: ControlCommand) async throws -> ControlAnswer {
+    try await self.command(command, timeout: answerTimeout, late: .orchestratorGone(topology))
+  }
+
+  /// Asks the orchestrator for something that takes its time.
+  /// - Parameter late: What is thrown where it is not done in time.
   package func command(
-    _ command: ControlCommand, timeout: Duration? = nil
+    _ command: ControlCommand, timeout: Duration, late: TopologyClientError
   ) async throws -> ControlAnswer {
-    let timeout = timeout ?? answerTimeout
-    return try await call { sockets, resume in
-      sockets.command(command, timeout: timeout, resume)
+    try await call { sockets, resume in
+      sockets.command(command, timeout: timeout, late: late, resume)
     }
   }
 

@@ -57,6 +57,10 @@ extension Supervisor {
       answer(sent ? .done : .failed("signal \(number) was not accepted"), to: peer, id: id)
     case .down:
       answer(.done, to: peer, id: id)
+      if !isStopping { requestStop() }
+    case .forceDown:
+      answer(.done, to: peer, id: id)
+      if !isStopping { requestStop() }
       requestStop()
     }
   }
@@ -68,6 +72,8 @@ extension Supervisor {
   ) {
     guard check(nodes, from: peer, id: id) else { return }
     let before = nodes.map { lifecycle[$0]?.incarnation ?? 0 }
+    // Judged only after the input was handled: what had failed before may start now.
+    for node in nodes { handle(.node(node, input)) }
     waiting.append(
       WaitingCommand(peer: peer, id: id) { [unowned self] in
         for (node, incarnation) in zip(nodes, before) {
@@ -79,7 +85,7 @@ extension Supervisor {
         }
         return .done
       })
-    for node in nodes { handle(.node(node, input)) }
+    answerWaiting()
   }
 
   private func check(_ nodes: [String], from peer: [UInt8], id: UInt64) -> Bool {
