@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -128,3 +129,5 @@ int pr_next_signal(int descriptor) {
     return count < 0 && errno != EAGAIN ? -1 : 0;
   }
 }
+
+void pr_line_buffer_output(void) { setvbuf(stdout, NULL, _IOLBF, 0); }

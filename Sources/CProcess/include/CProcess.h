@@ -35,4 +35,7 @@ int pr_signal_descriptor(const int *signals, int count);
 /// Takes the next signal from such a descriptor: its number, or 0 when none waits, or -1 and errno.
 int pr_next_signal(int descriptor);
 
+/// Makes each line that is printed to stdout go out at once, also into a pipe.
+void pr_line_buffer_output(void);
+
 #endif

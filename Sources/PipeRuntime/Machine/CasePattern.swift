@@ -1,7 +1,7 @@
 /// A case of an enum, told by a bare value or by its constructor.
 @usableFromInline
 package struct CasePattern<Value>: Sendable {
-  @usableFromInline let tag: Int
+  @usableFromInline package let tag: Int
 
   init(tag: Int) { self.tag = tag }
 
@@ -42,12 +42,20 @@ package struct CasePattern<Value>: Sendable {
     var types: [Any.Type] = []
     for type in repeat (each Field).self { types.append(type) }
     let candidates = EnumLayout.of(Value.self).tags(withPayload: types)
-    return candidates.count == 1 ? candidates[0] : nil
+    if candidates.count <= 1 { return candidates.first }
+    // Cases with a twin keep their tag beside the payload, so that an empty one does no harm.
+    guard Hollow.canMake(repeat (each Field).self) else { return nil }
+    let hollow = Hollow.values(repeat (each Field).self)
+    let value = constructor(repeat each hollow)
+    return EnumCases<Value>.tag(of: value)
   }
 
   private static func checkType() {
     precondition(
       TypeMetadata(Value.self).isEnum,
       "\(Value.self) is not an enum: only enum cases can stand in the machine language.")
+    precondition(
+      !EnumLayout.of(Value.self).cases.isEmpty,
+      "\(Value.self) has no case names: compile it without -disable-reflection-metadata.")
   }
 }

@@ -17,7 +17,7 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable after init.
   @usableFromInline let boxOffsets: UnsafePointer<Int>
 
   private init(_ metadata: TypeMetadata) {
-    let records = metadata.isEnum ? FieldDescriptor(ofEnum: metadata)?.records ?? [] : []
+    let records = metadata.isEnum ? FieldDescriptor(of: metadata)?.records ?? [] : []
     let elements = records.map { record in
       record.payload.map { TypeMetadata($0).elements } ?? []
     }

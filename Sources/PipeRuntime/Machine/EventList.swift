@@ -22,11 +22,12 @@ package final class EventList {
   }
 
   /// Runs transitions so that their `On`s add themselves here.
-  func list<Event>(_ type: Event.Type, _ transitions: () -> Void) {
+  func list<State, Event>(_: State.Type, _ type: Event.Type, _ transitions: () -> Void) {
     withUnsafeTemporaryAllocation(byteCount: 1, alignment: 1) { unused in
       let memory = unused.baseAddress!
       var context = MatchContext(
-        status: .listing, eventType: type, event: memory, tag: -1, layout: .of(type),
+        status: .listing, stateType: State.self, eventType: type, event: memory, tag: -1,
+        layout: .of(type),
         next: memory, listed: self)
       withUnsafeMutablePointer(to: &context) { MatchThread.with($0, transitions) }
     }

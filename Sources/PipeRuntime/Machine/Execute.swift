@@ -23,15 +23,19 @@ extension Execute where Output == Never {
 /// Reads the body of a `When`: one `Execute`, chosen by `if` or `switch` where wanted.
 @resultBuilder
 public enum ExecuteBuilder<Output: DSLCompatible> {
+  /// Takes one element.
   @inlinable
   public static func buildExpression(_ execute: Execute<Output>) -> Execute<Output> { execute }
 
+  /// Takes the only element.
   @inlinable
   public static func buildBlock(_ execute: Execute<Output>) -> Execute<Output> { execute }
 
+  /// Takes the first branch.
   @inlinable
   public static func buildEither(first execute: Execute<Output>) -> Execute<Output> { execute }
 
+  /// Takes the other branch.
   @inlinable
   public static func buildEither(second execute: Execute<Output>) -> Execute<Output> { execute }
 }

@@ -1,18 +1,18 @@
-/// The cases of an enum as the compiler recorded them: names, payload types, indirection.
+/// The cases of an enum, or the fields of a struct, as the compiler recorded them.
 struct FieldDescriptor {
   struct Record {
     var name: String
-    /// `nil` for a bare case, and for a type that the runtime cannot name.
+    /// The type of the payload or field; `nil` for a bare case, and where it cannot be named.
     var payload: Any.Type?
     var isIndirect: Bool
     var hasPayload: Bool
   }
 
-  /// In tag order.
+  /// In tag order, or as declared.
   let records: [Record]
 
-  /// Reads the descriptor of an enum; `nil` where reflection metadata is switched off.
-  init?(ofEnum metadata: TypeMetadata) {
+  /// Reads the descriptor of a nominal type; `nil` where reflection metadata is switched off.
+  init?(of metadata: TypeMetadata) {
     let nominal = metadata.pointer.load(fromByteOffset: 8, as: UnsafeRawPointer.self)
     guard let fields = Self.follow(nominal + 16) else { return nil }
     let isGeneric = nominal.load(as: UInt32.self) & 0x80 != 0

@@ -10,6 +10,7 @@ struct MatchContext {
   enum Status { case noTransition, refusedByGuard, matched, suspended, listing }
 
   @usableFromInline var status: Status
+  @usableFromInline let stateType: UnsafeRawPointer
   @usableFromInline let eventType: UnsafeRawPointer
   @usableFromInline let event: UnsafeRawPointer
   @usableFromInline let tag: Int
@@ -23,10 +24,12 @@ struct MatchContext {
 
   @inlinable
   init(
-    status: Status, eventType: Any.Type, event: UnsafeRawPointer, tag: Int, layout: EnumLayout,
+    status: Status, stateType: Any.Type, eventType: Any.Type, event: UnsafeRawPointer, tag: Int,
+    layout: EnumLayout,
     next: UnsafeMutableRawPointer, listed: EventList? = nil
   ) {
     self.status = status
+    self.stateType = TypeMetadata(stateType).pointer
     self.eventType = TypeMetadata(eventType).pointer
     self.event = event
     self.tag = tag

@@ -8,7 +8,8 @@ extension On {
   static var open: Context? {
     guard let context = MatchThread.current else { return nil }
     guard context.pointee.isOpen || context.pointee.status == .listing,
-      context.pointee.eventType == TypeMetadata(Event.self).pointer
+      context.pointee.eventType == TypeMetadata(Event.self).pointer,
+      context.pointee.stateType == TypeMetadata(State.self).pointer
     else { return nil }
     return context
   }

@@ -45,6 +45,7 @@ public enum OneOfBuilder<Value: DSLCompatible> {
     return context
   }
 
+  /// Takes one element.
   @inlinable
   public static func buildExpression(_ value: Value) -> OneOfCases<Value> {
     guard let step else { return OneOfCases(patterns: [CasePattern(value: value)]) }
@@ -52,6 +53,7 @@ public enum OneOfBuilder<Value: DSLCompatible> {
     return OneOfCases(hasMatchedContext: tag == step.pointee.tag)
   }
 
+  /// Takes one element.
   @inlinable
   public static func buildExpression<each Field>(
     _ constructor: (repeat each Field) -> Value
@@ -60,9 +62,11 @@ public enum OneOfBuilder<Value: DSLCompatible> {
     return OneOfCases(hasMatchedContext: step.pointee.matches(constructor))
   }
 
+  /// Takes the first element.
   @inlinable
   public static func buildPartialBlock(first: OneOfCases<Value>) -> OneOfCases<Value> { first }
 
+  /// Joins what is read so far with the next element.
   @inlinable
   public static func buildPartialBlock(
     accumulated: OneOfCases<Value>, next: OneOfCases<Value>
@@ -72,17 +76,21 @@ public enum OneOfBuilder<Value: DSLCompatible> {
       hasMatchedContext: accumulated.hasMatchedContext || next.hasMatchedContext)
   }
 
+  /// Takes an `if` without `else`.
   @inlinable
   public static func buildOptional(_ cases: OneOfCases<Value>?) -> OneOfCases<Value> {
     cases ?? OneOfCases()
   }
 
+  /// Takes the first branch.
   @inlinable
   public static func buildEither(first: OneOfCases<Value>) -> OneOfCases<Value> { first }
 
+  /// Takes the other branch.
   @inlinable
   public static func buildEither(second: OneOfCases<Value>) -> OneOfCases<Value> { second }
 
+  /// Takes a loop.
   @inlinable
   public static func buildArray(_ cases: [OneOfCases<Value>]) -> OneOfCases<Value> {
     OneOfCases(

@@ -19,11 +19,18 @@ public struct StateMachine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// The state that the machine starts in.
   public let initial: State
   @usableFromInline let table: StateTable<State, Event, Output>
+  // Compiled for the concrete types where the machine is written, and called by generic code,
+  // such as the engine: several times faster there than `reduce` and `output` themselves.
+  @usableFromInline let step: @Sendable (State, Event) -> Reduction<State>
+  @usableFromInline let emit: @Sendable (State) -> Output?
 
   @inlinable
   init(initial: State, whens: Whens<State, Event, Output>) {
+    let table = StateTable<State, Event, Output>(whens.all)
     self.initial = initial
-    table = StateTable(whens.all)
+    self.table = table
+    step = { table.reduce($0, $1) }
+    emit = { table.output($0) }
   }
 
   /// Describes a machine by what it does in each state.
@@ -56,7 +63,7 @@ extension StateMachine {
 
   /// The state that the event leads to, once its transition has returned; `nil` if refused.
   public func next(_ state: State, _ event: Event) async -> State? {
-    switch reduce(state, event) {
+    switch step(state, event) {
     case .next(let state): state
     case .refused: nil
     case .suspended(let transition): await transition()
@@ -87,7 +94,7 @@ extension StateMachine {
     let list = EventList()
     for when in table.whens {
       guard let transitions = when.list else { continue }
-      list.list(Event.self) { if !transitions() { list.missBranch() } }
+      list.list(State.self, Event.self) { if !transitions() { list.missBranch() } }
     }
     let names = EnumCases<Event>.names
     return list.isIncomplete ? names : names.indices.filter(list.tags.contains).map { names[$0] }

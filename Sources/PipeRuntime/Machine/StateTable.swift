@@ -1,12 +1,16 @@
 /// What a machine does in each state, by the tag of the state's case.
 @usableFromInline
-final class StateTable<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible>: Sendable {
+final class StateTable<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible>: Sendable
+{
   @usableFromInline let whens: [When<State, Event, Output>]
   @usableFromInline let byTag: [[When<State, Event, Output>]]
   @usableFromInline let eventLayout: EnumLayout
 
   @usableFromInline
   init(_ whens: [When<State, Event, Output>]) {
+    precondition(
+      TypeMetadata(Event.self).isEnum || whens.allSatisfy { $0.transitions == nil },
+      "\(Event.self) is not an enum: only enum cases can stand in the machine language.")
     self.whens = whens
     let count = EnumLayout.of(State.self).cases.count
     byTag = (0..<count).map { tag in whens.filter { $0.tags.contains(tag) } }
@@ -40,7 +44,7 @@ final class StateTable<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
     let metadata = TypeMetadata(Event.self)
     guard metadata.isEnum else { return .refused(.noTransition) }
     var context = MatchContext(
-      status: .noTransition, eventType: Event.self, event: event,
+      status: .noTransition, stateType: State.self, eventType: Event.self, event: event,
       tag: metadata.tag(of: event), layout: eventLayout, next: next)
     withUnsafeMutablePointer(to: &context) { context in
       MatchThread.with(context) {

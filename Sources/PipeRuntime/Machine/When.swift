@@ -37,7 +37,10 @@ extension When {
   ) {
     self.init(
       tags: [CasePattern(value: state).tag], output: { _ in output().output },
-      transitions: { _ in _ = transitions() }, list: { _ = transitions(); return true })
+      transitions: { _ in _ = transitions() },
+      list: {
+        _ = transitions(); return true
+      })
   }
 
   /// Describes a state, which the output's closure receives.
@@ -49,7 +52,10 @@ extension When {
   ) {
     self.init(
       tags: [CasePattern(value: state).tag], output: { output($0.pointee).output },
-      transitions: { _ in _ = transitions() }, list: { _ = transitions(); return true })
+      transitions: { _ in _ = transitions() },
+      list: {
+        _ = transitions(); return true
+      })
   }
 
   /// Describes a state, which both closures receive.
@@ -62,7 +68,9 @@ extension When {
     self.init(
       tags: [CasePattern(value: state).tag], output: { output($0.pointee).output },
       transitions: { _ = transitions($0.pointee) },
-      list: { _ = transitions(state); return true })
+      list: {
+        _ = transitions(state); return true
+      })
   }
 }
 
@@ -108,7 +116,10 @@ extension When {
   ) {
     self.init(
       tags: states.patterns.map(\.tag), output: { output($0.pointee).output },
-      transitions: { _ in _ = transitions() }, list: { _ = transitions(); return true })
+      transitions: { _ in _ = transitions() },
+      list: {
+        _ = transitions(); return true
+      })
   }
 
   /// Describes several states, which both closures receive.
@@ -134,6 +145,9 @@ extension When {
   ) {
     self.init(
       tags: states.patterns.map(\.tag), output: { _ in output().output },
-      transitions: { _ in _ = transitions() }, list: { _ = transitions(); return true })
+      transitions: { _ in _ = transitions() },
+      list: {
+        _ = transitions(); return true
+      })
   }
 }

@@ -12,37 +12,45 @@ public struct InferredWhens<State: DSLCompatible, Event: DSLCompatible, Output: 
 /// leaves a type open as `Never`; joining the statements pair by pair lets a later one fill it in.
 @resultBuilder
 public enum WhenInferringBuilder<State: DSLCompatible> {
+  /// Takes one element.
   @inlinable
   public static func buildExpression<E, O>(_ when: When<State, E, O>) -> Whens<State, E, O> {
     Whens([when])
   }
 
+  /// Takes the first element.
   @inlinable
   public static func buildPartialBlock<E, O>(first: Whens<State, E, O>) -> Whens<State, E, O> {
     first
   }
 
+  /// Joins what is read so far with the next element.
   @inlinable
   public static func buildPartialBlock<E, O>(
     accumulated: Whens<State, E, O>, next: Whens<State, E, O>
   ) -> Whens<State, E, O> { accumulated + next }
 
+  /// Takes an `if` without `else`.
   @inlinable
   public static func buildOptional<E, O>(_ block: Whens<State, E, O>?) -> Whens<State, E, O> {
     block ?? Whens()
   }
 
+  /// Takes the first branch.
   @inlinable
   public static func buildEither<E, O>(first: Whens<State, E, O>) -> Whens<State, E, O> { first }
 
+  /// Takes the other branch.
   @inlinable
   public static func buildEither<E, O>(second: Whens<State, E, O>) -> Whens<State, E, O> { second }
 
+  /// Takes a loop.
   @inlinable
   public static func buildArray<E, O>(_ blocks: [Whens<State, E, O>]) -> Whens<State, E, O> {
     Whens(blocks.flatMap(\.all))
   }
 
+  /// Ends the body.
   @inlinable
   public static func buildFinalResult<E, O>(
     _ block: Whens<State, E, O>
@@ -51,36 +59,43 @@ public enum WhenInferringBuilder<State: DSLCompatible> {
 
 // The eight ways in which one side leaves a type open that the other fills in.
 extension WhenInferringBuilder {
+  /// Joins what is read so far with the next element.
   @inlinable
   public static func buildPartialBlock<E, O>(
     accumulated: Whens<State, E, Never>, next: Whens<State, E, O>
   ) -> Whens<State, E, O> { accumulated.converted(output: none) + next }
 
+  /// Joins what is read so far with the next element.
   @inlinable
   public static func buildPartialBlock<E, O>(
     accumulated: Whens<State, E, O>, next: Whens<State, E, Never>
   ) -> Whens<State, E, O> { accumulated + next.converted(output: none) }
 
+  /// Joins what is read so far with the next element.
   @inlinable
   public static func buildPartialBlock<E, O>(
     accumulated: Whens<State, Never, O>, next: Whens<State, E, O>
   ) -> Whens<State, E, O> { accumulated.converted(output: { $0 }) + next }
 
+  /// Joins what is read so far with the next element.
   @inlinable
   public static func buildPartialBlock<E, O>(
     accumulated: Whens<State, E, O>, next: Whens<State, Never, O>
   ) -> Whens<State, E, O> { accumulated + next.converted(output: { $0 }) }
 
+  /// Joins what is read so far with the next element.
   @inlinable
   public static func buildPartialBlock<E, O>(
     accumulated: Whens<State, Never, Never>, next: Whens<State, E, O>
   ) -> Whens<State, E, O> { accumulated.converted(output: none) + next }
 
+  /// Joins what is read so far with the next element.
   @inlinable
   public static func buildPartialBlock<E, O>(
     accumulated: Whens<State, E, O>, next: Whens<State, Never, Never>
   ) -> Whens<State, E, O> { accumulated + next.converted(output: none) }
 
+  /// Joins what is read so far with the next element.
   @inlinable
   public static func buildPartialBlock<E, O>(
     accumulated: Whens<State, Never, O>, next: Whens<State, E, Never>
@@ -88,6 +103,7 @@ extension WhenInferringBuilder {
     accumulated.converted(output: { $0 }) + next.converted(output: none)
   }
 
+  /// Joins what is read so far with the next element.
   @inlinable
   public static func buildPartialBlock<E, O>(
     accumulated: Whens<State, E, Never>, next: Whens<State, Never, O>
@@ -95,6 +111,7 @@ extension WhenInferringBuilder {
     accumulated.converted(output: none) + next.converted(output: { $0 })
   }
 
+  /// Joins what is read so far with the next element.
   @inlinable
   public static func buildPartialBlock(
     accumulated: Whens<State, Never, Never>, next: Whens<State, Never, Never>

@@ -40,47 +40,58 @@ public enum WhenBuilder<State: DSLCompatible, Event: DSLCompatible, Output: DSLC
   /// The states read so far.
   public typealias Block = Whens<State, Event, Output>
 
+  /// Takes one element.
   @inlinable
   public static func buildExpression(_ when: When<State, Event, Output>) -> Block { Block([when]) }
 
+  /// Takes one element.
   @inlinable
   @_disfavoredOverload
   public static func buildExpression(_ when: When<State, Event, Never>) -> Block {
     Whens([when]).converted(output: none)
   }
 
+  /// Takes one element.
   @inlinable
   @_disfavoredOverload
   public static func buildExpression(_ when: When<State, Never, Output>) -> Block {
     Whens([when]).converted(output: { $0 })
   }
 
+  /// Takes one element.
   @inlinable
   @_disfavoredOverload
   public static func buildExpression(_ when: When<State, Never, Never>) -> Block {
     Whens([when]).converted(output: none)
   }
 
+  /// Takes an empty body.
   @inlinable
   public static func buildBlock() -> Block { Block() }
 
+  /// Takes the first element.
   @inlinable
   public static func buildPartialBlock(first: Block) -> Block { first }
 
+  /// Joins what is read so far with the next element.
   @inlinable
   public static func buildPartialBlock(accumulated: Block, next: Block) -> Block {
     accumulated + next
   }
 
+  /// Takes an `if` without `else`.
   @inlinable
   public static func buildOptional(_ block: Block?) -> Block { block ?? Block() }
 
+  /// Takes the first branch.
   @inlinable
   public static func buildEither(first: Block) -> Block { first }
 
+  /// Takes the other branch.
   @inlinable
   public static func buildEither(second: Block) -> Block { second }
 
+  /// Takes a loop.
   @inlinable
   public static func buildArray(_ blocks: [Block]) -> Block { Block(blocks.flatMap(\.all)) }
 }

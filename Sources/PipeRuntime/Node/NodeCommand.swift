@@ -1,3 +1,4 @@
+import CProcess
 import FoundationEssentials
 import Glibc
 
@@ -46,17 +47,25 @@ struct NodeCommand {
     }
     let log = NodeLog()
     do {
-      // Before any thread starts: they inherit the mask.
-      let signals = try SignalDescriptor([.terminate, .interrupt])
-      signal(SIGPIPE, SIG_IGN)
-      let loop = PollLoop()
-      let content = try content(arguments, log: log, loop: loop.handle)
-      let shell = try NodeShell(arguments: arguments, content: content, loop: loop, signals: signals, log: log)
-      exit(shell.run())
+      exit(try serve(arguments, log: log))
     } catch {
       log.failure("\(error)")
       exit(1)
     }
+  }
+
+  /// Hosts the node until it ends. On returning all its sockets are closed and have sent what they
+  /// held.
+  private func serve(_ arguments: NodeArguments, log: NodeLog) throws -> Int32 {
+    // Before any thread starts: they inherit the mask.
+    let signals = try SignalDescriptor([.terminate, .interrupt])
+    signal(SIGPIPE, SIG_IGN)
+    pr_line_buffer_output()
+    let loop = PollLoop()
+    let content = try content(arguments, log: log, loop: loop.handle)
+    return try NodeShell(
+      arguments: arguments, content: content, loop: loop, signals: signals, log: log
+    ).run()
   }
 
   private func content(

@@ -3,11 +3,11 @@
 /// ```
 /// greeting --configure--> configured --start--> running --stop--> draining --drained--> ended
 /// ```
-struct NodeHandshake {
-  enum Phase: Hashable, CaseIterable { case greeting, configured, running, draining, ended }
-  enum Input: Hashable, CaseIterable { case configure, start, stop, drained, drainTimeout }
+package struct NodeHandshake {
+  package enum Phase: Hashable, CaseIterable { case greeting, configured, running, draining, ended }
+  package enum Input: Hashable, CaseIterable { case configure, start, stop, drained, drainTimeout }
 
-  enum Action: Hashable {
+  package enum Action: Hashable {
     /// Connect the pipes and say READY.
     case connect
     /// Enter the initial state.
@@ -20,9 +20,11 @@ struct NodeHandshake {
     case ignore
   }
 
-  private(set) var phase: Phase = .greeting
+  package private(set) var phase: Phase = .greeting
 
-  mutating func handle(_ input: Input) -> Action {
+  package init() {}
+
+  package mutating func handle(_ input: Input) -> Action {
     switch (phase, input) {
     case (.greeting, .configure):
       phase = .configured

@@ -45,6 +45,8 @@ final class NodeShell {
       socket: router, session: arguments.incarnation, content: content, log: log)
     feedSocket = try Socket(.publisher, in: context)
     feed = Feed(socket: feedSocket, node: arguments.node, incarnation: arguments.incarnation)
+    // A subscriber that is slower by more than this misses states, and learns that it did.
+    try feedSocket.setHighWaterMark(10_000)
     try router.bind(arguments.inbox)
     try feedSocket.bind(arguments.feed)
     try control.connect(arguments.control)
@@ -190,22 +192,25 @@ final class NodeShell {
   private func fail(_ reason: String) {
     log.failure(reason)
     exitCode = 1
-    leave()
+    leave(because: reason)
   }
 
-  private func leave() {
+  /// Says goodbye to everybody and closes the sockets, which send what they hold within their
+  /// linger while the context ends.
+  private func leave(because reason: String = "") {
     for out in outs {
       if out.state.pending > 0 {
         log.warning("pipe '\(out.name)': \(out.state.pending) events were not delivered")
       }
       out.close()
-      out.socket.setLinger(milliseconds: 200)
     }
     inbox.close()
-    inbox.socket.setLinger(milliseconds: 200)
-    control.send(FrameHeader(.stopped, number: arguments.incarnation))
-    control.setLinger(milliseconds: 500)
-    feedSocket.setLinger(milliseconds: 200)
+    control.send(
+      FrameHeader(.stopped, number: arguments.incarnation), body: Array(reason.utf8))
+    for socket in outs.map(\.socket) + [inbox.socket, feedSocket, control] {
+      socket.setLinger(milliseconds: 300)
+      socket.close()
+    }
     loop.stop()
   }
 

@@ -62,7 +62,8 @@ extension Runtime {
 
   /// Sends the event made from the state on each entry into one of several cases.
   public func connectAsSender<Other>(
-    to pipe: Pipe<Other>, when states: OneOf<State>, send event: @escaping @Sendable (State) -> Other
+    to pipe: Pipe<Other>, when states: OneOf<State>,
+    send event: @escaping @Sendable (State) -> Other
   ) -> Self {
     sending(into: pipe) { states.contains($0) ? event($0) : nil }
   }

@@ -16,7 +16,7 @@ extension Engine {
 
   /// Starts the effect that the current state's output is mapped to, if any.
   func startEffect() {
-    guard !runtime.effects.isEmpty, let output = machine.output(state),
+    guard !runtime.effects.isEmpty, let output = machine.emit(state),
       let tag = EnumCases<Output>.tag(of: output), let effect = runtime.effects[tag]
     else { return }
     lastEffect += 1

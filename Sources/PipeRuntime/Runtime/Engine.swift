@@ -19,7 +19,9 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   let machine: StateMachine<State, Event, Output>
   let runtime: Runtime<State, Event, Output>
   let post: @Sendable (Input) -> Void
-  let observers: MiddlewareQueue
+  private let observers: MiddlewareQueue
+  private let hasObservers: Bool
+  private let senders: [Sender<State>]
 
   var running: [UInt64: RunningEffect<State>] = [:]
   var lastEffect: UInt64 = 0
@@ -44,6 +46,8 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     self.post = post
     state = machine.initial
     observers = MiddlewareQueue { post(.wake) }
+    hasObservers = runtime.hasAsyncMiddleware
+    senders = runtime.senders
   }
 
   deinit { stop() }
@@ -53,8 +57,10 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
 
   /// Whether the owner may give the next input.
   package var canTakeInput: Bool {
-    isSettled && !isStopped && !observers.isFull && !runtime.senders.contains { $0.isFull() }
-      && isHeld?() != true
+    guard isSettled, !isStopped else { return false }
+    if hasObservers && observers.isFull { return false }
+    if !senders.isEmpty && senders.contains(where: { $0.isFull() }) { return false }
+    return isHeld?() != true
   }
 
   /// The number of effects that have not ended.
@@ -63,7 +69,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// Enters the initial state.
   package func start() {
     let post = post
-    roomWatches = runtime.senders.map { $0.watchRoom { post(.wake) } }
+    roomWatches = senders.map { $0.watchRoom { post(.wake) } }
     enter(cause: "initial")
   }
 
@@ -136,7 +142,7 @@ extension Engine {
   private func step(_ event: Event, cause: String, done: Done?) -> StepOutcome<State> {
     observe(event, runtime.eventMiddleware)
     let outcome: StepOutcome<State>
-    switch machine.reduce(state, event) {
+    switch machine.step(state, event) {
     case .next(let next):
       move(to: next, cause: cause)
       outcome = .moved(state, version: version)
@@ -161,7 +167,7 @@ extension Engine {
   private func enter(cause: String) {
     onEntry?(state, version, cause)
     observe(state, runtime.stateMiddleware)
-    for sender in runtime.senders { sender.fire(state) }
+    for sender in senders { sender.fire(state) }
     cancelEffects()
     startEffect()
   }

@@ -8,52 +8,58 @@ import Synchronization
 final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible>:
   @unchecked Sendable  // `engine` and `receivers` belong to the drainer, of which there is one.
 {
-  typealias Answer = Mailbox<State, Event>.Answer
+  typealias Answer = CheckedContinuation<SendOutcome<State>, Never>
 
-  private let mailbox: Mutex<Mailbox<State, Event>>
+  private struct Shown {
+    var state: State
+    var readers: [StateReader<State>] = []
+    /// The states for the first reader; `nil` once it has come.
+    var backlog: FIFO<State>? = FIFO()
+    var isStopped = false
+
+    mutating func keep(_ state: State, _ capacity: Int) {
+      backlog?.append(state)
+      if let count = backlog?.count, count > capacity { _ = backlog?.popFirst() }
+    }
+  }
+
+  private let gate = DrainGate()
+  private let posts = Mutex(FIFO<EngineInput<State, Event>>())
+  private let sends = Mutex(FIFO<(event: Event, answer: Answer)>())
+  private let shown: Mutex<Shown>
+  private let hasReaders = Atomic(false)
+
   private var engine: Engine<State, Event, Output>!
   private var receivers: [(pipe: Pipe<Event>, receiver: PipeReceiver<Event>)] = []
   private var nextReceiver = 0
-  // The answer to the send whose asynchronous transition is running.
+  // The answer to the send whose transition is running.
   private var suspended: Answer?
 
   init(machine: StateMachine<State, Event, Output>, runtime: Runtime<State, Event, Output>) {
-    mailbox = Mutex(Mailbox(state: machine.initial))
+    shown = Mutex(Shown(state: machine.initial))
     engine = Engine(machine: machine, runtime: runtime) { [weak self] in self?.post($0) }
     engine.onEntry = { [unowned self] state, _, _ in publish(state) }
     engine.start()
     for pipe in runtime.receivers {
       receivers.append((pipe, pipe.attach { [weak self] in self?.wakeToReceive() }))
     }
-    mailbox.withLock { $0.hasReceived = !receivers.isEmpty }
     drain()
   }
 
-  var state: State { mailbox.withLock(\.state) }
+  var state: State { shown.withLock(\.state) }
 
   func finish() {
-    let starts = mailbox.withLock { mailbox in
-      mailbox.isFinished = true
-      return mailbox.begin()
-    }
-    if starts { drain() }
+    if gate.finished() { drain() }
   }
 
   private func post(_ input: EngineInput<State, Event>) {
-    let starts = mailbox.withLock { mailbox in
-      mailbox.posts.append(input)
-      return mailbox.begin()
-    }
+    posts.withLock { $0.append(input) }
     // In a task of its own: the poster may be in the middle of another machine's step.
-    if starts { Task { drain() } }
+    if gate.posted() { Task { drain() } }
   }
 
   private func wakeToReceive() {
-    let starts = mailbox.withLock { mailbox in
-      mailbox.hasReceived = true
-      return mailbox.begin()
-    }
-    if starts { Task { drain() } }
+    if gate.received() { Task { drain() } }
   }
 }
 
@@ -61,7 +67,7 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
 extension MachineRun {
   func send(_ event: Event) async -> SendOutcome<State> {
     // Where nobody is draining and nothing is before it, the event is taken at once.
-    if mailbox.withLock({ $0.isIdle && $0.begin() }) {
+    if gate.beginIfIdle() {
       if canTakeInput {
         switch engine.take(event, cause: "send", done: { [unowned self] in settle($0) }) {
         case .moved(let state, _):
@@ -78,16 +84,14 @@ extension MachineRun {
         }
       }
       return await withCheckedContinuation { answer in
-        mailbox.withLock { $0.sends.append((event, answer)) }
+        sends.withLock { $0.append((event, answer)) }
+        gate.sentByDrainer()
         drain()
       }
     }
     return await withCheckedContinuation { answer in
-      let starts = mailbox.withLock { mailbox in
-        mailbox.sends.append((event, answer))
-        return mailbox.begin()
-      }
-      if starts { drain() }
+      sends.withLock { $0.append((event, answer)) }
+      if gate.sent() { drain() }
     }
   }
 
@@ -106,7 +110,9 @@ extension MachineRun {
 // Draining.
 extension MachineRun {
   private var canTakeInput: Bool {
-    engine.canTakeInput && !mailbox.withLock { $0.readers.contains { $0.isFull } }
+    guard engine.canTakeInput else { return false }
+    guard hasReaders.load(ordering: .acquiring) else { return true }
+    return !shown.withLock { $0.readers.contains { $0.isFull } }
   }
 
   /// Takes up to `budget` inputs, then leaves the rest to another task: a sender is not kept for
@@ -114,12 +120,11 @@ extension MachineRun {
   private func drain(budget: Int = 256) {
     var left = budget
     while true {
-      let takesInput = canTakeInput
-      let next = mailbox.withLock { $0.next(takesInput: takesInput, isSpent: left == 0) }
+      let next = gate.next(takesInput: canTakeInput, isSpent: left == 0)
       left -= 1
       switch next {
-      case .post(let input): engine.process(input)
-      case .send(let event, let answer): take(event, answer)
+      case .post: engine.process(posts.withLock { $0.popFirst()! })
+      case .send: take(sends.withLock { $0.popFirst()! })
       case .receive: receive()
       case .stop: stop()
       case .handOver: Task { drain() }; return
@@ -128,7 +133,8 @@ extension MachineRun {
     }
   }
 
-  private func take(_ event: Event, _ answer: Answer) {
+  private func take(_ send: (event: Event, answer: Answer)) {
+    let (event, answer) = send
     guard !engine.isStopped else { return answer.resume(returning: .finished) }
     suspended = answer
     engine.take(event, cause: "send") { [unowned self] in settle($0) }
@@ -142,7 +148,7 @@ extension MachineRun {
       guard let event = receiver.next() else { continue }
       engine.take(event, cause: pipe.name.map { "pipe \($0)" } ?? "pipe")
       // There may be more, also in the other pipes.
-      return mailbox.withLock { $0.hasReceived = true }
+      return gate.mayReceiveMore()
     }
   }
 
@@ -152,9 +158,10 @@ extension MachineRun {
     suspended = nil
     for (pipe, receiver) in receivers { pipe.detach(receiver) }
     receivers = []
-    let readers = mailbox.withLock { mailbox in
-      defer { mailbox.readers = [] }
-      return mailbox.readers
+    let readers = shown.withLock { shown in
+      shown.isStopped = true
+      defer { shown.readers = [] }
+      return shown.readers
     }
     for reader in readers { reader.finish() }
   }
@@ -162,40 +169,40 @@ extension MachineRun {
 
 // Reading.
 extension MachineRun {
-  private static var capacity: Int { AsyncStateMachineSequence<State, Event, Output>.bufferCapacity }
+  private static var capacity: Int {
+    AsyncStateMachineSequence<State, Event, Output>.bufferCapacity
+  }
 
   func addReader() -> StateReader<State> {
-    mailbox.withLock { mailbox in
+    shown.withLock { shown in
       let reader = StateReader(
-        states: mailbox.backlog?.removeAll() ?? [mailbox.state], capacity: Self.capacity,
+        states: shown.backlog?.removeAll() ?? [shown.state], capacity: Self.capacity,
         madeRoom: { [weak self] in self?.post(.wake) },
         ended: { [weak self] in self?.remove($0) })
-      mailbox.backlog = nil
-      if mailbox.isStopped { reader.finish() } else { mailbox.readers.append(reader) }
+      shown.backlog = nil
+      hasReaders.store(true, ordering: .releasing)
+      if shown.isStopped { reader.finish() } else { shown.readers.append(reader) }
       return reader
     }
   }
 
   /// The task that reads has been cancelled. Nobody else reading, the run ends.
   func cancel(_ reader: StateReader<State>) {
-    let isOnly = mailbox.withLock { $0.readers.count == 1 && $0.readers[0] === reader }
+    let isOnly = shown.withLock { $0.readers.count == 1 && $0.readers[0] === reader }
     reader.end()
     if isOnly { finish() }
   }
 
   private func remove(_ reader: StateReader<State>) {
-    mailbox.withLock { $0.readers.removeAll { $0 === reader } }
+    shown.withLock { $0.readers.removeAll { $0 === reader } }
     post(.wake)
   }
 
   private func publish(_ state: State) {
-    let readers = mailbox.withLock { mailbox in
-      mailbox.state = state
-      mailbox.backlog?.append(state)
-      if let count = mailbox.backlog?.count, count > Self.capacity {
-        _ = mailbox.backlog?.popFirst()
-      }
-      return mailbox.readers
+    let readers = shown.withLock { shown in
+      shown.state = state
+      if shown.backlog != nil { shown.keep(state, Self.capacity) }
+      return shown.readers
     }
     for reader in readers { reader.append(state) }
   }

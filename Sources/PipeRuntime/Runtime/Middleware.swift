@@ -2,9 +2,17 @@
 enum Middleware<Value: Sendable>: Sendable {
   case inline(@Sendable (Value) -> Void)
   case async(@Sendable (Value) async -> Void)
+
+  var isAsync: Bool {
+    if case .async = self { true } else { false }
+  }
 }
 
 extension Runtime {
+  var hasAsyncMiddleware: Bool {
+    stateMiddleware.contains { $0.isAsync } || eventMiddleware.contains { $0.isAsync }
+  }
+
   /// Calls `middleware` on every state entered, within the step.
   public func register(middleware: @escaping @Sendable (State) -> Void) -> Self {
     var runtime = self

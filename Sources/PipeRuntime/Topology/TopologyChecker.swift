@@ -59,7 +59,8 @@ public struct TopologyChecker {
   func machine(of node: NodeSpecification) -> MachineDescription? {
     if let description = descriptions.nodes[node.name] { return description }
     guard let machine = node.machine, let program = topology.program(of: node) else { return nil }
-    return descriptions.programs[program]?.machine(machine)
+    let description = descriptions.programs[program]?.machine(machine)
+    return description?.problem == nil ? description : nil
   }
 
   // MARK: Nodes and monitors

@@ -10,8 +10,8 @@ package final class Context: Sendable {
     _ = zmq_ctx_set(handle, ZMQ_MAX_SOCKETS, 65_000)
   }
 
-  /// Closes the context. Every socket of it must be closed before; queued messages go out within
-  /// each socket's linger.
+  // Every socket holds its context, so all are closed by now; what they had queued goes out within
+  // each one's linger.
   deinit {
     while zmq_ctx_term(handle) != 0 && zmq_errno() == EINTR {}
   }

@@ -82,12 +82,13 @@ private struct Describing {
     let answers = try describer.describe(requests, in: path, environment: environment)
     for (request, answer) in zip(requests, answers) {
       for node in byRequest[request]! {
-        nodes[node] = answer
-        if let problem = answer.problem {
-          report(
-            .badParameters, at: ["nodes", node, "parameters"],
-            "node '\(node)': machine '\(request.machine)' cannot run: \(problem)")
+        guard let problem = answer.problem else {
+          nodes[node] = answer
+          continue
         }
+        report(
+          .badParameters, at: ["nodes", node, "parameters"],
+          "node '\(node)': machine '\(request.machine)' cannot run: \(problem)")
       }
     }
   }

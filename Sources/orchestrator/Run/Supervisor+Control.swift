@@ -56,7 +56,10 @@ extension Supervisor {
       _ = lifecycle.handle(.node(name, .heartbeat), at: .now)
       records[name]?.status = try JSONDecoder().decode(NodeStatus.self, from: body)
       answered(name, survey: header.sequence)
-    case .stopped: break
+    case .stopped:
+      if !body.isEmpty {
+        handle(.node(name, .complained(reason: String(decoding: body, as: UTF8.self))))
+      }
     default: throw FrameError.kind(header.kind.rawValue)
     }
   }

@@ -42,7 +42,10 @@ struct ElevatorTests {
         .init(name: "closing", fields: [.init(name: "persons", type: "Int")]),
         .init(name: "closed"),
       ])
-    #expect(machine.events.map(\.name) == ["personsHaveEntered", "closeButtonWasPressed", "doorHasLocked"])
+    #expect(
+      machine.events.map(\.name) == [
+        "personsHaveEntered", "closeButtonWasPressed", "doorHasLocked",
+      ])
     #expect(machine.outputs.map(\.name) == ["close"])
     #expect(machine.alphabet == ["personsHaveEntered", "closeButtonWasPressed", "doorHasLocked"])
   }

@@ -9,7 +9,11 @@ private enum Elsewhere: MachineEvent, Equatable { case started(Int), stopped }
 
 private func machine() -> StateMachine<Job, Order, Task_> {
   StateMachine(initial: .idle) {
-    When(states: OneOf { Job.idle; Job.working; Job.paused }) { state in
+    When(
+      states: OneOf {
+        Job.idle; Job.working; Job.paused
+      }
+    ) { state in
       switch state {
       case .working(let number): Execute(output: .run(number))
       case .paused: Execute(output: .rest)
@@ -123,7 +127,11 @@ struct EngineTests {
     let receiver = pipe.attach {}
     let runtime = Runtime<Job, Order, Task_>()
       .connectAsSender(to: pipe, when: Job.working, send: Elsewhere.started)
-      .connectAsSender(to: pipe, when: OneOf { Job.working; Job.done }, send: Elsewhere.stopped)
+      .connectAsSender(
+        to: pipe,
+        when: OneOf {
+          Job.working; Job.done
+        }, send: Elsewhere.stopped)
     let owner = Owner(runtime)
     for event in [Order.work(7), .again, .finish] { owner.engine.take(event, cause: "test") }
     var sent: [Elsewhere] = []
@@ -159,7 +167,9 @@ struct EngineTests {
         output: Task_.rest,
         to: {
           AsyncStream<Order> {
-            let count = produced.withLock { $0 += 1; return $0 }
+            let count = produced.withLock {
+              $0 += 1; return $0
+            }
             return count <= 3 ? .work(count) : nil
           }
         })
@@ -170,9 +180,10 @@ struct EngineTests {
     #expect(produced.withLock { $0 } == 1)
     if let first { owner.engine.process(first) }
     await owner.process { owner.engine.runningEffects == 0 }
-    #expect(owner.entries.suffix(3).map { $0 } == [
-      "2 working(1) by effect", "3 working(2) by effect", "4 working(3) by effect",
-    ])
+    #expect(
+      owner.entries.suffix(3).map { $0 } == [
+        "2 working(1) by effect", "3 working(2) by effect", "4 working(3) by effect",
+      ])
   }
 
   @Test("a stopped engine ignores what its effects still post, and lets them go")
@@ -269,7 +280,13 @@ struct StrategyTests {
     #expect(await running(after: .pause, .cancel(when: Job.paused)) == 0)
     #expect(await running(after: .finish, .cancel(when: Job.paused)) == 1)
     #expect(await running(after: .work(2), .cancel(when: Job.working)) == 1)
-    #expect(await running(after: .pause, .cancel(when: OneOf { Job.paused; Job.done })) == 0)
+    #expect(
+      await running(
+        after: .pause,
+        .cancel(
+          when: OneOf {
+            Job.paused; Job.done
+          })) == 0)
     #expect(await running(after: .pause, .cancel(when: { $0 == .paused })) == 0)
     #expect(await running(after: .pause, .cancel(when: { $0 == .done })) == 1)
   }

@@ -17,17 +17,14 @@ struct TopologySchemaTests {
   }
 
   @Test(
-    "every example keeps to it, is read, and fits its machines",
+    "every example keeps to it, and is read",
     arguments: ["elevator", "washing-machine", "relay"])
   func examples(name: String) throws {
     let text = try packageFile("topologies/\(name).yaml")
     #expect(Self.schema.accepts(try json(text)))
     let path = "\(packageRoot)/topologies/\(name).yaml"
-    let (topology, source) = try TopologyReader.read(path: path)
+    let (topology, _) = try TopologyReader.read(path: path)
     #expect(topology.name == name)
-    let found = TopologyChecker.check(
-      topology, source: source, against: .init(programs: ["nodes": Described.program]))
-    #expect(!found.hasErrors, "\(TopologyErrors(found))")
     #expect(Self.schema.accepts(topology.json))
     #expect(Self.schema.accepts(topology.resolved.json))
   }

@@ -1,0 +1,184 @@
+import PipeRuntime
+import Testing
+
+@Suite("The receiving end of a pipe")
+struct InPipeStateMachineTests {
+  private func welcome(_ received: UInt64) -> InPipeStateMachine.Action {
+    .send(FrameHeader(.welcome, count: 8, sequence: received, number: 2))
+  }
+
+  private func credit(_ applied: UInt64) -> FrameHeader {
+    FrameHeader(.credit, count: 8, sequence: applied, number: 2)
+  }
+
+  private func pipe(openedAt first: UInt64? = nil) -> InPipeStateMachine {
+    var pipe = InPipeStateMachine(capacity: 8, session: 2)
+    if let first { _ = pipe.opened(incarnation: 1, first: first, lost: 0) }
+    return pipe
+  }
+
+  @Test("welcomes each connection with what it holds")
+  func welcomes() {
+    var pipe = pipe(openedAt: 1)
+    #expect(pipe.connected() == [welcome(0)])
+    _ = pipe.opened(incarnation: 1, first: 1, lost: 0)
+    _ = pipe.arrived(session: 2, first: 1, count: 3)
+    #expect(pipe.connected() == [welcome(3)])
+  }
+
+  @Test("takes the next events, passes over repeated ones, asks again where some are missing")
+  func order() {
+    var pipe = pipe(openedAt: 1)
+    #expect(pipe.arrived(session: 2, first: 1, count: 3) == [.take(from: 0, first: 1)])
+    #expect(pipe.arrived(session: 2, first: 2, count: 4) == [.take(from: 2, first: 4)])
+    #expect(pipe.arrived(session: 2, first: 1, count: 2) == [.send(credit(0))])
+    #expect(pipe.repeated == 4)
+    #expect(pipe.received == 5)
+    #expect(pipe.arrived(session: 2, first: 9, count: 1) == [welcome(5)])
+    #expect(pipe.arrived(session: 2, first: 6, count: 1) == [welcome(5)])
+  }
+
+  @Test("batches before the sender has opened, or for an earlier incarnation, are not taken")
+  func stale() {
+    var pipe = pipe()
+    #expect(pipe.arrived(session: 2, first: 1, count: 1) == [welcome(0)])
+    #expect(pipe.arrived(session: 1, first: 1, count: 1) == [])
+    #expect(pipe.received == 0)
+  }
+
+  @Test("reports what was lost with an earlier incarnation of its node")
+  func lost() {
+    var pipe = pipe()
+    #expect(
+      pipe.opened(incarnation: 1, first: 18, lost: 4)
+        == [.report(.lostWithReceiver(count: 4, through: 17))])
+    #expect(pipe.arrived(session: 2, first: 18, count: 1) == [.take(from: 0, first: 18)])
+  }
+
+  @Test("reports a sender that died, and starts anew with the next one")
+  func senderDied() {
+    var pipe = pipe(openedAt: 1)
+    _ = pipe.arrived(session: 2, first: 1, count: 5)
+    #expect(
+      pipe.opened(incarnation: 2, first: 1, lost: 0) == [.report(.senderRestarted(after: 5))])
+    #expect(pipe.arrived(session: 2, first: 1, count: 1) == [.take(from: 0, first: 1)])
+  }
+
+  @Test("a sender that said goodbye leaves no gap")
+  func senderClosed() {
+    var pipe = pipe(openedAt: 1)
+    _ = pipe.arrived(session: 2, first: 1, count: 5)
+    pipe.senderSaidGoodbye(session: 2)
+    #expect(pipe.opened(incarnation: 2, first: 1, lost: 0) == [])
+  }
+
+  @Test("acknowledges a quarter of the window at once, and less when asked")
+  func acknowledges() {
+    var pipe = pipe(openedAt: 1)
+    _ = pipe.arrived(session: 2, first: 1, count: 8)
+    pipe.finished(1)
+    #expect(pipe.acknowledgementDue() == nil)
+    pipe.finished(2)
+    #expect(pipe.acknowledgementDue() == credit(2))
+    #expect(pipe.acknowledgementDue() == nil)
+    pipe.finished(3)
+    #expect(pipe.acknowledgement() == credit(3))
+    #expect(pipe.acknowledgement() == nil)
+    #expect(pipe.close() == FrameHeader(.closed, sequence: 3, number: 2))
+  }
+
+  @Test("acknowledges nothing beyond an event that is postponed")
+  func postponed() {
+    var pipe = pipe(openedAt: 1)
+    _ = pipe.arrived(session: 2, first: 1, count: 6)
+    for number in UInt64(2)...6 { pipe.finished(number) }
+    #expect(pipe.applied == 0)
+    pipe.finished(1)
+    #expect(pipe.applied == 6)
+  }
+
+  @Test("the same sender that leaves events out is asked for them")
+  func leftOut() {
+    var pipe = pipe(openedAt: 1)
+    #expect(pipe.opened(incarnation: 1, first: 4, lost: 0) == [welcome(0)])
+  }
+
+  @Test("sender and receiver agree, whatever connections break and whoever restarts in order")
+  func together() {
+    // A deterministic generator: the same runs at every try.
+    var generator = SplitMix(state: 42)
+    for _ in 0..<200 {
+      var sender = OutPipeStateMachine(capacity: 16, incarnation: 1)
+      var receiver = InPipeStateMachine(capacity: 16, session: 1)
+      var session: UInt64 = 1
+      var applied: [UInt64] = []
+      var waiting: [UInt64] = []
+      /// Hands a batch over, or a part of the connection's life.
+      func deliver(_ actions: [OutPipeStateMachine.Action]) {
+        for action in actions {
+          switch action {
+          case .send(let header) where header.kind == .open:
+            _ = receiver.opened(
+              incarnation: header.number, first: header.sequence, lost: header.count)
+          case .sendBatch(let batch, let session):
+            // A message may be lost with its connection.
+            if Int.random(in: 0..<6, using: &generator) == 0 { continue }
+            for action in receiver.arrived(
+              session: session, first: batch.first, count: UInt32(batch.count))
+            {
+              if case .take(_, let first) = action { waiting += first...batch.last }
+            }
+          default: break
+          }
+        }
+      }
+      func connect() {
+        guard case .send(let header)? = receiver.connected().first else { return }
+        deliver(
+          sender.welcomed(
+            session: header.number, received: header.sequence, window: header.count))
+      }
+      connect()
+      for _ in 0..<200 {
+        switch Int.random(in: 0..<10, using: &generator) {
+        case 0..<5:
+          if !sender.isFull { sender.enqueue(Int.random(in: 1...3, using: &generator)) }
+          deliver(sender.flush())
+        case 5..<8:
+          for _ in 0..<Int.random(in: 0...4, using: &generator) where !waiting.isEmpty {
+            applied.append(waiting[0])
+            receiver.finished(waiting.removeFirst())
+          }
+          if let header = receiver.acknowledgement() {
+            deliver(
+              sender.credited(
+                session: header.number, applied: header.sequence, window: header.count))
+          }
+        case 8: connect()
+        default:
+          // The receiver stops in order, and comes again as another incarnation.
+          let goodbye = receiver.close()
+          sender.receiverClosed(session: goodbye.number, applied: goodbye.sequence)
+          waiting = []
+          session += 1
+          receiver = InPipeStateMachine(capacity: 16, session: session)
+          connect()
+        }
+      }
+      // At last every message arrives.
+      for _ in 0..<400 where sender.pending > 0 {
+        connect()
+        while !waiting.isEmpty {
+          applied.append(waiting[0])
+          receiver.finished(waiting.removeFirst())
+        }
+        if let header = receiver.acknowledgement() {
+          deliver(
+            sender.credited(
+              session: header.number, applied: header.sequence, window: header.count))
+        }
+      }
+      #expect(applied == Array(1...max(1, sender.queued)).filter { $0 <= sender.queued })
+    }
+  }
+}

@@ -1,0 +1,71 @@
+import PipeRuntime
+import Testing
+
+@Suite("Frames")
+struct FrameTests {
+  @Test("the header's bytes are those of the protocol document")
+  func golden() {
+    let header = FrameHeader(
+      .events, flags: 0, count: 2, sequence: 0x0102_0304_0506_0708, number: 9)
+    #expect(
+      header.frame() == [
+        0x70, 1, 2, 0, 2, 0, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1, 9, 0, 0, 0, 0, 0, 0, 0,
+      ])
+  }
+
+  @Test("a batch is a length and as many bytes for each event")
+  func goldenBatch() {
+    var batch = EventBatch(first: 5)
+    batch.append { $0 += Array("\"go\"".utf8) }
+    batch.append { $0 += Array("{\"a\":{}}".utf8) }
+    #expect(batch.last == 6)
+    #expect(
+      batch.bytes == [4, 0, 0, 0] + Array("\"go\"".utf8) + [8, 0, 0, 0] + Array("{\"a\":{}}".utf8))
+    var events: [String] = []
+    batch.bytes.withUnsafeBytes { body in
+      try? EventBatch.forEach(in: body, count: 2) { events.append(String(decoding: $0, as: UTF8.self)) }
+    }
+    #expect(events == ["\"go\"", "{\"a\":{}}"])
+  }
+
+  @Test("every kind survives the way there and back", arguments: FrameKind.allCases)
+  func roundTrip(kind: FrameKind) throws {
+    let header = FrameHeader(
+      kind, flags: 3, count: .max, sequence: .max - 1, number: 1 << 40)
+    let frame = header.frame(body: [1, 2, 3])
+    let read = try frame.withUnsafeBytes { try FrameHeader($0) }
+    #expect(read == header)
+    #expect(Array(frame.dropFirst(FrameHeader.byteCount)) == [1, 2, 3])
+  }
+
+  @Test(
+    "bytes that are no frame are told apart",
+    arguments: [
+      ([], FrameError.short(byteCount: 0)),
+      ([0x70, 1, 2], .short(byteCount: 3)),
+      ([0x71, 1, 2] + zeros(21), .magic(0x71)),
+      ([0x70, 9, 2] + zeros(21), .version(9)),
+      ([0x70, 1, 200] + zeros(21), .kind(200)),
+    ] as [([UInt8], FrameError)])
+  func garbage(bytes: [UInt8], error: FrameError) {
+    #expect(throws: error) { try bytes.withUnsafeBytes { try FrameHeader($0) } }
+  }
+
+  @Test(
+    "a body whose lengths do not add up is taken not even in part",
+    arguments: [
+      ([], 1), ([1, 0, 0, 0], 1), ([1, 0, 0, 0, 65], 2), ([1, 0, 0, 0, 65, 66], 1),
+      ([255, 255, 255, 255, 65], 1), ([1, 0, 0, 0, 65, 9, 0, 0, 0, 65], 2),
+    ] as [([UInt8], UInt32)])
+  func badBatch(bytes: [UInt8], count: UInt32) {
+    var seen = 0
+    #expect(throws: FrameError.body(.events)) {
+      try bytes.withUnsafeBytes { body in
+        try EventBatch.forEach(in: body, count: count) { _ in seen += 1 }
+      }
+    }
+    #expect(seen == 0)
+  }
+}
+
+private func zeros(_ count: Int) -> [UInt8] { Array(repeating: 0, count: count) }
