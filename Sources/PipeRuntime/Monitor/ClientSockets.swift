@@ -114,7 +114,10 @@ final class ClientSockets {
       peer.pending[id] = Pending(timer: timer, completion: completion)
     case .wouldBlock, .unroutable:
       guard ContinuousClock.now < deadline else {
-        return completion(.failure(.nodeDown(node.name, "nobody answers at its inbox")))
+        return completion(
+          .failure(
+            .nodeDown(
+              node.name, "nobody answered at its inbox within \(timeout.shortText)")))
       }
       loop.schedule(after: .milliseconds(2)) { [unowned self] in
         attempt(node, peer, event, timeout, until: deadline, completion)

@@ -43,7 +43,8 @@ extension TopologyClient {
     try await check(nodes)
     let names = nodes.map { "'\($0)'" }.joined(separator: ", ")
     let late = TopologyClientError.timedOut(
-      "\(names) did not \(goal) within \(timeout.shortText); the orchestrator goes on trying")
+      "after \(timeout.shortText), waiting for \(names) to \(goal); the orchestrator goes on trying"
+    )
     try done(await self.command(command, timeout: timeout, late: late))
   }
 

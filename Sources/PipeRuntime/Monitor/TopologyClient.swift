@@ -149,7 +149,8 @@ public final class TopologyClient: Sendable {
   /// the next change that it gets says how many it missed.
   public func states(of nodes: [String]? = nil) async throws -> StateStream {
     let directory = try await directory(fresh: false)
-    let chosen = try nodes?.map { try node($0, in: directory) }
+    let chosen =
+      try nodes?.map { try node($0, in: directory) }
       ?? directory.nodes.filter { $0.kind != .monitor }
     let buffer = StateStreamBuffer()
     let feeds = chosen.map(\.feed)
@@ -171,7 +172,8 @@ public final class TopologyClient: Sendable {
 
   /// Waits until a node is in a state that the predicate accepts, and returns that change.
   public func wait(
-    for node: String, within timeout: Duration, until accepts: @escaping @Sendable (JSONValue) -> Bool
+    for node: String, within timeout: Duration,
+    until accepts: @escaping @Sendable (JSONValue) -> Bool
   ) async throws -> StateChange {
     let stream = try await states(of: [node])
     let found = try await withTimeout(timeout) {
@@ -186,9 +188,10 @@ public final class TopologyClient: Sendable {
   }
 
   private func call<Value: Sendable>(
-    _ body: @escaping @Sendable (
-      ClientSockets, @escaping @Sendable (Result<Value, TopologyClientError>) -> Void
-    ) -> Void
+    _ body:
+      @escaping @Sendable (
+        ClientSockets, @escaping @Sendable (Result<Value, TopologyClientError>) -> Void
+      ) -> Void
   ) async throws -> Value {
     guard !shared.state.withLock({ $0.isClosed }) else { throw TopologyClientError.closed }
     let shared = shared

@@ -19,7 +19,7 @@ public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConverti
   /// The node did not answer within the time, or went away where there is none: the event may have
   /// been applied, or may be yet.
   case unknownOutcome(String, after: Duration?)
-  /// A wait ended before what it waits for.
+  /// A wait ended before what it waits for; with what follows "timed out".
   case timedOut(String)
   /// The orchestrator said no.
   case failed(String)
@@ -29,7 +29,7 @@ public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConverti
   public var description: String {
     switch self {
     case .notRunning(let name, let running):
-      "no topology '\(name)' runs" + Suggestion.among(running, like: name, verb: "there runs")
+      "no topology '\(name)' runs" + Suggestion.among(running, like: name, verb: "running:")
     case .noneRunning: "no topology runs; 'orchestrator up FILE' starts one"
     case .ambiguous(let names):
       "\(names.count) topologies run; choose one with -p: \(names.joined(separator: ", "))"
@@ -45,7 +45,7 @@ public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConverti
       "node '\(node)' "
         + (time.map { "did not answer within \($0.shortText)" } ?? "went away before it answered")
         + ": the event may have been applied or not. Look at its state before sending it again."
-    case .timedOut(let what): "timed out: \(what)"
+    case .timedOut(let what): "timed out \(what)"
     case .failed(let reason): reason
     case .closed: "the client is closed"
     }

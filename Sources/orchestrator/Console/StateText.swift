@@ -7,7 +7,8 @@ extension StateChange {
   {
     let note = missed > 0 ? "\(cause); \(missed) missed before" : cause
     return style.dim(Timestamp(nanoseconds: time).description) + " "
-      + style.number(color, node.printable.padded(to: nodeWidth)) + "  \(state.caseText.printable)  "
+      + style.number(color, node.printable.padded(to: nodeWidth))
+      + "  \(state.caseText.printable)  "
       + style.dim("(\(note.printable))")
   }
 

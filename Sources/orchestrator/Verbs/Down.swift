@@ -40,7 +40,7 @@ struct Down: Verb {
     while RunningTopology.find(directories) != nil {
       guard ContinuousClock.now < deadline else {
         throw TopologyClientError.timedOut(
-          "'\(client.topology)' did not end within \(timeout.shortText)"
+          "after \(timeout.shortText): '\(client.topology)' is still ending"
             + (isForced ? "" : "; 'orchestrator down --force' kills it"))
       }
       usleep(10_000)

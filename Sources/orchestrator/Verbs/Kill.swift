@@ -28,6 +28,9 @@ struct Kill: Verb {
     let signal = arguments.signal("signal") ?? .kill
     let signalled = try arguments.onTopology { topology in
       let found = try await topology.directory().nodes(named: nodes)
+      if let dead = found.first(where: { $0.pid == nil }) {
+        throw TopologyClientError.failed("node '\(dead.name)' has no process: it is \(dead.phase)")
+      }
       for node in found { try await topology.kill(node.name, signal: signal.number) }
       return found
     }

@@ -5,8 +5,8 @@ struct Send: Verb {
   let description = VerbDescription(
     "send", "Sends an event to a node",
     discussion:
-      "An event without a payload is a bare label. Exit code 1: the node refused it. 124: "
-      + "no answer in time.",
+      "An event without a payload is a bare label. Exit code 1: it was not applied, because the "
+      + "node refused it, is busy or does not run. 124: no answer in time; it may be applied.",
     options: [
       .topology,
       .output,

@@ -30,8 +30,10 @@ struct Status: Verb {
       let width = nodes.map(\.name.displayWidth).max() ?? 0
       let phases = nodes.map(\.phase.displayWidth).max() ?? 0
       for node in nodes {
-        let phase = console.style.status(node.phase, node.phase.padded(to: phases))
-        try console.print("  \(node.name.padded(to: width))  \(phase)  \(node.stateText.printable)")
+        let phase = console.style.status(
+          node.phase, node.phase.padded(to: node.stateText.isEmpty ? 0 : phases))
+        let state = node.stateText.isEmpty ? "" : "  " + node.stateText.printable
+        try console.print("  \(node.name.padded(to: width))  \(phase)\(state)")
       }
     case .json, .jsonl:
       try console.print([

@@ -66,7 +66,7 @@ private struct StateWait {
     case nil:
       let absences = await absences()
       let missing = progress.withLock { $0.missing(absences: absences) }
-      throw TopologyClientError.timedOut("after \(timeout?.shortText ?? ""), \(missing)")
+      throw TopologyClientError.timedOut("after \(timeout?.shortText ?? ""): \(missing)")
     }
   }
 
