@@ -20,7 +20,7 @@ final class MachineContent<Hosted: Machine>: NodeContent {
   private var outs: [OutPipe] = []
   private var isStarted = false
   private var letters = DeadLetters()
-  private var counts = (events: UInt64(0), refused: UInt64(0))
+  private var undecodable: UInt64 = 0
   private var last = (time: Int64(0), cause: "")
   /// The event of a pipe whose step is under way.
   private var inFlight: (entry: PipeQueue<Event>.Entry, index: Int)?
@@ -172,7 +172,6 @@ final class MachineContent<Hosted: Machine>: NodeContent {
   }
 
   private func take(_ event: Event, reply: @escaping (RequestReply) -> Void) {
-    counts.events += 1
     _ = engine.take(event, cause: "request") { [self] outcome in
       let state = (try? states.encode(engine.state)) ?? []
       switch outcome {
@@ -180,7 +179,6 @@ final class MachineContent<Hosted: Machine>: NodeContent {
         retryPostponed()
         reply(.moved(version: version, state: state))
       case .refused(let refusal):
-        counts.refused += 1
         reply(.refused(refusal, version: engine.version, state: state))
       case .pending: break
       }
@@ -190,10 +188,9 @@ final class MachineContent<Hosted: Machine>: NodeContent {
   private func takeNext(of index: Int) {
     guard let entry = queues[index].popNext() else { return }
     let pipe = queues[index].pipe
-    counts.events += 1
     switch entry.content {
     case .undecodable(let problem, let text):
-      counts.refused += 1
+      undecodable += 1
       settle(entry, of: index, event: text, reason: problem, canPostpone: false)
     case .event(let event):
       inFlight = (entry, index)
@@ -210,7 +207,6 @@ final class MachineContent<Hosted: Machine>: NodeContent {
       queues[index].pipe.finished(entry.sequence)
       retryPostponed()
     case .refused(let refusal):
-      counts.refused += 1
       guard case .event(let event) = entry.content else { return }
       let text = (try? JSONValue(parsing: events.encode(event))) ?? .null
       settle(
@@ -281,8 +277,8 @@ final class MachineContent<Hosted: Machine>: NodeContent {
       status.state = try? JSONValue(parsing: state)
     }
     status.version = engine.version
-    status.events = counts.events
-    status.refused = counts.refused
+    status.refused = engine.refusals + undecodable
+    status.events = engine.version + status.refused
     status.letters = letters.count
     status.recentLetters = Array(letters.recent.suffix(5))
     status.effects = engine.runningEffects

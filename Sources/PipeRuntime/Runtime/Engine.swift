@@ -10,6 +10,8 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   package private(set) var state: State
   /// The number of steps taken; entering the initial state is not one.
   package private(set) var version: UInt64 = 0
+  /// The number of events refused.
+  package private(set) var refusals: UInt64 = 0
   /// Called on every entry, in step order, once state and version have changed.
   package var onEntry: ((_ state: State, _ version: UInt64, _ cause: String) -> Void)?
 
@@ -147,6 +149,7 @@ extension Engine {
       move(to: next, cause: cause)
       outcome = .moved(state, version: version)
     case .refused(let refusal):
+      refusals += 1
       outcome = .refused(refusal)
     case .suspended(let run):
       let post = post
