@@ -26,6 +26,7 @@ public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConverti
   /// The client was closed.
   case closed
 
+  /// What went wrong, and what to do next.
   public var description: String {
     switch self {
     case .notRunning(let name, let running):

@@ -33,7 +33,11 @@ extension Supervisor {
   private func perform(_ command: ControlCommand, from peer: [UInt8], id: UInt64) {
     switch command {
     case .directory(let fresh):
-      if fresh { startSurvey(for: peer, id: id) } else { answer(.directory(directory()), to: peer, id: id) }
+      if fresh {
+        startSurvey(for: peer, id: id)
+      } else {
+        answer(.directory(directory()), to: peer, id: id)
+      }
     case .describe(let node):
       guard check([node], from: peer, id: id) else { return }
       let answer: ControlAnswer =

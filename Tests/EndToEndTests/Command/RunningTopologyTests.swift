@@ -4,9 +4,10 @@ import Testing
 import orchestrator
 
 /// A chain of three relays that runs while a test asks and steers it.
-private struct RunningRelay: ~Copyable {
+private final class RunningRelay {
   let command: Command
   private var child: ChildProcess
+  private var hasEnded = false
 
   static let file = """
     topology: relay
@@ -31,12 +32,19 @@ private struct RunningRelay: ~Copyable {
   func run(_ line: String) throws -> Command.Result { try command.run(shell: line) }
 
   /// Awaits the end, or brings it about.
-  consuming func end(byItself: Bool = false) -> ProcessExit? {
+  func end(byItself: Bool = false) -> ProcessExit? {
     if !byItself { child.signal(.terminate) }
-    let exit = child.wait()
+    hasEnded = true
+    return child.wait()
+  }
+
+  deinit {
+    if !hasEnded {
+      child.signal(.kill)
+      _ = child.wait()
+    }
     child.closePipes()
     command.remove()
-    return exit
   }
 }
 
@@ -45,7 +53,7 @@ struct RunningTopologyTests {
   /// A line, its exit code, all of stdout, and a part of stderr.
   private typealias Line = (text: String, code: Int32, output: String, error: String)
 
-  private func expect(_ lines: [Line], of relay: borrowing RunningRelay) throws {
+  private func expect(_ lines: [Line], of relay: RunningRelay) throws {
     for line in lines {
       let result = try relay.run(line.text)
       #expect(result.exit == .exited(code: line.code), "\(line.text): \(result.error)")
@@ -168,11 +176,11 @@ struct RunningTopologyTests {
       [
         (
           "orchestrator check relay.yaml", 0, "relay.yaml: ok: 3 nodes, 1 pipe, 1 warning\n",
-          "relay.yaml:3:25: warning: node 'n2': nothing is connected to out-port 'out'"
+          "relay.yaml:3:38: warning: node 'n2': nothing is connected to out-port 'out'"
         ),
         (
           "sed s/Relay/Relai/ relay.yaml > bad.yaml; orchestrator check bad.yaml", 2, "",
-          "bad.yaml:3:24: error: node 'n1': program 'nodes' has no machine 'Relai'"
+          "bad.yaml:3:25: error: node 'n1': program 'nodes' has no machine 'Relai'"
         ),
         ("orchestrator check --file-only bad.yaml", 0, "bad.yaml: ok: 3 nodes, 1 pipe\n", ""),
         ("orchestrator check none.yaml -o json | grep -c unreadable-file", 0, "1\n", ""),

@@ -4,7 +4,7 @@ import Testing
 private enum Display: Machine {
   enum State: MachineState, Equatable { case floor(Int), dark }
   enum Event: MachineEvent { case show(floor: Int), off }
-  struct Parameters: Codable, Sendable { var first = 1 }
+  struct Parameters: MachineParameters { var first = 1 }
 
   static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Never> {
     StateMachine(initial: .floor(parameters.first)) {
