@@ -26,7 +26,7 @@ struct ProgramLocator {
   let environment: [String: String]
 
   init(topologyFile: String) {
-    own = FileSystem.directory(of: Self.executable)
+    own = FileSystem.directory(of: OwnProcess.executablePath ?? CommandLine.arguments[0])
     file = FileSystem.directory(of: FileSystem.absolute(topologyFile))
     environment = ProcessEnvironment.current
   }
@@ -49,14 +49,5 @@ struct ProgramLocator {
     if let found { throw .notExecutable(found) }
     let places = name.contains("/") ? candidates : ["beside 'orchestrator'", "in \(file)", "in PATH"]
     throw .missing(name, looked: places)
-  }
-
-  /// The path of this executable.
-  static var executable: String {
-    var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
-    let count = readlink("/proc/self/exe", &buffer, buffer.count - 1)
-    return count > 0
-      ? String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
-      : CommandLine.arguments[0]
   }
 }
