@@ -26,6 +26,11 @@ enum Orchestrator {
       return fail(error.code, error.description, console: console)
     } catch let error as CommandError {
       return fail(error.code, error.message, console: console)
+    } catch let error as TopologyErrors {
+      for diagnostic in error.diagnostics { console.diagnostic(diagnostic) }
+      return .usage
+    } catch let error as TopologyClientError {
+      return fail(ExitCode(rawValue: error.exitCode), error.description, console: console)
     } catch let error as DirectoryError {
       return fail(.failure, error.description, console: console)
     } catch {

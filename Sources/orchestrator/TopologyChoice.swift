@@ -1,31 +1,7 @@
 import PipeRuntime
 
-/// Which topology a verb means: the one of `-p`, or the only one there is.
+/// Which topology a verb means that works on one that has ended, too.
 enum TopologyChoice {
-  /// The running topology meant.
-  /// - Throws: `CommandError` with exit code 3 where none runs, or not that one, and with 2 where
-  ///   several run and `-p` does not say which.
-  static func running(_ arguments: ParsedArguments) throws -> RunningTopology {
-    let all = RunningTopology.all()
-    if let name = arguments.topology {
-      if let found = all.first(where: { $0.name == name }) { return found }
-      throw CommandError(
-        "topology '\(name)' is not running" + hint(name, all.map(\.name)), code: .notRunning)
-    }
-    switch all.count {
-    case 0:
-      throw CommandError(
-        "no topology is running; start one with `orchestrator up FILE`", code: .notRunning)
-    case 1: return all[0]
-    default: throw ambiguous(all.map(\.name), "running")
-    }
-  }
-
-  /// The directories of the running topology meant.
-  static func runningDirectories(_ arguments: ParsedArguments) throws -> RuntimeDirectories {
-    try RuntimeDirectories(topology: running(arguments).name)
-  }
-
   /// The directories of the topology meant, which may have ended: one that runs is preferred.
   static func withLogs(_ arguments: ParsedArguments) throws -> RuntimeDirectories {
     let roots = RuntimeRoots()

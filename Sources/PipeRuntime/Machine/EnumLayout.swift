@@ -32,7 +32,6 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable after init.
             type: String(describing: element.type))
         })
     }
-    // Layouts live as long as the process, and so do these tables.
     let flat = payloads.flatMap { $0.map { TypeMetadata($0).pointer } }
     let starts = payloads.reduce(into: [0]) { $0.append($0.last! + $1.count) }
     let offsets = records.map { record -> Int in
@@ -43,6 +42,12 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable after init.
     self.starts = Self.table(starts)
     types = Self.table(flat)
     boxOffsets = Self.table(offsets)
+  }
+
+  deinit {
+    starts.deallocate()
+    types.deallocate()
+    boxOffsets.deallocate()
   }
 
   private static func table<Element>(_ elements: [Element]) -> UnsafePointer<Element> {

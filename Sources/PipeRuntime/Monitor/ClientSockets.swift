@@ -53,7 +53,11 @@ final class ClientSockets {
 
   // MARK: Commands
 
-  func command(_ command: ControlCommand, timeout: Duration, _ completion: @escaping Answer) {
+  /// - Parameter late: What it fails with where there is no answer in time.
+  func command(
+    _ command: ControlCommand, timeout: Duration, late: TopologyClientError,
+    _ completion: @escaping Answer
+  ) {
     guard !isGone else { return completion(.failure(.orchestratorGone(topology))) }
     let id = nextID()
     guard let body = try? JSONEncoder().encode(command) else {
@@ -61,7 +65,7 @@ final class ClientSockets {
     }
     let timer = loop.schedule(after: timeout) { [unowned self] in
       commands.removeValue(forKey: id)
-      completion(.failure(.orchestratorGone(topology)))
+      completion(.failure(late))
     }
     commands[id] = Pending(timer: timer, completion: completion)
     control.send(FrameHeader(.command, sequence: id), body: body)
@@ -90,14 +94,14 @@ final class ClientSockets {
   ) {
     do {
       let peer = try peer(of: node)
-      attempt(node, peer, event, until: .now + timeout, completion)
+      attempt(node, peer, event, timeout, until: .now + timeout, completion)
     } catch {
       completion(.failure(.failed("\(error)")))
     }
   }
 
   private func attempt(
-    _ node: NodeInformation, _ peer: Peer, _ event: [UInt8],
+    _ node: NodeInformation, _ peer: Peer, _ event: [UInt8], _ timeout: Duration,
     until deadline: ContinuousClock.Instant, _ completion: @escaping Reply
   ) {
     let id = nextID()
@@ -105,15 +109,18 @@ final class ClientSockets {
     case .queued:
       let timer = loop.schedule(after: deadline - .now) {
         peer.pending.removeValue(forKey: id)
-        completion(.failure(.unknownOutcome(node.name)))
+        completion(.failure(.unknownOutcome(node.name, after: timeout)))
       }
       peer.pending[id] = Pending(timer: timer, completion: completion)
     case .wouldBlock, .unroutable:
       guard ContinuousClock.now < deadline else {
-        return completion(.failure(.nodeDown(node.name, "nobody answers at its inbox")))
+        return completion(
+          .failure(
+            .nodeDown(
+              node.name, "nobody answered at its inbox within \(timeout.shortText)")))
       }
       loop.schedule(after: .milliseconds(2)) { [unowned self] in
-        attempt(node, peer, event, until: deadline, completion)
+        attempt(node, peer, event, timeout, until: deadline, completion)
       }
     }
   }
@@ -134,7 +141,7 @@ final class ClientSockets {
         peer.pending = [:]
         for entry in pending.values {
           loop.cancel(entry.timer)
-          entry.completion(.failure(.unknownOutcome(node.name)))
+          entry.completion(.failure(.unknownOutcome(node.name, after: nil)))
         }
       }
     }

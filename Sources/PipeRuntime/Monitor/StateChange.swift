@@ -18,6 +18,19 @@ public struct StateChange: Hashable, Sendable {
   /// because this observer was too slow. Unit: states.
   public var missed: UInt64 = 0
 
+  package init(
+    node: String, incarnation: UInt64, version: UInt64, time: Int64, cause: String,
+    state: JSONValue, missed: UInt64 = 0
+  ) {
+    self.node = node
+    self.incarnation = incarnation
+    self.version = version
+    self.time = time
+    self.cause = cause
+    self.state = state
+    self.missed = missed
+  }
+
   /// Decodes the state. Throws `DecodingError` where it is not of the type.
   public func state<State: Decodable>(as type: State.Type = State.self) throws -> State {
     try state.decode(type)

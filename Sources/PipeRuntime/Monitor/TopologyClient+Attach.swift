@@ -14,7 +14,9 @@ extension RunningTopology {
     let roots = RuntimeRoots()
     if let name {
       let directories = try RuntimeDirectories(topology: name, roots: roots)
-      guard find(directories) != nil else { throw TopologyClientError.notRunning(name) }
+      guard find(directories) != nil else {
+        throw TopologyClientError.notRunning(name, running: all(in: roots).map(\.name))
+      }
       return directories
     }
     let names = all(in: roots).map(\.name)

@@ -81,12 +81,18 @@ public final class TopologyClient: Sendable {
     return node
   }
 
+  /// Asks the orchestrator something, which it answers at once.
+  package func command(_ command: ControlCommand) async throws -> ControlAnswer {
+    try await self.command(command, timeout: answerTimeout, late: .orchestratorGone(topology))
+  }
+
+  /// Asks the orchestrator for something that takes its time.
+  /// - Parameter late: What is thrown where it is not done in time.
   package func command(
-    _ command: ControlCommand, timeout: Duration? = nil
+    _ command: ControlCommand, timeout: Duration, late: TopologyClientError
   ) async throws -> ControlAnswer {
-    let timeout = timeout ?? answerTimeout
-    return try await call { sockets, resume in
-      sockets.command(command, timeout: timeout, resume)
+    try await call { sockets, resume in
+      sockets.command(command, timeout: timeout, late: late, resume)
     }
   }
 
@@ -143,7 +149,8 @@ public final class TopologyClient: Sendable {
   /// the next change that it gets says how many it missed.
   public func states(of nodes: [String]? = nil) async throws -> StateStream {
     let directory = try await directory(fresh: false)
-    let chosen = try nodes?.map { try node($0, in: directory) }
+    let chosen =
+      try nodes?.map { try node($0, in: directory) }
       ?? directory.nodes.filter { $0.kind != .monitor }
     let buffer = StateStreamBuffer()
     let feeds = chosen.map(\.feed)
@@ -165,7 +172,8 @@ public final class TopologyClient: Sendable {
 
   /// Waits until a node is in a state that the predicate accepts, and returns that change.
   public func wait(
-    for node: String, within timeout: Duration, until accepts: @escaping @Sendable (JSONValue) -> Bool
+    for node: String, within timeout: Duration,
+    until accepts: @escaping @Sendable (JSONValue) -> Bool
   ) async throws -> StateChange {
     let stream = try await states(of: [node])
     let found = try await withTimeout(timeout) {
@@ -180,9 +188,10 @@ public final class TopologyClient: Sendable {
   }
 
   private func call<Value: Sendable>(
-    _ body: @escaping @Sendable (
-      ClientSockets, @escaping @Sendable (Result<Value, TopologyClientError>) -> Void
-    ) -> Void
+    _ body:
+      @escaping @Sendable (
+        ClientSockets, @escaping @Sendable (Result<Value, TopologyClientError>) -> Void
+      ) -> Void
   ) async throws -> Value {
     guard !shared.state.withLock({ $0.isClosed }) else { throw TopologyClientError.closed }
     let shared = shared

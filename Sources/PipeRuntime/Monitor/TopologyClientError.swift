@@ -1,7 +1,7 @@
 /// Why a call on a running topology failed.
 public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// No topology of that name runs.
-  case notRunning(String)
+  /// No topology of that name runs; with the names of those that do.
+  case notRunning(String, running: [String])
   /// No topology runs at all.
   case noneRunning
   /// Several topologies run, and none was named.
@@ -16,34 +16,37 @@ public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConverti
   case busy(String, String)
   /// The bytes are not an event of the node's machine. Nothing was applied.
   case invalidEvent(String, String)
-  /// The node did not answer in time: the event may have been applied, or may be yet.
-  case unknownOutcome(String)
-  /// A wait ended before what it waits for.
+  /// The node did not answer within the time, or went away where there is none: the event may have
+  /// been applied, or may be yet.
+  case unknownOutcome(String, after: Duration?)
+  /// A wait ended before what it waits for; with what follows "timed out".
   case timedOut(String)
   /// The orchestrator said no.
   case failed(String)
   /// The client was closed.
   case closed
 
+  /// What went wrong, and what to do next.
   public var description: String {
     switch self {
-    case .notRunning(let name):
-      "no topology '\(name)' runs. 'orchestrator ls' lists those that do."
+    case .notRunning(let name, let running):
+      "no topology '\(name)' runs" + Suggestion.among(running, like: name, verb: "running:")
     case .noneRunning: "no topology runs; 'orchestrator up FILE' starts one"
     case .ambiguous(let names):
       "\(names.count) topologies run; choose one with -p: \(names.joined(separator: ", "))"
     case .orchestratorGone(let name):
       "the orchestrator of '\(name)' is gone or does not answer"
     case .unknownNode(let name, let known):
-      "there is no node '\(name)'; there are \(known.map { "'\($0)'" }.joined(separator: ", "))"
+      "there is no node '\(name)'" + Suggestion.among(known, like: name, verb: "there are")
     case .nodeDown(let node, let reason): "node '\(node)' does not run: \(reason)"
     case .busy(let node, let reason):
       "node '\(node)' is busy: \(reason). Nothing was applied; try again."
     case .invalidEvent(let node, let reason): "node '\(node)': \(reason)"
-    case .unknownOutcome(let node):
-      "node '\(node)' did not answer: the event may have been applied or not. "
-        + "Look at its state before sending it again."
-    case .timedOut(let what): "timed out: \(what)"
+    case .unknownOutcome(let node, let time):
+      "node '\(node)' "
+        + (time.map { "did not answer within \($0.shortText)" } ?? "went away before it answered")
+        + ": the event may have been applied or not. Look at its state before sending it again."
+    case .timedOut(let what): "timed out \(what)"
     case .failed(let reason): reason
     case .closed: "the client is closed"
     }
@@ -56,8 +59,8 @@ extension TopologyClientError {
     switch self {
     case .notRunning, .noneRunning: 3
     case .ambiguous, .unknownNode, .invalidEvent: 2
-    case .timedOut: 124
-    case .orchestratorGone, .nodeDown, .busy, .unknownOutcome, .failed, .closed: 1
+    case .timedOut, .unknownOutcome(_, after: .some): 124
+    case .orchestratorGone, .nodeDown, .busy, .unknownOutcome(_, after: nil), .failed, .closed: 1
     }
   }
 }

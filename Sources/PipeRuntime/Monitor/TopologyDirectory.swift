@@ -111,7 +111,10 @@ package enum ControlCommand: Codable, Hashable, Sendable {
   case stop(nodes: [String])
   case restart(nodes: [String])
   case kill(node: String, signal: Int32)
+  /// Stop in order.
   case down
+  /// Kill everything.
+  case forceDown
 }
 
 /// What an orchestrator answers: the body of `answer`.

@@ -14,8 +14,8 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   package private(set) var refusals: UInt64 = 0
   /// Called on every entry, in step order, once state and version have changed.
   package var onEntry: ((_ state: State, _ version: UInt64, _ cause: String) -> Void)?
-
-  /// Asked before each input: whether the host, too, has something that must be delivered first.
+  /// The owner's own reason to wait before the next step, such as a full buffer of its own. When the
+  /// reason is gone, the owner processes ``EngineInput/wake``.
   package var isHeld: (() -> Bool)?
 
   let machine: StateMachine<State, Event, Output>
@@ -28,7 +28,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   var running: [UInt64: RunningEffect<State>] = [:]
   var lastEffect: UInt64 = 0
   private var transition: (task: Task<Void, Never>, cause: String, done: Done?)?
-  private var waiting = FIFO<Waiting>()
+  private var waiting = Queue<Waiting>()
   private var roomWatches: [@Sendable () -> Void] = []
   private(set) var isStopped = false
 
@@ -61,8 +61,8 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   package var canTakeInput: Bool {
     guard isSettled, !isStopped else { return false }
     if hasObservers && observers.isFull { return false }
-    if !senders.isEmpty && senders.contains(where: { $0.isFull() }) { return false }
-    return isHeld?() != true
+    if let isHeld, isHeld() { return false }
+    return senders.isEmpty || !senders.contains { $0.isFull() }
   }
 
   /// The number of effects that have not ended.
@@ -94,8 +94,10 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
 extension Engine {
   /// Takes an event. A synchronous transition calls `done` before this returns; after an
   /// asynchronous one, `done` is called when it has settled. `done` is never told `pending`.
+  /// A stopped engine takes nothing and calls nobody.
   @discardableResult
   package func take(_ event: Event, cause: String, done: Done? = nil) -> StepOutcome<State> {
+    guard !isStopped else { return .pending }
     guard isSettled else {
       waiting.append(.taken(event, cause: cause, done: done))
       return .pending

@@ -42,10 +42,13 @@ extension Machine {
     machine: StateMachine<State, Event, Output>, runtime: Runtime<State, Event, Output>,
     ports: Ports
   ) throws -> MachineDescription {
-    MachineDescription(
+    let unnamed =
+      runtime.unnamedPipes > 0
+      ? ["\(runtime.unnamedPipes) of its pipes have no name; take them from 'ports.pipe(NAME)'"] : []
+    return MachineDescription(
       machine: name, initial: try JSONValue(encoding: machine.initial), states: machine.states,
       events: machine.events, alphabet: machine.alphabet, outputs: machine.outputs,
       outPorts: runtime.outPorts, inPorts: runtime.inPorts,
-      problem: (runtime.problems + ports.problems).first)
+      problem: (runtime.problems + ports.problems + unnamed).first)
   }
 }

@@ -14,7 +14,7 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
     var state: State
     var readers: [StateReader<State>] = []
     /// The states for the first reader; `nil` once it has come.
-    var backlog: FIFO<State>? = FIFO()
+    var backlog: Queue<State>? = Queue()
     var isStopped = false
 
     mutating func keep(_ state: State, _ capacity: Int) {
@@ -24,8 +24,8 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
   }
 
   private let gate = DrainGate()
-  private let posts = Mutex(FIFO<EngineInput<State, Event>>())
-  private let sends = Mutex(FIFO<(event: Event, answer: Answer)>())
+  private let posts = Mutex(Queue<EngineInput<State, Event>>())
+  private let sends = Mutex(Queue<(event: Event, answer: Answer)>())
   private let shown: Mutex<Shown>
   private let hasReaders = Atomic(false)
 
@@ -39,6 +39,7 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
     shown = Mutex(Shown(state: machine.initial))
     engine = Engine(machine: machine, runtime: runtime) { [weak self] in self?.post($0) }
     engine.onEntry = { [unowned self] state, _, _ in publish(state) }
+    engine.isHeld = { [unowned self] in readersAreFull }
     engine.start()
     for pipe in runtime.receivers {
       receivers.append((pipe, pipe.attach { [weak self] in self?.wakeToReceive() }))
@@ -68,7 +69,7 @@ extension MachineRun {
   func send(_ event: Event) async -> SendOutcome<State> {
     // Where nobody is draining and nothing is before it, the event is taken at once.
     if gate.beginIfIdle() {
-      if canTakeInput {
+      if engine.canTakeInput {
         switch engine.take(event, cause: "send", done: { [unowned self] in settle($0) }) {
         case .moved(let state, _):
           drain(budget: 0)
@@ -109,10 +110,10 @@ extension MachineRun {
 
 // Draining.
 extension MachineRun {
-  private var canTakeInput: Bool {
-    guard engine.canTakeInput else { return false }
-    guard hasReaders.load(ordering: .acquiring) else { return true }
-    return !shown.withLock { $0.readers.contains { $0.isFull } }
+  /// Some reader lags as far behind as it may.
+  private var readersAreFull: Bool {
+    guard hasReaders.load(ordering: .acquiring) else { return false }
+    return shown.withLock { $0.readers.contains { $0.isFull } }
   }
 
   /// Takes up to `budget` inputs, then leaves the rest to another task: a sender is not kept for
@@ -120,7 +121,7 @@ extension MachineRun {
   private func drain(budget: Int = 256) {
     var left = budget
     while true {
-      let next = gate.next(takesInput: canTakeInput, isSpent: left == 0)
+      let next = gate.next(takesInput: engine.canTakeInput, isSpent: left == 0)
       left -= 1
       switch next {
       case .post: engine.process(posts.withLock { $0.popFirst()! })

@@ -7,7 +7,7 @@ final class MiddlewareQueue: Sendable {
   typealias Call = @Sendable () async -> Void
 
   private struct State {
-    var calls = FIFO<Call>()
+    var calls = Queue<Call>()
     var isRunning = false
   }
 

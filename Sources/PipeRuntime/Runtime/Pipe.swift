@@ -14,7 +14,7 @@ public final class Pipe<Event: DSLCompatible>: Sendable {
   public let capacity: Int
 
   private struct State {
-    var waiting = FIFO<Event>()
+    var waiting = Queue<Event>()
     var receivers: [PipeReceiver<Event>] = []
     var senders: [(id: Int, notify: @Sendable () -> Void)] = []
     var nextSender = 0
@@ -115,7 +115,7 @@ extension Pipe {
 
 /// One machine's end of a ``Pipe``: the events that it has not taken yet.
 package final class PipeReceiver<Event: DSLCompatible>: Sendable {
-  private let queue = Mutex(FIFO<Event>())
+  private let queue = Mutex(Queue<Event>())
   private let capacity: Int
   fileprivate let notify: @Sendable () -> Void
   private let madeRoom: @Sendable () -> Void

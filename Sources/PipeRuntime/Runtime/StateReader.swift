@@ -2,14 +2,22 @@ import Synchronization
 
 /// The states that one iterator has not read yet.
 final class StateReader<State: Sendable>: Sendable {
+  private enum Found: Sendable { case state(State, wasFull: Bool), end, nothing }
+
   private struct Buffer {
-    var states = FIFO<State>()
+    let capacity: Int
+    var states = Queue<State>()
     var isFinished = false
     var waiting: CheckedContinuation<State?, Never>?
+
+    mutating func take() -> Found {
+      let wasFull = states.count >= capacity
+      if let state = states.popFirst() { return .state(state, wasFull: wasFull) }
+      return isFinished ? .end : .nothing
+    }
   }
 
-  private let buffer = Mutex(Buffer())
-  private let capacity: Int
+  private let buffer: Mutex<Buffer>
   private let madeRoom: @Sendable () -> Void
   private let ended: @Sendable (StateReader) -> Void
 
@@ -17,13 +25,13 @@ final class StateReader<State: Sendable>: Sendable {
     states: [State], capacity: Int, madeRoom: @escaping @Sendable () -> Void,
     ended: @escaping @Sendable (StateReader) -> Void
   ) {
-    self.capacity = capacity
+    buffer = Mutex(Buffer(capacity: capacity))
     self.madeRoom = madeRoom
     self.ended = ended
     for state in states { append(state) }
   }
 
-  var isFull: Bool { buffer.withLock { $0.states.count >= capacity && !$0.isFinished } }
+  var isFull: Bool { buffer.withLock { $0.states.count >= $0.capacity && !$0.isFinished } }
 
   func append(_ state: State) {
     let waiting = buffer.withLock { buffer -> CheckedContinuation<State?, Never>? in
@@ -51,34 +59,30 @@ final class StateReader<State: Sendable>: Sendable {
     ended(self)
   }
 
-  private enum Found { case state(State, wasFull: Bool), end, nothing }
-
   func next() async -> State? {
-    let found = buffer.withLock { buffer -> Found in
-      let wasFull = buffer.states.count >= capacity
-      if let state = buffer.states.popFirst() { return .state(state, wasFull: wasFull) }
-      return buffer.isFinished ? .end : .nothing
-    }
-    switch found {
-    case .end: return nil
-    case .state(let state, let wasFull):
-      if wasFull { madeRoom() }
-      return state
-    case .nothing: return await wait()
+    if let answer = answer(buffer.withLock { $0.take() }) { return answer }
+    return await withCheckedContinuation { continuation in
+      // A state, or the end, may have come since.
+      let found = buffer.withLock { buffer in
+        let found = buffer.take()
+        if case .nothing = found {
+          precondition(buffer.waiting == nil, "An iterator is read by one task at a time.")
+          buffer.waiting = continuation
+        }
+        return found
+      }
+      if let answer = answer(found) { continuation.resume(returning: answer) }
     }
   }
 
-  private func wait() async -> State? {
-    await withCheckedContinuation { continuation in
-      // A state, or the end, may have come since.
-      let answer = buffer.withLock { buffer -> State?? in
-        if let state = buffer.states.popFirst() { return .some(state) }
-        if buffer.isFinished { return .some(nil) }
-        precondition(buffer.waiting == nil, "An iterator is read by one task at a time.")
-        buffer.waiting = continuation
-        return nil
-      }
-      if let answer { continuation.resume(returning: answer) }
+  /// What to answer the iterator; `nil` where it has to wait.
+  private func answer(_ found: Found) -> State?? {
+    switch found {
+    case .end: return .some(nil)
+    case .nothing: return nil
+    case .state(let state, let wasFull):
+      if wasFull { madeRoom() }
+      return .some(state)
     }
   }
 }

@@ -6,6 +6,9 @@ package struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertibl
 
   package init(milliseconds: Int64) { self.milliseconds = milliseconds }
 
+  /// The millisecond of a time in nanoseconds since 1970.
+  package init(nanoseconds: Int64) { milliseconds = nanoseconds / 1_000_000 }
+
   package static var now: Timestamp {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)

@@ -85,6 +85,15 @@ package final class Console {
     note(errorStyle.yellow("warning:") + " " + message)
   }
 
+  /// `FILE:LINE:COLUMN: error: …`
+  package func diagnostic(_ diagnostic: Diagnostic) {
+    let word = "\(diagnostic.severity.rawValue):"
+    let isError = diagnostic.severity == .error
+    let parts = "\(diagnostic)".split(separator: word, maxSplits: 1)
+    guard parts.count == 2 else { return note("\(diagnostic)") }
+    note(parts[0] + (isError ? errorStyle.red(word) : errorStyle.yellow(word)) + parts[1])
+  }
+
   /// `orchestrator: error: …`
   package func error(_ message: String) {
     note("orchestrator: " + errorStyle.red("error:") + " " + message)
@@ -95,6 +104,26 @@ package final class Console {
     var item = pollfd(fd: output, events: 0, revents: 0)
     return poll(&item, 1, Int32(clamping: timeout.wholeMilliseconds)) > 0
       && item.revents & Int16(POLLERR | POLLHUP | POLLNVAL) != 0
+  }
+
+  package enum Wait: Hashable, Sendable { case readable, readerGone, timedOut }
+
+  /// Waits for a descriptor to be readable, and for the reader of stdout to go away.
+  /// - Parameter deadline: `nil` waits without limit.
+  package func wait(
+    for descriptor: Int32, until deadline: ContinuousClock.Instant? = nil
+  ) -> Wait {
+    while true {
+      var items = [
+        pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
+        pollfd(fd: output, events: 0, revents: 0),
+      ]
+      let left = deadline.map { max(.zero, $0 - .now) }
+      let limit = left.map { Int32(clamping: $0.wholeMilliseconds + 1) } ?? -1
+      let count = poll(&items, nfds_t(items.count), left == .zero ? 0 : limit)
+      if count > 0 { return items[0].revents != 0 ? .readable : .readerGone }
+      if count == 0, let deadline, ContinuousClock.now >= deadline { return .timedOut }
+    }
   }
 
   private static func write(_ bytes: [UInt8], to descriptor: Int32) throws {

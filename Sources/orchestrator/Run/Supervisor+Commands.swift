@@ -33,7 +33,11 @@ extension Supervisor {
   private func perform(_ command: ControlCommand, from peer: [UInt8], id: UInt64) {
     switch command {
     case .directory(let fresh):
-      if fresh { startSurvey(for: peer, id: id) } else { answer(.directory(directory()), to: peer, id: id) }
+      if fresh {
+        startSurvey(for: peer, id: id)
+      } else {
+        answer(.directory(directory()), to: peer, id: id)
+      }
     case .describe(let node):
       guard check([node], from: peer, id: id) else { return }
       let answer: ControlAnswer =
@@ -57,6 +61,10 @@ extension Supervisor {
       answer(sent ? .done : .failed("signal \(number) was not accepted"), to: peer, id: id)
     case .down:
       answer(.done, to: peer, id: id)
+      if !isStopping { requestStop() }
+    case .forceDown:
+      answer(.done, to: peer, id: id)
+      if !isStopping { requestStop() }
       requestStop()
     }
   }
@@ -68,6 +76,8 @@ extension Supervisor {
   ) {
     guard check(nodes, from: peer, id: id) else { return }
     let before = nodes.map { lifecycle[$0]?.incarnation ?? 0 }
+    // Judged only after the input was handled: what had failed before may start now.
+    for node in nodes { handle(.node(node, input)) }
     waiting.append(
       WaitingCommand(peer: peer, id: id) { [unowned self] in
         for (node, incarnation) in zip(nodes, before) {
@@ -79,7 +89,7 @@ extension Supervisor {
         }
         return .done
       })
-    for node in nodes { handle(.node(node, input)) }
+    answerWaiting()
   }
 
   private func check(_ nodes: [String], from peer: [UInt8], id: UInt64) -> Bool {

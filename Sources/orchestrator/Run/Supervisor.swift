@@ -38,7 +38,7 @@ final class Supervisor {
   private let signals: SignalDescriptor
   private var deadlineTimer: TimerQueue.ID?
   private var outcome: TopologyLifecycle.Outcome?
-  private var stopRequests = 0
+  private(set) var isStopping = false
 
   /// What the orchestrator keeps of a node beside its lifecycle.
   struct NodeRecord {
@@ -86,8 +86,9 @@ final class Supervisor {
 
   /// Asks for an orderly stop; asked again, kills.
   func requestStop(_ reason: TopologyLifecycle.Outcome = .stopped) {
-    stopRequests += 1
-    handle(stopRequests == 1 ? .stop(reason) : .kill(.forced))
+    let input: TopologyLifecycle.Input = isStopping ? .kill(.forced) : .stop(reason)
+    isStopping = true
+    handle(input)
   }
 
   // MARK: The state machine

@@ -1,3 +1,5 @@
+import PipeRuntime
+
 /// `orchestrator config`
 struct Config: Verb {
   let description = VerbDescription(
@@ -17,6 +19,13 @@ struct Config: Verb {
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
-    throw CommandError.notWired(self)
+    let path = arguments.positionals.first ?? "topology.yaml"
+    let topology = try TopologyReader.read(path: path).topology.resolved
+    if arguments.format == .json {
+      try console.print(topology.json)
+    } else {
+      try console.write(topology.yaml)
+    }
+    return .success
   }
 }

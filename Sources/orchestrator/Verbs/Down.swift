@@ -1,3 +1,6 @@
+import Glibc
+import PipeRuntime
+
 /// `orchestrator down`
 struct Down: Verb {
   let description = VerbDescription(
@@ -22,6 +25,27 @@ struct Down: Verb {
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
-    throw CommandError.notWired(self)
+    let timeout = arguments.duration("timeout") ?? .seconds(30)
+    let isForced = arguments.flag("force")
+    let deadline = ContinuousClock.now + timeout
+    let client = try TopologyClient.attach(to: arguments.topology)
+    let directories = try RuntimeDirectories(topology: client.topology)
+    do {
+      defer { client.close() }
+      try Blocking.attempt { try await client.down(force: isForced) }
+    } catch TopologyClientError.orchestratorGone where RunningTopology.find(directories) == nil {
+      // It was about to end anyway.
+    }
+    // The lock is given free after the last process has ended.
+    while RunningTopology.find(directories) != nil {
+      guard ContinuousClock.now < deadline else {
+        throw TopologyClientError.timedOut(
+          "after \(timeout.shortText): '\(client.topology)' is still ending"
+            + (isForced ? "" : "; 'orchestrator down --force' kills it"))
+      }
+      usleep(10_000)
+    }
+    try console.print("\(client.topology): down")
+    return .success
   }
 }

@@ -1,3 +1,5 @@
+import PipeRuntime
+
 /// `orchestrator kill`
 struct Kill: Verb {
   let description = VerbDescription(
@@ -22,6 +24,20 @@ struct Kill: Verb {
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
-    throw CommandError.notWired(self)
+    let nodes = arguments.positionals
+    let signal = arguments.signal("signal") ?? .kill
+    let signalled = try arguments.onTopology { topology in
+      let found = try await topology.directory().nodes(named: nodes)
+      if let dead = found.first(where: { $0.pid == nil }) {
+        throw TopologyClientError.failed("node '\(dead.name)' has no process: it is \(dead.phase)")
+      }
+      for node in found { try await topology.kill(node.name, signal: signal.number) }
+      return found
+    }
+    for node in signalled {
+      let pid = node.pid.map { " to pid \($0)" } ?? ""
+      try console.print("\(node.name): sent \(signal)\(pid)")
+    }
+    return .success
   }
 }

@@ -1,3 +1,5 @@
+import PipeRuntime
+
 /// `orchestrator monitor`
 struct Watch: Verb {
   let description = VerbDescription(
@@ -24,6 +26,39 @@ struct Watch: Verb {
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
-    throw CommandError.notWired(self)
+    let nodes = arguments.positionals
+    let client = try TopologyClient.attach(to: arguments.topology)
+    defer { client.close() }
+    let (watched, stream) = try Blocking.attempt {
+      let found = try await client.directory().nodes(named: nodes)
+      if let monitor = found.first(where: { $0.kind == .monitor }), !nodes.isEmpty {
+        throw CommandError("node '\(monitor.name)' is a monitor and has no states", code: .usage)
+      }
+      let names = found.filter { $0.kind != .monitor }.map(\.name)
+      return (names, try await client.states(of: names))
+    }
+    let deadline = arguments.duration("timeout").map { ContinuousClock.now + $0 }
+    let limit = arguments.count("count") ?? .max
+    let width = watched.map(\.displayWidth).max() ?? 0
+    let reader = try ChangeReader(stream)
+    var records: [JSONValue] = []
+    var count = 0
+    reading: while count < limit {
+      switch reader.next(console: console, until: deadline) {
+      case .change(let change):
+        count += 1
+        switch arguments.format {
+        case .text:
+          let color = watched.firstIndex(of: change.node) ?? 0
+          try console.print(change.line(nodeWidth: width, style: console.style, color: color))
+        case .json: records.append(change.record)
+        case .jsonl: try console.print(change.record)
+        }
+        try console.flush()
+      case .ended, .readerGone, .timedOut: break reading
+      }
+    }
+    if arguments.format == .json { try console.print(.array(records)) }
+    return .success
   }
 }

@@ -1,3 +1,5 @@
+import PipeRuntime
+
 /// `orchestrator ps`
 struct Processes: Verb {
   let description = VerbDescription(
@@ -19,6 +21,15 @@ struct Processes: Verb {
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
-    throw CommandError.notWired(self)
+    let directory = try arguments.onTopology { try await $0.directory() }
+    if arguments.flag("quiet") {
+      for node in directory.nodes { try console.print(node.name) }
+      return .success
+    }
+    let now = WallClock.nanoseconds
+    try console.print(directory.nodes.map { $0.record(now: now) }, as: arguments.format) {
+      LiveView.table(directory.rows(now: now))
+    }
+    return .success
   }
 }

@@ -1,3 +1,5 @@
+import PipeRuntime
+
 /// `orchestrator restart`
 struct Restart: Verb {
   let description = VerbDescription(
@@ -18,6 +20,13 @@ struct Restart: Verb {
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
-    throw CommandError.notWired(self)
+    let nodes = arguments.positionals
+    let timeout = arguments.duration("timeout") ?? .seconds(30)
+    let directory = try arguments.onTopology { topology in
+      try await topology.restart(nodes, within: timeout)
+      return try await topology.directory()
+    }
+    for node in try directory.nodes(named: nodes) { try console.print(node.line) }
+    return .success
   }
 }

@@ -1,3 +1,5 @@
+import PipeRuntime
+
 /// `orchestrator schema`
 struct Schema: Verb {
   let description = VerbDescription(
@@ -10,6 +12,7 @@ struct Schema: Verb {
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
-    throw CommandError.notWired(self)
+    try console.write(TopologySchema.text)
+    return .success
   }
 }

@@ -1,10 +1,12 @@
+import PipeRuntime
+
 /// `orchestrator send`
 struct Send: Verb {
   let description = VerbDescription(
     "send", "Sends an event to a node",
     discussion:
-      "An event without a payload is a bare label. Exit code 1: the node refused it. 124: "
-      + "no answer in time.",
+      "An event without a payload is a bare label. Exit code 1: it was not applied, because the "
+      + "node refused it, is busy or does not run. 124: no answer in time; it may be applied.",
     options: [
       .topology,
       .output,
@@ -26,6 +28,72 @@ struct Send: Verb {
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
-    throw CommandError.notWired(self)
+    let node = arguments.positionals[0]
+    let event = try CaseArgument.parse(arguments.positionals[1], noun: "event")
+    let timeout = arguments.duration("timeout") ?? .seconds(5)
+    let (machine, outcome) = try arguments.onTopology { topology in
+      let machine = try await Self.describe(node, of: topology)
+      if let machine, !machine.events.isEmpty,
+        let problem = machine.events.problem(
+          with: event, noun: "event", owner: "machine '\(machine.machine)'")
+      {
+        throw TopologyClientError.invalidEvent(node, problem)
+      }
+      return (machine, try await topology.send(node, json: event, timeout: timeout))
+    }
+    if arguments.format != .text { try console.print(outcome.record(node: node, event: event)) }
+    switch outcome {
+    case .moved(let version, let state):
+      if arguments.format == .text {
+        try console.print("\(node): \(state.caseText.printable)  (version \(version))")
+      }
+      return .success
+    case .refused(let refusal, let state):
+      let takes = machine.map { "; \($0.machine) takes " + $0.alphabetText } ?? ""
+      throw CommandError(
+        "node '\(node)' refused \(event.caseText) in \(state.caseText): \(refusal.wording)\(takes)")
+    }
+  }
+
+  /// The node's machine; `nil` where it has not described itself yet.
+  private static func describe(
+    _ node: String, of topology: TopologyClient
+  ) async throws -> MachineDescription? {
+    do { return try await topology.describe(node) } catch TopologyClientError.failed { return nil }
+  }
+}
+
+extension RequestOutcome {
+  /// The JSON form of `-o json` and `-o jsonl`.
+  package func record(node: String, event: JSONValue) -> JSONValue {
+    switch self {
+    case .moved(let version, let state):
+      [
+        "node": .string(node), "event": event, "outcome": "moved",
+        "version": .integer(Int64(clamping: version)), "state": state,
+      ]
+    case .refused(let refusal, let state):
+      [
+        "node": .string(node), "event": event, "outcome": "refused",
+        "reason": .string(refusal.rawValue), "state": state,
+      ]
+    }
+  }
+}
+
+extension Refusal {
+  fileprivate var wording: String {
+    switch self {
+    case .noTransition: "that state has no transition for it"
+    case .guard: "the transition's guard said no"
+    }
+  }
+}
+
+extension MachineDescription {
+  /// The events that it takes in some state, with their fields.
+  package var alphabetText: String {
+    let taken = events.filter { alphabet.contains($0.name) }.map(\.signature)
+    return taken.isEmpty ? "no events" : taken.joined(separator: ", ")
   }
 }

@@ -1,3 +1,5 @@
+import PipeRuntime
+
 /// `orchestrator start`
 struct Start: Verb {
   let description = VerbDescription(
@@ -17,6 +19,13 @@ struct Start: Verb {
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
-    throw CommandError.notWired(self)
+    let nodes = arguments.positionals
+    let timeout = arguments.duration("timeout") ?? .seconds(30)
+    let directory = try arguments.onTopology { topology in
+      try await topology.start(nodes, within: timeout)
+      return try await topology.directory()
+    }
+    for node in try directory.nodes(named: nodes) { try console.print(node.line) }
+    return .success
   }
 }

@@ -1,3 +1,5 @@
+import PipeRuntime
+
 /// `orchestrator status`
 struct Status: Verb {
   let description = VerbDescription(
@@ -18,6 +20,29 @@ struct Status: Verb {
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
-    throw CommandError.notWired(self)
+    let directory = try arguments.onTopology { try await $0.directory() }
+    let nodes = try directory.nodes(named: arguments.positionals)
+    switch arguments.format {
+    case .text:
+      try console.print(
+        "\(directory.topology): \(directory.phase), orchestrator pid \(directory.pid), "
+          + directory.file)
+      let width = nodes.map(\.name.displayWidth).max() ?? 0
+      let phases = nodes.map(\.phase.displayWidth).max() ?? 0
+      for node in nodes {
+        let phase = console.style.status(
+          node.phase, node.phase.padded(to: node.stateText.isEmpty ? 0 : phases))
+        let state = node.stateText.isEmpty ? "" : "  " + node.stateText.printable
+        try console.print("  \(node.name.padded(to: width))  \(phase)\(state)")
+      }
+    case .json, .jsonl:
+      try console.print([
+        "topology": .string(directory.topology), "file": .string(directory.file),
+        "pid": .integer(Int64(directory.pid)), "phase": .string(directory.phase),
+        "running": .bool(directory.isRunning),
+        "nodes": .array(nodes.map { $0.record(now: WallClock.nanoseconds) }),
+      ])
+    }
+    return nodes.allSatisfy(\.isRunning) ? .success : .failure
   }
 }

@@ -8,10 +8,3 @@ package enum Verbs {
 
   package static var descriptions: [VerbDescription] { all.map(\.description) }
 }
-
-extension CommandError {
-  /// For the verbs whose sockets are not there yet.
-  static func notWired(_ verb: any Verb) -> CommandError {
-    CommandError("'\(verb.description.name)' is not wired yet")
-  }
-}

@@ -1,3 +1,6 @@
+import PipeRuntime
+import Synchronization
+
 /// `orchestrator wait`
 struct Wait: Verb {
   let description = VerbDescription(
@@ -21,6 +24,80 @@ struct Wait: Verb {
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
-    throw CommandError.notWired(self)
+    var parsed: [StateCondition] = []
+    for text in arguments.positionals { parsed.append(try StateCondition(text)) }
+    let conditions = parsed
+    let timeout = arguments.duration("timeout")
+    let changes = try arguments.onTopology { topology in
+      try await StateWait(topology: topology, conditions: conditions).run(within: timeout)
+    }
+    switch arguments.format {
+    case .text:
+      for change in changes {
+        let state = change.state.caseText.printable
+        try console.print("\(change.node): \(state)  (version \(change.version))")
+      }
+    case .json: try console.print(.array(changes.map(\.record)))
+    case .jsonl: for change in changes { try console.print(change.record) }
+    }
+    return .success
+  }
+}
+
+/// Waits for states of a running topology.
+private struct StateWait {
+  let topology: TopologyClient
+  let conditions: [StateCondition]
+
+  /// Returns the changes that met the conditions.
+  func run(within timeout: Duration?) async throws -> [StateChange] {
+    for condition in conditions { try await check(condition) }
+    let stream = try await topology.states(of: Array(Set(conditions.map(\.node))))
+    let progress = Mutex(StateConditions(conditions))
+    let wait: @Sendable () async -> Bool = {
+      for await change in stream where progress.withLock({ $0.take(change) }) { return true }
+      return false
+    }
+    let isMet: Bool?
+    if let timeout { isMet = try await withTimeout(timeout, wait) } else { isMet = await wait() }
+    switch isMet {
+    case true: return progress.withLock { $0.changes }
+    case false: throw TopologyClientError.orchestratorGone(topology.topology)
+    case nil:
+      let absences = await absences()
+      let missing = progress.withLock { $0.missing(absences: absences) }
+      throw TopologyClientError.timedOut("after \(timeout?.shortText ?? ""): \(missing)")
+    }
+  }
+
+  private func check(_ condition: StateCondition) async throws {
+    let node = try await topology.directory().nodes(named: [condition.node])[0]
+    var machine: MachineDescription
+    switch node.kind {
+    case .monitor:
+      throw TopologyClientError.invalidEvent(node.name, "it is a monitor and has no states")
+    case .machine, .constant:
+      do {
+        machine = try await topology.describe(node.name)
+      } catch TopologyClientError.failed {
+        // It has not described itself yet: what it can be is not known.
+        return
+      }
+    }
+    if node.kind == .constant, let only = machine.initial.caseName {
+      machine.states = [CaseDescription(name: only)]
+    }
+    if let problem = condition.problem(with: machine) {
+      throw CommandError(problem, code: .usage)
+    }
+  }
+
+  /// Why nodes do not run.
+  private func absences() async -> [String: String] {
+    let nodes = (try? await topology.directory())?.nodes ?? []
+    return Dictionary(
+      nodes.filter { !$0.isRunning }.map { node in
+        (node.name, "is \(node.phase)" + (node.reason.map { " (\($0))" } ?? ""))
+      }, uniquingKeysWith: { first, _ in first })
   }
 }

@@ -101,6 +101,33 @@ struct SequenceTests {
     await sender.value
   }
 
+  @Test("a slow reader holds back the events of effects too")
+  func slowReaderOfEffects() async {
+    let capacity = AsyncStateMachineSequence<Tally, Add, Ask>.bufferCapacity
+    let runtime = Runtime<Tally, Add, Ask>()
+      .map(
+        output: Ask.more,
+        to: { (_: String, _: Int) in
+          let left = Mutex(3 * capacity)
+          return AsyncStream<Add> {
+            let isLeft = left.withLock {
+              $0 -= 1
+              return $0 >= 0
+            }
+            return isLeft ? .one : nil
+          }
+        })
+    let sequence = AsyncStateMachineSequence(stateMachine: tally(), runtime: runtime)
+    let reader = sequence.makeAsyncIterator()
+    await sequence.send(.slowly)
+    #expect(await reader.next() == .at(0))
+    #expect(await reader.next() == .slow(0))
+    for expected in 1...(3 * capacity) {
+      #expect(await reader.next() == .at(expected))
+      if case .at(let count) = sequence.state { #expect(count <= expected + capacity) }
+    }
+  }
+
   @Test("a reader that goes away no longer holds the machine back")
   func goneReader() async {
     let sequence = AsyncStateMachineSequence(stateMachine: tally())

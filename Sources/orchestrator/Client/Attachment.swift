@@ -1,0 +1,28 @@
+import PipeRuntime
+
+extension ParsedArguments {
+  /// Attaches to the running topology meant, and runs an operation on it while this thread waits.
+  func onTopology<Value: Sendable>(
+    _ operation: @escaping @Sendable (TopologyClient) async throws -> Value
+  ) throws -> Value {
+    let client = try TopologyClient.attach(to: topology)
+    defer { client.close() }
+    return try Blocking.attempt { try await operation(client) }
+  }
+}
+
+extension TopologyDirectory {
+  /// The nodes with these names in their order, or all where there are none.
+  /// - Throws: ``TopologyClientError/unknownNode(_:known:)``
+  package func nodes(named names: [String]) throws(TopologyClientError) -> [NodeInformation] {
+    if names.isEmpty { return nodes }
+    var found: [NodeInformation] = []
+    for name in names {
+      guard let node = self[node: name] else {
+        throw .unknownNode(name, known: nodes.map(\.name))
+      }
+      if !found.contains(node) { found.append(node) }
+    }
+    return found
+  }
+}

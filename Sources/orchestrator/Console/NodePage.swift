@@ -1,0 +1,90 @@
+import PipeRuntime
+
+/// All that `describe` tells of one node.
+package struct NodePage {
+  let node: NodeInformation
+  /// `nil` where the node has not described itself.
+  let machine: MachineDescription?
+  /// The topology's pipes.
+  let pipes: [PipeInformation]
+
+  package init(node: NodeInformation, machine: MachineDescription?, pipes: [PipeInformation]) {
+    self.node = node
+    self.machine = machine
+    self.pipes = pipes
+  }
+
+  /// A heading, then a line or more for each thing that is known.
+  package func lines(style: Style = Style(isColored: false)) -> [String] {
+    let state = node.stateText.isEmpty ? "" : "  " + node.stateText.printable
+    let version = node.status.map { "  (version \($0.version))" } ?? ""
+    var lines = ["\(style.bold(node.name))  \(style.status(node.phase))\(state)\(version)"]
+    func add(_ label: String, _ values: [String]) {
+      for (index, value) in values.enumerated() {
+        let heading = (index == 0 ? label : "").padded(to: 11)
+        lines.append("  \(style.dim(heading))  \(value.printable)")
+      }
+    }
+    add(node.kind.rawValue, [node.hosts, node.program].compactMap(\.self).filter { !$0.isEmpty })
+    if let machine { for (label, values) in Self.parts(of: machine) { add(label, values) } }
+    add("pipes in", pipes.filter { $0.to == node.name }.map(inText))
+    add("pipes out", pipes.filter { $0.from == node.name }.map(outText))
+    add("letters", letters)
+    return lines
+  }
+
+  /// The JSON form.
+  package var record: JSONValue {
+    [
+      "node": .string(node.name),
+      "description": machine.flatMap { try? JSONValue(encoding: $0) } ?? .null,
+      "status": node.record(now: WallClock.nanoseconds),
+    ]
+  }
+
+  private static func parts(of machine: MachineDescription) -> [(String, [String])] {
+    let untaken = machine.events.filter { !machine.alphabet.contains($0.name) }
+    return [
+      ("problem", [machine.problem].compactMap(\.self)),
+      ("initial", machine.initial == .null ? [] : [machine.initial.caseText]),
+      ("states", machine.states.map(\.signature)),
+      ("events", machine.events.filter { machine.alphabet.contains($0.name) }.map(\.signature)),
+      ("never takes", untaken.map(\.signature)),
+      ("outputs", machine.outputs.map(\.signature)),
+      ("in-ports", machine.inPorts.map { "\($0.name): \($0.eventType)" }),
+      ("out-ports", machine.outPorts.map { "\($0.name): \($0.eventType)" }),
+    ]
+  }
+
+  private func inText(_ pipe: PipeInformation) -> String {
+    guard let end = node.status?.ins.first(where: { $0.name == pipe.name }) else {
+      return pipe.name
+    }
+    return "\(pipe.name)  \(end.events) received, \(end.applied) applied, \(end.waiting) waiting, "
+      + "capacity \(end.capacity)"
+  }
+
+  private func outText(_ pipe: PipeInformation) -> String {
+    guard let end = node.status?.outs.first(where: { $0.name == pipe.name }) else {
+      return pipe.name
+    }
+    let isFull = node.status?.blocked.contains(pipe.name) == true
+    return "\(pipe.name)  \(end.events) sent, \(end.applied) applied, \(end.waiting) waiting, "
+      + "capacity \(end.capacity)" + (isFull ? ", full" : "")
+  }
+
+  private var letters: [String] {
+    guard let status = node.status, status.letters > 0 else { return [] }
+    return ["\(status.letters), of which the last:"]
+      + status.recentLetters.map {
+        "\($0.pipe) \($0.sequence): \($0.event.caseText): \($0.reason)"
+      }
+  }
+}
+
+extension NodeInformation {
+  /// `door: running, pid 12`
+  package var line: String {
+    "\(name): \(phase)" + (pid.map { ", pid \($0)" } ?? "")
+  }
+}

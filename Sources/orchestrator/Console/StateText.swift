@@ -1,0 +1,24 @@
+import PipeRuntime
+
+extension StateChange {
+  /// `2026-11-20T09:00:00.123Z door  closing(persons: 3)  (request)`
+  package func line(nodeWidth: Int, style: Style = Style(isColored: false), color: Int = 0)
+    -> String
+  {
+    let note = missed > 0 ? "\(cause); \(missed) missed before" : cause
+    return style.dim(Timestamp(nanoseconds: time).description) + " "
+      + style.number(color, node.printable.padded(to: nodeWidth))
+      + "  \(state.caseText.printable)  "
+      + style.dim("(\(note.printable))")
+  }
+
+  /// The JSON form of `-o json` and `-o jsonl`.
+  package var record: JSONValue {
+    [
+      "node": .string(node), "incarnation": .integer(Int64(clamping: incarnation)),
+      "version": .integer(Int64(clamping: version)),
+      "time": .string(Timestamp(nanoseconds: time).description), "cause": .string(cause),
+      "state": state, "missed": .integer(Int64(clamping: missed)),
+    ]
+  }
+}

@@ -1,0 +1,196 @@
+import Glibc
+import PipeRuntime
+import Testing
+import orchestrator
+
+/// A chain of three relays that runs while a test asks and steers it.
+private final class RunningRelay {
+  let command: Command
+  private var child: ChildProcess
+  private var hasEnded = false
+
+  static let file = """
+    topology: relay
+    program: nodes
+    nodes: { n1: { machine: Relay }, n2: { machine: Relay }, still: { constant: closed } }
+    pipes: [{ from: n1.out, to: n2.in }]
+    """
+
+  init() throws {
+    command = try Command()
+    // The run ends with the test, whatever way the test goes.
+    child = try command.start(
+      shell: "cat > relay.yaml <<'END'\n\(Self.file)\nEND\n"
+        + "exec orchestrator run relay.yaml --plain > run.out 2> run.err")
+    let ready = try command.run(
+      shell: "for i in {1..500}; do orchestrator status > status 2>&1 && exit 0; sleep 0.02; done; "
+        + "cat status run.out run.err; exit 1")
+    #expect(ready.exit == .exited(code: 0), "\(ready.output)")
+  }
+
+  /// Runs a line of bash.
+  func run(_ line: String) throws -> Command.Result { try command.run(shell: line) }
+
+  /// Awaits the end, or brings it about.
+  func end(byItself: Bool = false) -> ProcessExit? {
+    if !byItself { child.signal(.terminate) }
+    hasEnded = true
+    return child.wait()
+  }
+
+  deinit {
+    if !hasEnded {
+      child.signal(.kill)
+      _ = child.wait()
+    }
+    child.closePipes()
+    command.remove()
+  }
+}
+
+@Suite("The command on a running topology")
+struct RunningTopologyTests {
+  /// A line, its exit code, all of stdout, and a part of stderr.
+  private typealias Line = (text: String, code: Int32, output: String, error: String)
+
+  private func expect(_ lines: [Line], of relay: RunningRelay) throws {
+    for line in lines {
+      let result = try relay.run(line.text)
+      #expect(result.exit == .exited(code: line.code), "\(line.text): \(result.error)")
+      #expect(result.output == line.output, "\(line.text)")
+      #expect(
+        line.error.isEmpty ? result.error.isEmpty : result.error.contains(line.error),
+        "\(line.text): \(result.error)")
+    }
+  }
+
+  @Test("events are sent, judged before they are sent, and their states waited for")
+  func sendAndWait() throws {
+    let relay = try RunningRelay()
+    let token = #"'{"token":{"n":7}}'"#
+    try expect(
+      [
+        (
+          "orchestrator send n1 token", 2, "",
+          #"field 'n' of event 'token(n: Int)' is missing; write '{"token":{"n":1}}'"#
+        ),
+        ("orchestrator send n1 tokn", 2, "", "Did you mean 'token'?"),
+        (
+          "orchestrator send n3 token", 2, "",
+          "there is no node 'n3'; there are 'n1', 'n2', 'still'"
+        ),
+        ("orchestrator send still go", 2, "", "it is constant and takes no events"),
+        ("orchestrator send n1 \(token)", 0, "n1: passing(count: 1, n: 7)  (version 1)\n", ""),
+        (
+          "orchestrator wait n1=passing 'n2={\"passing\":{\"n\":7,\"count\":1}}' --timeout 10s", 0,
+          "n1: passing(count: 1, n: 7)  (version 1)\nn2: passing(count: 1, n: 7)  (version 1)\n", ""
+        ),
+        (
+          "orchestrator send n2 \(token) -o json", 0,
+          #"{"event":{"token":{"n":7}},"node":"n2","outcome":"moved","#
+            + #""state":{"passing":{"count":2,"n":7}},"version":2}"# + "\n", ""
+        ),
+        ("orchestrator wait still=closed n2=passing -o json | wc -l", 0, "1\n", ""),
+        ("orchestrator wait n2=idel", 2, "", "node 'n2' has no state 'idel'"),
+        (
+          "orchestrator wait still=open", 2, "", "node 'still' has no state 'open'; it has 'closed'"
+        ),
+        (
+          "orchestrator wait n1=idle --timeout 50ms", 124, "",
+          "timed out after 50 ms: 'n1' is in passing(count: 1, n: 7), not in idle"
+        ),
+      ], of: relay)
+    #expect(relay.end() == .exited(code: 0))
+  }
+
+  @Test("nodes are stopped, started, restarted and killed, and their status tells")
+  func steer() throws {
+    let relay = try RunningRelay()
+    try expect(
+      [
+        ("orchestrator status >/dev/null", 0, "", ""),
+        ("orchestrator stop n1", 0, "n1: stopped\n", ""),
+        ("orchestrator status >/dev/null", 1, "", ""),
+        ("orchestrator status n2 >/dev/null", 0, "", ""),
+        ("orchestrator send n1 '{\"token\":{\"n\":1}}'", 1, "", "node 'n1' does not run: stopped"),
+        ("orchestrator kill n1", 1, "", "node 'n1' has no process: it is stopped"),
+        ("orchestrator wait n1=idle --timeout 50ms", 124, "", "'n1' is stopped, not in idle"),
+        (
+          "orchestrator start n1 n2 | sed 's/[0-9]*$//'", 0,
+          "n1: running, pid \nn2: running, pid \n", ""
+        ),
+        ("orchestrator restart n2 | sed 's/[0-9]*$//'", 0, "n2: running, pid \n", ""),
+        ("orchestrator kill n2 | sed 's/[0-9]*$//'", 0, "n2: sent SIGKILL to pid \n", ""),
+        (
+          "for i in {1..500}; do orchestrator ps -o jsonl "
+            + "| grep -q '\"node\":\"n2\".*\"restarts\":2,\"running\":true' && break; sleep 0.02; done; "
+            + "orchestrator ps -q", 0, "n1\nn2\nstill\n", ""
+        ),
+        ("orchestrator stop n4", 2, "", "there is no node 'n4'"),
+        (
+          "orchestrator ps -p rela", 3, "",
+          "no topology 'rela' runs; running: 'relay'. Did you mean"
+        ),
+      ], of: relay)
+    #expect(relay.end() == .exited(code: 0))
+  }
+
+  @Test("a monitor shows the present states, every change, and ends with the topology")
+  func monitor() throws {
+    let relay = try RunningRelay()
+    var child = try relay.command.start(shell: "exec orchestrator monitor -o jsonl n2")
+    defer { child.closePipes() }
+    #expect(Command.text(of: child.output) { $0.hasSuffix("\n") }.contains(#""state":"idle""#))
+    _ = try relay.run("orchestrator send n1 '{\"token\":{\"n\":5}}'")
+    let change = Command.text(of: child.output) { $0.hasSuffix("\n") }
+    let record = try JSONValue(parsing: change.utf8)
+    #expect(record["cause"] == "n1.out->n2.in" && record["version"] == 1)
+    #expect(record["state"]?.caseText == "passing(count: 1, n: 5)")
+    let count = try relay.run("orchestrator monitor -n 3 | wc -l")
+    #expect(count.output == "3\n" && count.error.isEmpty)
+    let closed = try relay.run("(orchestrator monitor n2; echo $? > code) | head -n 1; cat code")
+    #expect(closed.output.hasSuffix("(n1.out->n2.in)\n0\n"))
+    #expect(try relay.run("orchestrator down").output == "relay: down\n")
+    #expect(child.wait() == .exited(code: 0))
+    #expect(relay.end(byItself: true) == .exited(code: 0))
+  }
+
+  @Test("down --force ends a topology whose node hangs")
+  func force() throws {
+    let relay = try RunningRelay()
+    try expect(
+      [
+        ("orchestrator kill -s STOP n1 > pid", 0, "", ""),
+        ("orchestrator down --timeout 50ms", 124, "", "'orchestrator down --force' kills it"),
+        ("orchestrator down --force", 0, "relay: down\n", ""),
+        ("orchestrator down", 3, "", "no topology runs"),
+        ("kill -0 $(grep -o '[0-9]*$' pid)", 1, "", "No such process"),
+      ], of: relay)
+    #expect(relay.end(byItself: true) == .exited(code: 130))
+  }
+
+  @Test("check tells every error with its place, and what a good file has")
+  func check() throws {
+    let relay = try RunningRelay()
+    try expect(
+      [
+        (
+          "orchestrator check relay.yaml", 0, "relay.yaml: ok: 3 nodes, 1 pipe, 1 warning\n",
+          "relay.yaml:3:38: warning: node 'n2': nothing is connected to out-port 'out'"
+        ),
+        (
+          "sed s/Relay/Relai/ relay.yaml > bad.yaml; orchestrator check bad.yaml", 2, "",
+          "bad.yaml:3:25: error: node 'n1': program 'nodes' has no machine 'Relai'"
+        ),
+        ("orchestrator check --file-only bad.yaml", 0, "bad.yaml: ok: 3 nodes, 1 pipe\n", ""),
+        ("orchestrator check none.yaml -o json | grep -c unreadable-file", 0, "1\n", ""),
+        ("orchestrator config none.yaml", 2, "", "none.yaml: error: there is no such file"),
+        (
+          "orchestrator config relay.yaml > a.yaml; orchestrator config a.yaml | cmp - a.yaml", 0,
+          "",
+          ""
+        ),
+      ], of: relay)
+    #expect(relay.end() == .exited(code: 0))
+  }
+}

@@ -1,0 +1,117 @@
+import PipeRuntime
+import Testing
+import orchestrator
+
+@Suite("States and events as typed")
+struct StateArgumentTests {
+  @Test(
+    "an event is a bare label or JSON",
+    arguments: [
+      ("closed", "closed"), ("_x1", "_x1"), (#""closed""#, "closed"),
+      (#" {"closing": {"persons": 3}}"#, ["closing": ["persons": 3]]),
+      (#"{"closed":{}}"#, ["closed": [:]]),
+    ] as [(String, JSONValue)])
+  func event(text: String, json: JSONValue) throws {
+    #expect(try CaseArgument.parse(text, noun: "event") == json)
+  }
+
+  @Test(
+    "a text that is neither is told with an example",
+    arguments: [
+      ("", "'' is neither a label nor JSON"), ("two words", "is neither a label nor JSON"),
+      ("call(floor: 3)", "is neither a label nor JSON"), ("3", "is neither a label nor JSON"),
+      (#"{"call""#, "is not JSON"), ("[1]", "is JSON, but no event"),
+      (#"{"call":3}"#, "is JSON, but no event"), (#"{"a":{},"b":{}}"#, "is JSON, but no event"),
+      (#""two words""#, "is JSON, but no event"),
+    ])
+  func problems(text: String, message: String) throws {
+    let error = try #require(throws: CommandError.self) {
+      try CaseArgument.parse(text, noun: "event")
+    }
+    #expect(error.code == .usage)
+    #expect(
+      error.message.contains(message) && error.message.contains(#"{"closing":{"persons":3}}"#))
+  }
+
+  @Test(
+    "a condition's label matches any fields, its JSON only the same ones",
+    arguments: [
+      ("door=closing", #"{"closing":{"persons":3}}"#, true),
+      ("door=closed", #""closed""#, true), ("door=closed", #"{"closed":{}}"#, true),
+      ("door=closed", #"{"closing":{"persons":3}}"#, false),
+      (#"door={"closed":{}}"#, #""closed""#, true),
+      (#"door={"closing":{"persons":3}}"#, #"{"closing":{"persons":3}}"#, true),
+      (#"door={"closing":{"persons":3}}"#, #"{"closing":{"persons":4}}"#, false),
+      (#"door={"closing":{}}"#, #"{"closing":{"persons":4}}"#, false),
+    ])
+  func matches(condition: String, state: String, isMatch: Bool) throws {
+    let state = try JSONValue(parsing: state.utf8)
+    #expect(try StateCondition(condition).matches(state) == isMatch)
+  }
+
+  @Test("a condition is written NODE=STATE", arguments: ["door", "=closed", "door=", "door=a b"])
+  func malformed(text: String) throws {
+    let error = try #require(throws: CommandError.self) { try StateCondition(text) }
+    #expect(error.code == .usage)
+  }
+
+  @Test("conditions are met once each, at any moment, and what is missing is told")
+  func conditions() throws {
+    func change(_ node: String, _ state: JSONValue) -> StateChange {
+      StateChange(node: node, incarnation: 1, version: 1, time: 0, cause: "effect", state: state)
+    }
+    var conditions = StateConditions(
+      try ["door=closed", "motor=moving", "door=open"].map { try StateCondition($0) })
+    func take(_ change: StateChange) -> Bool { conditions.take(change) }
+    #expect(!take(change("door", "closed")))
+    #expect(!take(change("door", ["closing": ["persons": 1]])))
+    #expect(
+      conditions.missing()
+        == "'motor' has told no state yet, not in moving; 'door' is in closing(persons: 1), "
+        + "not in open")
+    #expect(
+      conditions.missing(absences: ["motor": "is failed"])
+        .hasPrefix("'motor' is failed, not in moving"))
+    #expect(!take(change("door", "open")))
+    #expect(take(change("motor", ["moving": ["to": 1]])))
+    #expect(conditions.changes.map(\.state) == ["closed", ["moving": ["to": 1]], "open"])
+  }
+
+  @Test("a change is a line, which tells also what was missed")
+  func line() {
+    var change = StateChange(
+      node: "door", incarnation: 1, version: 7, time: 1_500_000_000, cause: "effect",
+      state: ["closing": ["persons": 3]])
+    #expect(
+      change.line(nodeWidth: 6) == "1970-01-01T00:00:01.500Z door    closing(persons: 3)  (effect)")
+    change.missed = 2
+    #expect(change.line(nodeWidth: 4).hasSuffix("(effect; 2 missed before)"))
+    #expect(change.record["time"] == "1970-01-01T00:00:01.500Z" && change.record["missed"] == 2)
+  }
+
+  @Test("a row shows the state, or else why there is none")
+  func rows() throws {
+    var node = NodeInformation(
+      name: "door", kind: .machine, hosts: "Door", program: "/bin/nodes", phase: "running",
+      isRunning: true, inbox: "", feed: "")
+    node.incarnation = 3
+    node.pid = 12
+    node.startedAt = 1_000_000_000
+    node.status = NodeStatus()
+    node.status?.state = ["closing": ["persons": 3]]
+    node.status?.events = 9
+    let row = LiveView.Row(
+      node: "door", status: "running", state: "closing(persons: 3)", pid: 12, uptime: .seconds(2),
+      events: 9, restarts: 2)
+    #expect(node.row(now: 3_000_000_000) == row)
+    let record = node.record(now: 3_000_000_000)
+    #expect(record["uptime"] == .number(2) && record["started"] == "1970-01-01T00:00:01.000Z")
+    #expect(record["machine"] == "Door" && record["running"] == true && record["events"] == 9)
+    node.status?.state = nil
+    node.phase = "failed"
+    node.reason = "failed: ended with exit code 1"
+    #expect(node.stateText == "ended with exit code 1")
+    node.reason = nil
+    #expect(node.stateText.isEmpty)
+  }
+}

@@ -1,0 +1,56 @@
+import Glibc
+import PipeRuntime
+
+/// What stands in README.md: its shell commands, and the files of its package.
+struct Readme {
+  /// A fenced block: its language, its lines, and the file that the line before it names.
+  struct Block {
+    var language: String
+    var file: String?
+    var text: String
+  }
+
+  let blocks: [Block]
+
+  init() throws {
+    let path = PackagePath.root + "/README.md"
+    let descriptor = open(path, O_RDONLY)
+    defer { close(descriptor) }
+    let text = String(decoding: try FileSystem.read(descriptor), as: UTF8.self)
+    var blocks: [Block] = []
+    var current: Block?
+    var lastLine = ""
+    for line in text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init) {
+      if line.hasPrefix("```") {
+        if let block = current {
+          blocks.append(block)
+          current = nil
+        } else {
+          current = Block(
+            language: String(line.dropFirst(3)), file: Self.fileName(lastLine), text: "")
+        }
+      } else if current != nil {
+        current?.text += line + "\n"
+      }
+      if !line.isEmpty { lastLine = line }
+    }
+    self.blocks = blocks
+  }
+
+  /// The lines of all shell blocks.
+  var commands: [String] {
+    blocks.filter { $0.language == "sh" }
+      .flatMap { $0.text.split(separator: "\n").map(String.init) }
+  }
+
+  /// The files of the package that it tells to write.
+  var files: [(path: String, text: String)] {
+    blocks.compactMap { block in block.file.map { ($0, block.text) } }
+  }
+
+  /// The name in a line like "`Package.swift`:".
+  private static func fileName(_ line: String) -> String? {
+    guard line.hasPrefix("`"), line.hasSuffix("`:") else { return nil }
+    return String(line.dropFirst().dropLast(2))
+  }
+}
