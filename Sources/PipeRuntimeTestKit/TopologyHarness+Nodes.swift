@@ -85,30 +85,26 @@ extension TopologyHarness {
   }
 
   private func signal(_ node: String, _ signal: Signal) async throws {
-    try await steer(.kill(node: node, signal: signal.number))
+    try await client.kill(node, signal: signal.number)
   }
 
   /// Stops nodes in order, and waits until they have ended.
-  public func stop(_ nodes: String...) async throws { try await steer(.stop(nodes: nodes)) }
+  public func stop(_ nodes: String...) async throws {
+    try await client.stop(nodes, within: options.startTimeout)
+  }
 
   /// Starts nodes that were stopped or have failed, and waits until they run.
-  public func start(_ nodes: String...) async throws { try await steer(.start(nodes: nodes)) }
+  public func start(_ nodes: String...) async throws {
+    try await client.start(nodes, within: options.startTimeout)
+  }
 
   /// Stops nodes in order and starts them again; only their states after that count.
   public func restart(_ nodes: String...) async throws {
     let directory = try await client.directory(fresh: false)
-    try await steer(.restart(nodes: nodes))
+    try await client.restart(nodes, within: options.startTimeout)
     for node in directory.nodes where nodes.contains(node.name) {
       history.advance(
         node.name, to: StateHistory.Mark(incarnation: node.incarnation + 1, version: 0))
-    }
-  }
-
-  private func steer(_ command: ControlCommand) async throws {
-    switch try await client.command(command, timeout: options.startTimeout) {
-    case .done: return
-    case .failed(let reason): throw TopologyClientError.failed(reason)
-    case .directory, .description: throw TopologyClientError.failed("an answer out of place")
     }
   }
 }
