@@ -86,7 +86,7 @@ package struct InPipeStateMachine: Sendable {
   ) -> [Action] {
     guard session == self.session, isOpen else {
       repeated += 1
-      return session == self.session ? [welcome] : []
+      return isOpen ? [] : [welcome]
     }
     let last = first + UInt64(count) - 1
     guard first <= received + 1 else {

@@ -19,6 +19,9 @@ final class OutPipe {
     // Credit bounds what is under way; a high-water mark would only make sends fail.
     try socket.setHighWaterMark(0)
     try socket.setRoutingID(WireName.pipe(name))
+    // A connection of its own for each receiver: what was queued for one that died is not for the
+    // next, and each new connection announces itself to the receiver's inbox.
+    try socket.sendOnlyWhenConnected()
     try socket.probeRouter()
     try socket.connect(configuration.endpoint)
   }

@@ -42,6 +42,8 @@ struct InPipeStateMachineTests {
   func stale() {
     var pipe = pipe()
     #expect(pipe.arrived(session: 2, first: 1, count: 1) == [welcome(0)])
+    #expect(pipe.arrived(session: 1, first: 1, count: 1) == [welcome(0)])
+    _ = pipe.opened(incarnation: 1, first: 1, lost: 0)
     #expect(pipe.arrived(session: 1, first: 1, count: 1) == [])
     #expect(pipe.received == 0)
   }
