@@ -57,6 +57,17 @@ private func run<Result>(
   let binary =
     try options.orchestrator
     ?? BinaryLocator.find("orchestrator", variable: "PIPERUNTIME_ORCHESTRATOR")
+  return try await LaunchLimit.shared.run {
+    try await run(name: name, binary: binary, options: options, body, file: file)
+  }
+}
+
+private func run<Result>(
+  name: String, binary: String, options: TopologyHarness.Options,
+  isolation: isolated (any Actor)? = #isolation,
+  _ body: (TopologyHarness) async throws -> Result,
+  file: (TestDirectory) throws -> String
+) async throws -> Result {
   let directory = try TestDirectory()
   let harness: TopologyHarness
   do {
