@@ -5,7 +5,7 @@ import PipeRuntime
   static let machines: [any Machine.Type] = [
     ElevatorDoor.self, ElevatorMotor.self, FloorDisplay.self, Passengers.self,
     WashingMachine.self, WasherPanel.self,
-    Relay.self,
+    Relay.self, Tally.self,
   ]
   static let monitors: [any Monitor.Type] = [StateLog.self]
 }

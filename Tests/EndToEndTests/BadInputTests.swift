@@ -41,8 +41,10 @@ struct BadInputTests {
     Case("an empty file", file: "", "bad.yaml:1:1: error: the file is empty"),
     Case(
       "an unknown key", "a: { machin: Button }",
-      "bad.yaml:4:8: error: node 'a' has an unknown key 'machin'. Did you mean 'machine'?"
-    ),
+      "bad.yaml:4:8: error: node 'a' has no key 'machin'"),
+    Case(
+      "an unknown key that is nearly a known one", "a: { machine: Button, requierd: true }",
+      "Did you mean 'required'? [unknown-key]"),
     Case(
       "a node named twice", "a: { machine: Button }\na: { machine: Gate }",
       "bad.yaml:5:3: error: "),
@@ -176,15 +178,13 @@ struct BadInputTests {
     try tool.directory.write(
       "topology: \(long)\nprogram: TestNodes\nnodes: { \(long): { machine: Button } }",
       to: "long.yaml")
-    var deep = tool
-    deep.environment["PIPERUNTIME_ROOT"] = nil
     let program = try LaunchedProgram(
       CommandLineTool.orchestrator, ["run", "long.yaml"],
       environment: tool.directory.environment().merging([
         "PIPERUNTIME_ROOT": tool.directory.path + "/a-directory-that-makes-it-longer"
       ]) { _, own in own }, directory: tool.directory.path)
     let result = try await tool.result(of: program)
-    #expect(result.code == 2, "\(result)")
+    #expect(result.code == 1, "\(result)")
     #expect(result.error.contains("bytes long and the system's limit is 107"))
     #expect(result.error.contains("PIPERUNTIME_ROOT"))
   }

@@ -92,7 +92,7 @@ struct MonitorTests {
     }
   }
 
-  @Test("a topology's monitor sees the initial states and every change, in a process of its own")
+  @Test("a topology's monitor sees the present states and every change, in a process of its own")
   func monitorNode() async throws {
     let watched =
       Self.buttons + """
@@ -101,6 +101,7 @@ struct MonitorTests {
           audit: { monitor: Census, watch: [left] }
         """
     try await withTopology(yaml: watched) { topology in
+      try await topology.expectLog("audit", contains: "left 1.0")
       for _ in 1...5 { try await topology.send("left", Button.Event.press) }
       try await topology.send("right", Button.Event.press)
       try await topology.expectLog("audit", contains: "left 1.5")

@@ -17,7 +17,11 @@ package enum Blob: Machine {
   package static func stateMachine(_ parameters: NoParameters) -> StateMachine<State, Event, Never>
   {
     StateMachine(initial: State.empty) {
-      When(states: OneOf { State.empty; State.grown(byteCount:text:); State.holding(byteCount:) }) { _ in
+      When(
+        states: OneOf {
+          State.empty; State.grown(byteCount:text:); State.holding(byteCount:)
+        }
+      ) { _ in
         Execute.noOutput
       } transitions: { _ in
         On(event: Event.grow(byteCount:)) { count in

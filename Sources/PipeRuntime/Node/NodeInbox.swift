@@ -8,10 +8,12 @@ final class NodeInbox {
   private var pipeByPeer: [[UInt8]: InPipe] = [:]
   /// Senders that connected before this node knew its pipes.
   private var early: Set<[UInt8]> = []
+  private var isOpen = false
   private(set) var garbage: UInt64 = 0
   /// What requests are answered while the node does not run; `nil` while it does.
   var unavailable: String? = "it has not started yet; try again"
 
+  private static let pipePrefix = Array(WireName.pipe("").utf8)
   /// Messages read in one turn, before steps are taken.
   private static let messagesPerTurn = 64
 
@@ -28,6 +30,7 @@ final class NodeInbox {
       pipes.append(pipe)
       pipeByPeer[pipe.peer] = pipe
     }
+    isOpen = true
     return pipes
   }
 
@@ -53,9 +56,13 @@ final class NodeInbox {
   }
 
   private func handle(_ peer: [UInt8], _ bytes: UnsafeRawBufferPointer) {
-    if bytes.isEmpty {
+    if bytes.isEmpty, let pipe = pipeByPeer[peer] {
       // The probe that a pipe's sender makes on each connection.
-      if let pipe = pipeByPeer[peer] { pipe.connected() } else { early.insert(peer) }
+      return pipe.connected()
+    }
+    if !isOpen, peer.starts(with: Self.pipePrefix) {
+      // Whatever it says, it says again once it is welcomed.
+      early.insert(peer)
       return
     }
     do {

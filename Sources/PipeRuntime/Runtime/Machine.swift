@@ -44,7 +44,8 @@ extension Machine {
   ) throws -> MachineDescription {
     let unnamed =
       runtime.unnamedPipes > 0
-      ? ["\(runtime.unnamedPipes) of its pipes have no name; take them from 'ports.pipe(NAME)'"] : []
+      ? ["\(runtime.unnamedPipes) of its pipes have no name; take them from 'ports.pipe(NAME)'"]
+      : []
     return MachineDescription(
       machine: name, initial: try JSONValue(encoding: machine.initial), states: machine.states,
       events: machine.events, alphabet: machine.alphabet, outputs: machine.outputs,

@@ -18,7 +18,8 @@ package struct TopologyLifecycle: Sendable {
     package var timeouts: NodeTimeouts
 
     package init(
-      _ name: String, isRequired: Bool = false, isObserver: Bool = false, dependencies: [String] = [],
+      _ name: String, isRequired: Bool = false, isObserver: Bool = false,
+      dependencies: [String] = [],
       rules: RestartRules = RestartRules(), timeouts: NodeTimeouts = NodeTimeouts()
     ) {
       self.name = name

@@ -34,10 +34,12 @@ package final class LoopThread: Sendable {
 
   /// Waits for the thread, which must have been told to stop its loop.
   package func join() {
-    guard let thread = identifier.withLock({ value in
-      defer { value = nil }
-      return value
-    }) else { return }
+    guard
+      let thread = identifier.withLock({ value in
+        defer { value = nil }
+        return value
+      })
+    else { return }
     pthread_join(thread, nil)
   }
 

@@ -62,7 +62,8 @@ struct BackgroundRun {
     if let rest = errors.finish() { console.note(rest) }
     switch child.wait() {
     case .exited(let code): return ExitCode(rawValue: code)
-    case let exit: throw CommandError("the orchestrator's process ended: \(exit.map { "\($0)" } ?? "?")")
+    case let exit:
+      throw CommandError("the orchestrator's process ended: \(exit.map { "\($0)" } ?? "?")")
     }
   }
 

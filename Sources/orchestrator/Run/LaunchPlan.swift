@@ -29,7 +29,9 @@ struct LaunchPlan {
     control = try directories.endpoint(.control)
     let inherited = ProcessEnvironment.current
     var inboxes: [String: String] = [:]
-    for node in topology.nodes { inboxes[node.name] = try directories.endpoint(.inbox(node: node.name)) }
+    for node in topology.nodes {
+      inboxes[node.name] = try directories.endpoint(.inbox(node: node.name))
+    }
     let timeouts = NodeTimeouts(topology.timeouts)
     var nodes: [Node] = []
     for node in topology.nodes {

@@ -47,7 +47,8 @@ struct ProgramLocator {
       found = found ?? candidate
     }
     if let found { throw .notExecutable(found) }
-    let places = name.contains("/") ? candidates : ["beside 'orchestrator'", "in \(file)", "in PATH"]
+    let places =
+      name.contains("/") ? candidates : ["beside 'orchestrator'", "in \(file)", "in PATH"]
     throw .missing(name, looked: places)
   }
 }

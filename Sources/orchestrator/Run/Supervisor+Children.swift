@@ -79,7 +79,9 @@ extension Supervisor {
   }
 
   /// Writes a line of the supervisor's into a node's log.
-  func note(_ line: String, in name: String) { tell(logs[name]?.write([line], from: .note), of: name) }
+  func note(_ line: String, in name: String) {
+    tell(logs[name]?.write([line], from: .note), of: name)
+  }
 
   private func tell(_ notice: LogWriter.Notice?, of name: String) {
     switch notice {

@@ -70,7 +70,9 @@ struct TopologyRun {
   ) -> ExitCode {
     show(supervisor.directory())
     if outcome.exitCode != 0, let reason = outcome.reason {
-      for (name, lines) in supervisor.lastLines { for line in lines { console.note("\(name) | \(line)") } }
+      for (name, lines) in supervisor.lastLines {
+        for line in lines { console.note("\(name) | \(line)") }
+      }
       console.error(reason)
     }
     return ExitCode(rawValue: outcome.exitCode)

@@ -13,7 +13,10 @@ struct InPipeStateMachineTests {
 
   private func pipe(openedAt first: UInt64? = nil) -> InPipeStateMachine {
     var pipe = InPipeStateMachine(capacity: 8, session: 2)
-    if let first { _ = pipe.opened(incarnation: 1, first: first, lost: 0) }
+    if let first {
+      _ = pipe.connected()
+      _ = pipe.opened(incarnation: 1, first: first, lost: 0)
+    }
     return pipe
   }
 
@@ -42,13 +45,26 @@ struct InPipeStateMachineTests {
   func stale() {
     var pipe = pipe()
     #expect(pipe.arrived(session: 2, first: 1, count: 1) == [welcome(0)])
+    #expect(pipe.arrived(session: 1, first: 1, count: 1) == [welcome(0)])
+    _ = pipe.opened(incarnation: 1, first: 1, lost: 0)
     #expect(pipe.arrived(session: 1, first: 1, count: 1) == [])
     #expect(pipe.received == 0)
+  }
+
+  @Test("an answer to an earlier incarnation's welcome is not taken for one to its own")
+  func staleOpen() {
+    var pipe = pipe()
+    #expect(pipe.opened(incarnation: 1, first: 9, lost: 0) == [])
+    #expect(pipe.connected() == [welcome(0)])
+    #expect(
+      pipe.opened(incarnation: 1, first: 12, lost: 3)
+        == [.report(.lostWithReceiver(count: 3, through: 11))])
   }
 
   @Test("reports what was lost with an earlier incarnation of its node")
   func lost() {
     var pipe = pipe()
+    _ = pipe.connected()
     #expect(
       pipe.opened(incarnation: 1, first: 18, lost: 4)
         == [.report(.lostWithReceiver(count: 4, through: 17))])

@@ -23,7 +23,9 @@ struct FrameTests {
       batch.bytes == [4, 0, 0, 0] + Array("\"go\"".utf8) + [8, 0, 0, 0] + Array("{\"a\":{}}".utf8))
     var events: [String] = []
     batch.bytes.withUnsafeBytes { body in
-      try? EventBatch.forEach(in: body, count: 2) { events.append(String(decoding: $0, as: UTF8.self)) }
+      try? EventBatch.forEach(in: body, count: 2) {
+        events.append(String(decoding: $0, as: UTF8.self))
+      }
     }
     #expect(events == ["\"go\"", "{\"a\":{}}"])
   }
