@@ -55,7 +55,8 @@ enum Door {
     }
   }
 
-  /// The same by hand.
+  /// The same by hand. A call like `reduce`, lest the optimizer takes the loop around it away.
+  @inline(never)
   static func next(_ state: State, _ event: Event) -> State? {
     switch (state, event) {
     case (.open(let persons), .personsHaveEntered(let newPersons)):

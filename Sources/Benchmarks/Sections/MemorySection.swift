@@ -10,10 +10,11 @@ struct MemorySection {
     try Programs.check()
     let directory = try TemporaryDirectory()
     let standIn = try StandIn(in: directory)
-    var node = try standIn.start(machine: "Relay").process
-    defer { node.end() }
+    // It has loaded its libraries by the time that the node is ready.
     var bare = try ChildProcess.spawn(.sleep)
     defer { bare.end() }
+    var node = try standIn.start(machine: "Relay").process
+    defer { node.end() }
     let memory = ProcessMemory(of: node.pid)
     report.add(
       Figure(
