@@ -1,9 +1,11 @@
 import CProcess
-import CZMQ
 import Glibc
 import Synchronization
 
 /// The loop of the one thread that owns a process's sockets: sockets, descriptors, timers, posts.
+///
+/// It polls the sockets' descriptors itself: `zmq_poll` asks every socket twice a turn, by a system
+/// call each.
 ///
 /// Everything that it calls back runs on the thread that called `run`. Only its ``handle`` may be
 /// used from elsewhere.
@@ -21,7 +23,7 @@ package final class PollLoop {
   /// Posts work to the loop from any thread.
   package let handle: LoopHandle
   private var sources: [Source] = []
-  private var items: [zmq_pollitem_t] = []
+  private var items: [pollfd] = []
   private var timers = TimerQueue()
   private var lastID: UInt64 = 0
   private var isStopped = false
@@ -36,7 +38,7 @@ package final class PollLoop {
     add(descriptor: handle.descriptor) { handle.runPosted() }
   }
 
-  /// Calls back while a message waits to be read.
+  /// Calls back while a message waits to be read, and now and then when none does.
   @discardableResult
   package func add(_ socket: Socket, onReadable: @escaping () -> Void) -> Registration {
     add(Source(id: nextID(), socket: socket, descriptor: -1, onReadable: onReadable))
@@ -74,18 +76,22 @@ package final class PollLoop {
     beforeWait?()
     if isStopped { return }
     if items.isEmpty { items = sources.map(Self.item) }
-    let timeout = hasWork?() == true ? 0 : timers.millisecondsUntilNext(from: .now)
-    let ready = zmq_poll(&items, Int32(items.count), timeout)
-    if ready > 0 { dispatch() }
+    let isBusy = hasWork?() == true || sources.contains { $0.socket?.mayHaveInput == true }
+    let timeout = isBusy ? 0 : timers.millisecondsUntilNext(from: .now)
+    let ready = poll(&items, nfds_t(items.count), Int32(timeout))
+    if ready > 0 || isBusy { dispatch(afterPoll: ready > 0) }
     for work in timers.due(at: .now) { work() }
   }
 
-  private func dispatch() {
+  private func dispatch(afterPoll: Bool) {
     // A callback may add or remove sources; then the rest waits for the next turn.
     let current = sources
     for index in current.indices {
       guard index < items.count else { return }
-      if items[index].revents != 0 { current[index].onReadable() }
+      let source = current[index]
+      if (afterPoll && items[index].revents != 0) || source.socket?.mayHaveInput == true {
+        source.onReadable()
+      }
       if isStopped { return }
     }
   }
@@ -101,12 +107,9 @@ package final class PollLoop {
     return lastID
   }
 
-  private static func item(_ source: Source) -> zmq_pollitem_t {
-    var item = zmq_pollitem_t()
-    item.socket = source.socket?.handle
-    item.fd = source.descriptor
-    item.events = Int16(ZMQ_POLLIN)
-    return item
+  private static func item(_ source: Source) -> pollfd {
+    pollfd(
+      fd: source.socket?.descriptor ?? source.descriptor, events: Int16(POLLIN), revents: 0)
   }
 }
 
