@@ -30,7 +30,8 @@ struct ExampleMachineTests {
     let late = try answer(
       ElevatorDoor.self, with: small, .closing(persons: 1), .personsHaveEntered(persons: 1))
     #expect(late == "noTransition")
-    let again = try answer(ElevatorDoor.self, with: small, .closing(persons: 1), .openButtonWasPressed)
+    let again = try answer(
+      ElevatorDoor.self, with: small, .closing(persons: 1), .openButtonWasPressed)
     #expect(again == ["open": ["persons": 1]])
     let empty = try answer(ElevatorDoor.self, with: small, .closed, .openButtonWasPressed)
     #expect(empty == ["open": ["persons": 0]])
