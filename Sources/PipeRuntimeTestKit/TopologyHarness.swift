@@ -29,6 +29,8 @@ public final class TopologyHarness: Sendable {
   public let topology: String
   /// The client that the harness is attached with.
   public let client: TopologyClient
+  /// The orchestrator's endpoint, for a ``TopologyClient`` of the test's own.
+  package let control: String
   package let directory: TestDirectory
   package let orchestrator: LaunchedProgram
   package let options: Options
@@ -55,7 +57,7 @@ public final class TopologyHarness: Sendable {
     self.options = options
     self.binary = binary
     directories = try RuntimeDirectories(topology: name, roots: directory.roots)
-    let control = try directories.endpoint(.control)
+    control = try directories.endpoint(.control)
     orchestrator = try LaunchedProgram(
       binary, ["run", "--plain", "--lifeline", file],
       environment: directory.environment(adding: options.environment, path: options.searchPath))

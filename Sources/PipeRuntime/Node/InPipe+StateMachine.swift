@@ -44,6 +44,7 @@ package struct InPipeStateMachine: Sendable {
   private var sender: UInt64?
   private var senderClosed = false
   private var isOpen = false
+  private var hasWelcomed = false
   private var outOfOrder: Set<UInt64> = []
 
   package init(capacity: Int, session: UInt64) {
@@ -54,13 +55,18 @@ package struct InPipeStateMachine: Sendable {
   /// The sender's connection is new, or new again.
   package mutating func connected() -> [Action] {
     isOpen = false
-    return [welcome]
+    return [welcomed()]
   }
 
   /// The sender goes on with event `first`; `lost` events before it are gone.
   package mutating func opened(
     incarnation: UInt64, first: UInt64, lost: UInt32
   ) -> [Action] {
+    // It answers a welcome; one that comes without was meant for an earlier incarnation.
+    guard hasWelcomed else {
+      repeated += 1
+      return []
+    }
     var actions: [Action] = []
     if let sender, sender != incarnation {
       if !senderClosed { actions.append(.report(.senderRestarted(after: received))) }
@@ -72,7 +78,7 @@ package struct InPipeStateMachine: Sendable {
       reset(to: first - 1)
     } else if first > received + 1 {
       // The same sender left events out: it is asked for them by being welcomed once more.
-      return [welcome]
+      return [welcomed()]
     }
     sender = incarnation
     senderClosed = false
@@ -86,12 +92,12 @@ package struct InPipeStateMachine: Sendable {
   ) -> [Action] {
     guard session == self.session, isOpen else {
       repeated += 1
-      return isOpen ? [] : [welcome]
+      return isOpen ? [] : [welcomed()]
     }
     let last = first + UInt64(count) - 1
     guard first <= received + 1 else {
       isOpen = false
-      return [welcome]
+      return [welcomed()]
     }
     guard last > received else {
       repeated += UInt64(count)
@@ -144,8 +150,9 @@ package struct InPipeStateMachine: Sendable {
     outOfOrder = []
   }
 
-  private var welcome: Action {
-    .send(
+  private mutating func welcomed() -> Action {
+    hasWelcomed = true
+    return .send(
       FrameHeader(
         .welcome, count: UInt32(clamping: capacity), sequence: received, number: session))
   }

@@ -150,6 +150,7 @@ struct NodeCommand {
       let known = monitors.map { "'\($0.name)'" }.joined(separator: ", ")
       usage("name one monitor of this program: \(known.isEmpty ? "it has none" : known)")
     }
+    pr_line_buffer_output()
     let (program, chosen) = (program, topology)
     let watched = watch
     let code = Blocking.run {

@@ -94,9 +94,6 @@ package final class Socket {
     try set(ZMQ_ROUTING_ID, Array(id.utf8))
   }
 
-  /// Makes each new connection announce itself to the peer by an empty message.
-  package func probeRouter() throws(TransportError) { try set(ZMQ_PROBE_ROUTER, 1) }
-
   /// Messages that may wait in this socket, each way. Unit: messages; 0 is no limit.
   package func setHighWaterMark(_ messages: Int32) throws(TransportError) {
     try set(ZMQ_SNDHWM, messages)

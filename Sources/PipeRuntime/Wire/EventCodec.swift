@@ -63,7 +63,7 @@ package final class EventCodec<Value: Codable & Sendable> {
       return try decoder.decode(Value.self, from: data)
     } catch {
       throw UndecodableValue(
-        text: String(decoding: bytes.prefix(200), as: UTF8.self), type: "\(Value.self)",
+        text: String(decoding: bytes.prefix(200), as: UTF8.self), type: TypeName.of(Value.self),
         cases: EnumCases<Value>.descriptions, cause: "\(error)")
     }
   }
@@ -71,7 +71,7 @@ package final class EventCodec<Value: Codable & Sendable> {
   package func decode(_ bytes: [UInt8]) throws -> Value {
     guard !bytes.isEmpty else {
       throw UndecodableValue(
-        text: "", type: "\(Value.self)", cases: EnumCases<Value>.descriptions, cause: "empty")
+        text: "", type: TypeName.of(Value.self), cases: EnumCases<Value>.descriptions, cause: "empty")
     }
     return try bytes.withUnsafeBytes { try decode($0) }
   }

@@ -13,7 +13,10 @@ struct InPipeStateMachineTests {
 
   private func pipe(openedAt first: UInt64? = nil) -> InPipeStateMachine {
     var pipe = InPipeStateMachine(capacity: 8, session: 2)
-    if let first { _ = pipe.opened(incarnation: 1, first: first, lost: 0) }
+    if let first {
+      _ = pipe.connected()
+      _ = pipe.opened(incarnation: 1, first: first, lost: 0)
+    }
     return pipe
   }
 
@@ -48,9 +51,20 @@ struct InPipeStateMachineTests {
     #expect(pipe.received == 0)
   }
 
+  @Test("an answer to an earlier incarnation's welcome is not taken for one to its own")
+  func staleOpen() {
+    var pipe = pipe()
+    #expect(pipe.opened(incarnation: 1, first: 9, lost: 0) == [])
+    #expect(pipe.connected() == [welcome(0)])
+    #expect(
+      pipe.opened(incarnation: 1, first: 12, lost: 3)
+        == [.report(.lostWithReceiver(count: 3, through: 11))])
+  }
+
   @Test("reports what was lost with an earlier incarnation of its node")
   func lost() {
     var pipe = pipe()
+    _ = pipe.connected()
     #expect(
       pipe.opened(incarnation: 1, first: 18, lost: 4)
         == [.report(.lostWithReceiver(count: 4, through: 17))])
