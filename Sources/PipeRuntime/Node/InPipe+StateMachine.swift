@@ -44,7 +44,6 @@ package struct InPipeStateMachine: Sendable {
   private var sender: UInt64?
   private var senderClosed = false
   private var isOpen = false
-  private var hasWelcomed = false
   private var outOfOrder: Set<UInt64> = []
 
   package init(capacity: Int, session: UInt64) {
@@ -55,15 +54,15 @@ package struct InPipeStateMachine: Sendable {
   /// The sender's connection is new, or new again.
   package mutating func connected() -> [Action] {
     isOpen = false
-    return [welcomed()]
+    return [welcome]
   }
 
   /// The sender goes on with event `first`; `lost` events before it are gone.
   package mutating func opened(
-    incarnation: UInt64, first: UInt64, lost: UInt32
+    session: UInt64, incarnation: UInt64, first: UInt64, lost: UInt32
   ) -> [Action] {
-    // It answers a welcome; one that comes without was meant for an earlier incarnation.
-    guard hasWelcomed else {
+    // One that answers the welcome of an earlier incarnation may have waited in the sender's queue.
+    guard session == self.session else {
       repeated += 1
       return []
     }
@@ -78,7 +77,7 @@ package struct InPipeStateMachine: Sendable {
       reset(to: first - 1)
     } else if first > received + 1 {
       // The same sender left events out: it is asked for them by being welcomed once more.
-      return [welcomed()]
+      return [welcome]
     }
     sender = incarnation
     senderClosed = false
@@ -92,12 +91,12 @@ package struct InPipeStateMachine: Sendable {
   ) -> [Action] {
     guard session == self.session, isOpen else {
       repeated += 1
-      return isOpen ? [] : [welcomed()]
+      return isOpen ? [] : [welcome]
     }
     let last = first + UInt64(count) - 1
     guard first <= received + 1 else {
       isOpen = false
-      return [welcomed()]
+      return [welcome]
     }
     guard last > received else {
       repeated += UInt64(count)
@@ -150,9 +149,8 @@ package struct InPipeStateMachine: Sendable {
     outOfOrder = []
   }
 
-  private mutating func welcomed() -> Action {
-    hasWelcomed = true
-    return .send(
+  private var welcome: Action {
+    .send(
       FrameHeader(
         .welcome, count: UInt32(clamping: capacity), sequence: received, number: session))
   }

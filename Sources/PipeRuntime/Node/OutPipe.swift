@@ -104,6 +104,8 @@ final class OutPipe {
       switch action {
       case .send(let header):
         socket.send(header)
+      case .open(let header, let incarnation):
+        socket.send(header, body: withUnsafeBytes(of: incarnation.littleEndian, Array.init))
       case .sendBatch(let batch, let session):
         socket.send(
           FrameHeader(

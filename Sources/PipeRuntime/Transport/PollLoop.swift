@@ -18,6 +18,8 @@ package final class PollLoop {
     let socket: Socket?
     let descriptor: Int32
     let onReadable: () -> Void
+
+    var mayHaveInput: Bool { socket?.mayHaveInput == true }
   }
 
   /// Posts work to the loop from any thread.
@@ -76,22 +78,31 @@ package final class PollLoop {
     beforeWait?()
     if isStopped { return }
     if items.isEmpty { items = sources.map(Self.item) }
-    let isBusy = hasWork?() == true || sources.contains { $0.socket?.mayHaveInput == true }
+    var isBusy = hasWork?() == true
+    if !isBusy, sources.contains(where: \.mayHaveInput) {
+      for source in sources { source.socket?.hasReceived = false }
+      dispatch { _, source in source.mayHaveInput }
+      if isStopped { return }
+      // Mostly nothing was there, and the wait can follow at once; else it is the next turn's.
+      isBusy =
+        items.isEmpty || sources.contains { $0.mayHaveInput || $0.socket?.hasReceived == true }
+    }
+    if items.isEmpty { items = sources.map(Self.item) }
     let timeout = isBusy ? 0 : timers.millisecondsUntilNext(from: .now)
-    let ready = poll(&items, nfds_t(items.count), Int32(timeout))
-    if ready > 0 || isBusy { dispatch(afterPoll: ready > 0) }
+    if poll(&items, nfds_t(items.count), Int32(timeout)) > 0 {
+      dispatch { item, source in item.revents != 0 || source.mayHaveInput }
+    } else if isBusy {
+      dispatch { _, source in source.mayHaveInput }
+    }
     for work in timers.due(at: .now) { work() }
   }
 
-  private func dispatch(afterPoll: Bool) {
+  private func dispatch(_ isDue: (pollfd, Source) -> Bool) {
     // A callback may add or remove sources; then the rest waits for the next turn.
     let current = sources
     for index in current.indices {
       guard index < items.count else { return }
-      let source = current[index]
-      if (afterPoll && items[index].revents != 0) || source.socket?.mayHaveInput == true {
-        source.onReadable()
-      }
+      if isDue(items[index], current[index]) { current[index].onReadable() }
       if isStopped { return }
     }
   }

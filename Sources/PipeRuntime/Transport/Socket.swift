@@ -27,6 +27,8 @@ package final class Socket {
   /// Whether a message may wait without the descriptor saying so: any call on the socket may have
   /// taken in what the descriptor told of. Known to be untrue after a `receive` that found none.
   private(set) var mayHaveInput = true
+  /// Whether a message was received since somebody set this to `false`.
+  var hasReceived = false
   /// Readable when something has happened to the socket. Source: zmq_getsockopt(3), ZMQ_FD.
   let descriptor: Int32
 
@@ -198,6 +200,7 @@ package final class Socket {
         return false
       }
       mayHaveInput = true
+      hasReceived = true
       let bytes = UnsafeRawBufferPointer(
         start: zmq_msg_data(&message), count: zmq_msg_size(&message))
       let more = zmq_msg_more(&message) != 0

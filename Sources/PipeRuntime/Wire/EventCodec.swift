@@ -71,7 +71,8 @@ package final class EventCodec<Value: Codable & Sendable> {
   package func decode(_ bytes: [UInt8]) throws -> Value {
     guard !bytes.isEmpty else {
       throw UndecodableValue(
-        text: "", type: TypeName.of(Value.self), cases: EnumCases<Value>.descriptions, cause: "empty")
+        text: "", type: TypeName.of(Value.self), cases: EnumCases<Value>.descriptions,
+        cause: "empty")
     }
     return try bytes.withUnsafeBytes { try decode($0) }
   }
