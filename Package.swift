@@ -35,13 +35,17 @@ let package = Package(
     .executableTarget(
       name: "TestNodes", dependencies: ["PipeRuntime"], path: "Tests/TestNodes",
       swiftSettings: strict),
+    .executableTarget(
+      name: "CrashingTest", dependencies: ["PipeRuntimeTestKit"], path: "Tests/CrashingTest",
+      swiftSettings: strict),
     .testTarget(name: "PipeRuntimeTests", dependencies: ["PipeRuntime"], swiftSettings: strict),
     .testTarget(
       name: "NodesTests", dependencies: ["Nodes", "PipeRuntime"], swiftSettings: strict),
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
-        "PipeRuntime", "PipeRuntimeTestKit", "Nodes", "TestNodes", "orchestrator",
+        "PipeRuntime", "PipeRuntimeTestKit", "Nodes", "TestNodes", "CrashingTest",
+        "orchestrator",
       ],
       swiftSettings: strict),
   ]
