@@ -5,7 +5,8 @@ TOPOLOGY ?= topologies/elevator.yaml
 # SwiftPM runs its tests in parallel; end-to-end tests start processes, so two at a time are plenty.
 SWIFT ?= swift
 # Linked in, the Swift runtime takes less memory of each node than as shared libraries.
-RELEASE_FLAGS := -c release --static-swift-stdlib
+# The toolchain's own linker: the system's warns about parts of Foundation that are not used.
+RELEASE_FLAGS := -c release --static-swift-stdlib -Xswiftc -Xclang-linker -Xswiftc -fuse-ld=lld
 RELEASE := .build/release
 
 .PHONY: help setup build run test bench lint format clean
