@@ -1,4 +1,3 @@
-import Synchronization
 
 /// Attaches to a running topology: reads its states, sends it events, steers its nodes.
 ///
@@ -18,7 +17,7 @@ public final class TopologyClient: Sendable {
       var streams: [UInt64: StateStreamBuffer] = [:]
       var isClosed = false
     }
-    let state = Mutex(State())
+    let state = Locked(State())
   }
 
   /// Attaches to the orchestrator at a control endpoint.
@@ -28,7 +27,7 @@ public final class TopologyClient: Sendable {
     self.topology = topology
     self.answerTimeout = answerTimeout
     let shared = Shared()
-    let failure = Mutex<(any Error)?>(nil)
+    let failure = Locked<(any Error)?>(nil)
     thread = LoopThread { loop in
       do {
         let sockets = try ClientSockets(topology: topology, control: control, loop: loop)

@@ -3,34 +3,62 @@
 /// Not thread-safe: its owner calls it from one isolation. A step is, in this order: event
 /// middleware, the transition, `onEntry`, state middleware, pipe sends in the order declared,
 /// cancellation of effects by their strategies, the start of the new state's output.
+///
+/// The way of a step that has nothing but a transition to do is inlinable; see ``MachineRun``.
+@usableFromInline
 package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible> {
+  @usableFromInline
   package typealias Input = EngineInput<State, Event>
+  @usableFromInline
   package typealias Done = (StepOutcome<State>) -> Void
 
-  package private(set) var state: State
+  // Exclusivity is not checked at run time for what each step touches: one isolation owns it, and
+  // no access spans a call.
+  @usableFromInline
+  @exclusivity(unchecked)
+  package internal(set) var state: State
   /// The number of steps taken; entering the initial state is not one.
-  package private(set) var version: UInt64 = 0
+  @usableFromInline
+  @exclusivity(unchecked)
+  package internal(set) var version: UInt64 = 0
   /// The number of events refused.
-  package private(set) var refusals: UInt64 = 0
+  @usableFromInline
+  @exclusivity(unchecked)
+  package internal(set) var refusals: UInt64 = 0
   /// Called on every entry, in step order, once state and version have changed.
+  @usableFromInline
+  @exclusivity(unchecked)
   package var onEntry: ((_ state: State, _ version: UInt64, _ cause: String) -> Void)?
   /// The owner's own reason to wait before the next step, such as a full buffer of its own. When the
   /// reason is gone, the owner processes ``EngineInput/wake``.
   package var isHeld: (() -> Bool)?
+  /// Told of asynchronous steps whose input came without a `done`.
+  var onSettled: Done?
 
-  let machine: StateMachine<State, Event, Output>
+  @usableFromInline let machine: StateMachine<State, Event, Output>
   let runtime: Runtime<State, Event, Output>
   let post: @Sendable (Input) -> Void
   private let observers: MiddlewareQueue
   private let hasObservers: Bool
   private let senders: [Sender<State>]
+  // What a step can leave out.
+  @usableFromInline let hasEventMiddleware: Bool
+  @usableFromInline let hasEntryRules: Bool
+  @usableFromInline let hasEffects: Bool
+  @usableFromInline let hasBounds: Bool
 
   var running: [UInt64: RunningEffect<State>] = [:]
   var lastEffect: UInt64 = 0
   private var transition: (task: Task<Void, Never>, cause: String, done: Done?)?
   private var waiting = Queue<Waiting>()
   private var roomWatches: [@Sendable () -> Void] = []
+  @usableFromInline
+  @exclusivity(unchecked)
   private(set) var isStopped = false
+  /// Whether no asynchronous transition is running.
+  @usableFromInline
+  @exclusivity(unchecked)
+  package private(set) var isSettled = true
 
   private enum Waiting {
     case taken(Event, cause: String, done: Done?)
@@ -39,6 +67,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
 
   /// Makes an engine that stands in the initial state and has not entered it yet.
   /// - Parameter post: Called from any thread; the owner later calls ``process(_:)``.
+  @usableFromInline
   package init(
     machine: StateMachine<State, Event, Output>, runtime: Runtime<State, Event, Output>,
     post: @escaping @Sendable (Input) -> Void
@@ -50,18 +79,27 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     observers = MiddlewareQueue { post(.wake) }
     hasObservers = runtime.hasAsyncMiddleware
     senders = runtime.senders
+    hasEventMiddleware = !runtime.eventMiddleware.isEmpty
+    hasEntryRules = !runtime.stateMiddleware.isEmpty || !runtime.senders.isEmpty
+    hasEffects = !runtime.effects.isEmpty
+    hasBounds = hasObservers || !runtime.senders.isEmpty
   }
 
   deinit { stop() }
 
-  /// Whether no asynchronous transition is running.
-  package var isSettled: Bool { transition == nil }
-
   /// Whether the owner may give the next input.
   package var canTakeInput: Bool {
-    guard isSettled, !isStopped else { return false }
+    guard isReady else { return false }
+    return isHeld.map { !$0() } ?? true
+  }
+
+  /// Whether the owner may give the next input, but for its own reasons to wait.
+  @inlinable
+  var isReady: Bool { isSettled && !isStopped && (!hasBounds || hasRoom) }
+
+  @usableFromInline
+  var hasRoom: Bool {
     if hasObservers && observers.isFull { return false }
-    if let isHeld, isHeld() { return false }
     return senders.isEmpty || !senders.contains { $0.isFull() }
   }
 
@@ -85,6 +123,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     running = [:]
     transition?.task.cancel()
     transition = nil
+    isSettled = true
     for case .effectEvent(_, _, let reply) in waiting.removeAll() { reply.resume(false) }
     for unwatch in roomWatches { unwatch() }
     roomWatches = []
@@ -119,8 +158,9 @@ extension Engine {
     case .settled(let next):
       guard let (_, cause, done) = transition else { return }
       transition = nil
+      isSettled = true
       move(to: next, cause: cause)
-      done?(.moved(state, version: version))
+      (done ?? onSettled)?(.moved(state, version: version))
     case .wake: break
     }
     takeWaiting()
@@ -143,39 +183,54 @@ extension Engine {
   }
 
   @discardableResult
-  private func step(_ event: Event, cause: String, done: Done?) -> StepOutcome<State> {
-    observe(event, runtime.eventMiddleware)
+  @inlinable
+  func step(_ event: Event, cause: String, done: Done?) -> StepOutcome<State> {
+    if hasEventMiddleware { observe(event) }
     let outcome: StepOutcome<State>
     switch machine.step(state, event) {
     case .next(let next):
       move(to: next, cause: cause)
       outcome = .moved(state, version: version)
     case .refused(let refusal):
-      refusals += 1
+      refusals &+= 1
       outcome = .refused(refusal)
     case .suspended(let run):
-      let post = post
-      let task = Task { post(.settled(await run())) }
-      transition = (task, cause, done)
+      suspend(run, cause: cause, done: done)
       return .pending
     }
     done?(outcome)
     return outcome
   }
 
-  private func move(to next: State, cause: String) {
+  @usableFromInline
+  func suspend(_ run: @escaping @Sendable () async -> State, cause: String, done: Done?) {
+    let post = post
+    isSettled = false
+    transition = (Task { post(.settled(await run())) }, cause, done)
+  }
+
+  @inlinable
+  func move(to next: State, cause: String) {
     state = next
-    version += 1
+    version &+= 1
     enter(cause: cause)
   }
 
-  private func enter(cause: String) {
+  @inlinable
+  func enter(cause: String) {
     onEntry?(state, version, cause)
+    if hasEntryRules { applyEntryRules() }
+    if hasEffects { changeEffects(output: machine.emit(state)) }
+  }
+
+  @usableFromInline
+  func applyEntryRules() {
     observe(state, runtime.stateMiddleware)
     for sender in senders { sender.fire(state) }
-    cancelEffects()
-    startEffect()
   }
+
+  @usableFromInline
+  func observe(_ event: Event) { observe(event, runtime.eventMiddleware) }
 
   private func observe<Value: Sendable>(_ value: Value, _ middleware: [Middleware<Value>]) {
     for observer in middleware {

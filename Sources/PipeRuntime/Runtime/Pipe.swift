@@ -1,5 +1,3 @@
-import Synchronization
-
 /// A bounded FIFO of events from machines that send into it to machines that receive from it.
 ///
 /// Every receiver gets every event sent while it is attached, in order. While there is no
@@ -21,7 +19,7 @@ public final class Pipe<Event: DSLCompatible>: Sendable {
     var outlet: (any PipeOutlet<Event>)?
   }
 
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   /// Makes a pipe within the process.
   public convenience init(capacity: Int = 1024) { self.init(name: nil, capacity: capacity) }
@@ -115,7 +113,7 @@ extension Pipe {
 
 /// One machine's end of a ``Pipe``: the events that it has not taken yet.
 package final class PipeReceiver<Event: DSLCompatible>: Sendable {
-  private let queue = Mutex(Queue<Event>())
+  private let queue = Locked(Queue<Event>())
   private let capacity: Int
   fileprivate let notify: @Sendable () -> Void
   private let madeRoom: @Sendable () -> Void
