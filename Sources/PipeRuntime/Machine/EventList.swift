@@ -18,7 +18,7 @@ package final class EventList {
   @inlinable
   static func missBranch() {
     guard let context = MatchThread.current, context.pointee.status == .listing else { return }
-    context.pointee.listed?.missBranch()
+    context.pointee.listed?.takeUnretainedValue().missBranch()
   }
 
   /// Runs transitions so that their `On`s add themselves here.

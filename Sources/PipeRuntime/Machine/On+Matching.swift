@@ -20,7 +20,7 @@ extension On {
     guard let context = open else { return nil }
     let tag = withUnsafePointer(to: event) { TypeMetadata(Event.self).tag(of: $0) }
     if context.pointee.status == .listing {
-      context.pointee.listed?.add(tag)
+      context.pointee.listed?.takeUnretainedValue().add(tag)
       return nil
     }
     return tag == context.pointee.tag ? context : nil
@@ -31,7 +31,9 @@ extension On {
   static func matching(_ events: OneOf<Event>) -> Context? {
     guard let context = open else { return nil }
     if context.pointee.status == .listing {
-      for pattern in events.patterns { context.pointee.listed?.add(pattern.tag) }
+      for pattern in events.patterns {
+        context.pointee.listed?.takeUnretainedValue().add(pattern.tag)
+      }
       return nil
     }
     return events.matches(context) ? context : nil
@@ -44,7 +46,7 @@ extension On {
   ) {
     guard let context = open else { return }
     if context.pointee.status == .listing {
-      context.pointee.listed?.add(CasePattern<Event>.tag(of: constructor))
+      context.pointee.listed?.takeUnretainedValue().add(CasePattern<Event>.tag(of: constructor))
       return
     }
     if context.pointee.matches(constructor) {
@@ -74,7 +76,7 @@ extension On {
   }
 
   static func suspend(_ context: Context, _ run: @escaping () async -> Transition<State>) {
-    context.pointee.suspension = Suspension(run)
+    context.pointee.suspension = .passRetained(Suspension(run))
     context.pointee.status = .suspended
   }
 }

@@ -1,4 +1,3 @@
-
 /// The states of nodes as they change. It ends when the topology goes down or the client closes.
 public struct StateStream: AsyncSequence, Sendable {
   private let buffer: StateStreamBuffer

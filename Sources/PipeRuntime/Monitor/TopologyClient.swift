@@ -1,4 +1,3 @@
-
 /// Attaches to a running topology: reads its states, sends it events, steers its nodes.
 ///
 /// Any number of clients may attach and leave at any time; the nodes do not notice.

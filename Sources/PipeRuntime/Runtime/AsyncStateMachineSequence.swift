@@ -66,12 +66,20 @@ public struct AsyncStateMachineSequence<
   /// Reads the states of the run, for one task at a time.
   public struct Iterator: AsyncIteratorProtocol {
     @usableFromInline let handle: RunHandle<State, Event, Output>
-    @usableFromInline let reader: StateReaderHandle<State>
+    @usableFromInline let lifetime: StateReaderHandle<State>
+    // Without a count of its references: a machine's thread would have to pass it on and on.
+    @usableFromInline let reader: Unmanaged<StateReader<State>>
 
     @inlinable
     init(_ handle: RunHandle<State, Event, Output>) {
       self.handle = handle
-      reader = handle.run.addReader()
+      lifetime = handle.run.addReader()
+      reader = .passUnretained(lifetime.reader)
+    }
+
+    @inlinable
+    func nextNow() -> State? {
+      Task.isCancelled ? nil : reader._withUnsafeGuaranteedRef { $0.readNow() }
     }
 
     /// The next state; `nil` once the run has ended, or where the task is cancelled.
@@ -79,15 +87,15 @@ public struct AsyncStateMachineSequence<
     nonisolated(nonsending)
       public func next() async -> State?
     {
-      if !Task.isCancelled, let state = reader.reader.readNow() { return state }
-      return await handle.run.nextState(reader.reader)
+      if let state = nextNow() { return state }
+      return await handle.run.nextState(lifetime.reader)
     }
 
     /// The next state; `nil` once the run has ended, or where the task is cancelled.
     @inlinable
     public func next(isolation actor: isolated (any Actor)?) async -> State? {
-      if !Task.isCancelled, let state = reader.reader.readNow() { return state }
-      return await handle.run.nextState(reader.reader)
+      if let state = nextNow() { return state }
+      return await handle.run.nextState(lifetime.reader)
     }
   }
 }

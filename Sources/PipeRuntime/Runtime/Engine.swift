@@ -110,7 +110,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   package func start() {
     let post = post
     roomWatches = senders.map { $0.watchRoom { post(.wake) } }
-    enter(cause: "initial")
+    enter { onEntry?(state, version, "initial") }
   }
 
   /// Cancels the effects and the running transition; what is posted later is ignored.
@@ -159,7 +159,7 @@ extension Engine {
       guard let (_, cause, done) = transition else { return }
       transition = nil
       isSettled = true
-      move(to: next, cause: cause)
+      move(to: next) { onEntry?(state, version, cause) }
       (done ?? onSettled)?(.moved(state, version: version))
     case .wake: break
     }
@@ -185,21 +185,29 @@ extension Engine {
   @discardableResult
   @inlinable
   func step(_ event: Event, cause: String, done: Done?) -> StepOutcome<State> {
+    let outcome = step(event, cause: cause, done: done) { onEntry?(state, version, cause) }
+    if case .pending = outcome { return outcome }
+    done?(outcome)
+    return outcome
+  }
+
+  /// Takes a step; tells of an entry through `entered` rather than ``onEntry``.
+  @inlinable
+  func step(
+    _ event: Event, cause: String, done: Done?, entered: () -> Void
+  ) -> StepOutcome<State> {
     if hasEventMiddleware { observe(event) }
-    let outcome: StepOutcome<State>
     switch machine.step(state, event) {
     case .next(let next):
-      move(to: next, cause: cause)
-      outcome = .moved(state, version: version)
+      move(to: next, entered: entered)
+      return .moved(state, version: version)
     case .refused(let refusal):
       refusals &+= 1
-      outcome = .refused(refusal)
+      return .refused(refusal)
     case .suspended(let run):
       suspend(run, cause: cause, done: done)
       return .pending
     }
-    done?(outcome)
-    return outcome
   }
 
   @usableFromInline
@@ -210,15 +218,15 @@ extension Engine {
   }
 
   @inlinable
-  func move(to next: State, cause: String) {
+  func move(to next: State, entered: () -> Void) {
     state = next
     version &+= 1
-    enter(cause: cause)
+    enter(entered)
   }
 
   @inlinable
-  func enter(cause: String) {
-    onEntry?(state, version, cause)
+  func enter(_ entered: () -> Void) {
+    entered()
     if hasEntryRules { applyEntryRules() }
     if hasEffects { changeEffects(output: machine.emit(state)) }
   }

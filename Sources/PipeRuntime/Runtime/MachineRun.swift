@@ -8,9 +8,12 @@ import Synchronization
 ///
 /// What a send and its step go through is inlinable, so that it is compiled for the machine's own
 /// types where the machine is used: measured, that is three times faster than the generic code.
+///
+/// A run keeps itself alive until it is finished, which its ``RunHandle`` sees to. A weak reference
+/// to it would double the price of each step.
 @usableFromInline
 final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible>:
-  @unchecked Sendable  // `engine`, `receivers` and `suspended` belong to the drainer, of which there is one.
+  @unchecked Sendable  // What varies belongs to the drainer, of which there is one.
 {
   @usableFromInline
   typealias Answer = CheckedContinuation<SendOutcome<State>, Never>
@@ -20,9 +23,9 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
   private let posts = Locked(Queue<EngineInput<State, Event>>())
   private let sends = Locked(Queue<(event: Event, answer: Answer)>())
 
-  @usableFromInline
-  @exclusivity(unchecked)
-  var engine: Engine<State, Event, Output>!
+  private var engine: Engine<State, Event, Output>?  // `nil` once stopped.
+  /// The engine, without a count of its references; for the drainer of a run that goes on.
+  @usableFromInline let quick: Unmanaged<Engine<State, Event, Output>>
   /// Some reader was full after the last step.
   @usableFromInline
   @exclusivity(unchecked)
@@ -35,19 +38,25 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
   @inlinable
   init(machine: StateMachine<State, Event, Output>, runtime: Runtime<State, Event, Output>) {
     shown = Locked(ShownStates(machine.initial))
-    engine = Engine(machine: machine, runtime: runtime) { [weak self] in self?.post($0) }
+    let owner = Owner()
+    let engine = Engine(machine: machine, runtime: runtime) { owner.run.post($0) }
+    quick = .passUnretained(engine)
+    owner.run = self
     // The engine is this run's alone, and calls nobody once the run has stopped it.
     engine.onEntry = { [unowned(unsafe) self] state, _, _ in publish(state) }
-    start(runtime)
+    start(engine, runtime)
   }
 
   @usableFromInline
-  func start(_ runtime: Runtime<State, Event, Output>) {
+  func start(
+    _ engine: Engine<State, Event, Output>, _ runtime: Runtime<State, Event, Output>
+  ) {
+    self.engine = engine
     engine.isHeld = { [unowned(unsafe) self] in mayBeHeld && readersAreFull() }
     engine.onSettled = { [unowned(unsafe) self] in settle($0) }
     engine.start()
     for pipe in runtime.receivers {
-      receivers.append((pipe, pipe.attach { [weak self] in self?.wakeToReceive() }))
+      receivers.append((pipe, pipe.attach { [self] in wakeToReceive() }))
     }
     drain()
   }
@@ -56,6 +65,13 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
 
   func finish() {
     if gate.finished() { drain() }
+  }
+
+  /// What the engine posts to; set before it can post.
+  @usableFromInline
+  final class Owner: @unchecked Sendable {
+    @usableFromInline var run: MachineRun!
+    @usableFromInline init() {}
   }
 
   @usableFromInline
@@ -76,16 +92,17 @@ extension MachineRun {
   @inlinable
   func sendNow(_ event: Event) -> QuickSend<State> {
     guard gate.beginQuickly() else { return .notTaken }
-    let answer: QuickSend<State>
-    if !engine.isReady || mayBeHeld && readersAreFull() {
-      answer = .notTaken
-    } else {
-      switch engine.step(event, cause: "send", done: nil) {
-      case .moved(let state, _): answer = .settled(.moved(state))
-      case .refused(let refusal): answer = .settled(.refused(refusal))
+    // The engine stays as long as there is a drainer, which the caller is.
+    let answer = quick._withUnsafeGuaranteedRef { engine -> QuickSend<State> in
+      if !engine.isReady || mayBeHeld && readersAreFull() { return .notTaken }
+      let step = engine.step(event, cause: "send", done: nil) { publish(engine.state) }
+      switch step {
+      case .moved(let state, _): return .settled(.moved(state))
+      case .refused(let refusal): return .settled(.refused(refusal))
       case .pending: return .pending
       }
     }
+    if case .pending = answer { return answer }
     if !gate.endQuickly() { drainOn() }
     return answer
   }
@@ -114,9 +131,9 @@ extension MachineRun {
 
   private func take(_ send: (event: Event, answer: Answer)) {
     let (event, answer) = send
-    guard !engine.isStopped else { return answer.resume(returning: .finished) }
+    guard let engine else { return answer.resume(returning: .finished) }
     suspended = answer
-    engine.take(event, cause: "send") { [unowned self] in settle($0) }
+    engine.take(event, cause: "send") { [self] in settle($0) }
   }
 
   /// Answers the sender whose event has been taken.
@@ -144,10 +161,13 @@ extension MachineRun {
   private func drain(budget: Int = 256) {
     var left = budget
     while true {
-      let next = gate.next(takesInput: engine.canTakeInput, isSpent: left == 0)
+      let next = gate.next(takesInput: engine?.canTakeInput ?? false, isSpent: left == 0)
       left -= 1
       switch next {
-      case .post: engine.process(posts.withLock { $0.popFirst()! })
+      case .post:
+        // A post to a stopped engine is forgotten, which lets a waiting effect go.
+        let post = posts.withLock { $0.popFirst()! }
+        engine?.process(post)
       case .send: take(sends.withLock { $0.popFirst()! })
       case .receive: receive()
       case .stop: stop()
@@ -163,14 +183,15 @@ extension MachineRun {
       nextReceiver = (nextReceiver + 1) % receivers.count
       let (pipe, receiver) = receivers[nextReceiver]
       guard let event = receiver.next() else { continue }
-      engine.take(event, cause: pipe.name.map { "pipe \($0)" } ?? "pipe")
+      engine?.take(event, cause: pipe.cause)
       // There may be more, also in the other pipes.
       return gate.mayReceiveMore()
     }
   }
 
   private func stop() {
-    engine.stop()
+    engine?.stop()
+    engine = nil
     suspended?.resume(returning: .finished)
     suspended = nil
     for (pipe, receiver) in receivers { pipe.detach(receiver) }
@@ -186,8 +207,8 @@ extension MachineRun {
   func addReader() -> StateReaderHandle<State> {
     let reader = shown.withLock { shown in
       shown.makeReader(
-        madeRoom: { [weak self] in self?.post(.wake) },
-        ended: { [weak self] in self?.remove($0) })
+        madeRoom: { [self] in post(.wake) },
+        ended: { [self] in remove($0) })
     }
     return StateReaderHandle(reader)
   }
@@ -212,7 +233,7 @@ extension MachineRun {
   }
 
   private func remove(_ reader: StateReader<State>) {
-    shown.withLock { $0.readers.removeAll { $0 === reader } }
+    shown.withLock { $0.remove(reader) }
     post(.wake)
   }
 
@@ -230,10 +251,9 @@ extension MachineRun {
   @inlinable
   func publish(_ state: State) {
     // The state that gives way is let go outside the lock: that may run a `deinit` of the user's.
-    let (_, news) = shown.withLock { $0.enter(state) }
-    guard news != .none else { return }
-    if news == .full { mayBeHeld = true }
-    wakeReaders()
+    let (_, isAwaited, isFull) = shown.withLock { $0.enter(state) }
+    if isFull { mayBeHeld = true }
+    if isAwaited { wakeReaders() }
   }
 
   @usableFromInline

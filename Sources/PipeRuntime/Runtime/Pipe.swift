@@ -11,6 +11,9 @@ public final class Pipe<Event: DSLCompatible>: Sendable {
   /// How many events may wait for a receiver. Unit: events. Default: 1024.
   public let capacity: Int
 
+  /// What a step that the pipe leads to is said to be caused by.
+  let cause: String
+
   private struct State {
     var waiting = Queue<Event>()
     var receivers: [PipeReceiver<Event>] = []
@@ -28,6 +31,7 @@ public final class Pipe<Event: DSLCompatible>: Sendable {
     precondition(capacity > 0, "A pipe holds at least one event; capacity is \(capacity).")
     self.name = name
     self.capacity = capacity
+    cause = name.map { "pipe \($0)" } ?? "pipe"
   }
 
   /// Whether a sender has to wait.

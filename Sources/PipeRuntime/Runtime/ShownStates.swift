@@ -3,12 +3,12 @@ import Synchronization
 /// What a ``MachineRun`` shows of its machine: the current state, and the states for its readers.
 @usableFromInline
 struct ShownStates<State: DSLCompatible>: Sendable {
-  /// What a reader needs from the writer after a state was entered.
-  @usableFromInline
-  enum News { case none, waiting, full }
-
   @usableFromInline var state: State
-  @usableFromInline var readers: [StateReader<State>] = []
+  private(set) var readers: [StateReader<State>] = [] {
+    didSet { links = readers.map(Unmanaged.passUnretained) }
+  }
+  /// The readers, without a count of their references.
+  @usableFromInline var links: [Unmanaged<StateReader<State>>] = []
   /// The last states, for the first reader; without use once it has come.
   @usableFromInline var backlog: [State] = []
   /// Where the oldest state of a full backlog is.
@@ -23,20 +23,23 @@ struct ShownStates<State: DSLCompatible>: Sendable {
   @usableFromInline
   init(_ state: State) { self.state = state }
 
-  /// Takes note of a state, and gives back the one that it follows.
+  /// Takes note of a state. Returns the one that it follows, and whether some reader waits or is
+  /// full.
   @inlinable
-  mutating func enter(_ next: State) -> (former: State, news: News) {
+  mutating func enter(_ next: State) -> (former: State, isAwaited: Bool, isFull: Bool) {
     let former = state
     state = next
-    var news = News.none
-    for index in readers.indices {
-      let reader = readers[index]
-      reader.write(next)
-      if reader.isWaiting.load(ordering: .sequentiallyConsistent), news == .none { news = .waiting }
-      if reader.hasNoRoom { news = .full }
+    var isAwaited = false
+    var isFull = false
+    for link in links {
+      link._withUnsafeGuaranteedRef { reader in
+        reader.write(next)
+        if reader.isWaiting.load(ordering: .sequentiallyConsistent) { isAwaited = true }
+        if reader.hasNoRoom { isFull = true }
+      }
     }
     if keepsBacklog { keep(next) }
-    return (former, news)
+    return (former, isAwaited, isFull)
   }
 
   @inlinable
@@ -61,6 +64,8 @@ struct ShownStates<State: DSLCompatible>: Sendable {
     if isStopped { reader.finish() } else { readers.append(reader) }
     return reader
   }
+
+  mutating func remove(_ reader: StateReader<State>) { readers.removeAll { $0 === reader } }
 
   /// Ends the showing; returns whom to tell.
   mutating func stop() -> [StateReader<State>] {

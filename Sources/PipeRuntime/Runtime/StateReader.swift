@@ -110,6 +110,9 @@ extension StateReader {
 
 // What the reader calls.
 extension StateReader {
+  /// How often a reader without a state looks about before it yields: a microsecond or so.
+  private static var patience: Int { 3000 }
+
   /// The next state, if it is there.
   @inlinable
   func readNow() -> State? {
@@ -137,6 +140,8 @@ extension StateReader {
   {
     if isEnded.load(ordering: .sequentiallyConsistent) { return nil }
     // A machine that is busy has more in a moment: to be woken once for many states is cheaper.
+    for _ in 0..<Self.patience where !isFinished.load(ordering: .relaxed) {}
+    if let state = readNow() { return state }
     await Task.yield()
     while true {
       if isEnded.load(ordering: .sequentiallyConsistent) { return nil }

@@ -6,8 +6,9 @@ import Synchronization
   /// A value behind a lock that Thread Sanitizer knows, which `Synchronization.Mutex` is not.
   ///
   /// The interface is that of `Mutex`. `make sanitize` builds with it.
+  // Sendable: `mutex` guards `value`.
   @usableFromInline
-  package struct Locked<Value: ~Copyable>: ~Copyable, @unchecked Sendable {  // `mutex` guards `value`.
+  package struct Locked<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
     private let value: UnsafeMutablePointer<Value>
 
