@@ -29,6 +29,7 @@ let package = Package(
       name: "TestNodes", dependencies: ["PipeRuntime"], path: "Tests/TestNodes",
       swiftSettings: strict),
     .testTarget(name: "PipeRuntimeTests", dependencies: ["PipeRuntime"], swiftSettings: strict),
+    .testTarget(name: "SeedTests", dependencies: ["PipeRuntime"], swiftSettings: strict),
     .testTarget(
       name: "NodesTests", dependencies: ["Nodes", "PipeRuntime"], swiftSettings: strict),
     .testTarget(

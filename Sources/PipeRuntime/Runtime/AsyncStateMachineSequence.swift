@@ -61,7 +61,10 @@ public struct AsyncStateMachineSequence<
 
   /// Begins to read states.
   @inlinable
-  public func makeAsyncIterator() -> Iterator { Iterator(handle) }
+  public func makeAsyncIterator() -> Iterator { Iterator(handle, isLate: false) }
+
+  /// Begins to read states with the current one, also where nobody has read yet.
+  func makeLateIterator() -> Iterator { Iterator(handle, isLate: true) }
 
   /// Reads the states of the run, for one task at a time.
   public struct Iterator: AsyncIteratorProtocol {
@@ -71,9 +74,9 @@ public struct AsyncStateMachineSequence<
     @usableFromInline let reader: Unmanaged<StateReader<State>>
 
     @inlinable
-    init(_ handle: RunHandle<State, Event, Output>) {
+    init(_ handle: RunHandle<State, Event, Output>, isLate: Bool) {
       self.handle = handle
-      lifetime = handle.run.addReader()
+      lifetime = handle.run.addReader(isLate: isLate)
       reader = .passUnretained(lifetime.reader)
     }
 

@@ -28,11 +28,14 @@ extension Engine {
     lastEffect += 1
     let id = lastEffect
     let post = post
+    let clock = clock
     let task = Task(priority: effect.priority) {
-      await effect.run(output) { event in
-        guard !Task.isCancelled else { return false }
-        return await withCheckedContinuation { continuation in
-          post(.effectEvent(event, effect: id, reply: EffectReply(continuation)))
+      await EffectClock.$current.withValue(clock) {
+        await effect.run(output) { event in
+          guard !Task.isCancelled else { return false }
+          return await withCheckedContinuation { continuation in
+            post(.effectEvent(event, effect: id, reply: EffectReply(continuation)))
+          }
         }
       }
       post(.effectEnded(id))

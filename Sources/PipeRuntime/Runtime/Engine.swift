@@ -38,6 +38,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   @usableFromInline let machine: StateMachine<State, Event, Output>
   let runtime: Runtime<State, Event, Output>
   let post: @Sendable (Input) -> Void
+  let clock = EffectClock.current
   private let observers: MiddlewareQueue
   private let hasObservers: Bool
   private let senders: [Sender<State>]

@@ -204,9 +204,10 @@ extension MachineRun {
 // Reading.
 extension MachineRun {
   @usableFromInline
-  func addReader() -> StateReaderHandle<State> {
+  func addReader(isLate: Bool) -> StateReaderHandle<State> {
     let reader = shown.withLock { shown in
       shown.makeReader(
+        isLate: isLate,
         madeRoom: { [self] in post(.wake) },
         ended: { [self] in remove($0) })
     }

@@ -52,13 +52,18 @@ struct ShownStates<State: DSLCompatible>: Sendable {
     }
   }
 
+  /// Makes a reader. The first one that is not late gets the states before it.
   mutating func makeReader(
+    isLate: Bool,
     madeRoom: @escaping @Sendable () -> Void,
     ended: @escaping @Sendable (StateReader<State>) -> Void
   ) -> StateReader<State> {
-    let states = keepsBacklog ? Array(backlog[oldest...] + backlog[..<oldest]) : [state]
-    keepsBacklog = false
-    backlog = []
+    var states = [state]
+    if keepsBacklog && !isLate {
+      states = Array(backlog[oldest...] + backlog[..<oldest])
+      keepsBacklog = false
+      backlog = []
+    }
     let reader = StateReader(
       states: states, capacity: Self.capacity, madeRoom: madeRoom, ended: ended)
     if isStopped { reader.finish() } else { readers.append(reader) }
