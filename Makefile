@@ -8,12 +8,16 @@ SWIFT ?= swift
 RELEASE_FLAGS := -c release --static-swift-stdlib -Xswiftc -Xclang-linker -Xswiftc -fuse-ld=lld
 RELEASE := .build/release
 
-.PHONY: help setup build run test bench lint format clean
+# The unit tests of the library; what starts processes is out of a sanitizer's sight.
+SANITIZED := PipeRuntimeTests|SeedTests
+
+.PHONY: help setup build run test sanitize bench lint format clean
 
 help:
 	@echo "make setup   install the missing Debian packages of debian-packages.txt"
 	@echo "make run     build, and run $(TOPOLOGY) in the foreground (TOPOLOGY=FILE for another)"
 	@echo "make test    build, and run every test"
+	@echo "make sanitize  run the unit tests under Thread Sanitizer and Address Sanitizer"
 	@echo "make bench   measure speed and memory beside a raw libzmq pair"
 	@echo "make lint    check the format of the sources and that they build without warnings"
 	@echo "make format  format the sources"
@@ -46,6 +50,11 @@ test: setup
 	$(SWIFT) build --build-tests
 	$(SWIFT) test --skip-build --skip ReadmePackageTests
 	$(SWIFT) test --skip-build --filter ReadmePackageTests
+
+sanitize: setup
+	$(SWIFT) test --scratch-path .build/thread --sanitize thread -Xswiftc -DPIPERUNTIME_TSAN \
+	  --filter '$(SANITIZED)'
+	$(SWIFT) test --scratch-path .build/address --sanitize address --filter '$(SANITIZED)'
 
 bench: build
 	$(SWIFT) build $(RELEASE_FLAGS) --product benchmarks

@@ -39,6 +39,7 @@ let package = Package(
       name: "CrashingTest", dependencies: ["PipeRuntimeTestKit"], path: "Tests/CrashingTest",
       swiftSettings: strict),
     .testTarget(name: "PipeRuntimeTests", dependencies: ["PipeRuntime"], swiftSettings: strict),
+    .testTarget(name: "SeedTests", dependencies: ["PipeRuntime"], swiftSettings: strict),
     .testTarget(
       name: "NodesTests", dependencies: ["Nodes", "PipeRuntime"], swiftSettings: strict),
     .testTarget(

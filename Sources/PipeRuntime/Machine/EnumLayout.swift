@@ -1,5 +1,3 @@
-import Synchronization
-
 /// What is known of an enum type, worked out once per type: names, payload types, indirection.
 @usableFromInline
 package final class EnumLayout: @unchecked Sendable {  // Immutable after init.
@@ -56,7 +54,7 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable after init.
     return UnsafePointer(table)
   }
 
-  private static let known = Mutex<[ObjectIdentifier: EnumLayout]>([:])
+  private static let known = Locked<[ObjectIdentifier: EnumLayout]>([:])
 
   /// The layout of `type`.
   @usableFromInline

@@ -1,14 +1,23 @@
 /// Collects the events that the `On`s of a machine take, without a step.
 @usableFromInline
 package final class EventList {
-  private(set) var tags: Set<Int> = []
+  /// What one `On` takes.
+  struct Entry {
+    let tags: [Int]
+    let isGuarded: Bool
+  }
+
+  private(set) var entries: [Entry] = []
   /// Some branch was not seen, so any event may be taken.
   private(set) var isIncomplete = false
 
+  var tags: Set<Int> { Set(entries.flatMap(\.tags)) }
+
+  /// Adds an `On`; `nil` stands for a case that cannot be told.
   @usableFromInline
-  func add(_ tag: Int?) {
-    guard let tag else { return isIncomplete = true }
-    tags.insert(tag)
+  func add(_ tags: [Int]?, isGuarded: Bool) {
+    if tags == nil { isIncomplete = true }
+    entries.append(Entry(tags: tags ?? [], isGuarded: isGuarded))
   }
 
   @usableFromInline
@@ -18,7 +27,7 @@ package final class EventList {
   @inlinable
   static func missBranch() {
     guard let context = MatchThread.current, context.pointee.status == .listing else { return }
-    context.pointee.listed?.missBranch()
+    context.pointee.listed?.takeUnretainedValue().missBranch()
   }
 
   /// Runs transitions so that their `On`s add themselves here.

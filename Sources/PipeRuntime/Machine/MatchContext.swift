@@ -17,10 +17,11 @@ struct MatchContext {
   @usableFromInline unowned(unsafe) let layout: EnumLayout
   /// Uninitialized memory of the state's type; holds the next state once matched.
   @usableFromInline let next: UnsafeMutableRawPointer
-  /// A `() async -> State` once suspended.
-  @usableFromInline var suspension: AnyObject?
+  // Unmanaged, so that a context costs no counting of references in a step that needs neither.
+  /// A retained ``Suspension`` once suspended.
+  @usableFromInline var suspension: Unmanaged<AnyObject>?
   /// What listing has found.
-  @usableFromInline let listed: EventList?
+  @usableFromInline let listed: Unmanaged<EventList>?
 
   @inlinable
   init(
@@ -35,7 +36,7 @@ struct MatchContext {
     self.tag = tag
     self.layout = layout
     self.next = next
-    self.listed = listed
+    self.listed = listed.map(Unmanaged.passUnretained)
   }
 
   /// Whether an `On` still has a say.

@@ -20,7 +20,7 @@ extension On {
     event: Event, guard: () -> Guard, transition: @escaping () async -> Transition<State>
   ) {
     self.init()
-    guard let context = Self.matching(event) else { return }
+    guard let context = Self.matching(event, isGuarded: true) else { return }
     guard Self.passes(`guard`(), context) else { return }
     Self.suspend(context, transition)
   }
@@ -31,7 +31,7 @@ extension On {
     transition: @escaping (Event) async -> Transition<State>
   ) {
     self.init()
-    guard let context = Self.matching(event) else { return }
+    guard let context = Self.matching(event, isGuarded: true) else { return }
     let event = Self.event(of: context)
     guard Self.passes(`guard`(event), context) else { return }
     Self.suspend(context) { await transition(event) }
@@ -55,7 +55,7 @@ extension On {
     transition: @escaping (repeat each Value) async -> Transition<State>
   ) {
     self.init()
-    Self.matching(event) { context, values in
+    Self.matching(event, isGuarded: true) { context, values in
       guard Self.passes(`guard`(repeat each values), context) else { return }
       Self.suspend(context) { await transition(repeat each values) }
     }

@@ -16,11 +16,11 @@ extension On {
 
   /// The context, if its event is of the same case as `event`.
   @inlinable
-  static func matching(_ event: Event) -> Context? {
+  static func matching(_ event: Event, isGuarded: Bool = false) -> Context? {
     guard let context = open else { return nil }
     let tag = withUnsafePointer(to: event) { TypeMetadata(Event.self).tag(of: $0) }
     if context.pointee.status == .listing {
-      context.pointee.listed?.add(tag)
+      context.pointee.listed?.takeUnretainedValue().add([tag], isGuarded: isGuarded)
       return nil
     }
     return tag == context.pointee.tag ? context : nil
@@ -28,10 +28,11 @@ extension On {
 
   /// The context, if its event is one of `events`.
   @inlinable
-  static func matching(_ events: OneOf<Event>) -> Context? {
+  static func matching(_ events: OneOf<Event>, isGuarded: Bool = false) -> Context? {
     guard let context = open else { return nil }
     if context.pointee.status == .listing {
-      for pattern in events.patterns { context.pointee.listed?.add(pattern.tag) }
+      context.pointee.listed?.takeUnretainedValue()
+        .add(events.patterns.map(\.tag), isGuarded: isGuarded)
       return nil
     }
     return events.matches(context) ? context : nil
@@ -40,11 +41,13 @@ extension On {
   /// Calls `body` with the event's associated values, if the event is of the constructor's case.
   @inlinable
   static func matching<each Value>(
-    _ constructor: (repeat each Value) -> Event, body: (Context, (repeat each Value)) -> Void
+    _ constructor: (repeat each Value) -> Event, isGuarded: Bool = false,
+    body: (Context, (repeat each Value)) -> Void
   ) {
     guard let context = open else { return }
     if context.pointee.status == .listing {
-      context.pointee.listed?.add(CasePattern<Event>.tag(of: constructor))
+      context.pointee.listed?.takeUnretainedValue()
+        .add(CasePattern<Event>.tag(of: constructor).map { [$0] }, isGuarded: isGuarded)
       return
     }
     if context.pointee.matches(constructor) {
@@ -74,7 +77,7 @@ extension On {
   }
 
   static func suspend(_ context: Context, _ run: @escaping () async -> Transition<State>) {
-    context.pointee.suspension = Suspension(run)
+    context.pointee.suspension = .passRetained(Suspension(run))
     context.pointee.status = .suspended
   }
 }

@@ -29,7 +29,7 @@ public struct On<State: DSLCompatible, Event: DSLCompatible> {
   @inlinable
   public init(event: Event, guard: () -> Guard, transition: () -> Transition<State>) {
     self.init()
-    guard let context = Self.matching(event) else { return }
+    guard let context = Self.matching(event, isGuarded: true) else { return }
     guard Self.passes(`guard`(), context) else { return }
     Self.finish(context, transition())
   }
@@ -38,7 +38,7 @@ public struct On<State: DSLCompatible, Event: DSLCompatible> {
   @inlinable
   public init(event: Event, guard: (Event) -> Guard, transition: (Event) -> Transition<State>) {
     self.init()
-    guard let context = Self.matching(event) else { return }
+    guard let context = Self.matching(event, isGuarded: true) else { return }
     let event = Self.event(of: context)
     guard Self.passes(`guard`(event), context) else { return }
     Self.finish(context, transition(event))
@@ -64,7 +64,7 @@ public struct On<State: DSLCompatible, Event: DSLCompatible> {
     transition: (repeat each Value) -> Transition<State>
   ) {
     self.init()
-    Self.matching(event) { context, values in
+    Self.matching(event, isGuarded: true) { context, values in
       guard Self.passes(`guard`(repeat each values), context) else { return }
       Self.finish(context, transition(repeat each values))
     }
@@ -92,7 +92,7 @@ extension On {
   @inlinable
   public init(events: OneOf<Event>, guard: () -> Guard, transition: () -> Transition<State>) {
     self.init()
-    guard let context = Self.matching(events) else { return }
+    guard let context = Self.matching(events, isGuarded: true) else { return }
     guard Self.passes(`guard`(), context) else { return }
     Self.finish(context, transition())
   }
@@ -103,7 +103,7 @@ extension On {
     events: OneOf<Event>, guard: (Event) -> Guard, transition: (Event) -> Transition<State>
   ) {
     self.init()
-    guard let context = Self.matching(events) else { return }
+    guard let context = Self.matching(events, isGuarded: true) else { return }
     let event = Self.event(of: context)
     guard Self.passes(`guard`(event), context) else { return }
     Self.finish(context, transition(event))

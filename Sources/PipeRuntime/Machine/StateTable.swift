@@ -1,10 +1,21 @@
 /// What a machine does in each state, by the tag of the state's case.
 @usableFromInline
-final class StateTable<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible>: Sendable
+final class StateTable<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible>:
+  @unchecked Sendable  // Immutable after init.
 {
   @usableFromInline let whens: [When<State, Event, Output>]
-  @usableFromInline let byTag: [[When<State, Event, Output>]]
   @usableFromInline let eventLayout: EnumLayout
+  // What each case's `When`s do, one case after the other: read through pointers, which costs a
+  // step no counting of references.
+  private let rules: UnsafeMutableBufferPointer<Rule>
+  @usableFromInline let starts: UnsafeMutablePointer<UnsafePointer<Rule>>
+
+  /// What one `When` does.
+  @usableFromInline
+  struct Rule {
+    @usableFromInline let output: When<State, Event, Output>.Emit?
+    @usableFromInline let transitions: When<State, Event, Output>.Step?
+  }
 
   @usableFromInline
   init(_ whens: [When<State, Event, Output>]) {
@@ -12,17 +23,42 @@ final class StateTable<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
       TypeMetadata(Event.self).isEnum || whens.allSatisfy { $0.transitions == nil },
       "\(Event.self) is not an enum: only enum cases can stand in the machine language.")
     self.whens = whens
-    let count = EnumLayout.of(State.self).cases.count
-    byTag = (0..<count).map { tag in whens.filter { $0.tags.contains(tag) } }
     eventLayout = EnumLayout.of(Event.self)
+    let count = EnumLayout.of(State.self).cases.count
+    let byTag = (0..<count).map { tag in whens.filter { $0.tags.contains(tag) } }
+    rules = .allocate(capacity: max(1, byTag.reduce(0) { $0 + $1.count }))
+    starts = .allocate(capacity: count + 1)
+    var place = 0
+    for (tag, whens) in byTag.enumerated() {
+      (starts + tag).initialize(to: rules.baseAddress! + place)
+      for when in whens {
+        rules.initializeElement(
+          at: place, to: Rule(output: when.output, transitions: when.transitions))
+        place += 1
+      }
+    }
+    (starts + count).initialize(to: rules.baseAddress! + place)
+    hasStates = count > 0
+    ruleCount = place
   }
+
+  deinit {
+    rules.baseAddress!.deinitialize(count: ruleCount)
+    rules.deallocate()
+    starts.deallocate()
+  }
+
+  private let ruleCount: Int
+  @usableFromInline let hasStates: Bool
 
   /// Calls `body` for each `When` of the state until it says that it is done.
   @inlinable
-  func visit(_ state: UnsafePointer<State>, _ body: (When<State, Event, Output>) -> Bool) {
-    guard !byTag.isEmpty else { return }
-    let whens = byTag[TypeMetadata(State.self).tag(of: state)]
-    for index in whens.indices where body(whens[index]) { return }
+  func visit(_ state: UnsafePointer<State>, _ body: (UnsafePointer<Rule>) -> Bool) {
+    guard hasStates else { return }
+    let tag = TypeMetadata(State.self).tag(of: state)
+    var rule = starts[tag]
+    let end = starts[tag + 1]
+    while rule < end, !body(rule) { rule += 1 }
   }
 
   @inlinable
@@ -48,8 +84,8 @@ final class StateTable<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
       tag: metadata.tag(of: event), layout: eventLayout, next: next)
     withUnsafeMutablePointer(to: &context) { context in
       MatchThread.with(context) {
-        visit(state) { when in
-          when.transitions?(state)
+        visit(state) { rule in
+          rule.pointee.transitions?(state)
           return !context.pointee.isOpen
         }
       }
@@ -59,7 +95,8 @@ final class StateTable<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
     case .refusedByGuard: return .refused(.guard)
     case .matched: return .next(next.move())
     case .suspended:
-      let suspension = unsafeDowncast(context.suspension!, to: Suspension<State>.self)
+      let suspension = unsafeDowncast(
+        context.suspension!.takeRetainedValue(), to: Suspension<State>.self)
       return .suspended { await suspension.run().state }
     }
   }
@@ -68,8 +105,8 @@ final class StateTable<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
   func output(_ state: State) -> Output? {
     withUnsafePointer(to: state) { state in
       var found: Output?
-      visit(state) { when in
-        found = when.output?(state)
+      visit(state) { rule in
+        found = rule.pointee.output?(state)
         return found != nil
       }
       return found

@@ -1,5 +1,3 @@
-import Synchronization
-
 /// The states of nodes as they change. It ends when the topology goes down or the client closes.
 public struct StateStream: AsyncSequence, Sendable {
   private let buffer: StateStreamBuffer
@@ -44,7 +42,7 @@ final class StateStreamBuffer: Sendable {
     var hasEnded = false
   }
 
-  private let state = Mutex(State())
+  private let state = Locked(State())
   /// Changes that may wait. Unit: changes.
   private static let capacity = 8_192
 

@@ -1,5 +1,3 @@
-import Synchronization
-
 /// Attaches to a running topology: reads its states, sends it events, steers its nodes.
 ///
 /// Any number of clients may attach and leave at any time; the nodes do not notice.
@@ -20,7 +18,7 @@ public final class TopologyClient: Sendable {
       var known: [String: NodeInformation] = [:]
       var isClosed = false
     }
-    let state = Mutex(State())
+    let state = Locked(State())
   }
 
   /// Attaches to the orchestrator at a control endpoint.
@@ -30,7 +28,7 @@ public final class TopologyClient: Sendable {
     self.topology = topology
     self.answerTimeout = answerTimeout
     let shared = Shared()
-    let failure = Mutex<(any Error)?>(nil)
+    let failure = Locked<(any Error)?>(nil)
     thread = LoopThread { loop in
       do {
         let sockets = try ClientSockets(topology: topology, control: control, loop: loop)

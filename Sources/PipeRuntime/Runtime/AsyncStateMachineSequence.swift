@@ -19,17 +19,18 @@ public struct AsyncStateMachineSequence<
   public typealias Failure = Never
 
   /// How many states an iterator may lag behind. Unit: states.
-  public static var bufferCapacity: Int { 1024 }
+  public static var bufferCapacity: Int { ShownStates<State>.capacity }
 
-  private let handle: RunHandle<State, Event, Output>
+  @usableFromInline let handle: RunHandle<State, Event, Output>
 
   /// Starts a machine.
   /// - Precondition: The runtime maps each output once.
+  @inlinable
   public init(
     stateMachine: StateMachine<State, Event, Output>,
     runtime: Runtime<State, Event, Output> = Runtime()
   ) {
-    precondition(runtime.problems.isEmpty, runtime.problems.joined(separator: "\n"))
+    runtime.checkProblems()
     handle = RunHandle(MachineRun(machine: stateMachine, runtime: runtime))
   }
 
@@ -38,39 +39,72 @@ public struct AsyncStateMachineSequence<
 
   /// Has the machine take an event, and returns once it has.
   ///
-  /// Events are taken in the order sent. Where a transition is running, or a pipe that the machine
-  /// sends into is full, the event waits. Returns what became of it.
+  /// Events are taken in the order sent, those of several tasks each in its own order. Where a
+  /// transition is running, or a pipe that the machine sends into is full, the event waits.
+  /// Returns what became of it.
+  ///
+  /// An idle machine takes the event on the caller's thread, and this returns without suspending.
   @discardableResult
-  public func send(_ event: Event) async -> SendOutcome<State> { await handle.run.send(event) }
+  @inlinable
+  nonisolated(nonsending)
+    public func send(_ event: Event) async -> SendOutcome<State>
+  {
+    switch handle.run.sendNow(event) {
+    case .settled(let outcome): outcome
+    case .pending: await handle.run.settled()
+    case .notTaken: await handle.run.sendLater(event)
+    }
+  }
 
   /// Ends the run: cancels its effects; iterators end after the states that they still have.
   public func finish() { handle.run.finish() }
 
   /// Begins to read states.
-  public func makeAsyncIterator() -> Iterator { Iterator(handle) }
+  @inlinable
+  public func makeAsyncIterator() -> Iterator { Iterator(handle, isLate: false) }
 
-  /// Reads the states of the run.
-  public struct Iterator: AsyncIteratorProtocol, Sendable {
-    private let handle: RunHandle<State, Event, Output>
-    private let reader: StateReaderHandle<State>
+  /// Begins to read states with the current one, also where nobody has read yet.
+  func makeLateIterator() -> Iterator { Iterator(handle, isLate: true) }
 
-    fileprivate init(_ handle: RunHandle<State, Event, Output>) {
+  /// Reads the states of the run, for one task at a time.
+  public struct Iterator: AsyncIteratorProtocol {
+    @usableFromInline let handle: RunHandle<State, Event, Output>
+    @usableFromInline let lifetime: StateReaderHandle<State>
+    // Without a count of its references: a machine's thread would have to pass it on and on.
+    @usableFromInline let reader: Unmanaged<StateReader<State>>
+
+    @inlinable
+    init(_ handle: RunHandle<State, Event, Output>, isLate: Bool) {
       self.handle = handle
-      reader = StateReaderHandle(handle.run.addReader())
+      lifetime = handle.run.addReader(isLate: isLate)
+      reader = .passUnretained(lifetime.reader)
     }
 
-    /// The next state; `nil` once the run has ended.
-    public func next() async -> State? {
-      let run = handle.run
-      let reader = reader.reader
-      return await withTaskCancellationHandler {
-        await reader.next()
-      } onCancel: {
-        run.cancel(reader)
-      }
+    @inlinable
+    func nextNow() -> State? {
+      Task.isCancelled ? nil : reader._withUnsafeGuaranteedRef { $0.readNow() }
+    }
+
+    /// The next state; `nil` once the run has ended, or where the task is cancelled.
+    @inlinable
+    nonisolated(nonsending)
+      public func next() async -> State?
+    {
+      if let state = nextNow() { return state }
+      return await handle.run.nextState(lifetime.reader)
+    }
+
+    /// The next state; `nil` once the run has ended, or where the task is cancelled.
+    @inlinable
+    public func next(isolation actor: isolated (any Actor)?) async -> State? {
+      if let state = nextNow() { return state }
+      return await handle.run.nextState(lifetime.reader)
     }
   }
 }
+
+@available(*, unavailable)
+extension AsyncStateMachineSequence.Iterator: Sendable {}
 
 /// What became of an event that was sent.
 public enum SendOutcome<State: Sendable>: Sendable {
@@ -85,11 +119,13 @@ public enum SendOutcome<State: Sendable>: Sendable {
 extension SendOutcome: Equatable where State: Equatable {}
 
 /// Ends a run when nobody holds its sequence or an iterator any more.
+@usableFromInline
 final class RunHandle<
   State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible
 >: Sendable {
-  let run: MachineRun<State, Event, Output>
+  @usableFromInline let run: MachineRun<State, Event, Output>
 
+  @usableFromInline
   init(_ run: MachineRun<State, Event, Output>) { self.run = run }
 
   deinit { run.finish() }

@@ -2,8 +2,9 @@ import Synchronization
 
 /// Decides who takes the steps of a ``MachineRun``, and what comes next.
 ///
-/// Not generic, and apart from the queues it counts: that makes the way through it four times
-/// faster than through a generic mailbox.
+/// Not generic, and apart from the queues it counts: that makes the way through it several times
+/// faster than through a generic mailbox. While nothing waits, one atomic word is all of it.
+@usableFromInline
 final class DrainGate: Sendable {
   enum Next {
     case post
@@ -14,6 +15,17 @@ final class DrainGate: Sendable {
     case handOver
     /// The caller has ceased to be the drainer.
     case idle
+  }
+
+  /// What the atomic word says.
+  @usableFromInline
+  enum Word {
+    /// Nobody drains, and nothing waits.
+    @usableFromInline static let idle: UInt8 = 0
+    /// A sender takes its own event; nothing waits.
+    @usableFromInline static let quick: UInt8 = 1
+    /// Whatever else: the state behind the lock tells.
+    static let locked: UInt8 = 2
   }
 
   private struct State {
@@ -35,42 +47,42 @@ final class DrainGate: Sendable {
     }
   }
 
-  private let state = Mutex(State())
+  @usableFromInline let word = Atomic<UInt8>(Word.locked)
+  private let state = Locked(State())
 
   // Each of these tells of an input, and makes the caller the drainer if there is none.
-  func posted() -> Bool {
-    state.withLock {
-      $0.posts += 1; return $0.begin()
-    }
-  }
-  func sent() -> Bool {
-    state.withLock {
-      $0.sends += 1; return $0.begin()
-    }
-  }
-  func received() -> Bool {
-    state.withLock {
-      $0.hasReceived = true; return $0.begin()
-    }
-  }
-  func finished() -> Bool {
-    state.withLock {
-      $0.isFinished = true; return $0.begin()
-    }
-  }
+  func posted() -> Bool { enter { $0.posts += 1 } }
+  func sent() -> Bool { enter { $0.sends += 1 } }
+  func received() -> Bool { enter { $0.hasReceived = true } }
+  func finished() -> Bool { enter { $0.isFinished = true } }
 
-  /// Makes the caller the drainer if there is none and nothing waits.
-  func beginIfIdle() -> Bool {
+  private func enter(_ note: (inout State) -> Void) -> Bool {
     state.withLock { state in
-      guard state.posts == 0, state.sends == 0, !state.hasReceived, !state.isFinished else {
-        return false
-      }
+      let former = word.exchange(Word.locked, ordering: .acquiringAndReleasing)
+      // The sender that is at it finds the word changed, and goes on as the drainer.
+      if former == Word.quick { state.isDraining = true }
+      note(&state)
       return state.begin()
     }
   }
 
-  /// Tells of an event from outside that the drainer itself has put in the queue.
-  func sentByDrainer() { state.withLock { $0.sends += 1 } }
+  /// Makes the caller the drainer for one event, if there is none and nothing waits.
+  @inlinable
+  func beginQuickly() -> Bool {
+    word.compareExchange(
+      expected: Word.idle, desired: Word.quick, successOrdering: .acquiring,
+      failureOrdering: .relaxed
+    ).exchanged
+  }
+
+  /// Ends what ``beginQuickly()`` began; where that fails, the caller has to drain.
+  @inlinable
+  func endQuickly() -> Bool {
+    word.compareExchange(
+      expected: Word.quick, desired: Word.idle, successOrdering: .releasing,
+      failureOrdering: .acquiring
+    ).exchanged
+  }
 
   /// Tells that the pipes may have more, after one event was taken.
   func mayReceiveMore() { state.withLock { $0.hasReceived = true } }
@@ -87,6 +99,9 @@ final class DrainGate: Sendable {
       let canReceive = state.hasReceived && takesInput && !state.isStopped
       guard state.posts > 0 || canSend || canReceive else {
         state.isDraining = false
+        if !state.isFinished && state.sends == 0 && !state.hasReceived {
+          word.store(Word.idle, ordering: .releasing)
+        }
         return .idle
       }
       if isSpent { return .handOver }

@@ -3,36 +3,65 @@
 /// Not thread-safe: its owner calls it from one isolation. A step is, in this order: event
 /// middleware, the transition, `onEntry`, state middleware, pipe sends in the order declared,
 /// cancellation of effects by their strategies, the start of the new state's output.
+///
+/// The way of a step that has nothing but a transition to do is inlinable; see ``MachineRun``.
+@usableFromInline
 package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible> {
+  @usableFromInline
   package typealias Input = EngineInput<State, Event>
+  @usableFromInline
   package typealias Done = (StepOutcome<State>) -> Void
 
-  package private(set) var state: State
+  // Exclusivity is not checked at run time for what each step touches: one isolation owns it, and
+  // no access spans a call.
+  @usableFromInline
+  @exclusivity(unchecked)
+  package internal(set) var state: State
   /// The number of steps taken; entering the initial state is not one.
-  package private(set) var version: UInt64 = 0
+  @usableFromInline
+  @exclusivity(unchecked)
+  package internal(set) var version: UInt64 = 0
   /// The number of events refused.
-  package private(set) var refusals: UInt64 = 0
+  @usableFromInline
+  @exclusivity(unchecked)
+  package internal(set) var refusals: UInt64 = 0
   /// Called on every entry, in step order, once state and version have changed.
+  @usableFromInline
+  @exclusivity(unchecked)
   package var onEntry: ((_ state: State, _ version: UInt64, _ cause: String) -> Void)?
   /// The owner's own reason to wait before the next step, such as a full buffer of its own. When the
   /// reason is gone, the owner processes ``EngineInput/wake``.
   package var isHeld: (() -> Bool)?
+  /// Told of asynchronous steps whose input came without a `done`.
+  var onSettled: Done?
 
-  let machine: StateMachine<State, Event, Output>
+  @usableFromInline let machine: StateMachine<State, Event, Output>
   let runtime: Runtime<State, Event, Output>
   let post: @Sendable (Input) -> Void
+  let clock = EffectClock.current
   private let observers: MiddlewareQueue
   private let hasObservers: Bool
   private let senders: [Sender<State>]
   /// Whether a pipe that it sends into is full, for each of them.
   private let gates: [@Sendable () -> Bool]
+  // What a step can leave out.
+  @usableFromInline let hasEventMiddleware: Bool
+  @usableFromInline let hasEntryRules: Bool
+  @usableFromInline let hasEffects: Bool
+  @usableFromInline let hasBounds: Bool
 
   var running: [UInt64: RunningEffect<State>] = [:]
   var lastEffect: UInt64 = 0
   private var transition: (task: Task<Void, Never>, cause: String, done: Done?)?
   private var waiting = Queue<Waiting>()
   private var roomWatches: [@Sendable () -> Void] = []
+  @usableFromInline
+  @exclusivity(unchecked)
   private(set) var isStopped = false
+  /// Whether no asynchronous transition is running.
+  @usableFromInline
+  @exclusivity(unchecked)
+  package private(set) var isSettled = true
 
   private enum Waiting {
     case taken(Event, cause: String, done: Done?)
@@ -41,6 +70,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
 
   /// Makes an engine that stands in the initial state and has not entered it yet.
   /// - Parameter post: Called from any thread; the owner later calls ``process(_:)``.
+  @usableFromInline
   package init(
     machine: StateMachine<State, Event, Output>, runtime: Runtime<State, Event, Output>,
     post: @escaping @Sendable (Input) -> Void
@@ -54,18 +84,27 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     senders = runtime.senders
     var seen: Set<ObjectIdentifier> = []
     gates = senders.filter { seen.insert($0.pipe).inserted }.map(\.isFull)
+    hasEventMiddleware = !runtime.eventMiddleware.isEmpty
+    hasEntryRules = !runtime.stateMiddleware.isEmpty || !runtime.senders.isEmpty
+    hasEffects = !runtime.effects.isEmpty
+    hasBounds = hasObservers || !runtime.senders.isEmpty
   }
 
   deinit { stop() }
 
-  /// Whether no asynchronous transition is running.
-  package var isSettled: Bool { transition == nil }
-
   /// Whether the owner may give the next input.
   package var canTakeInput: Bool {
-    guard isSettled, !isStopped else { return false }
+    guard isReady else { return false }
+    return isHeld.map { !$0() } ?? true
+  }
+
+  /// Whether the owner may give the next input, but for its own reasons to wait.
+  @inlinable
+  var isReady: Bool { isSettled && !isStopped && (!hasBounds || hasRoom) }
+
+  @usableFromInline
+  var hasRoom: Bool {
     if hasObservers && observers.isFull { return false }
-    if let isHeld, isHeld() { return false }
     for isFull in gates where isFull() { return false }
     return true
   }
@@ -77,7 +116,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   package func start() {
     let post = post
     roomWatches = senders.map { $0.watchRoom { post(.wake) } }
-    enter(cause: "initial")
+    enter { onEntry?(state, version, "initial") }
   }
 
   /// Cancels the effects and the running transition; what is posted later is ignored.
@@ -90,6 +129,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     running = [:]
     transition?.task.cancel()
     transition = nil
+    isSettled = true
     for case .effectEvent(_, _, let reply) in waiting.removeAll() { reply.resume(false) }
     for unwatch in roomWatches { unwatch() }
     roomWatches = []
@@ -124,8 +164,9 @@ extension Engine {
     case .settled(let next):
       guard let (_, cause, done) = transition else { return }
       transition = nil
-      move(to: next, cause: cause)
-      done?(.moved(state, version: version))
+      isSettled = true
+      move(to: next) { onEntry?(state, version, cause) }
+      (done ?? onSettled)?(.moved(state, version: version))
     case .wake: break
     }
     takeWaiting()
@@ -148,39 +189,62 @@ extension Engine {
   }
 
   @discardableResult
-  private func step(_ event: Event, cause: String, done: Done?) -> StepOutcome<State> {
-    observe(event, runtime.eventMiddleware)
-    let outcome: StepOutcome<State>
-    switch machine.step(state, event) {
-    case .next(let next):
-      move(to: next, cause: cause)
-      outcome = .moved(state, version: version)
-    case .refused(let refusal):
-      refusals += 1
-      outcome = .refused(refusal)
-    case .suspended(let run):
-      let post = post
-      let task = Task { post(.settled(await run())) }
-      transition = (task, cause, done)
-      return .pending
-    }
+  @inlinable
+  func step(_ event: Event, cause: String, done: Done?) -> StepOutcome<State> {
+    let outcome = step(event, cause: cause, done: done) { onEntry?(state, version, cause) }
+    if case .pending = outcome { return outcome }
     done?(outcome)
     return outcome
   }
 
-  private func move(to next: State, cause: String) {
-    state = next
-    version += 1
-    enter(cause: cause)
+  /// Takes a step; tells of an entry through `entered` rather than ``onEntry``.
+  @inlinable
+  func step(
+    _ event: Event, cause: String, done: Done?, entered: () -> Void
+  ) -> StepOutcome<State> {
+    if hasEventMiddleware { observe(event) }
+    switch machine.step(state, event) {
+    case .next(let next):
+      move(to: next, entered: entered)
+      return .moved(state, version: version)
+    case .refused(let refusal):
+      refusals &+= 1
+      return .refused(refusal)
+    case .suspended(let run):
+      suspend(run, cause: cause, done: done)
+      return .pending
+    }
   }
 
-  private func enter(cause: String) {
-    onEntry?(state, version, cause)
+  @usableFromInline
+  func suspend(_ run: @escaping @Sendable () async -> State, cause: String, done: Done?) {
+    let post = post
+    isSettled = false
+    transition = (Task { post(.settled(await run())) }, cause, done)
+  }
+
+  @inlinable
+  func move(to next: State, entered: () -> Void) {
+    state = next
+    version &+= 1
+    enter(entered)
+  }
+
+  @inlinable
+  func enter(_ entered: () -> Void) {
+    entered()
+    if hasEntryRules { applyEntryRules() }
+    if hasEffects { changeEffects(output: machine.emit(state)) }
+  }
+
+  @usableFromInline
+  func applyEntryRules() {
     observe(state, runtime.stateMiddleware)
     for sender in senders { sender.fire(state) }
-    cancelEffects()
-    startEffect()
   }
+
+  @usableFromInline
+  func observe(_ event: Event) { observe(event, runtime.eventMiddleware) }
 
   private func observe<Value: Sendable>(_ value: Value, _ middleware: [Middleware<Value>]) {
     for observer in middleware {

@@ -1,6 +1,5 @@
-import Synchronization
-
 /// What an engine's own tasks tell it; its owner passes it on in the engine's isolation.
+@usableFromInline
 package enum EngineInput<State: DSLCompatible, Event: DSLCompatible>: Sendable {
   /// An effect has an event for the machine, and waits for its step.
   case effectEvent(Event, effect: UInt64, reply: EffectReply)
@@ -13,11 +12,12 @@ package enum EngineInput<State: DSLCompatible, Event: DSLCompatible>: Sendable {
 }
 
 /// Resumes an effect that waits for its event to be taken; forgetting it resumes it too.
+@usableFromInline
 package final class EffectReply: Sendable {
-  private let continuation: Mutex<CheckedContinuation<Bool, Never>?>
+  private let continuation: Locked<CheckedContinuation<Bool, Never>?>
 
   init(_ continuation: CheckedContinuation<Bool, Never>) {
-    self.continuation = Mutex(continuation)
+    self.continuation = Locked(continuation)
   }
 
   deinit { resume(false) }
@@ -33,6 +33,7 @@ package final class EffectReply: Sendable {
 }
 
 /// What became of an event.
+@usableFromInline
 package enum StepOutcome<State> {
   case moved(State, version: UInt64)
   case refused(Refusal)

@@ -1,5 +1,3 @@
-import Synchronization
-
 /// Runs asynchronous middleware one call after the other, in step order.
 ///
 /// Bounded: a machine whose middleware lags 1024 calls behind waits for it.
@@ -12,7 +10,7 @@ final class MiddlewareQueue: Sendable {
   }
 
   private static let capacity = 1024
-  private let state = Mutex(State())
+  private let state = Locked(State())
   private let madeRoom: @Sendable () -> Void
 
   init(madeRoom: @escaping @Sendable () -> Void) { self.madeRoom = madeRoom }

@@ -1,5 +1,3 @@
-import Synchronization
-
 /// A bounded FIFO of events from machines that send into it to machines that receive from it.
 ///
 /// Every receiver gets every event sent while it is attached, in order. While there is no
@@ -15,6 +13,8 @@ public final class Pipe<Event: DSLCompatible>: Sendable {
 
   /// Appends the JSON of an event; for a host, on its one thread.
   package let encode: (@Sendable (Event, inout [UInt8]) throws -> Void)?
+  /// What a step that the pipe leads to is said to be caused by.
+  let cause: String
 
   private struct State {
     var waiting = Queue<Event>()
@@ -24,7 +24,7 @@ public final class Pipe<Event: DSLCompatible>: Sendable {
     var outlet: (any PipeOutlet<Event>)?
   }
 
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   /// Makes a pipe within the process.
   public convenience init(capacity: Int = 1024) { self.init(name: nil, capacity: capacity) }
@@ -37,6 +37,7 @@ public final class Pipe<Event: DSLCompatible>: Sendable {
     self.name = name
     self.capacity = capacity
     self.encode = encode
+    cause = name.map { "pipe \($0)" } ?? "pipe"
   }
 
   /// Whether a sender has to wait.
@@ -120,7 +121,7 @@ extension Pipe {
 
 /// One machine's end of a ``Pipe``: the events that it has not taken yet.
 package final class PipeReceiver<Event: DSLCompatible>: Sendable {
-  private let queue = Mutex(Queue<Event>())
+  private let queue = Locked(Queue<Event>())
   private let capacity: Int
   fileprivate let notify: @Sendable () -> Void
   private let madeRoom: @Sendable () -> Void

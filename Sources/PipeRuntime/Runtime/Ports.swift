@@ -1,5 +1,3 @@
-import Synchronization
-
 /// Where a host takes the events that a machine sends.
 package protocol PipeOutlet<Event>: AnyObject, Sendable {
   associatedtype Event
@@ -29,7 +27,7 @@ public final class Ports: Sendable {
     var problems: [String] = []
   }
 
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   /// Makes an empty set of ports.
   public init() {}

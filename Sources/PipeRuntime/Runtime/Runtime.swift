@@ -22,6 +22,11 @@ public struct Runtime<State: DSLCompatible, Event: DSLCompatible, Output: DSLCom
   /// Makes a runtime that executes nothing.
   public init() {}
 
+  @usableFromInline
+  func checkProblems() {
+    precondition(problems.isEmpty, problems.joined(separator: "\n"))
+  }
+
   func adding(_ effect: Effect<State, Event, Output>) -> Self {
     var runtime = self
     if runtime.effects[effect.tag] == nil {

@@ -1,95 +1,181 @@
 import Synchronization
 
-/// The states that one iterator has not read yet.
-final class StateReader<State: Sendable>: Sendable {
-  private enum Found: Sendable { case state(State, wasFull: Bool), end, nothing }
+/// The states that one iterator has not read yet: a ring with one writer and one reader.
+///
+/// The writer is whoever takes the machine's steps, under the lock of its ``MachineRun``; the reader
+/// is the task of the iterator. Neither takes a lock while the other keeps up.
+@usableFromInline
+final class StateReader<State: Sendable>: @unchecked Sendable {
+  // The counts guard the slots: those from `read` to `written` belong to the reader.
+  @usableFromInline let slots: UnsafeMutablePointer<State>
+  @usableFromInline let slotCount: Int
+  private let capacity: Int
 
-  private struct Buffer {
-    let capacity: Int
-    var states = Queue<State>()
-    var isFinished = false
-    var waiting: CheckedContinuation<State?, Never>?
+  // The writer's part.
+  @usableFromInline let written = Atomic(0)
+  @usableFromInline var writeSlot = 0
+  @usableFromInline var knownRead = 0
+  // Keeps the two parts off each other's cache lines.
+  private let gap: (Int, Int, Int, Int, Int, Int, Int, Int) = (0, 0, 0, 0, 0, 0, 0, 0)
+  private let otherGap: (Int, Int, Int, Int, Int, Int, Int, Int) = (0, 0, 0, 0, 0, 0, 0, 0)
+  // The reader's part.
+  @usableFromInline let read = Atomic(0)
+  @usableFromInline var readSlot = 0
+  @usableFromInline var knownWritten = 0
 
-    mutating func take() -> Found {
-      let wasFull = states.count >= capacity
-      if let state = states.popFirst() { return .state(state, wasFull: wasFull) }
-      return isFinished ? .end : .nothing
-    }
-  }
+  /// The reader waits for a state.
+  @usableFromInline let isWaiting = Atomic(false)
+  /// The machine waits for room.
+  @usableFromInline let isBlocking = Atomic(false)
+  private let isFinished = Atomic(false)
+  private let isEnded = Atomic(false)
+  private let waiting = Locked<CheckedContinuation<Void, Never>?>(nil)
 
-  private let buffer: Mutex<Buffer>
-  private let madeRoom: @Sendable () -> Void
+  @usableFromInline let madeRoom: @Sendable () -> Void
   private let ended: @Sendable (StateReader) -> Void
 
+  /// - Parameter capacity: How many states make the reader full. A step that is being taken while
+  ///   the reader is made may write one more.
   init(
     states: [State], capacity: Int, madeRoom: @escaping @Sendable () -> Void,
     ended: @escaping @Sendable (StateReader) -> Void
   ) {
-    buffer = Mutex(Buffer(capacity: capacity))
+    self.capacity = capacity
+    slotCount = capacity + 2
+    slots = .allocate(capacity: slotCount)
     self.madeRoom = madeRoom
     self.ended = ended
-    for state in states { append(state) }
+    for state in states { write(state) }
   }
 
-  var isFull: Bool { buffer.withLock { $0.states.count >= $0.capacity && !$0.isFinished } }
+  deinit {
+    let count = written.load(ordering: .acquiring) - read.load(ordering: .relaxed)
+    for offset in 0..<count { (slots + (readSlot + offset) % slotCount).deinitialize(count: 1) }
+    slots.deallocate()
+  }
+}
 
-  func append(_ state: State) {
-    let waiting = buffer.withLock { buffer -> CheckedContinuation<State?, Never>? in
-      if buffer.isFinished { return nil }
-      if buffer.waiting == nil { buffer.states.append(state) }
-      defer { buffer.waiting = nil }
-      return buffer.waiting
+// What the writer calls.
+extension StateReader {
+  /// Adds a state; the caller then calls ``wake()`` outside its locks, if the reader waits.
+  @inlinable
+  func write(_ state: State) {
+    (slots + writeSlot).initialize(to: state)
+    writeSlot = writeSlot + 1 == slotCount ? 0 : writeSlot + 1
+    // Sequentially consistent, as are the flags: of a writer and a reader that meet at an empty or
+    // a full ring, one sees the other.
+    written.store(
+      written.load(ordering: .relaxed) &+ 1, ordering: .sequentiallyConsistent)
+  }
+
+  /// Whether the reader lags as far behind as it may. If so, ``madeRoom`` will be called.
+  var isFull: Bool {
+    guard hasNoRoom else { return false }
+    isBlocking.store(true, ordering: .sequentiallyConsistent)
+    return hasNoRoom
+  }
+
+  /// As ``isFull``, without asking to be told.
+  @usableFromInline
+  var hasNoRoom: Bool {
+    let count = written.load(ordering: .relaxed)
+    if count - knownRead < capacity { return false }
+    knownRead = read.load(ordering: .sequentiallyConsistent)
+    return count - knownRead >= capacity && !isEnded.load(ordering: .relaxed)
+  }
+
+  @usableFromInline
+  func wake() {
+    let continuation = waiting.withLock { waiting in
+      isWaiting.store(false, ordering: .sequentiallyConsistent)
+      defer { waiting = nil }
+      return waiting
     }
-    waiting?.resume(returning: state)
+    continuation?.resume()
   }
 
+  /// Ends the iterator once it has read what there is.
   func finish() {
-    let waiting = buffer.withLock { buffer in
-      buffer.isFinished = true
-      defer { buffer.waiting = nil }
-      return buffer.waiting
-    }
-    waiting?.resume(returning: nil)
+    isFinished.store(true, ordering: .sequentiallyConsistent)
+    wake()
   }
 
-  /// The iterator is gone, or its task is cancelled.
+  /// The iterator is gone, or its task is cancelled: it reads no more.
   func end() {
-    _ = buffer.withLock { $0.states.removeAll() }
+    isEnded.store(true, ordering: .sequentiallyConsistent)
     finish()
     ended(self)
   }
+}
 
-  func next() async -> State? {
-    if let answer = answer(buffer.withLock { $0.take() }) { return answer }
-    return await withCheckedContinuation { continuation in
-      // A state, or the end, may have come since.
-      let found = buffer.withLock { buffer in
-        let found = buffer.take()
-        if case .nothing = found {
-          precondition(buffer.waiting == nil, "An iterator is read by one task at a time.")
-          buffer.waiting = continuation
-        }
-        return found
-      }
-      if let answer = answer(found) { continuation.resume(returning: answer) }
+// What the reader calls.
+extension StateReader {
+  /// How often a reader without a state looks about before it yields: a microsecond or so.
+  private static var patience: Int { 3000 }
+
+  /// The next state, if it is there.
+  @inlinable
+  func readNow() -> State? {
+    let count = read.load(ordering: .relaxed)
+    if knownWritten == count {
+      knownWritten = written.load(ordering: .sequentiallyConsistent)
+      if knownWritten == count { return nil }
+    }
+    let state = (slots + readSlot).move()
+    readSlot = readSlot + 1 == slotCount ? 0 : readSlot + 1
+    read.store(count &+ 1, ordering: .sequentiallyConsistent)
+    if isBlocking.load(ordering: .sequentiallyConsistent) { unblock() }
+    return state
+  }
+
+  @usableFromInline
+  func unblock() {
+    if isBlocking.exchange(false, ordering: .sequentiallyConsistent) { madeRoom() }
+  }
+
+  /// The next state, waiting for it; `nil` at the end.
+  @usableFromInline
+  nonisolated(nonsending)
+    func readLater() async -> State?
+  {
+    if isEnded.load(ordering: .sequentiallyConsistent) { return nil }
+    // A machine that is busy has more in a moment: to be woken once for many states is cheaper.
+    for _ in 0..<Self.patience where !isFinished.load(ordering: .relaxed) {}
+    if let state = readNow() { return state }
+    await Task.yield()
+    while true {
+      if isEnded.load(ordering: .sequentiallyConsistent) { return nil }
+      let isLast = isFinished.load(ordering: .sequentiallyConsistent)
+      if let state = readNow() { return state }
+      if isLast { return nil }
+      await wait()
     }
   }
 
-  /// What to answer the iterator; `nil` where it has to wait.
-  private func answer(_ found: Found) -> State?? {
-    switch found {
-    case .end: return .some(nil)
-    case .nothing: return nil
-    case .state(let state, let wasFull):
-      if wasFull { madeRoom() }
-      return .some(state)
+  /// Returns when there may be something to read.
+  private nonisolated(nonsending)
+    func wait() async
+  {
+    await withCheckedContinuation { continuation in
+      waiting.withLock { waiting in
+        precondition(waiting == nil, "An iterator is read by one task at a time.")
+        waiting = continuation
+        isWaiting.store(true, ordering: .sequentiallyConsistent)
+      }
+      // A state, or the end, may have come since.
+      if written.load(ordering: .sequentiallyConsistent) != read.load(ordering: .relaxed)
+        || isFinished.load(ordering: .sequentiallyConsistent)
+      {
+        wake()
+      }
     }
   }
 }
 
 /// Ends the reader when its iterator is gone.
+@usableFromInline
 final class StateReaderHandle<State: Sendable>: Sendable {
-  let reader: StateReader<State>
+  @usableFromInline let reader: StateReader<State>
 
   init(_ reader: StateReader<State>) { self.reader = reader }
 

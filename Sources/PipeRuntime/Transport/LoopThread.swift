@@ -1,15 +1,14 @@
 import Glibc
-import Synchronization
 
 /// A thread of its own that runs a poll loop: for programs whose main thread is not the loop's.
 package final class LoopThread: Sendable {
   /// Posts work to the loop.
   package let handle: LoopHandle
-  private let identifier: Mutex<pthread_t?>
+  private let identifier: Locked<pthread_t?>
 
   /// Starts the thread. `setUp` runs on it first, with the loop; what it makes stays there.
   package init(_ setUp: @escaping @Sendable (PollLoop) -> Void) {
-    let started = Mutex<LoopHandle?>(nil)
+    let started = Locked<LoopHandle?>(nil)
     let ready = Semaphore()
     let box = Unmanaged.passRetained(
       Start {
@@ -29,7 +28,7 @@ package final class LoopThread: Sendable {
     precondition(code == 0, "pthread_create: errno \(code)")
     ready.wait()
     handle = started.withLock { $0! }
-    identifier = Mutex(thread)
+    identifier = Locked(thread)
   }
 
   /// Waits for the thread, which must have been told to stop its loop.

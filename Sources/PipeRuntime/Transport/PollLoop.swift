@@ -1,6 +1,5 @@
 import CProcess
 import Glibc
-import Synchronization
 
 /// The loop of the one thread that owns a process's sockets: sockets, descriptors, timers, posts.
 ///
@@ -127,7 +126,7 @@ package final class PollLoop {
 /// The part of a loop that other threads may hold: it queues work and wakes the loop.
 package final class LoopHandle: Sendable {
   let descriptor: Int32
-  private let posted = Mutex<[@Sendable () -> Void]>([])
+  private let posted = Locked<[@Sendable () -> Void]>([])
 
   init() { descriptor = eventfd(0, Int32(EFD_NONBLOCK | EFD_CLOEXEC)) }
 

@@ -163,6 +163,121 @@ struct SequenceTests {
     #expect(await log.next() == "cancelled")
   }
 
+  @Test("events of several tasks are each taken in that task's order")
+  func order() async {
+    enum Log: DSLCompatible, Equatable { case last(sender: Int, number: Int) }
+    enum Entry: DSLCompatible { case add(sender: Int, number: Int) }
+    let machine = StateMachine<Log, Entry, Never>(initial: .last(sender: -1, number: 0)) {
+      When(state: Log.last) { _, _ in
+        On(event: Entry.add) { sender, number in
+          if number % 7 == 0 { await Task.yield() }
+          return Transition(to: .last(sender: sender, number: number))
+        }
+      }
+    }
+    let sequence = AsyncStateMachineSequence(stateMachine: machine)
+    let reader = Task {
+      var numbers = Array(repeating: 0, count: 4)
+      for await case .last(let sender, let number) in sequence where sender >= 0 {
+        #expect(number == numbers[sender] + 1)
+        numbers[sender] = number
+      }
+      return numbers
+    }
+    await withTaskGroup(of: Void.self) { group in
+      for sender in 0..<4 {
+        group.addTask {
+          for number in 1...500 { await sequence.send(.add(sender: sender, number: number)) }
+        }
+      }
+    }
+    sequence.finish()
+    #expect(await reader.value == [500, 500, 500, 500])
+  }
+
+  @Test("several readers of a machine that is kept busy all see the same run")
+  func crowdOfReaders() async {
+    let sequence = AsyncStateMachineSequence(stateMachine: tally())
+    let started = AsyncStream.makeStream(of: Void.self)
+    let count = 5_000
+    let readers = (0..<4).map { _ in
+      Task {
+        var states: [Tally] = []
+        for await state in sequence {
+          if states.isEmpty { started.continuation.yield() }
+          states.append(state)
+        }
+        return states
+      }
+    }
+    var waiting = started.stream.makeAsyncIterator()
+    for _ in readers { await waiting.next() }
+    for _ in 0..<count { await sequence.send(.one) }
+    sequence.finish()
+    for reader in readers { #expect(await reader.value == (0...count).map { .at($0) }) }
+  }
+
+  @Test("an ended run leaves nothing behind: no task, no state, no closure")
+  func leavesNothing() async {
+    final class Token: Sendable {}
+    weak var weakToken: Token?
+    let ended = AsyncStream.makeStream(of: Void.self)
+    do {
+      let token = Token()
+      weakToken = token
+      let pipe = Pipe<Add>()
+      let runtime = Runtime<Tally, Add, Ask>()
+        .map(
+          output: Ask.more,
+          to: { (_: String, _: Int) async -> Add? in
+            for await _ in AsyncStream<Void>.makeStream().stream {}
+            _ = token
+            ended.continuation.yield()
+            return .one
+          }
+        )
+        .register(middleware: { (_: Tally) in _ = token })
+        .register(middleware: { (_: Add) async in _ = token })
+        .connectAsReceiver(to: pipe)
+        .connectAsSender(to: pipe, when: Tally.slow, send: Add.odd)
+      let sequence = AsyncStateMachineSequence(stateMachine: tally(), runtime: runtime)
+      let reader = Task { for await _ in sequence {} }
+      await sequence.send(.slowly)
+      sequence.finish()
+      await reader.value
+    }
+    for await _ in ended.stream { break }
+    while weakToken != nil { await Task.yield() }
+  }
+
+  @Test("a send that waits when the run ends is answered")
+  func finishedWhileWaiting() async {
+    let sequence = AsyncStateMachineSequence(stateMachine: tally())
+    let reader = sequence.makeAsyncIterator()
+    let capacity = AsyncStateMachineSequence<Tally, Add, Ask>.bufferCapacity
+    let sender = Task {
+      var outcome = SendOutcome<Tally>.finished
+      for _ in 0..<capacity { outcome = await sequence.send(.one) }
+      return outcome
+    }
+    while sequence.state != .at(capacity - 1) { await Task.yield() }
+    sequence.finish()
+    #expect(await sender.value == .finished)
+    #expect(await reader.next() == .at(0))
+  }
+
+  @Test("a send on the main actor does not leave it")
+  @MainActor
+  func staysOnActor() async {
+    let sequence = AsyncStateMachineSequence(stateMachine: tally())
+    var isElsewhere = false
+    Task { isElsewhere = true }
+    // An idle machine takes events without a suspension, so that nothing else runs here meanwhile.
+    for _ in 0..<10 { await sequence.send(.one) }
+    #expect(!isElsewhere)
+    #expect(sequence.state == .at(10))
+  }
+
   @Test("cancelling the task of the only reader ends the run")
   func cancellation() async {
     let sequence = AsyncStateMachineSequence(stateMachine: tally())
