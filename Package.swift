@@ -30,6 +30,9 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(name: "PipeRuntimeTests", dependencies: ["PipeRuntime"], swiftSettings: strict),
     .testTarget(
+      name: "PipeRuntimeTestKitTests", dependencies: ["PipeRuntime", "PipeRuntimeTestKit"],
+      swiftSettings: strict),
+    .testTarget(
       name: "NodesTests", dependencies: ["Nodes", "PipeRuntime"], swiftSettings: strict),
     .testTarget(
       name: "EndToEndTests",
