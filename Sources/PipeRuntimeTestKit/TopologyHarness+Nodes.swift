@@ -81,7 +81,7 @@ extension TopologyHarness {
 
   /// Sends any signal to a node's process.
   public func signal(_ node: String, number: Int32) async throws {
-    try await signal(node, Signal(number: number))
+    try await client.kill(node, signal: number)
   }
 
   private func signal(_ node: String, _ signal: Signal) async throws {
@@ -90,7 +90,7 @@ extension TopologyHarness {
 
   /// Stops nodes in order, and waits until they have ended.
   public func stop(_ nodes: String...) async throws {
-    try await client.stop(nodes, within: options.startTimeout)
+    try await client.stop(nodes, within: options.stopTimeout)
   }
 
   /// Starts nodes that were stopped or have failed, and waits until they run.

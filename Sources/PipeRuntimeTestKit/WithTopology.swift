@@ -17,6 +17,7 @@ import PipeRuntime
 ///   - body: The test.
 /// - Throws: ``TopologyExpectationFailure``, which shows what was seen and the logs; also where the
 ///   topology does not start, does not stop in order, or leaves something behind.
+@discardableResult
 public func withTopology<Result>(
   _ file: String, options: TopologyHarness.Options = TopologyHarness.Options(),
   isolation: isolated (any Actor)? = #isolation, sourceFile: String = #filePath,
@@ -28,6 +29,7 @@ public func withTopology<Result>(
 }
 
 /// Launches a topology that is given as YAML text for a test, and stops it afterwards.
+@discardableResult
 public func withTopology<Result>(
   yaml text: String, options: TopologyHarness.Options = TopologyHarness.Options(),
   isolation: isolated (any Actor)? = #isolation,
@@ -40,6 +42,7 @@ public func withTopology<Result>(
 }
 
 /// Launches a topology that was made in code for a test, and stops it afterwards.
+@discardableResult
 public func withTopology<Result>(
   _ topology: Topology, options: TopologyHarness.Options = TopologyHarness.Options(),
   isolation: isolated (any Actor)? = #isolation,

@@ -24,6 +24,8 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   private let observers: MiddlewareQueue
   private let hasObservers: Bool
   private let senders: [Sender<State>]
+  /// Whether a pipe that it sends into is full, for each of them.
+  private let gates: [@Sendable () -> Bool]
 
   var running: [UInt64: RunningEffect<State>] = [:]
   var lastEffect: UInt64 = 0
@@ -50,6 +52,8 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     observers = MiddlewareQueue { post(.wake) }
     hasObservers = runtime.hasAsyncMiddleware
     senders = runtime.senders
+    var seen: Set<ObjectIdentifier> = []
+    gates = senders.filter { seen.insert($0.pipe).inserted }.map(\.isFull)
   }
 
   deinit { stop() }
@@ -62,7 +66,8 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     guard isSettled, !isStopped else { return false }
     if hasObservers && observers.isFull { return false }
     if let isHeld, isHeld() { return false }
-    return senders.isEmpty || !senders.contains { $0.isFull() }
+    for isFull in gates where isFull() { return false }
+    return true
   }
 
   /// The number of effects that have not ended.
