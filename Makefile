@@ -8,13 +8,14 @@ SWIFT ?= swift
 RELEASE_FLAGS := -c release --static-swift-stdlib
 RELEASE := .build/release
 
-.PHONY: help setup build run test bench lint format clean
+.PHONY: help setup build run test bench docs lint format clean
 
 help:
 	@echo "make setup   install the missing Debian packages of debian-packages.txt"
 	@echo "make run     build, and run $(TOPOLOGY) in the foreground (TOPOLOGY=FILE for another)"
 	@echo "make test    build, and run every test"
 	@echo "make bench   measure speed and memory beside a raw libzmq pair"
+	@echo "make docs    build the library's documentation in .build/docs"
 	@echo "make lint    check the format of the sources and that they build without warnings"
 	@echo "make format  format the sources"
 	@echo "make clean   remove what was built"
@@ -49,6 +50,25 @@ test: setup
 bench: build
 	$(SWIFT) build $(RELEASE_FLAGS) --product benchmarks
 	$(RELEASE)/benchmarks
+
+# The symbols of both libraries are read from a debug build. Parameters that explain themselves are
+# not documented one by one, which is all that the validation that is turned off asks for.
+docs: setup
+	$(SWIFT) build --target PipeRuntimeTestKit
+	@rm -rf .build/symbol-graphs && mkdir -p .build/symbol-graphs
+	@target=$$($(SWIFT) -print-target-info | sed -n 's/.*"triple": "\(.*\)",/\1/p' | head -n 1); \
+	for module in PipeRuntime PipeRuntimeTestKit; do \
+	  $(SWIFT) symbolgraph-extract -module-name $$module -target $$target \
+	    -I .build/debug/Modules -I Sources/CZMQ -I Sources/CYAML \
+	    -Xcc -fmodule-map-file=.build/debug/CProcess.build/module.modulemap \
+	    -minimum-access-level public -skip-inherited-docs -skip-synthesized-members \
+	    -output-dir .build/symbol-graphs || exit 1; \
+	done
+	docc convert Sources/PipeRuntime/PipeRuntime.docc \
+	  --additional-symbol-graph-dir .build/symbol-graphs --output-dir .build/docs \
+	  --fallback-display-name PipeRuntime --fallback-bundle-identifier PipeRuntime \
+	  --disable-parameters-and-returns-validation --warnings-as-errors
+	@echo "documentation: .build/docs/documentation/piperuntime/index.html"
 
 lint: setup
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests

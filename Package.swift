@@ -43,6 +43,9 @@ let package = Package(
       name: "PipeRuntimeTestKitTests", dependencies: ["PipeRuntime", "PipeRuntimeTestKit"],
       swiftSettings: strict),
     .testTarget(
+      name: "DocumentationTests", dependencies: ["PipeRuntime", "PipeRuntimeTestKit"],
+      swiftSettings: strict),
+    .testTarget(
       name: "NodesTests", dependencies: ["Nodes", "PipeRuntime"], swiftSettings: strict),
     .testTarget(
       name: "EndToEndTests",
