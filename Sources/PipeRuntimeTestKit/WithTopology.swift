@@ -4,7 +4,8 @@ import PipeRuntime
 /// Launches the topology of a file for a test, and stops it afterwards.
 ///
 /// Its processes, sockets and logs are the test's own, so that tests may run at the same time. They
-/// are gone at the end, also when the test fails, or its process crashes.
+/// are gone at the end, also when the test fails, or its process crashes. A test target that depends
+/// on the product `orchestrator` has it built beside its tests, where it is found.
 ///
 /// ```swift
 /// try await withTopology("topologies/elevator.yaml") { elevator in
