@@ -46,7 +46,8 @@ let package = Package(
       name: "DocumentationTests", dependencies: ["PipeRuntime", "PipeRuntimeTestKit"],
       swiftSettings: strict),
     .testTarget(
-      name: "NodesTests", dependencies: ["Nodes", "PipeRuntime"], swiftSettings: strict),
+      name: "NodesTests", dependencies: ["Nodes", "PipeRuntime", "PipeRuntimeTestKit"],
+      swiftSettings: strict),
     .testTarget(
       name: "EndToEndTests",
       dependencies: [

@@ -29,13 +29,21 @@ struct DocumentationTests {
     #expect(shown.count > 20)
   }
 
-  @Test("that are topologies can be read")
+  @Test("that are topologies fit the machines beside them")
   func topologies() throws {
     let blocks = try Self.blocks("yaml")
     #expect(!blocks.isEmpty)
     for block in blocks {
       let reading = try TopologyReader.read(text: block.text.utf8, file: block.file)
-      #expect(!reading.topology.nodes.isEmpty)
+      let program = ProgramDescription(
+        program: reading.topology.program ?? "", protocolVersion: 1,
+        machines: [
+          try Thermostat.describe(Thermostat.Parameters()), try Boiler.describe(NoParameters()),
+        ])
+      let diagnostics = TopologyChecker.check(
+        reading.topology, source: reading.source,
+        against: .init(programs: [program.program: program]))
+      #expect(diagnostics.isEmpty)
     }
   }
 
