@@ -41,7 +41,14 @@ let package = Package(
     .testTarget(name: "PipeRuntimeTests", dependencies: ["PipeRuntime"], swiftSettings: strict),
     .testTarget(name: "SeedTests", dependencies: ["PipeRuntime"], swiftSettings: strict),
     .testTarget(
-      name: "NodesTests", dependencies: ["Nodes", "PipeRuntime"], swiftSettings: strict),
+      name: "PipeRuntimeTestKitTests", dependencies: ["PipeRuntime", "PipeRuntimeTestKit"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "DocumentationTests", dependencies: ["PipeRuntime", "PipeRuntimeTestKit"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "NodesTests", dependencies: ["Nodes", "PipeRuntime", "PipeRuntimeTestKit"],
+      swiftSettings: strict),
     .testTarget(
       name: "EndToEndTests",
       dependencies: [

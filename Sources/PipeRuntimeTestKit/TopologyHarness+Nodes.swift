@@ -3,7 +3,7 @@ import PipeRuntime
 // Events.
 extension TopologyHarness {
   /// Sends an event to a node and waits for what becomes of it.
-  /// - Throws: ``TopologyClientError``, where it does not reach the machine.
+  /// - Throws: ``PipeRuntime/TopologyClientError``, where it does not reach the machine.
   @discardableResult
   public func send(
     _ node: String, _ event: some MachineEvent, timeout: Duration = .seconds(10)
@@ -12,7 +12,7 @@ extension TopologyHarness {
   }
 
   /// Sends an event given as JSON: `"closed"`, or `["closing": ["persons": 3]]`.
-  /// - Throws: ``TopologyClientError``, where it does not reach the machine.
+  /// - Throws: ``PipeRuntime/TopologyClientError``, where it does not reach the machine.
   @discardableResult
   public func send(
     _ node: String, _ event: JSONValue, timeout: Duration = .seconds(10)
