@@ -51,8 +51,8 @@ extension StateMachine {
     let list = EventList()
     withUnsafePointer(to: state) { state in
       list.list(State.self, Event.self) {
-        table.visit(state) { when in
-          when.transitions?(state)
+        table.visit(state) { rule in
+          rule.pointee.transitions?(state)
           return false
         }
       }
