@@ -1,0 +1,79 @@
+import Glibc
+import PipeRuntime
+import Synchronization
+import Testing
+
+@Suite("The poll loop")
+struct PollLoopTests {
+  @Test("runs what other threads post, in the order of each, and stops when told")
+  func posts() {
+    let seen = Mutex<[Int]>([])
+    let thread = LoopThread { _ in }
+    let count = 1_000
+    let done = Semaphore()
+    for number in 0..<count {
+      thread.handle.post {
+        seen.withLock { $0.append(number) }
+        if number == count - 1 { done.signal() }
+      }
+    }
+    done.wait()
+    #expect(seen.withLock { $0 } == Array(0..<count))
+  }
+
+  @Test("takes messages of several sockets, and timers between")
+  func sockets() throws {
+    let endpoint = "inproc://poll-loop-test"
+    let context = Context()
+    let loop = PollLoop()
+    let router = try Socket(.router, in: context)
+    try router.bind(endpoint)
+    let dealers = try (0..<3).map { _ in
+      let dealer = try Socket(.dealer, in: context)
+      try dealer.connect(endpoint)
+      return dealer
+    }
+    var echoes = 0
+    var ticks = 0
+    loop.add(router) {
+      while router.receive({ peer, bytes in
+        if let header = try? FrameHeader(bytes) { router.send(header, to: peer) }
+      }) {}
+    }
+    for dealer in dealers {
+      loop.add(dealer) {
+        while dealer.receive({ _, _ in echoes += 1 }) {}
+        if echoes == 300 { loop.stop() }
+      }
+    }
+    func tick() {
+      ticks += 1
+      for dealer in dealers { dealer.send(FrameHeader(.ping, sequence: UInt64(ticks))) }
+      if ticks < 100 { loop.schedule(after: .microseconds(100), tick) }
+    }
+    loop.schedule(after: .zero, tick)
+    loop.schedule(after: .seconds(20)) { loop.stop() }
+    loop.run()
+    #expect(echoes == 300)
+    #expect(ticks == 100)
+    for socket in dealers + [router] { socket.close() }
+  }
+
+  @Test("a source that is removed is not called any more")
+  func removal() throws {
+    let loop = PollLoop()
+    var ends: [Int32] = [-1, -1]
+    #expect(pipe(&ends) == 0)
+    defer { for end in ends { close(end) } }
+    var calls = 0
+    var registration: PollLoop.Registration?
+    registration = loop.add(descriptor: ends[0]) {
+      calls += 1
+      if let registration { loop.remove(registration) }
+      loop.schedule(after: .milliseconds(5)) { loop.stop() }
+    }
+    _ = write(ends[1], "x", 1)
+    loop.run()
+    #expect(calls == 1)
+  }
+}
