@@ -10,7 +10,7 @@ struct PipeTests {
     capacity: Int = 1024, work: Int = 0, name: String = "numbers"
   ) -> Topology {
     let quick = RestartPolicy(
-      backoff: RestartPolicy.Backoff(initial: .milliseconds(10), max: .milliseconds(100)))
+      backoff: Backoff(initial: .milliseconds(10), max: .milliseconds(100)))
     return Topology(
       name: name, program: "TestNodes",
       nodes: [

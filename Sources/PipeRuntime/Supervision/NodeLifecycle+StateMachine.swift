@@ -203,7 +203,7 @@ extension NodeLifecycle {
     case .ready:
       return [report] + fail(complaint ?? exit.description, isFinal: false, at: now)
     case .running:
-      if exit.isSuccess, rules.policy != .always {
+      if exit.isSuccess, restart.mode != .always {
         state = .stopped(.completed)
         return [report, .report(.completed), .nodeStopped]
       }
@@ -236,22 +236,22 @@ extension NodeLifecycle {
 
   /// The process is gone through a failure: backs off or gives up.
   private mutating func fail(_ reason: String, isFinal: Bool, at now: Instant) -> [Action] {
-    guard !isFinal, rules.policy != .never else { return giveUp(reason) }
-    let window = rules.window
+    guard !isFinal, restart.mode != .never else { return giveUp(reason) }
+    let window = restart.window
     recentRestarts.removeAll { now - $0 >= window }
-    guard recentRestarts.count < rules.limit else {
+    guard recentRestarts.count < restart.max else {
       let count = recentRestarts.count
       guard count > 0 else { return giveUp(reason) }
       return giveUp(
         "\(reason); given up after \(count) restart\(count == 1 ? "" : "s") "
-          + "within \(rules.window.shortText)")
+          + "within \(restart.window.shortText)")
     }
-    let pause = rules.backoff.pause(before: recentRestarts.count)
+    let pause = restart.backoff.pause(before: recentRestarts.count)
     recentRestarts.append(now)
     restarts += 1
     state = .backingOff(until: now + pause)
     let report = NodeReport.restarting(
-      after: pause, attempt: recentRestarts.count, limit: rules.limit, reason: reason)
+      after: pause, attempt: recentRestarts.count, limit: restart.max, reason: reason)
     return [.report(report)]
   }
 

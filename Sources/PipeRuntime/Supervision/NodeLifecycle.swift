@@ -90,8 +90,8 @@ package struct NodeLifecycle: Sendable {
     case nodeStopped
   }
 
-  package let rules: RestartRules
-  package let timeouts: NodeTimeouts
+  package let restart: RestartPolicy
+  package let timeouts: Timeouts
   package internal(set) var state: State = .idle
   /// The count of starts.
   package internal(set) var incarnation: Int
@@ -113,10 +113,10 @@ package struct NodeLifecycle: Sendable {
 
   /// - Parameter incarnation: The count of starts so far.
   package init(
-    rules: RestartRules = RestartRules(), timeouts: NodeTimeouts = NodeTimeouts(),
+    restart: RestartPolicy = RestartPolicy(), timeouts: Timeouts = Timeouts(),
     incarnation: Int = 0
   ) {
-    self.rules = rules
+    self.restart = restart
     self.timeouts = timeouts
     self.incarnation = incarnation
   }

@@ -14,19 +14,19 @@ package struct TopologyLifecycle: Sendable {
     package var isObserver: Bool
     /// The nodes that run before this one goes.
     package var dependencies: [String]
-    package var rules: RestartRules
-    package var timeouts: NodeTimeouts
+    package var restart: RestartPolicy
+    package var timeouts: Timeouts
 
     package init(
       _ name: String, isRequired: Bool = false, isObserver: Bool = false,
       dependencies: [String] = [],
-      rules: RestartRules = RestartRules(), timeouts: NodeTimeouts = NodeTimeouts()
+      restart: RestartPolicy = RestartPolicy(), timeouts: Timeouts = Timeouts()
     ) {
       self.name = name
       self.isRequired = isRequired
       self.isObserver = isObserver
       self.dependencies = dependencies
-      self.rules = rules
+      self.restart = restart
       self.timeouts = timeouts
     }
   }
@@ -93,7 +93,9 @@ package struct TopologyLifecycle: Sendable {
     nodes = Dictionary(
       members.map {
         let count = incarnations[$0.name] ?? 0
-        return ($0.name, NodeLifecycle(rules: $0.rules, timeouts: $0.timeouts, incarnation: count))
+        return (
+          $0.name, NodeLifecycle(restart: $0.restart, timeouts: $0.timeouts, incarnation: count)
+        )
       }
     ) { first, _ in first }
   }

@@ -10,20 +10,6 @@ public struct RestartPolicy: Hashable, Sendable {
     case always
   }
 
-  /// The wait before a restart: doubled from `initial` up to `max`.
-  public struct Backoff: Hashable, Sendable {
-    /// The wait before the first restart. Default: 200 ms.
-    public var initial: Duration
-    /// The longest wait. Default: 10 s.
-    public var max: Duration
-
-    /// Makes a backoff.
-    public init(initial: Duration = .milliseconds(200), max: Duration = .seconds(10)) {
-      self.initial = initial
-      self.max = max
-    }
-  }
-
   /// Which ends are answered with a start. Default: ``Mode/onFailure``.
   public var mode: Mode
   /// Restarts within ``window`` before the node has failed. Default: 5. Range: 0…1000000.

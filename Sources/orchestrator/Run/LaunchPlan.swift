@@ -32,7 +32,7 @@ struct LaunchPlan {
     for node in topology.nodes {
       inboxes[node.name] = try directories.endpoint(.inbox(node: node.name))
     }
-    let timeouts = NodeTimeouts(topology.timeouts)
+    let timeouts = topology.timeouts
     var nodes: [Node] = []
     for node in topology.nodes {
       let information = NodeInformation(
@@ -56,7 +56,7 @@ struct LaunchPlan {
           description: node.constant == nil ? loaded.descriptions[node.name] : nil,
           supervision: TopologyLifecycle.Member(
             node.name, isRequired: node.required, dependencies: node.dependsOn.sorted(),
-            rules: RestartRules(node.restart), timeouts: timeouts)))
+            restart: node.restart, timeouts: timeouts)))
     }
     for monitor in topology.monitors {
       nodes.append(
@@ -77,26 +77,6 @@ struct LaunchPlan {
     pipes = topology.pipes.map {
       PipeInformation(name: $0.name, from: $0.sender, to: $0.receiver, capacity: $0.capacity)
     }
-  }
-}
-
-extension NodeTimeouts {
-  init(_ timeouts: Timeouts) {
-    self.init(start: timeouts.start, heartbeat: timeouts.heartbeat, stop: timeouts.stop)
-  }
-}
-
-extension RestartRules {
-  init(_ policy: RestartPolicy) {
-    let mode: Policy =
-      switch policy.mode {
-      case .never: .never
-      case .onFailure: .onFailure
-      case .always: .always
-      }
-    self.init(
-      policy: mode, limit: policy.max, window: policy.window,
-      backoff: Backoff(initial: policy.backoff.initial, maximum: policy.backoff.max))
   }
 }
 

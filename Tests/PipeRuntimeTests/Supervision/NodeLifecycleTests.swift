@@ -8,8 +8,8 @@ struct SimulatedNode {
   let origin = SuspendingClock().now
   var time: Duration = .zero
 
-  init(rules: RestartRules = RestartRules(), timeouts: NodeTimeouts = NodeTimeouts()) {
-    lifecycle = NodeLifecycle(rules: rules, timeouts: timeouts)
+  init(restart: RestartPolicy = RestartPolicy(), timeouts: Timeouts = Timeouts()) {
+    lifecycle = NodeLifecycle(restart: restart, timeouts: timeouts)
   }
 
   /// Hands in the inputs now and returns the actions but for reports.
@@ -51,7 +51,7 @@ struct NodeLifecycleTests {
 
   @Test("a stop is a message, then SIGTERM, then SIGKILL, and ends without a restart")
   func stop() {
-    var node = SimulatedNode(rules: RestartRules(policy: .always))
+    var node = SimulatedNode(restart: RestartPolicy(.always))
     node.run()
     #expect(node.take(.stopRequested) == [.sendStop])
     #expect(node.tick() == [.kill(.terminate)])
@@ -72,9 +72,9 @@ struct NodeLifecycleTests {
       (.onFailure, .signalled(number: 9), "backing off"),
       (.always, .exited(code: 0), "backing off"),
       (.always, .signalled(number: 11), "backing off"),
-    ] as [(RestartRules.Policy, ProcessExit, String)])
-  func policy(policy: RestartRules.Policy, exit: ProcessExit, state: String) {
-    var node = SimulatedNode(rules: RestartRules(policy: policy))
+    ] as [(RestartPolicy.Mode, ProcessExit, String)])
+  func policy(policy: RestartPolicy.Mode, exit: ProcessExit, state: String) {
+    var node = SimulatedNode(restart: RestartPolicy(policy))
     node.run()
     node.take(.exited(exit))
     #expect(node.state.name == state)
@@ -83,7 +83,7 @@ struct NodeLifecycleTests {
 
   @Test("restarts back off, and one too many within the window fails the node")
   func restartLimit() {
-    var node = SimulatedNode(rules: RestartRules(limit: 3))
+    var node = SimulatedNode(restart: RestartPolicy(max: 3))
     node.run()
     for pause in [200, 400, 800] {
       let before = node.time
@@ -100,7 +100,7 @@ struct NodeLifecycleTests {
 
   @Test("restarts older than the window do not count")
   func restartWindow() {
-    var node = SimulatedNode(rules: RestartRules(limit: 1, window: .seconds(60)))
+    var node = SimulatedNode(restart: RestartPolicy(max: 1, window: .seconds(60)))
     node.run()
     for _ in 0..<5 {
       node.take(.exited(.exited(code: 1)))
@@ -155,7 +155,7 @@ struct NodeLifecycleTests {
 
   @Test("a program that never says hello is killed at the start timeout and not tried again")
   func noHello() {
-    var node = SimulatedNode(timeouts: NodeTimeouts(start: .seconds(3)))
+    var node = SimulatedNode(timeouts: Timeouts(start: .seconds(3)))
     node.take(.start, .spawned(pid: 7))
     #expect(node.tick() == [.kill(.kill)])
     #expect(node.time == .seconds(3))
@@ -172,7 +172,7 @@ struct NodeLifecycleTests {
 
   @Test("a restart by hand stops in order, starts at once and uses up no restart")
   func restartByHand() {
-    var node = SimulatedNode(rules: RestartRules(policy: .never))
+    var node = SimulatedNode(restart: RestartPolicy(.never))
     node.run()
     #expect(node.take(.restartRequested) == [.sendStop])
     #expect(node.take(.exited(.exited(code: 0))) == [.spawn(incarnation: 2)])
@@ -181,7 +181,7 @@ struct NodeLifecycleTests {
 
   @Test("a failed or stopped node can be started by hand, with all its restarts")
   func startAgain() {
-    var node = SimulatedNode(rules: RestartRules(limit: 0))
+    var node = SimulatedNode(restart: RestartPolicy(max: 0))
     node.run()
     node.take(.exited(.exited(code: 1)))
     #expect(node.failure == "exit code 1")
@@ -203,7 +203,7 @@ struct NodeLifecycleTests {
     var spawns = 0
     for _ in 0..<500 {
       var node = SimulatedNode(
-        rules: RestartRules(policy: RestartRules.Policy.allCases.randomElement(using: &generator)!))
+        restart: RestartPolicy(RestartPolicy.Mode.allCases.randomElement(using: &generator)!))
       var isAlive = false
       for _ in 0..<100 {
         var inputs: [NodeLifecycle.Input] = [

@@ -113,9 +113,9 @@ struct TopologyLifecycleTests {
 
   @Test("a required node that fails takes the topology down in order, with exit code 1")
   func requiredFails() {
-    let rules = RestartRules(limit: 0)
+    let restart = RestartPolicy(max: 0)
     var topology = SimulatedTopology(
-      chain + [Member("d", isRequired: true, rules: rules)])
+      chain + [Member("d", isRequired: true, restart: restart)])
     topology.take(.start)
     topology.log = []
     topology.exit("d", .exited(code: 3))
@@ -207,7 +207,7 @@ struct TopologyLifecycleTests {
 
   @Test("a topology of which every node failed has failed")
   func allFailed() {
-    var topology = SimulatedTopology([Member("a", rules: RestartRules(policy: .never))])
+    var topology = SimulatedTopology([Member("a", restart: RestartPolicy(.never))])
     topology.take(.start)
     topology.exit("a", .exited(code: 1))
     #expect(topology.outcome?.exitCode == 1)

@@ -15,7 +15,7 @@ struct BackoffTests {
 
   @Test("an initial pause above the maximum is the maximum, and none stays none")
   func bounds() {
-    let long = Backoff(initial: .seconds(60), maximum: .seconds(1))
+    let long = Backoff(initial: .seconds(60), max: .seconds(1))
     #expect(long.pause(before: 0) == .seconds(1))
     #expect(Backoff(initial: .zero).pause(before: 1_000_000) == .zero)
   }
@@ -23,7 +23,7 @@ struct BackoffTests {
   @Test("jitter only shortens, by at most its part")
   func jitter() {
     var generator = SystemRandomNumberGenerator()
-    let backoff = Backoff(initial: .seconds(1), maximum: .seconds(8), jitter: 0.5)
+    let backoff = Backoff(initial: .seconds(1), max: .seconds(8), jitter: 0.5)
     for attempt in 0..<100 {
       let whole = backoff.pause(before: attempt)
       let pause = backoff.pause(before: attempt, using: &generator)
