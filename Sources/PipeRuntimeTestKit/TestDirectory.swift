@@ -14,6 +14,9 @@ package struct TestDirectory: Sendable {
     path = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
   }
 
+  /// One that another test made.
+  package init(existing path: String) { self.path = path }
+
   /// Where a topology that is run in this directory has its sockets and its state.
   package var roots: RuntimeRoots { RuntimeRoots(environment: [Self.variable: path]) }
 

@@ -59,6 +59,7 @@ extension TopologyHarness {
       throw TopologyClientError.unknownNode(node, known: known.nodes.map(\.name))
     }
     if let found = try await history.find(search, of: node, within: timeout) { return found }
+    try Task.checkCancellation()
     throw await failure(
       "node '\(node)' was expected to be \(search.description) within \(timeout.shortText), "
         + "and was not", of: node)

@@ -3,7 +3,7 @@ import PipeRuntime
 // Events.
 extension TopologyHarness {
   /// Sends an event to a node and waits for what becomes of it.
-  /// - Throws: ``TopologyClientError``, where it does not reach the machine.
+  /// - Throws: ``PipeRuntime/TopologyClientError``, where it does not reach the machine.
   @discardableResult
   public func send(
     _ node: String, _ event: some MachineEvent, timeout: Duration = .seconds(10)
@@ -12,7 +12,7 @@ extension TopologyHarness {
   }
 
   /// Sends an event given as JSON: `"closed"`, or `["closing": ["persons": 3]]`.
-  /// - Throws: ``TopologyClientError``, where it does not reach the machine.
+  /// - Throws: ``PipeRuntime/TopologyClientError``, where it does not reach the machine.
   @discardableResult
   public func send(
     _ node: String, _ event: JSONValue, timeout: Duration = .seconds(10)
@@ -81,7 +81,7 @@ extension TopologyHarness {
 
   /// Sends any signal to a node's process.
   public func signal(_ node: String, number: Int32) async throws {
-    try await signal(node, Signal(number: number))
+    try await client.kill(node, signal: number)
   }
 
   private func signal(_ node: String, _ signal: Signal) async throws {
@@ -90,7 +90,7 @@ extension TopologyHarness {
 
   /// Stops nodes in order, and waits until they have ended.
   public func stop(_ nodes: String...) async throws {
-    try await client.stop(nodes, within: options.startTimeout)
+    try await client.stop(nodes, within: options.stopTimeout)
   }
 
   /// Starts nodes that were stopped or have failed, and waits until they run.

@@ -3,7 +3,7 @@ import Synchronization
 
 /// A topology that runs for one test, in processes and a directory of its own.
 ///
-/// ``withTopology(_:options:isolation:sourceFile:_:)-(String,_,_,_,_)`` makes one.
+/// `withTopology` makes one, and ends it.
 public final class TopologyHarness: Sendable {
   /// How a topology is launched for a test.
   public struct Options: Sendable {
@@ -29,6 +29,8 @@ public final class TopologyHarness: Sendable {
   public let topology: String
   /// The client that the harness is attached with.
   public let client: TopologyClient
+  /// The orchestrator's endpoint, for a ``TopologyClient`` of the test's own.
+  package let control: String
   package let directory: TestDirectory
   package let orchestrator: LaunchedProgram
   package let options: Options
@@ -55,7 +57,7 @@ public final class TopologyHarness: Sendable {
     self.options = options
     self.binary = binary
     directories = try RuntimeDirectories(topology: name, roots: directory.roots)
-    let control = try directories.endpoint(.control)
+    control = try directories.endpoint(.control)
     orchestrator = try LaunchedProgram(
       binary, ["run", "--plain", "--lifeline", file],
       environment: directory.environment(adding: options.environment, path: options.searchPath))
@@ -124,11 +126,18 @@ public final class TopologyHarness: Sendable {
 
   /// From here on no state is missed: the feeds have given the present one of each node.
   private func awaitStates() async throws {
-    let nodes = try await client.directory(fresh: false).nodes
-      .filter { $0.isRunning && $0.kind != .monitor }.map(\.name)
-    _ = try await poll(within: .seconds(10)) {
-      nodes.allSatisfy { !history.states(of: $0).isEmpty } || orchestrator.exit != nil ? true : nil
+    var silent: [String] = []
+    let isComplete: Bool? = try await poll(within: options.startTimeout) {
+      guard orchestrator.exit == nil else { return true }
+      silent = try await client.directory(fresh: false).nodes
+        .filter { $0.isRunning && $0.kind != .monitor }.map(\.name)
+        .filter { history.states(of: $0).isEmpty }
+      return silent.isEmpty ? true : nil
     }
+    guard isComplete == nil else { return }
+    throw await failure(
+      "no state of \(silent.joined(separator: ", ")) was seen "
+        + "within \(options.startTimeout.shortText) of the start")
   }
 
   // MARK: The end

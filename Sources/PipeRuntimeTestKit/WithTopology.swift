@@ -4,7 +4,8 @@ import PipeRuntime
 /// Launches the topology of a file for a test, and stops it afterwards.
 ///
 /// Its processes, sockets and logs are the test's own, so that tests may run at the same time. They
-/// are gone at the end, also when the test fails, or its process crashes.
+/// are gone at the end, also when the test fails, or its process crashes. A test target that depends
+/// on the product `orchestrator` has it built beside its tests, where it is found.
 ///
 /// ```swift
 /// try await withTopology("topologies/elevator.yaml") { elevator in
@@ -17,6 +18,7 @@ import PipeRuntime
 ///   - body: The test.
 /// - Throws: ``TopologyExpectationFailure``, which shows what was seen and the logs; also where the
 ///   topology does not start, does not stop in order, or leaves something behind.
+@discardableResult
 public func withTopology<Result>(
   _ file: String, options: TopologyHarness.Options = TopologyHarness.Options(),
   isolation: isolated (any Actor)? = #isolation, sourceFile: String = #filePath,
@@ -28,6 +30,7 @@ public func withTopology<Result>(
 }
 
 /// Launches a topology that is given as YAML text for a test, and stops it afterwards.
+@discardableResult
 public func withTopology<Result>(
   yaml text: String, options: TopologyHarness.Options = TopologyHarness.Options(),
   isolation: isolated (any Actor)? = #isolation,
@@ -40,6 +43,7 @@ public func withTopology<Result>(
 }
 
 /// Launches a topology that was made in code for a test, and stops it afterwards.
+@discardableResult
 public func withTopology<Result>(
   _ topology: Topology, options: TopologyHarness.Options = TopologyHarness.Options(),
   isolation: isolated (any Actor)? = #isolation,

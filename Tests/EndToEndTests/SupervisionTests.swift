@@ -229,6 +229,30 @@ struct SupervisionTests {
     }
   }
 
+  @Test("kill -9 of an orchestrator in the background leaves no process behind either")
+  func backgroundKilled() async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    try tool.directory.write(Self.fragile(), to: "ward.yaml")
+    let up = try await tool.run("up", "--wait", "ward.yaml")
+    #expect(up.code == 0, "\(up)")
+    #expect(tool.directory.processes.count == 3)
+    let running = try #require(RunningTopology.all(in: tool.directory.roots).first)
+    #expect(kill(try #require(running.pid), SIGKILL) == 0)
+    let isEmpty: Bool? = try await poll(within: .seconds(5)) {
+      tool.directory.processes.isEmpty ? true : nil
+    }
+    #expect(isEmpty == true, "\(tool.directory.processes)")
+    let status = try await tool.run("status")
+    #expect(status.code == 3, "\(status)")
+    let again = try await tool.run("up", "--wait", "ward.yaml")
+    #expect(again.code == 0, "\(again)")
+    let down = try await tool.run("down")
+    #expect(down.code == 0, "\(down)")
+    #expect(tool.directory.processes.isEmpty)
+    #expect(tool.directory.sockets.isEmpty)
+  }
+
   @Test("a stopped node stays stopped until it is started, and the topology stays too")
   func stopAndStart() async throws {
     try await withTopology(yaml: Self.fragile()) { ward in

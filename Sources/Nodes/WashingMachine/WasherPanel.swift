@@ -28,4 +28,8 @@ enum WasherPanel: Machine {
       }
     }
   }
+
+  static func runtime(_ parameters: NoParameters, _ ports: Ports) -> Runtime<State, Event, Never> {
+    Runtime().connectAsReceiver(to: ports.pipe("progress"))
+  }
 }

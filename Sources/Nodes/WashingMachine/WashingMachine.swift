@@ -56,11 +56,22 @@ enum WashingMachine: Machine {
   ]
 
   static func runtime(_ parameters: Parameters, _ ports: Ports) -> Runtime<State, Event, Output> {
-    Runtime().map(
-      output: Output.wait(units:),
-      to: { units in
-        try? await Task.sleep(for: .milliseconds(parameters.unit * units))
-        return Event.timeIsUp
-      })
+    // One pipe for all: order is kept within a pipe, and none is promised between two.
+    let progress: Pipe<WasherPanel.Event> = ports.pipe("progress")
+    var runtime = Runtime<State, Event, Output>()
+      .map(
+        output: Output.wait(units:),
+        to: { units in
+          try? await Task.sleep(for: .milliseconds(parameters.unit * units))
+          return Event.timeIsUp
+        }
+      )
+      .connectAsSender(
+        to: progress, when: State.coldAndEmpty, send: WasherPanel.Event.finished)
+    for (index, step) in program.enumerated() {
+      runtime = runtime.connectAsSender(
+        to: progress, when: step.0, send: WasherPanel.Event.step(number: index + 1))
+    }
+    return runtime
   }
 }

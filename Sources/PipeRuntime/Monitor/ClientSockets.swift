@@ -100,28 +100,47 @@ final class ClientSockets {
     }
   }
 
+  /// Sends an event where the connection is complete. Returns `false` where it is not; then the
+  /// completion is not called.
+  func requestIfConnected(
+    _ node: NodeInformation, event: [UInt8], timeout: Duration,
+    _ completion: @escaping @Sendable (Result<RequestOutcome?, TopologyClientError>) -> Void
+  ) -> Bool {
+    guard let peer = peers[node.inbox] else { return false }
+    return submit(node, peer, event, timeout, until: .now + timeout) { result in
+      completion(result.map { $0 })
+    }
+  }
+
+  /// Hands the request to the socket; returns whether it took it.
+  private func submit(
+    _ node: NodeInformation, _ peer: Peer, _ event: [UInt8], _ timeout: Duration,
+    until deadline: ContinuousClock.Instant, _ completion: @escaping Reply
+  ) -> Bool {
+    let id = nextID()
+    guard case .queued = peer.socket.send(FrameHeader(.request, sequence: id), body: event) else {
+      return false
+    }
+    let timer = loop.schedule(after: deadline - .now) {
+      peer.pending.removeValue(forKey: id)
+      completion(.failure(.unknownOutcome(node.name, after: timeout)))
+    }
+    peer.pending[id] = Pending(timer: timer, completion: completion)
+    return true
+  }
+
   private func attempt(
     _ node: NodeInformation, _ peer: Peer, _ event: [UInt8], _ timeout: Duration,
     until deadline: ContinuousClock.Instant, _ completion: @escaping Reply
   ) {
-    let id = nextID()
-    switch peer.socket.send(FrameHeader(.request, sequence: id), body: event) {
-    case .queued:
-      let timer = loop.schedule(after: deadline - .now) {
-        peer.pending.removeValue(forKey: id)
-        completion(.failure(.unknownOutcome(node.name, after: timeout)))
-      }
-      peer.pending[id] = Pending(timer: timer, completion: completion)
-    case .wouldBlock, .unroutable:
-      guard ContinuousClock.now < deadline else {
-        return completion(
-          .failure(
-            .nodeDown(
-              node.name, "nobody answered at its inbox within \(timeout.shortText)")))
-      }
-      loop.schedule(after: .milliseconds(2)) { [unowned self] in
-        attempt(node, peer, event, timeout, until: deadline, completion)
-      }
+    if submit(node, peer, event, timeout, until: deadline, completion) { return }
+    guard ContinuousClock.now < deadline else {
+      return completion(
+        .failure(
+          .nodeDown(node.name, "nobody answered at its inbox within \(timeout.shortText)")))
+    }
+    loop.schedule(after: .milliseconds(2)) { [unowned self] in
+      attempt(node, peer, event, timeout, until: deadline, completion)
     }
   }
 

@@ -14,6 +14,8 @@ public final class TopologyClient: Sendable {
       // Used on the loop's thread only; the mutex hands it over.
       var sockets: LoopOwned<ClientSockets>?
       var streams: [UInt64: StateStreamBuffer] = [:]
+      /// Nodes that have answered a request; their endpoints stay for as long as the topology runs.
+      var known: [String: NodeInformation] = [:]
       var isClosed = false
     }
     let state = Locked(State())
@@ -123,6 +125,16 @@ public final class TopologyClient: Sendable {
         "the event has \(bytes.count) bytes; the limit is \(WireLimits.eventByteCount). "
           + "Send a reference to large data, such as a file's path.")
     }
+    // A node that answered before is asked straight away; only where it is not connected the
+    // orchestrator is asked why.
+    if let known = shared.state.withLock({ $0.known[name] }) {
+      let outcome: RequestOutcome? = try await call { sockets, resume in
+        if !sockets.requestIfConnected(known, event: bytes, timeout: timeout, resume) {
+          resume(.success(nil))
+        }
+      }
+      if let outcome { return outcome }
+    }
     let node = try node(name, in: await directory(fresh: false))
     switch node.kind {
     case .constant:
@@ -134,9 +146,11 @@ public final class TopologyClient: Sendable {
     guard node.isRunning else {
       throw TopologyClientError.nodeDown(name, node.reason ?? node.phase)
     }
-    return try await call { sockets, resume in
+    let outcome: RequestOutcome = try await call { sockets, resume in
       sockets.request(node, event: bytes, timeout: timeout, resume)
     }
+    shared.state.withLock { $0.known[name] = node }
+    return outcome
   }
 
   // MARK: States

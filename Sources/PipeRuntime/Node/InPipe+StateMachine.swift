@@ -59,8 +59,13 @@ package struct InPipeStateMachine: Sendable {
 
   /// The sender goes on with event `first`; `lost` events before it are gone.
   package mutating func opened(
-    incarnation: UInt64, first: UInt64, lost: UInt32
+    session: UInt64, incarnation: UInt64, first: UInt64, lost: UInt32
   ) -> [Action] {
+    // One that answers the welcome of an earlier incarnation may have waited in the sender's queue.
+    guard session == self.session else {
+      repeated += 1
+      return []
+    }
     var actions: [Action] = []
     if let sender, sender != incarnation {
       if !senderClosed { actions.append(.report(.senderRestarted(after: received))) }

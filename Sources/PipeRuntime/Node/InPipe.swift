@@ -20,9 +20,13 @@ final class InPipe {
 
   func connected() { perform(state.connected()) }
 
-  func opened(_ header: FrameHeader) {
+  func opened(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) throws(FrameError) {
+    guard body.count == 8, header.sequence > 0 else { throw .body(.open) }
     perform(
-      state.opened(incarnation: header.number, first: header.sequence, lost: header.count))
+      state.opened(
+        session: header.number,
+        incarnation: UInt64(littleEndian: body.loadUnaligned(as: UInt64.self)),
+        first: header.sequence, lost: header.count))
   }
 
   /// Hands the new events of a batch to the content.

@@ -9,10 +9,21 @@ extension Machine {
   }
 
   /// The content of a node that hosts the machine.
-  static func host(
-    _ parameters: JSONValue, log: NodeLog, loop: LoopHandle
-  ) throws -> any NodeContent {
-    try MachineContent<Self>(parameters: Parameters(parameters: parameters), log: log, loop: loop)
+  public static func _host(_ hosting: _Hosting) throws -> _HostedMachine {
+    let content = try MachineContent<Self>(
+      parameters: Parameters(parameters: hosting.parameters), log: hosting.log,
+      loop: hosting.loop)
+    // Closures made here are compiled for this machine's types; the content's own conformance,
+    // which is one for all machines, is not.
+    return _HostedMachine(
+      content: TypedContent(
+        content,
+        accept: { body, count, skipping, first, pipe throws(FrameError) in
+          try content.accept(body, count: count, skipping: skipping, first: first, from: pipe)
+        },
+        takeTurn: { content.takeTurn() },
+        hasWork: { content.hasWork },
+        lastStep: { content.lastStep() }))
   }
 
   /// Throws where the JSON is not a state of the machine.

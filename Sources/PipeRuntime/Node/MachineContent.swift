@@ -87,8 +87,7 @@ final class MachineContent<Hosted: Machine>: NodeContent {
     }
 
     func bind<Carried: MachineEvent>(_ pipe: Pipe<Carried>) {
-      let name = pipe.name ?? ""
-      let outlet = PortOutlet<Carried>(port: name, pipes: pipes[name] ?? [], log: log)
+      let outlet = PortOutlet(pipe, pipes: pipes[pipe.name ?? ""] ?? [], log: log)
       outlets.append(outlet)
       pipe.bind(to: outlet)
     }

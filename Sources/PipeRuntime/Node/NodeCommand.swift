@@ -73,7 +73,7 @@ struct NodeCommand {
   ) throws -> any NodeContent {
     switch arguments.content {
     case .machine(let name, let parameters):
-      return try machine(name).host(parameters, log: log, loop: loop)
+      return try machine(name)._host(_Hosting(parameters: parameters, log: log, loop: loop)).content
     case .constant(let state, let name):
       if let name { try machine(name).check(state: state) }
       return ConstantContent(state: state, machine: name)
@@ -150,6 +150,7 @@ struct NodeCommand {
       let known = monitors.map { "'\($0.name)'" }.joined(separator: ", ")
       usage("name one monitor of this program: \(known.isEmpty ? "it has none" : known)")
     }
+    pr_line_buffer_output()
     let (program, chosen) = (program, topology)
     let watched = watch
     let code = Blocking.run {

@@ -85,7 +85,7 @@ final class NodeInbox {
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from pipe: InPipe
   ) throws(FrameError) {
     switch header.kind {
-    case .open: pipe.opened(header)
+    case .open: try pipe.opened(header, body)
     case .events: try pipe.arrived(header, body, content: content)
     case .close: pipe.senderSaidGoodbye(header)
     default: throw .kind(header.kind.rawValue)

@@ -164,6 +164,7 @@ final class NodeShell {
         let pipe = try OutPipe(
           out, incarnation: arguments.incarnation, context: context, log: log)
         loop.add(pipe.socket) { pipe.read() }
+        loop.add(pipe.connections.socket) { pipe.readConnections() }
         pairs.append((out, pipe))
       }
       outs = pairs.map(\.1)
@@ -203,6 +204,7 @@ final class NodeShell {
         log.warning("pipe '\(out.name)': \(out.state.pending) events were not delivered")
       }
       out.close()
+      out.connections.socket.close()
     }
     inbox.close()
     control.send(

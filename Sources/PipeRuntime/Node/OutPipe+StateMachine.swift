@@ -7,6 +7,8 @@ package struct OutPipeStateMachine: Sendable {
   package enum Action: Hashable, Sendable {
     /// Send a frame without a body; the pipe's name is the socket's routing id.
     case send(FrameHeader)
+    /// Say from which event on this incarnation goes on.
+    case open(FrameHeader, incarnation: UInt64)
     /// Send the events.
     case sendBatch(EventBatch, session: UInt64)
     /// Events that the receiver may not have taken are gone with it.
@@ -114,9 +116,9 @@ package struct OutPipeStateMachine: Sendable {
       firstUnsent < batches.count ? max(batches[firstUnsent].first, acknowledged + 1) : queued + 1
     sent = first - 1
     actions.append(
-      .send(
-        FrameHeader(
-          .open, count: UInt32(clamping: lost), sequence: first, number: incarnation)))
+      .open(
+        FrameHeader(.open, count: UInt32(clamping: lost), sequence: first, number: session),
+        incarnation: incarnation))
     return actions + flush()
   }
 

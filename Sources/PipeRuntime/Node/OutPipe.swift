@@ -2,6 +2,8 @@
 final class OutPipe {
   let name: String
   let socket: Socket
+  /// Tells of each new connection, which is to be announced to the receiver.
+  let connections: ConnectionMonitor
   private(set) var state: OutPipeStateMachine
   private let log: NodeLog
   /// Events that could not be encoded, or were over the size limit.
@@ -19,10 +21,9 @@ final class OutPipe {
     // Credit bounds what is under way; a high-water mark would only make sends fail.
     try socket.setHighWaterMark(0)
     try socket.setRoutingID(WireName.pipe(name))
-    // A connection of its own for each receiver: what was queued for one that died is not for the
-    // next, and each new connection announces itself to the receiver's inbox.
-    try socket.sendOnlyWhenConnected()
-    try socket.probeRouter()
+    // Neither ZMQ_PROBE_ROUTER, which announces only the first connection, nor with it
+    // ZMQ_IMMEDIATE, which throws away what a lost connection had brought: a goodbye, say.
+    connections = try ConnectionMonitor(of: socket, in: context)
     try socket.connect(configuration.endpoint)
   }
 
@@ -56,6 +57,13 @@ final class OutPipe {
   }
 
   func flush() { perform(state.flush()) }
+
+  /// Announces each new connection by an empty message.
+  func readConnections() {
+    connections.read { event in
+      if event == .connected { socket.sendPart([], more: false) }
+    }
+  }
 
   /// Reads what the receiver says.
   func read() {
@@ -96,6 +104,8 @@ final class OutPipe {
       switch action {
       case .send(let header):
         socket.send(header)
+      case .open(let header, let incarnation):
+        socket.send(header, body: withUnsafeBytes(of: incarnation.littleEndian, Array.init))
       case .sendBatch(let batch, let session):
         socket.send(
           FrameHeader(

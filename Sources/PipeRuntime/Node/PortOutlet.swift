@@ -10,11 +10,18 @@ final class PortOutlet<Event: MachineEvent>: PipeOutlet, Outlet, @unchecked Send
   private let port: String
   private let pipes: [OutPipe]
   private let log: NodeLog
-  private let codec = EventCodec<Event>()
+  private let encode: @Sendable (Event, inout [UInt8]) throws -> Void
   private(set) var discarded: UInt64 = 0
 
-  init(port: String, pipes: [OutPipe], log: NodeLog) {
-    self.port = port
+  init(_ port: Pipe<Event>, pipes: [OutPipe], log: NodeLog) {
+    self.port = port.name ?? ""
+    if let encode = port.encode {
+      self.encode = encode
+    } else {
+      // Used by the host's one thread.
+      nonisolated(unsafe) let codec = EventCodec<Event>()
+      encode = { try codec.encode($0, into: &$1) }
+    }
     self.pipes = pipes
     self.log = log
   }
@@ -28,6 +35,6 @@ final class PortOutlet<Event: MachineEvent>: PipeOutlet, Outlet, @unchecked Send
         log.warning("port '\(port)': no pipe leads from it; what is sent there goes nowhere")
       }
     }
-    for pipe in pipes { pipe.enqueue { try codec.encode(event, into: &$0) } }
+    for pipe in pipes { pipe.enqueue { try encode(event, &$0) } }
   }
 }

@@ -5,6 +5,8 @@ struct Sender<State: DSLCompatible>: Sendable {
   /// Sends, if the state is one that the rule is about.
   let fire: @Sendable (State) -> Void
   let isFull: @Sendable () -> Bool
+  /// Which pipe it is: rules that share one need ask it only once.
+  let pipe: ObjectIdentifier
   /// Asks the pipe to say when it has room again; the result takes that back.
   let watchRoom: @Sendable (@escaping @Sendable () -> Void) -> @Sendable () -> Void
 
@@ -15,6 +17,7 @@ struct Sender<State: DSLCompatible>: Sendable {
     }
     self.fire = fire
     isFull = { pipe.isFull }
+    self.pipe = ObjectIdentifier(pipe)
     watchRoom = { notify in
       let id = pipe.watchRoom(notify)
       return { pipe.unwatchRoom(id) }

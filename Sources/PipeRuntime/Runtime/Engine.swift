@@ -42,6 +42,8 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   private let observers: MiddlewareQueue
   private let hasObservers: Bool
   private let senders: [Sender<State>]
+  /// Whether a pipe that it sends into is full, for each of them.
+  private let gates: [@Sendable () -> Bool]
   // What a step can leave out.
   @usableFromInline let hasEventMiddleware: Bool
   @usableFromInline let hasEntryRules: Bool
@@ -80,6 +82,8 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     observers = MiddlewareQueue { post(.wake) }
     hasObservers = runtime.hasAsyncMiddleware
     senders = runtime.senders
+    var seen: Set<ObjectIdentifier> = []
+    gates = senders.filter { seen.insert($0.pipe).inserted }.map(\.isFull)
     hasEventMiddleware = !runtime.eventMiddleware.isEmpty
     hasEntryRules = !runtime.stateMiddleware.isEmpty || !runtime.senders.isEmpty
     hasEffects = !runtime.effects.isEmpty
@@ -101,7 +105,8 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   @usableFromInline
   var hasRoom: Bool {
     if hasObservers && observers.isFull { return false }
-    return senders.isEmpty || !senders.contains { $0.isFull() }
+    for isFull in gates where isFull() { return false }
+    return true
   }
 
   /// The number of effects that have not ended.

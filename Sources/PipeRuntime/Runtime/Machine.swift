@@ -17,6 +17,11 @@ public protocol Machine: SendableMetatype {
 
   /// Describes its effects and pipes. Default: none.
   static func runtime(_ parameters: Parameters, _ ports: Ports) -> Runtime<State, Event, Output>
+
+  /// Makes what a node hosts. Provided for every machine; do not write one.
+  ///
+  /// A requirement, so that its default is compiled for the machine's own types.
+  static func _host(_ hosting: _Hosting) throws -> _HostedMachine
 }
 
 extension Machine {

@@ -11,6 +11,8 @@ public final class Pipe<Event: DSLCompatible>: Sendable {
   /// How many events may wait for a receiver. Unit: events. Default: 1024.
   public let capacity: Int
 
+  /// Appends the JSON of an event; for a host, on its one thread.
+  package let encode: (@Sendable (Event, inout [UInt8]) throws -> Void)?
   /// What a step that the pipe leads to is said to be caused by.
   let cause: String
 
@@ -27,20 +29,22 @@ public final class Pipe<Event: DSLCompatible>: Sendable {
   /// Makes a pipe within the process.
   public convenience init(capacity: Int = 1024) { self.init(name: nil, capacity: capacity) }
 
-  package init(name: String?, capacity: Int = 1024) {
+  package init(
+    name: String?, capacity: Int = 1024,
+    encode: (@Sendable (Event, inout [UInt8]) throws -> Void)? = nil
+  ) {
     precondition(capacity > 0, "A pipe holds at least one event; capacity is \(capacity).")
     self.name = name
     self.capacity = capacity
+    self.encode = encode
     cause = name.map { "pipe \($0)" } ?? "pipe"
   }
 
   /// Whether a sender has to wait.
   package var isFull: Bool {
-    let (full, outlet) = state.withLock { state in
-      (
-        state.waiting.count >= capacity || state.receivers.contains { $0.isFull },
-        state.outlet
-      )
+    let (outlet, full) = state.withLock { state -> ((any PipeOutlet<Event>)?, Bool) in
+      if let outlet = state.outlet { return (outlet, false) }
+      return (nil, state.waiting.count >= capacity || state.receivers.contains { $0.isFull })
     }
     return outlet?.isFull ?? full
   }

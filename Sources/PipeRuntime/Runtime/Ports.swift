@@ -46,7 +46,10 @@ public final class Ports: Sendable {
           """)
         return Pipe(name: name)
       }
-      let pipe = Pipe<Event>(name: name)
+      // Made here, where the compiler knows the event's type.
+      // Used by the host's one thread.
+      nonisolated(unsafe) let codec = EventCodec<Event>()
+      let pipe = Pipe<Event>(name: name, encode: { try codec.encode($0, into: &$1) })
       state.ports[name] = Port(
         pipe: pipe, eventType: TypeName.of(Event.self), bind: { $0.bind(pipe) })
       state.order.append(name)

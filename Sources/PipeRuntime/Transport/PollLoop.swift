@@ -1,8 +1,10 @@
 import CProcess
-import CZMQ
 import Glibc
 
 /// The loop of the one thread that owns a process's sockets: sockets, descriptors, timers, posts.
+///
+/// It polls the sockets' descriptors itself: `zmq_poll` asks every socket twice a turn, by a system
+/// call each.
 ///
 /// Everything that it calls back runs on the thread that called `run`. Only its ``handle`` may be
 /// used from elsewhere.
@@ -15,12 +17,14 @@ package final class PollLoop {
     let socket: Socket?
     let descriptor: Int32
     let onReadable: () -> Void
+
+    var mayHaveInput: Bool { socket?.mayHaveInput == true }
   }
 
   /// Posts work to the loop from any thread.
   package let handle: LoopHandle
   private var sources: [Source] = []
-  private var items: [zmq_pollitem_t] = []
+  private var items: [pollfd] = []
   private var timers = TimerQueue()
   private var lastID: UInt64 = 0
   private var isStopped = false
@@ -35,7 +39,7 @@ package final class PollLoop {
     add(descriptor: handle.descriptor) { handle.runPosted() }
   }
 
-  /// Calls back while a message waits to be read.
+  /// Calls back while a message waits to be read, and now and then when none does.
   @discardableResult
   package func add(_ socket: Socket, onReadable: @escaping () -> Void) -> Registration {
     add(Source(id: nextID(), socket: socket, descriptor: -1, onReadable: onReadable))
@@ -73,18 +77,31 @@ package final class PollLoop {
     beforeWait?()
     if isStopped { return }
     if items.isEmpty { items = sources.map(Self.item) }
-    let timeout = hasWork?() == true ? 0 : timers.millisecondsUntilNext(from: .now)
-    let ready = zmq_poll(&items, Int32(items.count), timeout)
-    if ready > 0 { dispatch() }
+    var isBusy = hasWork?() == true
+    if !isBusy, sources.contains(where: \.mayHaveInput) {
+      for source in sources { source.socket?.hasReceived = false }
+      dispatch { _, source in source.mayHaveInput }
+      if isStopped { return }
+      // Mostly nothing was there, and the wait can follow at once; else it is the next turn's.
+      isBusy =
+        items.isEmpty || sources.contains { $0.mayHaveInput || $0.socket?.hasReceived == true }
+    }
+    if items.isEmpty { items = sources.map(Self.item) }
+    let timeout = isBusy ? 0 : timers.millisecondsUntilNext(from: .now)
+    if poll(&items, nfds_t(items.count), Int32(timeout)) > 0 {
+      dispatch { item, source in item.revents != 0 || source.mayHaveInput }
+    } else if isBusy {
+      dispatch { _, source in source.mayHaveInput }
+    }
     for work in timers.due(at: .now) { work() }
   }
 
-  private func dispatch() {
+  private func dispatch(_ isDue: (pollfd, Source) -> Bool) {
     // A callback may add or remove sources; then the rest waits for the next turn.
     let current = sources
     for index in current.indices {
       guard index < items.count else { return }
-      if items[index].revents != 0 { current[index].onReadable() }
+      if isDue(items[index], current[index]) { current[index].onReadable() }
       if isStopped { return }
     }
   }
@@ -100,12 +117,9 @@ package final class PollLoop {
     return lastID
   }
 
-  private static func item(_ source: Source) -> zmq_pollitem_t {
-    var item = zmq_pollitem_t()
-    item.socket = source.socket?.handle
-    item.fd = source.descriptor
-    item.events = Int16(ZMQ_POLLIN)
-    return item
+  private static func item(_ source: Source) -> pollfd {
+    pollfd(
+      fd: source.socket?.descriptor ?? source.descriptor, events: Int16(POLLIN), revents: 0)
   }
 }
 

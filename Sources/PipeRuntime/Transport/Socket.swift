@@ -24,11 +24,23 @@ package final class Socket {
   let handle: UnsafeMutableRawPointer
   private let context: Context
   private var isOpen = true
+  /// Whether a message may wait without the descriptor saying so: any call on the socket may have
+  /// taken in what the descriptor told of. Known to be untrue after a `receive` that found none.
+  private(set) var mayHaveInput = true
+  /// Whether a message was received since somebody set this to `false`.
+  var hasReceived = false
+  /// Readable when something has happened to the socket. Source: zmq_getsockopt(3), ZMQ_FD.
+  let descriptor: Int32
 
   package init(_ kind: Kind, in context: Context) throws(TransportError) {
     guard let handle = zmq_socket(context.handle, kind.code) else { throw .last("zmq_socket") }
     self.handle = handle
     self.context = context
+    var descriptor: Int32 = -1
+    var byteCount = MemoryLayout<Int32>.size
+    let code = zmq_getsockopt(handle, ZMQ_FD, &descriptor, &byteCount)
+    self.descriptor = descriptor
+    guard code == 0 else { throw .last("zmq_getsockopt(ZMQ_FD)") }
     try set(ZMQ_LINGER, 0)
     // A reconnect is tried soon and then less often: a restarted peer is found within milliseconds.
     try set(ZMQ_RECONNECT_IVL, 5)
@@ -82,9 +94,6 @@ package final class Socket {
     try set(ZMQ_ROUTING_ID, Array(id.utf8))
   }
 
-  /// Makes each new connection announce itself to the peer by an empty message.
-  package func probeRouter() throws(TransportError) { try set(ZMQ_PROBE_ROUTER, 1) }
-
   /// Messages that may wait in this socket, each way. Unit: messages; 0 is no limit.
   package func setHighWaterMark(_ messages: Int32) throws(TransportError) {
     try set(ZMQ_SNDHWM, messages)
@@ -103,10 +112,12 @@ package final class Socket {
   package func subscribeToAll() throws(TransportError) { try set(ZMQ_SUBSCRIBE, []) }
 
   package func bind(_ endpoint: String) throws(TransportError) {
+    mayHaveInput = true
     guard zmq_bind(handle, endpoint) == 0 else { throw .last("zmq_bind", endpoint: endpoint) }
   }
 
   package func connect(_ endpoint: String) throws(TransportError) {
+    mayHaveInput = true
     guard zmq_connect(handle, endpoint) == 0 else { throw .last("zmq_connect", endpoint: endpoint) }
   }
 
@@ -142,6 +153,7 @@ package final class Socket {
   }
 
   private func finish(_ message: inout zmq_msg_t, more: Bool) -> Sent {
+    mayHaveInput = true
     while true {
       if zmq_msg_send(&message, handle, ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0)) >= 0 {
         return .queued
@@ -183,8 +195,12 @@ package final class Socket {
       zmq_msg_init(&message)
       defer { zmq_msg_close(&message) }
       while zmq_msg_recv(&message, handle, ZMQ_DONTWAIT) < 0 {
-        if zmq_errno() != EINTR { return false }
+        if zmq_errno() == EINTR { continue }
+        mayHaveInput = false
+        return false
       }
+      mayHaveInput = true
+      hasReceived = true
       let bytes = UnsafeRawBufferPointer(
         start: zmq_msg_data(&message), count: zmq_msg_size(&message))
       let more = zmq_msg_more(&message) != 0

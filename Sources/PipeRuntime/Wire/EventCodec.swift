@@ -5,14 +5,17 @@ import FoundationEssentials
 /// A case without associated values travels as its bare label, `"closed"`, which needs no JSON
 /// machinery; any other as Swift's synthesized `Codable` writes it. Both forms are read.
 package final class EventCodec<Value: Codable & Sendable> {
-  private let encoder = JSONEncoder()
-  private let decoder = JSONDecoder()
+  private let writer = EventWriter()
+  private let reader = EventReader()
+  // For what the two above leave, and for its errors.
+  private lazy var encoder = JSONEncoder()
+  private lazy var decoder = JSONDecoder()
   private let bareByTag: [[UInt8]?]
-  private let bareByLabel: [[UInt8]: Value]
+  private let bareByLabel: [(label: [UInt8], value: Value)]
 
   package init() {
     var byTag: [[UInt8]?] = []
-    var byLabel: [[UInt8]: Value] = [:]
+    var byLabel: [(label: [UInt8], value: Value)] = []
     for (tag, description) in EnumCases<Value>.descriptions.enumerated() {
       guard description.fields.isEmpty, let value = EnumCases<Value>.bareValue(tag: tag) else {
         byTag.append(nil)
@@ -20,7 +23,7 @@ package final class EventCodec<Value: Codable & Sendable> {
       }
       let label = JSONValue.string(description.name).bytes
       byTag.append(label)
-      byLabel[label] = value
+      byLabel.append((label, value))
     }
     bareByTag = byTag
     bareByLabel = byLabel
@@ -30,7 +33,9 @@ package final class EventCodec<Value: Codable & Sendable> {
   package func encode(_ value: Value, into bytes: inout [UInt8]) throws {
     if let tag = EnumCases<Value>.tag(of: value), let label = bareByTag[tag] {
       bytes.append(contentsOf: label)
-    } else {
+      return
+    }
+    do { try writer.write(value, into: &bytes) } catch {
       bytes.append(contentsOf: try encoder.encode(value))
     }
   }
@@ -44,7 +49,13 @@ package final class EventCodec<Value: Codable & Sendable> {
 
   /// Reads a value. Throws ``UndecodableValue``, which says what the type takes.
   package func decode(_ bytes: UnsafeRawBufferPointer) throws -> Value {
-    if bytes.first == UInt8(ascii: "\""), let value = bareByLabel[Array(bytes)] { return value }
+    if bytes.first == UInt8(ascii: "\"") {
+      // A handful: cheaper to compare than to hash.
+      for (label, value) in bareByLabel where label.count == bytes.count {
+        if label.elementsEqual(bytes) { return value }
+      }
+    }
+    if let value = try? reader.read(Value.self, from: bytes) { return value }
     do {
       let data = Data(
         bytesNoCopy: UnsafeMutableRawPointer(mutating: bytes.baseAddress!), count: bytes.count,
@@ -52,7 +63,7 @@ package final class EventCodec<Value: Codable & Sendable> {
       return try decoder.decode(Value.self, from: data)
     } catch {
       throw UndecodableValue(
-        text: String(decoding: bytes.prefix(200), as: UTF8.self), type: "\(Value.self)",
+        text: String(decoding: bytes.prefix(200), as: UTF8.self), type: TypeName.of(Value.self),
         cases: EnumCases<Value>.descriptions, cause: "\(error)")
     }
   }
@@ -60,7 +71,8 @@ package final class EventCodec<Value: Codable & Sendable> {
   package func decode(_ bytes: [UInt8]) throws -> Value {
     guard !bytes.isEmpty else {
       throw UndecodableValue(
-        text: "", type: "\(Value.self)", cases: EnumCases<Value>.descriptions, cause: "empty")
+        text: "", type: TypeName.of(Value.self), cases: EnumCases<Value>.descriptions,
+        cause: "empty")
     }
     return try bytes.withUnsafeBytes { try decode($0) }
   }

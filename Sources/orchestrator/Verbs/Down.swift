@@ -30,6 +30,7 @@ struct Down: Verb {
     let deadline = ContinuousClock.now + timeout
     let client = try TopologyClient.attach(to: arguments.topology)
     let directories = try RuntimeDirectories(topology: client.topology)
+    let orchestrator = RunningTopology.find(directories)?.pid
     do {
       defer { client.close() }
       try Blocking.attempt { try await client.down(force: isForced) }
@@ -44,6 +45,11 @@ struct Down: Verb {
             + (isForced ? "" : "; 'orchestrator down --force' kills it"))
       }
       usleep(10_000)
+    }
+    // Then its own process ends; one that is not reaped by its parent is not waited for.
+    let end = min(deadline, .now + .seconds(1))
+    while let orchestrator, Glibc.kill(orchestrator, 0) == 0, ContinuousClock.now < end {
+      usleep(1_000)
     }
     try console.print("\(client.topology): down")
     return .success

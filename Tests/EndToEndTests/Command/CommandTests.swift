@@ -74,7 +74,7 @@ struct Command {
   }
 }
 
-@Suite("The command without a running topology")
+@Suite("The command without a running topology", .blocking)
 struct CommandTests {
   @Test(
     "exit codes and outputs are as documented",

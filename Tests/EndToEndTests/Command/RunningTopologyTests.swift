@@ -48,7 +48,7 @@ private final class RunningRelay {
   }
 }
 
-@Suite("The command on a running topology")
+@Suite("The command on a running topology", .blocking)
 struct RunningTopologyTests {
   /// A line, its exit code, all of stdout, and a part of stderr.
   private typealias Line = (text: String, code: Int32, output: String, error: String)

@@ -13,7 +13,10 @@ struct InPipeStateMachineTests {
 
   private func pipe(openedAt first: UInt64? = nil) -> InPipeStateMachine {
     var pipe = InPipeStateMachine(capacity: 8, session: 2)
-    if let first { _ = pipe.opened(incarnation: 1, first: first, lost: 0) }
+    if let first {
+      _ = pipe.connected()
+      _ = pipe.opened(session: 2, incarnation: 1, first: first, lost: 0)
+    }
     return pipe
   }
 
@@ -21,7 +24,7 @@ struct InPipeStateMachineTests {
   func welcomes() {
     var pipe = pipe(openedAt: 1)
     #expect(pipe.connected() == [welcome(0)])
-    _ = pipe.opened(incarnation: 1, first: 1, lost: 0)
+    _ = pipe.opened(session: 2, incarnation: 1, first: 1, lost: 0)
     _ = pipe.arrived(session: 2, first: 1, count: 3)
     #expect(pipe.connected() == [welcome(3)])
   }
@@ -43,16 +46,27 @@ struct InPipeStateMachineTests {
     var pipe = pipe()
     #expect(pipe.arrived(session: 2, first: 1, count: 1) == [welcome(0)])
     #expect(pipe.arrived(session: 1, first: 1, count: 1) == [welcome(0)])
-    _ = pipe.opened(incarnation: 1, first: 1, lost: 0)
+    _ = pipe.opened(session: 2, incarnation: 1, first: 1, lost: 0)
     #expect(pipe.arrived(session: 1, first: 1, count: 1) == [])
     #expect(pipe.received == 0)
+  }
+
+  @Test("an answer to an earlier incarnation's welcome is not taken for one to its own")
+  func staleOpen() {
+    var pipe = pipe()
+    #expect(pipe.opened(session: 1, incarnation: 1, first: 9, lost: 0) == [])
+    #expect(pipe.connected() == [welcome(0)])
+    #expect(
+      pipe.opened(session: 2, incarnation: 1, first: 12, lost: 3)
+        == [.report(.lostWithReceiver(count: 3, through: 11))])
   }
 
   @Test("reports what was lost with an earlier incarnation of its node")
   func lost() {
     var pipe = pipe()
+    _ = pipe.connected()
     #expect(
-      pipe.opened(incarnation: 1, first: 18, lost: 4)
+      pipe.opened(session: 2, incarnation: 1, first: 18, lost: 4)
         == [.report(.lostWithReceiver(count: 4, through: 17))])
     #expect(pipe.arrived(session: 2, first: 18, count: 1) == [.take(from: 0, first: 18)])
   }
@@ -62,7 +76,9 @@ struct InPipeStateMachineTests {
     var pipe = pipe(openedAt: 1)
     _ = pipe.arrived(session: 2, first: 1, count: 5)
     #expect(
-      pipe.opened(incarnation: 2, first: 1, lost: 0) == [.report(.senderRestarted(after: 5))])
+      pipe.opened(session: 2, incarnation: 2, first: 1, lost: 0) == [
+        .report(.senderRestarted(after: 5))
+      ])
     #expect(pipe.arrived(session: 2, first: 1, count: 1) == [.take(from: 0, first: 1)])
   }
 
@@ -71,7 +87,7 @@ struct InPipeStateMachineTests {
     var pipe = pipe(openedAt: 1)
     _ = pipe.arrived(session: 2, first: 1, count: 5)
     pipe.senderSaidGoodbye(session: 2)
-    #expect(pipe.opened(incarnation: 2, first: 1, lost: 0) == [])
+    #expect(pipe.opened(session: 2, incarnation: 2, first: 1, lost: 0) == [])
   }
 
   @Test("acknowledges a quarter of the window at once, and less when asked")
@@ -102,7 +118,7 @@ struct InPipeStateMachineTests {
   @Test("the same sender that leaves events out is asked for them")
   func leftOut() {
     var pipe = pipe(openedAt: 1)
-    #expect(pipe.opened(incarnation: 1, first: 4, lost: 0) == [welcome(0)])
+    #expect(pipe.opened(session: 2, incarnation: 1, first: 4, lost: 0) == [welcome(0)])
   }
 
   @Test("sender and receiver agree, whatever connections break and whoever restarts in order")
@@ -119,9 +135,10 @@ struct InPipeStateMachineTests {
       func deliver(_ actions: [OutPipeStateMachine.Action]) {
         for action in actions {
           switch action {
-          case .send(let header) where header.kind == .open:
+          case .open(let header, let incarnation):
             _ = receiver.opened(
-              incarnation: header.number, first: header.sequence, lost: header.count)
+              session: header.number, incarnation: incarnation, first: header.sequence,
+              lost: header.count)
           case .sendBatch(let batch, let session):
             // A message may be lost with its connection.
             if Int.random(in: 0..<6, using: &generator) == 0 { continue }

@@ -11,8 +11,8 @@ struct OutPipeStateMachineTests {
     return pipe
   }
 
-  private func open(_ first: UInt64, lost: UInt32 = 0) -> Action {
-    .send(FrameHeader(.open, count: lost, sequence: first, number: 7))
+  private func open(_ first: UInt64, session: UInt64 = 1, lost: UInt32 = 0) -> Action {
+    .open(FrameHeader(.open, count: lost, sequence: first, number: session), incarnation: 7)
   }
 
   @Test("sends nothing before a receiver welcomes it")
@@ -84,7 +84,7 @@ struct OutPipeStateMachineTests {
     pipe.enqueue(2)
     let actions = pipe.welcomed(session: 2, received: 0, window: 8)
     #expect(actions.first == .report(lost: 3, through: 4))
-    #expect(actions.dropFirst().first == open(5, lost: 3))
+    #expect(actions.dropFirst().first == open(5, session: 2, lost: 3))
     #expect(actions.batches == [5...6])
   }
 
@@ -96,7 +96,7 @@ struct OutPipeStateMachineTests {
     #expect(pipe.phase == .waiting)
     let actions = pipe.welcomed(session: 2, received: 0, window: 8)
     // The batch holds events that were applied; the receiver passes over what lies before `open`.
-    #expect(actions.first == open(4))
+    #expect(actions.first == open(4, session: 2))
     #expect(actions.batches.last?.upperBound == 6)
     #expect(actions.reports == [])
   }

@@ -1,0 +1,48 @@
+import Glibc
+import PipeRuntime
+
+/// Measures speed and memory of nodes and machines, each beside a raw baseline of the same run.
+///
+/// The program is also the node program of the machines that it measures.
+@main enum Benchmarks {
+  static func main() {
+    switch CommandLine.arguments.dropFirst().first {
+    case "run", "describe", "list": BenchmarkNodes.main()
+    case RawPeer.verb: RawPeer.main(CommandLine.arguments.dropFirst(2))
+    default: exit(measure())
+    }
+  }
+
+  private static func measure() -> Int32 {
+    let options: Options
+    do {
+      options = try Options(parsing: CommandLine.arguments.dropFirst())
+    } catch {
+      StandardError.write("benchmarks: error: \(error)\n\(Options.help)\n")
+      return 2
+    }
+    if options.wantsHelp {
+      print(Options.help)
+      return 0
+    }
+    do {
+      // Before any thread starts: they inherit the mask.
+      try Cleanup.watchSignals()
+      signal(SIGPIPE, SIG_IGN)
+      var report = Report()
+      for section in Section.allCases where options.sections.contains(section) {
+        try section.run(Setting(isQuick: options.isQuick), into: &report)
+      }
+      report.finish()
+      return 0
+    } catch {
+      StandardError.write("benchmarks: error: \(error)\n")
+      return 1
+    }
+  }
+}
+
+/// The machines that topologies of this program run.
+enum BenchmarkNodes: NodeProgram {
+  static let machines: [any Machine.Type] = [Pinger.self, Ponger.self, Source.self, Sink.self]
+}

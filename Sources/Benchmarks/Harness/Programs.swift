@@ -1,0 +1,23 @@
+import Glibc
+import PipeRuntime
+
+/// The executables that are measured: those beside this one.
+enum Programs {
+  /// This program.
+  static let own = OwnProcess.executablePath ?? CommandLine.arguments[0]
+  static let nodes = FileSystem.directory(of: own) + "/nodes"
+  static let orchestrator = FileSystem.directory(of: own) + "/orchestrator"
+
+  /// Throws where one is missing.
+  static func check() throws {
+    for path in [nodes, orchestrator] where access(path, X_OK) != 0 {
+      throw HarnessError("'\(path)' is missing; build it with 'make bench'")
+    }
+  }
+}
+
+/// Why something cannot be measured.
+struct HarnessError: Error, CustomStringConvertible {
+  let description: String
+  init(_ description: String) { self.description = description }
+}

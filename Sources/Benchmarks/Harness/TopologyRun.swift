@@ -1,0 +1,85 @@
+import Glibc
+import PipeRuntime
+
+/// A topology under the real orchestrator, and a client of it.
+final class TopologyRun {
+  let client: TopologyClient
+  private let pids: [String: Int32]
+  private var process: ChildProcess
+
+  /// How long starting, and each measurement, may take.
+  private static let deadline: Duration = .seconds(20)
+
+  /// Starts the topology of a file's text; returns when all its nodes run.
+  init(_ text: String, named name: String, in directory: TemporaryDirectory) throws {
+    try Programs.check()
+    let orchestrator = OrchestratorCommand(directory: directory)
+    let arguments = ["run", "--plain", try directory.write(text, to: name + ".yaml")]
+    let control = try RuntimeDirectories(topology: name, roots: orchestrator.roots)
+      .endpoint(.control)
+    process = try orchestrator.spawn(arguments)
+    client = try TopologyClient(
+      topology: name, control: control, answerTimeout: .milliseconds(500))
+    let client = client
+    let start = ContinuousClock.now
+    while !Blocking.run({ (try? await client.directory())?.isRunning == true }) {
+      let status = process.reap()
+      if status != nil || start.duration(to: .now) > Self.deadline {
+        throw orchestrator.failure(arguments, status)
+      }
+    }
+    let nodes = Blocking.run { (try? await client.directory())?.nodes ?? [] }
+    pids = nodes.reduce(into: [:]) { $0[$1.name] = $1.pid }
+  }
+
+  deinit {
+    client.close()
+    process.signal(.terminate)
+    process.wait()
+  }
+
+  /// What a node's process has spent on any core so far. Unit: seconds.
+  func processorTime(of node: String) -> Double {
+    var clock = clockid_t()
+    var time = timespec()
+    guard let pid = pids[node], clock_getcpuclockid(pid, &clock) == 0,
+      clock_gettime(clock, &time) == 0
+    else { return .nan }
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+  }
+
+  /// Has a node start, and waits until it is done.
+  /// - Returns: How long it took by its own clock. Unit: seconds.
+  func measure(_ node: String) throws -> Double {
+    let client = client
+    let result = Blocking.run {
+      () async -> Result<Double, any Error> in
+      do {
+        try await client.send(node, json: "start")
+        return .success(try await Self.awaitDone(node, client: client))
+      } catch {
+        return .failure(error)
+      }
+    }
+    return try result.get()
+  }
+
+  /// Asks now and then; a subscription would have every step published.
+  private static func awaitDone(_ node: String, client: TopologyClient) async throws -> Double {
+    let start = ContinuousClock.now
+    while start.duration(to: .now) < deadline {
+      let state = try await client.directory()[node: node]?.status?.state
+      if case .object(let cases)? = state, case .object(let done)? = cases["done"],
+        case .integer(let nanoseconds)? = done["nanoseconds"]
+      {
+        return Double(nanoseconds) / 1e9
+      }
+      try await Task.sleep(for: .milliseconds(50))
+    }
+    let statuses = try await client.directory().nodes.map { node in
+      "\n  \(node.name): " + (node.status.map { "\($0)" } ?? node.phase)
+    }
+    throw HarnessError(
+      "node '\(node)' was not done within \(deadline.shortText):\(statuses.joined())")
+  }
+}

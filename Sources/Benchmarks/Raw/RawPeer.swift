@@ -1,0 +1,90 @@
+import Glibc
+import PipeRuntime
+
+/// The other process of a raw baseline: this program, called with a verb of its own.
+enum RawPeer: String {
+  /// Sends back each message.
+  case echo
+  /// Waits for a message, and sends as many as it was told.
+  case flood
+
+  static let verb = "raw-peer"
+
+  /// Runs what follows the verb: a role, an endpoint, a count.
+  static func main(_ arguments: ArraySlice<String>) -> Never {
+    let arguments = Array(arguments)
+    guard arguments.count == 3, let role = RawPeer(rawValue: arguments[0]),
+      let count = Int(arguments[2])
+    else { exit(2) }
+    do {
+      try role.run(RawSocket.connected(to: arguments[1]), count: count)
+      exit(0)
+    } catch {
+      StandardError.write("benchmarks: error: \(error)\n")
+      exit(1)
+    }
+  }
+
+  private func run(_ socket: RawSocket, count: Int) throws {
+    try withUnsafeTemporaryAllocation(byteCount: RawSocket.byteCount, alignment: 8) { bytes in
+      bytes.initializeMemory(as: UInt8.self, repeating: 0x61)
+      switch self {
+      case .echo:
+        while true {
+          try socket.receive(into: bytes)
+          try socket.send(UnsafeRawBufferPointer(bytes))
+        }
+      case .flood:
+        try socket.receive(into: bytes)
+        for _ in 0..<count { try socket.send(UnsafeRawBufferPointer(bytes)) }
+        // Ends when it is killed: the last messages are still on their way.
+        while true { try socket.receive(into: bytes) }
+      }
+    }
+  }
+}
+
+/// A raw baseline: a DEALER here, and one in another process.
+final class RawPair {
+  private let socket: RawSocket
+  private var peer: ChildProcess
+  private let bytes = UnsafeMutableRawBufferPointer.allocate(
+    byteCount: RawSocket.byteCount, alignment: 8)
+
+  init(_ role: RawPeer, count: Int, in directory: TemporaryDirectory) throws {
+    bytes.initializeMemory(as: UInt8.self, repeating: 0x61)
+    let endpoint = "ipc://" + directory.uniquePath("raw")
+    socket = try RawSocket.bound(to: endpoint)
+    socket.setTimeout(10_000)
+    peer = try ChildProcess.spawn(
+      ChildCommand(
+        path: Programs.own, arguments: [RawPeer.verb, role.rawValue, endpoint, String(count)],
+        environment: ProcessEnvironment.current, output: .inherited))
+  }
+
+  deinit {
+    peer.signal(.kill)
+    peer.wait()
+    bytes.deallocate()
+  }
+
+  /// Sends a message and waits for it to come back, again and again.
+  /// - Returns: The time of one round trip. Unit: seconds.
+  func roundTrip(count: Int) throws -> Double {
+    let start = Clock.nanoseconds
+    for _ in 0..<count {
+      try socket.send(UnsafeRawBufferPointer(bytes))
+      try socket.receive(into: bytes)
+    }
+    return Double(Clock.nanoseconds - start) / 1e9 / Double(count)
+  }
+
+  /// Lets the peer send, and takes what comes.
+  /// - Returns: Messages a second.
+  func flood(count: Int) throws -> Double {
+    let start = Clock.nanoseconds
+    try socket.send(UnsafeRawBufferPointer(bytes))
+    for _ in 0..<count { try socket.receive(into: bytes) }
+    return Double(count) / (Double(Clock.nanoseconds - start) / 1e9)
+  }
+}

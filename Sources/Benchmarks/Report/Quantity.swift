@@ -1,0 +1,85 @@
+/// A measured amount with its unit, worded for a person.
+struct Quantity: Comparable, CustomStringConvertible {
+  enum Unit { case seconds, perSecond, bytes }
+
+  let value: Double
+  let unit: Unit
+
+  static func seconds(_ value: Double) -> Self { Quantity(value: value, unit: .seconds) }
+  static func perSecond(_ value: Double) -> Self { Quantity(value: value, unit: .perSecond) }
+  static func megabytes(_ value: Double) -> Self { Quantity(value: value * 1e6, unit: .bytes) }
+  static func bytes(_ count: Int) -> Self { Quantity(value: Double(count), unit: .bytes) }
+
+  static func < (left: Self, right: Self) -> Bool { left.value < right.value }
+
+  var description: String {
+    switch unit {
+    case .seconds:
+      if value < 1e-6 { return "\((value * 1e9).fixed(1)) ns" }
+      if value < 1e-3 { return "\((value * 1e6).fixed(1)) µs" }
+      if value < 1 { return "\((value * 1e3).fixed(1)) ms" }
+      return "\(value.fixed(2)) s"
+    case .perSecond:
+      if value < 10_000_000 { return "\(Int(value.rounded()).grouped) /s" }
+      return "\((value / 1e6).fixed(1)) M/s"
+    case .bytes: return "\((value / 1e6).fixed(1)) MB"
+    }
+  }
+}
+
+extension Double {
+  /// The number with this many digits after the point.
+  func fixed(_ digits: Int) -> String {
+    var scale = 1.0
+    for _ in 0..<digits { scale *= 10 }
+    let scaled = Int((self * scale).rounded())
+    guard digits > 0 else { return "\(scaled)" }
+    let fraction = String(scaled % Int(scale))
+    return "\(scaled / Int(scale))."
+      + String(repeating: "0", count: digits - fraction.count) + fraction
+  }
+}
+
+extension Int {
+  /// The number with a comma before each group of three digits.
+  var grouped: String {
+    var text = ""
+    for (index, digit) in String(self).reversed().enumerated() {
+      if index > 0, index % 3 == 0 { text.append(",") }
+      text.append(digit)
+    }
+    return String(text.reversed())
+  }
+}
+
+extension String {
+  /// The text with blanks after it, `width` characters wide at least.
+  func padded(to width: Int) -> String {
+    self + String(repeating: " ", count: max(0, width - count))
+  }
+
+  /// The text with blanks before it.
+  func right(in width: Int) -> String {
+    String(repeating: " ", count: max(0, width - count)) + self
+  }
+}
+
+/// Repeated measurements of one thing.
+struct Samples {
+  private var values: [Double] = []
+
+  mutating func add(_ value: Double) { values.append(value) }
+
+  var count: Int { values.count }
+
+  /// The one in the middle.
+  var median: Double {
+    let sorted = values.sorted()
+    guard !sorted.isEmpty else { return .nan }
+    let middle = sorted.count / 2
+    return sorted.count % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
+  }
+
+  var least: Double { values.min() ?? .nan }
+  var greatest: Double { values.max() ?? .nan }
+}

@@ -1,0 +1,83 @@
+import Glibc
+import PipeRuntime
+
+/// Prints the figures as they come, and at the end which targets they meet.
+struct Report {
+  private var figures: [Figure] = []
+
+  private static let widths = (name: 44, value: 15, ratio: 9, target: 17)
+
+  init() {
+    Self.write("machine: \(HostMachine.summary)")
+  }
+
+  /// Begins a section: its title, the load of the machine, the head of its columns.
+  mutating func begin(_ section: Section) {
+    Self.write("\n\(section.rawValue): \(section.summary) (load \(HostMachine.load))")
+    Self.write(Self.line("", "measured", "baseline", "ratio", "target", ""))
+  }
+
+  /// Says what the figures before it include.
+  func note(_ text: String) { Self.write("  " + text) }
+
+  mutating func add(_ figure: Figure) {
+    figures.append(figure)
+    Self.write(
+      Self.line(
+        figure.name, "\(figure.value)", figure.baseline.map { "\($0)" } ?? "",
+        figure.ratio.map { "\($0.fixed(2))×" } ?? "", figure.targetText,
+        figure.isMet.map { $0 ? "met" : "NOT MET" } ?? ""))
+  }
+
+  /// Says which targets are met.
+  func finish() {
+    let judged = figures.filter { $0.isMet != nil }
+    let missed = judged.filter { $0.isMet == false }
+    Self.write("\ntargets met: \(judged.count - missed.count) of \(judged.count)")
+    for figure in missed {
+      let ratio = figure.ratio.map { " (\($0.fixed(2))× the baseline)" } ?? ""
+      Self.write("  not met: \(figure.name): \(figure.value)\(ratio), target \(figure.targetText)")
+    }
+  }
+
+  /// Prints a line at once, also into a pipe.
+  private static func write(_ line: String) {
+    print(line)
+    fflush(nil)
+  }
+
+  private static func line(
+    _ name: String, _ value: String, _ baseline: String, _ ratio: String, _ target: String,
+    _ verdict: String
+  ) -> String {
+    var text = "  " + name.padded(to: widths.name) + value.right(in: widths.value)
+    text += baseline.right(in: widths.value) + ratio.right(in: widths.ratio)
+    text += target.right(in: widths.target)
+    return verdict.isEmpty ? text : text + "  " + verdict
+  }
+}
+
+/// What the figures were taken on.
+enum HostMachine {
+  static var summary: String {
+    let lines = text(of: "/proc/cpuinfo").split(separator: "\n")
+    let model = lines.first { $0.hasPrefix("model name") }?.split(separator: ":").last
+    let count = sysconf(Int32(_SC_NPROCESSORS_ONLN))
+    let kernel = text(of: "/proc/sys/kernel/osrelease").split(separator: "\n").first ?? "?"
+    let name = model.map { String($0.drop { $0 == " " }) } ?? "unknown processor"
+    return "\(count) cores of \(name), Linux \(kernel)"
+  }
+
+  /// The mean number of processes that wanted a core in the last minute.
+  static var load: String {
+    String(text(of: "/proc/loadavg").split(separator: " ").first ?? "?")
+  }
+
+  static func text(of path: String) -> String {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return "" }
+    defer { close(descriptor) }
+    let bytes = (try? FileSystem.read(descriptor)) ?? []
+    return String(decoding: bytes, as: UTF8.self)
+  }
+}

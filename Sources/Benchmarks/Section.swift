@@ -1,0 +1,34 @@
+/// A part of the report, by the name that a person types.
+enum Section: String, CaseIterable, Sendable {
+  case roundtrip, oneway, start, memory, reduce
+
+  /// What it measures.
+  var summary: String {
+    switch self {
+    case .roundtrip: "one event from a node to another and back"
+    case .oneway: "events a second from a node to another"
+    case .start: "how soon a node, and a hundred, are ready"
+    case .memory: "what a node holds resident"
+    case .reduce: "steps and events a second within one process"
+    }
+  }
+
+  func run(_ setting: Setting, into report: inout Report) throws {
+    report.begin(self)
+    switch self {
+    case .roundtrip: try RoundTripSection(setting).run(&report)
+    case .oneway: try OneWaySection(setting).run(&report)
+    case .start: try StartSection(setting).run(&report)
+    case .memory: try MemorySection(setting).run(&report)
+    case .reduce: ReduceSection(setting).run(&report)
+    }
+  }
+}
+
+/// How much is measured.
+struct Setting: Sendable {
+  let isQuick: Bool
+
+  /// Picks an amount for a whole run or for a quick one.
+  func pick<Amount>(_ whole: Amount, quick: Amount) -> Amount { isQuick ? quick : whole }
+}

@@ -1,0 +1,90 @@
+import PipeRuntime
+
+/// How soon one node is ready, and a hundred of them under the orchestrator.
+struct StartSection {
+  private let setting: Setting
+
+  private static let nodeCount = 100
+
+  init(_ setting: Setting) { self.setting = setting }
+
+  func run(_ report: inout Report) throws {
+    try Programs.check()
+    try runOne(&report)
+    try runMany(&report)
+    report.note(
+      "baselines: the same number of /bin/sleep, from the start of the first until each has")
+    report.note(
+      "executed. A node is ready when it has said so; \(Self.nodeCount) of them when up returns")
+  }
+
+  private func runOne(_ report: inout Report) throws {
+    let directory = try TemporaryDirectory()
+    let standIn = try StandIn(in: directory)
+    var ours = Samples()
+    var baseline = Samples()
+    for round in 0...setting.pick(21, quick: 5) {
+      var (node, readyAfter) = try standIn.start(machine: "Relay")
+      node.end()
+      let bare = try Self.spawnSleeping(count: 1)
+      guard round > 0 else { continue }
+      ours.add(readyAfter)
+      baseline.add(bare)
+    }
+    report.add(
+      Figure(
+        name: "a node, from exec to ready; /bin/sleep", value: .seconds(ours.median),
+        baseline: .seconds(baseline.median), target: .atMost(.seconds(0.05))))
+  }
+
+  private func runMany(_ report: inout Report) throws {
+    var ours = Samples()
+    var baseline = Samples()
+    for _ in 0..<setting.pick(5, quick: 1) {
+      ours.add(try Self.startChain())
+      baseline.add(try Self.spawnSleeping(count: Self.nodeCount))
+    }
+    report.add(
+      Figure(
+        name: "\(Self.nodeCount) relays: up -d --wait; /bin/sleep", value: .seconds(ours.median),
+        baseline: .seconds(baseline.median), target: .atMost(.seconds(1.5))))
+  }
+
+  /// - Returns: The time until `orchestrator up -d --wait` came back. Unit: seconds.
+  private static func startChain() throws -> Double {
+    let directory = try TemporaryDirectory()
+    let file = try directory.write(chain, to: "chain.yaml")
+    let orchestrator = OrchestratorCommand(directory: directory)
+    let down: @Sendable () -> Void = { try? orchestrator.run(["down", "-p", "chain"]) }
+    let cleanup = Cleanup.add(down)
+    defer {
+      Cleanup.remove(cleanup)
+      down()
+    }
+    let start = Clock.nanoseconds
+    try orchestrator.run(["up", "-d", "--wait", file])
+    return Double(Clock.nanoseconds - start) / 1e9
+  }
+
+  private static func spawnSleeping(count: Int) throws -> Double {
+    var processes: [ChildProcess] = []
+    defer { for index in processes.indices { processes[index].end() } }
+    let start = Clock.nanoseconds
+    for _ in 0..<count { processes.append(try ChildProcess.spawn(.sleep)) }
+    return Double(Clock.nanoseconds - start) / 1e9
+  }
+
+  /// A topology of relays, each with a pipe to the next.
+  private static var chain: String {
+    let nodes = (1...nodeCount).map { "  n\($0): { machine: Relay }" }
+    let pipes = (1..<nodeCount).map { "  - { from: n\($0).out, to: n\($0 + 1).in }" }
+    return """
+      topology: chain
+      program: \(Programs.nodes)
+      nodes:
+      \(nodes.joined(separator: "\n"))
+      pipes:
+      \(pipes.joined(separator: "\n"))
+      """
+  }
+}

@@ -1,0 +1,67 @@
+/// The transitions of a machine by case, as far as they can be read without a run.
+package struct TransitionListing: Sendable {
+  /// One event that one state takes, whatever a guard says.
+  package struct Entry: Hashable, Sendable {
+    package var state: String
+    package var event: String
+  }
+
+  /// By state and then by event, each as declared in its enum.
+  package var entries: [Entry]
+  /// The states that may take more events: an `if` or a `for` hides some `On`s, or no sample of the
+  /// associated values can be made.
+  package var openStates: [String]
+}
+
+extension StateMachine {
+  /// The transitions of all states.
+  ///
+  /// Found by reading each `When` with sample values and the initial state.
+  package var transitions: TransitionListing {
+    var taken: [Set<Int>] = EnumCases<State>.names.map { _ in [] }
+    var isOpen = taken.map { _ in false }
+    for when in table.whens where when.transitions != nil {
+      let list = EventList()
+      list.list(State.self, Event.self) { if when.list?() != true { list.missBranch() } }
+      for tag in when.tags {
+        taken[tag].formUnion(list.tags)
+        isOpen[tag] = isOpen[tag] || list.isIncomplete
+      }
+    }
+    for tag in taken.indices {
+      guard let state = EnumCases<State>.bareValue(tag: tag) else { continue }
+      // A case without values has one value, which hides nothing.
+      taken[tag] = events(of: state)
+      isOpen[tag] = false
+    }
+    if let tag = EnumCases<State>.tag(of: initial) {
+      taken[tag].formUnion(events(of: initial))
+    }
+    return TransitionListing(
+      entries: zip(EnumCases<State>.names, taken).flatMap { state, taken in
+        names(of: taken).map { TransitionListing.Entry(state: state, event: $0) }
+      },
+      openStates: zip(EnumCases<State>.names, isOpen).filter(\.1).map(\.0))
+  }
+
+  /// The names of the events that this very state takes, if their guards pass.
+  package func events(takenIn state: State) -> [String] { names(of: events(of: state)) }
+
+  private func events(of state: State) -> Set<Int> {
+    let list = EventList()
+    withUnsafePointer(to: state) { state in
+      list.list(State.self, Event.self) {
+        table.visit(state) { rule in
+          rule.pointee.transitions?(state)
+          return false
+        }
+      }
+    }
+    return list.tags
+  }
+
+  private func names(of tags: Set<Int>) -> [String] {
+    let names = EnumCases<Event>.names
+    return names.indices.filter(tags.contains).map { names[$0] }
+  }
+}

@@ -1,0 +1,57 @@
+/// A content whose frequent calls go straight to code compiled for its machine's types.
+final class TypedContent: NodeContent {
+  typealias Accept = (
+    UnsafeRawBufferPointer, _ count: UInt32, _ skipping: Int, _ first: UInt64, InPipe
+  ) throws(FrameError) -> Void
+
+  private let content: any NodeContent
+  private let acceptEvents: Accept
+  private let turn: () -> Void
+  private let hasEvents: () -> Bool
+  private let step: () -> FeedEntry?
+
+  init(
+    _ content: any NodeContent, accept: @escaping Accept, takeTurn: @escaping () -> Void,
+    hasWork: @escaping () -> Bool, lastStep: @escaping () -> FeedEntry?
+  ) {
+    self.content = content
+    acceptEvents = accept
+    turn = takeTurn
+    hasEvents = hasWork
+    step = lastStep
+  }
+
+  func accept(
+    _ body: UnsafeRawBufferPointer, count: UInt32, skipping: Int, first: UInt64, from pipe: InPipe
+  ) throws(FrameError) { try acceptEvents(body, count, skipping, first, pipe) }
+
+  func takeTurn() { turn() }
+  var hasWork: Bool { hasEvents() }
+  func lastStep() -> FeedEntry? { step() }
+
+  // MARK: Seldom
+
+  var description: MachineDescription { content.description }
+
+  var onStep: (() -> Void)? {
+    get { content.onStep }
+    set { content.onStep = newValue }
+  }
+
+  var onEnd: ((String?) -> Void)? {
+    get { content.onEnd }
+    set { content.onEnd = newValue }
+  }
+
+  func connect(outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe]) throws {
+    try content.connect(outs: outs, ins: ins)
+  }
+
+  func start() { content.start() }
+  func stop() { content.stop() }
+  func fill(_ status: inout NodeStatus) { content.fill(&status) }
+
+  func request(_ body: UnsafeRawBufferPointer, reply: @escaping (RequestReply) -> Void) {
+    content.request(body, reply: reply)
+  }
+}

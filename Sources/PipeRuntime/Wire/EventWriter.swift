@@ -1,0 +1,151 @@
+import FoundationEssentials
+
+/// Encodes events into one growing text, several times faster than Foundation's encoder.
+///
+/// It writes what events are made of. Where it does not succeed, for whatever reason, the caller asks
+/// Foundation, which also words the error.
+final class EventWriter {
+  /// The value is something that is better left to Foundation.
+  struct Unwritten: Error {}
+
+  enum Bracket: UInt8 {
+    case object = 0x7B
+    case array = 0x5B
+
+    /// Two after the opening one, in both cases.
+    var closing: UInt8 { rawValue + 2 }
+  }
+
+  /// An object or array that is not closed yet.
+  private struct Open {
+    let id: Int
+    let bracket: Bracket
+    var isEmpty = true
+  }
+
+  private(set) var bytes: [UInt8] = []
+  private var open: [Open] = []
+  private var lastID = 0
+  /// Set where a value cannot be written, by a call that cannot throw.
+  private var isBroken = false
+
+  /// Appends the JSON of a value to `target`, or leaves it as it was and throws.
+  func write(_ value: some Encodable, into target: inout [UInt8]) throws {
+    bytes.removeAll(keepingCapacity: true)
+    open.removeAll(keepingCapacity: true)
+    isBroken = false
+    try append(encoding: value)
+    close(downTo: 0)
+    guard !isBroken, !bytes.isEmpty else { throw Unwritten() }
+    target.append(contentsOf: bytes)
+  }
+
+  // MARK: Objects and arrays
+
+  var depth: Int { open.count }
+
+  /// Opens an object or array where a value belongs, or finds the one that was opened there before.
+  /// - Returns: The number to go on with.
+  func begin(_ bracket: Bracket, at depth: Int) -> Int {
+    if open.count > depth {
+      close(downTo: depth + 1)
+      if open[depth].bracket != bracket { isBroken = true }
+      return open[depth].id
+    }
+    lastID += 1
+    open.append(Open(id: lastID, bracket: bracket))
+    bytes.append(bracket.rawValue)
+    return lastID
+  }
+
+  /// Goes on with an object or array: closes what was opened in it, and separates the next value.
+  func next(in id: Int, at depth: Int) {
+    guard depth < open.count, open[depth].id == id else {
+      // It was closed already: somebody writes two at once.
+      isBroken = true
+      return
+    }
+    close(downTo: depth + 1)
+    if !open[depth].isEmpty { bytes.append(UInt8(ascii: ",")) }
+    open[depth].isEmpty = false
+  }
+
+  func next(_ key: String, in id: Int, at depth: Int) {
+    next(in: id, at: depth)
+    append(key)
+    bytes.append(UInt8(ascii: ":"))
+  }
+
+  private func close(downTo depth: Int) {
+    while open.count > depth { bytes.append(open.removeLast().bracket.closing) }
+  }
+
+  // MARK: Values
+
+  func append(encoding value: some Encodable) throws {
+    let type = type(of: value)
+    // What Foundation writes in a way of its own.
+    if type == Data.self || type == URL.self || type == Decimal.self { throw Unwritten() }
+    let depth = open.count
+    let start = bytes.count
+    try value.encode(to: EventEncoder(writer: self, depth: depth))
+    close(downTo: depth)
+    // A value that writes nothing is an empty object to Foundation.
+    if bytes.count == start { throw Unwritten() }
+  }
+
+  func appendNull() { bytes.append(contentsOf: "null".utf8) }
+
+  func append(_ value: Bool) { bytes.append(contentsOf: (value ? "true" : "false").utf8) }
+
+  func append(integer value: some FixedWidthInteger) {
+    guard let number = Int64(exactly: value), number != .min else {
+      bytes.append(contentsOf: String(value).utf8)
+      return
+    }
+    if number < 0 { bytes.append(UInt8(ascii: "-")) }
+    let start = bytes.count
+    var rest = number.magnitude
+    repeat {
+      bytes.append(0x30 + UInt8(truncatingIfNeeded: rest % 10))
+      rest /= 10
+    } while rest > 0
+    bytes[start...].reverse()
+  }
+
+  func append(
+    number value: some BinaryFloatingPoint & LosslessStringConvertible
+  ) throws {
+    guard value.isFinite else { throw Unwritten() }
+    let text = value.description
+    bytes.append(contentsOf: (text.hasSuffix(".0") ? text.dropLast(2) : text[...]).utf8)
+  }
+
+  func append(_ value: String) {
+    var value = value
+    value.withUTF8 { text in
+      bytes.append(UInt8(ascii: "\""))
+      if text.allSatisfy({ $0 >= 0x20 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }) {
+        bytes.append(contentsOf: text)
+      } else {
+        for byte in text { appendEscaped(byte) }
+      }
+      bytes.append(UInt8(ascii: "\""))
+    }
+  }
+
+  private func appendEscaped(_ byte: UInt8) {
+    switch byte {
+    case UInt8(ascii: "\""), UInt8(ascii: "\\"):
+      bytes.append(UInt8(ascii: "\\"))
+      bytes.append(byte)
+    case 0x0A: bytes.append(contentsOf: #"\n"#.utf8)
+    case 0x0D: bytes.append(contentsOf: #"\r"#.utf8)
+    case 0x09: bytes.append(contentsOf: #"\t"#.utf8)
+    case 0..<0x20:
+      bytes.append(contentsOf: #"\u00"#.utf8)
+      for digit in [byte >> 4, byte & 15] { bytes.append(digit < 10 ? 0x30 + digit : 0x57 + digit) }
+    default: bytes.append(byte)
+    }
+  }
+}

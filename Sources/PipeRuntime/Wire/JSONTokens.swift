@@ -1,0 +1,161 @@
+/// A JSON text cut into its values, in the order of the text: a flat list instead of a tree.
+struct JSONTokens {
+  enum Kind: UInt8 { case object, array, string, escapedString, number, `true`, `false`, null }
+
+  struct Token {
+    var kind: Kind
+    /// Where it begins; for a string, behind the quote.
+    var start: Int32
+    /// Where it ends; for a string, before the quote.
+    var end: Int32
+    /// The index of the token after this one and all in it.
+    var next: Int32
+    /// How many members or elements it has.
+    var count: Int32
+  }
+
+  /// Members of an object come as a key, a string, and a value each.
+  private(set) var list: [Token] = []
+  private var offset = 0
+  private var bytes = UnsafeRawBufferPointer(start: nil, count: 0)
+
+  private static let deepest = 64
+
+  /// Reads a text. Returns `false` for what is not JSON, and for what is better left to others.
+  mutating func read(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    list.removeAll(keepingCapacity: true)
+    offset = 0
+    self.bytes = bytes
+    defer { self.bytes = UnsafeRawBufferPointer(start: nil, count: 0) }
+    guard bytes.count < Int32.max, readValue(depth: 0) else { return false }
+    skipBlanks()
+    return offset == bytes.count
+  }
+
+  private mutating func readValue(depth: Int) -> Bool {
+    skipBlanks()
+    guard offset < bytes.count else { return false }
+    switch bytes[offset] {
+    case UInt8(ascii: "{"): return readElements(.object, until: UInt8(ascii: "}"), depth: depth + 1)
+    case UInt8(ascii: "["): return readElements(.array, until: UInt8(ascii: "]"), depth: depth + 1)
+    case UInt8(ascii: "\""): return readString()
+    case UInt8(ascii: "t"): return readWord("true", .true)
+    case UInt8(ascii: "f"): return readWord("false", .false)
+    case UInt8(ascii: "n"): return readWord("null", .null)
+    default: return readNumber()
+    }
+  }
+
+  private mutating func readElements(_ kind: Kind, until close: UInt8, depth: Int) -> Bool {
+    guard depth <= Self.deepest else { return false }
+    let index = list.count
+    add(kind, from: offset, to: offset)
+    offset += 1
+    skipBlanks()
+    var count: Int32 = 0
+    if offset < bytes.count, bytes[offset] == close {
+      offset += 1
+    } else {
+      while true {
+        if kind == .object {
+          skipBlanks()
+          guard offset < bytes.count, bytes[offset] == UInt8(ascii: "\""), readString() else {
+            return false
+          }
+          skipBlanks()
+          guard offset < bytes.count, bytes[offset] == UInt8(ascii: ":") else { return false }
+          offset += 1
+        }
+        guard readValue(depth: depth) else { return false }
+        count += 1
+        skipBlanks()
+        guard offset < bytes.count else { return false }
+        let byte = bytes[offset]
+        offset += 1
+        if byte == close { break }
+        guard byte == UInt8(ascii: ",") else { return false }
+      }
+    }
+    list[index].end = Int32(offset)
+    list[index].next = Int32(list.count)
+    list[index].count = count
+    return true
+  }
+
+  private mutating func readString() -> Bool {
+    let start = offset + 1
+    var kind = Kind.string
+    offset = start
+    while offset < bytes.count {
+      switch bytes[offset] {
+      case UInt8(ascii: "\""):
+        add(kind, from: start, to: offset)
+        offset += 1
+        return true
+      case UInt8(ascii: "\\"):
+        kind = .escapedString
+        offset += 2
+      case 0..<0x20: return false
+      default: offset += 1
+      }
+    }
+    return false
+  }
+
+  private mutating func readNumber() -> Bool {
+    let start = offset
+    if bytes[offset] == UInt8(ascii: "-") { offset += 1 }
+    let digits = offset
+    skipDigits()
+    // No digit, or a zero before another.
+    guard offset > digits, bytes[digits] != UInt8(ascii: "0") || offset == digits + 1 else {
+      return false
+    }
+    if offset < bytes.count, bytes[offset] == UInt8(ascii: ".") {
+      offset += 1
+      guard skipDigits() else { return false }
+    }
+    if offset < bytes.count, bytes[offset] | 0x20 == UInt8(ascii: "e") {
+      offset += 1
+      if offset < bytes.count, [UInt8(ascii: "+"), UInt8(ascii: "-")].contains(bytes[offset]) {
+        offset += 1
+      }
+      guard skipDigits() else { return false }
+    }
+    add(.number, from: start, to: offset)
+    return true
+  }
+
+  @discardableResult
+  private mutating func skipDigits() -> Bool {
+    let start = offset
+    while offset < bytes.count, bytes[offset] &- 0x30 < 10 { offset += 1 }
+    return offset > start
+  }
+
+  private mutating func readWord(_ word: StaticString, _ kind: Kind) -> Bool {
+    let end = offset + word.utf8CodeUnitCount
+    guard end <= bytes.count else { return false }
+    for index in 0..<word.utf8CodeUnitCount where bytes[offset + index] != word.utf8Start[index] {
+      return false
+    }
+    add(kind, from: offset, to: end)
+    offset = end
+    return true
+  }
+
+  private mutating func skipBlanks() {
+    while offset < bytes.count {
+      switch bytes[offset] {
+      case 0x20, 0x0A, 0x0D, 0x09: offset += 1
+      default: return
+      }
+    }
+  }
+
+  private mutating func add(_ kind: Kind, from start: Int, to end: Int) {
+    list.append(
+      Token(
+        kind: kind, start: Int32(start), end: Int32(end), next: Int32(list.count + 1), count: 0))
+  }
+}

@@ -1,0 +1,132 @@
+import PipeRuntime
+
+/// What a machine did otherwise than a test expected.
+struct MachineFailure {
+  enum Cause {
+    case otherState(expected: String, actual: String, [ValueComparison.Difference])
+    case refused(Refusal, expected: String, takes: [String])
+    case asynchronous(expected: String)
+    case moved(to: String)
+    case movesLater
+    case otherRefusal(expected: Refusal, actual: Refusal, takes: [String])
+    case otherOutput(expected: String, actual: String, [ValueComparison.Difference])
+    case noOutput(expected: String)
+    case unexpectedOutput(String)
+    case timedOut(expected: String, Duration)
+  }
+
+  /// The state that the machine was in.
+  var state: String
+  /// The name of its case.
+  var stateName: String
+  /// The event that it was given; `nil` where it is about the state's output.
+  var event: String?
+  var eventName = ""
+  var cause: Cause
+}
+
+// The wording.
+extension MachineFailure {
+  /// What happened, what was expected, what there was instead, and what to do.
+  var text: String {
+    let place = event.map { "when \(state), on \($0)" } ?? "when \(state)"
+    let lines: [String] =
+      ["\(place): \(summary)", "  expected: \(expected)", "  actual:   \(actual)"]
+      + differences.map { "  \($0)" } + ["  \(advice)"]
+    return lines.joined(separator: "\n")
+  }
+
+  private var when: String { "When(state: \(stateName))" }
+  private var on: String { "On(event: \(eventName))" }
+
+  private var summary: String {
+    switch cause {
+    case .otherState: "the transition leads to another state"
+    case .refused(.noTransition, _, _): "there is no transition"
+    case .refused(.guard, _, _): "the guard refuses the event"
+    case .asynchronous: "the transition is asynchronous"
+    case .moved, .movesLater: "there is a transition"
+    case .otherRefusal: "the event is refused for another reason"
+    case .otherOutput: "the output is another one"
+    case .noOutput: "there is no output"
+    case .unexpectedOutput: "there is an output"
+    case .timedOut: "the transition has not returned in time"
+    }
+  }
+
+  private var expected: String {
+    switch cause {
+    case .otherState(let expected, _, _), .refused(_, let expected, _),
+      .asynchronous(let expected), .otherOutput(let expected, _, _), .noOutput(let expected),
+      .timedOut(let expected, _):
+      expected
+    case .moved, .movesLater: "no transition"
+    case .otherRefusal(let expected, _, _): Self.name(expected)
+    case .unexpectedOutput: "no output"
+    }
+  }
+
+  private var actual: String {
+    switch cause {
+    case .otherState(_, let actual, _), .otherOutput(_, let actual, _): actual
+    case .refused(let refusal, _, let takes): Self.name(refusal) + listed(takes, refusal)
+    case .asynchronous, .movesLater: "a state that comes later"
+    case .moved(let state): state
+    case .otherRefusal(_, let actual, let takes): Self.name(actual) + listed(takes, actual)
+    case .noOutput: "no output"
+    case .unexpectedOutput(let output): output
+    case .timedOut(_, let limit): "no state within \(limit.shortText)"
+    }
+  }
+
+  private var differences: [String] {
+    switch cause {
+    case .otherState(_, _, let differences), .otherOutput(_, _, let differences):
+      differences.filter { !$0.path.isEmpty }.map {
+        "at \($0.path): expected \($0.expected), actual \($0.actual)"
+      }
+    default: []
+    }
+  }
+
+  private var advice: String {
+    switch cause {
+    case .otherState(_, let actual, _):
+      "Change the Transition of \(on) in \(when), or expect \(actual)."
+    case .refused(.noTransition, _, _):
+      "Add \(on) to \(when), or expect it with assertNoTransition(when:on:)."
+    case .refused(.guard, _, _):
+      "Change the Guard of \(on) in \(when), or expect it with assertNoTransition(when:on:)."
+    case .asynchronous, .movesLater:
+      "Wait for it with 'await', and assertEventually(when:on:transitionTo:)."
+    case .moved(let state):
+      "Remove \(on) from \(when), give it a Guard that fails here, or expect \(state)."
+    case .otherRefusal(_, .guard, _):
+      "Remove \(on) from \(when), or expect 'because: .guard'."
+    case .otherRefusal(_, .noTransition, _):
+      "Add \(on) with a Guard to \(when), or expect 'because: .noTransition'."
+    case .otherOutput(_, let actual, _):
+      "Change the Execute of \(when), or expect \(actual)."
+    case .noOutput(let output):
+      "Add Execute(output: \(output)) to \(when), or expect it with assertNoOutput(when:)."
+    case .unexpectedOutput(let output):
+      "Write Execute.noOutput in \(when), or expect \(output) with assert(when:execute:)."
+    case .timedOut:
+      "Look at what the transition of \(on) in \(when) waits for, or pass a longer 'within:'."
+    }
+  }
+
+  private static func name(_ refusal: Refusal) -> String {
+    switch refusal {
+    case .noTransition: "no transition"
+    case .guard: "refused by a guard"
+    }
+  }
+
+  /// What the state does take, where that helps.
+  private func listed(_ takes: [String], _ refusal: Refusal) -> String {
+    guard refusal == .noTransition else { return "" }
+    if takes.isEmpty { return "; \(stateName) takes no event" }
+    return "; \(stateName) takes \(takes.joined(separator: ", "))"
+  }
+}

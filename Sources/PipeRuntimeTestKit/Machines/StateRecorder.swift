@@ -1,0 +1,141 @@
+import PipeRuntime
+
+/// Records the states of a running machine, the initial one first.
+///
+/// Make it right after the sequence, before anybody else iterates, and no state is missed. The wait
+/// for a state begins after the one that the wait before has found: states are met in their order.
+///
+/// ```swift
+/// let door = AsyncStateMachineSequence(stateMachine: stateMachine, runtime: runtime)
+/// let recorder = StateRecorder(door)
+/// await door.send(.closeButtonWasPressed)
+/// await recorder.wait(until: .closed)
+/// ```
+///
+/// The recorder is an iterator of the sequence: if it is the only one, the run ends with it.
+public final class StateRecorder<State: DSLCompatible>: Sendable {
+  private struct Record {
+    var states: [State] = []
+    var hasEnded = false
+    /// The first state that the next wait looks at.
+    var position = 0
+  }
+
+  private let record: Watched<Record>
+  private let task: Task<Void, Never>
+
+  /// Begins to record.
+  public init<Event, Output>(_ sequence: AsyncStateMachineSequence<State, Event, Output>) {
+    let iterator = sequence.makeAsyncIterator()
+    let record = Watched(Record())
+    self.record = record
+    task = Task {
+      while let state = await iterator.next() { record.change { $0.states.append(state) } }
+      record.change { $0.hasEnded = true }
+    }
+  }
+
+  deinit { task.cancel() }
+
+  /// The states recorded so far.
+  public var states: [State] { record.value.states }
+}
+
+// Waiting.
+extension StateRecorder {
+  /// Waits for the first states of the run.
+  /// - Returns: So many states; all that were recorded where the wait failed.
+  @discardableResult
+  public func states(
+    count: Int, within limit: Duration = .seconds(10), fileID: String = #fileID,
+    filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
+  ) async -> [State] {
+    let found = await record.first(within: limit) { record -> [State]?? in
+      if record.states.count >= count { return .some(Array(record.states.prefix(count))) }
+      return record.hasEnded ? .some(nil) : nil
+    }
+    if let states = found ?? nil { return states }
+    fail(
+      "\(states.count) of \(count) states were recorded", within: limit, from: 0,
+      at: SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column))
+    return states
+  }
+
+  /// Waits for a state.
+  /// - Returns: The states from the one that the wait before has found up to this one.
+  @discardableResult
+  public func wait(
+    until state: State, within limit: Duration = .seconds(10), fileID: String = #fileID,
+    filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
+  ) async -> [State] {
+    await wait(
+      for: "\(state)", within: limit,
+      at: SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
+    ) { ValueComparison.areEqual($0, state) }
+  }
+
+  /// Waits for a state of one of several cases.
+  @discardableResult
+  public func wait(
+    until states: OneOf<State>, within limit: Duration = .seconds(10), fileID: String = #fileID,
+    filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
+  ) async -> [State] {
+    await wait(
+      for: states.patterns.map { EnumCases<State>.names[$0.tag] }.joined(separator: " or "),
+      within: limit,
+      at: SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
+    ) { states.contains($0) }
+  }
+
+  /// Waits for a state that the predicate holds for.
+  @discardableResult
+  public func wait(
+    within limit: Duration = .seconds(10), fileID: String = #fileID,
+    filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column,
+    where predicate: @escaping @Sendable (State) -> Bool
+  ) async -> [State] {
+    await wait(
+      for: "a state that the predicate holds for", within: limit,
+      at: SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column), predicate)
+  }
+
+  private func wait(
+    for what: String, within limit: Duration, at place: SourcePlace,
+    _ predicate: @escaping @Sendable (State) -> Bool
+  ) async -> [State] {
+    let start = record.value.position
+    let found = await record.first(within: limit) { record -> [State]?? in
+      let start = record.position
+      if let index = record.states[start...].firstIndex(where: predicate) {
+        record.position = index + 1
+        return .some(Array(record.states[start...index]))
+      }
+      return record.hasEnded ? .some(nil) : nil
+    }
+    if let states = found ?? nil { return states }
+    fail("there was no \(what)", within: limit, from: start, at: place)
+    return []
+  }
+
+  private func fail(
+    _ what: String, within limit: Duration, from start: Int, at place: SourcePlace
+  ) {
+    let record = record.value
+    var lines = [
+      what + (record.hasEnded ? " before the run ended" : " within \(limit.shortText)")
+    ]
+    lines.append("  states recorded:" + (record.states.isEmpty ? " none" : ""))
+    let shown = 30
+    let hidden = max(0, record.states.count - shown)
+    if hidden > 0 { lines.append("    … \(hidden) earlier ones") }
+    for (index, state) in record.states.enumerated().dropFirst(hidden) {
+      let seen = index < start ? " (met by an earlier wait)" : ""
+      lines.append("    \(index). \(state)\(seen)")
+    }
+    lines.append(
+      record.hasEnded
+        ? "  Look at what ends the run: finish(), or nobody holds the sequence any more."
+        : "  Look whether the event is refused, or the effect mapped; or pass a longer 'within:'.")
+    FailureReporter.fail(lines.joined(separator: "\n"), at: place)
+  }
+}

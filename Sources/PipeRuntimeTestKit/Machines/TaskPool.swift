@@ -1,0 +1,67 @@
+import Glibc
+import PipeRuntime
+import Synchronization
+
+/// Tells when the tasks of this process have come to rest.
+///
+/// Swift runs tasks on as many threads as there are processors, in the order in which they became
+/// ready. Once a job of ours runs on each of these threads at the same time, every job that was ready
+/// before has therefore run, up to where it suspends.
+enum TaskPool {
+  private static let priorities: [TaskPriority] = [.high, .medium, .low, .background]
+  private static let last = Mutex<Task<Bool, Never>?>(nil)
+
+  /// Lets all jobs run that are ready now; what these make ready is for the next call.
+  /// - Returns: Whether they have: `false` where some thread was busy for too long.
+  static func flush() async -> Bool {
+    // One at a time: two that hold some of the threads each would wait for each other.
+    let task = last.withLock { last in
+      let before = last
+      let task = Task.detached {
+        _ = await before?.value
+        var isFlushed = true
+        for priority in priorities where await !fill(priority) { isFlushed = false }
+        return isFlushed
+      }
+      last = task
+      return task
+    }
+    return await task.value
+  }
+
+  /// Occupies all threads for tasks of the priority at the same time.
+  private static func fill(_ priority: TaskPriority) async -> Bool {
+    let count = processorCount
+    let arrivals = Arrivals()
+    let deadline = ContinuousClock.now.advanced(by: .milliseconds(100))
+    let tasks = (0..<count).map { _ in
+      Task.detached(priority: priority) {
+        arrivals.count.wrappingAdd(1, ordering: .sequentiallyConsistent)
+        while arrivals.count.load(ordering: .sequentiallyConsistent) < count {
+          if ContinuousClock.now > deadline { return false }
+          sched_yield()
+        }
+        return true
+      }
+    }
+    var isFilled = true
+    for task in tasks where await !task.value { isFilled = false }
+    return isFilled
+  }
+
+  private final class Arrivals: Sendable {
+    let count = Atomic(0)
+  }
+
+  /// The processors that this process may use.
+  private static let processorCount: Int = {
+    // A line `Cpus_allowed: ff,ffffffff`; `sched_getaffinity` is not at hand in Swift.
+    let descriptor = open("/proc/self/status", O_RDONLY)
+    defer { close(descriptor) }
+    let status = (try? FileSystem.read(descriptor)) ?? []
+    let line = String(decoding: status, as: UTF8.self).split(separator: "\n")
+      .first { $0.hasPrefix("Cpus_allowed:") }
+    let mask = line?.dropFirst("Cpus_allowed:".count).compactMap(\.hexDigitValue) ?? []
+    return max(1, mask.reduce(0) { $0 + $1.nonzeroBitCount })
+  }()
+}

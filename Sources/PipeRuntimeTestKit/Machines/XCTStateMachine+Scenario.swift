@@ -1,0 +1,105 @@
+import PipeRuntime
+
+// Scenarios: a list of events, each with what becomes of it.
+extension XCTStateMachine {
+  /// A step of a scenario for this machine.
+  public typealias Step = ScenarioStep<State, Event, Output>
+
+  /// Asserts what a list of events does to the machine, one after the other.
+  ///
+  /// The first step that fails is recorded at its own line, with those before and after it.
+  ///
+  /// ```swift
+  /// XCTStateMachine(stateMachine).assert(steps: [
+  ///   .on(.personsHaveEntered(persons: 3), to: .open(persons: 3)),
+  ///   .on(.closeButtonWasPressed, to: .closing(persons: 3), execute: .close(speed: 2)),
+  ///   .refuses(.closeButtonWasPressed),
+  ///   .on(.doorHasLocked, to: .closed),
+  /// ])
+  /// ```
+  /// - Parameter state: The state before the first event; `nil` for the initial one.
+  @discardableResult
+  public func assert(from state: State? = nil, steps: [Step]) -> Self {
+    var scenario = Scenario(start: state ?? machine.initial, steps: steps)
+    for step in steps {
+      let reduction = machine.reduce(scenario.state, step.event)
+      if let failure = failure(of: step, in: scenario.state, reduction) {
+        FailureReporter.fail(scenario.text(failure), at: step.place)
+        break
+      }
+      scenario.take(step)
+    }
+    return self
+  }
+
+  /// Asserts what a list of events does to a machine with asynchronous transitions.
+  /// - Parameters:
+  ///   - state: The state before the first event; `nil` for the initial one.
+  ///   - limit: The longest wait for one transition.
+  @discardableResult
+  public func assertEventually(
+    from state: State? = nil, steps: [Step], within limit: Duration = .seconds(10)
+  ) async -> Self {
+    var scenario = Scenario(start: state ?? machine.initial, steps: steps)
+    for step in steps {
+      let reduction = await settle(scenario.state, step.event, within: limit)
+      let found =
+        if let reduction { failure(of: step, in: scenario.state, reduction) } else {
+          lateFailure(scenario.state, step.event, step.next, limit)
+        }
+      if let found {
+        FailureReporter.fail(scenario.text(found), at: step.place)
+        break
+      }
+      scenario.take(step)
+    }
+    return self
+  }
+
+  private func failure(
+    of step: Step, in state: State, _ reduction: Reduction<State>
+  ) -> MachineFailure? {
+    switch step.expectation {
+    case .moves(let next): transitionFailure(state, step.event, reduction, next)
+    case .movesExecuting(let next, let output):
+      transitionFailure(state, step.event, reduction, next)
+        ?? outputFailure(next, expected: output)
+    case .refuses(let refusal): refusalFailure(state, step.event, reduction, refusal)
+    }
+  }
+}
+
+/// How far a scenario has come.
+private struct Scenario<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible> {
+  typealias Step = ScenarioStep<State, Event, Output>
+
+  let start: State
+  let steps: [Step]
+  private(set) var state: State
+  private(set) var taken = 0
+
+  init(start: State, steps: [Step]) {
+    self.start = start
+    self.steps = steps
+    state = start
+  }
+
+  mutating func take(_ step: Step) {
+    if let next = step.next { state = next }
+    taken += 1
+  }
+
+  /// The failure of the next step, among the others.
+  func text(_ failure: MachineFailure) -> String {
+    var lines = ["step \(taken + 1) of \(steps.count): " + failure.text]
+    lines.append("  the scenario, from \(start):")
+    let events = steps.map { String(describing: $0.event) }
+    let width = events.map(\.count).max() ?? 0
+    for (index, step) in steps.enumerated() {
+      let mark = index < taken ? " " : index == taken ? ">" : "-"
+      let space = String(repeating: " ", count: max(0, width - events[index].count))
+      lines.append("    \(mark) \(index + 1). \(events[index])\(space) \(step.outcome)")
+    }
+    return lines.joined(separator: "\n")
+  }
+}

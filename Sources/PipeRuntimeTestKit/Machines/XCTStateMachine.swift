@@ -1,0 +1,165 @@
+import PipeRuntime
+
+/// Asserts what a machine does, state by state and without running it.
+///
+/// Works in tests of Swift Testing and of XCTest. A failure is recorded at the assertion's line, and
+/// the next assertion goes on.
+///
+/// ```swift
+/// XCTStateMachine(stateMachine)
+///   .assertNoOutput(when: .open(persons: 0))
+///   .assert(
+///     when: .open(persons: 0),
+///     on: .personsHaveEntered(persons: 1),
+///     transitionTo: .open(persons: 1)
+///   )
+/// ```
+public struct XCTStateMachine<
+  State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible
+>: Sendable {
+  let machine: StateMachine<State, Event, Output>
+  let coverage: TransitionCoverage<State, Event, Output>?
+
+  /// Makes assertions on a machine.
+  /// - Parameter coverage: Is told of every transition that the assertions take.
+  public init(
+    _ stateMachine: StateMachine<State, Event, Output>,
+    coverage: TransitionCoverage<State, Event, Output>? = nil
+  ) {
+    machine = stateMachine
+    self.coverage = coverage
+  }
+}
+
+// Outputs.
+extension XCTStateMachine {
+  /// Asserts that entering any of the states executes nothing.
+  @discardableResult
+  public func assertNoOutput(
+    when states: State..., fileID: String = #fileID, filePath: StaticString = #filePath,
+    line: UInt = #line, column: UInt = #column
+  ) -> Self {
+    let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
+    for state in states { fail(outputFailure(state, expected: nil), at: place) }
+    return self
+  }
+
+  /// Asserts that entering any of the states executes `output`.
+  @discardableResult
+  public func assert(
+    when states: State..., execute output: Output, fileID: String = #fileID,
+    filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
+  ) -> Self {
+    let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
+    for state in states { fail(outputFailure(state, expected: output), at: place) }
+    return self
+  }
+
+  /// What is wrong with the output of the state; it is to be none where `expected` is `nil`.
+  func outputFailure(_ state: State, expected: Output?) -> MachineFailure? {
+    switch (expected, machine.output(state)) {
+    case (nil, nil): return nil
+    case (let expected?, nil):
+      return failure(state, nil, .noOutput(expected: String(describing: expected)))
+    case (nil, let actual?):
+      return failure(state, nil, .unexpectedOutput(String(describing: actual)))
+    case (let expected?, let actual?):
+      if ValueComparison.areEqual(expected, actual) { return nil }
+      return failure(
+        state, nil,
+        .otherOutput(
+          expected: String(describing: expected), actual: String(describing: actual),
+          ValueComparison.differences(expected: expected, actual: actual)))
+    }
+  }
+}
+
+// Transitions.
+extension XCTStateMachine {
+  /// Asserts that any of the states leads to `next` on the event.
+  @discardableResult
+  public func assert(
+    when states: State..., on event: Event, transitionTo next: State, fileID: String = #fileID,
+    filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
+  ) -> Self {
+    let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
+    for state in states {
+      fail(transitionFailure(state, event, machine.reduce(state, event), next), at: place)
+    }
+    return self
+  }
+
+  /// Asserts that none of the states takes the event.
+  /// - Parameter refusal: Why it is not taken; `nil` for either reason.
+  @discardableResult
+  public func assertNoTransition(
+    when states: State..., on event: Event, because refusal: Refusal? = nil,
+    fileID: String = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
+    column: UInt = #column
+  ) -> Self {
+    let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
+    for state in states {
+      fail(refusalFailure(state, event, machine.reduce(state, event), refusal), at: place)
+    }
+    return self
+  }
+
+  /// What is wrong with the machine's answer, if the event was to lead to `next`.
+  func transitionFailure(
+    _ state: State, _ event: Event, _ reduction: Reduction<State>, _ next: State
+  ) -> MachineFailure? {
+    let expected = String(describing: next)
+    switch reduction {
+    case .next(let actual):
+      coverage?.record(from: state, on: event, isTaken: true)
+      if ValueComparison.areEqual(next, actual) { return nil }
+      return failure(
+        state, event,
+        .otherState(
+          expected: expected, actual: String(describing: actual),
+          ValueComparison.differences(expected: next, actual: actual)))
+    case .refused(let refusal):
+      coverage?.record(from: state, on: event, isTaken: false)
+      return failure(
+        state, event,
+        .refused(refusal, expected: expected, takes: machine.events(takenIn: state)))
+    case .suspended:
+      return failure(state, event, .asynchronous(expected: expected))
+    }
+  }
+
+  /// What is wrong with the machine's answer, if the event was not to be taken.
+  func refusalFailure(
+    _ state: State, _ event: Event, _ reduction: Reduction<State>, _ expected: Refusal?
+  ) -> MachineFailure? {
+    switch reduction {
+    case .next(let actual):
+      coverage?.record(from: state, on: event, isTaken: true)
+      return failure(state, event, .moved(to: String(describing: actual)))
+    case .refused(let actual):
+      coverage?.record(from: state, on: event, isTaken: false)
+      guard let expected, expected != actual else { return nil }
+      return failure(
+        state, event,
+        .otherRefusal(
+          expected: expected, actual: actual, takes: machine.events(takenIn: state)))
+    case .suspended:
+      return failure(state, event, .movesLater)
+    }
+  }
+}
+
+extension XCTStateMachine {
+  func fail(_ failure: MachineFailure?, at place: SourcePlace) {
+    if let failure { FailureReporter.fail(failure.text, at: place) }
+  }
+
+  func failure(
+    _ state: State, _ event: Event?, _ cause: MachineFailure.Cause
+  ) -> MachineFailure {
+    MachineFailure(
+      state: String(describing: state), stateName: EnumCases.name(of: state) ?? "",
+      event: event.map { String(describing: $0) },
+      eventName: event.flatMap { EnumCases.name(of: $0) } ?? "", cause: cause)
+  }
+}

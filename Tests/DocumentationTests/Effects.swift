@@ -1,0 +1,104 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+private struct Motor: Sendable {
+  func turn(speed: Int) async -> Bool { speed > 0 }
+}
+
+@Suite("Effects, as documented", .timeLimit(.minutes(1)))
+struct Effects {
+  private func closes(_ runtime: Runtime<State, Event, Output>) async -> Bool {
+    let door = AsyncStateMachineSequence(stateMachine: stateMachine, runtime: runtime)
+    let recorder = StateRecorder(door)
+    await door.send(.closeButtonWasPressed)
+    return await !recorder.wait(until: .closed).isEmpty
+  }
+
+  @Test("an effect of one event, and one of none")
+  func event() async {
+    // docs: begin
+    let runtime = Runtime<State, Event, Output>()
+      .map(
+        output: Output.close(speed:),
+        to: { speed in
+          speed > 0 ? Event.doorHasLocked : nil
+        })
+    // docs: end
+    #expect(await closes(runtime))
+  }
+
+  @Test("an effect of many events")
+  func events() async {
+    // docs: begin
+    let runtime = Runtime<State, Event, Output>()
+      .map(
+        output: Output.close(speed:),
+        to: { speed in
+          AsyncStream { continuation in
+            continuation.yield(Event.closeButtonWasPressed)
+            continuation.yield(Event.doorHasLocked)
+            continuation.finish()
+          }
+        })
+    // docs: end
+    #expect(await closes(runtime))
+  }
+
+  @Test("a priority and a strategy")
+  func strategy() async {
+    // docs: begin
+    let runtime = Runtime<State, Event, Output>()
+      .map(
+        output: Output.close(speed:),
+        to: close(speed:),
+        priority: .high,
+        strategy: .cancel(when: State.open(persons:)))
+    // docs: end
+    #expect(await closes(runtime))
+  }
+
+  @Test("a dependency")
+  func dependency() async {
+    // docs: begin
+    func close(speed: Int, motor: Motor) async -> Event? {
+      await motor.turn(speed: speed) ? .doorHasLocked : nil
+    }
+
+    let runtime = Runtime<State, Event, Output>()
+      .map(output: Output.close(speed:), to: inject(dep: Motor(), in: close(speed:motor:)))
+    // docs: end
+    #expect(await closes(runtime))
+  }
+
+  @Test("an error is turned into an event")
+  func failure() async {
+    struct Jammed: Error {}
+    func turn(_ speed: Int) async throws { if speed < 0 { throw Jammed() } }
+    // docs: begin
+    let runtime = Runtime<State, Event, Output>()
+      .map(
+        output: Output.close(speed:),
+        to: { speed in
+          do {
+            try await turn(speed)
+            return Event.doorHasLocked
+          } catch {
+            return Event.personsHaveEntered(persons: 0)
+          }
+        })
+    // docs: end
+    #expect(await closes(runtime))
+  }
+
+  @Test("middleware")
+  func middleware() async {
+    // docs: begin
+    let runtime = Runtime<State, Event, Output>()
+      .map(output: Output.close(speed:), to: close(speed:))
+      .register(middleware: { (state: State) in print("State: \(state)") })
+      .register(middleware: { (event: Event) in print("Event: \(event)") })
+    // docs: end
+    #expect(await closes(runtime))
+  }
+}

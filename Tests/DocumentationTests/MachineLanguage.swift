@@ -1,0 +1,152 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+private enum Light: DSLCompatible { case red, green(cars: Int), broken(code: Int), off }
+private enum Signal: DSLCompatible { case timeIsUp, carPassed, fault(code: Int), reset, powerCut }
+private enum Lamp: DSLCompatible { case wait(seconds: Int), alarm }
+private typealias Crossing = StateMachine<Light, Signal, Lamp>
+
+@Suite("The machine language, as documented")
+struct MachineLanguage {
+  @Test("a state by its value, and by its constructor")
+  func when() {
+    let machine = Crossing(initial: .red) {
+      // docs: begin
+      When(state: .red) {
+        Execute(output: .wait(seconds: 20))
+      } transitions: {
+        On(event: .timeIsUp) { Transition(to: .green(cars: 0)) }
+      }
+
+      When(state: Light.green(cars:)) { cars in
+        Execute(output: .wait(seconds: cars > 10 ? 60 : 30))
+      } transitions: { cars in
+        On(event: .timeIsUp) { Transition(to: .red) }
+        On(event: .carPassed) { Transition(to: .green(cars: cars + 1)) }
+      }
+      // docs: end
+    }
+    XCTStateMachine(machine)
+      .assert(when: .red, execute: .wait(seconds: 20))
+      .assert(when: .green(cars: 11), execute: .wait(seconds: 60))
+      .assert(when: .green(cars: 2), on: .carPassed, transitionTo: .green(cars: 3))
+      .assertNoTransition(when: .red, on: .carPassed)
+  }
+
+  @Test("several states at once")
+  func oneOf() {
+    let machine = Crossing(initial: .red) {
+      // docs: begin
+      When(
+        states: OneOf {
+          Light.red
+          Light.green(cars:)
+        }
+      ) { _ in
+        Execute.noOutput
+      } transitions: {
+        On(event: Signal.fault(code:)) { code in Transition(to: .broken(code: code)) }
+        On(
+          events: OneOf {
+            Signal.powerCut
+            Signal.reset
+          }
+        ) { Transition(to: .off) }
+      }
+      // docs: end
+    }
+    XCTStateMachine(machine)
+      .assert(when: .red, .green(cars: 1), on: .fault(code: 7), transitionTo: .broken(code: 7))
+      .assert(when: .green(cars: 1), on: .reset, transitionTo: .off)
+      .assertNoTransition(when: .off, on: .reset)
+  }
+
+  @Test("guards choose among transitions, in the order written")
+  func guards() {
+    let machine = Crossing(initial: .red) {
+      // docs: begin
+      When(state: Light.broken(code:)) { code in
+        if code > 100 { Execute(output: .alarm) } else { Execute.noOutput }
+      } transitions: { code in
+        On(event: .reset) {
+          Guard(predicate: code <= 100)
+        } transition: {
+          Transition(to: .red)
+        }
+        On(event: .reset) {
+          Guard(predicate: code < 1000)
+        } transition: {
+          Transition(to: .off)
+        }
+      }
+      // docs: end
+    }
+    XCTStateMachine(machine)
+      .assert(when: .broken(code: 7), on: .reset, transitionTo: .red)
+      .assert(when: .broken(code: 700), on: .reset, transitionTo: .off)
+      .assertNoTransition(when: .broken(code: 7000), on: .reset, because: .guard)
+      .assertNoOutput(when: .broken(code: 7))
+      .assert(when: .broken(code: 700), execute: .alarm)
+  }
+
+  @Test("several descriptions of one state add up")
+  func overlap() {
+    // docs: begin
+    let machine = StateMachine<Light, Signal, Lamp>(initial: .red) {
+      When(state: .red) {
+        Execute(output: .wait(seconds: 20))
+      } transitions: {
+        On(event: .timeIsUp) { Transition(to: .green(cars: 0)) }
+      }
+      When(
+        states: OneOf {
+          Light.red
+          Light.green(cars:)
+        }
+      ) { _ in
+        Execute(output: .alarm)
+      } transitions: {
+        On(event: .timeIsUp) { Transition(to: .off) }
+        On(event: .powerCut) { Transition(to: .off) }
+      }
+    }
+    // docs: end
+    XCTStateMachine(machine)
+      .assert(when: .red, execute: .wait(seconds: 20))
+      .assert(when: .red, on: .timeIsUp, transitionTo: .green(cars: 0))
+      .assert(when: .red, on: .powerCut, transitionTo: .off)
+      .assert(when: .green(cars: 0), execute: .alarm)
+      .assert(when: .green(cars: 0), on: .timeIsUp, transitionTo: .off)
+  }
+
+  @Test("a transition that suspends")
+  func suspends() async {
+    @Sendable func repair(_ code: Int) async -> Bool { code < 100 }
+    let machine = Crossing(initial: .red) {
+      // docs: begin
+      When(state: Light.broken(code:)) { _ in
+        Execute.noOutput
+      } transitions: { code in
+        On(event: .reset) {
+          await repair(code) ? Transition(to: .red) : Transition(to: .off)
+        }
+      }
+      // docs: end
+    }
+    await XCTStateMachine(machine)
+      .assertEventually(when: .broken(code: 7), on: .reset, transitionTo: .red)
+  }
+
+  @Test("a machine can be asked without being run")
+  func asks() async {
+    // docs: begin
+    switch stateMachine.reduce(.open(persons: 12), .closeButtonWasPressed) {
+    case .next(let state): print("leads to \(state)")
+    case .refused(let refusal): print("refused: \(refusal)")  // guard
+    case .suspended(let transition): print("leads, in a while, to \(await transition())")
+    }
+    // docs: end
+    #expect("\(stateMachine.reduce(.open(persons: 12), .closeButtonWasPressed))".contains("guard"))
+  }
+}

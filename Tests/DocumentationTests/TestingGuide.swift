@@ -1,0 +1,68 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+@Suite("Testing, as documented", .timeLimit(.minutes(1)))
+struct TestingGuide {
+  @Test("assertions on a machine")
+  func assertions() {
+    // docs: begin
+    XCTStateMachine(stateMachine)
+      .assertNoOutput(when: .open(persons: 0), .closed)
+      .assert(
+        when: .open(persons: 5),
+        on: .closeButtonWasPressed,
+        transitionTo: .closing(persons: 5)
+      )
+      .assertNoTransition(when: .open(persons: 15), on: .closeButtonWasPressed, because: .guard)
+      .assert(when: .closing(persons: 1), execute: .close(speed: 2))
+    // docs: end
+  }
+
+  @Test("a scenario")
+  func scenario() {
+    // docs: begin
+    XCTStateMachine(stateMachine).assert(steps: [
+      .on(.personsHaveEntered(persons: 3), to: .open(persons: 3)),
+      .on(.closeButtonWasPressed, to: .closing(persons: 3), execute: .close(speed: 2)),
+      .refuses(.closeButtonWasPressed),
+      .on(.doorHasLocked, to: .closed),
+    ])
+    // docs: end
+  }
+
+  @Test("coverage")
+  func coverage() {
+    // docs: begin
+    let coverage = TransitionCoverage(stateMachine)
+    XCTStateMachine(stateMachine, coverage: coverage).assert(steps: [
+      .on(.personsHaveEntered(persons: 3), to: .open(persons: 3)),
+      .on(.closeButtonWasPressed, to: .closing(persons: 3)),
+    ])
+    coverage.assertComplete(except: [TransitionName("closing", on: "doorHasLocked")])
+    print(coverage.report)
+    // docs: end
+  }
+
+  @Test("a run under a clock that stands still")
+  func clock() async {
+    // docs: begin
+    let clock = ManualClock()
+    let runtime = Runtime<State, Event, Output>()
+      .map(
+        output: Output.close(speed:),
+        to: { speed in
+          try? await clock.sleep(for: .seconds(10) / speed)
+          return Event.doorHasLocked
+        })
+    let door = AsyncStateMachineSequence(stateMachine: stateMachine, runtime: runtime)
+    let recorder = StateRecorder(door)
+
+    await door.send(.closeButtonWasPressed)
+    await clock.waitForSleepers()
+    await clock.advance(by: .seconds(5))
+    await recorder.wait(until: .closed)
+    // docs: end
+    #expect(recorder.states.count == 3)
+  }
+}

@@ -1,0 +1,46 @@
+import PipeRuntime
+
+// As the machine language is meant to be typed: none of these is Equatable.
+enum State: DSLCompatible {
+  case open(persons: Int)
+  case closing(persons: Int)
+  case closed
+}
+
+enum Event: DSLCompatible {
+  case personsHaveEntered(persons: Int)
+  case closeButtonWasPressed
+  case doorHasLocked
+}
+
+enum Output: DSLCompatible {
+  case close(speed: Int)
+}
+
+typealias Elevator = StateMachine<State, Event, Output>
+
+func makeElevator() -> Elevator {
+  StateMachine(initial: State.open(persons: 0)) {
+    When(state: State.open(persons:)) { _ in
+      Execute.noOutput
+    } transitions: { persons in
+      On(event: Event.personsHaveEntered(persons:)) { newPersons in
+        Transition(to: State.open(persons: persons + newPersons))
+      }
+
+      On(event: Event.closeButtonWasPressed) {
+        Guard(predicate: persons < 10)
+      } transition: {
+        Transition(to: State.closing(persons: persons))
+      }
+    }
+
+    When(state: State.closing(persons:)) { persons in
+      Execute(output: Output.close(speed: persons > 5 ? 1 : 2))
+    } transitions: { _ in
+      On(event: Event.doorHasLocked) {
+        Transition(to: State.closed)
+      }
+    }
+  }
+}

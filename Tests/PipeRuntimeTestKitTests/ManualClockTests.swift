@@ -1,0 +1,123 @@
+import PipeRuntime
+import Synchronization
+import Testing
+
+import PipeRuntimeTestKit
+
+@Suite("The manual clock", .timeLimit(.minutes(1)))
+struct ManualClockTests {
+  private final class Log: Sendable {
+    let entries = Mutex<[String]>([])
+    func add(_ entry: String) { entries.withLock { $0.append(entry) } }
+    var all: [String] { entries.withLock { $0 } }
+  }
+
+  @Test("wakes sleepers in the order of their deadlines, and shows each its own")
+  func order() async {
+    let clock = ManualClock()
+    let log = Log()
+    let tasks = [3, 1, 2].map { seconds in
+      Task {
+        try await clock.sleep(for: .seconds(seconds))
+        log.add("\(seconds) at \(clock.now)")
+      }
+    }
+    await clock.waitForSleepers(3)
+    #expect(clock.sleepers.map(\.offset) == [.seconds(1), .seconds(2), .seconds(3)])
+    await clock.advance(by: .seconds(2))
+    #expect(log.all == ["1 at 1.0 seconds", "2 at 2.0 seconds"])
+    #expect(clock.now.offset == .seconds(2))
+    await clock.advance(by: .seconds(10))
+    #expect(log.all == ["1 at 1.0 seconds", "2 at 2.0 seconds", "3 at 3.0 seconds"])
+    #expect(clock.now.offset == .seconds(12))
+    for task in tasks { _ = await task.result }
+  }
+
+  @Test("wakes sleepers of one deadline in the order in which they came")
+  func ties() async {
+    let clock = ManualClock()
+    let log = Log()
+    var tasks: [Task<Void, any Error>] = []
+    for number in 1...5 {
+      tasks.append(
+        Task {
+          try await clock.sleep(for: .seconds(1))
+          log.add("\(number)")
+        })
+      await clock.waitForSleepers(number)
+    }
+    await clock.advance(by: .seconds(1))
+    #expect(log.all == ["1", "2", "3", "4", "5"])
+    for task in tasks { _ = await task.result }
+  }
+
+  @Test("a timer that starts again ticks at the right times within one advance")
+  func repeats() async {
+    let clock = ManualClock()
+    let log = Log()
+    let timer = Task {
+      while true {
+        try await clock.sleep(for: .seconds(2))
+        log.add("\(clock.now)")
+      }
+    }
+    await clock.waitForSleepers()
+    await clock.advance(by: .seconds(7))
+    #expect(log.all == ["2.0 seconds", "4.0 seconds", "6.0 seconds"])
+    #expect(await clock.advanceToNextDeadline())
+    #expect(log.all.last == "8.0 seconds")
+    timer.cancel()
+    await #expect(throws: CancellationError.self) { try await timer.value }
+    #expect(clock.sleepers.isEmpty)
+    #expect(await !clock.advanceToNextDeadline())
+  }
+
+  @Test("a deadline that is past does not wait, and a cancelled task does not sleep")
+  func past() async throws {
+    let clock = ManualClock()
+    await clock.advance(by: .seconds(5))
+    try await clock.sleep(until: ManualClock.Instant(offset: .seconds(5)))
+    let task = Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      try await clock.sleep(for: .seconds(1))
+    }
+    await #expect(throws: CancellationError.self) { try await task.value }
+  }
+
+  @Test("runs until nobody sleeps, and fails where somebody always does")
+  func idle() async {
+    let clock = ManualClock()
+    let chain = Task { for _ in 0..<3 { try await clock.sleep(for: .seconds(60)) } }
+    await clock.waitForSleepers()
+    await clock.runUntilIdle()
+    #expect(clock.now.offset == .seconds(180))
+    _ = await chain.result
+
+    let timer = Task { while true { try await clock.sleep(for: .seconds(1)) } }
+    await clock.waitForSleepers()
+    let failures = await FailureReporter.capture { await clock.runUntilIdle(limit: 3) }
+    #expect(
+      failures == [
+        """
+        the clock is not idle after it woke 3 sleepers: somebody sleeps until 184.0 seconds
+          Use advance(by:) where a timer always starts again, or pass a higher 'limit:'.
+        """
+      ])
+    timer.cancel()
+  }
+
+  @Test("fails where nobody comes to sleep")
+  func nobody() async {
+    let clock = ManualClock()
+    let failures = await FailureReporter.capture {
+      await clock.waitForSleepers(within: .milliseconds(1))
+    }
+    #expect(
+      failures == [
+        """
+        0 of 1 sleep on the clock after 1 ms
+          Look whether the effect is executed, and whether it sleeps on this clock.
+        """
+      ])
+  }
+}
