@@ -39,8 +39,8 @@ struct ContentView: View {
   func render() {
     withObservationTracking {
       rendered.append(viewState.state)
-    } onChange: {
-      Task { @MainActor in self.render() }
+    } onChange: { [weak self] in
+      Task { @MainActor [weak self] in self?.render() }
     }
   }
 }

@@ -12,19 +12,6 @@ private func reference(_ state: State, _ event: Event) -> Reduction<State> {
   }
 }
 
-/// A small generator of the same numbers for the same seed.
-private struct Seeded: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ (mixed >> 31)
-  }
-}
-
 @Suite("Against a plain reference")
 struct ReferenceTests {
   @Test("random events lead the elevator where a switch leads it", arguments: 1...20)
