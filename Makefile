@@ -9,7 +9,7 @@ RELEASE_FLAGS := -c release --static-swift-stdlib -Xswiftc -Xclang-linker -Xswif
 RELEASE := .build/release
 
 # The unit tests of the library; what starts processes is out of a sanitizer's sight.
-SANITIZED := PipeRuntimeTests|SeedTests
+SANITIZED := PipeRuntimeTests|PipeRuntimeTestKitTests|DocumentationTests|SeedTests
 
 .PHONY: help setup build run test sanitize bench docs lint format clean
 

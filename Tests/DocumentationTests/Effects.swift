@@ -74,19 +74,17 @@ struct Effects {
   @Test("an error is turned into an event")
   func failure() async {
     struct Jammed: Error {}
-    func turn(_ speed: Int) async throws { if speed < 0 { throw Jammed() } }
     // docs: begin
+    func turn(speed: Int) async throws -> Event? {
+      if speed < 1 { throw Jammed() }
+      return .doorHasLocked
+    }
+
     let runtime = Runtime<State, Event, Output>()
       .map(
         output: Output.close(speed:),
-        to: { speed in
-          do {
-            try await turn(speed)
-            return Event.doorHasLocked
-          } catch {
-            return Event.personsHaveEntered(persons: 0)
-          }
-        })
+        to: turn(speed:),
+        catch: { error in Event.personsHaveEntered(persons: 0) })
     // docs: end
     #expect(await closes(runtime))
   }

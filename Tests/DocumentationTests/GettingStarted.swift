@@ -48,7 +48,7 @@ let stateMachine = StateMachine(initial: State.open(persons: 0)) {
 
 // docs: begin
 func close(speed: Int) async -> Event {
-  try? await Task.sleep(for: .milliseconds(100) / speed)
+  try? await EffectClock.sleep(for: .milliseconds(100) / speed)
   return .doorHasLocked
 }
 // docs: end

@@ -112,6 +112,17 @@ struct MachineLanguage {
       }
     }
     // docs: end
+    // docs: begin
+    for overlap in machine.overlaps() { print(overlap) }
+    // state 'red': When 2 adds to When 1
+    // state 'red', event 'timeIsUp': On 1 of When 2 is hidden by On 1 of When 1, which has no guard
+    // docs: end
+    #expect(
+      machine.overlaps().map(\.description) == [
+        "state 'red': When 2 adds to When 1",
+        "state 'red', event 'timeIsUp': On 1 of When 2 is hidden by On 1 of When 1, which has no "
+          + "guard",
+      ])
     XCTStateMachine(machine)
       .assert(when: .red, execute: .wait(seconds: 20))
       .assert(when: .red, on: .timeIsUp, transitionTo: .green(cars: 0))

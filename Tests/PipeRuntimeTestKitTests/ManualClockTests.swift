@@ -1,5 +1,4 @@
 import PipeRuntime
-import Synchronization
 import Testing
 
 import PipeRuntimeTestKit
@@ -7,7 +6,7 @@ import PipeRuntimeTestKit
 @Suite("The manual clock", .timeLimit(.minutes(1)))
 struct ManualClockTests {
   private final class Log: Sendable {
-    let entries = Mutex<[String]>([])
+    let entries = Locked<[String]>([])
     func add(_ entry: String) { entries.withLock { $0.append(entry) } }
     var all: [String] { entries.withLock { $0 } }
   }
@@ -119,5 +118,36 @@ struct ManualClockTests {
           Look whether the effect is executed, and whether it sleeps on this clock.
         """
       ])
+  }
+
+  @Test("effects of machines made under it go by it, those of several steps too")
+  func effects() async {
+    let runtime = Runtime<State, Event, Output>()
+      .map(
+        output: Output.close(speed:),
+        to: { speed in
+          try? await EffectClock.sleep(for: .seconds(10) / speed)
+          return Event.doorHasLocked
+        })
+    await withManualClock { clock in
+      let doors = (0..<3).map { _ in
+        AsyncStateMachineSequence(stateMachine: makeElevator(), runtime: runtime)
+      }
+      let recorders = doors.map { StateRecorder($0) }
+      for (number, door) in doors.enumerated() {
+        await door.send(.personsHaveEntered(persons: number * 4))
+        await door.send(.closeButtonWasPressed)
+      }
+      await clock.waitForSleepers(3)
+      #expect(clock.sleepers.map(\.offset) == [.seconds(5), .seconds(5), .seconds(10)])
+      await clock.advance(by: .milliseconds(4999))
+      #expect(recorders.map(\.states.count) == [3, 3, 3])
+      await clock.advance(by: .milliseconds(1))
+      await recorders[0].wait(until: .closed)
+      await recorders[1].wait(until: .closed)
+      await clock.runUntilIdle()
+      await recorders[2].wait(until: .closed)
+      #expect(clock.now.offset == .seconds(10))
+    }
   }
 }

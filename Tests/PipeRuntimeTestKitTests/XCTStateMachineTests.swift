@@ -81,7 +81,7 @@ struct XCTStateMachineFailureTests {
         """
         when open(persons: 5), on doorHasLocked: there is no transition
           expected: closed
-          actual:   no transition; open takes personsHaveEntered, closeButtonWasPressed
+          actual:   no transition; open takes personsHaveEntered, closeButtonWasPressed (guarded)
           Add On(event: doorHasLocked) to When(state: open), \
         or expect it with assertNoTransition(when:on:).
         """,

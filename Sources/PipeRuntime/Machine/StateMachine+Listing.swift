@@ -31,11 +31,11 @@ extension StateMachine {
     for tag in taken.indices {
       guard let state = EnumCases<State>.bareValue(tag: tag) else { continue }
       // A case without values has one value, which hides nothing.
-      taken[tag] = events(of: state)
+      taken[tag] = list(state).tags
       isOpen[tag] = false
     }
     if let tag = EnumCases<State>.tag(of: initial) {
-      taken[tag].formUnion(events(of: initial))
+      taken[tag].formUnion(list(initial).tags)
     }
     return TransitionListing(
       entries: zip(EnumCases<State>.names, taken).flatMap { state, taken in
@@ -45,9 +45,16 @@ extension StateMachine {
   }
 
   /// The names of the events that this very state takes, if their guards pass.
-  package func events(takenIn state: State) -> [String] { names(of: events(of: state)) }
+  package func events(takenIn state: State) -> [String] { names(of: list(state).tags) }
 
-  private func events(of state: State) -> Set<Int> {
+  /// The names of those among them for which each `On` has a guard.
+  package func guardedEvents(in state: State) -> [String] {
+    let entries = list(state).entries
+    let free = Set(entries.filter { !$0.isGuarded }.flatMap(\.tags))
+    return names(of: Set(entries.flatMap(\.tags)).subtracting(free))
+  }
+
+  private func list(_ state: State) -> EventList {
     let list = EventList()
     withUnsafePointer(to: state) { state in
       list.list(State.self, Event.self) {
@@ -57,7 +64,7 @@ extension StateMachine {
         }
       }
     }
-    return list.tags
+    return list
   }
 
   private func names(of tags: Set<Int>) -> [String] {

@@ -1,4 +1,4 @@
-import Synchronization
+import PipeRuntime
 
 #if canImport(Testing)
   import Testing
@@ -19,7 +19,7 @@ package struct SourcePlace: Sendable {
 package enum FailureReporter {
   /// Failures caught by ``capture(_:)``.
   private final class Log: Sendable {
-    let failures = Mutex<[String]>([])
+    let failures = Locked<[String]>([])
   }
 
   @TaskLocal private static var log: Log?

@@ -1,5 +1,4 @@
 import PipeRuntime
-import Synchronization
 
 extension Runtime {
   /// The same runtime, whose machine also tells a collector of every transition it takes.
@@ -7,7 +6,7 @@ extension Runtime {
   /// For one run: give each sequence a runtime of its own.
   public func recording(into coverage: TransitionCoverage<State, Event, Output>) -> Self {
     // In each step the event is seen first, and then the state that it leads to, if any.
-    let last = Mutex<(state: State?, event: Event?)>((nil, nil))
+    let last = Locked<(state: State?, event: Event?)>((nil, nil))
     return register(middleware: { (event: Event) in
       let state = last.withLock { last in
         last.event = event

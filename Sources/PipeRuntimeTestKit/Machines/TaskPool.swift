@@ -9,7 +9,7 @@ import Synchronization
 /// before has therefore run, up to where it suspends.
 enum TaskPool {
   private static let priorities: [TaskPriority] = [.high, .medium, .low, .background]
-  private static let last = Mutex<Task<Bool, Never>?>(nil)
+  private static let last = Locked<Task<Bool, Never>?>(nil)
 
   /// Lets all jobs run that are ready now; what these make ready is for the next call.
   /// - Returns: Whether they have: `false` where some thread was busy for too long.

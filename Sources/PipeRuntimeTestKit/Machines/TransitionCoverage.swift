@@ -1,5 +1,4 @@
 import PipeRuntime
-import Synchronization
 
 /// Counts which transitions of a machine a suite has taken: 0-switch coverage.
 ///
@@ -30,13 +29,13 @@ public final class TransitionCoverage<
   }
 
   private let machine: StateMachine<State, Event, Output>
-  private let record: Mutex<Record>
+  private let record: Locked<Record>
 
   /// Makes a collector for a machine, of which nothing is taken yet.
   public init(_ stateMachine: StateMachine<State, Event, Output>) {
     let listing = stateMachine.transitions
     machine = stateMachine
-    record = Mutex(
+    record = Locked(
       Record(
         tallies: Dictionary(
           uniqueKeysWithValues: listing.entries.map {

@@ -1,5 +1,4 @@
 import PipeRuntime
-import Synchronization
 
 /// A value that others may wait for to change.
 final class Watched<Value: Sendable>: Sendable {
@@ -10,9 +9,9 @@ final class Watched<Value: Sendable>: Sendable {
     var lastID = 0
   }
 
-  private let content: Mutex<Content>
+  private let content: Locked<Content>
 
-  init(_ value: Value) { content = Mutex(Content(value: value)) }
+  init(_ value: Value) { content = Locked(Content(value: value)) }
 
   var value: Value { content.withLock(\.value) }
 

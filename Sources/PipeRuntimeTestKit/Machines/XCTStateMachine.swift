@@ -122,7 +122,7 @@ extension XCTStateMachine {
       coverage?.record(from: state, on: event, isTaken: false)
       return failure(
         state, event,
-        .refused(refusal, expected: expected, takes: machine.events(takenIn: state)))
+        .refused(refusal, expected: expected, takes: takes(state)))
     case .suspended:
       return failure(state, event, .asynchronous(expected: expected))
     }
@@ -142,7 +142,7 @@ extension XCTStateMachine {
       return failure(
         state, event,
         .otherRefusal(
-          expected: expected, actual: actual, takes: machine.events(takenIn: state)))
+          expected: expected, actual: actual, takes: takes(state)))
     case .suspended:
       return failure(state, event, .movesLater)
     }
@@ -150,6 +150,12 @@ extension XCTStateMachine {
 }
 
 extension XCTStateMachine {
+  /// The events that the state takes, for a person to read.
+  private func takes(_ state: State) -> [String] {
+    let guarded = machine.guardedEvents(in: state)
+    return machine.events(takenIn: state).map { guarded.contains($0) ? "\($0) (guarded)" : $0 }
+  }
+
   func fail(_ failure: MachineFailure?, at place: SourcePlace) {
     if let failure { FailureReporter.fail(failure.text, at: place) }
   }

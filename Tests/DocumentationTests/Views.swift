@@ -1,0 +1,23 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+@MainActor
+@Suite("Views, as documented", .timeLimit(.minutes(1)))
+struct Views {
+  @Test("show a state and send events")
+  func viewState() async {
+    let door = AsyncStateMachineSequence(
+      stateMachine: stateMachine,
+      runtime: Runtime().map(output: Output.close(speed:), to: close(speed:)))
+    // docs: begin
+    let viewState = ViewState(door)
+    let task = Task { await viewState.start() }
+
+    await viewState.send(.personsHaveEntered(persons: 1))
+    await viewState.send(.closeButtonWasPressed, resumeWhen: .closed)
+    // docs: end
+    #expect("\(door.state)" == "closed")
+    task.cancel()
+  }
+}
