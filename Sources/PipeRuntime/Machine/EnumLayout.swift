@@ -86,6 +86,20 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable after init.
     return payload.count == elements.count && zip(payload, elements).allSatisfy { $0 == $1 }
   }
 
+  /// Says whether the payload of case `tag` is this tuple, or this function.
+  @usableFromInline
+  func hasOnePayload(_ tag: Int, _ type: Any.Type) -> Bool {
+    guard matches(tag: tag, [type]) else { return false }
+    // A function in a case is called otherwise than one of a type that is not known at compile time.
+    precondition(
+      !payloads[tag].contains { TypeMetadata($0).kind == TypeMetadata.Kind.function },
+      """
+      The case '\(cases[tag].name)' carries a function, which cannot be taken out of it by its \
+      constructor: let it carry a struct that has the function.
+      """)
+    return true
+  }
+
   /// Says whether the payload of case `tag` has exactly these types, in this order.
   @inlinable
   func hasPayload<each Payload>(_ tag: Int, _ payload: repeat (each Payload).Type) -> Bool {
@@ -94,7 +108,10 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable after init.
     if index == end { return false }
     for type in repeat each payload {
       let metadata = TypeMetadata(type)
-      if metadata.kind == TypeMetadata.Kind.tuple { return matches(tag: tag, [type]) }
+      let kind = metadata.kind
+      if kind == TypeMetadata.Kind.tuple || kind == TypeMetadata.Kind.function {
+        return hasOnePayload(tag, type)
+      }
       guard index < end, types[index] == metadata.pointer else { return false }
       index += 1
     }

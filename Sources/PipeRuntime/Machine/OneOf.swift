@@ -62,6 +62,15 @@ public enum OneOfBuilder<Value: DSLCompatible> {
     return OneOfCases(hasMatchedContext: step.pointee.matches(constructor))
   }
 
+  /// Takes one element.
+  @inlinable
+  public static func buildExpression<Field>(
+    _ constructor: (Field) -> Value
+  ) -> OneOfCases<Value> {
+    guard let step else { return OneOfCases(patterns: [CasePattern(constructor: constructor)]) }
+    return OneOfCases(hasMatchedContext: step.pointee.matchesOne(constructor))
+  }
+
   /// Takes the first element.
   @inlinable
   public static func buildPartialBlock(first: OneOfCases<Value>) -> OneOfCases<Value> { first }

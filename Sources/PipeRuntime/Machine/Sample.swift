@@ -13,6 +13,12 @@ enum Sample {
     }
   }
 
+  /// One value, or `nil` where none can be made.
+  @usableFromInline
+  static func one<Value>(_ type: Value.Type) -> Value? {
+    do { return try value(type) } catch { return nil }
+  }
+
   struct Unknown: Error {}
 
   /// Zero, an empty string, `false`, the first bare case: the plainest value of the type.

@@ -15,7 +15,7 @@ struct TypeMetadata: @unchecked Sendable {  // Immutable memory that lives as lo
     static let object: UInt = 0
     static let structure: UInt = 0x200
     static let builtin: UInt = 0x300
-    static let function: UInt = 0x302
+    @usableFromInline static let function: UInt = 0x302
     @usableFromInline static let enumeration: UInt = 0x201
     @usableFromInline static let optional: UInt = 0x202
     @usableFromInline static let tuple: UInt = 0x301

@@ -46,6 +46,7 @@ public struct AsyncStateMachineSequence<
   /// An idle machine takes the event on the caller's thread, and this returns without suspending.
   @discardableResult
   @inlinable
+  @inline(__always)  // A call of an async function costs as much as the rest.
   nonisolated(nonsending)
     public func send(_ event: Event) async -> SendOutcome<State>
   {
@@ -87,6 +88,7 @@ public struct AsyncStateMachineSequence<
 
     /// The next state; `nil` once the run has ended, or where the task is cancelled.
     @inlinable
+    @inline(__always)
     nonisolated(nonsending)
       public func next() async -> State?
     {
@@ -96,6 +98,7 @@ public struct AsyncStateMachineSequence<
 
     /// The next state; `nil` once the run has ended, or where the task is cancelled.
     @inlinable
+    @inline(__always)
     public func next(isolation actor: isolated (any Actor)?) async -> State? {
       if let state = nextNow() { return state }
       return await handle.run.nextState(lifetime.reader)

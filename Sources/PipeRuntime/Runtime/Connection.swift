@@ -78,7 +78,7 @@ extension Runtime {
     return runtime
   }
 
-  private func sending<Other>(
+  func sending<Other>(
     into pipe: Pipe<Other>, _ event: @escaping @Sendable (State) -> Other?
   ) -> Self {
     var runtime = self

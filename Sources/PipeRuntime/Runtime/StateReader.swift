@@ -6,23 +6,14 @@ import Synchronization
 /// is the task of the iterator. Neither takes a lock while the other keeps up.
 @usableFromInline
 final class StateReader<State: Sendable>: @unchecked Sendable {
-  // The counts guard the slots: those from `read` to `written` belong to the reader.
+  // The counts guard the slots: those from `read` to `written` belong to the reader, the others to the
+  // writer.
   @usableFromInline let slots: UnsafeMutablePointer<State>
   @usableFromInline let slotCount: Int
   private let capacity: Int
 
-  // The writer's part.
-  @usableFromInline let written = Atomic(0)
-  @usableFromInline var writeSlot = 0
-  @usableFromInline var knownRead = 0
-  // Keeps the two parts off each other's cache lines.
-  private let gap: (Int, Int, Int, Int, Int, Int, Int, Int) = (0, 0, 0, 0, 0, 0, 0, 0)
-  private let otherGap: (Int, Int, Int, Int, Int, Int, Int, Int) = (0, 0, 0, 0, 0, 0, 0, 0)
-  // The reader's part.
-  @usableFromInline let read = Atomic(0)
-  @usableFromInline var readSlot = 0
-  @usableFromInline var knownWritten = 0
-
+  // What is written seldom comes first, then the writer's part and the reader's, each on cache lines
+  // of its own: neither is to wait for what it does not need.
   /// The reader waits for a state.
   @usableFromInline let isWaiting = Atomic(false)
   /// The machine waits for room.
@@ -31,6 +22,29 @@ final class StateReader<State: Sendable>: @unchecked Sendable {
   private let isEnded = Atomic(false)
   private let waiting = Locked<CheckedContinuation<Void, Never>?>(nil)
 
+  private let gap = CacheLines()
+  @usableFromInline let written = Atomic(0)
+  @usableFromInline
+  @exclusivity(unchecked)
+  var writeSlot = 0
+  @usableFromInline
+  @exclusivity(unchecked)
+  var knownRead = 0
+
+  private let nextGap = CacheLines()
+  @usableFromInline let read = Atomic(0)
+  @usableFromInline
+  @exclusivity(unchecked)
+  var readSlot = 0
+  /// How many states have been read; `read` follows it, see ``readNow()``.
+  @usableFromInline
+  @exclusivity(unchecked)
+  var readCount = 0
+  @usableFromInline
+  @exclusivity(unchecked)
+  var knownWritten = 0
+
+  private let lastGap = CacheLines()
   @usableFromInline let madeRoom: @Sendable () -> Void
   private let ended: @Sendable (StateReader) -> Void
 
@@ -49,7 +63,7 @@ final class StateReader<State: Sendable>: @unchecked Sendable {
   }
 
   deinit {
-    let count = written.load(ordering: .acquiring) - read.load(ordering: .relaxed)
+    let count = written.load(ordering: .acquiring) - readCount
     for offset in 0..<count { (slots + (readSlot + offset) % slotCount).deinitialize(count: 1) }
     slots.deallocate()
   }
@@ -114,18 +128,28 @@ extension StateReader {
   private static var patience: Int { 3000 }
 
   /// The next state, if it is there.
+  ///
+  /// Tells the writer how far it is by the batch, as that takes a cache line back and forth: at once
+  /// where the machine waits for room, and where there is no more to read. So a machine may wait for
+  /// a reader that lags a batch less behind than ``capacity``, until it reads the next state.
   @inlinable
   func readNow() -> State? {
-    let count = read.load(ordering: .relaxed)
-    if knownWritten == count {
+    if knownWritten == readCount {
+      tellRead()
       knownWritten = written.load(ordering: .sequentiallyConsistent)
-      if knownWritten == count { return nil }
+      if knownWritten == readCount { return nil }
     }
     let state = (slots + readSlot).move()
     readSlot = readSlot + 1 == slotCount ? 0 : readSlot + 1
-    read.store(count &+ 1, ordering: .sequentiallyConsistent)
-    if isBlocking.load(ordering: .sequentiallyConsistent) { unblock() }
+    readCount &+= 1
+    if readCount % 32 == 0 || isBlocking.load(ordering: .relaxed) { tellRead() }
     return state
+  }
+
+  @inlinable
+  func tellRead() {
+    read.store(readCount, ordering: .sequentiallyConsistent)
+    if isBlocking.load(ordering: .sequentiallyConsistent) { unblock() }
   }
 
   @usableFromInline
@@ -163,13 +187,19 @@ extension StateReader {
         isWaiting.store(true, ordering: .sequentiallyConsistent)
       }
       // A state, or the end, may have come since.
-      if written.load(ordering: .sequentiallyConsistent) != read.load(ordering: .relaxed)
+      if written.load(ordering: .sequentiallyConsistent) != readCount
         || isFinished.load(ordering: .sequentiallyConsistent)
       {
         wake()
       }
     }
   }
+}
+
+/// Room between fields that different threads write: two cache lines, which some processors fetch
+/// together.
+private struct CacheLines {
+  let words: InlineArray<16, UInt64> = .init(repeating: 0)
 }
 
 /// Ends the reader when its iterator is gone.

@@ -113,6 +113,77 @@ struct MatchingTests {
     #expect(Set(machine.alphabet) == Set(machine.events.map(\.name)))
   }
 
+  @Test("a case that carries one tuple, or a struct with a function, is matched by its constructor")
+  func oneValue() async {
+    struct Work: Sendable { var call: @Sendable (Int) -> Int }
+    enum Post: DSLCompatible { case at((Int, Int)), doing(Work), idle, done(Int) }
+    enum Order: DSLCompatible {
+      case go((Int, Int)), run((x: Int, y: Int)), apply(Work), slowly((Int, Int))
+    }
+    enum Call: DSLCompatible { case ring((Int, Int)), invoke(Work) }
+    let machine = StateMachine<Post, Order, Call>(initial: .idle) {
+      When(
+        states: OneOf {
+          Post.idle; Post.at
+        }
+      ) {
+        On(event: Order.go) { place in Transition(to: .at(place)) }
+        On(event: Order.run) { place in
+          Guard(predicate: place.x > 0)
+        } transition: { place in
+          Transition(to: .at((place.x, place.y)))
+        }
+        On(event: Order.apply) { work in Transition(to: .doing(work)) }
+        On(event: Order.slowly) { place in
+          await Task.yield()
+          return Transition(to: .at(place))
+        }
+      }
+      When(state: Post.at) { place in
+        Execute(output: .ring(place))
+      } transitions: { place in
+        On(event: Order.apply) { _ in Transition(to: .idle) }
+      }
+      When(state: Post.doing) { work in
+        Execute(output: .invoke(work))
+      } transitions: { work in
+        On(event: Order.go) { place in Transition(to: .done(work.call(place.0))) }
+      }
+    }
+    func place(_ state: Post?) -> [Int] {
+      if case .at(let place)? = state { [place.0, place.1] } else { [] }
+    }
+    #expect(place(await machine.next(.idle, .go((1, 2)))) == [1, 2])
+    #expect(place(await machine.next(.at((0, 0)), .run((x: 3, y: 4)))) == [3, 4])
+    #expect(place(await machine.next(.idle, .run((x: 0, y: 4)))) == [])
+    #expect(place(await machine.next(.idle, .slowly((5, 6)))) == [5, 6])
+    #expect(Set(machine.alphabet) == ["go", "run", "apply", "slowly"])
+
+    let runtime = Runtime<Post, Order, Call>()
+      .map(output: Call.ring, to: { place in .apply(Work { $0 + place.0 + place.1 }) })
+      .map(output: Call.invoke, to: { work in .go((work.call(100), 0)) })
+    let sequence = AsyncStateMachineSequence(stateMachine: machine, runtime: runtime)
+    await sequence.send(.go((1, 2)))
+    for await state in sequence {
+      if case .done(let number) = state {
+        #expect(number == 106)
+        break
+      }
+    }
+  }
+
+  #if !PIPERUNTIME_TSAN
+    @Test("a case that carries a function is refused by its name")
+    func function() async {
+      await #expect(processExitsWith: .failure) {
+        enum Post: DSLCompatible { case idle, doing(@Sendable (Int) -> Int) }
+        _ = StateMachine<Post, Never, Never>(initial: .idle) {
+          When(state: Post.doing) { _ in Execute.noOutput }
+        }
+      }
+    }
+  #endif
+
   @Test("no payload is leaked or freed twice")
   func ownership() {
     final class Token: Sendable {}
