@@ -81,6 +81,12 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
     if gate.posted() { Task { drain() } }
   }
 
+  /// Takes what waited for room, on the thread of the reader that made it: a reader is in no step.
+  private func goOn() {
+    posts.withLock { $0.append(.wake) }
+    if gate.posted() { drain() }
+  }
+
   private func wakeToReceive() {
     if gate.received() { Task { drain() } }
   }
@@ -208,7 +214,7 @@ extension MachineRun {
     let reader = shown.withLock { shown in
       shown.makeReader(
         isLate: isLate,
-        madeRoom: { [self] in post(.wake) },
+        madeRoom: { [self] in goOn() },
         ended: { [self] in remove($0) })
     }
     return StateReaderHandle(reader)
