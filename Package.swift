@@ -30,8 +30,10 @@ let package = Package(
     .target(name: "PipeRuntimeTestKit", dependencies: ["PipeRuntime"], swiftSettings: strict),
     .executableTarget(name: "Nodes", dependencies: ["PipeRuntime"], swiftSettings: strict),
     .executableTarget(name: "orchestrator", dependencies: ["PipeRuntime"], swiftSettings: strict),
+    .target(name: "CAllocations"),
     .executableTarget(
-      name: "Benchmarks", dependencies: ["PipeRuntime", "CZMQ"], swiftSettings: strict),
+      name: "Benchmarks", dependencies: ["PipeRuntime", "CZMQ", "CAllocations"],
+      swiftSettings: strict),
     .executableTarget(
       name: "TestNodes", dependencies: ["PipeRuntime"], path: "Tests/TestNodes",
       swiftSettings: strict),

@@ -1,6 +1,6 @@
 /// A part of the report, by the name that a person types.
 enum Section: String, CaseIterable, Sendable {
-  case roundtrip, oneway, start, memory, reduce
+  case roundtrip, oneway, start, memory, reduce, steady
 
   /// What it measures.
   var summary: String {
@@ -10,6 +10,7 @@ enum Section: String, CaseIterable, Sendable {
     case .start: "how soon a node, and a hundred, are ready"
     case .memory: "what a node holds resident"
     case .reduce: "steps and events a second within one process"
+    case .steady: "what a step within one process costs in the long run"
     }
   }
 
@@ -21,6 +22,7 @@ enum Section: String, CaseIterable, Sendable {
     case .start: try StartSection(setting).run(&report)
     case .memory: try MemorySection(setting).run(&report)
     case .reduce: ReduceSection(setting).run(&report)
+    case .steady: SteadySection(setting).run(&report)
     }
   }
 }

@@ -1,6 +1,6 @@
 /// A measured amount with its unit, worded for a person.
 struct Quantity: Comparable, CustomStringConvertible {
-  enum Unit { case seconds, perSecond, bytes }
+  enum Unit { case seconds, perSecond, bytes, count }
 
   let value: Double
   let unit: Unit
@@ -8,6 +8,7 @@ struct Quantity: Comparable, CustomStringConvertible {
   static func seconds(_ value: Double) -> Self { Quantity(value: value, unit: .seconds) }
   static func perSecond(_ value: Double) -> Self { Quantity(value: value, unit: .perSecond) }
   static func megabytes(_ value: Double) -> Self { Quantity(value: value * 1e6, unit: .bytes) }
+  static func count(_ value: Double) -> Self { Quantity(value: value, unit: .count) }
   static func bytes(_ count: Int) -> Self { Quantity(value: Double(count), unit: .bytes) }
 
   static func < (left: Self, right: Self) -> Bool { left.value < right.value }
@@ -22,6 +23,7 @@ struct Quantity: Comparable, CustomStringConvertible {
     case .perSecond:
       if value < 10_000_000 { return "\(Int(value.rounded()).grouped) /s" }
       return "\((value / 1e6).fixed(1)) M/s"
+    case .count: return value.fixed(3)
     case .bytes: return "\((value / 1e6).fixed(1)) MB"
     }
   }

@@ -23,11 +23,11 @@ struct ReduceSection {
     report.add(
       Figure(
         name: "reduce; baseline: a plain switch", value: .perSecond(reduced.median),
-        baseline: .perSecond(switched.median)))
+        baseline: .perSecond(switched.median), target: .atLeast(.perSecond(3_000_000))))
     report.add(
       Figure(
         name: "AsyncStateMachineSequence; AsyncStream", value: .perSecond(sent.median),
-        baseline: .perSecond(streamed.median)))
+        baseline: .perSecond(streamed.median), target: .atLeast(.perSecond(1_000_000))))
     report.note(
       "one of four steps is refused; a reader takes every state; each send awaits its step,")
     report.note("the baseline's events go through one AsyncStream and its states through another")
@@ -39,11 +39,11 @@ struct ReduceSection {
     return Double(count) / (Double(Clock.nanoseconds - start) / 1e9)
   }
 
-  private static let events: [Door.Event] = [
+  static let events: [Door.Event] = [
     .personsHaveEntered(persons: 3), .doorHasLocked, .closeButtonWasPressed, .doorHasLocked,
   ]
 
-  private static func reduce(steps: Int) {
+  static func reduce(steps: Int) {
     let machine = Door.machine()
     var state = machine.initial
     for step in 0..<steps {
@@ -62,7 +62,7 @@ struct ReduceSection {
     blackHole(state)
   }
 
-  private static func sequence(count: Int) async {
+  static func sequence(count: Int) async {
     let sequence = AsyncStateMachineSequence(stateMachine: Door.machine(reopens: true))
     let reader = Task {
       for await state in sequence { blackHole(state) }
