@@ -41,7 +41,7 @@ struct PollLoopTests {
       }) {}
     }
     for dealer in dealers {
-      loop.add(dealer) {
+      loop.add(dealer) { [unowned loop] in
         while dealer.receive({ _, _ in echoes += 1 }) {}
         if echoes == 300 { loop.stop() }
       }
@@ -52,7 +52,7 @@ struct PollLoopTests {
       if ticks < 100 { loop.schedule(after: .microseconds(100), tick) }
     }
     loop.schedule(after: .zero, tick)
-    loop.schedule(after: .seconds(20)) { loop.stop() }
+    loop.schedule(after: .seconds(20)) { [unowned loop] in loop.stop() }
     loop.run()
     #expect(echoes == 300)
     #expect(ticks == 100)
@@ -67,7 +67,7 @@ struct PollLoopTests {
     defer { for end in ends { close(end) } }
     var calls = 0
     var registration: PollLoop.Registration?
-    registration = loop.add(descriptor: ends[0]) {
+    registration = loop.add(descriptor: ends[0]) { [unowned loop] in
       calls += 1
       if let registration { loop.remove(registration) }
       loop.schedule(after: .milliseconds(5)) { loop.stop() }
