@@ -1,7 +1,7 @@
 import PipeRuntime
 import Testing
 
-@testable import Nodes
+import Nodes
 
 @Suite("The machines of the examples")
 struct ExampleMachineTests {

@@ -2,7 +2,7 @@ import PipeRuntime
 import PipeRuntimeTestKit
 import Testing
 
-@testable import Nodes
+import Nodes
 
 @Suite("The assertions that README.md shows")
 struct ReadmeMachineTests {

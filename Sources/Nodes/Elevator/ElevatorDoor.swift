@@ -1,32 +1,34 @@
 import PipeRuntime
 
 /// The door: persons enter while it is open; it closes slowly when many are inside.
-enum ElevatorDoor: Machine {
-  enum State: MachineState {
+package enum ElevatorDoor: Machine {
+  package enum State: MachineState {
     case open(persons: Int)
     case closing(persons: Int)
     case closed
   }
 
-  enum Event: MachineEvent {
+  package enum Event: MachineEvent {
     case personsHaveEntered(persons: Int)
     case closeButtonWasPressed
     case openButtonWasPressed
     case doorHasLocked
   }
 
-  enum Output: MachineOutput {
+  package enum Output: MachineOutput {
     case close(speed: Int)
   }
 
-  struct Parameters: MachineParameters {
+  package struct Parameters: MachineParameters {
     /// The button does nothing from this number of persons on.
-    var capacity = 10
+    package var capacity = 10
     /// How long closing takes at speed 1. Unit: milliseconds.
-    var closingTime = 2_000
+    package var closingTime = 2_000
+
+    package init() {}
   }
 
-  static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Output> {
+  package static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Output> {
     StateMachine(initial: State.open(persons: 0)) {
       When(state: State.open(persons:)) { _ in
         Execute.noOutput
@@ -64,7 +66,9 @@ enum ElevatorDoor: Machine {
     }
   }
 
-  static func runtime(_ parameters: Parameters, _ ports: Ports) -> Runtime<State, Event, Output> {
+  package static func runtime(_ parameters: Parameters, _ ports: Ports) -> Runtime<
+    State, Event, Output
+  > {
     Runtime()
       .map(
         output: Output.close(speed:),

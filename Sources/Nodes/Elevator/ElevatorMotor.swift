@@ -1,33 +1,35 @@
 import PipeRuntime
 
 /// The motor: carries the cabin to the next floor, or to the one it is called to.
-enum ElevatorMotor: Machine {
-  enum State: MachineState {
+package enum ElevatorMotor: Machine {
+  package enum State: MachineState {
     case idle(floor: Int)
     case moving(from: Int, to: Int)
     case arrived(floor: Int)
   }
 
-  enum Event: MachineEvent {
+  package enum Event: MachineEvent {
     case start
     case call(floor: Int)
     case floorReached(floor: Int)
     case brakesApplied
   }
 
-  enum Output: MachineOutput {
+  package enum Output: MachineOutput {
     case move(from: Int, to: Int)
     case applyBrakes
   }
 
-  struct Parameters: MachineParameters {
+  package struct Parameters: MachineParameters {
     /// The number of floors; after the last one comes the first.
-    var floors = 5
+    package var floors = 5
     /// How long one floor takes. Unit: milliseconds.
-    var floorTime = 1_000
+    package var floorTime = 1_000
+
+    package init() {}
   }
 
-  static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Output> {
+  package static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Output> {
     StateMachine(initial: State.idle(floor: 0)) {
       When(state: State.idle(floor:)) { _ in
         Execute.noOutput
@@ -61,7 +63,9 @@ enum ElevatorMotor: Machine {
     }
   }
 
-  static func runtime(_ parameters: Parameters, _ ports: Ports) -> Runtime<State, Event, Output> {
+  package static func runtime(_ parameters: Parameters, _ ports: Ports) -> Runtime<
+    State, Event, Output
+  > {
     Runtime()
       .map(
         output: Output.move(from:to:),

@@ -1,18 +1,19 @@
 import PipeRuntime
 
 /// The display: where the cabin is, and how many persons are in it.
-enum FloorDisplay: Machine {
-  enum State: MachineState {
+package enum FloorDisplay: Machine {
+  package enum State: MachineState {
     case showing(floor: Int, persons: Int)
   }
 
-  enum Event: MachineEvent {
+  package enum Event: MachineEvent {
     case refresh
     case floor(number: Int)
     case persons(count: Int)
   }
 
-  static func stateMachine(_ parameters: NoParameters) -> StateMachine<State, Event, Never> {
+  package static func stateMachine(_ parameters: NoParameters) -> StateMachine<State, Event, Never>
+  {
     StateMachine(initial: State.showing(floor: 0, persons: 0)) {
       When(state: State.showing(floor:persons:)) { _, _ in
         Execute.noOutput
@@ -32,7 +33,9 @@ enum FloorDisplay: Machine {
     }
   }
 
-  static func runtime(_ parameters: NoParameters, _ ports: Ports) -> Runtime<State, Event, Never> {
+  package static func runtime(_ parameters: NoParameters, _ ports: Ports) -> Runtime<
+    State, Event, Never
+  > {
     Runtime().connectAsReceiver(to: ports.pipe("updates"))
   }
 }

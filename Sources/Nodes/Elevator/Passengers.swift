@@ -1,30 +1,32 @@
 import PipeRuntime
 
 /// Passengers who wait, board, ride and wait again: they make the elevator live by itself.
-enum Passengers: Machine {
-  enum State: MachineState {
+package enum Passengers: Machine {
+  package enum State: MachineState {
     case waiting(round: Int)
     case boarding(persons: Int, round: Int)
     case riding(round: Int)
   }
 
-  enum Event: MachineEvent {
+  package enum Event: MachineEvent {
     case doorSeenOpen
     case allAboard
     case arrived
   }
 
-  enum Output: MachineOutput {
+  package enum Output: MachineOutput {
     case walkToDoor
     case board
   }
 
-  struct Parameters: MachineParameters {
+  package struct Parameters: MachineParameters {
     /// How long they wait, and how long they take to board. Unit: milliseconds.
-    var pace = 1_000
+    package var pace = 1_000
+
+    package init() {}
   }
 
-  static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Output> {
+  package static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Output> {
     StateMachine(initial: State.waiting(round: 1)) {
       When(state: State.waiting(round:)) { _ in
         Execute(output: Output.walkToDoor)
@@ -52,7 +54,9 @@ enum Passengers: Machine {
     }
   }
 
-  static func runtime(_ parameters: Parameters, _ ports: Ports) -> Runtime<State, Event, Output> {
+  package static func runtime(_ parameters: Parameters, _ ports: Ports) -> Runtime<
+    State, Event, Output
+  > {
     Runtime()
       .map(
         output: Output.walkToDoor,

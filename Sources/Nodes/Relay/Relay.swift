@@ -1,17 +1,18 @@
 import PipeRuntime
 
 /// Passes each token on: a link of a chain.
-enum Relay: Machine {
-  enum State: MachineState {
+package enum Relay: Machine {
+  package enum State: MachineState {
     case idle
     case passing(n: Int, count: Int)
   }
 
-  enum Event: MachineEvent {
+  package enum Event: MachineEvent {
     case token(n: Int)
   }
 
-  static func stateMachine(_ parameters: NoParameters) -> StateMachine<State, Event, Never> {
+  package static func stateMachine(_ parameters: NoParameters) -> StateMachine<State, Event, Never>
+  {
     StateMachine(initial: State.idle) {
       When(state: State.idle) {
         Execute.noOutput
@@ -31,7 +32,9 @@ enum Relay: Machine {
     }
   }
 
-  static func runtime(_ parameters: NoParameters, _ ports: Ports) -> Runtime<State, Event, Never> {
+  package static func runtime(_ parameters: NoParameters, _ ports: Ports) -> Runtime<
+    State, Event, Never
+  > {
     Runtime()
       .connectAsReceiver(to: ports.pipe("in"))
       .connectAsSender(

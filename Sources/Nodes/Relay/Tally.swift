@@ -1,16 +1,17 @@
 import PipeRuntime
 
 /// Counts the tokens that reach the end of a chain.
-enum Tally: Machine {
-  enum State: MachineState {
+package enum Tally: Machine {
+  package enum State: MachineState {
     case counted(count: Int, last: Int)
   }
 
-  enum Event: MachineEvent {
+  package enum Event: MachineEvent {
     case token(n: Int)
   }
 
-  static func stateMachine(_ parameters: NoParameters) -> StateMachine<State, Event, Never> {
+  package static func stateMachine(_ parameters: NoParameters) -> StateMachine<State, Event, Never>
+  {
     StateMachine(initial: State.counted(count: 0, last: 0)) {
       When(state: State.counted(count:last:)) { _, _ in
         Execute.noOutput
@@ -22,7 +23,9 @@ enum Tally: Machine {
     }
   }
 
-  static func runtime(_ parameters: NoParameters, _ ports: Ports) -> Runtime<State, Event, Never> {
+  package static func runtime(_ parameters: NoParameters, _ ports: Ports) -> Runtime<
+    State, Event, Never
+  > {
     Runtime().connectAsReceiver(to: ports.pipe("in"))
   }
 }

@@ -1,17 +1,18 @@
 import PipeRuntime
 
 /// The panel of a washing machine: the step it is at, and the programs it has finished.
-enum WasherPanel: Machine {
-  enum State: MachineState {
+package enum WasherPanel: Machine {
+  package enum State: MachineState {
     case showing(step: Int, finished: Int)
   }
 
-  enum Event: MachineEvent {
+  package enum Event: MachineEvent {
     case step(number: Int)
     case finished
   }
 
-  static func stateMachine(_ parameters: NoParameters) -> StateMachine<State, Event, Never> {
+  package static func stateMachine(_ parameters: NoParameters) -> StateMachine<State, Event, Never>
+  {
     StateMachine(initial: State.showing(step: 0, finished: 0)) {
       When(state: State.showing(step:finished:)) { _, _ in
         Execute.noOutput
@@ -29,7 +30,9 @@ enum WasherPanel: Machine {
     }
   }
 
-  static func runtime(_ parameters: NoParameters, _ ports: Ports) -> Runtime<State, Event, Never> {
+  package static func runtime(_ parameters: NoParameters, _ ports: Ports) -> Runtime<
+    State, Event, Never
+  > {
     Runtime().connectAsReceiver(to: ports.pipe("progress"))
   }
 }

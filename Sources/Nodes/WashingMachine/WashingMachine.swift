@@ -1,8 +1,8 @@
 import PipeRuntime
 
 /// A washing machine's seven states, each left when its time is over.
-enum WashingMachine: Machine {
-  enum State: MachineState {
+package enum WashingMachine: Machine {
+  package enum State: MachineState {
     case coldAndEmpty
     case fullWithHotWater
     case waterHeated
@@ -12,22 +12,24 @@ enum WashingMachine: Machine {
     case spinning
   }
 
-  enum Event: MachineEvent {
+  package enum Event: MachineEvent {
     case start
     case timeIsUp
   }
 
-  enum Output: MachineOutput {
+  package enum Output: MachineOutput {
     /// Ends after so many units of time.
     case wait(units: Int)
   }
 
-  struct Parameters: MachineParameters {
+  package struct Parameters: MachineParameters {
     /// One unit of time. Unit: milliseconds.
-    var unit = 500
+    package var unit = 500
+
+    package init() {}
   }
 
-  static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Output> {
+  package static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Output> {
     StateMachine(initial: State.coldAndEmpty) {
       When(state: State.coldAndEmpty) {
         Execute.noOutput
@@ -55,7 +57,9 @@ enum WashingMachine: Machine {
     (.spinning, 3, .coldAndEmpty),
   ]
 
-  static func runtime(_ parameters: Parameters, _ ports: Ports) -> Runtime<State, Event, Output> {
+  package static func runtime(_ parameters: Parameters, _ ports: Ports) -> Runtime<
+    State, Event, Output
+  > {
     // One pipe for all: order is kept within a pipe, and none is promised between two.
     let progress: Pipe<WasherPanel.Event> = ports.pipe("progress")
     var runtime = Runtime<State, Event, Output>()

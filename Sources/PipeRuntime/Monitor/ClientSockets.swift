@@ -180,14 +180,11 @@ final class ClientSockets {
 
   // MARK: Feeds
 
-  func watch(_ feeds: [String], _ receive: @escaping @Sendable (StateChange) -> Void) -> UInt64 {
+  func watch(
+    _ feeds: [String], _ receive: @escaping @Sendable (StateChange) -> Void
+  ) throws(TransportError) -> UInt64 {
     let id = nextID()
-    do {
-      let watch = try FeedWatch(feeds: feeds, in: context, loop: loop, receive)
-      watches[id] = watch
-    } catch {
-      // A feed's endpoint came from the orchestrator; one that cannot be connected stays silent.
-    }
+    watches[id] = try FeedWatch(feeds: feeds, in: context, loop: loop, receive)
     return id
   }
 

@@ -167,7 +167,11 @@ public final class TopologyClient: Sendable {
     let buffer = StateStreamBuffer()
     let feeds = chosen.map(\.feed)
     let id: UInt64 = try await call { sockets, resume in
-      resume(.success(sockets.watch(feeds) { buffer.append($0) }))
+      do {
+        resume(.success(try sockets.watch(feeds) { buffer.append($0) }))
+      } catch {
+        resume(.failure(.failed("the feeds cannot be read: \(error)")))
+      }
     }
     let isClosed = shared.state.withLock { state in
       if !state.isClosed { state.streams[id] = buffer }
