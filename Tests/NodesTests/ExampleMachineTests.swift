@@ -100,8 +100,8 @@ struct ExampleMachineTests {
 
   @Test("every machine of the program describes itself without a problem")
   func descriptions() throws {
-    #expect(Nodes.machines.count == Set(Nodes.machines.map { $0.name }).count)
-    for machine in Nodes.machines {
+    #expect(ExampleProgram.machines.count == Set(ExampleProgram.machines.map { $0.name }).count)
+    for machine in ExampleProgram.machines {
       let description = try describe(machine)
       #expect(description.problem == nil)
       #expect(description.alphabet.count == description.events.count, "\(machine.name)")

@@ -1,8 +1,8 @@
 import PipeRuntime
 
 /// Prints every state of the nodes that it watches, one line each.
-enum StateLog: Monitor {
-  static func observe(_ states: StateStream) async throws {
+package enum StateLog: Monitor {
+  package static func observe(_ states: StateStream) async throws {
     for await change in states {
       let missed = change.missed > 0 ? " (\(change.missed) before it were missed)" : ""
       print("\(change.node) \(change.state.text) after \(change.cause)\(missed)")
