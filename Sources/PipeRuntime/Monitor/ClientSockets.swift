@@ -29,6 +29,8 @@ final class ClientSockets {
   private let controlConnections: ConnectionMonitor
   private var commands: [UInt64: Pending<Answer>] = [:]
   private var peers: [String: Peer] = [:]
+  /// Requests that wait for their connection.
+  private var connecting: [UInt64: Pending<Reply>] = [:]
   private var watches: [UInt64: FeedWatch] = [:]
   private var lastID: UInt64 = 0
   private var isGone = false
@@ -139,9 +141,12 @@ final class ClientSockets {
         .failure(
           .nodeDown(node.name, "nobody answered at its inbox within \(timeout.shortText)")))
     }
-    loop.schedule(after: .milliseconds(2)) { [unowned self] in
+    let id = nextID()
+    let timer = loop.schedule(after: .milliseconds(2)) { [unowned self] in
+      connecting.removeValue(forKey: id)
       attempt(node, peer, event, timeout, until: deadline, completion)
     }
+    connecting[id] = Pending(timer: timer, completion: completion)
   }
 
   private func peer(of node: NodeInformation) throws(TransportError) -> Peer {
@@ -197,6 +202,10 @@ final class ClientSockets {
 
   func close() {
     fail(.closed)
+    let requests = Array(connecting.values) + peers.values.flatMap(\.pending.values)
+    connecting = [:]
+    for peer in peers.values { peer.pending = [:] }
+    for request in requests { request.completion(.failure(.closed)) }
     for watch in watches.values { watch.close() }
     watches = [:]
     for peer in peers.values {

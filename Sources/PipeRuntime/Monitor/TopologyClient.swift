@@ -55,7 +55,10 @@ public final class TopologyClient: Sendable {
     guard !wasClosed else { return }
     shared.endStreams()
     let shared = shared
-    thread.handle.post { shared.onLoop { $0.close() } }
+    thread.handle.post {
+      shared.onLoop { $0.close() }
+      shared.state.withLock { $0.sockets = nil }
+    }
     thread.join()
   }
 
@@ -214,17 +217,21 @@ public final class TopologyClient: Sendable {
     let handle = thread.handle
     return try await withCheckedThrowingContinuation { continuation in
       handle.post {
-        shared.onLoop { sockets in body(sockets) { continuation.resume(with: $0) } }
+        // Called once for each: a call that comes after the end is answered all the same.
+        let isOpen = shared.onLoop { sockets in body(sockets) { continuation.resume(with: $0) } }
+        if !isOpen { continuation.resume(throwing: TopologyClientError.closed) }
       }
     }
   }
 }
 
 extension TopologyClient.Shared {
-  /// Runs on the loop's thread only.
-  func onLoop(_ body: (ClientSockets) -> Void) {
-    let owned = state.withLock { $0.sockets }
-    if let owned { body(owned.value) }
+  /// Runs on the loop's thread only. Returns `false` where the client is closed.
+  @discardableResult
+  func onLoop(_ body: (ClientSockets) -> Void) -> Bool {
+    guard let owned = state.withLock({ $0.sockets }) else { return false }
+    body(owned.value)
+    return true
   }
 
   func endStreams() {

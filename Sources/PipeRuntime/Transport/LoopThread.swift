@@ -17,6 +17,7 @@ package final class LoopThread: Sendable {
         started.withLock { $0 = loop.handle }
         ready.signal()
         loop.run()
+        loop.handle.end()
       })
     var thread = pthread_t()
     let code = pthread_create(

@@ -1,0 +1,35 @@
+import PipeRuntime
+import Testing
+
+@Suite("A client")
+struct TopologyClientTests {
+  /// An endpoint where nobody answers.
+  private let nowhere = "ipc:///tmp/piperuntime-no-such-orchestrator"
+
+  @Test("that is closed ends the calls that wait, and answers those that come later")
+  func closed() async throws {
+    let client = try TopologyClient(topology: "nowhere", control: nowhere)
+    let waiting = Task { try await client.directory() }
+    // Either the call waits already, or it finds the client closed.
+    client.close()
+    await #expect(throws: TopologyClientError.closed) { try await waiting.value }
+    await #expect(throws: TopologyClientError.closed) { try await client.directory() }
+    client.close()
+  }
+
+  @Test("that nobody answers says so in time")
+  func unanswered() async throws {
+    let client = try TopologyClient(
+      topology: "nowhere", control: nowhere, answerTimeout: .milliseconds(20))
+    await #expect(throws: TopologyClientError.orchestratorGone("nowhere")) {
+      try await client.directory()
+    }
+  }
+
+  @Test("that cannot connect fails, and leaves no thread behind")
+  func endpoint() {
+    #expect(throws: TransportError.self) {
+      try TopologyClient(topology: "nowhere", control: "nonsense://here")
+    }
+  }
+}
