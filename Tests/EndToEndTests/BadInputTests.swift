@@ -113,6 +113,31 @@ struct BadInputTests {
     #expect(tool.directory.sockets.isEmpty)
   }
 
+  @Test("errors of the file and of its wiring are told at once, in the order of the file")
+  func allAtOnce() async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    let yaml = """
+      topology: bad
+      program: TestNodes
+      nodes:
+        a: { machine: Buton, durability: process }
+        b: { machine: Gate, requierd: true }
+      pipes:
+        - { from: b, when: opne, to: a, send: press }
+        - { from: b, when: open, to: c, send: press }
+      """
+    let path = try tool.directory.write(yaml, to: "bad.yaml")
+    let result = try await tool.run("check", path)
+    #expect(result.code == 2)
+    let codes = result.error.split(separator: "\n").compactMap { line in
+      line.split(separator: "[").last.map { String($0.dropLast()) }
+    }
+    #expect(
+      codes == ["unknown-machine", "not-yet", "unknown-key", "unknown-state", "unknown-node"],
+      "\(result)")
+  }
+
   @Test("a file that is missing, a directory, or unreadable is told as such")
   func unreadable() async throws {
     let tool = try CommandLineTool()

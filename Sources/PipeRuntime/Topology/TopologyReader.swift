@@ -23,6 +23,24 @@ public enum TopologyReader {
   public static func read(
     text: some Sequence<UInt8>, file: String
   ) throws(TopologyErrors) -> Result {
+    let examined = try examine(text: text, file: file)
+    guard !examined.diagnostics.hasErrors else { throw TopologyErrors(examined.diagnostics) }
+    return (examined.topology, examined.source)
+  }
+
+  /// Reads what can be read of a file, for checks that can be made all the same.
+  ///
+  /// Where a pipe is malformed there are no pipes, so that the others keep their places.
+  /// - Throws: All errors of a file that no topology can be made of.
+  package static func examine(
+    path: String
+  ) throws(TopologyErrors) -> (topology: Topology, source: SourceMap, diagnostics: [Diagnostic]) {
+    try examine(text: bytes(of: path), file: path)
+  }
+
+  private static func examine(
+    text: some Sequence<UInt8>, file: String
+  ) throws(TopologyErrors) -> (topology: Topology, source: SourceMap, diagnostics: [Diagnostic]) {
     let root: YAMLNode?
     do {
       root = try YAMLDocument.parse(Array(text))
@@ -39,11 +57,8 @@ public enum TopologyReader {
           message: "the file is empty; a topology starts with 'topology: NAME'")
       ])
     }
-    let topology = reading.topology(root)
-    guard let topology, !reading.diagnostics.hasErrors else {
-      throw TopologyErrors(reading.diagnostics)
-    }
-    return (topology, reading.source)
+    guard let topology = reading.topology(root) else { throw TopologyErrors(reading.diagnostics) }
+    return (topology, reading.source, reading.diagnostics)
   }
 
   /// Validates a topology that was built in code; its diagnostics point into its YAML text.

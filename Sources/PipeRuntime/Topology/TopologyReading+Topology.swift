@@ -31,6 +31,7 @@ extension TopologyReading {
     if let place = fields["pipes"] { pipes = self.pipes(place) }
     topology.pipes = pipes.map(\.pipe)
     checkReferences(of: topology, pipes: pipes, names: names)
+    if pipes.enumerated().contains(where: { $0.offset != $0.element.index }) { topology.pipes = [] }
     return topology
   }
 

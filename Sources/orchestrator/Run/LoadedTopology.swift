@@ -16,15 +16,17 @@ struct LoadedTopology {
   static func load(
     _ path: String, name: String? = nil
   ) throws(TopologyErrors) -> LoadedTopology {
-    var (topology, source) = try TopologyReader.read(path: path)
+    var (topology, source, found) = try TopologyReader.examine(path: path)
     if let name { topology.name = name }
     var describing = Describing(topology: topology, source: source)
     describing.run(locator: ProgramLocator(topologyFile: path))
     let descriptions = TopologyChecker.Descriptions(
       programs: describing.programs, nodes: describing.nodes)
+    let checked = TopologyChecker.check(topology, source: source, against: descriptions)
+    // What a file with errors leaves out may be what a warning misses.
+    let isWhole = !found.hasErrors
     let diagnostics =
-      describing.diagnostics
-      + TopologyChecker.check(topology, source: source, against: descriptions)
+      found + describing.diagnostics + checked.filter { isWhole || $0.severity == .error }
     if diagnostics.hasErrors { throw TopologyErrors(diagnostics) }
     return LoadedTopology(
       file: path, topology: topology, programs: describing.paths,
