@@ -26,7 +26,7 @@ help:
 
 setup:
 	@command -v $(SWIFT) >/dev/null || { \
-	  echo "error: no '$(SWIFT)' on the PATH. Install the Swift 6.2 toolchain or a newer one" >&2; \
+	  echo "error: no '$(SWIFT)' on the PATH. Install the Swift 6.3 toolchain or a newer one" >&2; \
 	  echo "       for Debian 12 from https://www.swift.org/install/linux/ and try again." >&2; \
 	  exit 1; }
 	@missing=$$(for package in $$(cat debian-packages.txt); do \

@@ -1,5 +1,3 @@
-import FoundationEssentials
-import Glibc
 import PipeRuntime
 
 /// One run of a topology in this process: from its file to its last process.
@@ -15,8 +13,6 @@ struct TopologyRun {
   var timeout: Duration?
   /// Whether it stops when standard input ends.
   var hasLifeline = false
-  /// Whether its state directory goes with it.
-  var isEphemeral = false
 
   /// Runs the topology until it has ended.
   func run(console: Console) throws -> ExitCode {
@@ -34,7 +30,7 @@ struct TopologyRun {
     let directories = try RuntimeDirectories(topology: loaded.topology.name)
     let plan = try LaunchPlan(loaded, directories: directories)
     let lock = try TopologyLock.acquire(directories, file: file)
-    defer { clean(lock) }
+    defer { lock.release() }
     switch display {
     case .live, .plain:
       let reporter = RunReporter(
@@ -76,13 +72,5 @@ struct TopologyRun {
       console.error(reason)
     }
     return ExitCode(rawValue: outcome.exitCode)
-  }
-
-  private func clean(_ lock: TopologyLock) {
-    lock.release()
-    guard isEphemeral else { return }
-    FileSystem.removeTree(lock.directories.state)
-    for root in [lock.directories.roots.runtime, lock.directories.roots.state] { rmdir(root) }
-    rmdir(FileSystem.directory(of: lock.directories.roots.runtime))
   }
 }

@@ -11,7 +11,6 @@ struct Run: Verb {
       Option("plain", "Writes lines instead of the live view"),
       Option("logs", "Shows the nodes' output among the lines"),
       Option("lifeline", "Stops in order when standard input ends: for tests and scripts"),
-      Option("ephemeral", "Removes its state directory at the end"),
       Option("background", "What 'up -d' starts: tells its progress in JSON lines"),
     ],
     positionals: [
@@ -32,7 +31,6 @@ struct Run: Verb {
     run.showsOutput = arguments.flag("logs")
     run.timeout = arguments.duration("timeout")
     run.hasLifeline = arguments.flag("lifeline")
-    run.isEphemeral = arguments.flag("ephemeral")
     return try run.run(console: console)
   }
 }
