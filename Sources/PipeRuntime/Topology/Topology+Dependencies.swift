@@ -1,13 +1,8 @@
 extension Topology {
-  /// The nodes so that each comes after those it depends on; otherwise in the order of the file.
-  ///
-  /// Nodes that wait for each other, or for one that is not there, are left out.
-  public var startOrder: [String] { settle().order }
-
   /// Nodes that wait for each other in a circle, each named before the one it waits for; one circle
   /// for each knot.
   package var dependencyCycles: [[String]] {
-    var remaining = settle().waiting
+    var remaining = unsettled
     var cycles: [[String]] = []
     for node in nodes where remaining[node.name] != nil {
       guard remaining[node.name] != nil else { continue }
@@ -26,8 +21,9 @@ extension Topology {
     return cycles
   }
 
-  /// Takes nodes that wait for nobody, until only those in or behind a circle are left.
-  private func settle() -> (order: [String], waiting: [String: Set<String>]) {
+  /// The nodes in or behind a circle, and what each waits for: what is left when those that wait for
+  /// nobody are taken out again and again.
+  private var unsettled: [String: Set<String>] {
     let names = Set(nodes.map(\.name))
     var waiting: [String: Set<String>] = [:]
     var dependents: [String: [String]] = [:]
@@ -35,19 +31,17 @@ extension Topology {
       waiting[node.name] = node.dependsOn.intersection(names)
       for name in node.dependsOn { dependents[name, default: []].append(node.name) }
     }
-    var order: [String] = []
     var ready = nodes.map(\.name).filter { waiting[$0]?.isEmpty == true }
     var index = 0
     while index < ready.count {
       let name = ready[index]
       index += 1
       guard waiting.removeValue(forKey: name) != nil else { continue }
-      order.append(name)
       for dependent in dependents[name] ?? [] {
         waiting[dependent]?.remove(name)
         if waiting[dependent]?.isEmpty == true { ready.append(dependent) }
       }
     }
-    return (order, waiting)
+    return waiting
   }
 }

@@ -230,16 +230,4 @@ struct TopologyErrorTests {
     let text = withNodes("door: { machine: 3 }\nb: { machine: M, depends_on: [door] }")
     #expect(errors(text).count == 1)
   }
-
-  @Test("nodes start after those they depend on, otherwise in the order of the file")
-  func startOrder() throws {
-    let text = withNodes(
-      """
-      d: { machine: M, depends_on: [c, b] }
-      c: { machine: M, depends_on: [b] }
-      a: { machine: M }
-      b: { machine: M }
-      """)
-    #expect(try topology(text).startOrder == ["a", "b", "c", "d"])
-  }
 }
