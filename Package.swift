@@ -23,9 +23,10 @@ let package = Package(
   targets: [
     .systemLibrary(name: "CZMQ"),
     .systemLibrary(name: "CYAML"),
+    .systemLibrary(name: "CSQLite"),
     .target(name: "CProcess"),
     .target(
-      name: "PipeRuntime", dependencies: ["CZMQ", "CYAML", "CProcess"],
+      name: "PipeRuntime", dependencies: ["CZMQ", "CYAML", "CSQLite", "CProcess"],
       swiftSettings: strict + specialized),
     .target(name: "PipeRuntimeTestKit", dependencies: ["PipeRuntime"], swiftSettings: strict),
     .executableTarget(name: "Nodes", dependencies: ["PipeRuntime"], swiftSettings: strict),

@@ -1,0 +1,288 @@
+import CSQLite
+import Glibc
+
+/// The durable step log of one node: what it writes between `begin` and `commit` is there as a whole
+/// or not at all.
+final class Journal {
+  /// Whose journal it is.
+  struct Identity: Hashable {
+    var topology: String
+    var node: String
+    var machine: String
+  }
+
+  let path: String
+  let identity: Identity
+  /// Names the numbering of the events that this node sends: another one after a reset.
+  let stream: UInt64
+  /// What it held when it was opened; `nil` where the node has never entered a state.
+  private(set) var contents: JournalContents?
+  /// The file with the step under way.
+  let mark: StepMark
+
+  private let database: Database
+  private let statements: Statements
+  private let boot = BootClock.boot
+  private var lastRecord: Int64 = 0
+  private var oldestRecord: Int64 = 0
+  private var isOpen = false
+
+  /// Records that are kept for people to read. Unit: records.
+  private static let keptRecords = 1_000
+  /// What their states may take together. Unit: bytes.
+  private static let keptBytes = 4 << 20
+  /// Pages of the write-ahead log before they are copied into the file, 4096 bytes each.
+  private static let logPages = 4_000
+
+  /// Opens the journal, or makes one.
+  init(_ path: String, identity: Identity, durability: Durability) throws(JournalError) {
+    self.path = path
+    self.identity = identity
+    mark = try StepMark(path: path)
+    do {
+      let isNew = !FileSystem.exists(path)
+      if isNew { try Self.make(path, identity, durability) }
+      database = try Database(path, .readWrite)
+      try Self.check(database, path, identity)
+      try database.execute(
+        """
+        PRAGMA synchronous = \(durability == .power ? "FULL" : "NORMAL");
+        PRAGMA wal_autocheckpoint = \(Self.logPages);
+        PRAGMA journal_size_limit = \(Self.logPages * 4096);
+        PRAGMA cache_size = -1000;
+        """)
+      database.keepLogOnClose()
+      statements = try Statements(database)
+      guard let stream = try Self.meta("id", in: database).flatMap({ UInt64($0) }) else {
+        throw JournalError.damaged(path: path, node: identity.node, reason: "it has no id")
+      }
+      self.stream = stream
+      contents = try JournalContents.read(database)
+      oldestRecord = try Self.oldestRecord(database)
+      lastRecord = contents?.record.id ?? 0
+      try mark.check(against: lastRecord, path: path, node: identity.node)
+    } catch {
+      throw JournalError(error, path: path, node: identity.node)
+    }
+  }
+
+  /// Forgets what was read, which can be large.
+  func forgetContents() { contents = nil }
+
+  // MARK: Records
+
+  /// Writes what belongs together; nothing of it stays where it throws.
+  func record(_ write: () throws -> Void) throws(JournalError) {
+    do {
+      try statements.begin.run()
+      do {
+        if Failpoint.shouldFail(.recordError) {
+          throw DatabaseError(code: SQLITE_FULL, message: "database or disk is full")
+        }
+        try write()
+        try statements.commit.run()
+      } catch {
+        try? statements.rollback.run()
+        throw error
+      }
+      mark.lastRecord = lastRecord
+    } catch {
+      throw JournalError(error, path: path, node: identity.node)
+    }
+  }
+
+  /// The state after a burst of steps.
+  func moved(
+    to state: [UInt8], version: UInt64, steps: UInt64, cause: String, time: Int64,
+    incarnation: UInt64
+  ) throws {
+    lastRecord += 1
+    try statements.record.run(
+      .integer(lastRecord), .integer(version), .integer(incarnation), .integer(time),
+      .text(cause), .integer(steps), .text(state))
+    let kept = max(8, min(Self.keptRecords, Self.keptBytes / max(1, state.count)))
+    // A quarter more than is kept, so that it is done seldom.
+    guard lastRecord - oldestRecord > Int64(kept + kept / 4) else { return }
+    oldestRecord = lastRecord - Int64(kept) + 1
+    try statements.forgetRecords.run(.integer(oldestRecord))
+  }
+
+  func consumed(_ pipe: String, stream: UInt64, applied: UInt64, closed: Bool) throws {
+    try statements.consumed.run(
+      .text(pipe), .integer(stream), .integer(applied), .integer(Int64(closed ? 1 : 0)))
+  }
+
+  /// Events of an out-pipe, each ended by a line feed.
+  func queued(_ pipe: String, last: UInt64, count: Int, events: [UInt8]) throws {
+    try statements.queued.run(
+      .text(pipe), .integer(last), .integer(Int64(count)), .text(events.dropLast()))
+  }
+
+  /// How far an out-pipe has got; what is acknowledged is deleted.
+  func sent(_ pipe: String, queued: UInt64, acknowledged: UInt64, trims: Bool) throws {
+    try statements.sent.run(.text(pipe), .integer(queued), .integer(acknowledged))
+    if trims { try statements.trim.run(.text(pipe), .integer(acknowledged)) }
+  }
+
+  func effectStarted(version: UInt64, state: [UInt8], progress: BootClock.Instant) throws {
+    try statements.effectStarted.run(
+      .integer(version), .text(state), .integer(progress.time), .text(boot),
+      .integer(progress.clock))
+  }
+
+  func effectEnded(version: UInt64) throws { try statements.effectEnded.run(.integer(version)) }
+
+  func postponed(_ pipe: String, _ sequence: UInt64, event: [UInt8]) throws {
+    try statements.postponed.run(.text(pipe), .integer(sequence), .text(event))
+  }
+
+  func unpostponed(_ pipe: String, _ sequence: UInt64) throws {
+    try statements.unpostponed.run(.text(pipe), .integer(sequence))
+  }
+
+  func letterAdded(_ letter: DeadLetter) throws {
+    try statements.letter.run(
+      .integer(letter.id), .text(letter.pipe), .integer(letter.sequence),
+      .text(letter.event.bytes), .text(letter.reason), .text(letter.state?.bytes ?? []),
+      .integer(letter.version), .integer(letter.time))
+  }
+
+  func letterRemoved(_ id: UInt64) throws { try statements.unletter.run(.integer(id)) }
+
+  func answered(_ key: RequestKey, version: UInt64, state: [UInt8]) throws {
+    try statements.request.run(
+      .integer(key.client), .integer(key.id), .integer(version), .text(state))
+  }
+
+  func settled(_ key: RequestKey) throws {
+    try statements.settled.run(.integer(key.client), .integer(key.id))
+  }
+
+  /// How often in a row the step of an event has ended the process, this time included.
+  func attempts(of step: StepMark.Step) throws(JournalError) -> Int {
+    var count = 1
+    try record {
+      let known = try database.prepare(
+        "SELECT count FROM attempt WHERE source = ? AND sequence = ?")
+      try known.rows(.text(step.source), .integer(step.sequence)) { row in
+        count = Int(row.integer(0)) + 1
+      }
+      try database.execute("DELETE FROM attempt")
+      try database.prepare("INSERT INTO attempt VALUES (?, ?, ?)").run(
+        .text(step.source), .integer(step.sequence), .integer(Int64(count)))
+    }
+    return count
+  }
+}
+
+// MARK: - Opening
+
+extension Journal {
+  /// Makes the file under another name and then gives it its own: a file of that name is whole.
+  private static func make(
+    _ path: String, _ identity: Identity, _ durability: Durability
+  ) throws {
+    let temporary = path + ".new"
+    for suffix in ["", "-wal", "-shm", "-journal"] { unlink(temporary + suffix) }
+    do {
+      let database = try Database(temporary, .create)
+      // Nothing is lost with it yet; each wait for the disk would hold up the start.
+      try database.execute(
+        """
+        PRAGMA synchronous = \(durability == .power ? "FULL" : "OFF");
+        PRAGMA page_size = 4096;
+        PRAGMA application_id = \(JournalSchema.application);
+        PRAGMA user_version = \(JournalSchema.version);
+        PRAGMA journal_mode = WAL;
+        BEGIN;
+        \(JournalSchema.tables)
+        COMMIT;
+        """)
+      let insert = try database.prepare("INSERT INTO meta VALUES (?, ?)")
+      let id = UInt64.random(in: 1 << 32...UInt64(Int64.max))
+      for (key, value) in [
+        ("id", String(id)), ("topology", identity.topology), ("node", identity.node),
+        ("machine", identity.machine), ("created", Timestamp.now.description),
+      ] {
+        try insert.run(.text(key), .text(value))
+      }
+    }
+    chmod(temporary, 0o600)
+    guard rename(temporary, path) == 0 else {
+      throw SystemError("rename", on: path, code: errno)
+    }
+  }
+
+  private static func check(
+    _ database: Database, _ path: String, _ identity: Identity
+  ) throws {
+    let node = identity.node
+    guard try number("PRAGMA application_id", in: database) == JournalSchema.application else {
+      throw JournalError.damaged(path: path, node: node, reason: "it is no journal")
+    }
+    let version = try number("PRAGMA user_version", in: database)
+    guard version == JournalSchema.version else {
+      throw JournalError.otherVersion(path: path, node: node, found: version)
+    }
+    var problem: String?
+    try database.prepare("PRAGMA quick_check(1)").rows { row in
+      if row.text(0) != "ok" { problem = row.text(0) }
+    }
+    if let problem { throw JournalError.damaged(path: path, node: node, reason: problem) }
+    for (what, expected) in [
+      ("topology", identity.topology), ("node", node), ("machine", identity.machine),
+    ] {
+      let found = try meta(what, in: database) ?? ""
+      guard found == expected else {
+        throw JournalError.other(
+          path: path, node: node, what: what, found: found, expected: expected)
+      }
+    }
+  }
+
+  private static func number(_ sql: String, in database: Database) throws -> Int64 {
+    var number: Int64 = 0
+    try database.prepare(sql).rows { number = $0.integer(0) }
+    return number
+  }
+
+  private static func meta(_ key: String, in database: Database) throws -> String? {
+    var value: String?
+    try database.prepare("SELECT value FROM meta WHERE key = ?").rows(.text(key)) {
+      value = $0.text(0)
+    }
+    return value
+  }
+
+  private static func oldestRecord(_ database: Database) throws -> Int64 {
+    try number("SELECT coalesce(min(id), 1) FROM record", in: database)
+  }
+}
+
+/// The statements that records are made of.
+private struct Statements {
+  let begin, commit, rollback: Statement
+  let record, forgetRecords, consumed, queued, sent, trim: Statement
+  let effectStarted, effectEnded, postponed, unpostponed: Statement
+  let letter, unletter, request, settled: Statement
+
+  init(_ database: Database) throws(DatabaseError) {
+    begin = try database.prepare("BEGIN IMMEDIATE")
+    commit = try database.prepare("COMMIT")
+    rollback = try database.prepare("ROLLBACK")
+    record = try database.prepare("INSERT INTO record VALUES (?, ?, ?, ?, ?, ?, ?)")
+    forgetRecords = try database.prepare("DELETE FROM record WHERE id < ?")
+    consumed = try database.prepare("REPLACE INTO consumed VALUES (?, ?, ?, ?)")
+    queued = try database.prepare("INSERT INTO outbox VALUES (?, ?, ?, ?)")
+    sent = try database.prepare("REPLACE INTO sent VALUES (?, ?, ?)")
+    trim = try database.prepare("DELETE FROM outbox WHERE pipe = ? AND last <= ?")
+    effectStarted = try database.prepare("REPLACE INTO effect VALUES (?, ?, ?, ?, ?)")
+    effectEnded = try database.prepare("DELETE FROM effect WHERE version = ?")
+    postponed = try database.prepare("REPLACE INTO postponed VALUES (?, ?, ?)")
+    unpostponed = try database.prepare("DELETE FROM postponed WHERE pipe = ? AND sequence = ?")
+    letter = try database.prepare("REPLACE INTO letter VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+    unletter = try database.prepare("DELETE FROM letter WHERE id = ?")
+    request = try database.prepare("REPLACE INTO request VALUES (?, ?, ?, ?)")
+    settled = try database.prepare("DELETE FROM request WHERE client = ? AND id = ?")
+  }
+}

@@ -1,0 +1,78 @@
+extension JournalContents {
+  /// Reads all that a node needs to go on; `nil` where it has never entered a state.
+  static func read(_ database: Database) throws -> JournalContents? {
+    var contents: JournalContents?
+    try database.prepare(
+      "SELECT id, version, time, cause, state FROM record ORDER BY id DESC LIMIT 1"
+    ).rows { row in
+      contents = JournalContents(
+        record: Record(
+          id: row.integer(0), version: row.unsigned(1), time: row.integer(2), cause: row.text(3),
+          state: row.bytes(4)))
+    }
+    guard contents != nil else { return nil }
+    try contents!.readPipes(database)
+    try contents!.readEffects(database)
+    try database.prepare(
+      "SELECT id, pipe, sequence, event, reason, state, version, time FROM letter ORDER BY id"
+    ).rows { row in contents!.letters.append(DeadLetter(row)) }
+    try database.prepare("SELECT client, id, version, state FROM request").rows { row in
+      contents!.requests.append(
+        Request(
+          key: RequestKey(client: row.unsigned(0), id: row.unsigned(1)), version: row.unsigned(2),
+          state: row.bytes(3)))
+    }
+    return contents
+  }
+
+  private mutating func readPipes(_ database: Database) throws {
+    try database.prepare("SELECT pipe, stream, applied, closed FROM consumed").rows { row in
+      consumed[row.text(0)] = Consumed(
+        stream: row.unsigned(1), applied: row.unsigned(2), closed: row.integer(3) != 0)
+    }
+    try database.prepare("SELECT pipe, sequence, event FROM postponed ORDER BY pipe, sequence")
+      .rows { row in
+        consumed[row.text(0)]?.postponed.append((row.unsigned(1), row.bytes(2)))
+      }
+    try database.prepare("SELECT pipe, queued, acknowledged FROM sent").rows { row in
+      sent[row.text(0)] = Sent(queued: row.unsigned(1), acknowledged: row.unsigned(2))
+    }
+    try database.prepare("SELECT pipe, last, count, events FROM outbox ORDER BY pipe, last")
+      .rows { row in
+        let pipe = row.text(0)
+        guard let acknowledged = sent[pipe]?.acknowledged else { return }
+        var sequence = row.unsigned(1) - row.unsigned(2) + 1
+        for event in row.bytes(3).split(separator: 0x0A, omittingEmptySubsequences: false) {
+          if sequence > acknowledged { sent[pipe]?.events.append(Array(event)) }
+          sequence += 1
+        }
+      }
+  }
+
+  private mutating func readEffects(_ database: Database) throws {
+    let now = BootClock.now
+    let boot = BootClock.boot
+    try database.prepare("SELECT version, state, time, boot, clock FROM effect ORDER BY version")
+      .rows { row in
+        let then = BootClock.Instant(time: row.integer(2), clock: row.integer(4))
+        effects.append(
+          Effect(
+            version: row.unsigned(0), state: row.bytes(1),
+            elapsed: now.duration(since: then, isSameBoot: row.text(3) == boot)))
+      }
+  }
+}
+
+extension DeadLetter {
+  /// Reads `id, pipe, sequence, event, reason, state, version, time`.
+  init(_ row: Row) {
+    func json(_ column: Int32) -> JSONValue {
+      let bytes = row.bytes(column)
+      return (try? JSONValue(parsing: bytes)) ?? .string(String(decoding: bytes, as: UTF8.self))
+    }
+    self.init(
+      id: row.unsigned(0), pipe: row.text(1), sequence: row.unsigned(2), event: json(3),
+      reason: row.text(4), state: row.bytes(5).isEmpty ? nil : json(5), version: row.unsigned(6),
+      time: row.integer(7))
+  }
+}

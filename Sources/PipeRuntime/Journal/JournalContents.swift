@@ -1,0 +1,62 @@
+/// What a journal held when its node was started again.
+struct JournalContents {
+  /// The last record.
+  struct Record {
+    var id: Int64
+    var version: UInt64
+    var time: Int64
+    var cause: String
+    /// The state as JSON.
+    var state: [UInt8]
+  }
+
+  /// The receiving end of a pipe.
+  struct Consumed {
+    /// The numbering that `applied` counts in; see ``Journal/stream``.
+    var stream: UInt64
+    var applied: UInt64
+    /// Whether the sender had said goodbye.
+    var closed: Bool
+    /// Consumed, and kept until the state changes; in order.
+    var postponed: [(sequence: UInt64, event: [UInt8])] = []
+  }
+
+  /// The sending end of a pipe.
+  struct Sent {
+    var queued: UInt64
+    var acknowledged: UInt64
+    /// The events after `acknowledged`, in order, as JSON.
+    var events: [[UInt8]] = []
+  }
+
+  /// An effect that had not ended.
+  struct Effect {
+    /// The version of the step that started it.
+    var version: UInt64
+    /// The state that it belongs to, as JSON.
+    var state: [UInt8]
+    /// How long ago it started, or last gave an event.
+    var elapsed: Duration
+  }
+
+  /// A request that was applied.
+  struct Request {
+    var key: RequestKey
+    var version: UInt64
+    var state: [UInt8]
+  }
+
+  var record: Record
+  var consumed: [String: Consumed] = [:]
+  var sent: [String: Sent] = [:]
+  var effects: [Effect] = []
+  var letters: [DeadLetter] = []
+  var requests: [Request] = []
+}
+
+/// Who asked, and which of its requests it was: the same however often it is sent.
+struct RequestKey: Hashable {
+  /// The client's own random number; 0 where it wants no request to be told apart.
+  var client: UInt64
+  var id: UInt64
+}

@@ -1,0 +1,51 @@
+/// The tables of a journal. `docs/JOURNAL.md` describes them.
+enum JournalSchema {
+  /// The version of the tables: SQLite's `user_version`.
+  static let version: Int64 = 1
+  /// Marks the file as ours: SQLite's `application_id`.
+  static let application: Int64 = 0x7069_7065
+
+  static let tables = """
+    CREATE TABLE meta (
+      key TEXT PRIMARY KEY, value TEXT NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE record (
+      id INTEGER PRIMARY KEY, version INTEGER NOT NULL, incarnation INTEGER NOT NULL,
+      time INTEGER NOT NULL, cause TEXT NOT NULL, steps INTEGER NOT NULL, state TEXT NOT NULL
+    );
+    CREATE TABLE consumed (
+      pipe TEXT PRIMARY KEY, stream INTEGER NOT NULL, applied INTEGER NOT NULL,
+      closed INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE sent (
+      pipe TEXT PRIMARY KEY, queued INTEGER NOT NULL, acknowledged INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE outbox (
+      pipe TEXT NOT NULL, last INTEGER NOT NULL, count INTEGER NOT NULL, events TEXT NOT NULL,
+      PRIMARY KEY (pipe, last)
+    ) WITHOUT ROWID;
+    CREATE TABLE effect (
+      version INTEGER PRIMARY KEY, state TEXT NOT NULL, time INTEGER NOT NULL,
+      boot TEXT NOT NULL, clock INTEGER NOT NULL
+    );
+    CREATE TABLE postponed (
+      pipe TEXT NOT NULL, sequence INTEGER NOT NULL, event TEXT NOT NULL,
+      PRIMARY KEY (pipe, sequence)
+    ) WITHOUT ROWID;
+    CREATE TABLE letter (
+      id INTEGER PRIMARY KEY AUTOINCREMENT, pipe TEXT NOT NULL, sequence INTEGER NOT NULL,
+      event TEXT NOT NULL, reason TEXT NOT NULL, state TEXT NOT NULL, version INTEGER NOT NULL,
+      time INTEGER NOT NULL
+    );
+    CREATE TABLE request (
+      client INTEGER NOT NULL, id INTEGER NOT NULL, version INTEGER NOT NULL, state TEXT NOT NULL,
+      PRIMARY KEY (client, id)
+    ) WITHOUT ROWID;
+    CREATE TABLE attempt (
+      source TEXT NOT NULL, sequence INTEGER NOT NULL, count INTEGER NOT NULL
+    );
+    CREATE VIEW outbox_event AS
+      SELECT pipe, last - count + 1 + part.key AS sequence, part.value AS event
+      FROM outbox, json_each('[' || replace(events, char(10), ',') || ']') AS part;
+    """
+}

@@ -1,0 +1,41 @@
+import Glibc
+
+/// Time that goes on from one process to the next: steady until the system is started again.
+package enum BootClock {
+  /// An instant on the steady clock, and the time of day beside it. Unit: nanoseconds.
+  package struct Instant: Hashable, Sendable {
+    /// Since 1970.
+    package var time: Int64
+    /// Since the system was started, sleep included.
+    package var clock: Int64
+
+    package init(time: Int64, clock: Int64) {
+      self.time = time
+      self.clock = clock
+    }
+
+    /// The time that has passed since an earlier instant, never negative. The time of day, which can
+    /// be set, counts only where the system was started again in between.
+    package func duration(since earlier: Instant, isSameBoot: Bool) -> Duration {
+      let passed = isSameBoot ? clock &- earlier.clock : time &- earlier.time
+      return .nanoseconds(max(0, passed))
+    }
+  }
+
+  package static var now: Instant {
+    var clock = timespec()
+    clock_gettime(CLOCK_BOOTTIME, &clock)
+    return Instant(
+      time: WallClock.nanoseconds,
+      clock: Int64(clock.tv_sec) * 1_000_000_000 + Int64(clock.tv_nsec))
+  }
+
+  /// Names the present run of the system.
+  package static let boot: String = {
+    let descriptor = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return "" }
+    defer { close(descriptor) }
+    let bytes = (try? FileSystem.read(descriptor, limit: 64)) ?? []
+    return String(decoding: bytes.prefix { $0 > 0x20 }, as: UTF8.self)
+  }()
+}
