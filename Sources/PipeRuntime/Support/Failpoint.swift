@@ -1,0 +1,93 @@
+import Glibc
+
+/// The places in a node where a test may let it die, stand still or fail; see docs/FAULTS.md.
+package enum Failpoint: String, CaseIterable, Sendable {
+  /// The inputs of a burst are there, and no step of it is taken.
+  case stepBefore = "step.before"
+  /// The steps of a burst are taken, and nothing is recorded.
+  case stepAfter = "step.after"
+  /// The steps are recorded; nothing is acknowledged, sent, published or replied.
+  case recordAfter = "record.after"
+  /// The record cannot be written, as on a full disk.
+  case recordError = "record.error"
+  /// A step is recorded, and its effect not started.
+  case effectBefore = "effect.before"
+  /// The event of an effect is recorded, and the effect's end is not.
+  case effectAfter = "effect.after"
+  /// Events are acknowledged to their sender.
+  case ackAfter = "ack.after"
+  /// A batch is about to go to the socket.
+  case sendBefore = "send.before"
+  /// A batch has gone to the socket.
+  case sendAfter = "send.after"
+  /// A sender has announced itself to its receiver.
+  case openAfter = "open.after"
+  /// A receiver has welcomed a sender.
+  case welcomeAfter = "welcome.after"
+  /// A request is recorded, and not answered.
+  case replyBefore = "reply.before"
+  /// A request is answered.
+  case replyAfter = "reply.after"
+  /// The initial state is entered, and not recorded.
+  case startAfter = "start.after"
+  /// The state is restored, and the node not ready.
+  case restoreAfter = "restore.after"
+  /// Outbox entries that were acknowledged are deleted.
+  case trimAfter = "trim.after"
+  /// A dead letter is recorded.
+  case letterAfter = "letter.after"
+  /// The node is told to stop, and has not begun to drain.
+  case drainBefore = "drain.before"
+
+  /// Whether any failpoint of this process may act.
+  ///
+  /// Written once, by `arm`, before the process starts its threads.
+  private nonisolated(unsafe) static var isArmed = false
+  /// The file without which none acts; written with `isArmed`.
+  private nonisolated(unsafe) static var switchFile: String?
+  private static let counter = Locked(FailpointCounter())
+
+  /// Reads this process's failpoints from its environment. To be called before threads are started.
+  ///
+  /// Where they are malformed, says so and ends the process with code 2.
+  package static func arm(
+    node: String, incarnation: UInt64, environment: [String: String] = ProcessEnvironment.current
+  ) {
+    do {
+      let armed = try FailpointCounter(
+        node: node, incarnation: incarnation, environment: environment)
+      guard let armed else { return }
+      counter.withLock { $0 = armed }
+      switchFile = environment[FailpointCounter.switchVariable]
+      isArmed = true
+    } catch {
+      StandardError.write("error: \(error)\n")
+      exit(2)
+    }
+  }
+
+  /// Says that the process is at this place, where it may be told to die or to stand still.
+  /// - Returns: Whether the caller must cut its connection.
+  @discardableResult
+  @inline(__always)
+  package static func hit(_ point: Failpoint) -> Bool {
+    isArmed && act(at: point) == .cut
+  }
+
+  /// Says that the process is at this place.
+  /// - Returns: Whether the caller must behave as if what it is about to do had failed.
+  @inline(__always)
+  package static func shouldFail(_ point: Failpoint) -> Bool {
+    isArmed && act(at: point) == .error
+  }
+
+  @inline(never)
+  private static func act(at point: Failpoint) -> FailpointAction? {
+    guard let (action, count) = counter.withLock({ $0.hit(point) }) else { return nil }
+    if let switchFile, !FileSystem.exists(switchFile) { return nil }
+    // One write, so that the line is whole in the log of a process that dies of it.
+    StandardError.write("failpoint \(point.rawValue): \(action) (hit \(count))\n")
+    action.perform()
+    return action
+  }
+}

@@ -1,0 +1,125 @@
+/// When a failpoint acts, and how: `door:record.after=crash@3/1`.
+///
+/// In this order: the node whose failpoint it is, its name, the action, then the hit at which it
+/// acts (`@3`) or the probability (`%0.01`), without which it acts at each hit; and the incarnation.
+package struct FailpointRule: Hashable, Sendable {
+  package enum Moment: Hashable, Sendable {
+    case always
+    /// At this hit of the process, counted from 1.
+    case hit(UInt64)
+    /// At each hit with this probability. Range: above 0, to 1.
+    case probability(Double)
+  }
+
+  package var point: Failpoint
+  package var action: FailpointAction
+  package var moment: Moment
+  /// The node that has it; `nil` for all.
+  package var node: String?
+  /// The incarnation that has it; `nil` for all.
+  package var incarnation: UInt64?
+
+  package init(
+    _ point: Failpoint, _ action: FailpointAction, _ moment: Moment = .always, node: String? = nil,
+    incarnation: UInt64? = nil
+  ) {
+    self.point = point
+    self.action = action
+    self.moment = moment
+    self.node = node
+    self.incarnation = incarnation
+  }
+
+  /// Reads rules with commas between them; blanks around a rule do not count.
+  package static func parse(list text: String) throws(FailpointError) -> [FailpointRule] {
+    var rules: [FailpointRule] = []
+    for part in text.split(separator: ",", omittingEmptySubsequences: false) {
+      let rule = part.drop { $0 == " " }
+      guard !rule.isEmpty else { throw FailpointError(text, "has an empty place in its list") }
+      rules.append(try FailpointRule(parsing: String(rule)))
+    }
+    return rules
+  }
+
+  /// Reads one rule.
+  package init(parsing text: String) throws(FailpointError) {
+    guard let equals = text.firstIndex(of: "=") else {
+      throw FailpointError(text, "says no action; write it like 'record.after=crash'")
+    }
+    var name = text[..<equals]
+    if let colon = name.lastIndex(of: ":") {
+      guard colon != name.startIndex else { throw FailpointError(text, "names no node before ':'") }
+      node = String(name[..<colon])
+      name = name[name.index(after: colon)...]
+    }
+    guard let point = Failpoint(rawValue: String(name)) else {
+      let known = Failpoint.allCases.map(\.rawValue).joined(separator: ", ")
+      throw FailpointError(text, "there is no failpoint '\(name)'; there are \(known)")
+    }
+    self.point = point
+
+    var rest = text[text.index(after: equals)...]
+    if let slash = rest.lastIndex(of: "/") {
+      incarnation = try Self.positive(
+        rest[rest.index(after: slash)...], "number of an incarnation", in: text)
+      rest = rest[..<slash]
+    }
+    if let sign = rest.lastIndex(where: { $0 == "@" || $0 == "%" }) {
+      let value = rest[rest.index(after: sign)...]
+      moment =
+        rest[sign] == "@"
+        ? .hit(try Self.positive(value, "number of a hit", in: text))
+        : .probability(try Self.probability(value, in: text))
+      rest = rest[..<sign]
+    } else {
+      moment = .always
+    }
+    guard let action = FailpointAction(rest) else {
+      let known = FailpointAction.names.joined(separator: ", ")
+      throw FailpointError(text, "there is no action '\(rest)'; there are \(known)")
+    }
+    guard action.isPossible(at: point) else {
+      throw FailpointError(text, "'\(action)' cannot be done at '\(point.rawValue)'")
+    }
+    self.action = action
+  }
+
+  private static func positive(
+    _ value: Substring, _ what: String, in text: String
+  ) throws(FailpointError) -> UInt64 {
+    guard value.utf8.allSatisfy(isDigit), let number = UInt64(value), number > 0 else {
+      throw FailpointError(text, "'\(value)' is no \(what), which is 1 or more")
+    }
+    return number
+  }
+
+  private static func probability(
+    _ value: Substring, in text: String
+  ) throws(FailpointError) -> Double {
+    guard value.utf8.allSatisfy({ isDigit($0) || $0 == UInt8(ascii: ".") }),
+      let number = Double(value), number > 0, number <= 1
+    else {
+      throw FailpointError(text, "'\(value)' is no probability, which is above 0 and at most 1")
+    }
+    return number
+  }
+
+  private static func isDigit(_ byte: UInt8) -> Bool {
+    (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+  }
+}
+
+/// Failpoints in the environment that mean nothing.
+package struct FailpointError: Error, Hashable, CustomStringConvertible {
+  package let variable: String
+  package let text: String
+  package let problem: String
+
+  init(_ text: String, _ problem: String, variable: String = FailpointCounter.rulesVariable) {
+    self.variable = variable
+    self.text = text
+    self.problem = problem
+  }
+
+  package var description: String { "\(variable): '\(text)': \(problem)" }
+}
