@@ -132,13 +132,12 @@ final class Journal {
 
   func effectEnded(version: UInt64) throws { try statements.effectEnded.run(.integer(version)) }
 
-  func postponed(_ pipe: String, _ sequence: UInt64, event: [UInt8]) throws {
-    try statements.postponed.run(.text(pipe), .integer(sequence), .text(event))
+  func postponed(_ id: Int64, _ pipe: String, _ sequence: UInt64, event: [UInt8]) throws {
+    try statements.postponed.run(
+      .integer(id), .text(pipe), .integer(sequence), .text(event))
   }
 
-  func unpostponed(_ pipe: String, _ sequence: UInt64) throws {
-    try statements.unpostponed.run(.text(pipe), .integer(sequence))
-  }
+  func unpostponed(_ id: Int64) throws { try statements.unpostponed.run(.integer(id)) }
 
   func letterAdded(_ letter: DeadLetter) throws {
     try statements.letter.run(
@@ -278,8 +277,8 @@ private struct Statements {
     trim = try database.prepare("DELETE FROM outbox WHERE pipe = ? AND last <= ?")
     effectStarted = try database.prepare("REPLACE INTO effect VALUES (?, ?, ?, ?, ?)")
     effectEnded = try database.prepare("DELETE FROM effect WHERE version = ?")
-    postponed = try database.prepare("REPLACE INTO postponed VALUES (?, ?, ?)")
-    unpostponed = try database.prepare("DELETE FROM postponed WHERE pipe = ? AND sequence = ?")
+    postponed = try database.prepare("REPLACE INTO postponed VALUES (?, ?, ?, ?)")
+    unpostponed = try database.prepare("DELETE FROM postponed WHERE id = ?")
     letter = try database.prepare("REPLACE INTO letter VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
     unletter = try database.prepare("DELETE FROM letter WHERE id = ?")
     request = try database.prepare("REPLACE INTO request VALUES (?, ?, ?, ?)")

@@ -30,9 +30,9 @@ extension JournalContents {
       consumed[row.text(0)] = Consumed(
         stream: row.unsigned(1), applied: row.unsigned(2), closed: row.integer(3) != 0)
     }
-    try database.prepare("SELECT pipe, sequence, event FROM postponed ORDER BY pipe, sequence")
+    try database.prepare("SELECT id, pipe, sequence, event FROM postponed ORDER BY id")
       .rows { row in
-        consumed[row.text(0)]?.postponed.append((row.unsigned(1), row.bytes(2)))
+        consumed[row.text(1)]?.postponed.append((row.integer(0), row.unsigned(2), row.bytes(3)))
       }
     try database.prepare("SELECT pipe, queued, acknowledged FROM sent").rows { row in
       sent[row.text(0)] = Sent(queued: row.unsigned(1), acknowledged: row.unsigned(2))

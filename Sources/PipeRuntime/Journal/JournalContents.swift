@@ -18,7 +18,7 @@ struct JournalContents {
     /// Whether the sender had said goodbye.
     var closed: Bool
     /// Consumed, and kept until the state changes; in order.
-    var postponed: [(sequence: UInt64, event: [UInt8])] = []
+    var postponed: [(id: Int64, sequence: UInt64, event: [UInt8])] = []
   }
 
   /// The sending end of a pipe.

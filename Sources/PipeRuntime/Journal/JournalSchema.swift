@@ -29,9 +29,8 @@ enum JournalSchema {
       boot TEXT NOT NULL, clock INTEGER NOT NULL
     );
     CREATE TABLE postponed (
-      pipe TEXT NOT NULL, sequence INTEGER NOT NULL, event TEXT NOT NULL,
-      PRIMARY KEY (pipe, sequence)
-    ) WITHOUT ROWID;
+      id INTEGER PRIMARY KEY, pipe TEXT NOT NULL, sequence INTEGER NOT NULL, event TEXT NOT NULL
+    );
     CREATE TABLE letter (
       id INTEGER PRIMARY KEY AUTOINCREMENT, pipe TEXT NOT NULL, sequence INTEGER NOT NULL,
       event TEXT NOT NULL, reason TEXT NOT NULL, state TEXT NOT NULL, version INTEGER NOT NULL,

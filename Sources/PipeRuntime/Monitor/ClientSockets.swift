@@ -10,27 +10,15 @@ final class ClientSockets {
     let completion: Completion
   }
 
-  private final class Peer {
-    let socket: Socket
-    let connections: ConnectionMonitor
-    var isConnected = false
-    var pending: [UInt64: Pending<Reply>] = [:]
-
-    init(socket: Socket, connections: ConnectionMonitor) {
-      self.socket = socket
-      self.connections = connections
-    }
-  }
-
   private let topology: String
   private let loop: PollLoop
   private let context = Context()
   private let control: Socket
   private let controlConnections: ConnectionMonitor
   private var commands: [UInt64: Pending<Answer>] = [:]
-  private var peers: [String: Peer] = [:]
-  /// Requests that wait for their connection.
-  private var connecting: [UInt64: Pending<Reply>] = [:]
+  private var peers: [String: ClientPeer] = [:]
+  /// Tells this client's requests from those of others.
+  private let client = UInt64.random(in: 1...UInt64(Int64.max))
   private var watches: [UInt64: FeedWatch] = [:]
   private var lastID: UInt64 = 0
   private var isGone = false
@@ -92,11 +80,16 @@ final class ClientSockets {
 
   /// Sends an event to a node's inbox. Where the connection is not complete, nothing is queued.
   func request(
-    _ node: NodeInformation, event: [UInt8], timeout: Duration, _ completion: @escaping Reply
+    _ node: NodeInformation, _ content: ClientRequest.Content, timeout: Duration,
+    _ completion: @escaping Reply
   ) {
     do {
       let peer = try peer(of: node)
-      attempt(node, peer, event, timeout, until: .now + timeout, completion)
+      let request = ClientRequest(
+        id: nextID(), content: content, node: node, timeout: timeout, completion: completion)
+      request.timer = loop.schedule(after: timeout) { [unowned self] in expire(request) }
+      peer.requests[request.id] = request
+      submit(request, to: peer)
     } catch {
       completion(.failure(.failed("\(error)")))
     }
@@ -105,81 +98,98 @@ final class ClientSockets {
   /// Sends an event where the connection is complete. Returns `false` where it is not; then the
   /// completion is not called.
   func requestIfConnected(
-    _ node: NodeInformation, event: [UInt8], timeout: Duration,
+    _ node: NodeInformation, _ content: ClientRequest.Content, timeout: Duration,
     _ completion: @escaping @Sendable (Result<RequestOutcome?, TopologyClientError>) -> Void
   ) -> Bool {
     guard let peer = peers[node.inbox] else { return false }
-    return submit(node, peer, event, timeout, until: .now + timeout) { result in
-      completion(result.map { $0 })
-    }
-  }
-
-  /// Hands the request to the socket; returns whether it took it.
-  private func submit(
-    _ node: NodeInformation, _ peer: Peer, _ event: [UInt8], _ timeout: Duration,
-    until deadline: ContinuousClock.Instant, _ completion: @escaping Reply
-  ) -> Bool {
-    let id = nextID()
-    guard case .queued = peer.socket.send(FrameHeader(.request, sequence: id), body: event) else {
+    let request = ClientRequest(
+      id: nextID(), content: content, node: node, timeout: timeout
+    ) { completion($0.map { $0 }) }
+    peer.requests[request.id] = request
+    guard send(request, to: peer) else {
+      peer.requests[request.id] = nil
       return false
     }
-    let timer = loop.schedule(after: deadline - .now) {
-      peer.pending.removeValue(forKey: id)
-      completion(.failure(.unknownOutcome(node.name, after: timeout)))
-    }
-    peer.pending[id] = Pending(timer: timer, completion: completion)
+    request.timer = loop.schedule(after: timeout) { [unowned self] in expire(request) }
     return true
   }
 
-  private func attempt(
-    _ node: NodeInformation, _ peer: Peer, _ event: [UInt8], _ timeout: Duration,
-    until deadline: ContinuousClock.Instant, _ completion: @escaping Reply
-  ) {
-    if submit(node, peer, event, timeout, until: deadline, completion) { return }
-    guard ContinuousClock.now < deadline else {
-      return completion(
-        .failure(
-          .nodeDown(node.name, "nobody answered at its inbox within \(timeout.shortText)")))
-    }
-    let id = nextID()
-    let timer = loop.schedule(after: .milliseconds(2)) { [unowned self] in
-      connecting.removeValue(forKey: id)
-      attempt(node, peer, event, timeout, until: deadline, completion)
-    }
-    connecting[id] = Pending(timer: timer, completion: completion)
+  /// Hands the request to the socket; returns whether it took it.
+  private func send(_ request: ClientRequest, to peer: ClientPeer) -> Bool {
+    let (header, body) = request.frame(client: client, oldest: peer.oldest(before: request.id))
+    guard case .queued = peer.socket.send(header, body: body) else { return false }
+    request.isSent = true
+    return true
   }
 
-  private func peer(of node: NodeInformation) throws(TransportError) -> Peer {
+  /// Sends the request as soon as the connection is complete.
+  private func submit(_ request: ClientRequest, to peer: ClientPeer) {
+    guard peer.requests[request.id] != nil, !send(request, to: peer) else { return }
+    loop.schedule(after: .milliseconds(2)) { [weak self] in self?.submit(request, to: peer) }
+  }
+
+  private func expire(_ request: ClientRequest) {
+    guard peers[request.node.inbox]?.requests.removeValue(forKey: request.id) != nil else { return }
+    request.completion(
+      .failure(
+        request.isSent
+          ? .unknownOutcome(request.node.name, after: request.timeout)
+          : .nodeDown(
+            request.node.name,
+            "nobody answered at its inbox within \(request.timeout.shortText)")))
+  }
+
+  private func finish(
+    _ request: ClientRequest, of peer: ClientPeer,
+    _ result: Result<RequestOutcome, TopologyClientError>
+  ) {
+    guard peer.requests.removeValue(forKey: request.id) != nil else { return }
+    if let timer = request.timer { loop.cancel(timer) }
+    request.completion(result)
+  }
+
+  private func peer(of node: NodeInformation) throws(TransportError) -> ClientPeer {
     if let peer = peers[node.inbox] { return peer }
     let socket = try Socket(.dealer, in: context)
     try socket.sendOnlyWhenConnected()
-    let peer = Peer(
+    let peer = ClientPeer(
       socket: socket, connections: try ConnectionMonitor(of: socket, in: context))
     try socket.connect(node.inbox)
     loop.add(socket) { [unowned self] in readReplies(peer, node: node.name) }
-    loop.add(peer.connections.socket) { [loop] in
+    loop.add(peer.connections.socket) { [unowned self] in
       peer.connections.read { event in
-        guard event == .disconnected else { return }
-        // The node is gone: whether it applied what was under way is not known.
-        let pending = peer.pending
-        peer.pending = [:]
-        for entry in pending.values {
-          loop.cancel(entry.timer)
-          entry.completion(.failure(.unknownOutcome(node.name, after: nil)))
-        }
+        if event == .disconnected { lost(peer) }
       }
     }
     peers[node.inbox] = peer
     return peer
   }
 
-  private func readReplies(_ peer: Peer, node: String) {
+  /// The node is gone. Where it keeps a journal, what it has not answered is sent again under the
+  /// same number, so that it is applied once; else nobody knows whether it was.
+  private func lost(_ peer: ClientPeer) {
+    for request in peer.requests.values where request.isSent {
+      if request.node.durability == .volatile {
+        finish(request, of: peer, .failure(.unknownOutcome(request.node.name, after: nil)))
+      } else {
+        request.isRepeated = true
+        submit(request, to: peer)
+      }
+    }
+  }
+
+  private func readReplies(_ peer: ClientPeer, node: String) {
     while peer.socket.receive({ _, bytes in
       guard let header = try? FrameHeader(bytes), header.kind == .reply,
-        let pending = peer.pending.removeValue(forKey: header.sequence)
+        let request = peer.requests[header.sequence]
       else { return }
-      loop.cancel(pending.timer)
-      pending.completion(RequestReply.outcome(header, bytes, node: node))
+      let result = RequestReply.outcome(header, bytes, node: node)
+      if request.isRepeated, case .failure(.nodeDown) = result {
+        // Started again, and not running yet.
+        loop.schedule(after: .milliseconds(5)) { [weak self] in self?.submit(request, to: peer) }
+      } else {
+        finish(request, of: peer, result)
+      }
     }) {}
   }
 
@@ -202,9 +212,8 @@ final class ClientSockets {
 
   func close() {
     fail(.closed)
-    let requests = Array(connecting.values) + peers.values.flatMap(\.pending.values)
-    connecting = [:]
-    for peer in peers.values { peer.pending = [:] }
+    let requests = peers.values.flatMap(\.requests.values)
+    for peer in peers.values { peer.requests = [:] }
     for request in requests { request.completion(.failure(.closed)) }
     for watch in watches.values { watch.close() }
     watches = [:]
@@ -251,6 +260,7 @@ extension RequestReply {
     let state = body?["state"] ?? .null
     return switch Code(rawValue: header.count) {
     case .moved: .success(.moved(version: header.number, state: state))
+    case .done: .success(.done)
     case .refused:
       .success(
         .refused(

@@ -128,11 +128,17 @@ public final class TopologyClient: Sendable {
         "the event has \(bytes.count) bytes; the limit is \(WireLimits.eventByteCount). "
           + "Send a reference to large data, such as a file's path.")
     }
+    return try await request(name, .event(bytes), timeout: timeout)
+  }
+
+  func request(
+    _ name: String, _ content: ClientRequest.Content, timeout: Duration
+  ) async throws -> RequestOutcome {
     // A node that answered before is asked straight away; only where it is not connected the
     // orchestrator is asked why.
     if let known = shared.state.withLock({ $0.known[name] }) {
       let outcome: RequestOutcome? = try await call { sockets, resume in
-        if !sockets.requestIfConnected(known, event: bytes, timeout: timeout, resume) {
+        if !sockets.requestIfConnected(known, content, timeout: timeout, resume) {
           resume(.success(nil))
         }
       }
@@ -150,7 +156,7 @@ public final class TopologyClient: Sendable {
       throw TopologyClientError.nodeDown(name, node.reason ?? node.phase)
     }
     let outcome: RequestOutcome = try await call { sockets, resume in
-      sockets.request(node, event: bytes, timeout: timeout, resume)
+      sockets.request(node, content, timeout: timeout, resume)
     }
     shared.state.withLock { $0.known[name] = node }
     return outcome

@@ -71,4 +71,6 @@ public enum RequestOutcome: Hashable, Sendable {
   case moved(version: UInt64, state: JSONValue)
   /// The machine refused it in this state.
   case refused(Refusal, state: JSONValue)
+  /// A dead letter was dropped.
+  case done
 }

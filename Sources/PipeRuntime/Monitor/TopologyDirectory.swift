@@ -27,6 +27,8 @@ public struct NodeInformation: Codable, Hashable, Sendable {
   public var inbox: String
   /// Where it publishes its states.
   public var feed: String
+  /// What its state survives.
+  public var durability: Durability
   /// What it last told of itself.
   public var status: NodeStatus?
 
@@ -35,8 +37,9 @@ public struct NodeInformation: Codable, Hashable, Sendable {
 
   package init(
     name: String, kind: Kind, hosts: String?, program: String, phase: String, isRunning: Bool,
-    inbox: String, feed: String
+    inbox: String, feed: String, durability: Durability = .volatile
   ) {
+    self.durability = durability
     self.name = name
     self.kind = kind
     self.hosts = hosts

@@ -1,7 +1,7 @@
 /// Hosts a state that never changes: a stand-in for a machine in tests and previews.
 final class ConstantContent: NodeContent {
   let description: MachineDescription
-  var onStep: (() -> Void)?
+  var onEntry: (() -> Void)?
   var onEnd: ((String?) -> Void)?
   private let state: JSONValue
   private var isStarted = false
@@ -23,14 +23,17 @@ final class ConstantContent: NodeContent {
   func start() {
     isStarted = true
     startedAt = WallClock.nanoseconds
-    onStep?()
+    onEntry?()
   }
 
   func accept(
     _ body: UnsafeRawBufferPointer, count: UInt32, skipping: Int, first: UInt64, from pipe: InPipe
   ) throws(FrameError) {}
 
-  func request(_ body: UnsafeRawBufferPointer, reply: @escaping (RequestReply) -> Void) {
+  func request(
+    _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64,
+    reply: @escaping (RequestReply) -> Void
+  ) {
     reply(.refused(.noTransition, version: 0, state: state.bytes))
   }
 

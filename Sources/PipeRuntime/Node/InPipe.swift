@@ -8,12 +8,26 @@ final class InPipe {
   private(set) var gaps: UInt64 = 0
   private let inbox: Socket
   private let log: NodeLog
+  /// What the journal has of it.
+  private var recorded: (stream: UInt64, applied: UInt64, closed: Bool)?
 
-  init(_ configuration: NodeConfiguration.In, session: UInt64, inbox: Socket, log: NodeLog) {
+  init(
+    _ configuration: NodeConfiguration.In, session: UInt64, restored: JournalContents.Consumed?,
+    inbox: Socket, log: NodeLog
+  ) {
     name = configuration.name
     onRefused = configuration.onRefused
     peer = Array(WireName.pipe(configuration.name).utf8)
-    state = InPipeStateMachine(capacity: configuration.capacity, session: session)
+    if configuration.isDurable, let restored {
+      state = InPipeStateMachine(
+        capacity: configuration.capacity, session: session, stream: restored.stream,
+        applied: restored.applied, held: UInt64(restored.postponed.count),
+        senderClosed: restored.closed)
+      recorded = (restored.stream, restored.applied, restored.closed)
+    } else {
+      state = InPipeStateMachine(
+        capacity: configuration.capacity, session: session, isDurable: configuration.isDurable)
+    }
     self.inbox = inbox
     self.log = log
   }
@@ -25,7 +39,7 @@ final class InPipe {
     perform(
       state.opened(
         session: header.number,
-        incarnation: UInt64(littleEndian: body.loadUnaligned(as: UInt64.self)),
+        stream: UInt64(littleEndian: body.loadUnaligned(as: UInt64.self)),
         first: header.sequence, lost: header.count))
   }
 
@@ -55,14 +69,44 @@ final class InPipe {
   func senderSaidGoodbye(_ header: FrameHeader) { state.senderSaidGoodbye(session: header.number) }
 
   /// The event with this number is applied or refused for good.
-  func finished(_ sequence: UInt64) {
-    state.finished(sequence)
-    if let header = state.acknowledgementDue() { inbox.send(header, to: peer) }
+  func finish(_ sequence: UInt64) { state.finish(sequence) }
+
+  /// The event with this number is kept until the state changes.
+  func hold(_ sequence: UInt64) { state.hold(sequence) }
+
+  /// An event that was kept is applied or refused for good.
+  func release(_ sequence: UInt64) { state.release(sequence) }
+
+  // MARK: Records
+
+  /// Whether the journal lacks something.
+  var hasUnrecorded: Bool { state.isDurable && state.hasUnrecorded }
+
+  func record(into journal: Journal) throws {
+    guard state.isDurable else { return }
+    let next = (stream: state.stream, applied: state.finished, closed: state.senderClosed)
+    if let recorded, recorded == next { return }
+    guard next.stream != 0 else { return }
+    try journal.consumed(
+      name, stream: next.stream, applied: next.applied, closed: next.closed)
+    recorded = next
+  }
+
+  /// What is finished is recorded: says so where that is due.
+  func becameRecorded() {
+    guard state.hasUnrecorded else { return }
+    state.record()
+    if let header = state.acknowledgementDue() { acknowledge(header) }
   }
 
   /// Says what is applied, where that is not said yet.
   func acknowledge() {
-    if let header = state.acknowledgement() { inbox.send(header, to: peer) }
+    if let header = state.acknowledgement() { acknowledge(header) }
+  }
+
+  private func acknowledge(_ header: FrameHeader) {
+    inbox.send(header, to: peer)
+    Failpoint.hit(.ackAfter)
   }
 
   func close() { inbox.send(state.close(), to: peer) }
@@ -71,6 +115,10 @@ final class InPipe {
     for action in actions {
       switch action {
       case .send(let header): inbox.send(header, to: peer)
+      case .welcome(let header, let stream):
+        inbox.send(
+          header, body: withUnsafeBytes(of: stream.littleEndian, Array.init), to: peer)
+        Failpoint.hit(.welcomeAfter)
       case .report(let gap):
         gaps += 1
         log.warning("pipe '\(name)': \(gap)")

@@ -11,8 +11,7 @@ extension Machine {
   /// The content of a node that hosts the machine.
   public static func _host(_ hosting: _Hosting) throws -> _HostedMachine {
     let content = try MachineContent<Self>(
-      parameters: Parameters(parameters: hosting.parameters), log: hosting.log,
-      loop: hosting.loop)
+      parameters: Parameters(parameters: hosting.parameters), hosting: hosting)
     // Closures made here are compiled for this machine's types; the content's own conformance,
     // which is one for all machines, is not.
     return _HostedMachine(

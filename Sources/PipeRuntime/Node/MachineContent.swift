@@ -4,49 +4,66 @@ final class MachineContent<Hosted: Machine>: NodeContent {
   typealias Event = Hosted.Event
 
   let description: MachineDescription
-  var onStep: (() -> Void)?
+  var onEntry: (() -> Void)?
   var onEnd: ((String?) -> Void)?
 
-  private let engine: Engine<State, Event, Hosted.Output>
-  private let ports: Ports
-  private let log: NodeLog
-  private let events = EventCodec<Event>()
-  private let states = EventCodec<State>()
-  private var queues: [PipeQueue<Event>] = []
+  let engine: Engine<State, Event, Hosted.Output>
+  let log: NodeLog
+  let journal: Journal?
+  let events = EventCodec<Event>()
+  let states = EventCodec<State>()
+  private let ports = Ports()
+  var queues: [PipeQueue<Event>] = []
   private var nextQueue = 0
-  private var requests = Queue<(event: Event, reply: (RequestReply) -> Void)>()
+  var requests = RequestBook()
+  var inputs = Queue<ClientInput<Event>>()
   private var rules: [StateRule] = []
-  private var outlets: [Outlet] = []
-  private var outs: [OutPipe] = []
-  private var isStarted = false
-  private var letters = DeadLetters()
-  private var undecodable: UInt64 = 0
-  private var last = (time: Int64(0), cause: "")
+  var outlets: [Outlet] = []
+  var outs: [OutPipe] = []
+  var isStarted = false
+  var letters: DeadLetters
+  var undecodable: UInt64 = 0
+  var last = (time: Int64(0), cause: "")
   /// The event of a pipe whose step is under way.
-  private var inFlight: (entry: PipeQueue<Event>.Entry, index: Int)?
+  var inFlight: (entry: PipeQueue<Event>.Entry, index: Int)?
   /// Made once: a closure for each event would be an allocation for each.
-  private lazy var pipeStepDone: (StepOutcome<State>) -> Void = { [unowned self] outcome in
+  lazy var pipeStepDone: (StepOutcome<State>) -> Void = { [unowned self] outcome in
     finishPipeStep(outcome)
   }
+  /// Marks the steps of each queue, where steps are recorded.
+  var marks: [StepMark.Source] = []
+  var poison: PoisonEvent?
+  /// What an earlier process left, until the start.
+  var restored: RestoredMachine<State>?
+  let incarnation: UInt64
+  /// What awaits the next record.
+  var unrecorded: UnrecordedSteps
 
   /// Steps taken before the loop looks at its sockets again. Unit: steps.
   private static var stepsPerTurn: Int { 512 }
 
-  /// Makes the machine; its engine posts to the loop.
-  init(
-    parameters: Hosted.Parameters, log: NodeLog, loop: LoopHandle
-  ) throws {
-    self.log = log
-    ports = Ports()
+  /// Makes the machine, in its recorded state where there is one; its engine posts to the loop.
+  init(parameters: Hosted.Parameters, hosting: _Hosting) throws {
+    log = hosting.log
+    journal = hosting.journal
+    incarnation = hosting.incarnation
     let machine = Hosted.stateMachine(parameters)
     let runtime = Hosted.runtime(parameters, ports)
     description = try Hosted.describe(machine: machine, runtime: runtime, ports: ports)
     let owner = Weak()
+    let loop = hosting.loop
     engine = Engine(machine: machine, runtime: runtime) { input in
       loop.post { owner.content?.engine.process(input) }
     }
+    letters = DeadLetters(
+      restored: journal?.contents?.letters ?? [], isRecorded: journal != nil)
+    unrecorded = UnrecordedSteps()
     owner.content = self
+    engine.keyScope = IdempotencyKey.Scope(
+      node: "\(hosting.topology)/\(hosting.node)",
+      journal: journal?.stream ?? UInt64.random(in: 1...UInt64(Int64.max)))
     engine.onEntry = { [unowned self] state, _, cause in entered(state, cause: cause) }
+    try restore()
   }
 
   // The loop's thread alone reads and writes it, after it was set once.
@@ -74,6 +91,7 @@ final class MachineContent<Hosted: Machine>: NodeContent {
     if let unknown = byPort.keys.first(where: { !ports.names.contains($0) }) {
       throw NodeProblem("machine '\(description.machine)' has no port '\(unknown)'")
     }
+    restorePipes()
   }
 
   private final class Binder: PortBinder {
@@ -97,14 +115,21 @@ final class MachineContent<Hosted: Machine>: NodeContent {
 
   func start() {
     isStarted = true
-    engine.start()
+    if let restored {
+      self.restored = nil
+      resume(restored)
+    } else {
+      engine.start()
+      Failpoint.hit(.startAfter)
+    }
   }
 
   func stop() {
     isStarted = false
     engine.stop()
-    while let request = requests.popFirst() {
-      request.reply(.unavailable("it is stopping; nothing was applied"))
+    _ = inputs.removeAll()
+    for reply in requests.takeWaiting() {
+      reply(.unavailable("it is stopping; nothing was applied"))
     }
   }
 
@@ -126,35 +151,20 @@ final class MachineContent<Hosted: Machine>: NodeContent {
     }
   }
 
-  func request(_ body: UnsafeRawBufferPointer, reply: @escaping (RequestReply) -> Void) {
-    do {
-      let event = try events.decode(body)
-      if let full = outs.first(where: \.isFull) {
-        reply(.busy("its pipe '\(full.name)' is full"))
-      } else if requests.count >= 1_024 {
-        reply(.busy("1024 requests wait already"))
-      } else {
-        requests.append((event, reply))
-      }
-    } catch {
-      reply(.invalid("\(error)"))
-    }
-  }
-
   var hasWork: Bool {
     guard isStarted, engine.canTakeInput else { return false }
-    return !requests.isEmpty || queues.contains { $0.hasNext }
+    return !inputs.isEmpty || queues.contains { $0.hasNext }
   }
 
   func takeTurn() {
     guard isStarted else { return }
     var budget = Self.stepsPerTurn
-    while budget > 0, engine.canTakeInput, let request = requests.popFirst() {
-      take(request.event, reply: request.reply)
+    while budget > 0, engine.canTakeInput, let input = inputs.popFirst() {
+      take(input)
       budget -= 1
     }
     var idle = 0
-    while budget > 0, idle < queues.count, engine.canTakeInput {
+    while budget > 0, idle < queues.count, isStarted, engine.canTakeInput {
       // One event of each pipe in turn, so that none starves.
       let index = nextQueue
       nextQueue = (nextQueue + 1) % queues.count
@@ -170,83 +180,6 @@ final class MachineContent<Hosted: Machine>: NodeContent {
     if engine.canTakeInput { engine.process(.wake) }
   }
 
-  private func take(_ event: Event, reply: @escaping (RequestReply) -> Void) {
-    _ = engine.take(event, cause: "request") { [self] outcome in
-      let state = (try? states.encode(engine.state)) ?? []
-      switch outcome {
-      case .moved(_, let version):
-        retryPostponed()
-        reply(.moved(version: version, state: state))
-      case .refused(let refusal):
-        reply(.refused(refusal, version: engine.version, state: state))
-      case .pending: break
-      }
-    }
-  }
-
-  private func takeNext(of index: Int) {
-    guard let entry = queues[index].popNext() else { return }
-    let pipe = queues[index].pipe
-    switch entry.content {
-    case .undecodable(let problem, let text):
-      undecodable += 1
-      settle(entry, of: index, event: text, reason: problem, canPostpone: false)
-    case .event(let event):
-      inFlight = (entry, index)
-      engine.take(event, cause: pipe.name, done: pipeStepDone)
-    }
-  }
-
-  /// The step that an event of a pipe led to is done, now or after an asynchronous transition.
-  private func finishPipeStep(_ outcome: StepOutcome<State>) {
-    guard let (entry, index) = inFlight else { return }
-    inFlight = nil
-    switch outcome {
-    case .moved:
-      queues[index].pipe.finished(entry.sequence)
-      retryPostponed()
-    case .refused(let refusal):
-      guard case .event(let event) = entry.content else { return }
-      let text = (try? JSONValue(parsing: events.encode(event))) ?? .null
-      settle(
-        entry, of: index, event: text, reason: "refused: \(refusal.rawValue)", canPostpone: true)
-    case .pending: break
-    }
-  }
-
-  /// Does with an event that was not applied what its pipe says.
-  private func settle(
-    _ entry: PipeQueue<Event>.Entry, of index: Int, event: JSONValue, reason: String,
-    canPostpone: Bool
-  ) {
-    let pipe = queues[index].pipe
-    switch pipe.onRefused {
-    case .postpone where canPostpone:
-      queues[index].postpone(entry)
-    case .record, .postpone:
-      letters.add(
-        DeadLetter(pipe: pipe.name, sequence: entry.sequence, event: event, reason: reason))
-      if letters.count <= 3 || letters.count.nonzeroBitCount == 1 {
-        log.warning(
-          "pipe '\(pipe.name)': event \(entry.sequence) \(event.text): \(reason), "
-            + "in state \(stateText) (\(letters.count) dead letters so far)")
-      }
-      pipe.finished(entry.sequence)
-    case .fail:
-      onEnd?(
-        "pipe '\(pipe.name)': event \(entry.sequence) \(event.text): \(reason), "
-          + "in state \(stateText), and the pipe says 'on_refused: fail'")
-    }
-  }
-
-  private var stateText: String {
-    (try? states.encode(engine.state)).map { String(decoding: $0, as: UTF8.self) } ?? "?"
-  }
-
-  private func retryPostponed() {
-    for index in queues.indices { queues[index].retryPostponed() }
-  }
-
   // MARK: Output
 
   private func entered(_ state: State, cause: String) {
@@ -260,7 +193,7 @@ final class MachineContent<Hosted: Machine>: NodeContent {
         }
       }
     }
-    onStep?()
+    onEntry?()
   }
 
   func lastStep() -> FeedEntry? {
@@ -271,15 +204,19 @@ final class MachineContent<Hosted: Machine>: NodeContent {
       version: engine.version, time: last.time, cause: last.cause, state: state)
   }
 
+  var stateText: String {
+    (try? states.encode(engine.state)).map { String(decoding: $0, as: UTF8.self) } ?? "?"
+  }
+
   func fill(_ status: inout NodeStatus) {
     if isStarted, let state = try? states.encode(engine.state) {
       status.state = try? JSONValue(parsing: state)
     }
     status.version = engine.version
     status.refused = engine.refusals + undecodable
-    status.events = engine.version + status.refused
-    status.letters = letters.count
-    status.recentLetters = Array(letters.recent.suffix(5))
+    status.events = unrecorded.taken(version: engine.version) + status.refused
+    status.letters = UInt64(letters.all.count)
+    status.recentLetters = Array(letters.all.suffix(5))
     status.effects = engine.runningEffects
     status.unconnected = outlets.reduce(0) { $0 + $1.discarded }
     status.ins = queues.map(\.status)

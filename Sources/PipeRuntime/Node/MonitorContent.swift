@@ -1,7 +1,7 @@
 /// Hosts a monitor that a topology started: supervised like a machine, connected like a client.
 final class MonitorContent: NodeContent {
   let description: MachineDescription
-  var onStep: (() -> Void)?
+  var onEntry: (() -> Void)?
   var onEnd: ((String?) -> Void)?
   private let monitor: any Monitor.Type
   private let watch: [String]?
@@ -49,7 +49,10 @@ final class MonitorContent: NodeContent {
     _ body: UnsafeRawBufferPointer, count: UInt32, skipping: Int, first: UInt64, from pipe: InPipe
   ) throws(FrameError) {}
 
-  func request(_ body: UnsafeRawBufferPointer, reply: @escaping (RequestReply) -> Void) {
+  func request(
+    _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64,
+    reply: @escaping (RequestReply) -> Void
+  ) {
     reply(.invalid("a monitor takes no events"))
   }
 

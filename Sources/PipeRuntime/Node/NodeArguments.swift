@@ -16,11 +16,25 @@ package struct NodeArguments: Hashable, Sendable {
   package var inbox: String
   package var feed: String
   package var incarnation: UInt64
+  /// Where its journal is; `nil` where it keeps none.
+  package var journal: Journal?
+
+  /// A journal and what it survives.
+  package struct Journal: Hashable, Sendable {
+    package var path: String
+    package var durability: Durability
+
+    package init(path: String, durability: Durability) {
+      self.path = path
+      self.durability = durability
+    }
+  }
 
   package init(
     topology: String, node: String, content: Content, control: String, inbox: String, feed: String,
-    incarnation: UInt64
+    incarnation: UInt64, journal: Journal? = nil
   ) {
+    self.journal = journal
     self.topology = topology
     self.node = node
     self.content = content
@@ -43,6 +57,9 @@ package struct NodeArguments: Hashable, Sendable {
     case .monitor(let monitor, let watch):
       list += ["--monitor", monitor]
       if let watch { list += ["--watch", watch.joined(separator: ",")] }
+    }
+    if let journal {
+      list += ["--journal", journal.path, "--durability", journal.durability.rawValue]
     }
     return list + [
       "--control", control, "--inbox", inbox, "--feed", feed, "--incarnation",
@@ -77,6 +94,13 @@ package struct NodeArguments: Hashable, Sendable {
       throw .notJSON("--incarnation", values["--incarnation"]!)
     }
     self.incarnation = incarnation
+    if let path = values["--journal"] {
+      let level = values["--durability"] ?? Durability.process.rawValue
+      guard let durability = Durability(rawValue: level), durability != .volatile else {
+        throw .notJSON("--durability", level)
+      }
+      journal = Journal(path: path, durability: durability)
+    }
     if let state = try json("--constant") {
       content = .constant(state, machine: values["--machine"])
     } else if let monitor = values["--monitor"] {
@@ -90,7 +114,7 @@ package struct NodeArguments: Hashable, Sendable {
 
   private static let names: Set<String> = [
     "--topology", "--node", "--machine", "--parameters", "--constant", "--monitor", "--watch",
-    "--control", "--inbox", "--feed", "--incarnation",
+    "--control", "--inbox", "--feed", "--incarnation", "--journal", "--durability",
   ]
 }
 

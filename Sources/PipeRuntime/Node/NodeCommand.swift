@@ -57,23 +57,57 @@ struct NodeCommand {
   /// Hosts the node until it ends. On returning all its sockets are closed and have sent what they
   /// held.
   private func serve(_ arguments: NodeArguments, log: NodeLog) throws -> Int32 {
+    Failpoint.arm(node: arguments.node, incarnation: arguments.incarnation)
     // Before any thread starts: they inherit the mask.
     let signals = try SignalDescriptor([.terminate, .interrupt])
     signal(SIGPIPE, SIG_IGN)
     pr_line_buffer_output()
     let loop = PollLoop()
-    let content = try content(arguments, log: log, loop: loop.handle)
-    return try NodeShell(
-      arguments: arguments, content: content, loop: loop, signals: signals, log: log
-    ).run()
+    do {
+      let journal = try journal(arguments)
+      let content = try content(arguments, journal: journal, log: log, loop: loop.handle)
+      return try NodeShell(
+        arguments: arguments, content: content, journal: journal, loop: loop, signals: signals,
+        log: log
+      ).run()
+    } catch let error as JournalError where !error.isTransient {
+      // Another start would find the same: the orchestrator must know.
+      log.failure("\(error)")
+      let content = UnableContent(problem: "\(error)")
+      return try NodeShell(
+        arguments: arguments, content: content, journal: nil, loop: loop, signals: signals,
+        log: log
+      ).run()
+    } catch let error as JournalError {
+      log.failure("\(error)")
+      let content = UnableContent(problem: nil)
+      return try NodeShell(
+        arguments: arguments, content: content, journal: nil, loop: loop, signals: signals,
+        log: log
+      ).leaveAtOnce(because: "\(error)")
+    }
+  }
+
+  private func journal(_ arguments: NodeArguments) throws(JournalError) -> Journal? {
+    guard let place = arguments.journal, case .machine(let machine, _) = arguments.content else {
+      return nil
+    }
+    return try Journal(
+      place.path,
+      identity: .init(topology: arguments.topology, node: arguments.node, machine: machine),
+      durability: place.durability)
   }
 
   private func content(
-    _ arguments: NodeArguments, log: NodeLog, loop: LoopHandle
+    _ arguments: NodeArguments, journal: Journal?, log: NodeLog, loop: LoopHandle
   ) throws -> any NodeContent {
     switch arguments.content {
     case .machine(let name, let parameters):
-      return try machine(name)._host(_Hosting(parameters: parameters, log: log, loop: loop)).content
+      return try machine(name)._host(
+        _Hosting(
+          parameters: parameters, log: log, loop: loop, topology: arguments.topology,
+          node: arguments.node, incarnation: arguments.incarnation, journal: journal)
+      ).content
     case .constant(let state, let name):
       if let name { try machine(name).check(state: state) }
       return ConstantContent(state: state, machine: name)

@@ -12,13 +12,18 @@ package struct NodeConfiguration: Codable, Hashable, Sendable {
     package var endpoint: String
     /// Unit: events.
     package var capacity: Int
+    /// Whether its events are recorded before they are sent.
+    package var isDurable: Bool
 
-    package init(name: String, port: String?, rule: Rule?, endpoint: String, capacity: Int) {
+    package init(
+      name: String, port: String?, rule: Rule?, endpoint: String, capacity: Int, isDurable: Bool
+    ) {
       self.name = name
       self.port = port
       self.rule = rule
       self.endpoint = endpoint
       self.capacity = capacity
+      self.isDurable = isDurable
     }
   }
 
@@ -38,11 +43,16 @@ package struct NodeConfiguration: Codable, Hashable, Sendable {
     package var name: String
     package var capacity: Int
     package var onRefused: PipeSpecification.OnRefused
+    /// Whether what is applied is recorded before it is acknowledged.
+    package var isDurable: Bool
 
-    package init(name: String, capacity: Int, onRefused: PipeSpecification.OnRefused) {
+    package init(
+      name: String, capacity: Int, onRefused: PipeSpecification.OnRefused, isDurable: Bool
+    ) {
       self.name = name
       self.capacity = capacity
       self.onRefused = onRefused
+      self.isDurable = isDurable
     }
   }
 
@@ -61,11 +71,18 @@ package struct NodeHello: Codable, Hashable, Sendable {
   package var pid: Int32
   package var incarnation: UInt64
   package var description: MachineDescription
+  /// Why it cannot run, where no other start can help: its journal is damaged, say. The node is then
+  /// failed, with this as the reason.
+  package var problem: String?
 
-  package init(node: String, pid: Int32, incarnation: UInt64, description: MachineDescription) {
+  package init(
+    node: String, pid: Int32, incarnation: UInt64, description: MachineDescription,
+    problem: String? = nil
+  ) {
     self.node = node
     self.pid = pid
     self.incarnation = incarnation
     self.description = description
+    self.problem = problem
   }
 }

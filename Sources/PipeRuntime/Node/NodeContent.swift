@@ -2,6 +2,8 @@
 protocol NodeContent: AnyObject {
   /// What the content tells of itself.
   var description: MachineDescription { get }
+  /// Why it cannot run, where no other start can help.
+  var problem: String? { get }
   /// Joins the content to its pipes. Throws where a port is not the content's.
   func connect(outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe]) throws
   /// Enters the initial state.
@@ -10,16 +12,21 @@ protocol NodeContent: AnyObject {
   func accept(
     _ body: UnsafeRawBufferPointer, count: UInt32, skipping: Int, first: UInt64, from pipe: InPipe
   ) throws(FrameError)
-  /// Takes an event that a client sends; answers once, now or when the step is done.
-  func request(_ body: UnsafeRawBufferPointer, reply: @escaping (RequestReply) -> Void)
+  /// Takes an event that a client sends; answers once, now or when the step is recorded.
+  /// - Parameter oldest: The client waits for no answer to a request before this one.
+  func request(
+    _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64,
+    reply: @escaping (RequestReply) -> Void)
+  /// Applies the event of a dead letter, or drops it.
+  func letter(_ id: UInt64, drops: Bool, reply: @escaping (RequestReply) -> Void)
   /// Takes queued inputs, a bounded number of them.
   func takeTurn()
   /// Whether a turn would take something.
   var hasWork: Bool { get }
   /// The current state as it is published, or `nil` before the start.
   func lastStep() -> FeedEntry?
-  /// Called after each step and after the start.
-  var onStep: (() -> Void)? { get set }
+  /// Called on each entry, and where a recorded state is gone on from.
+  var onEntry: (() -> Void)? { get set }
   /// Called where the node must end by itself: with the reason of its failure, or `nil` where its
   /// work is done.
   var onEnd: ((String?) -> Void)? { get set }
@@ -27,6 +34,25 @@ protocol NodeContent: AnyObject {
   func fill(_ status: inout NodeStatus)
   /// Ends effects; no input is taken any more.
   func stop()
+  /// Whether there is something that the journal lacks.
+  var hasUnrecorded: Bool { get }
+  /// Writes what the journal lacks.
+  func record(into journal: Journal) throws
+  /// What was taken is recorded, or needs no record: answers clients and starts effects.
+  func becameRecorded()
+}
+
+// What records nothing and takes no events.
+extension NodeContent {
+  var problem: String? { nil }
+
+  func letter(_ id: UInt64, drops: Bool, reply: @escaping (RequestReply) -> Void) {
+    reply(.invalid("it has no dead letters"))
+  }
+
+  var hasUnrecorded: Bool { false }
+  func record(into journal: Journal) {}
+  func becameRecorded() {}
 }
 
 /// The answer to a client's request.
@@ -41,10 +67,12 @@ package enum RequestReply: Sendable {
   case invalid(String)
   /// The node does not run.
   case unavailable(String)
+  /// What was asked for is done; it was no step.
+  case done
 
   /// The code in the reply's header.
   package enum Code: UInt32, Sendable {
-    case moved = 0, refused = 1, busy = 2, invalid = 3, unavailable = 4
+    case moved = 0, refused = 1, busy = 2, invalid = 3, unavailable = 4, done = 5
   }
 
   /// The code, the version and the body of the frame.
@@ -58,6 +86,7 @@ package enum RequestReply: Sendable {
     case .busy(let text): return (.busy, 0, Self.error(text))
     case .invalid(let text): return (.invalid, 0, Self.error(text))
     case .unavailable(let text): return (.unavailable, 0, Self.error(text))
+    case .done: return (.done, 0, [])
     }
   }
 

@@ -24,9 +24,13 @@ final class NodeInbox {
     self.log = log
   }
 
-  func open(_ configurations: [NodeConfiguration.In]) -> [InPipe] {
+  func open(
+    _ configurations: [NodeConfiguration.In], restored: [String: JournalContents.Consumed]
+  ) -> [InPipe] {
     for configuration in configurations {
-      let pipe = InPipe(configuration, session: session, inbox: socket, log: log)
+      let pipe = InPipe(
+        configuration, session: session, restored: restored[configuration.name], inbox: socket,
+        log: log)
       pipes.append(pipe)
       pipeByPeer[pipe.peer] = pipe
     }
@@ -45,6 +49,11 @@ final class NodeInbox {
     while count < Self.messagesPerTurn,
       socket.receive({ peer, bytes in handle(peer, bytes) })
     { count += 1 }
+  }
+
+  /// What was finished is recorded, or needs no record.
+  func becameRecorded() {
+    for pipe in pipes { pipe.becameRecorded() }
   }
 
   func acknowledge() {
@@ -72,6 +81,8 @@ final class NodeInbox {
         try handle(header, body, from: pipe)
       } else if header.kind == .request {
         request(header, body, from: peer)
+      } else if header.kind == .letter {
+        letter(header, from: peer)
       } else {
         throw FrameError.kind(header.kind.rawValue)
       }
@@ -95,13 +106,7 @@ final class NodeInbox {
   private func request(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from peer: [UInt8]
   ) {
-    let answer = { [socket] (reply: RequestReply) in
-      let parts = reply.parts
-      _ = socket.send(
-        FrameHeader(
-          .reply, count: parts.code.rawValue, sequence: header.sequence, number: parts.version),
-        body: parts.body, to: peer)
-    }
+    let answer = answer(to: peer, header)
     if let unavailable {
       answer(.unavailable(unavailable))
     } else if body.count > WireLimits.eventByteCount {
@@ -111,7 +116,27 @@ final class NodeInbox {
     } else if body.isEmpty {
       answer(.invalid("the request has no event"))
     } else {
-      content.request(body, reply: answer)
+      let key = RequestKey(client: header.number, id: header.sequence)
+      let oldest = header.sequence - min(UInt64(header.count), header.sequence)
+      content.request(body, key: key, oldest: oldest, reply: answer)
+    }
+  }
+
+  private func letter(_ header: FrameHeader, from peer: [UInt8]) {
+    let answer = answer(to: peer, header)
+    if let unavailable { return answer(.unavailable(unavailable)) }
+    content.letter(header.number, drops: header.count == 1, reply: answer)
+  }
+
+  private func answer(
+    to peer: [UInt8], _ header: FrameHeader
+  ) -> (RequestReply) -> Void {
+    { [socket] reply in
+      let parts = reply.parts
+      _ = socket.send(
+        FrameHeader(
+          .reply, count: parts.code.rawValue, sequence: header.sequence, number: parts.version),
+        body: parts.body, to: peer)
     }
   }
 

@@ -5,6 +5,7 @@ package struct NodeLog: Sendable {
   /// What the lines of errors start with.
   package static let errorPrefix = "piperuntime: error: "
 
+  func note(_ text: String) { StandardError.write("piperuntime: \(text)\n") }
   func warning(_ text: String) { StandardError.write("\(Self.warningPrefix)\(text)\n") }
   func failure(_ text: String) { StandardError.write("\(Self.errorPrefix)\(text)\n") }
 

@@ -17,6 +17,10 @@ final class NodeShell {
   private var handshake = NodeHandshake()
   private var controlGarbage: UInt64 = 0
   private var acknowledgementDue = false
+  private let journal: Journal?
+  /// Entries that subscribers have not been told of, because they were not recorded.
+  private var unpublished: [FeedEntry] = []
+  private var hasLeft = false
   private var exitCode: Int32 = 0
 
   /// How long a stopping node waits until its receivers have everything.
@@ -27,11 +31,12 @@ final class NodeShell {
   private static let acknowledgementDelay: Duration = .milliseconds(20)
 
   init(
-    arguments: NodeArguments, content: any NodeContent, loop: PollLoop,
+    arguments: NodeArguments, content: any NodeContent, journal: Journal?, loop: PollLoop,
     signals: SignalDescriptor, log: NodeLog
   ) throws(TransportError) {
     self.arguments = arguments
     self.content = content
+    self.journal = journal
     self.loop = loop
     self.signals = signals
     self.log = log
@@ -54,9 +59,14 @@ final class NodeShell {
 
   /// Runs the node until it is told to stop. Returns the process's exit code.
   func run() -> Int32 {
-    feed.last = { [content] in content.lastStep() }
-    content.onStep = { [unowned self] in
-      if feed.hasSubscribers, let entry = content.lastStep() { feed.publish(entry) }
+    feed.last = { [unowned self] in
+      guard content.hasUnrecorded else { return content.lastStep() }
+      // Told of with the record, which this turn makes.
+      if let entry = content.lastStep() { unpublished.append(entry) }
+      return nil
+    }
+    content.onEntry = { [unowned self] in
+      if feed.hasSubscribers, let entry = content.lastStep() { unpublished.append(entry) }
     }
     content.onEnd = { [unowned self] reason in
       if let reason { fail(reason) } else { leave() }
@@ -77,24 +87,71 @@ final class NodeShell {
     return exitCode
   }
 
+  /// Tells the orchestrator why the node ends, and ends it.
+  func leaveAtOnce(because reason: String) -> Int32 {
+    sayHello()
+    fail(reason)
+    return exitCode
+  }
+
   // MARK: Turns
 
   private func turn() {
     switch handshake.phase {
     case .running:
+      if content.hasWork { Failpoint.hit(.stepBefore) }
       content.takeTurn()
-      for out in outs { out.flush() }
-      scheduleAcknowledgement()
+      settle()
     case .draining:
-      for out in outs { out.flush() }
+      settle()
       if outs.allSatisfy(\.isDrained) { perform(.drained) }
     case .greeting, .configured, .ended: break
     }
   }
 
+  /// Records what was taken, and then lets the world know: in this order, and only so, does nobody
+  /// learn of a step that is gone when this process is killed.
+  private func settle() {
+    guard !hasLeft, record() else { return }
+    content.becameRecorded()
+    for entry in unpublished { feed.publish(entry) }
+    unpublished.removeAll(keepingCapacity: true)
+    for out in outs {
+      out.becameRecorded()
+      out.flush()
+    }
+    inbox.becameRecorded()
+    scheduleAcknowledgement()
+  }
+
+  /// Returns `false` where the record could not be made, which ends the node.
+  private func record() -> Bool {
+    guard let journal else { return true }
+    guard
+      content.hasUnrecorded || inbox.pipes.contains(where: \.hasUnrecorded)
+        || outs.contains(where: \.hasUnrecorded)
+    else { return true }
+    Failpoint.hit(.stepAfter)
+    do {
+      try write(to: journal)
+    } catch {
+      fail("\(error)")
+      return false
+    }
+    Failpoint.hit(.recordAfter)
+    return true
+  }
+
+  private func write(to journal: Journal) throws(JournalError) {
+    try journal.record {
+      try content.record(into: journal)
+      for pipe in inbox.pipes { try pipe.record(into: journal) }
+      for out in outs { try out.record(into: journal) }
+    }
+  }
+
   private func scheduleAcknowledgement() {
-    guard !acknowledgementDue,
-      inbox.pipes.contains(where: { $0.state.applied > $0.state.acknowledged })
+    guard !acknowledgementDue, inbox.pipes.contains(where: \.state.owesAcknowledgement)
     else { return }
     acknowledgementDue = true
     loop.schedule(after: Self.acknowledgementDelay) { [unowned self] in
@@ -108,7 +165,7 @@ final class NodeShell {
   private func sayHello() {
     let hello = NodeHello(
       node: arguments.node, pid: getpid(), incarnation: arguments.incarnation,
-      description: content.description)
+      description: content.description, problem: content.problem)
     do {
       control.send(
         FrameHeader(.hello, number: arguments.incarnation),
@@ -137,7 +194,10 @@ final class NodeShell {
       try connect(JSONDecoder().decode(NodeConfiguration.self, from: Data(body)))
     case .start: perform(.start)
     case .stop: perform(.stop)
-    case .ping: sendStatus(answering: header.sequence)
+    case .ping:
+      // What is told is recorded.
+      if handshake.phase == .running { settle() }
+      sendStatus(answering: header.sequence)
     default: throw FrameError.kind(header.kind.rawValue)
     }
   }
@@ -148,6 +208,8 @@ final class NodeShell {
       inbox.unavailable = nil
       content.start()
     case .drain:
+      Failpoint.hit(.drainBefore)
+      settle()
       inbox.unavailable = "it is stopping"
       content.stop()
       loop.schedule(after: Self.drainTimeout) { [unowned self] in perform(.drainTimeout) }
@@ -158,11 +220,13 @@ final class NodeShell {
 
   private func connect(_ configuration: NodeConfiguration) {
     do {
-      let ins = inbox.open(configuration.ins)
+      let ins = inbox.open(
+        configuration.ins, restored: journal?.contents?.consumed ?? [:])
       var pairs: [(NodeConfiguration.Out, OutPipe)] = []
       for out in configuration.outs {
         let pipe = try OutPipe(
-          out, incarnation: arguments.incarnation, context: context, log: log)
+          out, stream: arguments.incarnation, journal: journal, context: context, log: log)
+        pipe.onFailure = { [unowned self] in fail($0) }
         loop.add(pipe.socket) { pipe.read() }
         loop.add(pipe.connections.socket) { pipe.readConnections() }
         pairs.append((out, pipe))
@@ -199,8 +263,15 @@ final class NodeShell {
   /// Says goodbye to everybody and closes the sockets, which send what they hold within their
   /// linger while the context ends.
   private func leave(because reason: String = "") {
+    guard !hasLeft else { return }
+    hasLeft = true
+    content.stop()
+    // What is acknowledged since the last record needs not be kept.
+    if exitCode == 0, let journal, outs.contains(where: \.hasAcknowledged) {
+      try? write(to: journal)
+    }
     for out in outs {
-      if out.state.pending > 0 {
+      if out.state.pending > 0, !out.state.isDurable {
         log.warning("pipe '\(out.name)': \(out.state.pending) events were not delivered")
       }
       out.close()

@@ -1,18 +1,20 @@
-/// The sending end of a pipe, as a value: what is queued, sent, acknowledged and allowed.
+/// The sending end of a pipe, as a value: what is queued, recorded, sent, acknowledged and allowed.
 ///
-/// It stands still until the receiver welcomes it, sends no further than the credit reaches, and
-/// keeps each event until it is acknowledged.
+/// It stands still until the receiver welcomes it, sends no further than the credit and the record
+/// reach, and keeps each event until it is acknowledged.
 package struct OutPipeStateMachine: Sendable {
   /// What the shell must do, in order.
   package enum Action: Hashable, Sendable {
     /// Send a frame without a body; the pipe's name is the socket's routing id.
     case send(FrameHeader)
-    /// Say from which event on this incarnation goes on.
-    case open(FrameHeader, incarnation: UInt64)
+    /// Say from which event of which stream on this end goes on.
+    case open(FrameHeader, stream: UInt64)
     /// Send the events.
     case sendBatch(EventBatch, session: UInt64)
     /// Events that the receiver may not have taken are gone with it.
     case report(lost: UInt64, through: UInt64)
+    /// The receiver holds events of this stream that this end does not know: its record is an old one.
+    case isBehind(received: UInt64)
   }
 
   /// Where the conversation stands.
@@ -27,11 +29,15 @@ package struct OutPipeStateMachine: Sendable {
 
   /// Events that may be queued or under way. Unit: events.
   package let capacity: UInt64
-  /// The incarnation of the node that sends.
-  package let incarnation: UInt64
+  /// Names the numbering of the events: the same for as long as it goes on.
+  package let stream: UInt64
+  /// Whether an event must be recorded before it is sent.
+  package let isDurable: Bool
   package private(set) var phase: Phase = .waiting
   /// The last event queued.
   package private(set) var queued: UInt64 = 0
+  /// The last event that may be sent as far as the record goes.
+  package private(set) var recorded: UInt64 = 0
   /// The last event sent in this session.
   package private(set) var sent: UInt64 = 0
   /// The last event that the receiver has said it applied.
@@ -48,9 +54,23 @@ package struct OutPipeStateMachine: Sendable {
   package static let byteLimit = 32 << 20
   private static let batchByteLimit = 60_000
 
-  package init(capacity: Int, incarnation: UInt64) {
+  package init(capacity: Int, stream: UInt64, isDurable: Bool = false) {
     self.capacity = UInt64(capacity)
-    self.incarnation = incarnation
+    self.stream = stream
+    self.isDurable = isDurable
+  }
+
+  /// Goes on where an earlier process was recorded to be, with the events after `acknowledged`.
+  package init(
+    capacity: Int, stream: UInt64, acknowledged: UInt64, events: some Sequence<[UInt8]>
+  ) {
+    self.init(capacity: capacity, stream: stream, isDurable: true)
+    queued = acknowledged
+    self.acknowledged = acknowledged
+    sent = acknowledged
+    limit = acknowledged
+    for event in events { enqueue { $0 += event } }
+    recorded = queued
   }
 
   /// Whether the node must take no further input until the receiver has caught up.
@@ -79,11 +99,17 @@ package struct OutPipeStateMachine: Sendable {
     queued += 1
   }
 
-  /// Hands out what credit allows; called once a turn, so that events share a message.
+  /// What is queued is recorded, or needs no record.
+  package mutating func record() { recorded = queued }
+
+  /// Hands out what the credit and the record allow; called once a turn, so that events share a
+  /// message.
   package mutating func flush() -> [Action] {
     guard case .open(let session) = phase else { return [] }
+    let end = min(limit, recorded)
     var actions: [Action] = []
-    while firstUnsent < batches.count, batches[firstUnsent].last <= limit {
+    while firstUnsent < batches.count, batches[firstUnsent].first <= end {
+      if batches[firstUnsent].last > end { splitFirstUnsent(after: end) }
       actions.append(.sendBatch(batches[firstUnsent], session: session))
       sent = batches[firstUnsent].last
       firstUnsent += 1
@@ -91,17 +117,29 @@ package struct OutPipeStateMachine: Sendable {
     return actions
   }
 
-  /// The receiver has taken the connection: it holds every event through `received`.
+  /// The receiver has taken the connection: it holds every event of `stream` through `received`.
+  /// - Parameter isDurable: Whether it has recorded whatever it will not take again.
   package mutating func welcomed(
-    session: UInt64, received: UInt64, window: UInt32
+    session: UInt64, stream: UInt64, received: UInt64, window: UInt32, isDurable: Bool
   ) -> [Action] {
     guard phase != .closed else { return [] }
+    guard stream != self.stream || received <= queued else {
+      return [.isBehind(received: received)]
+    }
     var actions: [Action] = []
     var lost: UInt64 = 0
-    if let lastSession, lastSession == session || saidGoodbye {
-      // What this receiver, or the one that said goodbye, does not hold is sent again.
-      firstUnsent = batches.firstIndex { $0.last > max(received, acknowledged) } ?? batches.count
-    } else if lastSession != nil {
+    if stream == self.stream, received < acknowledged {
+      // It has gone back to an older record; what it had acknowledged is not here any more.
+      lost = acknowledged - received
+      actions.append(.report(lost: lost, through: acknowledged))
+    }
+    if stream == self.stream || isDurable || saidGoodbye || lastSession == session
+      || lastSession == nil
+    {
+      // What this receiver does not hold is sent, or sent again.
+      let held = stream == self.stream ? max(received, acknowledged) : acknowledged
+      firstUnsent = batches.firstIndex { $0.last > held } ?? batches.count
+    } else {
       lost = sent - acknowledged
       if lost > 0 { actions.append(.report(lost: lost, through: sent)) }
       acknowledge(through: sent)
@@ -118,7 +156,7 @@ package struct OutPipeStateMachine: Sendable {
     actions.append(
       .open(
         FrameHeader(.open, count: UInt32(clamping: lost), sequence: first, number: session),
-        incarnation: incarnation))
+        stream: self.stream))
     return actions + flush()
   }
 
@@ -126,7 +164,8 @@ package struct OutPipeStateMachine: Sendable {
   package mutating func credited(
     session: UInt64, applied: UInt64, window: UInt32
   ) -> [Action] {
-    guard case .open(session) = phase, applied <= sent else { return [] }
+    // It may know more than this end has sent in this session: what an earlier process sent.
+    guard case .open(session) = phase, applied <= recorded else { return [] }
     acknowledge(through: applied)
     limit = max(limit, applied + UInt64(window))
     return flush()
@@ -134,13 +173,14 @@ package struct OutPipeStateMachine: Sendable {
 
   /// The receiver stops in order; it has applied every event through `applied`.
   package mutating func receiverClosed(session: UInt64, applied: UInt64) {
-    guard case .open(session) = phase, applied <= sent else { return }
+    guard case .open(session) = phase, applied <= recorded else { return }
     acknowledge(through: applied)
     saidGoodbye = true
     phase = .waiting
   }
 
-  /// This node stops in order: says goodbye. What is still pending is lost with this process.
+  /// This node stops in order: says goodbye. What is pending and not recorded is lost with this
+  /// process.
   package mutating func close() -> [Action] {
     guard case .open(let session) = phase else {
       phase = .closed
@@ -153,9 +193,16 @@ package struct OutPipeStateMachine: Sendable {
   private mutating func acknowledge(through sequence: UInt64) {
     guard sequence > acknowledged else { return }
     acknowledged = sequence
+    sent = max(sent, sequence)
     let done = batches.prefix { $0.last <= sequence }
     byteCount -= done.reduce(0) { $0 + $1.bytes.count }
     firstUnsent = max(0, firstUnsent - done.count)
     batches.removeFirst(done.count)
+  }
+
+  /// Makes two batches of the first that is not sent: a small window must not wait for a large batch.
+  private mutating func splitFirstUnsent(after sequence: UInt64) {
+    let rest = batches[firstUnsent].split(after: sequence)
+    batches.insert(rest, at: firstUnsent + 1)
   }
 }

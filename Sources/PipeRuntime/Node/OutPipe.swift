@@ -5,17 +5,39 @@ final class OutPipe {
   /// Tells of each new connection, which is to be announced to the receiver.
   let connections: ConnectionMonitor
   private(set) var state: OutPipeStateMachine
+  private let endpoint: String
   private let log: NodeLog
   /// Events that could not be encoded, or were over the size limit.
   private(set) var unsendable: UInt64 = 0
   private(set) var lost: UInt64 = 0
   private(set) var garbage: UInt64 = 0
+  /// Events that the journal lacks, each ended by a line feed.
+  private var unrecorded: (count: Int, bytes: [UInt8]) = (0, [])
+  /// What the journal has as acknowledged.
+  private var trimmed: UInt64 = 0
+  /// Called where this end cannot go on.
+  var onFailure: ((String) -> Void)?
 
+  /// - Parameter stream: Names the numbering of this process's events where they are not recorded.
   init(
-    _ configuration: NodeConfiguration.Out, incarnation: UInt64, context: Context, log: NodeLog
+    _ configuration: NodeConfiguration.Out, stream: UInt64, journal: Journal?,
+    context: Context, log: NodeLog
   ) throws(TransportError) {
     name = configuration.name
-    state = OutPipeStateMachine(capacity: configuration.capacity, incarnation: incarnation)
+    endpoint = configuration.endpoint
+    let capacity = configuration.capacity
+    if configuration.isDurable, let journal {
+      if let restored = journal.contents?.sent[configuration.name] {
+        state = OutPipeStateMachine(
+          capacity: capacity, stream: journal.stream, acknowledged: restored.acknowledged,
+          events: restored.events)
+        trimmed = restored.acknowledged
+      } else {
+        state = OutPipeStateMachine(capacity: capacity, stream: journal.stream, isDurable: true)
+      }
+    } else {
+      state = OutPipeStateMachine(capacity: capacity, stream: stream)
+    }
     self.log = log
     socket = try Socket(.dealer, in: context)
     // Credit bounds what is under way; a high-water mark would only make sends fail.
@@ -24,7 +46,7 @@ final class OutPipe {
     // Neither ZMQ_PROBE_ROUTER, which announces only the first connection, nor with it
     // ZMQ_IMMEDIATE, which throws away what a lost connection had brought: a goodbye, say.
     connections = try ConnectionMonitor(of: socket, in: context)
-    try socket.connect(configuration.endpoint)
+    try socket.connect(endpoint)
   }
 
   var isFull: Bool { state.isFull }
@@ -38,6 +60,10 @@ final class OutPipe {
         guard bytes.count - start <= WireLimits.eventByteCount else {
           throw EventTooLarge(byteCount: bytes.count - start)
         }
+        guard state.isDurable else { return }
+        unrecorded.bytes += bytes[start...]
+        unrecorded.bytes.append(0x0A)
+        unrecorded.count += 1
       }
     } catch {
       unsendable += 1
@@ -56,6 +82,39 @@ final class OutPipe {
       waiting: Int(state.queued - state.sent), capacity: Int(state.capacity))
   }
 
+  // MARK: Records
+
+  /// Whether the journal lacks an event.
+  var hasUnrecorded: Bool { unrecorded.count > 0 }
+
+  /// Whether the journal has events that need not be kept.
+  var hasAcknowledged: Bool { state.isDurable && state.acknowledged > trimmed }
+
+  func record(into journal: Journal) throws {
+    guard hasUnrecorded || hasAcknowledged else { return }
+    if hasUnrecorded {
+      try journal.queued(
+        name, last: state.queued, count: unrecorded.count, events: unrecorded.bytes)
+    }
+    try journal.sent(
+      name, queued: state.queued, acknowledged: state.acknowledged, trims: hasAcknowledged)
+  }
+
+  /// What is queued is recorded, or needs no record.
+  func becameRecorded() {
+    if state.isDurable {
+      unrecorded.count = 0
+      unrecorded.bytes.removeAll(keepingCapacity: unrecorded.bytes.capacity < 1 << 20)
+      if trimmed < state.acknowledged {
+        trimmed = state.acknowledged
+        Failpoint.hit(.trimAfter)
+      }
+    }
+    state.record()
+  }
+
+  // MARK: The conversation
+
   func flush() { perform(state.flush()) }
 
   /// Announces each new connection by an empty message.
@@ -69,7 +128,7 @@ final class OutPipe {
   func read() {
     while socket.receive({ _, bytes in
       do {
-        try handle(FrameHeader(bytes))
+        try handle(FrameHeader(bytes), bytes)
       } catch {
         garbage += 1
         log.garbage(error, from: "the receiver of pipe '\(name)'", count: garbage)
@@ -80,22 +139,26 @@ final class OutPipe {
   /// Says goodbye; the socket then goes on sending for as long as its linger says.
   func close() { perform(state.close()) }
 
-  private func handle(_ header: FrameHeader) {
+  private func handle(
+    _ header: FrameHeader, _ frame: UnsafeRawBufferPointer
+  ) throws(FrameError) {
     switch header.kind {
     case .welcome:
+      guard frame.count == FrameHeader.byteCount + 8 else { throw .body(.welcome) }
+      let stream = UInt64(
+        littleEndian: frame.loadUnaligned(
+          fromByteOffset: FrameHeader.byteCount, as: UInt64.self))
       perform(
         state.welcomed(
-          session: header.number, received: header.sequence, window: header.count))
+          session: header.number, stream: stream, received: header.sequence,
+          window: header.count,
+          isDurable: header.flags & InPipeStateMachine.durableFlag != 0))
     case .credit:
       perform(
         state.credited(session: header.number, applied: header.sequence, window: header.count))
     case .closed:
       state.receiverClosed(session: header.number, applied: header.sequence)
-    default:
-      garbage += 1
-      log.garbage(
-        FrameError.kind(header.kind.rawValue), from: "the receiver of pipe '\(name)'",
-        count: garbage)
+    default: throw .kind(header.kind.rawValue)
     }
   }
 
@@ -104,20 +167,34 @@ final class OutPipe {
       switch action {
       case .send(let header):
         socket.send(header)
-      case .open(let header, let incarnation):
-        socket.send(header, body: withUnsafeBytes(of: incarnation.littleEndian, Array.init))
+      case .open(let header, let stream):
+        socket.send(header, body: withUnsafeBytes(of: stream.littleEndian, Array.init))
+        if Failpoint.hit(.openAfter) { cut() }
       case .sendBatch(let batch, let session):
+        if Failpoint.hit(.sendBefore) { cut() }
         socket.send(
           FrameHeader(
             .events, count: UInt32(batch.count), sequence: batch.first, number: session),
           body: batch.bytes)
+        if Failpoint.hit(.sendAfter) { cut() }
       case .report(let lost, let through):
         self.lost += lost
         log.warning(
           "pipe '\(name)': up to \(lost) events through number \(through) were under way when the "
             + "receiver died, and are lost")
+      case .isBehind(let received):
+        onFailure?(
+          "pipe '\(name)': its receiver has event \(received), and this node's journal ends at "
+            + "\(state.queued): the journal is an old one. Put the newest back, or start both nodes "
+            + "anew with 'orchestrator reset'")
       }
     }
+  }
+
+  /// Parts from the receiver and connects again, as a failing network would.
+  private func cut() {
+    socket.disconnect(endpoint)
+    try? socket.connect(endpoint)
   }
 }
 

@@ -9,6 +9,8 @@ struct PipeQueue<Event> {
 
     let sequence: UInt64
     let content: Content
+    /// Its number in the journal, where it was put off and that is recorded.
+    var held: Int64?
   }
 
   let pipe: InPipe
@@ -17,6 +19,12 @@ struct PipeQueue<Event> {
   private var postponed: [Entry] = []
 
   init(pipe: InPipe) { self.pipe = pipe }
+
+  /// Takes an event that an earlier process had put off. It is tried again: the state may have
+  /// changed since.
+  mutating func restore(_ content: Entry.Content, sequence: UInt64, held: Int64) {
+    waiting.append(Entry(sequence: sequence, content: content, held: held))
+  }
 
   /// Whether there is an event that has not been refused in this state.
   var hasNext: Bool { !waiting.isEmpty }
@@ -34,9 +42,7 @@ struct PipeQueue<Event> {
   mutating func appendUndecodable(
     _ problem: String, bytes: UnsafeRawBufferPointer, sequence: UInt64
   ) {
-    let value =
-      (try? JSONValue(parsing: bytes)) ?? .string(String(decoding: bytes, as: UTF8.self))
-    waiting.append(Entry(sequence: sequence, content: .undecodable(problem, value)))
+    waiting.append(Entry(sequence: sequence, content: .undecodable(problem, bytes: bytes)))
   }
 
   mutating func popNext() -> Entry? { waiting.popFirst() }
@@ -47,5 +53,13 @@ struct PipeQueue<Event> {
     guard !postponed.isEmpty else { return }
     waiting.prepend(contentsOf: postponed)
     postponed = []
+  }
+}
+
+extension PipeQueue.Entry.Content {
+  static func undecodable(_ problem: String, bytes: some Collection<UInt8>) -> Self {
+    let value =
+      (try? JSONValue(parsing: Array(bytes))) ?? .string(String(decoding: bytes, as: UTF8.self))
+    return .undecodable(problem, value)
   }
 }

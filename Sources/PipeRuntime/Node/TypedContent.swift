@@ -33,9 +33,9 @@ final class TypedContent: NodeContent {
 
   var description: MachineDescription { content.description }
 
-  var onStep: (() -> Void)? {
-    get { content.onStep }
-    set { content.onStep = newValue }
+  var onEntry: (() -> Void)? {
+    get { content.onEntry }
+    set { content.onEntry = newValue }
   }
 
   var onEnd: ((String?) -> Void)? {
@@ -51,7 +51,16 @@ final class TypedContent: NodeContent {
   func stop() { content.stop() }
   func fill(_ status: inout NodeStatus) { content.fill(&status) }
 
-  func request(_ body: UnsafeRawBufferPointer, reply: @escaping (RequestReply) -> Void) {
-    content.request(body, reply: reply)
+  func request(
+    _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64,
+    reply: @escaping (RequestReply) -> Void
+  ) { content.request(body, key: key, oldest: oldest, reply: reply) }
+
+  func letter(_ id: UInt64, drops: Bool, reply: @escaping (RequestReply) -> Void) {
+    content.letter(id, drops: drops, reply: reply)
   }
+
+  var hasUnrecorded: Bool { content.hasUnrecorded }
+  func record(into journal: Journal) throws { try content.record(into: journal) }
+  func becameRecorded() { content.becameRecorded() }
 }

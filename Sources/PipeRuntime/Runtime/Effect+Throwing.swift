@@ -16,7 +16,7 @@ extension Runtime {
       Effect(tag: tag, priority: priority, strategy: strategy) { _, deliver in
         let answer: Event?
         do { answer = try await effect() } catch { answer = event(error) }
-        if let answer { _ = await deliver(answer) }
+        if let answer { _ = await deliver(answer, .last) }
       })
   }
 
@@ -36,7 +36,7 @@ extension Runtime {
         let values = place.payload(of: output, repeat (each Value).self)
         let answer: Event?
         do { answer = try await effect(repeat each values) } catch { answer = event(error) }
-        if let answer { _ = await deliver(answer) }
+        if let answer { _ = await deliver(answer, .last) }
       })
   }
 
@@ -55,10 +55,10 @@ extension Runtime {
       Effect(tag: tag, priority: priority, strategy: strategy) { _, deliver in
         do {
           for try await event in try await effect() {
-            guard await deliver(event) else { return }
+            guard await deliver(event, .oneOfMany) else { return }
           }
         } catch {
-          if let answer = event(error) { _ = await deliver(answer) }
+          if let answer = event(error) { _ = await deliver(answer, .last) }
         }
       })
   }
@@ -81,10 +81,10 @@ extension Runtime {
         let values = place.payload(of: output, repeat (each Value).self)
         do {
           for try await event in try await effect(repeat each values) {
-            guard await deliver(event) else { return }
+            guard await deliver(event, .oneOfMany) else { return }
           }
         } catch {
-          if let answer = event(error) { _ = await deliver(answer) }
+          if let answer = event(error) { _ = await deliver(answer, .last) }
         }
       })
   }

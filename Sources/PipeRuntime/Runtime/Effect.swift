@@ -1,7 +1,7 @@
 /// The async work of one output case.
 struct Effect<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible>: Sendable {
   /// Gives an event to the machine and returns after its step; `false` says to stop.
-  typealias Deliver = @Sendable (Event) async -> Bool
+  typealias Deliver = @Sendable (Event, EffectEventPlace) async -> Bool
 
   let tag: Int
   let priority: TaskPriority?
@@ -25,7 +25,7 @@ extension Runtime {
     let tag = CasePattern(value: output).tag
     return adding(
       Effect(tag: tag, priority: priority, strategy: strategy) { _, deliver in
-        if let event = await effect() { _ = await deliver(event) }
+        if let event = await effect() { _ = await deliver(event, .last) }
       })
   }
 
@@ -41,7 +41,7 @@ extension Runtime {
     return adding(
       Effect(tag: place.tag, priority: priority, strategy: strategy) { output, deliver in
         let values = place.payload(of: output, repeat (each Value).self)
-        if let event = await effect(repeat each values) { _ = await deliver(event) }
+        if let event = await effect(repeat each values) { _ = await deliver(event, .last) }
       })
   }
 }
@@ -62,7 +62,7 @@ extension Runtime {
     return adding(
       Effect(tag: tag, priority: priority, strategy: strategy) { _, deliver in
         for await event in await effect() {
-          guard await deliver(event) else { return }
+          guard await deliver(event, .oneOfMany) else { return }
         }
       })
   }
@@ -83,7 +83,7 @@ extension Runtime {
       Effect(tag: place.tag, priority: priority, strategy: strategy) { output, deliver in
         let values = place.payload(of: output, repeat (each Value).self)
         for await event in await effect(repeat each values) {
-          guard await deliver(event) else { return }
+          guard await deliver(event, .oneOfMany) else { return }
         }
       })
   }

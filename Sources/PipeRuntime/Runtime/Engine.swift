@@ -50,8 +50,12 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   @usableFromInline let hasEffects: Bool
   @usableFromInline let hasBounds: Bool
 
-  var running: [UInt64: RunningEffect<State>] = [:]
+  var running: [UInt64: RunningEffect<State, Output>] = [:]
   var lastEffect: UInt64 = 0
+  /// What the owner records before anybody learns of it; `nil` where nothing is recorded.
+  var unrecorded: UnrecordedEffects?
+  /// What effects are told of the machine that they belong to.
+  var keyScope = IdempotencyKey.Scope()
   private var transition: (task: Task<Void, Never>, cause: String, done: Done?)?
   private var waiting = Queue<Waiting>()
   private var roomWatches: [@Sendable () -> Void] = []
@@ -65,7 +69,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
 
   private enum Waiting {
     case taken(Event, cause: String, done: Done?)
-    case effectEvent(Event, effect: UInt64, reply: EffectReply)
+    case effectEvent(Event, effect: UInt64, place: EffectEventPlace, reply: EffectReply)
   }
 
   /// Makes an engine that stands in the initial state and has not entered it yet.
@@ -114,9 +118,20 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
 
   /// Enters the initial state.
   package func start() {
+    watchRoom()
+    enter { onEntry?(state, version, "initial") }
+  }
+
+  /// Goes on in a state that was entered before, without entering it again.
+  package func resume(in state: State, version: UInt64) {
+    self.state = state
+    self.version = version
+    watchRoom()
+  }
+
+  private func watchRoom() {
     let post = post
     roomWatches = senders.map { $0.watchRoom { post(.wake) } }
-    enter { onEntry?(state, version, "initial") }
   }
 
   /// Cancels the effects and the running transition; what is posted later is ignored.
@@ -125,12 +140,13 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   package func stop() {
     guard !isStopped else { return }
     isStopped = true
-    for effect in running.values { effect.task.cancel() }
+    for effect in running.values { effect.task?.cancel() }
     running = [:]
     transition?.task.cancel()
     transition = nil
     isSettled = true
-    for case .effectEvent(_, _, let reply) in waiting.removeAll() { reply.resume(false) }
+    for case .effectEvent(_, _, _, let reply) in waiting.removeAll() { reply.resume(false) }
+    for reply in unrecorded?.takeReplies() ?? [] { reply.resume(false) }
     for unwatch in roomWatches { unwatch() }
     roomWatches = []
   }
@@ -153,14 +169,14 @@ extension Engine {
   /// Handles what one of the engine's tasks has posted.
   package func process(_ input: Input) {
     guard !isStopped else {
-      if case .effectEvent(_, _, let reply) = input { reply.resume(false) }
+      if case .effectEvent(_, _, _, let reply) = input { reply.resume(false) }
       return
     }
     switch input {
-    case .effectEvent(let event, let effect, let reply):
-      waiting.append(.effectEvent(event, effect: effect, reply: reply))
+    case .effectEvent(let event, let effect, let place, let reply):
+      waiting.append(.effectEvent(event, effect: effect, place: place, reply: reply))
     case .effectEnded(let effect):
-      running[effect] = nil
+      end(effect)
     case .settled(let next):
       guard let (_, cause, done) = transition else { return }
       transition = nil
@@ -177,13 +193,13 @@ extension Engine {
       switch next {
       case .taken(let event, let cause, let done):
         step(event, cause: cause, done: done)
-      case .effectEvent(let event, let effect, let reply):
+      case .effectEvent(let event, let effect, let place, let reply):
         // The effect may have been cancelled by a step taken meanwhile.
         guard running[effect] != nil else {
           reply.resume(false)
           continue
         }
-        step(event, cause: "effect") { _ in reply.resume(true) }
+        take(event, of: effect, place, reply)
       }
     }
   }

@@ -2,13 +2,21 @@
 @usableFromInline
 package enum EngineInput<State: DSLCompatible, Event: DSLCompatible>: Sendable {
   /// An effect has an event for the machine, and waits for its step.
-  case effectEvent(Event, effect: UInt64, reply: EffectReply)
+  case effectEvent(Event, effect: UInt64, place: EffectEventPlace, reply: EffectReply)
   /// An effect has ended.
   case effectEnded(UInt64)
   /// The asynchronous transition has returned.
   case settled(State)
   /// What the engine waited for may be there: room in a pipe, in a buffer.
   case wake
+}
+
+/// Whether an effect may give further events.
+@usableFromInline
+package enum EffectEventPlace: Sendable {
+  case oneOfMany
+  /// With its step the effect is over.
+  case last
 }
 
 /// Resumes an effect that waits for its event to be taken; forgetting it resumes it too.

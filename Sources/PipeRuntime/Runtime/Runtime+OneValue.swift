@@ -12,7 +12,7 @@ extension Runtime {
     return adding(
       Effect(tag: place.tag, priority: priority, strategy: strategy) { output, deliver in
         if let event = await effect(place.one(of: output, as: Value.self)) {
-          _ = await deliver(event)
+          _ = await deliver(event, .last)
         }
       })
   }
@@ -32,7 +32,7 @@ extension Runtime {
     return adding(
       Effect(tag: place.tag, priority: priority, strategy: strategy) { output, deliver in
         for await event in await effect(place.one(of: output, as: Value.self)) {
-          guard await deliver(event) else { return }
+          guard await deliver(event, .oneOfMany) else { return }
         }
       })
   }
@@ -53,7 +53,7 @@ extension Runtime {
         let value = place.one(of: output, as: Value.self)
         let answer: Event?
         do { answer = try await effect(value) } catch { answer = event(error) }
-        if let answer { _ = await deliver(answer) }
+        if let answer { _ = await deliver(answer, .last) }
       })
   }
 
@@ -74,10 +74,10 @@ extension Runtime {
       Effect(tag: place.tag, priority: priority, strategy: strategy) { output, deliver in
         do {
           for try await event in try await effect(place.one(of: output, as: Value.self)) {
-            guard await deliver(event) else { return }
+            guard await deliver(event, .oneOfMany) else { return }
           }
         } catch {
-          if let answer = event(error) { _ = await deliver(answer) }
+          if let answer = event(error) { _ = await deliver(answer, .last) }
         }
       })
   }

@@ -48,6 +48,10 @@ package struct RuntimeDirectories: Hashable, Sendable {
   package var state: String { roots.state + "/" + topology }
   package var logs: String { state + "/logs" }
   package var lock: String { runtime + "/lock" }
+  package var journals: String { state + "/journals" }
+
+  /// The journal of a node; beside it are the files that SQLite and the node add to it.
+  package func journal(of node: String) -> String { journals + "/" + node + ".sqlite" }
 
   /// - Throws: ``DirectoryError`` where the name cannot be a file's.
   package init(topology: String, roots: RuntimeRoots = RuntimeRoots()) throws(DirectoryError) {

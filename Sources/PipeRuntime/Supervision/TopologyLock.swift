@@ -62,6 +62,7 @@ package final class TopologyLock: Sendable {
   ) throws(DirectoryError) -> TopologyLock {
     do {
       try FileSystem.makeDirectories(directories.logs, mode: 0o700)
+      try FileSystem.makeDirectories(directories.journals, mode: 0o700)
     } catch {
       throw .system(
         error as? SystemError ?? SystemError("mkdir", on: directories.logs, code: EIO))

@@ -24,7 +24,7 @@ public struct NodeSpecification: Hashable, Sendable {
   public var required: Bool
   /// The nodes that must be ready before this one starts.
   public var dependsOn: Set<String>
-  /// What the node's state survives; `nil` takes the default, for now ``Durability/volatile``.
+  /// What the node's state survives; `nil` takes the default, ``Durability/process``.
   public var durability: Durability?
 
   /// Makes a node.
@@ -78,11 +78,21 @@ public struct NodeSpecification: Hashable, Sendable {
 }
 
 /// What a state survives. Source: DESIGN.md 3.2.
-public enum Durability: String, CaseIterable, Hashable, Sendable {
+public enum Durability: String, CaseIterable, Codable, Hashable, Sendable {
   /// Nothing; a loss at a crash is reported. Spelled `none` in a file.
   case volatile = "none"
-  /// The end of any process. Not yet.
+  /// The end of any process, at any instant.
   case process
-  /// A loss of power. Not yet.
+  /// A loss of power.
   case power
+
+  /// What a node has whose file says nothing.
+  public static let standard = Durability.process
+}
+
+extension Durability: Comparable {
+  /// Whether it survives less.
+  public static func < (left: Durability, right: Durability) -> Bool {
+    allCases.firstIndex(of: left)! < allCases.firstIndex(of: right)!
+  }
 }

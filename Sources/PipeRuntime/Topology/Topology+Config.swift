@@ -4,12 +4,10 @@ extension Topology {
     var resolved = self
     for index in nodes.indices {
       resolved.nodes[index].program = program(of: nodes[index])
-      resolved.nodes[index].durability = nodes[index].durability ?? .volatile
+      resolved.nodes[index].durability = nodes[index].durability ?? .standard
     }
     for index in pipes.indices {
-      let sender = resolved.node(pipes[index].sender)
-      resolved.pipes[index].durability =
-        pipes[index].durability ?? sender?.durability ?? .volatile
+      resolved.pipes[index].durability = durability(of: pipes[index])
     }
     for index in monitors.indices {
       resolved.monitors[index].program = program(of: monitors[index])

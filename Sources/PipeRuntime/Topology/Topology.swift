@@ -53,6 +53,16 @@ public struct Topology: Sendable {
     nodes.first { $0.name == name }
   }
 
+  /// What the state of a node survives.
+  public func durability(of node: String) -> Durability {
+    self.node(node)?.durability ?? .standard
+  }
+
+  /// What the events of a pipe survive: its own level, or the lower one of its two nodes.
+  public func durability(of pipe: PipeSpecification) -> Durability {
+    pipe.durability ?? min(durability(of: pipe.sender), durability(of: pipe.receiver))
+  }
+
   /// The executable that hosts a node: its own, or the topology's.
   public func program(of node: NodeSpecification) -> String? { node.program ?? program }
 

@@ -101,11 +101,6 @@ extension TopologyReading {
   }
 
   mutating func durability(_ place: TopologyPlace) -> Durability? {
-    guard let durability = choice(place, Durability.self) else { return nil }
-    if durability != .volatile {
-      report(
-        .notYet, place, "cannot be '\(durability.rawValue)' yet; write 'none', or leave it out")
-    }
-    return durability
+    choice(place, Durability.self)
   }
 }

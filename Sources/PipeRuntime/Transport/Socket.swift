@@ -121,6 +121,12 @@ package final class Socket {
     guard zmq_connect(handle, endpoint) == 0 else { throw .last("zmq_connect", endpoint: endpoint) }
   }
 
+  /// Parts from a peer that `connect` named; what was queued for it is gone.
+  package func disconnect(_ endpoint: String) {
+    mayHaveInput = true
+    zmq_disconnect(handle, endpoint)
+  }
+
   // MARK: Sending
 
   /// Sends one frame, to a peer by its routing id where this is a ROUTER.

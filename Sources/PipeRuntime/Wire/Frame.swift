@@ -10,6 +10,7 @@ package enum FrameKind: UInt8, CaseIterable, Sendable {
   // Requests: a client's DEALER and the node's inbox.
   case request = 16
   case reply = 17
+  case letter = 18
   // Feeds: the node's XPUB.
   case state = 32
   // Control, node to orchestrator.
@@ -137,6 +138,20 @@ package struct EventBatch: Hashable, Sendable {
     let length = UInt32(bytes.count - start - 4).littleEndian
     bytes.withUnsafeMutableBytes { $0.storeBytes(of: length, toByteOffset: start, as: UInt32.self) }
     count += 1
+  }
+
+  /// Keeps the events through `sequence` and returns a batch of those after it.
+  package mutating func split(after sequence: UInt64) -> EventBatch {
+    var rest = EventBatch(first: sequence + 1)
+    let kept = sequence + 1 - first
+    let offset = bytes.withUnsafeBytes { body in
+      (0..<kept).reduce(0) { offset, _ in offset + 4 + Self.length(in: body, at: offset) }
+    }
+    rest.bytes = Array(bytes[offset...])
+    rest.count = count - kept
+    bytes.removeSubrange(offset...)
+    count = kept
+    return rest
   }
 
   /// Calls back with each event's bytes. Throws where the lengths and the count do not agree.

@@ -8,6 +8,8 @@ struct LaunchPlan {
     var content: NodeArguments.Content
     var environment: [String: String]
     var configuration: NodeConfiguration
+    /// `nil` where it keeps none.
+    var journal: NodeArguments.Journal?
     /// What its hello must say, where that is known.
     var description: MachineDescription?
     var supervision: TopologyLifecycle.Member
@@ -35,11 +37,17 @@ struct LaunchPlan {
     let timeouts = topology.timeouts
     var nodes: [Node] = []
     for node in topology.nodes {
+      let durability = node.constant == nil ? topology.durability(of: node.name) : .volatile
+      let journal =
+        durability == .volatile
+        ? nil
+        : NodeArguments.Journal(
+          path: directories.journal(of: node.name), durability: durability)
       let information = NodeInformation(
         name: node.name, kind: node.constant == nil ? .machine : .constant, hosts: node.machine,
         program: topology.program(of: node).flatMap { loaded.programs[$0] } ?? "", phase: "idle",
         isRunning: false, inbox: inboxes[node.name]!,
-        feed: try directories.endpoint(.feed(node: node.name)))
+        feed: try directories.endpoint(.feed(node: node.name)), durability: durability)
       let content: NodeArguments.Content =
         switch node.content {
         case .machine(let machine): .machine(machine, parameters: node.parameters)
@@ -51,8 +59,10 @@ struct LaunchPlan {
           environment: inherited.merging(topology.environment(of: node)) { _, own in own },
           configuration: NodeConfiguration(
             outs: topology.pipes.filter { $0.sender == node.name }
-              .map { .init($0, endpoint: inboxes[$0.receiver]!) },
-            ins: topology.pipes.filter { $0.receiver == node.name }.map { .init($0) }),
+              .map { .init($0, endpoint: inboxes[$0.receiver]!, of: topology) },
+            ins: topology.pipes.filter { $0.receiver == node.name }
+              .map { .init($0, of: topology) }),
+          journal: journal,
           description: node.constant == nil ? loaded.descriptions[node.name] : nil,
           supervision: TopologyLifecycle.Member(
             node.name, isRequired: node.required, dependencies: node.dependsOn.sorted(),
@@ -69,7 +79,7 @@ struct LaunchPlan {
             feed: try directories.endpoint(.feed(node: monitor.name))),
           content: .monitor(monitor.monitor, watch: monitor.watch),
           environment: inherited.merging(topology.environment) { _, own in own },
-          configuration: NodeConfiguration(), description: nil,
+          configuration: NodeConfiguration(), journal: nil, description: nil,
           supervision: TopologyLifecycle.Member(
             monitor.name, isObserver: true, timeouts: timeouts)))
     }
@@ -81,18 +91,22 @@ struct LaunchPlan {
 }
 
 extension NodeConfiguration.Out {
-  init(_ pipe: PipeSpecification, endpoint: String) {
+  init(_ pipe: PipeSpecification, endpoint: String, of topology: Topology) {
     let rule = pipe.when.flatMap { when in
       pipe.send.map { NodeConfiguration.Rule(when: when, send: $0) }
     }
     self.init(
       name: pipe.name, port: pipe.outPort, rule: rule, endpoint: endpoint,
-      capacity: pipe.capacity)
+      capacity: pipe.capacity,
+      isDurable: min(pipe.durability ?? .power, topology.durability(of: pipe.sender)) != .volatile)
   }
 }
 
 extension NodeConfiguration.In {
-  init(_ pipe: PipeSpecification) {
-    self.init(name: pipe.name, capacity: pipe.capacity, onRefused: pipe.onRefused)
+  init(_ pipe: PipeSpecification, of topology: Topology) {
+    self.init(
+      name: pipe.name, capacity: pipe.capacity, onRefused: pipe.onRefused,
+      isDurable: min(pipe.durability ?? .power, topology.durability(of: pipe.receiver))
+        != .volatile)
   }
 }

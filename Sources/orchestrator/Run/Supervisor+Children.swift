@@ -28,7 +28,8 @@ extension Supervisor {
     }
     let arguments = NodeArguments(
       topology: plan.topology, node: name, content: node.content, control: plan.control,
-      inbox: node.information.inbox, feed: node.information.feed, incarnation: incarnation)
+      inbox: node.information.inbox, feed: node.information.feed, incarnation: incarnation,
+      journal: node.journal)
     do {
       let child = try ChildProcess.spawn(
         ChildCommand(

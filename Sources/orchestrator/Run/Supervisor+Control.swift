@@ -65,6 +65,7 @@ extension Supervisor {
   }
 
   private func problem(with hello: NodeHello, of name: String) -> String? {
+    if let problem = hello.problem { return problem }
     if hello.node != name {
       return "it calls itself '\(hello.node)'"
     }

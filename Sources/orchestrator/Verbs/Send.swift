@@ -52,6 +52,7 @@ struct Send: Verb {
       let takes = machine.map { "; \($0.machine) takes " + $0.alphabetText } ?? ""
       throw CommandError(
         "node '\(node)' refused \(event.caseText) in \(state.caseText): \(refusal.wording)\(takes)")
+    case .done: return .success
     }
   }
 
@@ -77,6 +78,7 @@ extension RequestOutcome {
         "node": .string(node), "event": event, "outcome": "refused",
         "reason": .string(refusal.rawValue), "state": state,
       ]
+    case .done: ["node": .string(node), "event": event, "outcome": "done"]
     }
   }
 }

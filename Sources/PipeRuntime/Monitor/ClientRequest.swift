@@ -1,0 +1,60 @@
+/// A request of a client, from its first frame to its answer.
+final class ClientRequest {
+  enum Content: Sendable {
+    case event([UInt8])
+    case letter(UInt64, drops: Bool)
+  }
+
+  let id: UInt64
+  let content: Content
+  let node: NodeInformation
+  let timeout: Duration
+  let completion: ClientSockets.Reply
+  var timer: TimerQueue.ID?
+  /// Whether the socket has taken it at least once.
+  var isSent = false
+  /// Whether it was sent to a process that then went away.
+  var isRepeated = false
+
+  init(
+    id: UInt64, content: Content, node: NodeInformation, timeout: Duration,
+    completion: @escaping ClientSockets.Reply
+  ) {
+    self.id = id
+    self.content = content
+    self.node = node
+    self.timeout = timeout
+    self.completion = completion
+  }
+
+  /// The frame; the same request has the same number however often it is sent.
+  func frame(client: UInt64, oldest: UInt64) -> (FrameHeader, [UInt8]) {
+    switch content {
+    case .event(let bytes):
+      let header = FrameHeader(
+        .request, count: UInt32(clamping: id - min(oldest, id)), sequence: id, number: client)
+      return (header, bytes)
+    case .letter(let letter, let drops):
+      return (FrameHeader(.letter, count: drops ? 1 : 0, sequence: id, number: letter), [])
+    }
+  }
+}
+
+/// A client's connection to one node.
+final class ClientPeer {
+  let socket: Socket
+  let connections: ConnectionMonitor
+  var requests: [UInt64: ClientRequest] = [:]
+  private var answered: UInt64 = 0
+
+  init(socket: Socket, connections: ConnectionMonitor) {
+    self.socket = socket
+    self.connections = connections
+  }
+
+  /// The oldest request that is not answered yet.
+  func oldest(before id: UInt64) -> UInt64 {
+    while answered + 1 < id, requests[answered + 1] == nil { answered += 1 }
+    return min(answered + 1, id)
+  }
+}

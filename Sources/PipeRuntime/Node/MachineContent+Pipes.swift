@@ -1,0 +1,97 @@
+// Events that have come through pipes.
+extension MachineContent {
+  func takeNext(of index: Int) {
+    guard let entry = queues[index].popNext() else { return }
+    let pipe = queues[index].pipe
+    switch entry.content {
+    case .undecodable(let problem, let text):
+      undecodable += 1
+      settle(entry, of: index, event: text, reason: problem, canPostpone: false)
+    case .event(let event):
+      if let poison, poison.matches(pipe.name, entry.sequence) {
+        return settle(
+          entry, of: index, event: json(of: event), reason: poison.reason, canPostpone: false)
+      }
+      inFlight = (entry, index)
+      if !marks.isEmpty { marks[index].begin(entry.sequence) }
+      engine.take(event, cause: pipe.name, done: pipeStepDone)
+    }
+  }
+
+  /// The step that an event of a pipe led to is done, now or after an asynchronous transition.
+  func finishPipeStep(_ outcome: StepOutcome<State>) {
+    guard let (entry, index) = inFlight else { return }
+    inFlight = nil
+    if !marks.isEmpty { marks[index].end() }
+    switch outcome {
+    case .moved:
+      finish(entry, of: index)
+      retryPostponed()
+    case .refused(let refusal):
+      guard case .event(let event) = entry.content else { return }
+      settle(
+        entry, of: index, event: json(of: event), reason: "refused: \(refusal.rawValue)",
+        canPostpone: true)
+    case .pending: break
+    }
+  }
+
+  func retryPostponed() {
+    for index in queues.indices { queues[index].retryPostponed() }
+  }
+
+  func json(of event: Event) -> JSONValue {
+    (try? JSONValue(parsing: events.encode(event))) ?? .null
+  }
+
+  /// The event is applied, or refused for good.
+  private func finish(_ entry: PipeQueue<Event>.Entry, of index: Int) {
+    guard let held = entry.held else { return queues[index].pipe.finish(entry.sequence) }
+    unrecorded.release(held)
+    queues[index].pipe.release(entry.sequence)
+  }
+
+  private func postpone(_ entry: PipeQueue<Event>.Entry, of index: Int) {
+    var entry = entry
+    let pipe = queues[index].pipe
+    if journal != nil, pipe.state.isDurable, entry.held == nil, case .event(let event) = entry.content,
+      let bytes = try? events.encode(event)
+    {
+      entry.held = unrecorded.hold(pipe.name, entry.sequence, event: bytes)
+      pipe.hold(entry.sequence)
+    }
+    queues[index].postpone(entry)
+  }
+
+  /// Does with an event that was not applied what its pipe says.
+  private func settle(
+    _ entry: PipeQueue<Event>.Entry, of index: Int, event: JSONValue, reason: String,
+    canPostpone: Bool
+  ) {
+    let pipe = queues[index].pipe
+    switch pipe.onRefused {
+    case .postpone where canPostpone:
+      postpone(entry, of: index)
+    case .record, .postpone:
+      addLetter(pipe: pipe.name, sequence: entry.sequence, event: event, reason: reason)
+      finish(entry, of: index)
+    case .fail:
+      onEnd?(
+        "pipe '\(pipe.name)': event \(entry.sequence) \(event.text): \(reason), "
+          + "in state \(stateText), and the pipe says 'on_refused: fail'")
+    }
+  }
+
+  func addLetter(pipe: String, sequence: UInt64, event: JSONValue, reason: String) {
+    letters.add(
+      DeadLetter(
+        id: 0, pipe: pipe, sequence: sequence, event: event, reason: reason,
+        state: (try? states.encode(engine.state)).flatMap { try? JSONValue(parsing: $0) },
+        version: engine.version, time: WallClock.nanoseconds))
+    if letters.count <= 3 || letters.count.nonzeroBitCount == 1 {
+      log.warning(
+        "pipe '\(pipe)': event \(sequence) \(event.text): \(reason), in state \(stateText) "
+          + "(\(letters.count) dead letters so far)")
+    }
+  }
+}

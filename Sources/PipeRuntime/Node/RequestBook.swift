@@ -1,0 +1,106 @@
+/// The requests of clients: those that wait, and the answers to those that were applied, so that one
+/// that comes again is answered and not applied again.
+struct RequestBook {
+  typealias Reply = (RequestReply) -> Void
+
+  /// What to do with a request that has come.
+  enum Admission {
+    /// It is new: apply it.
+    case new
+    /// It waits already; its answer goes to where it came from last.
+    case waiting
+    /// It was applied.
+    case answered(RequestReply)
+  }
+
+  struct Answer {
+    var version: UInt64
+    var state: [UInt8]
+  }
+
+  /// Answers that are kept for clients that do not say which ones they have. Unit: answers.
+  private static let kept = 4_096
+  private var replies: [RequestKey: Reply] = [:]
+  private var answers: [UInt64: [UInt64: Answer]] = [:]
+  /// In the order in which they were applied.
+  private var order = Queue<RequestKey>()
+  private var lastUnnamed: UInt64 = 0
+  // Since the last record.
+  private(set) var applied: [(key: RequestKey, answer: Answer)] = []
+  private(set) var settled: [RequestKey] = []
+
+  init(restored: [JournalContents.Request] = []) {
+    for request in restored {
+      keep(request.key, Answer(version: request.version, state: request.state))
+    }
+  }
+
+  /// Takes a request in.
+  /// - Parameter oldest: The client waits for no answer to a request before this one.
+  mutating func admit(
+    _ key: inout RequestKey, oldest: UInt64, reply: @escaping Reply
+  ) -> Admission {
+    guard key.client != 0 else {
+      lastUnnamed += 1
+      key.id = lastUnnamed
+      replies[key] = reply
+      return .new
+    }
+    settle(key.client, before: oldest)
+    if let answer = answers[key.client]?[key.id] {
+      return .answered(.moved(version: answer.version, state: answer.state))
+    }
+    return replies.updateValue(reply, forKey: key) == nil ? .new : .waiting
+  }
+
+  /// The request is done: returns whom to answer. One that was applied is kept.
+  mutating func finish(_ key: RequestKey, _ reply: RequestReply) -> Reply? {
+    if key.client != 0, case .moved(let version, let state) = reply {
+      let answer = Answer(version: version, state: state)
+      keep(key, answer)
+      applied.append((key, answer))
+    }
+    return replies.removeValue(forKey: key)
+  }
+
+  /// Those that still wait; they will not be applied.
+  mutating func takeWaiting() -> [Reply] {
+    defer { replies = [:] }
+    return Array(replies.values)
+  }
+
+  var waitingCount: Int { replies.count }
+
+  private mutating func keep(_ key: RequestKey, _ answer: Answer) {
+    answers[key.client, default: [:]][key.id] = answer
+    order.append(key)
+    while order.count > Self.kept, let oldest = order.popFirst() { forget(oldest) }
+  }
+
+  private mutating func settle(_ client: UInt64, before oldest: UInt64) {
+    guard let known = answers[client] else { return }
+    for id in known.keys where id < oldest { forget(RequestKey(client: client, id: id)) }
+  }
+
+  private mutating func forget(_ key: RequestKey) {
+    guard answers[key.client]?.removeValue(forKey: key.id) != nil else { return }
+    if answers[key.client]?.isEmpty == true { answers[key.client] = nil }
+    settled.append(key)
+  }
+
+  // MARK: Records
+
+  var hasUnrecorded: Bool { !applied.isEmpty }
+
+  func record(into journal: Journal) throws {
+    for (key, answer) in applied {
+      try journal.answered(key, version: answer.version, state: answer.state)
+    }
+    for key in settled { try journal.settled(key) }
+  }
+
+  mutating func recorded() {
+    applied = []
+    settled = []
+  }
+}

@@ -1,0 +1,61 @@
+/// What an effect can tell others so that they do its work once, however often it is run.
+///
+/// An effect that was running when its process died is run again, with the same key:
+///
+/// ```swift
+/// func charge(amount: Int) async -> Event {
+///   await bank.charge(amount, idempotencyKey: IdempotencyKey.current!.description)
+///   return .charged
+/// }
+/// ```
+public struct IdempotencyKey: Hashable, Sendable, CustomStringConvertible {
+  /// The topology and the node, as in `elevator/door`; `local` for a machine that no node hosts.
+  public var node: String
+  /// The node's journal, or the run where it keeps none: another one once it starts anew.
+  public var journal: UInt64
+  /// The version of the step that started the effect.
+  public var version: UInt64
+
+  /// The key as text: `elevator/door/5f3a…/17`.
+  public var description: String {
+    "\(node)/\(String(journal, radix: 16))/\(version)"
+  }
+
+  /// The key of the effect whose task this is; `nil` outside of effects.
+  public static var current: IdempotencyKey? { EffectRun.current?.key }
+
+  /// What the keys of one machine have in common.
+  struct Scope: Sendable {
+    var node = "local"
+    var journal = UInt64.random(in: 1...UInt64(Int64.max))
+  }
+
+  init(scope: Scope, version: UInt64) {
+    node = scope.node
+    journal = scope.journal
+    self.version = version
+  }
+}
+
+/// One run of an effect.
+final class EffectRun: Sendable {
+  @TaskLocal static var current: EffectRun?
+
+  let key: IdempotencyKey
+  /// What is left of the time that had passed already when it was run again.
+  private let elapsed: Locked<Duration>
+
+  init(key: IdempotencyKey, elapsed: Duration) {
+    self.key = key
+    self.elapsed = Locked(elapsed)
+  }
+
+  /// What is left to wait of a time.
+  func remaining(of duration: Duration) -> Duration {
+    elapsed.withLock { elapsed in
+      let used = max(.zero, min(elapsed, duration))
+      elapsed -= used
+      return duration - used
+    }
+  }
+}
