@@ -121,7 +121,7 @@ struct BadInputTests {
       topology: bad
       program: TestNodes
       nodes:
-        a: { machine: Buton, durability: process }
+        a: { machine: Buton, durability: proces }
         b: { machine: Gate, requierd: true }
       pipes:
         - { from: b, when: opne, to: a, send: press }
@@ -134,7 +134,7 @@ struct BadInputTests {
       line.split(separator: "[").last.map { String($0.dropLast()) }
     }
     #expect(
-      codes == ["unknown-machine", "not-yet", "unknown-key", "unknown-state", "unknown-node"],
+      codes == ["unknown-machine", "bad-value", "unknown-key", "unknown-state", "unknown-node"],
       "\(result)")
   }
 

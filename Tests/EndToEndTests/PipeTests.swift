@@ -7,15 +7,18 @@ import Testing
 struct PipeTests {
   /// A source of numbers, and a sink that checks them.
   private static func numbers(
-    capacity: Int = 1024, work: Int = 0, name: String = "numbers"
+    capacity: Int = 1024, work: Int = 0, name: String = "numbers",
+    durability: Durability? = nil
   ) -> Topology {
     let quick = RestartPolicy(
       backoff: Backoff(initial: .milliseconds(10), max: .milliseconds(100)))
     return Topology(
       name: name, program: "TestNodes",
       nodes: [
-        .machine("Source", name: "source", restart: quick),
-        .machine("Sink", name: "sink", parameters: ["work": .integer(Int64(work))], restart: quick),
+        .machine("Source", name: "source", restart: quick, durability: durability),
+        .machine(
+          "Sink", name: "sink", parameters: ["work": .integer(Int64(work))], restart: quick,
+          durability: durability),
       ],
       pipes: [.ports(from: "source.out", to: "sink.in", name: "numbers", capacity: capacity)],
       timeouts: Timeouts(heartbeat: .seconds(60)))
@@ -153,7 +156,7 @@ struct PipeTests {
 
   @Test("a receiver that is killed under load comes back, and its loss is reported as a gap")
   func receiverKilled() async throws {
-    try await withTopology(Self.numbers(capacity: 256, work: 100)) { topology in
+    try await withTopology(Self.numbers(capacity: 256, work: 100, durability: .volatile)) { topology in
       try await topology.send("source", Source.Event.go(count: 10_000))
       try await topology.expect("sink", "some events") { (state: Sink.State) in
         guard case .counting(_, let count, _) = state else { return false }
@@ -176,7 +179,7 @@ struct PipeTests {
 
   @Test("a sender that is killed under load comes back, and its receiver reports a gap")
   func senderKilled() async throws {
-    try await withTopology(Self.numbers(capacity: 256, work: 100)) { topology in
+    try await withTopology(Self.numbers(capacity: 256, work: 100, durability: .volatile)) { topology in
       try await topology.send("source", Source.Event.go(count: 1_000_000))
       try await topology.expect("sink", "some events") { (state: Sink.State) in
         guard case .counting(_, let count, _) = state else { return false }
@@ -198,7 +201,7 @@ struct PipeTests {
 
   @Test("a receiver that is restarted in order, under load, loses nothing")
   func receiverRestarted() async throws {
-    try await withTopology(Self.numbers(capacity: 256, work: 50)) { topology in
+    try await withTopology(Self.numbers(capacity: 256, work: 50, durability: .volatile)) { topology in
       let count = 10_000
       try await topology.send("source", Source.Event.go(count: count))
       try await topology.expect("sink", "some events") { (state: Sink.State) in
@@ -225,7 +228,7 @@ struct PipeTests {
 
   @Test("a sender that is restarted in order has everything delivered first")
   func senderRestarted() async throws {
-    try await withTopology(Self.numbers(capacity: 4_096, work: 20)) { topology in
+    try await withTopology(Self.numbers(capacity: 4_096, work: 20, durability: .volatile)) { topology in
       try await topology.send("source", Source.Event.go(count: 2_000))
       try await topology.expect("source", Source.State.idle(sent: 2_000))
       try await topology.restart("source")

@@ -9,13 +9,18 @@ struct SupervisionTests {
   /// One node that can be made to die or hang.
   private static func fragile(
     _ restart: String = "{ backoff: { initial: 20ms, max: 1s } }", required: Bool = false,
-    timeouts: String = "{ heartbeat: 30s }", more: String = ""
+    timeouts: String = "{ heartbeat: 30s }", durability: Durability = .volatile,
+    more: String = ""
   ) -> String {
     """
     topology: ward
     program: TestNodes
     nodes:
-      patient: { machine: Fragile, restart: \(restart), required: \(required) }
+      patient:
+        machine: Fragile
+        restart: \(restart)
+        required: \(required)
+        durability: \(durability.rawValue)
       nurse: { machine: Button }
     \(more)
     timeouts: \(timeouts)
@@ -72,7 +77,7 @@ struct SupervisionTests {
   func givesUp() async throws {
     let restart = "{ max: 2, window: 60s, backoff: { initial: 1ms } }"
     let dying = Self.fragile(restart).replacing(
-      "machine: Fragile", with: "machine: Fragile, parameters: { diesAtStart: true }")
+      "machine: Fragile", with: "machine: Fragile\n    parameters: { diesAtStart: true }")
     var options = TopologyHarness.Options()
     options.waitsUntilRunning = false
     try await withTopology(yaml: dying, options: options) { ward in

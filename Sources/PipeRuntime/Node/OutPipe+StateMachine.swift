@@ -133,26 +133,27 @@ package struct OutPipeStateMachine: Sendable {
       lost = acknowledged - received
       actions.append(.report(lost: lost, through: acknowledged))
     }
+    var held = acknowledged
     if stream == self.stream || isDurable || saidGoodbye || lastSession == session
       || lastSession == nil
     {
       // What this receiver does not hold is sent, or sent again.
-      let held = stream == self.stream ? max(received, acknowledged) : acknowledged
+      if stream == self.stream { held = max(received, held) }
       firstUnsent = batches.firstIndex { $0.last > held } ?? batches.count
     } else {
       lost = sent - acknowledged
       if lost > 0 { actions.append(.report(lost: lost, through: sent)) }
       acknowledge(through: sent)
+      held = acknowledged
       firstUnsent = 0
     }
     saidGoodbye = false
     lastSession = session
     phase = .open(session: session)
     limit = acknowledged + UInt64(window)
-    // A batch may be acknowledged in part: the receiver passes over what lies before `first`.
-    let first =
-      firstUnsent < batches.count ? max(batches[firstUnsent].first, acknowledged + 1) : queued + 1
-    sent = first - 1
+    // Of a batch that it holds in part the receiver passes over what lies before `first`.
+    let first = held + 1
+    sent = held
     actions.append(
       .open(
         FrameHeader(.open, count: UInt32(clamping: lost), sequence: first, number: session),
@@ -164,8 +165,7 @@ package struct OutPipeStateMachine: Sendable {
   package mutating func credited(
     session: UInt64, applied: UInt64, window: UInt32
   ) -> [Action] {
-    // It may know more than this end has sent in this session: what an earlier process sent.
-    guard case .open(session) = phase, applied <= recorded else { return [] }
+    guard case .open(session) = phase, applied <= sent else { return [] }
     acknowledge(through: applied)
     limit = max(limit, applied + UInt64(window))
     return flush()
@@ -173,7 +173,7 @@ package struct OutPipeStateMachine: Sendable {
 
   /// The receiver stops in order; it has applied every event through `applied`.
   package mutating func receiverClosed(session: UInt64, applied: UInt64) {
-    guard case .open(session) = phase, applied <= recorded else { return }
+    guard case .open(session) = phase, applied <= sent else { return }
     acknowledge(through: applied)
     saidGoodbye = true
     phase = .waiting
@@ -193,7 +193,6 @@ package struct OutPipeStateMachine: Sendable {
   private mutating func acknowledge(through sequence: UInt64) {
     guard sequence > acknowledged else { return }
     acknowledged = sequence
-    sent = max(sent, sequence)
     let done = batches.prefix { $0.last <= sequence }
     byteCount -= done.reduce(0) { $0 + $1.bytes.count }
     firstUnsent = max(0, firstUnsent - done.count)

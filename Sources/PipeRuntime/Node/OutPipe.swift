@@ -13,8 +13,8 @@ final class OutPipe {
   private(set) var garbage: UInt64 = 0
   /// Events that the journal lacks, each ended by a line feed.
   private var unrecorded: (count: Int, bytes: [UInt8]) = (0, [])
-  /// What the journal has as acknowledged.
-  private var trimmed: UInt64 = 0
+  /// What the journal has as acknowledged, and will have with the record under way.
+  private var trimmed: (done: UInt64, due: UInt64) = (0, 0)
   /// Called where this end cannot go on.
   var onFailure: ((String) -> Void)?
 
@@ -31,7 +31,7 @@ final class OutPipe {
         state = OutPipeStateMachine(
           capacity: capacity, stream: journal.stream, acknowledged: restored.acknowledged,
           events: restored.events)
-        trimmed = restored.acknowledged
+        trimmed = (restored.acknowledged, restored.acknowledged)
       } else {
         state = OutPipeStateMachine(capacity: capacity, stream: journal.stream, isDurable: true)
       }
@@ -53,6 +53,7 @@ final class OutPipe {
 
   /// Queues the event that `write` appends; it goes out at the end of the turn.
   func enqueue(_ write: (inout [UInt8]) throws -> Void) {
+    let isDurable = state.isDurable
     do {
       try state.enqueue { bytes in
         let start = bytes.count
@@ -60,7 +61,7 @@ final class OutPipe {
         guard bytes.count - start <= WireLimits.eventByteCount else {
           throw EventTooLarge(byteCount: bytes.count - start)
         }
-        guard state.isDurable else { return }
+        guard isDurable else { return }
         unrecorded.bytes += bytes[start...]
         unrecorded.bytes.append(0x0A)
         unrecorded.count += 1
@@ -88,7 +89,7 @@ final class OutPipe {
   var hasUnrecorded: Bool { unrecorded.count > 0 }
 
   /// Whether the journal has events that need not be kept.
-  var hasAcknowledged: Bool { state.isDurable && state.acknowledged > trimmed }
+  var hasAcknowledged: Bool { state.isDurable && state.acknowledged > trimmed.done }
 
   func record(into journal: Journal) throws {
     guard hasUnrecorded || hasAcknowledged else { return }
@@ -98,6 +99,7 @@ final class OutPipe {
     }
     try journal.sent(
       name, queued: state.queued, acknowledged: state.acknowledged, trims: hasAcknowledged)
+    trimmed.due = state.acknowledged
   }
 
   /// What is queued is recorded, or needs no record.
@@ -105,8 +107,8 @@ final class OutPipe {
     if state.isDurable {
       unrecorded.count = 0
       unrecorded.bytes.removeAll(keepingCapacity: unrecorded.bytes.capacity < 1 << 20)
-      if trimmed < state.acknowledged {
-        trimmed = state.acknowledged
+      if trimmed.done < trimmed.due {
+        trimmed.done = trimmed.due
         Failpoint.hit(.trimAfter)
       }
     }

@@ -48,11 +48,12 @@ public struct NodeSpecification: Hashable, Sendable {
   public static func machine(
     _ machine: String, name: String, program: String? = nil, parameters: JSONValue = [:],
     environment: [String: String] = [:], restart: RestartPolicy = RestartPolicy(),
-    required: Bool = false, dependsOn: Set<String> = []
+    required: Bool = false, dependsOn: Set<String> = [], durability: Durability? = nil
   ) -> NodeSpecification {
     NodeSpecification(
       name: name, content: .machine(machine), program: program, parameters: parameters,
-      environment: environment, restart: restart, required: required, dependsOn: dependsOn)
+      environment: environment, restart: restart, required: required, dependsOn: dependsOn,
+      durability: durability)
   }
 
   /// Makes a node that stays in one state.

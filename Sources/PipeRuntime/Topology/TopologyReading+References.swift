@@ -112,6 +112,7 @@ extension TopologyReading {
         "\(owner): node '\(pipe.receiver)' is constant and takes no events; remove the pipe, or "
           + "give the node a 'machine' without 'constant'")
     }
+    checkDurability(of: pipe, path: path, topology)
     guard let constant = topology.node(pipe.sender)?.constant else { return }
     if let port = pipe.outPort {
       report(
@@ -124,5 +125,20 @@ extension TopologyReading {
         "\(owner): node '\(pipe.sender)' is constant and never enters '\(when)'"
           + Suggestion.among([state], like: when, verb: "it stays in"))
     }
+  }
+
+  /// What goes through a pipe is recorded with the steps of its nodes, and survives no more than they.
+  private mutating func checkDurability(
+    of pipe: PipeSpecification, path: [String], _ topology: Topology
+  ) {
+    guard let level = pipe.durability,
+      let node = [pipe.sender, pipe.receiver].compactMap(topology.node)
+        .first(where: { $0.constant == nil && topology.durability(of: $0.name) < level })
+    else { return }
+    report(
+      .badValue, at: source.mark(of: path + ["durability"]),
+      "pipe '\(pipe.name)': it cannot be '\(level.rawValue)': node '\(node.name)' survives less, "
+        + "'\(topology.durability(of: node.name).rawValue)'. Raise the node's 'durability', or leave "
+        + "the pipe's out")
   }
 }

@@ -93,7 +93,7 @@ public enum TopologySchema {
           "uniqueItems": true
         },
         "durability": {
-          "description": "What survives a crash. Only 'none' for now, which is also the default.",
+          "description": "What a state and its events survive: nothing, the end of any process, or a loss of power. Default: process; a pipe's is that of its nodes.",
           "enum": ["none", "process", "power"]
         },
         "case": {

@@ -3,8 +3,8 @@ import Testing
 
 @Suite("The receiving end of a pipe")
 struct InPipeStateMachineTests {
-  private func welcome(_ received: UInt64) -> InPipeStateMachine.Action {
-    .send(FrameHeader(.welcome, count: 8, sequence: received, number: 2))
+  private func welcome(_ received: UInt64, stream: UInt64 = 1) -> InPipeStateMachine.Action {
+    .welcome(FrameHeader(.welcome, count: 8, sequence: received, number: 2), stream: stream)
   }
 
   private func credit(_ applied: UInt64) -> FrameHeader {
@@ -15,7 +15,7 @@ struct InPipeStateMachineTests {
     var pipe = InPipeStateMachine(capacity: 8, session: 2)
     if let first {
       _ = pipe.connected()
-      _ = pipe.opened(session: 2, incarnation: 1, first: first, lost: 0)
+      _ = pipe.opened(session: 2, stream: 1, first: first, lost: 0)
     }
     return pipe
   }
@@ -24,7 +24,7 @@ struct InPipeStateMachineTests {
   func welcomes() {
     var pipe = pipe(openedAt: 1)
     #expect(pipe.connected() == [welcome(0)])
-    _ = pipe.opened(session: 2, incarnation: 1, first: 1, lost: 0)
+    _ = pipe.opened(session: 2, stream: 1, first: 1, lost: 0)
     _ = pipe.arrived(session: 2, first: 1, count: 3)
     #expect(pipe.connected() == [welcome(3)])
   }
@@ -44,9 +44,9 @@ struct InPipeStateMachineTests {
   @Test("batches before the sender has opened, or for an earlier incarnation, are not taken")
   func stale() {
     var pipe = pipe()
-    #expect(pipe.arrived(session: 2, first: 1, count: 1) == [welcome(0)])
-    #expect(pipe.arrived(session: 1, first: 1, count: 1) == [welcome(0)])
-    _ = pipe.opened(session: 2, incarnation: 1, first: 1, lost: 0)
+    #expect(pipe.arrived(session: 2, first: 1, count: 1) == [welcome(0, stream: 0)])
+    #expect(pipe.arrived(session: 1, first: 1, count: 1) == [welcome(0, stream: 0)])
+    _ = pipe.opened(session: 2, stream: 1, first: 1, lost: 0)
     #expect(pipe.arrived(session: 1, first: 1, count: 1) == [])
     #expect(pipe.received == 0)
   }
@@ -54,10 +54,10 @@ struct InPipeStateMachineTests {
   @Test("an answer to an earlier incarnation's welcome is not taken for one to its own")
   func staleOpen() {
     var pipe = pipe()
-    #expect(pipe.opened(session: 1, incarnation: 1, first: 9, lost: 0) == [])
-    #expect(pipe.connected() == [welcome(0)])
+    #expect(pipe.opened(session: 1, stream: 1, first: 9, lost: 0) == [])
+    #expect(pipe.connected() == [welcome(0, stream: 0)])
     #expect(
-      pipe.opened(session: 2, incarnation: 1, first: 12, lost: 3)
+      pipe.opened(session: 2, stream: 1, first: 12, lost: 3)
         == [.report(.lostWithReceiver(count: 3, through: 11))])
   }
 
@@ -66,7 +66,7 @@ struct InPipeStateMachineTests {
     var pipe = pipe()
     _ = pipe.connected()
     #expect(
-      pipe.opened(session: 2, incarnation: 1, first: 18, lost: 4)
+      pipe.opened(session: 2, stream: 1, first: 18, lost: 4)
         == [.report(.lostWithReceiver(count: 4, through: 17))])
     #expect(pipe.arrived(session: 2, first: 18, count: 1) == [.take(from: 0, first: 18)])
   }
@@ -76,7 +76,7 @@ struct InPipeStateMachineTests {
     var pipe = pipe(openedAt: 1)
     _ = pipe.arrived(session: 2, first: 1, count: 5)
     #expect(
-      pipe.opened(session: 2, incarnation: 2, first: 1, lost: 0) == [
+      pipe.opened(session: 2, stream: 2, first: 1, lost: 0) == [
         .report(.senderRestarted(after: 5))
       ])
     #expect(pipe.arrived(session: 2, first: 1, count: 1) == [.take(from: 0, first: 1)])
@@ -87,19 +87,19 @@ struct InPipeStateMachineTests {
     var pipe = pipe(openedAt: 1)
     _ = pipe.arrived(session: 2, first: 1, count: 5)
     pipe.senderSaidGoodbye(session: 2)
-    #expect(pipe.opened(session: 2, incarnation: 2, first: 1, lost: 0) == [])
+    #expect(pipe.opened(session: 2, stream: 2, first: 1, lost: 0) == [])
   }
 
   @Test("acknowledges a quarter of the window at once, and less when asked")
   func acknowledges() {
     var pipe = pipe(openedAt: 1)
     _ = pipe.arrived(session: 2, first: 1, count: 8)
-    pipe.finished(1)
+    pipe.apply(1)
     #expect(pipe.acknowledgementDue() == nil)
-    pipe.finished(2)
+    pipe.apply(2)
     #expect(pipe.acknowledgementDue() == credit(2))
     #expect(pipe.acknowledgementDue() == nil)
-    pipe.finished(3)
+    pipe.apply(3)
     #expect(pipe.acknowledgement() == credit(3))
     #expect(pipe.acknowledgement() == nil)
     #expect(pipe.close() == FrameHeader(.closed, sequence: 3, number: 2))
@@ -109,16 +109,16 @@ struct InPipeStateMachineTests {
   func postponed() {
     var pipe = pipe(openedAt: 1)
     _ = pipe.arrived(session: 2, first: 1, count: 6)
-    for number in UInt64(2)...6 { pipe.finished(number) }
+    for number in UInt64(2)...6 { pipe.apply(number) }
     #expect(pipe.applied == 0)
-    pipe.finished(1)
+    pipe.apply(1)
     #expect(pipe.applied == 6)
   }
 
   @Test("the same sender that leaves events out is asked for them")
   func leftOut() {
     var pipe = pipe(openedAt: 1)
-    #expect(pipe.opened(session: 2, incarnation: 1, first: 4, lost: 0) == [welcome(0)])
+    #expect(pipe.opened(session: 2, stream: 1, first: 4, lost: 0) == [welcome(0)])
   }
 
   @Test("sender and receiver agree, whatever connections break and whoever restarts in order")
@@ -126,7 +126,7 @@ struct InPipeStateMachineTests {
     // A deterministic generator: the same runs at every try.
     var generator = SplitMix(state: 42)
     for _ in 0..<200 {
-      var sender = OutPipeStateMachine(capacity: 16, incarnation: 1)
+      var sender = OutPipeStateMachine(capacity: 16, stream: 1)
       var receiver = InPipeStateMachine(capacity: 16, session: 1)
       var session: UInt64 = 1
       var applied: [UInt64] = []
@@ -135,9 +135,9 @@ struct InPipeStateMachineTests {
       func deliver(_ actions: [OutPipeStateMachine.Action]) {
         for action in actions {
           switch action {
-          case .open(let header, let incarnation):
+          case .open(let header, let stream):
             _ = receiver.opened(
-              session: header.number, incarnation: incarnation, first: header.sequence,
+              session: header.number, stream: stream, first: header.sequence,
               lost: header.count)
           case .sendBatch(let batch, let session):
             // A message may be lost with its connection.
@@ -152,10 +152,11 @@ struct InPipeStateMachineTests {
         }
       }
       func connect() {
-        guard case .send(let header)? = receiver.connected().first else { return }
+        guard case .welcome(let header, let stream)? = receiver.connected().first else { return }
         deliver(
           sender.welcomed(
-            session: header.number, received: header.sequence, window: header.count))
+            session: header.number, stream: stream, received: header.sequence,
+            window: header.count, isDurable: false))
       }
       connect()
       for _ in 0..<200 {
@@ -166,7 +167,7 @@ struct InPipeStateMachineTests {
         case 5..<8:
           for _ in 0..<Int.random(in: 0...4, using: &generator) where !waiting.isEmpty {
             applied.append(waiting[0])
-            receiver.finished(waiting.removeFirst())
+            receiver.apply(waiting.removeFirst())
           }
           if let header = receiver.acknowledgement() {
             deliver(
@@ -189,7 +190,7 @@ struct InPipeStateMachineTests {
         connect()
         while !waiting.isEmpty {
           applied.append(waiting[0])
-          receiver.finished(waiting.removeFirst())
+          receiver.apply(waiting.removeFirst())
         }
         if let header = receiver.acknowledgement() {
           deliver(
@@ -199,5 +200,13 @@ struct InPipeStateMachineTests {
       }
       #expect(applied == Array(1...max(1, sender.queued)).filter { $0 <= sender.queued })
     }
+  }
+}
+
+extension InPipeStateMachine {
+  /// The event is applied, and needs no record.
+  mutating func apply(_ sequence: UInt64) {
+    finish(sequence)
+    record()
   }
 }

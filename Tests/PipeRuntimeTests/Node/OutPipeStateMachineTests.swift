@@ -6,13 +6,13 @@ struct OutPipeStateMachineTests {
   typealias Action = OutPipeStateMachine.Action
 
   private func pipe(capacity: Int = 8, events: Int = 0) -> OutPipeStateMachine {
-    var pipe = OutPipeStateMachine(capacity: capacity, incarnation: 7)
+    var pipe = OutPipeStateMachine(capacity: capacity, stream: 7)
     pipe.enqueue(events)
     return pipe
   }
 
   private func open(_ first: UInt64, session: UInt64 = 1, lost: UInt32 = 0) -> Action {
-    .open(FrameHeader(.open, count: lost, sequence: first, number: session), incarnation: 7)
+    .open(FrameHeader(.open, count: lost, sequence: first, number: session), stream: 7)
   }
 
   @Test("sends nothing before a receiver welcomes it")
@@ -38,8 +38,8 @@ struct OutPipeStateMachineTests {
     let first = pipe.welcomed(session: 1, received: 0, window: 4)
     #expect(first.batches == [1...4])
     #expect(pipe.flush().batches == [])
-    #expect(pipe.credited(session: 1, applied: 2, window: 4).batches == [])
-    #expect(pipe.credited(session: 1, applied: 4, window: 4).batches == [5...8])
+    #expect(pipe.credited(session: 1, applied: 2, window: 4).batches == [5...6])
+    #expect(pipe.credited(session: 1, applied: 4, window: 4).batches == [7...8])
     #expect(pipe.acknowledged == 4)
   }
 
@@ -133,8 +133,17 @@ struct OutPipeStateMachineTests {
 }
 
 extension OutPipeStateMachine {
+  /// Queues events that need no record.
   mutating func enqueue(_ count: Int) {
     for _ in 0..<count { enqueue { $0.append(contentsOf: "\"event\"".utf8) } }
+    record()
+  }
+
+  /// Is welcomed by a receiver that keeps no record; one that has received something knows the stream.
+  mutating func welcomed(session: UInt64, received: UInt64, window: UInt32) -> [Action] {
+    welcomed(
+      session: session, stream: received > 0 ? stream : 0, received: received, window: window,
+      isDurable: false)
   }
 }
 

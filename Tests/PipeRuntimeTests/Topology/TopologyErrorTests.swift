@@ -72,9 +72,6 @@ struct BadTopology: CustomTestStringConvertible {
     .node(
       "{ machine: M, depends_on: [a] }", "4:33", "'a' -> 'a'", .dependencyCycle,
       schemaTells: false),
-    .node(
-      "{ machine: M, durability: power }", "4:32", "cannot be 'power' yet", .notYet,
-      schemaTells: false),
     .node("{ machine: M, durability: proces }", "4:32", "Did you mean 'process'?", .badValue),
     .node(
       "{ machine: M, restart: { policy: on_failure } }", "4:39", "Did you mean 'on-failure'?",
@@ -116,8 +113,8 @@ struct BadTopology: CustomTestStringConvertible {
       "1 to 128 characters", .badName),
     .pipe("{ from: door.arrivals, to: display, name: a b }", "7:47", "without spaces", .badName),
     .pipe(
-      "{ from: door.arrivals, to: display, durability: process }", "7:53",
-      "cannot be 'process' yet", .notYet, schemaTells: false),
+      "{ from: door.arrivals, to: display, durability: power }", "7:53",
+      "node 'door' survives less, 'process'", .badValue, schemaTells: false),
     .pipe(
       "{ from: door.arrivals, to: dispaly }", "7:32", "Did you mean 'display'?", .unknownNode,
       schemaTells: false),
