@@ -11,7 +11,12 @@ RELEASE := .build/release
 # The unit tests of the library; what starts processes is out of a sanitizer's sight.
 SANITIZED := PipeRuntimeTests|PipeRuntimeTestKitTests|DocumentationTests|SeedTests
 
-.PHONY: help setup build run test sanitize bench docs lint format clean
+.PHONY: help setup build run test sanitize bench soak mutants docs lint format clean
+
+# What 'make soak' injects: by default a new seed each time, and no limit of time.
+SEED ?=
+FAULTS ?= 2000
+TIME ?=
 
 help:
 	@echo "make setup   install the missing Debian packages of debian-packages.txt"
@@ -19,6 +24,8 @@ help:
 	@echo "make test    build, and run every test"
 	@echo "make sanitize  run the unit tests under Thread Sanitizer and Address Sanitizer"
 	@echo "make bench   measure speed and memory beside a raw libzmq pair"
+	@echo "make soak    run random topologies under random faults (SEED=N FAULTS=N TIME=10m)"
+	@echo "make mutants plant known mistakes one by one, and see that tests find each"
 	@echo "make docs    build the library's documentation in .build/docs"
 	@echo "make lint    check the format of the sources"
 	@echo "make format  format the sources"
@@ -62,6 +69,14 @@ sanitize: setup
 bench: build
 	$(SWIFT) build $(RELEASE_FLAGS) --product benchmarks
 	$(RELEASE)/benchmarks
+
+soak: build
+	$(SWIFT) build $(RELEASE_FLAGS) --product TestNodes
+	$(SWIFT) build $(RELEASE_FLAGS) --product soak
+	$(RELEASE)/soak --faults $(FAULTS) $(if $(SEED),--seed $(SEED)) $(if $(TIME),--time $(TIME))
+
+mutants: setup
+	Tests/mutants/run
 
 # The symbols of both libraries are read from a debug build. Parameters that explain themselves are
 # not documented one by one, which is all that the validation that is turned off asks for.

@@ -19,6 +19,7 @@ let package = Package(
     .executable(name: "nodes", targets: ["Nodes"]),
     .executable(name: "orchestrator", targets: ["orchestrator"]),
     .executable(name: "benchmarks", targets: ["Benchmarks"]),
+    .executable(name: "soak", targets: ["Soak"]),
   ],
   targets: [
     .systemLibrary(name: "CZMQ"),
@@ -35,9 +36,15 @@ let package = Package(
     .executableTarget(
       name: "Benchmarks", dependencies: ["PipeRuntime", "CZMQ", "CAllocations"],
       swiftSettings: strict),
-    .executableTarget(
-      name: "TestNodes", dependencies: ["PipeRuntime"], path: "Tests/TestNodes",
+    .target(
+      name: "NumberMachines", dependencies: ["PipeRuntime"], path: "Tests/NumberMachines",
       swiftSettings: strict),
+    .executableTarget(
+      name: "TestNodes", dependencies: ["PipeRuntime", "NumberMachines"], path: "Tests/TestNodes",
+      swiftSettings: strict),
+    .executableTarget(
+      name: "Soak", dependencies: ["PipeRuntime", "PipeRuntimeTestKit", "NumberMachines"],
+      path: "Tests/Soak", swiftSettings: strict),
     .executableTarget(
       name: "CrashingTest", dependencies: ["PipeRuntimeTestKit"], path: "Tests/CrashingTest",
       swiftSettings: strict),
@@ -55,8 +62,8 @@ let package = Package(
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
-        "PipeRuntime", "PipeRuntimeTestKit", "Nodes", "TestNodes", "CrashingTest",
-        "orchestrator",
+        "PipeRuntime", "PipeRuntimeTestKit", "Nodes", "NumberMachines", "TestNodes",
+        "CrashingTest", "Soak", "orchestrator",
       ],
       swiftSettings: strict),
   ]

@@ -1,3 +1,4 @@
+import NumberMachines
 import PipeRuntime
 
 /// The machines that end-to-end tests need and examples have not.
@@ -5,6 +6,8 @@ import PipeRuntime
 struct TestNodes: NodeProgram {
   static let machines: [any Machine.Type] = [
     Source.self, Sink.self, Gate.self, Button.self, Fragile.self, Blob.self,
+    NumberSource.self, NumberRelay.self, NumberFilter.self, NumberWorker.self, NumberGate.self,
+    NumberSink.self,
   ]
   static let monitors: [any Monitor.Type] = [Census.self]
 }

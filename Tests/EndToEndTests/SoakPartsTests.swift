@@ -1,0 +1,113 @@
+import NumberMachines
+import PipeRuntime
+import Soak
+import Testing
+
+@Suite("The parts of the soak")
+struct SoakPartsTests {
+  @Test(
+    "a tally tells what was left out from what came again",
+    arguments: [
+      ([1, 2, 3], 0, 0, nil),
+      ([1, 3, 4], 1, 0, "number 3 came where 2 was expected"),
+      ([1, 2, 2, 3], 0, 1, "number 2 came where 3 was expected"),
+      ([1, 3, 2, 4], 1, 1, "number 3 came where 2 was expected"),
+      ([2], 1, 0, "number 2 came where 1 was expected"),
+    ] as [([Int], Int, Int, String?)])
+  func tally(numbers: [Int], skipped: Int, late: Int, error: String?) {
+    let tallies = numbers.reduce(Tallies()) { $0.adding($1, of: "a") }
+    #expect(tallies.total == numbers.count)
+    #expect(tallies.routes["a"]?.skipped == skipped)
+    #expect(tallies.routes["a"]?.late == late)
+    #expect(tallies.routes["a"]?.firstError == error)
+  }
+
+  /// A plan of a shape; the same for the same seed.
+  private static func plan(_ shape: SoakPlan.Shape, seed: UInt64) -> SoakPlan {
+    var generator = SplitMix64(seed: seed)
+    return SoakPlan(shape, using: &generator)
+  }
+
+  @Test("every plan is a topology of five to twelve nodes", arguments: SoakPlan.Shape.allCases)
+  func plans(shape: SoakPlan.Shape) throws {
+    for seed in UInt64(0)..<50 {
+      let plan = Self.plan(shape, seed: seed)
+      #expect(plan == Self.plan(shape, seed: seed))
+      #expect((5...12).contains(plan.nodes.count))
+      let topology = plan.topology(
+        name: "soak", program: "TestNodes", environment: ["A": "b%0.1"], durability: .volatile,
+        heartbeat: .seconds(1))
+      let read = try TopologyReader.read(text: topology.yaml.utf8, file: "soak.yaml")
+      #expect(read.topology == topology)
+      for node in plan.nodes {
+        #expect(plan.pipes.contains { $0.from == node.name } == (node.kind != .sink))
+        #expect(plan.pipes.contains { $0.to == node.name } == (node.kind != .source))
+      }
+    }
+  }
+
+  @Test("the reference brings each number to each sink along every route", arguments: 0..<20)
+  func reference(seed: Int) throws {
+    let plan = Self.plan(.diamond, seed: UInt64(seed))
+    let source = try #require(plan.sources.first)
+    let reference = try Reference(
+      plan, inputs: [source.name: [.go(until: 100), .order(n: 1), .order(n: 2)]])
+    let sink = try #require(plan.nodes.last)
+    let members = reference.nodes[sink.name]?.state.caseMembers
+    let tallies = try #require(members?["tallies"]).decode(Tallies.self)
+    #expect(!tallies.routes.isEmpty)
+    for tally in tallies.routes.values {
+      #expect(tally.firstError == nil)
+      #expect(tally.count == tally.last)
+    }
+    if !plan.nodes.contains(where: { $0.kind == .filter }) {
+      #expect(tallies.routes.values.allSatisfy { $0.count == 100 })
+    }
+    let orders = reference.nodes[source.name]?.state.caseMembers?["orders"]
+    #expect(try #require(orders).decode(Tallies.self).total == 2)
+  }
+
+  @Test("a node's log tells which failpoints have struck")
+  func counts() {
+    var counts = FaultCounts()
+    func take(_ stream: LogStream, _ text: String) {
+      counts.take(
+        LogEntry(node: "a", time: Timestamp(milliseconds: 0), stream: stream, text: text))
+    }
+    take(.err, "failpoint record.after: crash (hit 3)")
+    take(.err, "failpoint record.after: crash (hit 12)")
+    take(.err, "failpoint send.after: delay:5ms (hit 1)")
+    take(.out, "failpoint send.after: crash (hit 1)")
+    take(.err, "failpoint nowhere: crash (hit 1)")
+    take(.note, "killed: hung: no sign of life for 500 ms")
+    #expect(counts.failpoints == [.recordAfter: ["crash": 2], .sendAfter: ["delay": 1]])
+    #expect(counts.foundHung == 1)
+    #expect(counts.total == 3)
+    let missing = counts.missing(durability: .process)
+    #expect(missing.contains("send.before"))
+    #expect(!missing.contains("send.after"))
+    #expect(counts.missing(durability: .volatile).allSatisfy { !$0.contains(".") })
+  }
+
+  @Test("the failpoints of every round are well formed, and each is in focus in some")
+  func rates() throws {
+    var most: [Failpoint: Double] = [:]
+    var least: [Failpoint: Double] = [:]
+    for round in 0..<Failpoint.allCases.count {
+      var sums: [Failpoint: Double] = [:]
+      for rule in try FailpointRule.parse(list: FailpointRates.text(round: round)) {
+        guard case .probability(let probability) = rule.moment else {
+          Issue.record("\(rule) has no probability")
+          continue
+        }
+        sums[rule.point, default: 0] += probability
+      }
+      #expect(sums.count == Failpoint.allCases.count)
+      for (point, sum) in sums {
+        most[point] = max(most[point] ?? 0, sum)
+        least[point] = min(least[point] ?? 1, sum)
+      }
+    }
+    for point in Failpoint.allCases { #expect(most[point]! > 2 * least[point]!) }
+  }
+}

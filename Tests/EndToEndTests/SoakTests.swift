@@ -1,0 +1,75 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+@Suite("The soak")
+struct SoakTests {
+  /// Runs the soak to its end. What it keeps of a violation is removed.
+  private static func soak(
+    _ arguments: [String], within timeout: Duration = .seconds(180)
+  ) async throws -> CommandLineTool.Result {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    let program = try tool.start(program: try BinaryLocator.find("soak"), arguments)
+    let result = try await tool.result(of: program, within: timeout)
+    for line in result.output.split(separator: "\n") {
+      guard let place = line.firstRange(of: "are kept in ") else { continue }
+      TestDirectory(existing: String(line[place.upperBound...])).remove()
+    }
+    return result
+  }
+
+  /// Whether a topology may ask for `durability: process`.
+  private static let hasJournal: Bool = {
+    let text = "topology: t\nprogram: p\nnodes: { a: { machine: M, durability: process } }\n"
+    return (try? TopologyReader.read(text: text.utf8, file: "t.yaml")) != nil
+  }()
+
+  @Test("random topologies without faults deliver every number once and in order")
+  func calm() async throws {
+    let result = try await Self.soak(["--calm", "--durability", "none", "--seed", "5"])
+    #expect(result.code == 0, "\(result)")
+    #expect(result.output.contains("verdict: exact"))
+    #expect(result.output.contains("0 lost, 0 repeated, 0 reordered"))
+    #expect(!result.output.contains("topologies, 0 faults, 0 numbers"))
+  }
+
+  @Test("the soak finds what is lost where nothing is recorded, and says how to repeat it")
+  func findsLosses() async throws {
+    let result = try await Self.soak([
+      "--durability", "none", "--seed", "7", "--faults", "30", "--round-faults", "30",
+    ])
+    #expect(result.code == 1, "\(result)")
+    #expect(result.output.contains("verdict: VIOLATED"))
+    #expect(result.output.contains("repeat with: soak --seed 7 --faults 30"))
+    #expect(!result.output.contains(": 0 lost"))
+  }
+
+  @Test(
+    "two hundred faults at random lose, repeat and reorder nothing", .enabled(if: hasJournal))
+  func faults() async throws {
+    let seed = UInt64.random(in: 1...999_999)
+    let result = try await Self.soak([
+      "--seed", "\(seed)", "--faults", "200", "--round-faults", "50", "--time", "120s",
+    ])
+    #expect(result.code == 0, "\(result)")
+    #expect(result.output.contains("0 lost, 0 repeated, 0 reordered"))
+    #expect(result.output.contains("verdict: exact"))
+  }
+
+  @Test(
+    "a soak that is called wrongly says so with exit code 2",
+    arguments: [
+      (["--sead", "1"], "there is no option '--sead'"),
+      (["--faults", "-1"], "the value of '--faults' is malformed: '-1'"),
+      (["--seed"], "'--seed' needs a value"),
+      (["--durability", "some"], "the value of '--durability' is malformed: 'some'"),
+      (["--faults", "0"], "'--faults 0' needs a '--time'"),
+    ])
+  func usage(arguments: [String], problem: String) async throws {
+    let result = try await Self.soak(arguments, within: .seconds(20))
+    #expect(result.code == 2)
+    #expect(result.error.hasPrefix("soak: error: \(problem)\nusage: soak "))
+    #expect(result.output.isEmpty)
+  }
+}

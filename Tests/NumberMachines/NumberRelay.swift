@@ -1,0 +1,48 @@
+import PipeRuntime
+
+/// Passes each number on.
+package enum NumberRelay: NumberMachine {
+  package enum State: MachineState, Equatable {
+    case idle
+    case passed(route: String, n: Int, tallies: Tallies)
+  }
+
+  package typealias Event = NumberEvent
+
+  package static func stateMachine(
+    _ parameters: NumberParameters
+  ) -> StateMachine<State, Event, Never> {
+    StateMachine(initial: State.idle) {
+      When(state: State.idle) {
+        Execute.noOutput
+      } transitions: {
+        On(event: Event.number(route:n:)) { route, n in
+          Transition(to: State.passed(route: route, n: n, tallies: Tallies().adding(n, of: route)))
+        }
+      }
+
+      When(state: State.passed(route:n:tallies:)) { _, _, _ in
+        Execute.noOutput
+      } transitions: { _, _, tallies in
+        On(event: Event.number(route:n:)) { route, n in
+          Transition(to: State.passed(route: route, n: n, tallies: tallies.adding(n, of: route)))
+        }
+      }
+    }
+  }
+
+  package static func runtime(
+    _ parameters: NumberParameters, _ ports: Ports
+  ) -> Runtime<State, Event, Never> {
+    Runtime()
+      .connectAsReceiver(to: ports.pipe("in"))
+      .connectAsSender(
+        to: ports.pipe("out"), when: State.passed(route:n:tallies:),
+        send: { route, n, _ in NumberEvent.number(route: route + ">" + parameters.id, n: n) })
+  }
+
+  package static func sent(on entry: State, _ parameters: NumberParameters) -> NumberEvent? {
+    guard case .passed(let route, let n, _) = entry else { return nil }
+    return .number(route: route + ">" + parameters.id, n: n)
+  }
+}

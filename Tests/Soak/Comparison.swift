@@ -1,0 +1,94 @@
+import PipeRuntime
+import NumberMachines
+
+/// What the nodes hold, beside what they must hold.
+struct Comparison: Equatable {
+  private(set) var lost = 0
+  private(set) var repeated = 0
+  private(set) var reordered = 0
+  /// In words, one for each node and route that differs.
+  private(set) var differences: [String] = []
+  /// Whether nothing is under way any more.
+  private(set) var isQuiet = true
+  /// The numbers that arrived at sinks.
+  private(set) var arrived = 0
+
+  var isEqual: Bool { differences.isEmpty }
+
+  init(_ plan: SoakPlan, _ reference: Reference, _ directory: TopologyDirectory) {
+    for node in plan.nodes {
+      guard let expected = reference.nodes[node.name] else { continue }
+      compare(node, expected, directory[node: node.name])
+    }
+  }
+
+  private mutating func compare(
+    _ node: SoakPlan.Node, _ expected: Reference.Node, _ information: NodeInformation?
+  ) {
+    guard let information, information.isRunning, let status = information.status,
+      let state = status.state
+    else {
+      isQuiet = false
+      differences.append("node '\(node.name)' does not run: \(information?.phase ?? "unknown")")
+      return
+    }
+    if !status.outs.allSatisfy({ $0.applied == $0.events && $0.waiting == 0 })
+      || !status.ins.allSatisfy({ $0.applied == $0.events && $0.waiting == 0 })
+      || status.effects > 0
+    {
+      isQuiet = false
+    }
+    let (found, wanted) = (Self.tallies(in: state), Self.tallies(in: expected.state))
+    if node.kind == .sink { arrived += found?.total ?? 0 }
+    let before = differences.count
+    for (route, tally) in wanted?.routes.sorted(by: { $0.key < $1.key }) ?? [] {
+      compare(found?.routes[route] ?? .none, tally, route, node)
+    }
+    if before == differences.count, !Self.areEqual(state, expected.state, wanted) {
+      differences.append(
+        "node '\(node.name)' is in state \(state.text), which is to be \(expected.state.text)")
+    }
+    if status.letters != UInt64(expected.letters) {
+      differences.append(
+        "node '\(node.name)' has \(status.letters) dead letters, which are to be "
+          + "\(expected.letters)")
+    }
+  }
+
+  private mutating func compare(
+    _ found: Tallies.Tally, _ wanted: Tallies.Tally, _ route: String, _ node: SoakPlan.Node
+  ) {
+    guard found != wanted else { return }
+    // A number that comes late fills a place that was left out, or is there already.
+    let late = min(found.skipped, found.late)
+    let doubled = found.late - late
+    let missing = max(0, wanted.count - (found.count - doubled))
+    if node.kind == .sink || node.kind == .source {
+      reordered += late
+      repeated += doubled
+      lost += missing
+    }
+    differences.append(
+      "node '\(node.name)', route '\(route)': \(found.count) of \(wanted.count) numbers, "
+        + "\(missing) missing, \(doubled) repeated, \(late) late"
+        + (found.firstError.map { "; first \($0)" } ?? ""))
+  }
+
+  /// Where several routes meet, which number came last is left to chance.
+  private static func areEqual(_ left: JSONValue, _ right: JSONValue, _ tallies: Tallies?) -> Bool {
+    guard (tallies?.routes.count ?? 0) > 1, left.caseName == right.caseName,
+      var own = left.caseMembers, var other = right.caseMembers
+    else { return left == right }
+    for name in ["route", "n"] {
+      own[name] = nil
+      other[name] = nil
+    }
+    return own == other
+  }
+
+  private static func tallies(in state: JSONValue) -> Tallies? {
+    let members = state.caseMembers
+    guard let value: JSONValue = members?["tallies"] ?? members?["orders"] else { return nil }
+    return try? value.decode()
+  }
+}

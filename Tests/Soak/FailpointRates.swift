@@ -1,0 +1,48 @@
+import PipeRuntime
+
+/// How often each failpoint acts while the soak runs.
+///
+/// Some are hit at each burst of events, others once in a node's life. In each round some are in
+/// focus and act more often, so that all of them have their turn.
+package enum FailpointRates {
+  /// Failpoints in focus in one round.
+  private static let focused = 4
+  private static let factor = 6
+
+  /// What the environment of a round says.
+  package static func text(round: Int) -> String {
+    let points = Failpoint.allCases
+    let focus = (0..<focused).map { points[(round * focused + $0) % points.count] }
+    return points.flatMap { point -> [String] in
+      let rate = min(500_000, millionths(point) * (focus.contains(point) ? factor : 1))
+      let actions = actions(at: point)
+      let sum = actions.reduce(0) { $0 + $1.weight }
+      return actions.map { action in
+        let share = max(1, rate * action.weight / sum)
+        let digits = String(share)
+        let probability = "0." + String(repeating: "0", count: 6 - digits.count) + digits
+        return "\(point.rawValue)=\(action.action)%\(probability)"
+      }
+    }.joined(separator: ",")
+  }
+
+  /// How often a hit acts. Unit: millionths.
+  private static func millionths(_ point: Failpoint) -> Int {
+    switch point {
+    case .stepBefore, .stepAfter, .recordAfter, .recordError, .effectBefore, .effectAfter,
+      .ackAfter, .sendBefore, .sendAfter, .trimAfter:
+      150
+    case .letterAfter: 1_000
+    case .replyBefore, .replyAfter, .openAfter, .welcomeAfter: 5_000
+    case .restoreAfter: 10_000
+    case .startAfter, .drainBefore: 50_000
+    }
+  }
+
+  private static func actions(at point: Failpoint) -> [(action: FailpointAction, weight: Int)] {
+    let all: [(action: FailpointAction, weight: Int)] = [
+      (.crash, 10), (.exit, 2), (.delay(.milliseconds(5)), 2), (.stop, 1), (.cut, 10), (.error, 1),
+    ]
+    return all.filter { $0.action.isPossible(at: point) }
+  }
+}

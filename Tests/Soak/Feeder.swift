@@ -1,0 +1,60 @@
+import PipeRuntime
+import Synchronization
+import NumberMachines
+
+/// Keeps the sources of a plan busy with requests, and remembers what it has asked for.
+final class Feeder: Sendable {
+  private let client: TopologyClient
+  private let plan: SoakPlan
+  private let isStopped = Mutex(false)
+
+  /// Numbers that a source is asked for at a time.
+  private static let portion = 100
+
+  init(_ client: TopologyClient, _ plan: SoakPlan) {
+    self.client = client
+    self.plan = plan
+  }
+
+  /// Lets the requests come to an end that are under way.
+  func stop() { isStopped.withLock { $0 = true } }
+
+  /// Feeds until it is stopped.
+  /// - Returns: What each source has been sent.
+  func run() async throws -> [String: [NumberEvent]] {
+    try await withThrowingTaskGroup(of: (String, [NumberEvent]).self) { group in
+      for source in plan.sources {
+        group.addTask { [self] in (source.name, try await feed(source.name)) }
+      }
+      var inputs: [String: [NumberEvent]] = [:]
+      for try await (source, events) in group { inputs[source] = events }
+      return inputs
+    }
+  }
+
+  private func feed(_ source: String) async throws -> [NumberEvent] {
+    let requester = Requester(client: client, node: source)
+    var (until, orders) = (0, 0)
+    repeat {
+      if let source = try await progress(of: source) {
+        if source.sent + Self.portion / 2 >= until { until += Self.portion }
+        // Once more where it has forgotten: it then sends all again, which shows.
+        if source.until < until { try await requester.go(until: until) }
+      }
+      orders += 1
+      try await requester.order(orders)
+      try await Task.sleep(for: .milliseconds(20))
+    } while !isStopped.withLock { $0 }
+    return [.go(until: until)] + (1...orders).map { .order(n: $0) }
+  }
+
+  /// How far the source says that it is, which may be some time ago.
+  private func progress(of source: String) async throws -> (sent: Int, until: Int)? {
+    let directory = try await client.directory(fresh: false)
+    let members = directory[node: source]?.status?.state?.caseMembers
+    guard let sent = (members?["sent"] ?? members?["n"])?.integer,
+      let until = members?["until"]?.integer
+    else { return nil }
+    return (Int(sent), Int(until))
+  }
+}

@@ -1,0 +1,44 @@
+import PipeRuntime
+import NumberMachines
+
+/// What the nodes of a plan must hold at the end: the same machines, run without processes.
+package struct Reference {
+  package struct Node {
+    package var state: JSONValue
+    /// Events that it refuses for good.
+    var letters = 0
+    var sent: [NumberEvent] = []
+  }
+
+  package private(set) var nodes: [String: Node] = [:]
+
+  /// - Parameter inputs: The requests that were sent to each source.
+  package init(_ plan: SoakPlan, inputs: [String: [NumberEvent]]) throws {
+    for node in plan.nodes {
+      let events =
+        (inputs[node.name] ?? []) + plan.senders(to: node.name).flatMap { nodes[$0]?.sent ?? [] }
+      nodes[node.name] = try Self.run(node.kind.machine, node.parameters, events)
+    }
+  }
+
+  /// Lets the effects of each step end before the next event.
+  private static func run<Run: NumberMachine>(
+    _: Run.Type, _ parameters: NumberParameters, _ events: [NumberEvent]
+  ) throws -> Node {
+    let machine = Run.stateMachine(parameters)
+    var state = machine.initial
+    var node = Node(state: .null)
+    func take(_ event: NumberEvent) -> Bool {
+      guard case .next(let next) = machine.reduce(state, event) else { return false }
+      state = next
+      if let sent = Run.sent(on: state, parameters) { node.sent.append(sent) }
+      return true
+    }
+    for event in events {
+      if !take(event) { node.letters += 1 }
+      while let output = machine.output(state), take(Run.answer(to: output)) {}
+    }
+    node.state = try JSONValue(parsing: EventCodec<Run.State>().encode(state))
+    return node
+  }
+}

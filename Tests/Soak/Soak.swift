@@ -1,0 +1,29 @@
+import Glibc
+import PipeRuntime
+
+/// Proves on random topologies and random faults that no event is lost, repeated or reordered.
+@main
+enum Soak {
+  static func main() async {
+    signal(SIGPIPE, SIG_IGN)
+    let options: SoakOptions
+    do {
+      options = try SoakOptions(
+        parsing: CommandLine.arguments.dropFirst(), seed: UInt64.random(in: 1...999_999))
+    } catch {
+      StandardError.write("soak: error: \(error)\n\(SoakOptions.help)\n")
+      exit(2)
+    }
+    if options.wantsHelp {
+      print(SoakOptions.help)
+      exit(0)
+    }
+    do {
+      var run = SoakRun(options)
+      exit(try await run.run() ? 0 : 1)
+    } catch {
+      StandardError.write("soak: error: \(error)\n")
+      exit(1)
+    }
+  }
+}

@@ -1,0 +1,145 @@
+import PipeRuntime
+import NumberMachines
+
+/// A random topology of the soak: layers of nodes, from sources to sinks.
+package struct SoakPlan: Equatable {
+  package enum Shape: String, CaseIterable {
+    case chain, fan, diamond, merge, mixed
+  }
+
+  package enum Kind: String, CaseIterable {
+    case source, relay, filter, worker, gate, sink
+
+    var machine: any NumberMachine.Type {
+      switch self {
+      case .source: NumberSource.self
+      case .relay: NumberRelay.self
+      case .filter: NumberFilter.self
+      case .worker: NumberWorker.self
+      case .gate: NumberGate.self
+      case .sink: NumberSink.self
+      }
+    }
+
+    /// What refuses numbers for a while must have them postponed.
+    var onRefused: PipeSpecification.OnRefused {
+      switch self {
+      case .worker, .gate: .postpone
+      case .source, .relay, .filter, .sink: .record
+      }
+    }
+  }
+
+  package struct Node: Equatable {
+    package var name: String
+    package var kind: Kind
+
+    var parameters: NumberParameters {
+      var parameters = NumberParameters()
+      parameters.id = name
+      return parameters
+    }
+  }
+
+  package struct Pipe: Equatable {
+    package var from: String
+    package var to: String
+    var capacity: Int
+  }
+
+  let shape: Shape
+  /// From the sources to the sinks: nobody stands before those that it receives from.
+  package private(set) var nodes: [Node] = []
+  package private(set) var pipes: [Pipe] = []
+
+  package var sources: [Node] { nodes.filter { $0.kind == .source } }
+
+  package init(_ shape: Shape, using generator: inout SplitMix64) {
+    self.shape = shape
+    var before: [Node] = []
+    let widths = Self.widths(of: shape, using: &generator)
+    for (layer, width) in widths.enumerated() {
+      let isLast = layer == widths.count - 1
+      let nodes = (1...width).map { place in
+        let kind: Kind =
+          layer == 0 ? .source : isLast ? .sink : Self.middle.randomElement(using: &generator)!
+        return Node(name: kind.rawValue + "\(layer)\(place)", kind: kind)
+      }
+      connect(before, to: nodes, using: &generator)
+      self.nodes += nodes
+      before = nodes
+    }
+  }
+
+  private static let middle: [Kind] = [
+    .relay, .relay, .relay, .worker, .worker, .gate, .gate, .filter,
+  ]
+  private static let capacities = [1, 3, 16, 256, 1024]
+
+  /// How many nodes each layer has: 5 to 12 in all.
+  private static func widths(
+    of shape: Shape, using generator: inout SplitMix64
+  ) -> [Int] {
+    let some = Int.random(in: 2...3, using: &generator)
+    switch shape {
+    case .chain:
+      return Array(repeating: 1, count: Int.random(in: 5...8, using: &generator))
+    case .fan: return [1, 1, some, some]
+    case .diamond: return [1, 1, some, 1, some, 1, 1]
+    case .merge: return [some, some, 1, 1]
+    case .mixed: return [2, Int.random(in: 1...2, using: &generator), some, 2, 2]
+    }
+  }
+
+  private mutating func connect(
+    _ senders: [Node], to receivers: [Node], using generator: inout SplitMix64
+  ) {
+    func add(_ from: Node, _ to: Node) {
+      if pipes.contains(where: { $0.from == from.name && $0.to == to.name }) { return }
+      pipes.append(
+        Pipe(
+          from: from.name, to: to.name,
+          capacity: Self.capacities.randomElement(using: &generator)!))
+    }
+    if senders.isEmpty { return }
+    if senders.count == 1 || receivers.count == 1 {
+      for sender in senders { for receiver in receivers { add(sender, receiver) } }
+      return
+    }
+    // Everybody has somebody; where the layers are of different width, some have two.
+    for place in 0..<max(senders.count, receivers.count) {
+      add(senders[place % senders.count], receivers[place % receivers.count])
+    }
+    if shape == .mixed {
+      add(senders.randomElement(using: &generator)!, receivers.randomElement(using: &generator)!)
+    }
+  }
+
+  /// The names of those that send to a node.
+  func senders(to node: String) -> [String] { pipes.filter { $0.to == node }.map(\.from) }
+
+  /// The topology that the orchestrator runs.
+  package func topology(
+    name: String, program: String, environment: [String: String], durability: Durability,
+    heartbeat: Duration
+  ) -> Topology {
+    Topology(
+      name: name, program: program, environment: environment,
+      nodes: nodes.map { node in
+        var specification = NodeSpecification.machine(
+          node.kind.machine.name, name: node.name, parameters: ["id": .string(node.name)],
+          restart: RestartPolicy(
+            max: 1_000_000, window: .seconds(1),
+            backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10))))
+        specification.durability = durability
+        return specification
+      },
+      pipes: pipes.map { pipe in
+        let receiver = nodes.first { $0.name == pipe.to }!
+        return .ports(
+          from: pipe.from + ".out", to: pipe.to + ".in", capacity: pipe.capacity,
+          onRefused: receiver.kind.onRefused)
+      },
+      timeouts: Timeouts(heartbeat: heartbeat, stop: .seconds(2)))
+  }
+}
