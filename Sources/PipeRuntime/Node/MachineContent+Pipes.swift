@@ -26,7 +26,6 @@ extension MachineContent {
     switch outcome {
     case .moved:
       finish(entry, of: index)
-      retryPostponed()
     case .refused(let refusal):
       guard case .event(let event) = entry.content else { return }
       settle(
@@ -34,10 +33,6 @@ extension MachineContent {
         canPostpone: true)
     case .pending: break
     }
-  }
-
-  func retryPostponed() {
-    for index in queues.indices { queues[index].retryPostponed() }
   }
 
   func json(of event: Event) -> JSONValue {

@@ -75,7 +75,6 @@ extension MachineContent {
     let state = (try? states.encode(engine.state)) ?? []
     switch outcome {
     case .moved(_, let version):
-      retryPostponed()
       return .moved(version: version, state: state)
     case .refused(let refusal):
       return .refused(refusal, version: engine.version, state: state)

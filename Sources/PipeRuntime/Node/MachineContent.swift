@@ -184,6 +184,8 @@ final class MachineContent<Hosted: Machine>: NodeContent {
 
   private func entered(_ state: State, cause: String) {
     last = (WallClock.nanoseconds, cause)
+    // Whatever moved it: what an earlier state refused may go now.
+    for index in queues.indices { queues[index].retryPostponed() }
     if !rules.isEmpty, let tag = EnumCases<State>.tag(of: state) {
       var json: [UInt8]?
       for rule in rules where rule.tag == tag {
