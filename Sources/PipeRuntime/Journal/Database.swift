@@ -149,7 +149,8 @@ struct DatabaseError: Error, Hashable, CustomStringConvertible {
 
   fileprivate init(_ handle: OpaquePointer?, code: Int32) {
     self.code = handle.map { sqlite3_extended_errcode($0) } ?? code
-    message = handle.map { String(cString: sqlite3_errmsg($0)) } ?? String(cString: sqlite3_errstr(code))
+    message =
+      handle.map { String(cString: sqlite3_errmsg($0)) } ?? String(cString: sqlite3_errstr(code))
   }
 
   init(code: Int32, message: String) {

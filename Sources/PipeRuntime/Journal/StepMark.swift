@@ -33,7 +33,8 @@ final class StepMark {
     descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard descriptor >= 0 else {
       throw .inaccessible(
-        path: path, node: "", reason: SystemError.text(of: errno)
+        path: path, node: "",
+        reason: SystemError.text(of: errno)
           + "; its directory must be writable by user \(geteuid())")
     }
     var attempts = 0

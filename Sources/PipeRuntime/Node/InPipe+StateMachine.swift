@@ -61,6 +61,8 @@ package struct InPipeStateMachine: Sendable {
   /// The numbering that the sender counts in, or 0 while there is none.
   package private(set) var stream: UInt64 = 0
   package private(set) var senderClosed = false
+  /// The last event that the sender was told is applied.
+  package private(set) var acknowledged: UInt64 = 0
   /// The last event that the sender was told it may send.
   private var announced: UInt64 = 0
   private var isOpen = false
@@ -184,17 +186,19 @@ package struct InPipeStateMachine: Sendable {
 
   /// The acknowledgement that is due because a quarter of the window is used, or `nil`.
   package mutating func acknowledgementDue() -> FrameHeader? {
-    guard owesAcknowledgement, limit - announced >= max(1, capacity / 4) else { return nil }
+    let quarter = max(1, capacity / 4)
+    guard limit >= announced + quarter || applied >= acknowledged + quarter else { return nil }
     return acknowledgement()
   }
 
   /// Whether the sender has not been told how far this end is.
-  package var owesAcknowledgement: Bool { limit > announced }
+  package var owesAcknowledgement: Bool { applied > acknowledged || limit > announced }
 
   /// The acknowledgement of all that is applied, or `nil` where that is said already.
   package mutating func acknowledgement() -> FrameHeader? {
     guard owesAcknowledgement else { return nil }
     announced = limit
+    acknowledged = applied
     return creditHeader
   }
 
@@ -208,6 +212,7 @@ package struct InPipeStateMachine: Sendable {
     finished = sequence
     applied = sequence
     outOfOrder = []
+    acknowledged = sequence
     announced = limit
   }
 

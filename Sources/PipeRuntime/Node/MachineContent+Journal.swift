@@ -21,11 +21,15 @@ struct UnrecordedSteps {
 
   mutating func restoreHeld(_ id: Int64) { lastHeld = max(lastHeld, id) }
 
-  /// An event is put off; returns its number in the journal.
-  mutating func hold(_ pipe: String, _ sequence: UInt64, event: [UInt8]) -> Int64 {
+  /// The number of the next event that is put off.
+  mutating func nextHeld() -> Int64 {
     lastHeld += 1
-    held.append((lastHeld, pipe, sequence, event))
     return lastHeld
+  }
+
+  /// An event is put off.
+  mutating func hold(_ id: Int64, _ pipe: String, _ sequence: UInt64, event: [UInt8]) {
+    held.append((id, pipe, sequence, event))
   }
 
   /// An event that was put off is done with.

@@ -6,11 +6,11 @@ extension MachineContent {
     switch entry.content {
     case .undecodable(let problem, let text):
       undecodable += 1
-      settle(entry, of: index, event: text, reason: problem, canPostpone: false)
+      settle(entry, of: index, event: text, reason: problem)
     case .event(let event):
       if let poison, poison.matches(pipe.name, entry.sequence) {
         return settle(
-          entry, of: index, event: json(of: event), reason: poison.reason, canPostpone: false)
+          entry, of: index, event: json(of: event), reason: poison.reason)
       }
       inFlight = (entry, index)
       if !marks.isEmpty { marks[index].begin(entry.sequence) }
@@ -27,10 +27,10 @@ extension MachineContent {
     case .moved:
       finish(entry, of: index)
     case .refused(let refusal):
+      if queues[index].pipe.onRefused == .postpone { return postpone(entry, of: index) }
       guard case .event(let event) = entry.content else { return }
       settle(
-        entry, of: index, event: json(of: event), reason: "refused: \(refusal.rawValue)",
-        canPostpone: true)
+        entry, of: index, event: json(of: event), reason: "refused: \(refusal.rawValue)")
     case .pending: break
     }
   }
@@ -41,32 +41,32 @@ extension MachineContent {
 
   /// The event is applied, or refused for good.
   private func finish(_ entry: PipeQueue<Event>.Entry, of index: Int) {
-    guard let held = entry.held else { return queues[index].pipe.finish(entry.sequence) }
-    unrecorded.release(held)
-    queues[index].pipe.release(entry.sequence)
+    let pipe = queues[index].pipe
+    guard let held = entry.held else { return pipe.finish(entry.sequence) }
+    if pipe.state.isDurable { unrecorded.release(held) }
+    pipe.release(entry.sequence)
   }
 
   private func postpone(_ entry: PipeQueue<Event>.Entry, of index: Int) {
     var entry = entry
     let pipe = queues[index].pipe
-    if journal != nil, pipe.state.isDurable, entry.held == nil, case .event(let event) = entry.content,
-      let bytes = try? events.encode(event)
-    {
-      entry.held = unrecorded.hold(pipe.name, entry.sequence, event: bytes)
-      pipe.hold(entry.sequence)
+    if entry.held == nil {
+      let held = unrecorded.nextHeld()
+      entry.held = held
+      if pipe.state.isDurable, case .event(let event) = entry.content {
+        unrecorded.hold(held, pipe.name, entry.sequence, event: (try? events.encode(event)) ?? [])
+        pipe.hold(entry.sequence)
+      }
     }
     queues[index].postpone(entry)
   }
 
-  /// Does with an event that was not applied what its pipe says.
+  /// Does with an event that cannot be applied what its pipe says.
   private func settle(
-    _ entry: PipeQueue<Event>.Entry, of index: Int, event: JSONValue, reason: String,
-    canPostpone: Bool
+    _ entry: PipeQueue<Event>.Entry, of index: Int, event: JSONValue, reason: String
   ) {
     let pipe = queues[index].pipe
     switch pipe.onRefused {
-    case .postpone where canPostpone:
-      postpone(entry, of: index)
     case .record, .postpone:
       addLetter(pipe: pipe.name, sequence: entry.sequence, event: event, reason: reason)
       finish(entry, of: index)

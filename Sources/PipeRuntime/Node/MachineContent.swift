@@ -180,12 +180,22 @@ final class MachineContent<Hosted: Machine>: NodeContent {
     if engine.canTakeInput { engine.process(.wake) }
   }
 
+  /// What an earlier state refused may go now; that which has waited longest is tried first, so that
+  /// no pipe starves.
+  private func retryPostponed() {
+    var oldest = Int64.max
+    for index in queues.indices {
+      guard let held = queues[index].retryPostponed(), held < oldest else { continue }
+      oldest = held
+      nextQueue = index
+    }
+  }
+
   // MARK: Output
 
   private func entered(_ state: State, cause: String) {
     last = (WallClock.nanoseconds, cause)
-    // Whatever moved it: what an earlier state refused may go now.
-    for index in queues.indices { queues[index].retryPostponed() }
+    retryPostponed()
     if !rules.isEmpty, let tag = EnumCases<State>.tag(of: state) {
       var json: [UInt8]?
       for rule in rules where rule.tag == tag {

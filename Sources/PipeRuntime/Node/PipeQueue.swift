@@ -9,7 +9,7 @@ struct PipeQueue<Event> {
 
     let sequence: UInt64
     let content: Content
-    /// Its number in the journal, where it was put off and that is recorded.
+    /// Its number among the events that were put off, where it was.
     var held: Int64?
   }
 
@@ -49,10 +49,12 @@ struct PipeQueue<Event> {
 
   mutating func postpone(_ entry: Entry) { postponed.append(entry) }
 
-  mutating func retryPostponed() {
-    guard !postponed.isEmpty else { return }
+  /// Puts the postponed events first again. Returns the number of the oldest, if there is one.
+  mutating func retryPostponed() -> Int64? {
+    guard !postponed.isEmpty else { return nil }
+    defer { postponed = [] }
     waiting.prepend(contentsOf: postponed)
-    postponed = []
+    return postponed[0].held
   }
 }
 

@@ -1,0 +1,363 @@
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import Testing
+
+@Suite("What nodes with a journal survive")
+struct DurabilityTests {
+  private static let quick = RestartPolicy(
+    max: 1_000, window: .seconds(1),
+    backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
+
+  /// A source of numbers, and a sink that checks them.
+  private static func numbers(
+    capacity: Int = 256, work: Int = 20, environment: [String: String] = [:],
+    durability: Durability = .process
+  ) -> Topology {
+    Topology(
+      name: "numbers", program: "TestNodes", environment: environment,
+      nodes: [
+        .machine("Source", name: "source", restart: quick, durability: durability),
+        .machine(
+          "Sink", name: "sink", parameters: ["work": .integer(Int64(work))], restart: quick,
+          durability: durability),
+      ],
+      pipes: [.ports(from: "source.out", to: "sink.in", name: "numbers", capacity: capacity)],
+      timeouts: Timeouts(heartbeat: .seconds(60)))
+  }
+
+  private static func node(
+    _ machine: String, parameters: JSONValue = [:], timeouts: Timeouts = Timeouts()
+  ) -> Topology {
+    Topology(
+      name: "one", program: "TestNodes",
+      nodes: [.machine(machine, name: "node", parameters: parameters, restart: quick)],
+      timeouts: timeouts)
+  }
+
+  private static func text(of path: String) -> String {
+    let descriptor = open(path, O_RDONLY)
+    defer { close(descriptor) }
+    return String(decoding: (try? FileSystem.read(descriptor)) ?? [], as: UTF8.self)
+  }
+
+  @Test(
+    "numbers arrive all, once and in order while both ends are killed again and again",
+    arguments: [Durability.process, .power])
+  func bothKilled(durability: Durability) async throws {
+    let count = 5_000
+    try await withTopology(Self.numbers(durability: durability)) { topology in
+      try await topology.send("source", Source.Event.go(count: count))
+      for part in 1...8 {
+        try await topology.expect("sink", "number \(part * 500)", within: .seconds(60)) {
+          (state: Sink.State) in
+          guard case .counting(let last, _, _) = state else { return false }
+          return last >= part * 500
+        }
+        try await topology.kill(part.isMultiple(of: 2) ? "source" : "sink")
+      }
+      try await topology.expect(
+        "sink", Sink.State.counting(last: count, count: count, wrong: 0), within: .seconds(60))
+      for node in ["source", "sink"] {
+        let status = try await topology.expectStatus(of: node, "its end of the pipe") {
+          $0.isRunning && $0.status != nil
+        }
+        #expect(status.incarnation > 2)
+        #expect(status.status?.gaps == 0)
+        let ends = topology.logs(node).filter { $0.contains("note ended:") }
+        #expect(ends.allSatisfy { $0.hasSuffix("killed by SIGKILL") }, "\(ends)")
+      }
+    }
+  }
+
+  @Test(
+    "a death at any place of the protocol loses and repeats nothing",
+    arguments: [
+      "source:start.after", "sink:start.after", "source:step.before", "sink:step.before",
+      "source:step.after", "sink:step.after", "source:record.after", "sink:record.after",
+      "source:send.before", "source:send.after", "source:open.after", "sink:welcome.after",
+      "sink:ack.after", "source:trim.after", "source:effect.before", "source:reply.before",
+      "source:reply.after",
+    ])
+  func everywhere(place: String) async throws {
+    // Once in each of two incarnations, each a little later than the other.
+    let rules = "\(place)=crash@1/1,\(place)=crash@2/2"
+    let environment = ["PIPERUNTIME_FAILPOINTS": rules]
+    let topology = Self.numbers(capacity: 16, work: 0, environment: environment)
+    var options = TopologyHarness.Options()
+    options.waitsUntilRunning = false
+    let count = 400
+    try await withTopology(topology, options: options) { topology in
+      let node = String(place.prefix { $0 != ":" })
+      try await topology.expectStatus(of: "source", "the source to run") { $0.isRunning }
+      try await topology.send("source", Source.Event.go(count: count), timeout: .seconds(20))
+      try await topology.expect(
+        "sink", Sink.State.counting(last: count, count: count, wrong: 0), within: .seconds(30))
+      let name = place.drop { $0 != ":" }.dropFirst()
+      try await topology.expectLog(node, contains: "failpoint \(name): crash")
+      #expect(try await topology.status("source").status?.gaps == 0)
+      #expect(try await topology.status("sink").status?.gaps == 0)
+    }
+  }
+
+  @Test(
+    "a connection that is cut at any place loses and repeats nothing",
+    arguments: ["send.before", "send.after", "open.after"])
+  func cut(place: String) async throws {
+    let environment = [
+      "PIPERUNTIME_FAILPOINTS": "source:\(place)=cut%0.2", "PIPERUNTIME_FAILPOINT_SEED": "3",
+    ]
+    let count = 400
+    for durability in [Durability.volatile, .process] {
+      let topology = Self.numbers(
+        capacity: 16, work: 0, environment: environment, durability: durability)
+      try await withTopology(topology) { topology in
+        if place == "open.after" { try await topology.restart("sink") }
+        try await topology.send("source", Source.Event.go(count: count))
+        try await topology.expect("sink", "number \(count)", within: .seconds(30)) {
+          (state: Sink.State) in
+          guard case .counting(count, _, _) = state else { return false }
+          return true
+        }
+        guard place != "open.after" else { return }
+        try await topology.expectLog("source", contains: "failpoint \(place): cut")
+        try await topology.expect(
+          "sink", Sink.State.counting(last: count, count: count, wrong: 0))
+      }
+    }
+  }
+
+  @Test("a restarted node is in its last state, which it does not enter again")
+  func notEnteredAgain() async throws {
+    let topology = Topology(
+      name: "gate", program: "TestNodes",
+      nodes: [
+        .machine("Button", name: "button", restart: Self.quick),
+        .machine("Button", name: "lamp", restart: Self.quick),
+      ],
+      pipes: [.rule(from: "button", when: "pressed", to: "lamp", send: "press", name: "wire")])
+    try await withTopology(topology) { topology in
+      for _ in 1...3 { try await topology.send("button", Button.Event.press) }
+      // Four entries: the initial one too.
+      try await topology.expect("lamp", Button.State.pressed(times: 4))
+      for _ in 1...3 { try await topology.kill("button") }
+      let again = try await topology.expect("button", is: ["pressed": ["times": 3]])
+      #expect(again.version == 3)
+      try await topology.expectStatus(of: "button", "a fourth start") {
+        $0.isRunning && $0.incarnation > 1
+      }
+      try await topology.send("button", Button.Event.press, timeout: .seconds(10))
+      try await topology.expect("lamp", Button.State.pressed(times: 5))
+    }
+  }
+
+  @Test("a topology that is started again goes on where it was stopped")
+  func startedAgain() async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    let path = try tool.directory.write(Self.node("Button").yaml, to: "one.yaml")
+    for round in 1...3 {
+      #expect(try await tool.run("up", "--wait", path).code == 0)
+      let sent = try await tool.run("send", "node", "press")
+      #expect(sent.output.contains("pressed(times: \(round))"), "\(sent)")
+      #expect(try await tool.run("down").code == 0)
+    }
+  }
+
+  @Test(
+    "a request whose answer is lost with its node is sent again, and applied once",
+    arguments: ["step.after", "record.after", "reply.before"])
+  func requests(place: String) async throws {
+    var topology = Self.node("Button")
+    topology.environment = ["PIPERUNTIME_FAILPOINTS": "\(place)=crash@2/1"]
+    try await withTopology(topology) { topology in
+      for press in 1...4 {
+        let outcome = try await topology.send(
+          "node", Button.Event.press, timeout: .seconds(20))
+        #expect(
+          outcome
+            == .moved(version: UInt64(press), state: ["pressed": ["times": .integer(Int64(press))]])
+        )
+      }
+      try await topology.expectLog("node", contains: "failpoint \(place): crash")
+      #expect(try await topology.status("node").incarnation == 2)
+    }
+  }
+
+  @Test("an effect that was interrupted runs again with the same key, any other with another")
+  func effects() async throws {
+    let directory = try TestDirectory()
+    defer { directory.remove() }
+    let ledger = directory.path + "/ledger"
+    var topology = Self.node("Clerk", parameters: ["ledger": .string(ledger)])
+    topology.environment = ["PIPERUNTIME_FAILPOINTS": "step.after=crash@3/1"]
+    try await withTopology(topology) { topology in
+      // The third record of the first process is that of `done`.
+      try await topology.send("node", Clerk.Event.pay, timeout: .seconds(20))
+      try await topology.expect("node", Clerk.State.idle(paid: 1))
+      try await topology.send("node", Clerk.Event.pay)
+      try await topology.expect("node", Clerk.State.idle(paid: 2))
+    }
+    let keys = Self.text(of: ledger).split(separator: "\n")
+    #expect(keys.count == 3)
+    #expect(keys[0].hasPrefix("one/node/") && keys[0].hasSuffix("/1"), "\(keys)")
+    #expect(keys[1] == keys[0])
+    #expect(keys[2].hasSuffix("/3"), "\(keys)")
+  }
+
+  @Test("a timer goes on with the time that is left when its node died")
+  func timers() async throws {
+    let directory = try TestDirectory()
+    defer { directory.remove() }
+    let ledger = directory.path + "/ledger"
+    let parameters: JSONValue = ["ledger": .string(ledger), "time": 1_500]
+    try await withTopology(Self.node("Clerk", parameters: parameters)) { topology in
+      let clock = ContinuousClock()
+      let start = clock.now
+      try await topology.send("node", Clerk.Event.pay)
+      // Killed over and over, each time before the whole of the time could pass anew.
+      for _ in 1...4 {
+        let before = try await topology.status("node").incarnation
+        try await topology.expect("node", Clerk.State.paying(paid: 0))
+        if clock.now - start < .milliseconds(1_200) { try await topology.kill("node") }
+        try await topology.expectStatus(of: "node", "another start") {
+          $0.isRunning && ($0.incarnation > before || clock.now - start >= .milliseconds(1_200))
+        }
+      }
+      try await topology.expect("node", Clerk.State.idle(paid: 1), within: .seconds(10))
+      let time = clock.now - start
+      #expect(time >= .milliseconds(1_450))
+      let keys = Self.text(of: ledger).split(separator: "\n")
+      #expect(Set(keys).count == 1)
+      #expect(keys.count > 1)
+    }
+  }
+
+  @Test("events that were postponed wait for the next process, in their order")
+  func postponed() async throws {
+    let topology = Topology(
+      name: "gate", program: "TestNodes",
+      nodes: [
+        .machine("Button", name: "button", restart: Self.quick),
+        .machine("Gate", name: "gate", restart: Self.quick),
+      ],
+      pipes: [
+        .rule(
+          from: "button", when: "pressed", to: "gate", send: "pass", name: "visitors",
+          capacity: 8, onRefused: .postpone)
+      ])
+    try await withTopology(topology) { topology in
+      for _ in 1...3 { try await topology.send("button", Button.Event.press) }
+      try await topology.expectStatus(of: "gate", "four that wait") {
+        $0.status?.ins.first?.waiting == 4
+      }
+      // Acknowledged, so that the sender has nothing left to send again.
+      try await topology.expectStatus(of: "button", "all acknowledged") {
+        $0.status?.outs.first?.applied == 4
+      }
+      try await topology.kill("gate")
+      try await topology.expectStatus(of: "gate", "four that wait again") {
+        $0.isRunning && $0.incarnation == 2 && $0.status?.ins.first?.waiting == 4
+      }
+      try await topology.send("gate", Gate.Event.open, timeout: .seconds(10))
+      try await topology.expect("gate", Gate.State.open(passed: 4))
+      #expect(try await topology.status("gate").status?.letters == 0)
+    }
+  }
+
+  @Test("a postponed event is tried again when an effect's event has changed the state")
+  func postponedUntilAnEffect() async throws {
+    let directory = try TestDirectory()
+    defer { directory.remove() }
+    let topology = Topology(
+      name: "clerk", program: "TestNodes",
+      nodes: [
+        .machine("Button", name: "button"),
+        .machine(
+          "Clerk", name: "clerk",
+          parameters: ["ledger": .string(directory.path + "/ledger"), "time": 20]),
+      ],
+      pipes: [
+        .rule(
+          from: "button", when: "pressed", to: "clerk", send: "pay", name: "orders",
+          capacity: 2, onRefused: .postpone)
+      ])
+    try await withTopology(topology) { topology in
+      for _ in 1...5 {
+        _ = try await topology.expectStatus(of: "button", "room") { $0.status?.blocked == [] }
+        try await topology.send("button", Button.Event.press)
+      }
+      try await topology.expect("clerk", Clerk.State.idle(paid: 6))
+    }
+  }
+
+  @Test("dead letters outlive their node")
+  func letters() async throws {
+    let topology = Topology(
+      name: "gate", program: "TestNodes",
+      nodes: [
+        .machine("Button", name: "button"), .machine("Gate", name: "gate", restart: Self.quick),
+      ],
+      pipes: [.rule(from: "button", when: "pressed", to: "gate", send: "pass", name: "visitors")])
+    try await withTopology(topology) { topology in
+      try await topology.expectStatus(of: "gate", "a letter") { $0.status?.letters == 1 }
+      try await topology.kill("gate")
+      let gate = try await topology.expectStatus(of: "gate", "the letter again") {
+        $0.isRunning && $0.incarnation == 2 && $0.status?.letters == 1
+      }
+      let letter = try #require(gate.status?.recentLetters.first)
+      #expect(letter.pipe == "visitors")
+      #expect(letter.id == 1)
+      #expect(letter.state == ["shut": ["passed": 0]])
+    }
+  }
+
+  @Test(
+    "an event whose step kills its node three times in a row is put away, and the node goes on",
+    arguments: [Fragile.Event.trap, .exit(code: 3), .hang])
+  func poison(event: Fragile.Event) async throws {
+    let topology = Topology(
+      name: "ward", program: "TestNodes",
+      nodes: [
+        .machine("Button", name: "button"),
+        .machine("Fragile", name: "patient", restart: Self.quick),
+      ],
+      pipes: [
+        .rule(
+          from: "button", when: "pressed", to: "patient",
+          send: try JSONValue(encoding: event), name: "dose")
+      ],
+      timeouts: Timeouts(heartbeat: .milliseconds(400)))
+    var options = TopologyHarness.Options()
+    options.waitsUntilRunning = false
+    try await withTopology(topology, options: options) { topology in
+      let patient = try await topology.expectStatus(of: "patient", "a letter") {
+        $0.isRunning && $0.status?.letters == 1
+      }
+      #expect(patient.incarnation == 4)
+      let letter = try #require(patient.status?.recentLetters.first)
+      #expect(letter.pipe == "dose")
+      #expect(letter.sequence == 1)
+      #expect(letter.reason == "its step ended the node 3 times in a row")
+      let touched = try await topology.send("patient", Fragile.Event.touch)
+      #expect(touched == .moved(version: 1, state: ["well": ["steps": 1]]))
+    }
+  }
+
+  @Test("a request whose step kills its node is put away as well, and its sender told")
+  func poisonRequest() async throws {
+    try await withTopology(Self.node("Fragile")) { topology in
+      await #expect {
+        try await topology.send("node", Fragile.Event.trap, timeout: .seconds(20))
+      } throws: { error in
+        "\(error)".contains("its step ended the node 3 times in a row")
+      }
+      let node = try await topology.expectStatus(of: "node", "a letter") {
+        $0.status?.letters == 1
+      }
+      #expect(node.incarnation == 4)
+      #expect(node.status?.recentLetters.first?.pipe == "request")
+    }
+  }
+}

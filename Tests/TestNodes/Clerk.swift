@@ -1,0 +1,61 @@
+import Glibc
+import PipeRuntime
+
+/// Runs an effect that tells its key to a file, as one would tell it to a bank.
+package enum Clerk: Machine {
+  package enum State: MachineState, Equatable {
+    case idle(paid: Int)
+    case paying(paid: Int)
+  }
+
+  package enum Event: MachineEvent {
+    case pay
+    case done
+  }
+
+  package enum Output: MachineOutput { case transfer }
+
+  package struct Parameters: MachineParameters {
+    /// The file to which each run of the effect adds a line.
+    package var ledger = ""
+    /// How long a transfer takes. Unit: milliseconds.
+    package var time = 0
+    package init() {}
+  }
+
+  package static func stateMachine(
+    _ parameters: Parameters
+  ) -> StateMachine<State, Event, Output> {
+    StateMachine(initial: State.idle(paid: 0)) {
+      When(state: State.idle(paid:)) { _ in
+        Execute.noOutput
+      } transitions: { paid in
+        On(event: Event.pay) { Transition(to: State.paying(paid: paid)) }
+      }
+      When(state: State.paying(paid:)) { _ in
+        Execute(output: Output.transfer)
+      } transitions: { paid in
+        On(event: Event.done) { Transition(to: State.idle(paid: paid + 1)) }
+      }
+    }
+  }
+
+  package static func runtime(
+    _ parameters: Parameters, _ ports: Ports
+  ) -> Runtime<State, Event, Output> {
+    Runtime()
+      .map(
+        output: Output.transfer,
+        to: { () -> Event? in
+          write("\(IdempotencyKey.current?.description ?? "no key")\n", to: parameters.ledger)
+          try? await EffectClock.sleep(for: .milliseconds(parameters.time))
+          return .done
+        })
+  }
+
+  private static func write(_ line: String, to path: String) {
+    let file = open(path, O_WRONLY | O_CREAT | O_APPEND, 0o600)
+    _ = Array(line.utf8).withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
+    close(file)
+  }
+}
