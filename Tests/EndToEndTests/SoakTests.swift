@@ -2,7 +2,7 @@ import PipeRuntime
 import PipeRuntimeTestKit
 import Testing
 
-@Suite("The soak")
+@Suite("The soak", .serialized)
 struct SoakTests {
   /// Runs the soak to its end. What it keeps of a violation is removed.
   private static func soak(
@@ -18,12 +18,6 @@ struct SoakTests {
     }
     return result
   }
-
-  /// Whether a topology may ask for `durability: process`.
-  private static let hasJournal: Bool = {
-    let text = "topology: t\nprogram: p\nnodes: { a: { machine: M, durability: process } }\n"
-    return (try? TopologyReader.read(text: text.utf8, file: "t.yaml")) != nil
-  }()
 
   @Test("random topologies without faults deliver every number once and in order")
   func calm() async throws {
@@ -46,7 +40,8 @@ struct SoakTests {
   }
 
   @Test(
-    "two hundred faults at random lose, repeat and reorder nothing", .enabled(if: hasJournal))
+    "two hundred faults at random lose, repeat and reorder nothing",
+    .enabled(if: RecordedNodes.arePossible))
   func faults() async throws {
     let seed = UInt64.random(in: 1...999_999)
     let result = try await Self.soak([

@@ -1,0 +1,109 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import Testing
+
+@Suite("Failpoints in nodes", .enabled(if: RecordedNodes.arePossible))
+struct FailpointRunTests {
+  /// A source of numbers and a sink that counts them, with failpoints.
+  private static func numbers(
+    _ rules: String, environment: [String: String] = [:], heartbeat: Duration = .seconds(60)
+  ) -> Topology {
+    let quick = RestartPolicy(backoff: Backoff(initial: .milliseconds(10)))
+    var topology = Topology(
+      name: "numbers", program: "TestNodes",
+      environment: environment.merging(["PIPERUNTIME_FAILPOINTS": rules]) { own, _ in own },
+      nodes: [
+        .machine("Source", name: "source", restart: quick),
+        .machine("Sink", name: "sink", restart: quick),
+      ],
+      pipes: [.ports(from: "source.out", to: "sink.in", capacity: 16)],
+      timeouts: Timeouts(heartbeat: heartbeat))
+    for index in topology.nodes.indices { topology.nodes[index].durability = .process }
+    return topology
+  }
+
+  private static func hundred(_ topology: TopologyHarness) async throws {
+    try await topology.send("source", Source.Event.go(count: 100))
+    try await topology.expect(
+      "sink", Sink.State.counting(last: 100, count: 100, wrong: 0), within: .seconds(20))
+  }
+
+  @Test(
+    "a failpoint ends its node as it says, and the node's log proves it",
+    arguments: [("crash", "killed by SIGKILL"), ("exit", "exit code 70")])
+  func ends(action: String, end: String) async throws {
+    try await withTopology(Self.numbers("sink:ack.after=\(action)@1/1")) { topology in
+      try await Self.hundred(topology)
+      try await topology.expectLog("sink", contains: "ended: \(end)")
+      #expect(try await topology.status("sink").incarnation == 2)
+      try await topology.expectLog("sink", contains: "failpoint ack.after: \(action) (hit 1)")
+      #expect(try await topology.status("source").incarnation == 1)
+      #expect(!topology.logs("source").contains { $0.contains("failpoint") })
+    }
+  }
+
+  @Test("a node that a failpoint lets stand still goes on when it is continued")
+  func stop() async throws {
+    try await withTopology(Self.numbers("sink:step.before=stop@1")) { topology in
+      try await topology.send("source", Source.Event.go(count: 100))
+      try await topology.expectLog("sink", contains: "failpoint step.before: stop (hit 1)")
+      try await topology.resume("sink")
+      try await topology.expect("sink", Sink.State.counting(last: 100, count: 100, wrong: 0))
+      #expect(try await topology.status("sink").incarnation == 1)
+    }
+  }
+
+  @Test("a node that a failpoint lets stand still is found hung where nobody continues it")
+  func hung() async throws {
+    let topology = Self.numbers("sink:step.before=stop@1/1", heartbeat: .milliseconds(500))
+    try await withTopology(topology) { topology in
+      try await Self.hundred(topology)
+      try await topology.expectLog("sink", contains: "killed: hung")
+    }
+  }
+
+  @Test(
+    "a delay and a cut connection keep everything in order",
+    arguments: ["send.before=delay:1ms", "send.before=cut%0.2", "send.after=cut%0.2"])
+  func goesOn(rule: String) async throws {
+    try await withTopology(Self.numbers("source:\(rule)")) { topology in
+      try await Self.hundred(topology)
+      try await topology.expectLog("source", contains: "failpoint send.")
+      #expect(try await topology.status("source").incarnation == 1)
+    }
+  }
+
+  @Test("a failpoint acts only while the file is there that is its switch")
+  func switchFile() async throws {
+    let directory = try TestDirectory()
+    defer { directory.remove() }
+    let file = directory.path + "/armed"
+    let topology = Self.numbers(
+      "sink:step.before=crash", environment: ["PIPERUNTIME_FAILPOINT_SWITCH": file])
+    try await withTopology(topology) { topology in
+      try await Self.hundred(topology)
+      #expect(try await topology.status("sink").incarnation == 1)
+      try directory.write("", to: "armed")
+      try await topology.send("source", Source.Event.go(count: 1))
+      try await topology.expectLog("sink", contains: "failpoint step.before: crash")
+    }
+  }
+
+  @Test("malformed failpoints end a node at its start with code 2 and say what is wrong")
+  func malformed() async throws {
+    var tool = try CommandLineTool()
+    defer { tool.remove() }
+    tool.environment = ["PIPERUNTIME_FAILPOINTS": "recod.after=crash"]
+    let arguments = NodeArguments(
+      topology: "t", node: "gate", content: .machine("Gate", parameters: [:]),
+      control: "ipc://control", inbox: "ipc://in", feed: "ipc://feed", incarnation: 1)
+    let program = try tool.start(
+      program: CommandLineTool.products + "/TestNodes", arguments.arguments)
+    let result = try await tool.result(of: program)
+    #expect(result.code == 2)
+    #expect(
+      result.error.contains(
+        "PIPERUNTIME_FAILPOINTS: 'recod.after=crash': there is no failpoint 'recod.after'; "))
+  }
+}
