@@ -11,6 +11,9 @@ final class ClientRequest {
   let timeout: Duration
   let completion: ClientSockets.Reply
   var timer: TimerQueue.ID?
+  var repeatTimer: TimerQueue.ID?
+  /// How long it waits for its answer before it is sent again.
+  var pause: Duration = .milliseconds(250)
   /// Whether the socket has taken it at least once.
   var isSent = false
   /// Whether it was sent to a process that then went away.

@@ -119,7 +119,19 @@ final class ClientSockets {
     let (header, body) = request.frame(client: client, oldest: peer.oldest(before: request.id))
     guard case .queued = peer.socket.send(header, body: body) else { return false }
     request.isSent = true
+    if request.node.durability != .volatile { scheduleRepeat(of: request, to: peer) }
     return true
+  }
+
+  /// Sends a request again that is not answered: the socket may have given it to a connection that
+  /// was ending, which it then does not tell. One that waits at its node is not taken twice.
+  private func scheduleRepeat(of request: ClientRequest, to peer: ClientPeer) {
+    guard request.repeatTimer == nil else { return }
+    request.repeatTimer = loop.schedule(after: request.pause) { [weak self] in
+      request.repeatTimer = nil
+      request.pause = min(request.pause * 2, .seconds(5))
+      self?.submit(request, to: peer)
+    }
   }
 
   /// Sends the request as soon as the connection is complete.
@@ -145,6 +157,7 @@ final class ClientSockets {
   ) {
     guard peer.requests.removeValue(forKey: request.id) != nil else { return }
     if let timer = request.timer { loop.cancel(timer) }
+    if let timer = request.repeatTimer { loop.cancel(timer) }
     request.completion(result)
   }
 

@@ -1,7 +1,5 @@
-/// A machine as its journal had it.
+/// What a journal had of a machine beside its state.
 struct RestoredMachine<State> {
-  var state: State
-  var record: JournalContents.Record
   var effects: [(state: State, effect: JournalContents.Effect)]
 }
 
@@ -118,9 +116,9 @@ extension MachineContent {
           path: journal.path, node: journal.identity.node, problem: "state \(error)")
       }
     }
-    restored = RestoredMachine(
-      state: try state(contents.record.state), record: contents.record,
-      effects: try contents.effects.map { (try state($0.state), $0) })
+    engine.restore(try state(contents.record.state), version: contents.record.version)
+    restored = RestoredMachine(effects: try contents.effects.map { (try state($0.state), $0) })
+    last = (contents.record.time, contents.record.cause)
     unrecorded.version = contents.record.version
     unrecorded.firstVersion = contents.record.version
     Failpoint.hit(.restoreAfter)
@@ -162,15 +160,14 @@ extension MachineContent {
 
   /// Goes on where the last process was.
   func resume(_ restored: RestoredMachine<State>) {
-    last = (restored.record.time, restored.record.cause)
-    engine.resume(in: restored.state, version: restored.record.version)
+    engine.resume()
     for (state, effect) in restored.effects
     where !engine.resumeEffect(of: state, version: effect.version, elapsed: effect.elapsed) {
       log.warning(
         "the effect of step \(effect.version) was under way, and the machine does not have it any "
           + "more")
     }
-    log.note("restored at version \(restored.record.version) in state \(stateText)")
+    log.note("restored at version \(engine.version) in state \(stateText)")
     onEntry?()
   }
 }

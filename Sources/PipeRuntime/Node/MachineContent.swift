@@ -21,6 +21,7 @@ final class MachineContent<Hosted: Machine>: NodeContent {
   var outlets: [Outlet] = []
   var outs: [OutPipe] = []
   var isStarted = false
+  private var hasStarted = false
   var letters: DeadLetters
   var undecodable: UInt64 = 0
   var last = (time: Int64(0), cause: "")
@@ -115,6 +116,7 @@ final class MachineContent<Hosted: Machine>: NodeContent {
 
   func start() {
     isStarted = true
+    hasStarted = true
     if let restored {
       self.restored = nil
       resume(restored)
@@ -209,7 +211,7 @@ final class MachineContent<Hosted: Machine>: NodeContent {
   }
 
   func lastStep() -> FeedEntry? {
-    guard isStarted || engine.version > 0, let state = try? states.encode(engine.state) else {
+    guard hasStarted, let state = try? states.encode(engine.state) else {
       return nil
     }
     return FeedEntry(

@@ -122,12 +122,14 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     enter { onEntry?(state, version, "initial") }
   }
 
-  /// Goes on in a state that was entered before, without entering it again.
-  package func resume(in state: State, version: UInt64) {
+  /// Stands in a state that was entered before; ``resume()`` goes on from there.
+  package func restore(_ state: State, version: UInt64) {
     self.state = state
     self.version = version
-    watchRoom()
   }
+
+  /// Goes on without entering the state again.
+  package func resume() { watchRoom() }
 
   private func watchRoom() {
     let post = post
