@@ -28,7 +28,11 @@ extension MachineContent {
       if let full = outs.first(where: \.isFull) {
         requests.finish(key, .busy(""))?(.busy("its pipe '\(full.name)' is full"))
       } else if let poison, poison.matches(key.source, key.id) {
-        addLetter(pipe: "request", sequence: key.id, event: json(of: event), reason: poison.reason)
+        if !poison.isParked {
+          addLetter(
+            pipe: "request", sequence: key.id, event: json(of: event), reason: poison.reason)
+          self.poison?.isParked = true
+        }
         requests.finish(key, .invalid(""))?(.invalid(poison.reason + "; it is a dead letter now"))
       } else {
         inputs.append(.event(event, key))
