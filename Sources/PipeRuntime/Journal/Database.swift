@@ -75,10 +75,11 @@ final class Statement {
   /// Runs it to its end, with these values in the places of its parameters.
   func run(_ values: SQLValue...) throws(DatabaseError) {
     bind(values)
-    let code = sqlite3_step(statement)
+    var code = sqlite3_step(statement)
+    while code == SQLITE_ROW { code = sqlite3_step(statement) }
     // The code of `reset` repeats that of `step`.
     sqlite3_reset(statement)
-    guard code == SQLITE_DONE || code == SQLITE_ROW else { throw database.error(code) }
+    guard code == SQLITE_DONE else { throw database.error(code) }
   }
 
   /// Calls back with each row.

@@ -105,6 +105,8 @@ final class Journal {
     guard lastRecord - oldestRecord > Int64(kept + kept / 4) else { return }
     oldestRecord = lastRecord - Int64(kept) + 1
     try statements.forgetRecords.run(.integer(oldestRecord))
+    // What a long queue has left behind goes back to the system, a part at a time.
+    try statements.giveBackPages.run()
   }
 
   func consumed(_ pipe: String, stream: UInt64, applied: UInt64, closed: Bool) throws {
@@ -190,6 +192,7 @@ extension Journal {
         """
         PRAGMA synchronous = \(durability == .power ? "FULL" : "OFF");
         PRAGMA page_size = 4096;
+        PRAGMA auto_vacuum = INCREMENTAL;
         PRAGMA application_id = \(JournalSchema.application);
         PRAGMA user_version = \(JournalSchema.version);
         PRAGMA journal_mode = WAL;
@@ -210,6 +213,10 @@ extension Journal {
     guard rename(temporary, path) == 0 else {
       throw SystemError("rename", on: path, code: errno)
     }
+    guard durability == .power else { return }
+    let directory = open(FileSystem.directory(of: path), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    defer { close(directory) }
+    guard fsync(directory) == 0 else { throw SystemError("fsync", on: path, code: errno) }
   }
 
   private static func check(
@@ -261,7 +268,7 @@ extension Journal {
 /// The statements that records are made of.
 private struct Statements {
   let begin, commit, rollback: Statement
-  let record, forgetRecords, consumed, queued, sent, trim: Statement
+  let record, forgetRecords, giveBackPages, consumed, queued, sent, trim: Statement
   let effectStarted, effectEnded, postponed, unpostponed: Statement
   let letter, unletter, request, settled: Statement
 
@@ -270,6 +277,7 @@ private struct Statements {
     commit = try database.prepare("COMMIT")
     rollback = try database.prepare("ROLLBACK")
     record = try database.prepare("INSERT INTO record VALUES (?, ?, ?, ?, ?, ?, ?)")
+    giveBackPages = try database.prepare("PRAGMA incremental_vacuum(1024)")
     forgetRecords = try database.prepare("DELETE FROM record WHERE id < ?")
     consumed = try database.prepare("REPLACE INTO consumed VALUES (?, ?, ?, ?)")
     queued = try database.prepare("INSERT INTO outbox VALUES (?, ?, ?, ?)")

@@ -80,7 +80,10 @@ final class InPipe {
   // MARK: Records
 
   /// Whether the journal lacks something.
-  var hasUnrecorded: Bool { state.isDurable && state.hasUnrecorded }
+  var hasUnrecorded: Bool {
+    guard state.isDurable else { return false }
+    return state.hasUnrecorded || (recorded.map { $0.closed != state.senderClosed } ?? false)
+  }
 
   func record(into journal: Journal) throws {
     guard state.isDurable else { return }
