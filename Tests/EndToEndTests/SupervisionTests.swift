@@ -8,7 +8,8 @@ import Testing
 struct SupervisionTests {
   /// One node that can be made to die or hang.
   private static func fragile(
-    _ restart: String = "{ backoff: { initial: 20ms, max: 1s } }", required: Bool = false,
+    _ restart: String = "{ backoff: { initial: 20ms, max: 1s, jitter: 0 } }",
+    required: Bool = false,
     timeouts: String = "{ heartbeat: 30s }", more: String = ""
   ) -> String {
     """

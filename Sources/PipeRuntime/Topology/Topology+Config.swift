@@ -83,7 +83,10 @@ extension RestartPolicy {
       ("window", .duration(window)),
       (
         "backoff",
-        .mapping([("initial", .duration(backoff.initial)), ("max", .duration(backoff.max))])
+        .mapping([
+          ("initial", .duration(backoff.initial)), ("max", .duration(backoff.max)),
+          ("jitter", .leaf(.number(backoff.jitter))),
+        ])
       ),
     ])
   }

@@ -113,6 +113,7 @@ struct TopologyConfigTests {
               backoff:
                 initial: 200ms
                 max: 10s
+                jitter: 0.1
             required: false
             durability: none
           lamp:
@@ -125,6 +126,7 @@ struct TopologyConfigTests {
               backoff:
                 initial: 200ms
                 max: 10s
+                jitter: 0.1
             required: false
             depends_on:
               door: ready
