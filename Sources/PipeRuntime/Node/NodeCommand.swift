@@ -59,6 +59,8 @@ struct NodeCommand {
   private func serve(_ arguments: NodeArguments, log: NodeLog) throws -> Int32 {
     // Before any thread starts: they inherit the mask.
     let signals = try SignalDescriptor([.terminate, .interrupt])
+    // The lock by which this process is known to live; what it starts itself must not hold it.
+    _ = fcntl(NodeArguments.recordDescriptor, F_SETFD, FD_CLOEXEC)
     signal(SIGPIPE, SIG_IGN)
     pr_line_buffer_output()
     let loop = PollLoop()
