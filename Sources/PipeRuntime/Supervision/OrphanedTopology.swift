@@ -14,9 +14,9 @@ package struct OrphanedTopology: Sendable {
 
   /// The topology, if it is orphaned.
   package static func find(_ directories: RuntimeDirectories) -> OrphanedTopology? {
-    // Nobody is waited for: this only looks, and an orchestrator may be starting nodes meanwhile.
+    // Without an orchestrator one that has not said who it is yet does so at once.
     guard RunningTopology.find(directories) == nil,
-      let nodes = try? Survivor.all(in: directories, patience: .zero), !nodes.isEmpty,
+      let nodes = try? Survivor.all(in: directories, patience: .seconds(2)), !nodes.isEmpty,
       RunningTopology.find(directories) == nil
     else { return nil }
     return OrphanedTopology(

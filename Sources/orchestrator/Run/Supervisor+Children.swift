@@ -98,18 +98,24 @@ extension Supervisor {
 
   /// Called when a process that is not our child has ended.
   func adoptedProcessEnded(_ process: NodeProcess, of name: String) {
+    guard case .adopted(let adopted) = process.origin else { return }
     unwatch(process)
+    // What it started itself ends with it, as where it is a child of ours.
+    adopted.signal(.kill, group: true)
+    readControl()
+    if process.saidGoodbye || adopted.exit != nil { return bury(process, adopted, of: name) }
     loop.schedule(after: Self.lastWordsDelay) { [unowned self] in
-      guard case .adopted(let adopted) = process.origin, processes[name] === process else { return }
       readControl()
-      // What it started itself ends with it, as where it is a child of ours.
-      adopted.signal(.kill, group: true)
-      hasEnded(process, of: name)
-      for (_, descriptor) in process.pipes { close(descriptor) }
-      let exit = adopted.exit ?? .untold(saidGoodbye: process.saidGoodbye)
-      if !exit.isSuccess { records[name]?.lastLines = process.capture.recentLines }
-      handle(.node(name, .exited(exit)))
+      bury(process, adopted, of: name)
     }
+  }
+
+  private func bury(_ process: NodeProcess, _ adopted: AdoptedProcess, of name: String) {
+    hasEnded(process, of: name)
+    for (_, descriptor) in process.pipes { close(descriptor) }
+    let exit = adopted.exit ?? .untold(saidGoodbye: process.saidGoodbye)
+    if !exit.isSuccess { records[name]?.lastLines = process.capture.recentLines }
+    handle(.node(name, .exited(exit)))
   }
 
   private func hasEnded(_ process: NodeProcess, of name: String) {

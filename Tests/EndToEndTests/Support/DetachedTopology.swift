@@ -33,10 +33,12 @@ struct DetachedTopology {
 
   func write(_ yaml: String) throws { try tool.directory.write(yaml, to: file) }
 
-  func up() async throws {
+  @discardableResult
+  func up() async throws -> String {
     let up = try await tool.run("up", "--wait", file, within: .seconds(60))
     let logs = try logs()
     try #require(up.code == 0, "\(up)\n\(logs)")
+    return up.output
   }
 
   func client() throws -> TopologyClient {
@@ -73,8 +75,11 @@ struct DetachedTopology {
 
   /// Kills the orchestrator, and returns once the kernel has let go of its lock.
   func killOrchestrator() async throws {
+    try await killOrchestrator(try #require(RunningTopology.find(try directories)?.pid))
+  }
+
+  func killOrchestrator(_ pid: Int32) async throws {
     let directories = try directories
-    let pid = try #require(RunningTopology.find(directories)?.pid)
     #expect(kill(pid, SIGKILL) == 0)
     let isGone: Bool? = try await poll(within: .seconds(10)) {
       RunningTopology.find(directories) == nil ? true : nil

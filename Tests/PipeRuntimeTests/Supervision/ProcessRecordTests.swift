@@ -163,9 +163,12 @@ struct ProcessRecordTests {
 
   @Test("by force all are killed at once")
   func force() throws {
-    var child = try start(record(), ignoresTermination)
+    var child = try start(record(stop: .seconds(600)), ignoresTermination)
     let survivors = try Survivor.all(in: directories)
+    let start = ContinuousClock.now
     #expect(Survivor.end(survivors, isForced: true, in: directories).isEmpty)
+    // Else it would have had half a minute to end by itself.
+    #expect(ContinuousClock.now - start < .seconds(25))
     #expect(child.wait() == .signalled(number: SIGKILL))
     child.closePipes()
   }
