@@ -88,8 +88,9 @@ package final class TopologyLock: Sendable {
       let lock = TopologyLock(directories: directories, descriptor: descriptor)
       if flock(descriptor, LOCK_EX | LOCK_NB) == 0 {
         guard lock.isInPlace else { continue }
-        try lock.removeLeftovers()
+        // First of all: until then the file tells of whoever held the lock before.
         lock.describe(file: file)
+        try lock.removeLeftovers()
         return lock
       }
       guard errno == EWOULDBLOCK else {
