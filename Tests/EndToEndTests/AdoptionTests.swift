@@ -224,7 +224,7 @@ struct AdoptionTests {
     for round in 1...count {
       let up = try tool.start(["up", "-d", "ward.yaml"])
       // As many records as rounds: each round kills a little later.
-      let pid: Int32? = try await poll(every: .microseconds(200), within: .seconds(20)) {
+      let pid: Int32? = try await poll(every: .milliseconds(1), within: .seconds(20)) {
         let records = FileSystem.entries(of: runtime).count { $0.hasSuffix(".process") }
         return records >= round ? RunningTopology.find(try ward.directories)?.pid : nil
       }

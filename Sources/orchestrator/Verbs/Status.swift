@@ -29,8 +29,7 @@ struct Status: Verb {
       let directories = try RuntimeDirectories(topology: name)
       // They may be gone by now, or adopted; then asking again tells.
       guard let orphan = OrphanedTopology.find(directories) else {
-        throw CommandError(
-          "topology '\(name)' has just changed; ask again")
+        throw CommandError("topology '\(name)' has just changed; ask again")
       }
       return try tell(orphan, arguments, console)
     }
@@ -65,8 +64,8 @@ struct Status: Verb {
     switch arguments.format {
     case .text:
       try console.print(
-        "\(orphan.name): \(orphan.status); 'orchestrator up \(orphan.file ?? "FILE")' adopts, "
-          + "'orchestrator down -p \(orphan.name)' ends")
+        "\(orphan.name): \(orphan.status); 'orchestrator up \(orphan.file ?? "FILE")' adopts, and "
+          + "'orchestrator down -p \(orphan.name)' ends them")
       let width = orphan.nodes.map(\.node.displayWidth).max() ?? 0
       for node in orphan.nodes {
         try console.print("  \(node.node.padded(to: width))  pid \(node.process.pid)")
