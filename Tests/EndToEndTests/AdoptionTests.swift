@@ -200,6 +200,7 @@ struct AdoptionTests {
       try await ward.killOrchestrator()
       let run = try ward.tool.start(["run", "--plain", "ward.yaml"])
       #expect(try await run.waitForOutput(containing: "2 nodes running"), "\(run.errorText)")
+      #expect(run.outputText.contains("patient: adopted (start 1)"), "\(run.outputText)")
       #expect(try await ward.pids() == pids)
       run.signal(.kill)
       #expect(try await run.waitForExit(within: .seconds(10)) == .signalled(number: SIGKILL))
@@ -213,37 +214,39 @@ struct AdoptionTests {
 
   @Test("no process is forgotten, at whatever moment of the start its orchestrator is killed")
   func killedAtStart() async throws {
-    let count = 12
-    let many =
-      "topology: ward\nprogram: TestNodes\nnodes:\n"
-      + (0..<count).map { "  n\($0): { machine: Button }\n" }.joined()
-    let tool = try CommandLineTool()
-    defer { tool.remove() }
-    let ward = try DetachedTopology(tool: tool, name: "ward", yaml: many)
-    let runtime = try ward.directories.runtime
-    for round in 1...count {
-      let up = try tool.start(["up", "-d", "ward.yaml"])
-      // As many records as rounds: each round kills a little later.
-      let pid: Int32? = try await poll(every: .milliseconds(1), within: .seconds(20)) {
-        let records = FileSystem.entries(of: runtime).count { $0.hasSuffix(".process") }
-        return records >= round ? RunningTopology.find(try ward.directories)?.pid : nil
+    try await LaunchLimit.shared.run {
+      let count = 8
+      let many =
+        "topology: ward\nprogram: TestNodes\nnodes:\n"
+        + (0..<count).map { "  n\($0): { machine: Button }\n" }.joined()
+      let tool = try CommandLineTool()
+      defer { tool.remove() }
+      let ward = try DetachedTopology(tool: tool, name: "ward", yaml: many)
+      let runtime = try ward.directories.runtime
+      for round in 1...count {
+        let up = try tool.start(["up", "-d", "ward.yaml"])
+        // As many records as rounds: each round kills a little later.
+        let pid: Int32? = try await poll(every: .milliseconds(1), within: .seconds(20)) {
+          let records = FileSystem.entries(of: runtime).count { $0.hasSuffix(".process") }
+          return records >= round ? RunningTopology.find(try ward.directories)?.pid : nil
+        }
+        try await ward.killOrchestrator(try #require(pid))
+        _ = try await up.waitForExit(within: .seconds(20))
+        if round.isMultiple(of: 2) {
+          try await ward.up()
+          let nodes = try await ward.directory().nodes
+          // Each has one process, and each process is one of theirs.
+          #expect(nodes.count { $0.isRunning } == count)
+          let known = Set(nodes.compactMap(\.pid))
+          let own = RunningTopology.find(try ward.directories)?.pid
+          let others = tool.directory.processes.filter { $0.pid != own && !known.contains($0.pid) }
+          #expect(others.isEmpty)
+        }
+        let down = try await tool.run("down")
+        // Where none had come to life yet, there is nothing to end.
+        #expect(down.code == 0 || down.code == 3, "\(down)")
+        #expect(tool.directory.processes.isEmpty)
       }
-      try await ward.killOrchestrator(try #require(pid))
-      _ = try await up.waitForExit(within: .seconds(20))
-      if round.isMultiple(of: 2) {
-        try await ward.up()
-        let nodes = try await ward.directory().nodes
-        // Each has one process, and each process is one of theirs.
-        #expect(nodes.count { $0.isRunning } == count)
-        let known = Set(nodes.compactMap(\.pid))
-        let own = RunningTopology.find(try ward.directories)?.pid
-        let others = tool.directory.processes.filter { $0.pid != own && !known.contains($0.pid) }
-        #expect(others.isEmpty)
-      }
-      let down = try await tool.run("down")
-      // Where none had come to life yet, there is nothing to end.
-      #expect(down.code == 0 || down.code == 3, "\(down)")
-      #expect(tool.directory.processes.isEmpty)
     }
   }
 

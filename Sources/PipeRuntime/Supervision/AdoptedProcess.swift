@@ -9,18 +9,24 @@ package final class AdoptedProcess: Sendable {
   package let descriptor: Int32
 
   /// The live process that a line of `/proc/PID/stat` tells of, or `nil` where that has ended.
-  package convenience init?(statLine line: some Collection<UInt8>) {
+  /// - Throws: ``SystemError`` where the system does not tell: it is out of descriptors, say.
+  package convenience init?(statLine line: some Collection<UInt8>) throws(SystemError) {
     guard let recorded = ProcessStatus(line) else { return nil }
-    self.init(recorded)
+    try self.init(recorded)
   }
 
-  private init?(_ recorded: ProcessStatus) {
+  private init?(_ recorded: ProcessStatus) throws(SystemError) {
     let descriptor = pr_process_descriptor(recorded.pid)
-    guard descriptor >= 0 else { return nil }
+    if descriptor < 0, errno == ESRCH || errno == EINVAL { return nil }
+    guard descriptor >= 0 else {
+      throw SystemError("pidfd_open", on: "process \(recorded.pid)", code: errno)
+    }
     pid = recorded.pid
     self.descriptor = descriptor
     // Whoever the number belonged to when it was opened: only the same start makes it the same one.
-    guard ProcessStatus.read(pid)?.startTime == recorded.startTime, !hasEnded else { return nil }
+    guard try ProcessStatus.read(pid)?.startTime == recorded.startTime, !hasEnded else {
+      return nil
+    }
   }
 
   /// Any live process, by its number.
@@ -85,10 +91,14 @@ struct ProcessStatus: Hashable {
     self.startTime = startTime
   }
 
-  static func read(_ pid: Int32) -> ProcessStatus? {
-    let descriptor = open("/proc/\(pid)/stat", O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return nil }
+  /// What is told of a process, or `nil` where there is none of that number.
+  static func read(_ pid: Int32) throws(SystemError) -> ProcessStatus? {
+    let path = "/proc/\(pid)/stat"
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    if descriptor < 0, errno == ENOENT { return nil }
+    guard descriptor >= 0 else { throw SystemError("open", on: path, code: errno) }
     defer { close(descriptor) }
+    // It may end before it is read.
     return (try? FileSystem.read(descriptor, limit: 4096)).flatMap { ProcessStatus($0) }
   }
 }

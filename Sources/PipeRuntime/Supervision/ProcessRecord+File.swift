@@ -54,6 +54,7 @@ package struct Survivor: Sendable {
   /// - Parameter patience: How long one is waited for that was just forked and has not yet written
   ///   who it is.
   /// - Throws: ``DirectoryError/unknownProcess(record:)`` where it does not.
+  /// - Note: Each takes a descriptor; see ``OwnProcess/raiseDescriptorLimit()``.
   package static func all(
     in directories: RuntimeDirectories, patience: Duration = .seconds(5)
   ) throws(DirectoryError) -> [Survivor] {
@@ -64,10 +65,12 @@ package struct Survivor: Sendable {
       let path = directories.runtime + "/" + name
       let node = String(name.dropLast(ProcessRecord.suffix.count))
       search: while true {
-        switch read(path) {
+        switch try read(path) {
         case .free: break search
         case .held(let lines):
-          if let process = AdoptedProcess(statLine: lines[1]) {
+          let process: AdoptedProcess?
+          do { process = try AdoptedProcess(statLine: lines[1]) } catch { throw .system(error) }
+          if let process {
             let record = (try? JSONValue(parsing: lines[0]))
               .flatMap { try? $0.decode(ProcessRecord.self) }
             survivors.append(Survivor(node: node, record: record, process: process))
@@ -90,9 +93,10 @@ package struct Survivor: Sendable {
     case unsigned
   }
 
-  private static func read(_ path: String) -> Reading {
+  private static func read(_ path: String) throws(DirectoryError) -> Reading {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-    guard descriptor >= 0 else { return .free }
+    if descriptor < 0, errno == ENOENT || errno == ELOOP { return .free }
+    guard descriptor >= 0 else { throw .system(SystemError("open", on: path, code: errno)) }
     defer { close(descriptor) }
     // The holder's lock is exclusive; ours, if we get it, goes with the descriptor.
     guard flock(descriptor, LOCK_SH | LOCK_NB) != 0, errno == EWOULDBLOCK else { return .free }

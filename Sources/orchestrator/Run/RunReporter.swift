@@ -26,7 +26,9 @@ final class RunReporter: Supervisor.Reporter {
   }
 
   func report(node: String, _ report: NodeReport) {
-    if report.isProblem { line("\(node): \(report)") }
+    var isTold = report.isProblem
+    if case .adopted = report { isTold = true }
+    if isTold { line("\(node): \(report)") }
   }
 
   func line(node: String, _ stream: LogStream, _ text: String) {

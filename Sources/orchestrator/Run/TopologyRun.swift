@@ -18,7 +18,6 @@ struct TopologyRun {
   func run(console: Console) throws -> ExitCode {
     // Before anything starts a thread: the signals are blocked for all of them.
     let signals = try SignalDescriptor([.interrupt, .terminate, .hangUp, .child])
-    OwnProcess.raiseDescriptorLimit()
     let loaded: LoadedTopology
     do {
       loaded = try LoadedTopology.load(file, name: name)

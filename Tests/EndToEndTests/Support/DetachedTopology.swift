@@ -13,11 +13,13 @@ struct DetachedTopology {
   static func with(
     _ yaml: String, name: String = "ward", _ body: (DetachedTopology) async throws -> Void
   ) async throws {
-    let tool = try CommandLineTool()
-    defer { tool.remove() }
-    let topology = try DetachedTopology(tool: tool, name: name, yaml: yaml)
-    try await topology.up()
-    try await body(topology)
+    try await LaunchLimit.shared.run {
+      let tool = try CommandLineTool()
+      defer { tool.remove() }
+      let topology = try DetachedTopology(tool: tool, name: name, yaml: yaml)
+      try await topology.up()
+      try await body(topology)
+    }
   }
 
   init(tool: CommandLineTool, name: String, yaml: String) throws {

@@ -88,13 +88,13 @@ struct ProcessRecordTests {
   func reusedNumber() throws {
     let stat = try #require(contents(of: "/proc/self/stat"))
     var fields = stat.split(separator: " ").map(String.init)
-    let own = try #require(AdoptedProcess(statLine: Array(stat.utf8)))
+    let own = try #require(try AdoptedProcess(statLine: Array(stat.utf8)))
     #expect(own.pid == getpid())
     // The 22nd field is the start time, and a test runner's name has no spaces.
     fields[21] = "1"
-    #expect(AdoptedProcess(statLine: Array(fields.joined(separator: " ").utf8)) == nil)
+    #expect(try AdoptedProcess(statLine: Array(fields.joined(separator: " ").utf8)) == nil)
     for garbage in ["", "1", "x (y) z", "0 (sh) S 1"] {
-      #expect(AdoptedProcess(statLine: Array(garbage.utf8)) == nil)
+      #expect(try AdoptedProcess(statLine: Array(garbage.utf8)) == nil)
     }
   }
 
