@@ -109,6 +109,7 @@ extension RendezvousParticipant {
     case .delivering(let step) where step.transaction == transaction:
       return []
     case .preparing, .prepared, .applying, .delivering:
+      watermark = max(watermark, transaction)
       return [.send(.delivered(transaction, .refused(.busy)))]
     }
   }

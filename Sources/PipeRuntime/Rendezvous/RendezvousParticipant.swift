@@ -48,12 +48,12 @@ package struct RendezvousParticipant: Sendable {
     case delivering(PreparedStep)
   }
 
-  package private(set) var phase: Phase
+  package internal(set) var phase: Phase
   /// The highest transaction that it has heard of; no PREPARE up to it is new.
-  package private(set) var watermark: TransactionID
+  package internal(set) var watermark: TransactionID
   /// The highest transaction whose step is durable.
-  package private(set) var applied: TransactionID
-  private var owesChange = false
+  package internal(set) var applied: TransactionID
+  var owesChange = false
 
   /// A participant as its journal tells.
   /// - Parameters:
