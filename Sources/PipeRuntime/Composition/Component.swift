@@ -66,18 +66,24 @@ public struct AnyComponent: Sendable {
 public struct ComponentState: Hashable, Sendable, CustomStringConvertible {
   /// The state itself.
   public let value: any MachineState
-  private let key: String
+  private let knownKey: String?
 
-  init(_ value: some MachineState) {
+  /// - Parameter isCompared: Whether it will be compared or hashed often.
+  init(_ value: some MachineState, isCompared: Bool = true) {
     self.value = value
+    knownKey = isCompared ? Self.key(of: value) : nil
+  }
+
+  private var key: String { knownKey ?? Self.key(of: value) }
+
+  private static func key(of value: some MachineState) -> String {
     if let tag = EnumCases.tag(of: value), let name = EnumCases.name(of: value),
       type(of: value).isBare(tag)
     {
-      key = name
-    } else {
-      // A state that cannot be encoded is told by what Swift writes of it.
-      key = (try? JSONValue(encoding: value).text) ?? "\(value)"
+      return name
     }
+    // A state that cannot be encoded is told by what Swift writes of it.
+    return (try? JSONValue(encoding: value).text) ?? "\(value)"
   }
 
   /// Compares the states by their JSON.

@@ -65,7 +65,9 @@ extension RendezvousCoordinator {
   mutating func wake(_ participants: some Sequence<String>) -> [Action] {
     let changed = Set(participants)
     let woken = calls.values.filter { call in
-      if case .sleeping(let obstacles) = call.phase { !obstacles.isDisjoint(with: changed) } else {
+      if case .sleeping(let obstacles) = call.phase {
+        !obstacles.isDisjoint(with: changed)
+      } else {
         false
       }
     }

@@ -123,7 +123,8 @@ struct CompositionTests {
     #expect(
       found == [
         .duplicateName("A"), .repeatedComponent("B", composite: "A"),
-        .unknownComponent("E", composite: "lost", known: ["A", "A", "B", "C", "D", "empty", "odd"]),
+        .unknownComponent(
+          "E", composite: "lost", known: ["A", "A", "B", "C", "D", "empty", "odd"]),
         .unknownParticipant("C", event: "e", composite: "odd", components: ["A", "B"]),
         .noComponents(composite: "empty"),
       ])
@@ -164,7 +165,8 @@ struct CompositionTests {
         CompositeDeclaration("bc", components: ["B", "C"], synchronize: ["e"])
       ).conflictClasses == [["cd", "ab", "bc"]])
     let five = try Composition(
-      ThreeParty.seats(5), machines: (0..<5).flatMap { seat in
+      ThreeParty.seats(5),
+      machines: (0..<5).flatMap { seat in
         [("philosopher\(seat)", ["take", "release"]), ("fork\(seat)", ["take", "release"])]
       })
     #expect(five.conflictClasses.count == 1)

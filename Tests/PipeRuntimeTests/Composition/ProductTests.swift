@@ -136,6 +136,8 @@ struct ProductTests {
     let first = TransactionID(epoch: 1, sequence: 9)
     #expect(first < TransactionID(epoch: 2, sequence: 1))
     #expect(TransactionID("\(first)") == first)
-    for text in ["", "1", "1.", ".1", "1.2.3", "-1.2", "a.b"] { #expect(TransactionID(text) == nil) }
+    for text in ["", "1", "1.", ".1", "1.2.3", "-1.2", "a.b"] {
+      #expect(TransactionID(text) == nil)
+    }
   }
 }

@@ -25,7 +25,7 @@ struct RendezvousSimulationTests {
     arguments: settings, [0, 1, 2, 3])
   func soak(settings: Simulation.Settings, batch: UInt64) {
     var tally = Tally()
-    for seed in batch * 500..<(batch + 1) * 500 {
+    for seed in batch * 375..<(batch + 1) * 375 {
       var simulation = Simulation(seed: seed, settings: settings)
       simulation.run()
       let violations = simulation.violations() + simulation.probe()
@@ -43,7 +43,7 @@ struct RendezvousSimulationTests {
 
   @Test("without faults nothing is in doubt, and every answer but a refusal is a commit")
   func peace() {
-    for seed in UInt64(0)..<200 {
+    for seed in UInt64(0)..<100 {
       var simulation = Simulation(
         seed: seed, settings: Simulation.Settings(isWild: false, hasFaults: false))
       simulation.run()

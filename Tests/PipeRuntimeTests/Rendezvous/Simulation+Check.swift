@@ -62,7 +62,9 @@ extension Simulation {
         complain("taken in different transactions")
       }
     }
-    for answer in answers { found += answerViolations(answer, takers).map { "\(id.number): \($0)" } }
+    for answer in answers {
+      found += answerViolations(answer, takers).map { "\(id.number): \($0)" }
+    }
     return found
   }
 
