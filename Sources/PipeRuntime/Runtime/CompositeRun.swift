@@ -62,6 +62,8 @@ final class CompositeRun: @unchecked Sendable {  // What varies belongs to the d
       }.map(\.event)
       hosts.append(component.makeHost(self, place, Set(events)))
     }
+    // The first of the states that a reader gets.
+    publish()
     post { [self] in
       for host in hosts { host.start() }
       touched = Set(hosts.indices)
