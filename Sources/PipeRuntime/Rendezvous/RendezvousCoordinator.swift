@@ -22,7 +22,8 @@ package struct RendezvousCoordinator: Sendable {
     /// All participants have the commit of this record: it is kept for callers only. To be noted in
     /// the journal some time; if that is lost, participants are told once more.
     case acknowledged(TransactionID)
-    /// The record is of no use any more. To be removed from the journal some time.
+    /// The record is of no use any more. To be removed from the journal some time, which then keeps
+    /// the highest number removed.
     case forget(TransactionID)
     /// Sends, if the participant is connected.
     case send(CoordinatorMessage, to: String)

@@ -102,7 +102,7 @@ struct CompositeLoadTests {
       }
       return seen
     }
-    await withThrowingTaskGroup(of: Void.self) { group in
+    try await withThrowingTaskGroup(of: Void.self) { group in
       for seat in 0..<count {
         group.addTask {
           for _ in 0..<meals {
@@ -114,6 +114,7 @@ struct CompositeLoadTests {
           }
         }
       }
+      try await group.waitForAll()
     }
     table.finish()
     // The reader may have come when some states had gone by.
