@@ -255,6 +255,15 @@ extension Engine {
     if hasEffects { changeEffects(output: machine.emit(state)) }
   }
 
+  /// The first half of a step that is taken together with other machines: the state changes.
+  func adopt(_ next: State) {
+    state = next
+    version &+= 1
+  }
+
+  /// The second half, when the states of all of them have changed: the state is entered.
+  func enterAdopted() { enter {} }
+
   @usableFromInline
   func applyEntryRules() {
     observe(state, runtime.stateMiddleware)

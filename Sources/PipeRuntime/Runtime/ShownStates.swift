@@ -2,7 +2,7 @@ import Synchronization
 
 /// What a ``MachineRun`` shows of its machine: the current state, and the states for its readers.
 @usableFromInline
-struct ShownStates<State: DSLCompatible>: Sendable {
+struct ShownStates<State: Sendable>: Sendable {
   @usableFromInline var state: State
   private(set) var readers: [StateReader<State>] = [] {
     didSet { links = readers.map(Unmanaged.passUnretained) }

@@ -51,3 +51,5 @@ package struct Queue<Element> {
     head = 0
   }
 }
+
+extension Queue: Sendable where Element: Sendable {}

@@ -1,0 +1,173 @@
+extension Composition {
+  /// Resolves components, down to the machines, and participants into sync vectors.
+  struct Flattening {
+    typealias Problem = CompositionError.Problem
+
+    private let composites: [CompositeDeclaration]
+    private let byName: [String: CompositeDeclaration]
+    private let alphabets: [String: [String]]
+    private var problems: [Problem] = []
+    private(set) var leaves: [String: [String]] = [:]
+
+    init(composites: [CompositeDeclaration], machines: [(name: String, alphabet: [String])]) {
+      self.composites = composites
+      byName = Dictionary(composites.map { ($0.name, $0) }) { first, _ in first }
+      alphabets = Dictionary(machines.map { ($0.name, $0.alphabet) }) { first, _ in first }
+      var seen: Set<String> = []
+      for name in machines.map(\.name) + composites.map(\.name)
+      where !seen.insert(name).inserted {
+        problems.append(.duplicateName(name))
+      }
+    }
+
+    mutating func flatten() throws(CompositionError) -> [SyncVector] {
+      for composite in composites { checkComponents(of: composite) }
+      checkCycles()
+      // What follows walks down the components.
+      guard problems.isEmpty else { throw CompositionError(problems: problems) }
+      for composite in composites { leaves[composite.name] = machines(of: composite) }
+      var vectors: [SyncVector] = []
+      var absorbed: Set<[String]> = []
+      for composite in composites {
+        for synchronization in composite.synchronize {
+          let members = participants(of: synchronization, in: composite)
+          for member in members where byName[member] != nil {
+            absorb(synchronization.event, in: member, into: &absorbed)
+          }
+          guard let machines = resolve(synchronization, members, in: composite) else { continue }
+          vectors.append(
+            SyncVector(
+              composite: composite.name, event: synchronization.event, participants: machines))
+        }
+      }
+      guard problems.isEmpty else { throw CompositionError(problems: problems) }
+      return vectors.filter { !absorbed.contains([$0.composite, $0.event]) }
+    }
+
+    private mutating func checkComponents(of composite: CompositeDeclaration) {
+      let name = composite.name
+      if composite.components.isEmpty { problems.append(.noComponents(composite: name)) }
+      var seen: Set<String> = []
+      for component in composite.components {
+        if !seen.insert(component).inserted {
+          problems.append(.repeatedComponent(component, composite: name))
+        } else if byName[component] == nil, alphabets[component] == nil {
+          let known = (Array(alphabets.keys) + byName.keys).filter { $0 != name }.sorted()
+          problems.append(.unknownComponent(component, composite: name, known: known))
+        }
+      }
+      var events: Set<String> = []
+      for synchronization in composite.synchronize {
+        if !events.insert(synchronization.event).inserted {
+          problems.append(.repeatedEvent(synchronization.event, composite: name))
+        }
+        for participant in synchronization.participants ?? []
+        where !composite.components.contains(participant) {
+          problems.append(
+            .unknownParticipant(
+              participant, event: synchronization.event, composite: name,
+              components: composite.components))
+        }
+      }
+    }
+
+    private mutating func checkCycles() {
+      var done: Set<String> = []
+      func cycle(from name: String, _ path: [String]) -> [String]? {
+        if let start = path.firstIndex(of: name) { return path[start...] + [name] }
+        guard let composite = byName[name], !done.contains(name) else { return nil }
+        for component in composite.components {
+          if let found = cycle(from: component, path + [name]) { return found }
+        }
+        done.insert(name)
+        return nil
+      }
+      for composite in composites {
+        guard let found = cycle(from: composite.name, []) else { continue }
+        // One is told; where there are more, they show when this one is gone.
+        return problems.append(.cycle(found))
+      }
+    }
+
+    private func machines(of composite: CompositeDeclaration) -> [String] {
+      var seen: Set<String> = []
+      return composite.components.flatMap { component in
+        byName[component].map(machines(of:)) ?? [component]
+      }.filter { seen.insert($0).inserted }
+    }
+
+    private func participants(
+      of synchronization: Synchronization, in composite: CompositeDeclaration
+    ) -> [String] {
+      synchronization.participants
+        ?? composite.components.filter { !alternatives(synchronization.event, of: $0).isEmpty }
+    }
+
+    /// The ways in which a component takes an event: with which machines each.
+    private func alternatives(_ event: String, of component: String) -> [Set<String>] {
+      guard let composite = byName[component] else {
+        return alphabets[component]?.contains(event) == true ? [[component]] : []
+      }
+      var found: [Set<String>] = []
+      var members: [String] = []
+      if let synchronization = composite.synchronize.first(where: { $0.event == event }) {
+        members = participants(of: synchronization, in: composite)
+        found.append(
+          members.reduce(into: []) { all, member in
+            for alternative in alternatives(event, of: member) { all.formUnion(alternative) }
+          })
+      }
+      for other in composite.components where !members.contains(other) {
+        // Two components may share the machines of one way.
+        for alternative in alternatives(event, of: other) where !found.contains(alternative) {
+          found.append(alternative)
+        }
+      }
+      return found
+    }
+
+    /// The machines of a vector, or `nil` where there is a problem.
+    private mutating func resolve(
+      _ synchronization: Synchronization, _ members: [String], in composite: CompositeDeclaration
+    ) -> [String]? {
+      let event = synchronization.event
+      let before = problems.count
+      var machines: Set<String> = []
+      for member in members {
+        let ways = alternatives(event, of: member)
+        if ways.isEmpty {
+          problems.append(
+            .notInAlphabet(
+              member, event: event, composite: composite.name, alphabet: alphabet(of: member)))
+        } else if ways.count > 1 {
+          problems.append(
+            .alternatives(
+              ways.map { $0.sorted() }, participant: member, event: event,
+              composite: composite.name))
+        }
+        for way in ways { machines.formUnion(way) }
+      }
+      if problems.count == before, machines.count < 2 {
+        problems.append(
+          .tooFewParticipants(machines.sorted(), event: event, composite: composite.name))
+      }
+      return problems.count == before ? machines.sorted() : nil
+    }
+
+    private func alphabet(of component: String) -> [String] {
+      if let alphabet = alphabets[component] { return alphabet }
+      let names = leaves[component]?.flatMap { alphabets[$0] ?? [] } ?? []
+      return Set(names).sorted()
+    }
+
+    /// Notes that a composite's own vectors of an event are part of a larger one.
+    private func absorb(_ event: String, in name: String, into absorbed: inout Set<[String]>) {
+      guard let composite = byName[name] else { return }
+      let own = composite.synchronize.first { $0.event == event }
+      if own != nil { absorbed.insert([name, event]) }
+      for component in own.map({ participants(of: $0, in: composite) }) ?? composite.components {
+        absorb(event, in: component, into: &absorbed)
+      }
+    }
+  }
+}

@@ -1,0 +1,165 @@
+// What callers ask for, and what they are told.
+
+extension RendezvousCoordinator {
+  /// The coordinator has started; its journal has been read.
+  package mutating func start() -> [Action] {
+    let resends = transactions.keys.sorted().map { Action.startTimer(.resend($0)) }
+    return [.record(.start(epoch: epoch))] + resends
+  }
+
+  /// A caller asks for an event, or asks once more.
+  package mutating func request(_ id: RequestID, _ request: RendezvousRequest) -> [Action] {
+    if let result = results[id] { return [.reply(id, result)] }
+    guard calls[id] == nil else { return [] }
+    calls[id] = Call(id: id, request: request, order: nextOrder)
+    nextOrder += 1
+    queue.append(id)
+    var actions: [Action] = []
+    if case .await(let limit?) = request.mode {
+      actions.append(.startTimer(.deadline(id, limit)))
+    }
+    actions += grant()
+    guard calls[id]?.phase == .queued else { return actions }
+    switch request.mode {
+    case .try, .broadcast: actions.append(.startTimer(.locks(id)))
+    case .await: break
+    }
+    return actions
+  }
+
+  /// A caller asks what has become of its request.
+  ///
+  /// A request that never came will not be taken when it comes later.
+  package mutating func ask(_ id: RequestID) -> [Action] {
+    if let result = results[id] { return [.reply(id, result)] }
+    switch calls[id]?.phase {
+    case .running(let transaction):
+      return [.reply(id, .rendezvous(.unknown(transaction)))]
+    case .queued, .sleeping:
+      // The answer comes when there is one.
+      return []
+    case nil:
+      let reply = RendezvousReply.rendezvous(.unavailable(name))
+      return remember(reply, of: id) + [.reply(id, reply)]
+    }
+  }
+
+  /// A caller asks, by a request of its own, what has become of a transaction.
+  package mutating func ask(_ id: RequestID, for transaction: TransactionID) -> [Action] {
+    if let caller = callers[transaction], let result = results[caller] {
+      return [.reply(id, result)]
+    }
+    let isUndecided = transactions[transaction] != nil
+    // A number that was not given yet, or that was forgotten: nothing can be said of it.
+    let isKnown =
+      transaction > forgottenThrough
+      && transaction <= TransactionID(epoch: epoch, sequence: sequence)
+    let reply: SynchronizedReply =
+      isUndecided || !isKnown ? .unknown(transaction) : .unavailable(name)
+    return [.reply(id, .rendezvous(reply))]
+  }
+
+  /// A timer has fired.
+  package mutating func fired(_ timer: Timer) -> [Action] {
+    switch timer {
+    case .votes(let transaction): return take(.votesOverdue, transaction)
+    case .resend(let transaction):
+      let actions = take(.resendDue, transaction)
+      return transactions[transaction] == nil ? actions : actions + [.startTimer(timer)]
+    case .locks(let id):
+      guard let call = calls[id], call.phase == .queued else { return [] }
+      return finish(id, .rendezvous(.busy(lockedParticipants(of: call)))) + grant()
+    case .deadline(let id, _):
+      guard let call = calls[id] else { return [] }
+      switch call.phase {
+      case .queued, .sleeping:
+        let reply = call.failure ?? .busy(lockedParticipants(of: call))
+        return finish(id, .rendezvous(reply)) + grant()
+      case .running:
+        calls[id]?.isOverdue = true
+        return []
+      }
+    case .retry(let id):
+      guard case .sleeping = calls[id]?.phase else { return [] }
+      queueAgain(id)
+      return grant()
+    case .patience(let id):
+      guard calls[id] != nil else { return [] }
+      calls[id]?.keepsOthersBack = false
+      calls[id]?.overtaken = 0
+      return grant()
+    }
+  }
+
+  private func lockedParticipants(of call: Call) -> [String] {
+    let locked = call.request.participants.filter { locks[$0] != nil }
+    // Kept back by another request, which is about to lock them.
+    return (locked.isEmpty ? call.request.participants : locked).sorted()
+  }
+
+  /// An attempt has failed: answers the caller, or waits for another chance.
+  mutating func fail(_ id: RequestID, _ reply: SynchronizedReply) -> [Action] {
+    guard let call = calls[id] else { return [] }
+    switch call.request.mode {
+    case .await where !call.isOverdue:
+      calls[id]?.failure = reply
+      calls[id]?.phase = .sleeping(Self.obstacles(reply, of: call.request))
+      queue.removeAll { $0 == id }
+      return [.startTimer(.retry(id))]
+    case .try, .await, .broadcast:
+      return finish(id, .rendezvous(reply))
+    }
+  }
+
+  /// Whose change may let the event be taken.
+  private static func obstacles(
+    _ reply: SynchronizedReply, of request: RendezvousRequest
+  ) -> Set<String> {
+    switch reply {
+    case .refused(let withheld): Set(withheld.map(\.participant))
+    case .busy(let participants): Set(participants)
+    case .unavailable(let participant): [participant]
+    case .committed, .unknown: Set(request.participants)
+    }
+  }
+
+  /// Answers a caller, once and for all.
+  mutating func finish(_ id: RequestID, _ reply: RendezvousReply) -> [Action] {
+    guard let call = calls.removeValue(forKey: id) else { return [] }
+    queue.removeAll { $0 == id }
+    var actions: [Action] = []
+    if case .running(let transaction) = call.phase { resultTransactions[id] = transaction }
+    if case .await(let limit?) = call.request.mode {
+      actions.append(.cancelTimer(.deadline(id, limit)))
+    }
+    if case .sleeping = call.phase { actions.append(.cancelTimer(.retry(id))) }
+    if case .queued = call.phase { actions.append(.cancelTimer(.locks(id))) }
+    if call.keepsOthersBack { actions.append(.cancelTimer(.patience(id))) }
+    return actions + remember(reply, of: id) + [.reply(id, reply)]
+  }
+
+  /// Keeps an answer, and forgets the oldest where there are too many.
+  private mutating func remember(_ reply: RendezvousReply, of id: RequestID) -> [Action] {
+    results[id] = reply
+    resultOrder.append(id)
+    var actions: [Action] = []
+    var kept: [RequestID] = []
+    while resultOrder.count + kept.count > resultCapacity, let oldest = resultOrder.popFirst() {
+      if let transaction = resultTransactions[oldest], transactions[transaction] != nil {
+        // Its participants still need the record.
+        kept.append(oldest)
+        if resultOrder.isEmpty { break }
+        continue
+      }
+      let isCommitted =
+        if case .rendezvous(.committed) = results[oldest] { true } else { false }
+      results[oldest] = nil
+      guard let transaction = resultTransactions.removeValue(forKey: oldest) else { continue }
+      callers[transaction] = nil
+      forgottenThrough = max(forgottenThrough, transaction)
+      if isCommitted { actions.append(.forget(transaction)) }
+    }
+    resultOrder.prepend(contentsOf: kept)
+    return actions
+  }
+}

@@ -1,0 +1,121 @@
+// What participants say, and what they are told.
+
+extension RendezvousCoordinator {
+  /// A participant's connection is there, or there again.
+  package mutating func connected(_ participant: String) -> [Action] {
+    connectedParticipants.insert(participant)
+    var actions: [Action] = []
+    for transaction in transactions.keys.sorted() {
+      actions += take(.connected(participant), transaction)
+    }
+    return actions + wake([participant]) + grant()
+  }
+
+  /// A participant's connection is gone, with all that was under way on it.
+  package mutating func disconnected(_ participant: String) -> [Action] {
+    connectedParticipants.remove(participant)
+    var actions: [Action] = []
+    for transaction in transactions.keys.sorted() {
+      actions += take(.disconnected(participant), transaction)
+    }
+    return actions
+  }
+
+  /// A participant has sent a message.
+  package mutating func received(
+    _ message: ParticipantMessage, from participant: String
+  ) -> [Action] {
+    switch message {
+    case .yes(let transaction, let move):
+      guard transactions[transaction] != nil else {
+        return [.send(.abort(transaction), to: participant)]
+      }
+      return take(.yes(participant, move), transaction)
+    case .query(let transaction):
+      // No record: aborted. A record would have brought the transaction back.
+      guard transactions[transaction] != nil else {
+        return [.send(.abort(transaction), to: participant)]
+      }
+      return take(.query(participant), transaction)
+    case .no(let transaction, let refusal):
+      return take(.no(participant, refusal), transaction)
+    case .ack(let transaction):
+      return take(.ack(participant), transaction)
+    case .delivered(let transaction, let result):
+      return take(.delivered(participant, result), transaction)
+    case .changed:
+      return wake([participant]) + grant()
+    }
+  }
+
+  /// A record is durable.
+  package mutating func recorded(_ record: CoordinatorRecord) -> [Action] {
+    switch record {
+    case .start(let epoch):
+      guard epoch == self.epoch else { return [] }
+      isStarted = true
+      return grant()
+    case .commit(let commit):
+      return take(.recorded, commit.transaction, commit)
+    }
+  }
+
+  /// Gives an input to a transaction, if it is there, and does what it decides.
+  mutating func take(
+    _ input: RendezvousTransaction.Input, _ id: TransactionID, _ commit: CommitRecord? = nil
+  ) -> [Action] {
+    guard let decision = transactions[id]?.take(input), let transaction = transactions[id]
+    else { return [] }
+    switch decision {
+    case .nothing: return []
+    case .recordCommit(let moves):
+      guard let caller = callers[id] else { return [] }
+      let record = CommitRecord(transaction: id, request: caller, moves: moves)
+      return [.cancelTimer(.votes(id)), .record(.commit(record))]
+    case .commit:
+      guard let commit else { return [] }
+      return self.commit(commit, transaction)
+    case .resend(let participants):
+      return participants.map { .send(.commit(id), to: $0) }
+    case .abort(let reply, let participants):
+      let aborts = participants.map { Action.send(.abort(id), to: $0) }
+      return [.cancelTimer(.votes(id))] + aborts + end(transaction, .rendezvous(reply))
+    case .finish:
+      let changed = wake(transaction.participants)
+      return [.cancelTimer(.resend(id)), .acknowledged(id)] + changed + end(transaction, nil)
+    case .answer(let results):
+      let changed = wake(transaction.participants)
+      return [.cancelTimer(.votes(id))] + changed + end(transaction, .broadcast(results))
+    }
+  }
+
+  /// The commit's record is durable.
+  private mutating func commit(
+    _ commit: CommitRecord, _ transaction: RendezvousTransaction
+  ) -> [Action] {
+    var actions: [Action] = []
+    if let call = calls[commit.request] {
+      actions += finish(commit.request, commit.reply)
+      actions += countOvertaken(by: call)
+    }
+    actions += transaction.participants.map { .send(.commit(transaction.id), to: $0) }
+    actions.append(.publish(transaction.id, commit.moves))
+    return actions + [.startTimer(.resend(transaction.id))]
+  }
+
+  /// Removes a transaction, with its locks; answers its caller if that was not done.
+  private mutating func end(
+    _ transaction: RendezvousTransaction, _ reply: RendezvousReply?
+  ) -> [Action] {
+    transactions[transaction.id] = nil
+    unlock(transaction)
+    var actions: [Action] = []
+    if let reply, let caller = callers.removeValue(forKey: transaction.id) {
+      switch reply {
+      case .rendezvous(let reply): actions += fail(caller, reply)
+      case .broadcast: actions += finish(caller, reply)
+      }
+    }
+    return actions + grant()
+  }
+}

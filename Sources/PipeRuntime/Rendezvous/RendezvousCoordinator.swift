@@ -1,0 +1,181 @@
+/// The coordinator of one conflict class of composites: a pure state machine.
+///
+/// The shell owns the journal and the connections to callers and participants. It
+///
+/// - makes this value of what the journal tells, and performs what ``start()`` returns;
+/// - calls ``request(_:_:)``, ``ask(_:)`` and ``ask(_:for:)`` for what comes from callers,
+///   ``received(_:from:)`` for what comes from participants, ``connected(_:)`` and
+///   ``disconnected(_:)`` for each participant's connection, and ``fired(_:)`` for timers;
+/// - performs the actions in their order, and calls ``recorded(_:)`` when a record is durable. It may
+///   make several records durable at once.
+///
+/// A connection brings messages in order and each once; what it had under way when it broke is lost.
+/// Whatever else a connection does, nothing is taken by some and not by others. A caller that has
+/// lost its connection sends its request again under the same number, or asks for that number: it
+/// then gets the one answer that there is. A replacement of a coordinator is not started before the old
+/// one is dead.
+package struct RendezvousCoordinator: Sendable {
+  /// What the shell has to do.
+  package enum Action: Hashable, Sendable {
+    /// Makes the record durable, then calls ``RendezvousCoordinator/recorded(_:)``.
+    case record(CoordinatorRecord)
+    /// All participants have the commit of this record: it is kept for callers only. To be noted in
+    /// the journal some time; if that is lost, participants are told once more.
+    case acknowledged(TransactionID)
+    /// The record is of no use any more. To be removed from the journal some time, which then keeps
+    /// the highest number removed.
+    case forget(TransactionID)
+    /// Sends, if the participant is connected.
+    case send(CoordinatorMessage, to: String)
+    /// Answers a caller, if it is there.
+    case reply(RequestID, RendezvousReply)
+    /// Shows the composite state that a transaction has led to: these have moved, all at once.
+    case publish(TransactionID, [String: ParticipantMove])
+    /// Calls ``RendezvousCoordinator/fired(_:)`` after the time that the timer is for, once.
+    case startTimer(Timer)
+    case cancelTimer(Timer)
+  }
+
+  /// What a timer is for, which says how long it takes; its owner may fire it late, or twice.
+  package enum Timer: Hashable, Sendable {
+    /// All participants are to have answered.
+    case votes(TransactionID)
+    /// COMMIT is sent again.
+    case resend(TransactionID)
+    /// A request that is not to wait has not got its locks.
+    case locks(RequestID)
+    /// The caller's own deadline.
+    case deadline(RequestID, Duration)
+    /// A waiting request is tried again, if nothing else has caused that: news may be lost.
+    case retry(RequestID)
+    /// A request that others have overtaken has kept them back long enough.
+    case patience(RequestID)
+  }
+
+  /// The name by which callers are told that the coordinator itself does not answer for a request.
+  package let name: String
+  /// Which start this is.
+  package let epoch: UInt64
+  var sequence: UInt64 = 0
+  var isStarted = false
+
+  // Requests that are not answered.
+  var calls: [RequestID: Call] = [:]
+  /// Those that wait for locks, in the order in which they came.
+  var queue: [RequestID] = []
+  var nextOrder: UInt64 = 0
+
+  var transactions: [TransactionID: RendezvousTransaction] = [:]
+  var callers: [TransactionID: RequestID] = [:]
+  /// Which transaction each participant is locked by.
+  package internal(set) var locks: [String: TransactionID] = [:]
+  package internal(set) var connectedParticipants: Set<String> = []
+
+  // What callers are answered with who ask again.
+  var results: [RequestID: RendezvousReply] = [:]
+  var resultOrder = Queue<RequestID>()
+  var resultTransactions: [RequestID: TransactionID] = [:]
+  var forgottenThrough: TransactionID
+  let resultCapacity: Int
+  let overtakingLimit: Int
+
+  /// A coordinator as its journal tells.
+  /// - Parameters:
+  ///   - resultCapacity: How many answers are kept for callers that ask again. Unit: answers.
+  ///   - overtakingLimit: How often others may get the event that a request waits for, before it
+  ///     keeps them back.
+  package init(
+    name: String, journal: CoordinatorJournal = CoordinatorJournal(), resultCapacity: Int = 4096,
+    overtakingLimit: Int = 2
+  ) {
+    self.name = name
+    self.resultCapacity = resultCapacity
+    self.overtakingLimit = overtakingLimit
+    epoch = journal.epoch + 1
+    forgottenThrough = journal.forgottenThrough
+    for commit in journal.commits {
+      results[commit.request] = commit.reply
+      resultTransactions[commit.request] = commit.transaction
+      resultOrder.append(commit.request)
+      callers[commit.transaction] = commit.request
+      guard !journal.acknowledged.contains(commit.transaction) else { continue }
+      let participants = commit.moves.keys.sorted()
+      transactions[commit.transaction] = .recovered(commit.transaction, participants)
+      for participant in participants { locks[participant] = commit.transaction }
+    }
+  }
+
+  /// A request that is not answered.
+  struct Call {
+    let id: RequestID
+    let request: RendezvousRequest
+    /// Its place among all that came.
+    let order: UInt64
+    var phase = Phase.queued
+    /// Why it has failed so far.
+    var failure: SynchronizedReply?
+    /// The caller waits no longer than for what is under way.
+    var isOverdue = false
+    /// How often a later request has got the event.
+    var overtaken = 0
+    var keepsOthersBack = false
+
+    enum Phase: Hashable {
+      /// Waits for locks.
+      case queued
+      case running(TransactionID)
+      /// Waits until one of these has changed.
+      case sleeping(Set<String>)
+    }
+  }
+
+  /// Whether nothing is under way: no locks, no requests.
+  package var isIdle: Bool { locks.isEmpty && calls.isEmpty && transactions.isEmpty }
+
+  /// The transactions under way.
+  package var transactionsUnderWay: [RendezvousTransaction] {
+    transactions.values.sorted { $0.id < $1.id }
+  }
+}
+
+/// What a coordinator makes durable.
+package enum CoordinatorRecord: Hashable, Sendable {
+  /// A start, by its epoch.
+  case start(epoch: UInt64)
+  /// A commit: the point at which a transaction is decided.
+  case commit(CommitRecord)
+}
+
+/// A transaction that is committed.
+package struct CommitRecord: Hashable, Sendable {
+  package var transaction: TransactionID
+  package var request: RequestID
+  /// What each participant has promised.
+  package var moves: [String: ParticipantMove]
+
+  package init(
+    transaction: TransactionID, request: RequestID, moves: [String: ParticipantMove]
+  ) {
+    self.transaction = transaction
+    self.request = request
+    self.moves = moves
+  }
+
+  var reply: RendezvousReply {
+    .rendezvous(.committed(transaction, versions: moves.mapValues(\.version)))
+  }
+}
+
+/// What a coordinator's journal tells at a start.
+package struct CoordinatorJournal: Hashable, Sendable {
+  /// The epoch of the last start; zero before the first.
+  package var epoch: UInt64 = 0
+  /// The commits, in the order of their records, without those that were forgotten.
+  package var commits: [CommitRecord] = []
+  /// Those of them that all participants have acknowledged.
+  package var acknowledged: Set<TransactionID> = []
+  /// The highest that was forgotten.
+  package var forgottenThrough = TransactionID.zero
+
+  package init() {}
+}

@@ -1,0 +1,41 @@
+/// One machine of a running composite, whatever its types. Its ``CompositeRun``'s drainer calls it.
+protocol ComponentHost: AnyObject {
+  var name: String { get }
+  var state: any MachineState { get }
+  var version: UInt64 { get }
+  /// Whether it may take an input now.
+  var isReady: Bool { get }
+  /// Whether nothing is under way in it, and nothing waits for it.
+  var isAtRest: Bool { get }
+  /// Takes part in a synchronized event whose transitions run: keeps all other inputs.
+  var isFrozen: Bool { get set }
+
+  /// Enters the initial state.
+  func start()
+  /// Ends effects and lets all go that wait for it.
+  func stop()
+  /// Queues an event that was sent to it alone.
+  func offer(
+    _ event: any MachineEvent, answer: @escaping (SendOutcome<any MachineState>) -> Void)
+  /// Takes what waits for it, a bounded number of inputs; returns whether it has stepped.
+  func pump() -> Bool
+
+  /// Asks whether it would take an event, and keeps the answer for ``adopt()``.
+  func prepare(_ event: SynchronizedEvent) -> Preparation
+  /// Gives the state that a suspended preparation has led to.
+  func settle(_ state: any Sendable)
+  /// Changes to the prepared state.
+  func adopt()
+  /// Enters the state that it has changed to.
+  func enter()
+}
+
+/// The answer of a machine that was asked for its part in a synchronized event.
+enum Preparation {
+  case ready
+  /// The transition is asynchronous; calling the closure runs it.
+  case suspended(@Sendable () async -> any Sendable)
+  case withheld(Refusal)
+  /// A transition of its own is running, or something that it sends into is full.
+  case busy
+}

@@ -1,0 +1,169 @@
+// Events.
+extension CompositeRun {
+  /// Sends to one component.
+  func send(
+    _ event: any MachineEvent, to place: Int,
+    answer: @escaping @Sendable (SendOutcome<any MachineState>) -> Void
+  ) {
+    post { [self] in
+      guard !isFinished else { return answer(.finished) }
+      hosts[place].offer(event, answer: answer)
+      touch(place)
+    }
+  }
+
+  /// Who takes part in an event of a composite, all of whom can read it.
+  func participants(
+    of event: SynchronizedEvent, in composite: String
+  ) throws(RoutingError) -> [Int] {
+    let vector = try composition.vector(event.name, of: composite)
+    return try participants(of: event, vector)
+  }
+
+  private func participants(
+    of event: SynchronizedEvent, _ vector: SyncVector
+  ) throws(RoutingError) -> [Int] {
+    var participants: [Int] = []
+    for name in vector.participants {
+      let place = try place(of: name)
+      do throws(SynchronizedEventError) {
+        _ = try components[place].read(event)
+      } catch {
+        throw .noEvent(error, component: name)
+      }
+      participants.append(place)
+    }
+    return participants
+  }
+
+  /// Asks for a synchronized event; returns a function that ends the waiting, with an answer.
+  func ask(
+    _ event: SynchronizedEvent, _ participants: [Int], waits: Bool,
+    answer: @escaping @Sendable (SynchronizedReply) -> Void
+  ) -> @Sendable () -> Void {
+    let id = mailbox.withLock { _ in nextRequest() }
+    post { [self] in
+      begin(
+        Request(
+          id: id, event: event, participants: participants, waits: waits, isWanted: { true },
+          answer: answer))
+    }
+    return { [self] in post { [self] in giveUp(id) } }
+  }
+
+  /// The mailbox's lock guards the count.
+  private func nextRequest() -> UInt64 {
+    lastRequest += 1
+    return lastRequest
+  }
+
+  /// An effect of a component has a synchronized event: it waits until all take it.
+  func raise(
+    _ event: SynchronizedEvent, of place: Int, isWanted: @escaping () -> Bool,
+    answer: @escaping (Bool) -> Void
+  ) {
+    let vectors = composition.vectors(of: hosts[place].name, event: event.name)
+    // Where several composites synchronize it, an effect cannot say which one it means.
+    guard vectors.count == 1, let participants = try? participants(of: event, vectors[0])
+    else { return answer(true) }
+    let id = mailbox.withLock { _ in nextRequest() }
+    begin(
+      Request(
+        id: id, event: event, participants: participants, waits: true, isWanted: isWanted,
+        answer: { reply in answer(reply.isCommitted) }))
+  }
+
+  private func begin(_ request: Request) {
+    guard !isFinished else { return request.answer(.unavailable(name)) }
+    requests.append(request)
+    attempt(request.id)
+  }
+
+  /// Tries all waiting requests once, in the order in which they came.
+  func retry() {
+    for id in requests.map(\.id) { attempt(id) }
+  }
+
+  private func attempt(_ id: UInt64) {
+    guard let place = requests.firstIndex(where: { $0.id == id }), !requests[place].isUnderWay
+    else { return }
+    let request = requests[place]
+    guard request.isWanted() else {
+      requests.remove(at: place)
+      return request.answer(.unavailable(name))
+    }
+    var withheld: [Withholding] = []
+    var busy: [String] = []
+    var suspended: [(Int, @Sendable () async -> any Sendable)] = []
+    for participant in request.participants {
+      let host = hosts[participant]
+      switch host.prepare(request.event) {
+      case .ready: continue
+      case .suspended(let run): suspended.append((participant, run))
+      case .busy: busy.append(host.name)
+      case .withheld(let refusal):
+        withheld.append(
+          Withholding(
+            participant: host.name, state: ComponentState(host.state, isCompared: false).json,
+            version: host.version, reason: refusal))
+      }
+    }
+    if withheld.isEmpty && busy.isEmpty {
+      if suspended.isEmpty { commit(id) } else { run(suspended, for: id) }
+      return
+    }
+    let failure: SynchronizedReply = withheld.isEmpty ? .busy(busy) : .refused(withheld)
+    if request.waits {
+      requests[place].failure = failure
+    } else {
+      requests.remove(at: place)
+      request.answer(failure)
+    }
+  }
+
+  /// All participants are prepared: they move, the composite shows it, then they enter.
+  private func commit(_ id: UInt64) {
+    guard let place = requests.firstIndex(where: { $0.id == id }) else { return }
+    let request = requests.remove(at: place)
+    for participant in request.participants {
+      hosts[participant].isFrozen = false
+      hosts[participant].adopt()
+    }
+    publish()
+    for participant in request.participants { hosts[participant].enter() }
+    touched.formUnion(request.participants)
+    hasStepped = true
+    lastTransaction += 1
+    let versions = request.participants.map { (hosts[$0].name, hosts[$0].version) }
+    request.answer(
+      .committed(
+        TransactionID(epoch: 1, sequence: lastTransaction),
+        versions: Dictionary(uniqueKeysWithValues: versions)))
+  }
+
+  /// Runs asynchronous transitions, while the participants take nothing else.
+  private func run(
+    _ transitions: [(Int, @Sendable () async -> any Sendable)], for id: UInt64
+  ) {
+    guard let place = requests.firstIndex(where: { $0.id == id }) else { return }
+    requests[place].isUnderWay = true
+    for participant in requests[place].participants { hosts[participant].isFrozen = true }
+    Task { [self] in
+      var next: [(Int, any Sendable)] = []
+      for (participant, run) in transitions { next.append((participant, await run())) }
+      post { [self, next] in
+        guard !isFinished else { return }
+        for (participant, state) in next { hosts[participant].settle(state) }
+        commit(id)
+      }
+    }
+  }
+
+  /// The time of a request is up.
+  private func giveUp(_ id: UInt64) {
+    guard let place = requests.firstIndex(where: { $0.id == id }), !requests[place].isUnderWay
+    else { return }
+    let request = requests.remove(at: place)
+    request.answer(request.failure ?? .busy(request.participants.map { hosts[$0].name }))
+  }
+}

@@ -1,0 +1,27 @@
+/// Messages under way in one direction.
+///
+/// As a connection carries them: in order, each once, and lost only when it breaks. A wild link loses,
+/// repeats and reorders as it likes.
+struct SimulatedLink<Message> {
+  private(set) var messages: [Message] = []
+  let isWild: Bool
+
+  init(isWild: Bool) { self.isWild = isWild }
+
+  mutating func send(_ message: Message) { messages.append(message) }
+  mutating func drop() { messages = [] }
+
+  /// The next message to arrive; `nil` where it was lost.
+  mutating func next(using random: inout some RandomNumberGenerator, faulty: Bool) -> Message? {
+    guard isWild else { return messages.isEmpty ? nil : messages.removeFirst() }
+    guard !messages.isEmpty else { return nil }
+    let place = Int.random(in: 0..<messages.count, using: &random)
+    switch faulty ? Int.random(in: 0..<12, using: &random) : 11 {
+    case 0:
+      messages.remove(at: place)
+      return nil
+    case 1, 2: return messages[place]
+    default: return messages.remove(at: place)
+    }
+  }
+}
