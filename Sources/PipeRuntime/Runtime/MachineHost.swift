@@ -81,7 +81,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
   }
 
   private func process(_ input: EngineInput<State, Event>) {
-    if case .effectEvent(let event, let effect, let reply) = input, isSynchronized(event) {
+    if case .effectEvent(let event, let effect, _, let reply) = input, isSynchronized(event) {
       // The effect waits until all take it, or until it is cancelled.
       run.raise(
         SynchronizedEvent(event), of: place,
