@@ -3,17 +3,22 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/// The child's end of the errno pipe once it is running: the first descriptor it does not inherit.
-enum { REPORT = 3 };
+/// The descriptors of a child above its standard ones until it runs the program: what it inherits
+/// for good, then its end of the errno pipe.
+enum { RECORD = 3, REPORT = 4 };
 
 static _Noreturn void fail(int report, int code) {
   while (write(report, &code, sizeof code) < 0 && errno == EINTR) {}
@@ -32,6 +37,18 @@ static void close_from(int first, int limit) {
   for (int descriptor = first; descriptor < limit; descriptor++) close(descriptor);
 }
 
+/// Appends what the kernel says of this process, its id and its start time among it, to its record:
+/// by itself, so that no process can run whose record does not name it.
+static void sign(int record, int report) {
+  char text[1024];
+  int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+  if (file < 0) fail(report, errno);
+  ssize_t count = read(file, text, sizeof text);
+  if (count <= 0) fail(report, count < 0 ? errno : EIO);
+  close(file);
+  if (write(record, text, (size_t)count) != count) fail(report, ENOSPC);
+}
+
 /// Runs between fork and exec: nothing here may lock or allocate.
 static _Noreturn void run_child(
     const struct pr_spawn *options, int report, pid_t parent, int descriptor_limit) {
@@ -42,6 +59,7 @@ static _Noreturn void run_child(
   input = lifted(input, report);
   int output = options->standard_output < 0 ? -1 : lifted(options->standard_output, report);
   int error = options->standard_error < 0 ? -1 : lifted(options->standard_error, report);
+  int record = options->record < 0 ? -1 : lifted(options->record, report);
 
   if (options->new_session ? setsid() < 0 : setpgid(0, 0) < 0) fail(report, errno);
   if (options->death_signal) {
@@ -49,11 +67,14 @@ static _Noreturn void run_child(
     // The parent may have died before prctl took effect: then nobody would ever send the signal.
     if (getppid() != parent) _exit(127);
   }
+  if (record >= 0) sign(record, report);
 
   if (dup2(input, 0) < 0) fail(report, errno);
   if (output >= 0 && dup2(output, 1) < 0) fail(report, errno);
   if (error >= 0 && dup2(error, 2) < 0) fail(report, errno);
   if (dup3(report, REPORT, O_CLOEXEC) < 0) fail(report, errno);
+  if (record >= 0 && dup2(record, RECORD) < 0) fail(REPORT, errno);
+  if (record < 0) close(RECORD);
   close_from(REPORT + 1, descriptor_limit);
 
   if (options->directory && chdir(options->directory) < 0) fail(REPORT, errno);
@@ -68,9 +89,9 @@ static _Noreturn void run_child(
   fail(REPORT, errno);
 }
 
-int pr_spawn(const struct pr_spawn *options, pid_t *pid) {
+int pr_spawn_begin(const struct pr_spawn *options, pid_t *pid, int *report) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) < 0) return errno;
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0) return errno;
   struct rlimit limit;
   int descriptor_limit = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 65536
     ? (int)limit.rlim_cur : 65536;
@@ -86,16 +107,62 @@ int pr_spawn(const struct pr_spawn *options, pid_t *pid) {
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 
   close(ends[1]);
-  if (child > 0) {
-    // End of file: exec closed the pipe and the child runs the new program.
-    ssize_t count;
-    while ((count = read(ends[0], &code, sizeof code)) < 0 && errno == EINTR) {}
-    if (count != sizeof code) code = 0;
-    if (code != 0) while (waitpid(child, NULL, 0) < 0 && errno == EINTR) {}
+  if (child < 0) {
+    close(ends[0]);
+    return code;
   }
-  close(ends[0]);
+  *pid = child;
+  *report = ends[0];
+  return 0;
+}
+
+int pr_spawn_report(int report) {
+  int code;
+  ssize_t count;
+  while ((count = read(report, &code, sizeof code)) < 0 && errno == EINTR) {}
+  if (count < 0 && errno == EAGAIN) return -1;
+  // End of file: exec closed the pipe and the child runs the new program.
+  return count == sizeof code ? code : 0;
+}
+
+int pr_spawn(const struct pr_spawn *options, pid_t *pid) {
+  int report;
+  pid_t child;
+  int code = pr_spawn_begin(options, &child, &report);
+  if (code != 0) return code;
+  struct pollfd item = {.fd = report, .events = POLLIN};
+  while ((code = pr_spawn_report(report)) < 0) poll(&item, 1, -1);
+  close(report);
+  if (code != 0) while (waitpid(child, NULL, 0) < 0 && errno == EINTR) {}
   if (code == 0) *pid = child;
   return code;
+}
+
+int pr_process_descriptor(pid_t pid) { return (int)syscall(SYS_pidfd_open, pid, 0); }
+
+int pr_process_signal(int descriptor, int signal, int group) {
+  // PIDFD_SIGNAL_PROCESS_GROUP, of Linux 6.9.
+  unsigned flags = group ? 1U << 2 : 0;
+  if (syscall(SYS_pidfd_send_signal, descriptor, signal, NULL, flags) == 0) return 0;
+  if (!group || errno != EINVAL) return errno;
+  return syscall(SYS_pidfd_send_signal, descriptor, signal, NULL, 0) == 0 ? 0 : errno;
+}
+
+/// The first version of Linux's struct pidfd_info, and of what is asked about it.
+struct process_information {
+  uint64_t mask;
+  uint64_t cgroup;
+  uint32_t ids[11];
+  int32_t exit_code;
+};
+
+int pr_process_exit(int descriptor, int *status) {
+  // PIDFD_INFO_EXIT and PIDFD_GET_INFO, of Linux 6.15.
+  struct process_information information = {.mask = 1U << 3};
+  if (ioctl(descriptor, _IOWR(0xFF, 11, struct process_information), &information) < 0) return errno;
+  if (!(information.mask & 1U << 3)) return ENODATA;
+  *status = information.exit_code;
+  return 0;
 }
 
 int pr_pipe(int *read_end, int *write_end) {

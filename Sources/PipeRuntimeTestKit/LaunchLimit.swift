@@ -3,7 +3,7 @@ import Synchronization
 
 /// Lets only some topologies run at once: a test framework starts all its tests together, and
 /// hundreds of processes on a few cores would only wait for one another's time.
-final class LaunchLimit: Sendable {
+package final class LaunchLimit: Sendable {
   private struct State {
     var free: Int
     var waiting: [CheckedContinuation<Void, Never>] = []
@@ -12,7 +12,7 @@ final class LaunchLimit: Sendable {
   private let state: Mutex<State>
 
   /// All topologies of this process: two for each core.
-  static let shared = LaunchLimit(max(2, 2 * Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))))
+  package static let shared = LaunchLimit(max(2, 2 * Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))))
 
   /// A topology within a topology's test must not wait for that one's end.
   @TaskLocal private static var isInside = false
@@ -20,7 +20,7 @@ final class LaunchLimit: Sendable {
   init(_ count: Int) { state = Mutex(State(free: count)) }
 
   /// Runs the body once there is room.
-  func run<Result>(
+  package func run<Result>(
     isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Result
   ) async throws -> Result {
     if Self.isInside { return try await body() }

@@ -68,7 +68,7 @@ package struct TestDirectory: Sendable {
 
   // MARK: Leftovers
 
-  /// The sockets and locks of topologies that run in this directory, or have been killed.
+  /// The sockets, locks and records of topologies that run in this directory, or have been killed.
   package var sockets: [String] {
     FileSystem.entries(of: roots.runtime).flatMap { name -> [String] in
       let directory = roots.runtime + "/" + name

@@ -114,6 +114,8 @@ extension TopologyHarness {
     return switch exit {
     case .exited(let code): code
     case .signalled(let number): 128 + number
+    // A child of ours always tells.
+    case .untold: -1
     }
   }
 }

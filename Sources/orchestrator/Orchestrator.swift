@@ -7,6 +7,8 @@ enum Orchestrator {
   static func main() {
     // A reader that went away shows as a failed write, and ends us quietly.
     signal(SIGPIPE, SIG_IGN)
+    // Each process that is watched takes one, and some verbs watch all nodes of a topology.
+    OwnProcess.raiseDescriptorLimit()
     let console = Console()
     let code = run(Array(CommandLine.arguments.dropFirst()), console: console)
     exit(code.rawValue)

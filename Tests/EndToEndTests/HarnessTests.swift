@@ -131,7 +131,8 @@ struct HarnessTests {
             for _ in 1...presses { try await topology.send("button", Button.Event.press) }
             try await topology.expect("button", Button.State.pressed(times: presses))
             #expect(topology.directory.processes.count == 3)
-            #expect(topology.directory.sockets.count == 6)
+            // The lock, the orchestrator's socket, and of each node two sockets and a record.
+            #expect(topology.directory.sockets.count == 8)
             return topology.directory
           }
         }

@@ -18,12 +18,33 @@ struct pr_spawn {
   int standard_error;         ///< The child's descriptor 2, or -1 for the parent's.
   int death_signal;           ///< Sent to the child when the calling thread ends; 0 for none.
   int new_session;            ///< Non-zero: the child leads a session of its own.
+  int record;                 ///< The child's descriptor 3, to which it first appends its
+                              ///< /proc/self/stat, or -1.
 };
 
 /// Starts a child that leads a process group of its own, with default signal handling and no
-/// inherited descriptors above 2. Returns 0 and sets `*pid`, or an errno; a failed exec is reported
+/// inherited descriptors above 2 but for its record. Returns 0 and sets `*pid`, or an errno; a failed exec is reported
 /// here too, and its child already reaped.
 int pr_spawn(const struct pr_spawn *options, pid_t *pid);
+
+/// The same without waiting for exec. Returns 0 and sets `*pid` and `*report`, a descriptor that
+/// becomes readable once it is known whether exec worked, or an errno where there is no child.
+int pr_spawn_begin(const struct pr_spawn *options, pid_t *pid, int *report);
+
+/// Reads such a descriptor: 0 where the program runs, -1 where that is not known yet, or the errno
+/// with which the child is ending; it is still to be reaped.
+int pr_spawn_report(int report);
+
+/// Opens a close-on-exec descriptor of any process, readable once that has ended, or -1 and errno.
+int pr_process_descriptor(pid_t pid);
+
+/// Sends a signal to the process of such a descriptor, or to its whole group where the kernel can,
+/// and to no other that may have its number by now. Returns 0 or an errno.
+int pr_process_signal(int descriptor, int signal, int group);
+
+/// Asks how the process of such a descriptor ended: 0 and its wait status, or an errno. Kernels from
+/// Linux 6.15 on tell that once its parent has reaped it.
+int pr_process_exit(int descriptor, int *status);
 
 /// Opens a close-on-exec pipe whose read end alone is non-blocking. Returns 0 or an errno.
 int pr_pipe(int *read_end, int *write_end);

@@ -15,15 +15,26 @@ extension RunningTopology {
     if let name {
       let directories = try RuntimeDirectories(topology: name, roots: roots)
       guard find(directories) != nil else {
+        if let orphan = OrphanedTopology.find(directories) { throw orphan.error }
         throw TopologyClientError.notRunning(name, running: all(in: roots).map(\.name))
       }
       return directories
     }
     let names = all(in: roots).map(\.name)
     switch names.count {
-    case 0: throw TopologyClientError.noneRunning
+    case 0:
+      let orphans = OrphanedTopology.all(in: roots)
+      if orphans.count == 1 { throw orphans[0].error }
+      if orphans.count > 1 { throw TopologyClientError.ambiguous(orphans.map(\.name)) }
+      throw TopologyClientError.noneRunning
     case 1: return try RuntimeDirectories(topology: names[0], roots: roots)
     default: throw TopologyClientError.ambiguous(names.sorted())
     }
+  }
+}
+
+extension OrphanedTopology {
+  fileprivate var error: TopologyClientError {
+    .orphaned(name, nodes: nodes.map(\.node), file: file)
   }
 }

@@ -2,6 +2,8 @@
 public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConvertible {
   /// No topology of that name runs; with the names of those that do.
   case notRunning(String, running: [String])
+  /// The topology's orchestrator was killed, and these nodes of its live on.
+  case orphaned(String, nodes: [String], file: String?)
   /// No topology runs at all.
   case noneRunning
   /// Several topologies run, and none was named.
@@ -31,6 +33,10 @@ public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConverti
     switch self {
     case .notRunning(let name, let running):
       "no topology '\(name)' runs" + Suggestion.among(running, like: name, verb: "running:")
+    case .orphaned(let name, let nodes, let file):
+      "the orchestrator of '\(name)' was killed and "
+        + "\(nodes.count == 1 ? "1 node lives" : "\(nodes.count) nodes live") on: 'orchestrator up "
+        + "\(file ?? "FILE")' adopts them, 'orchestrator down -p \(name)' ends them"
     case .noneRunning: "no topology runs; 'orchestrator up FILE' starts one"
     case .ambiguous(let names):
       "\(names.count) topologies run; choose one with -p: \(names.joined(separator: ", "))"
@@ -57,7 +63,7 @@ extension TopologyClientError {
   /// The exit code of a command that ends for this. Source: DESIGN.md 6.
   package var exitCode: Int32 {
     switch self {
-    case .notRunning, .noneRunning: 3
+    case .notRunning, .noneRunning, .orphaned: 3
     case .ambiguous, .unknownNode, .invalidEvent: 2
     case .timedOut, .unknownOutcome(_, after: .some): 124
     case .orchestratorGone, .nodeDown, .busy, .unknownOutcome(_, after: nil), .failed, .closed: 1

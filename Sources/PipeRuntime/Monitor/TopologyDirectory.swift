@@ -19,8 +19,10 @@ public struct NodeInformation: Codable, Hashable, Sendable {
   public var reason: String?
   /// The process id, where a process exists.
   public var pid: Int32?
-  /// The count of its starts.
+  /// The count of its starts, former runs included.
   public var incarnation: UInt64
+  /// The count of its starts after the first of this run.
+  public var restarts: UInt64
   /// When its process was started. Unit: nanoseconds since 1970.
   public var startedAt: Int64?
   /// Where it takes pipes and requests.
@@ -33,9 +35,6 @@ public struct NodeInformation: Codable, Hashable, Sendable {
   public var journal: String?
   /// What it last told of itself.
   public var status: NodeStatus?
-
-  /// The count of starts after the first.
-  public var restarts: UInt64 { incarnation > 0 ? incarnation - 1 : 0 }
 
   package init(
     name: String, kind: Kind, hosts: String?, program: String, phase: String, isRunning: Bool,
@@ -52,6 +51,7 @@ public struct NodeInformation: Codable, Hashable, Sendable {
     self.inbox = inbox
     self.feed = feed
     incarnation = 0
+    restarts = 0
   }
 }
 

@@ -44,6 +44,10 @@ package struct NodeArguments: Hashable, Sendable {
     self.incarnation = incarnation
   }
 
+  /// The descriptor of a node's record, which an orchestrator leaves open for it: see
+  /// ``ProcessRecord``.
+  static let recordDescriptor: Int32 = 3
+
   /// The argument vector without the program's name.
   package var arguments: [String] {
     var list = ["run", "--topology", topology, "--node", node]

@@ -60,6 +60,8 @@ struct NodeCommand {
     Failpoint.arm(node: arguments.node, incarnation: arguments.incarnation)
     // Before any thread starts: they inherit the mask.
     let signals = try SignalDescriptor([.terminate, .interrupt])
+    // The lock by which this process is known to live; what it starts itself must not hold it.
+    _ = fcntl(NodeArguments.recordDescriptor, F_SETFD, FD_CLOEXEC)
     signal(SIGPIPE, SIG_IGN)
     pr_line_buffer_output()
     let loop = PollLoop()

@@ -71,18 +71,21 @@ package struct NodeHello: Codable, Hashable, Sendable {
   package var pid: Int32
   package var incarnation: UInt64
   package var description: MachineDescription
+  /// Where it stands; `nil` is `greeting`.
+  package var phase: NodeHandshake.Phase?
   /// Why it cannot run, where no other start can help: its journal is damaged, say. The node is then
   /// failed, with this as the reason.
   package var problem: String?
 
   package init(
     node: String, pid: Int32, incarnation: UInt64, description: MachineDescription,
-    problem: String? = nil
+    phase: NodeHandshake.Phase? = nil, problem: String? = nil
   ) {
     self.node = node
     self.pid = pid
     self.incarnation = incarnation
     self.description = description
+    self.phase = phase
     self.problem = problem
   }
 }

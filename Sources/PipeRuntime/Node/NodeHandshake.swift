@@ -4,7 +4,9 @@
 /// greeting --configure--> configured --start--> running --stop--> draining --drained--> ended
 /// ```
 package struct NodeHandshake {
-  package enum Phase: Hashable, CaseIterable { case greeting, configured, running, draining, ended }
+  package enum Phase: String, Codable, Hashable, CaseIterable, Sendable {
+    case greeting, configured, running, draining, ended
+  }
   package enum Input: Hashable, CaseIterable { case configure, start, stop, drained, drainTimeout }
 
   package enum Action: Hashable {

@@ -165,7 +165,7 @@ final class NodeShell {
   private func sayHello() {
     let hello = NodeHello(
       node: arguments.node, pid: getpid(), incarnation: arguments.incarnation,
-      description: content.description, problem: content.problem)
+      description: content.description, phase: handshake.phase, problem: content.problem)
     do {
       control.send(
         FrameHeader(.hello, number: arguments.incarnation),
@@ -198,8 +198,18 @@ final class NodeShell {
       // What is told is recorded.
       if handshake.phase == .running { settle() }
       sendStatus(answering: header.sequence)
+    case .greet: greeted(try JSONDecoder().decode(NodeGreeting.self, from: Data(body)))
     default: throw FrameError.kind(header.kind.rawValue)
     }
+  }
+
+  /// Goes over to an orchestrator that came after the one that started this process.
+  private func greeted(_ greeting: NodeGreeting) {
+    greeting.redirectOutput()
+    if let lifeline = greeting.lifeline() {
+      loop.add(descriptor: lifeline) { kill(getpid(), SIGKILL) }
+    }
+    sayHello()
   }
 
   private func perform(_ input: NodeHandshake.Input) {

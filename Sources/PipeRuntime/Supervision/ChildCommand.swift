@@ -30,11 +30,15 @@ package struct ChildCommand: Hashable, Sendable {
   package var deathSignal: Signal?
   /// Whether the child leads a session of its own, away from our terminal.
   package var leadsSession: Bool
+  /// A descriptor that the child inherits as its descriptor 3. Before it runs its program it appends
+  /// the text of its /proc/self/stat. Default: none.
+  package var record: Int32?
 
   package init(
     path: String, arguments: [String] = [], environment: [String: String] = [:],
     directory: String? = nil, input: Int32? = nil, output: Output = .pipes,
-    deathSignal: Signal? = .kill, leadsSession: Bool = false
+    deathSignal: Signal? = .kill, leadsSession: Bool = false,
+    record: Int32? = nil
   ) {
     self.path = path
     self.arguments = arguments
@@ -44,6 +48,7 @@ package struct ChildCommand: Hashable, Sendable {
     self.output = output
     self.deathSignal = deathSignal
     self.leadsSession = leadsSession
+    self.record = record
   }
 
   /// Calls `body` with the C form, which is valid only during the call.
@@ -56,7 +61,7 @@ package struct ChildCommand: Hashable, Sendable {
             path: arguments[0]!, arguments: arguments, environment: environment,
             directory: directory, standard_input: input ?? -1, standard_output: -1,
             standard_error: -1, death_signal: deathSignal?.number ?? 0,
-            new_session: leadsSession ? 1 : 0)
+            new_session: leadsSession ? 1 : 0, record: record ?? -1)
           return body(&options)
         }
       }

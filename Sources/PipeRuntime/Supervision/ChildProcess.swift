@@ -11,12 +11,39 @@ package struct ChildProcess: Sendable {
   package let output: Int32
   /// The non-blocking read end of the child's stderr, or -1 where it does not come to us.
   package let error: Int32
+  /// Readable once it is known whether the child runs its program; -1 where that is known.
+  package private(set) var report: Int32
   /// How it ended, once reaped.
   package private(set) var status: ProcessExit?
+  private let command: ChildCommand
+
+  private init(
+    pid: Int32, output: Int32, error: Int32, report: Int32, command: ChildCommand
+  ) {
+    self.pid = pid
+    self.output = output
+    self.error = error
+    self.report = report
+    self.command = command
+  }
 
   /// Starts a child; returns when it runs the new program.
   /// - Throws: ``SpawnError``, also where exec fails.
   package static func spawn(_ command: ChildCommand) throws -> ChildProcess {
+    try start(command) { options, pid, _ in pr_spawn(&options, &pid) }
+  }
+
+  /// Starts a child; returns at once, while it is not known yet whether its program can run:
+  /// ``readReport()`` tells.
+  /// - Throws: ``SpawnError`` where there is no child at all.
+  package static func launch(_ command: ChildCommand) throws -> ChildProcess {
+    try start(command) { options, pid, report in pr_spawn_begin(&options, &pid, &report) }
+  }
+
+  private static func start(
+    _ command: ChildCommand,
+    _ fork: (inout pr_spawn, _ pid: inout Int32, _ report: inout Int32) -> Int32
+  ) throws -> ChildProcess {
     var output = PipeEnds()
     var error = PipeEnds()
     do {
@@ -29,6 +56,7 @@ package struct ChildProcess: Sendable {
       throw SpawnError(command: command, code: cause.code)
     }
     var pid: Int32 = 0
+    var report: Int32 = -1
     let code = command.withSpawnOptions { options in
       switch command.output {
       case .pipes:
@@ -42,7 +70,7 @@ package struct ChildProcess: Sendable {
         options.standard_output = output
         options.standard_error = error
       }
-      return pr_spawn(&options, &pid)
+      return fork(&options, &pid, &report)
     }
     output.closeWrite()
     error.closeWrite()
@@ -51,7 +79,19 @@ package struct ChildProcess: Sendable {
       error.closeBoth()
       throw SpawnError(command: command, code: code)
     }
-    return ChildProcess(pid: pid, output: output.read, error: error.read, status: nil)
+    return ChildProcess(
+      pid: pid, output: output.read, error: error.read, report: report, command: command)
+  }
+
+  /// Reads whether the program of a launched child runs, and closes ``report`` once that is known.
+  /// - Returns: Why it does not run; then the child is ending, and is still to be reaped.
+  package mutating func readReport() -> SpawnError? {
+    guard report >= 0 else { return nil }
+    let code = pr_spawn_report(report)
+    guard code >= 0 else { return nil }
+    close(report)
+    report = -1
+    return code == 0 ? nil : SpawnError(command: command, code: code)
   }
 
   /// Sends a signal, to the whole process group if asked.
@@ -73,8 +113,9 @@ package struct ChildProcess: Sendable {
     wait(options: 0)
   }
 
-  /// Closes the read ends of the output pipes. Call it once, when both are read to their end.
+  /// Closes the read ends of the pipes. Call it once, when those of its output are read to their end.
   package func closePipes() {
+    if report >= 0 { close(report) }
     if output >= 0 { close(output) }
     if error >= 0 { close(error) }
   }

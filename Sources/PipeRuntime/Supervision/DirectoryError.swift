@@ -8,6 +8,8 @@ package enum DirectoryError: Error, Hashable, Sendable {
   case notOurs(path: String, owner: UInt32?)
   /// An orchestrator holds the topology's lock; its pid where the lock file tells it.
   case alreadyRunning(topology: String, pid: Int32?, file: String?)
+  /// A process of the topology lives and has not said which one it is.
+  case unknownProcess(record: String)
   case system(SystemError)
 }
 
@@ -30,6 +32,9 @@ extension DirectoryError: CustomStringConvertible {
       "topology '\(topology)' is already running"
         + (pid.map { " (pid \($0)\(file.map { ", \($0)" } ?? ""))" } ?? "")
         + ": stop it with `orchestrator down -p \(topology)`, or give this one another name"
+    case .unknownProcess(let record):
+      "a process that was being started when its orchestrator was killed holds '\(record)' and does "
+        + "not say which one it is: end it (see 'fuser \(record)'), and try again"
     case .system(let error): error.description
     }
   }

@@ -2,7 +2,9 @@ extension NodeLifecycle {
   /// When `tick` is due next; `nil` while nothing is waited for with a limit.
   package var nextDeadline: Instant? {
     switch state {
-    case .starting(let until), .configuring(let until), .backingOff(let until): until
+    case .adopting(let until), .starting(let until), .configuring(let until),
+      .backingOff(let until):
+      until
     case .ready, .running: lastSeen.map { $0 + timeouts.heartbeat }
     case .stopping(let stopping): stopping.until
     case .idle, .stopped, .failed: nil
@@ -14,6 +16,8 @@ extension NodeLifecycle {
   mutating func tick(at now: Instant) -> [Action] {
     guard let deadline = nextDeadline, now >= deadline else { return [] }
     switch state {
+    case .adopting:
+      return replace(because: "it did not answer within \(timeouts.start.shortText)", at: now)
     case .starting:
       let reason =
         "it did not say hello within \(timeouts.start.shortText); "

@@ -4,6 +4,8 @@ extension NodeLifecycle {
   package mutating func handle(_ input: Input, at now: Instant) -> [Action] {
     switch input {
     case .start: start(at: now)
+    case .adopt(let survivor): adopt(survivor, at: now)
+    case .answered(let answer): answered(answer, at: now)
     case .spawned(let pid): spawned(pid, at: now)
     case .spawnFailed(let reason): spawnFailed(reason, at: now)
     case .hello(let problem): hello(problem, at: now)
@@ -34,13 +36,15 @@ extension NodeLifecycle {
       stopping.purpose = .restart
       state = .stopping(stopping)
       return []
-    case .starting, .configuring, .ready, .running:
+    case .adopting, .starting, .configuring, .ready, .running:
       return []
     }
   }
 
   mutating func spawn(at now: Instant) -> [Action] {
-    incarnation += 1
+    highestIncarnation += 1
+    incarnation = highestIncarnation
+    starts += 1
     complaint = nil
     pendingSignal = nil
     state = .starting(until: now + timeouts.start)
@@ -59,32 +63,45 @@ extension NodeLifecycle {
       startedAt = now
       defer { pendingSignal = nil }
       return [.report(.spawned(pid: pid))] + (pendingSignal.map { [.kill($0)] } ?? [])
-    case .idle, .configuring, .ready, .running, .backingOff, .stopped, .failed:
+    case .idle, .adopting, .configuring, .ready, .running, .backingOff, .stopped, .failed:
       return []
     }
   }
 
   private mutating func spawnFailed(_ reason: String, at now: Instant) -> [Action] {
-    guard pid == nil else { return [] }
     switch state {
     case .starting:
+      forgetProcess()
       // The first time it is a mistake in the topology; later a program that is being replaced.
       return fail(reason, isFinal: !hasSaidHello, at: now)
     case .stopping(let stopping):
+      forgetProcess()
       return ended(stopping.purpose, at: now)
-    case .idle, .configuring, .ready, .running, .backingOff, .stopped, .failed:
+    case .idle, .adopting, .configuring, .ready, .running, .backingOff, .stopped, .failed:
       return []
     }
   }
 
+  private mutating func forgetProcess() {
+    pid = nil
+    startedAt = nil
+    lastSeen = nil
+  }
+
   private mutating func hello(_ problem: String?, at now: Instant) -> [Action] {
     switch state {
-    case .starting(let until):
+    case .starting(let until), .adopting(let until):
+      let report: NodeReport
+      if case .adopting = state {
+        report = .adopted(incarnation: incarnation)
+      } else {
+        report = .saidHello
+      }
       hasSaidHello = true
       lastSeen = now
       if let problem { return refuse(problem, at: now) }
       state = .configuring(until: until)
-      return [.report(.saidHello), .sendConfigure]
+      return [.report(report), .sendConfigure]
     case .configuring:
       lastSeen = now
       // Found once the others' descriptions were there too.
@@ -111,7 +128,7 @@ extension NodeLifecycle {
     case .ready, .running:
       lastSeen = now
       return []
-    case .idle, .starting, .stopping, .backingOff, .stopped, .failed:
+    case .idle, .adopting, .starting, .stopping, .backingOff, .stopped, .failed:
       return []
     }
   }
@@ -122,7 +139,8 @@ extension NodeLifecycle {
       lastSeen = now
       state = .running
       return [.sendStart, .report(.running)]
-    case .idle, .starting, .configuring, .running, .stopping, .backingOff, .stopped, .failed:
+    case .idle, .adopting, .starting, .configuring, .running, .stopping, .backingOff, .stopped,
+      .failed:
       return []
     }
   }
@@ -130,14 +148,14 @@ extension NodeLifecycle {
   private mutating func heartbeat(at now: Instant) -> [Action] {
     switch state {
     case .configuring, .ready, .running: lastSeen = now
-    case .idle, .starting, .stopping, .backingOff, .stopped, .failed: break
+    case .idle, .adopting, .starting, .stopping, .backingOff, .stopped, .failed: break
     }
     return []
   }
 
   private mutating func complained(_ reason: String) -> [Action] {
     switch state {
-    case .starting, .configuring, .ready, .running: complaint = reason
+    case .adopting, .starting, .configuring, .ready, .running: complaint = reason
     case .idle, .stopping, .backingOff, .stopped, .failed: break
     }
     return []
@@ -148,7 +166,8 @@ extension NodeLifecycle {
   private mutating func restartRequested(at now: Instant) -> [Action] {
     switch state {
     case .idle, .stopped, .failed, .backingOff: start(at: now)
-    case .starting, .configuring, .ready, .running, .stopping: stop(for: .restart, at: now)
+    case .adopting, .starting, .configuring, .ready, .running, .stopping:
+      stop(for: .restart, at: now)
     }
   }
 
@@ -157,7 +176,7 @@ extension NodeLifecycle {
     case .idle:
       state = .stopped(.requested)
       return [.nodeStopped]
-    case .starting:
+    case .starting, .adopting:
       // Nobody listens yet: the signal is all that reaches it.
       let until = now + timeouts.stop / 2
       state = .stopping(Stopping(purpose: purpose, stage: .terminated, until: until))
@@ -182,17 +201,18 @@ extension NodeLifecycle {
     switch state {
     case .idle, .backingOff, .stopped, .failed:
       return stop(for: .requested, at: now)
-    case .starting, .configuring, .ready, .running, .stopping:
+    case .adopting, .starting, .configuring, .ready, .running, .stopping:
       return killing(for: .requested, reason: "forced", at: now)
     }
   }
 
   private mutating func exited(_ exit: ProcessExit, at now: Instant) -> [Action] {
-    pid = nil
-    startedAt = nil
-    lastSeen = nil
+    forgetProcess()
     let report = Action.report(.exited(exit))
     switch state {
+    case .adopting:
+      // As if it had ended before there was anybody to adopt it.
+      return [report] + spawn(at: now)
     case .starting:
       // A program that ends by itself and never said hello is no node program, or cannot run here.
       var isFinal = !hasSaidHello
@@ -246,7 +266,7 @@ extension NodeLifecycle {
         "\(reason); given up after \(count) restart\(count == 1 ? "" : "s") "
           + "within \(restart.window.shortText)")
     }
-    let pause = restart.backoff.pause(before: recentRestarts.count)
+    let pause = restart.backoff.pause(before: recentRestarts.count, using: &generator)
     recentRestarts.append(now)
     restarts += 1
     state = .backingOff(until: now + pause)

@@ -2,7 +2,8 @@
 /// come out.
 ///
 /// One process at a time: the next one is spawned only after the one before has been reaped. The
-/// transitions are in `NodeLifecycle+StateMachine.swift`, the timeouts in
+/// transitions are in `NodeLifecycle+StateMachine.swift`, those of a process that a former
+/// supervisor left in `NodeLifecycle+Adoption.swift`, the timeouts in
 /// `NodeLifecycle+Deadlines.swift`.
 package struct NodeLifecycle: Sendable {
   /// A monotonic instant that stands still while the machine is suspended, so that no node is found
@@ -12,6 +13,8 @@ package struct NodeLifecycle: Sendable {
   package enum State: Hashable, Sendable {
     /// Never started.
     case idle
+    /// A process that a former supervisor started was greeted; its answer is awaited.
+    case adopting(until: Instant)
     /// Spawned, or about to be; its hello is awaited.
     case starting(until: Instant)
     /// It said hello and was sent its configuration; ready is awaited.
@@ -53,12 +56,40 @@ package struct NodeLifecycle: Sendable {
     case completed
   }
 
+  /// A process of the node that a former supervisor started and that lives.
+  package struct Survivor: Hashable, Sendable {
+    package var pid: Int32
+    package var incarnation: Int
+
+    package init(pid: Int32, incarnation: Int) {
+      self.pid = pid
+      self.incarnation = incarnation
+    }
+  }
+
+  /// What a process that was greeted answers.
+  package enum Answer: Hashable, Sendable {
+    /// It is configured and waits for the word to go.
+    case ready
+    case running
+    /// It is about to end, as it was told before.
+    case ending
+    /// It is another one than is wanted.
+    case differs(reason: String)
+  }
+
   package enum Input: Hashable, Sendable {
     case start
+    /// Take over a process instead of starting one.
+    case adopt(Survivor)
+    /// The answer of a process that is being adopted, where it is not that of a fresh one.
+    case answered(Answer)
     case spawned(pid: Int32)
+    /// There is no process: it could not be made, or it could not run its program and was reaped.
     case spawnFailed(reason: String)
-    /// Its hello; `problem` says how its description contradicts the topology. A contradiction that
-    /// shows only beside the other nodes' descriptions may be handed in again, before `ready`.
+    /// Its hello; `problem` says why it cannot run: how its description contradicts the topology, or
+    /// what it says itself. A contradiction that shows only beside the other nodes' descriptions may
+    /// be handed in again, before `ready`.
     case hello(problem: String?)
     /// Its configuration is accepted; it can be started.
     case ready
@@ -77,8 +108,10 @@ package struct NodeLifecycle: Sendable {
   }
 
   package enum Action: Hashable, Sendable {
-    /// Spawn the process and hand in `spawned` or `spawnFailed`.
+    /// Spawn the process and hand in `spawned` or `spawnFailed`; the latter may also come later.
     case spawn(incarnation: Int)
+    /// Ask a process that is to be adopted who it is and where it stands.
+    case greet
     case sendConfigure
     case sendStart
     case sendStop
@@ -93,8 +126,12 @@ package struct NodeLifecycle: Sendable {
   package let restart: RestartPolicy
   package let timeouts: Timeouts
   package internal(set) var state: State = .idle
-  /// The count of starts.
+  /// The count of starts, former runs included.
   package internal(set) var incarnation: Int
+  /// The highest incarnation that was ever given away, which a process that is adopted may be below.
+  var highestIncarnation: Int
+  /// The count of starts of this run.
+  package internal(set) var starts = 0
   /// The process, from `spawned` until it is reaped.
   package internal(set) var pid: Int32?
   /// When the process was spawned.
@@ -106,19 +143,25 @@ package struct NodeLifecycle: Sendable {
   /// The restarts that count against the limit.
   var recentRestarts: [Instant] = []
   var complaint: String?
+  /// Takes off a random part of each pause.
+  var generator: SeededGenerator
   /// Whether any process of this node ever said hello: if none did, it is likely no node program.
   var hasSaidHello = false
   /// Whether the process was asked to end before `spawned` came in.
   var pendingSignal: Signal?
 
-  /// - Parameter incarnation: The count of starts so far.
+  /// - Parameters:
+  ///   - incarnation: The count of starts so far.
+  ///   - seed: Decides the jitter of the pauses before restarts.
   package init(
     restart: RestartPolicy = RestartPolicy(), timeouts: Timeouts = Timeouts(),
-    incarnation: Int = 0
+    incarnation: Int = 0, seed: UInt64 = 0
   ) {
     self.restart = restart
     self.timeouts = timeouts
     self.incarnation = incarnation
+    highestIncarnation = incarnation
+    generator = SeededGenerator(seed: seed)
   }
 }
 
@@ -127,7 +170,7 @@ extension NodeLifecycle.State {
   package var hasEnded: Bool {
     switch self {
     case .idle, .stopped, .failed: true
-    case .starting, .configuring, .ready, .running, .stopping, .backingOff: false
+    case .adopting, .starting, .configuring, .ready, .running, .stopping, .backingOff: false
     }
   }
 
@@ -135,6 +178,7 @@ extension NodeLifecycle.State {
   package var name: String {
     switch self {
     case .idle: "idle"
+    case .adopting: "adopting"
     case .starting: "starting"
     case .configuring: "configuring"
     case .ready: "ready"

@@ -3,6 +3,11 @@ package enum NodeReport: Hashable, Sendable {
   case starting(incarnation: Int)
   case spawned(pid: Int32)
   case saidHello
+  /// A process that a former supervisor started is asked where it stands.
+  case adopting(pid: Int32)
+  case adopted(incarnation: Int)
+  /// A process that a former supervisor started is ended, to start another.
+  case replacing(reason: String)
   case ready
   case running
   case stopping
@@ -19,9 +24,9 @@ package enum NodeReport: Hashable, Sendable {
   /// Whether a person should be told even if progress is not shown.
   package var isProblem: Bool {
     switch self {
-    case .killing, .restarting, .failed, .unkillable: true
-    case .starting, .spawned, .saidHello, .ready, .running, .stopping, .exited, .stopped,
-      .completed:
+    case .killing, .restarting, .failed, .unkillable, .replacing: true
+    case .starting, .spawned, .saidHello, .adopting, .adopted, .ready, .running, .stopping, .exited,
+      .stopped, .completed:
       false
     }
   }
@@ -34,6 +39,10 @@ extension NodeReport: CustomStringConvertible {
       incarnation > 1 ? "starting (start \(incarnation))" : "starting"
     case .spawned(let pid): "spawned, pid \(pid)"
     case .saidHello: "said hello"
+    case .adopting(let pid): "lives on as pid \(pid); greeted"
+    case .adopted(let incarnation):
+      "adopted (start \(incarnation)); what it wrote while it had no orchestrator is lost"
+    case .replacing(let reason): "not adopted: \(reason); it is ended and started anew"
     case .ready: "ready"
     case .running: "running"
     case .stopping: "stopping"

@@ -27,7 +27,10 @@ extension TopologyLifecycle {
     case .idle:
       state = .starting
       var actions: [Action] = [.report(.starting(nodes: members.count))]
-      for member in members { pass(.start, to: member.name, at: now, into: &actions) }
+      for member in members {
+        let input = survivors[member.name].map { NodeLifecycle.Input.adopt($0) } ?? .start
+        pass(input, to: member.name, at: now, into: &actions)
+      }
       return actions + advance(at: now)
     case .starting, .running, .stopping, .finished:
       return []
@@ -38,7 +41,8 @@ extension TopologyLifecycle {
     _ name: String, _ input: NodeLifecycle.Input, at now: Instant
   ) -> [Action] {
     switch (state, input) {
-    case (.stopping, .start), (.stopping, .restartRequested), (.stopping, .go), (.finished, _):
+    case (.stopping, .start), (.stopping, .adopt), (.stopping, .restartRequested),
+      (.stopping, .go), (.finished, _):
       // What goes down is not started again.
       return []
     case (.idle, _), (.starting, _), (.running, _), (.stopping, _):

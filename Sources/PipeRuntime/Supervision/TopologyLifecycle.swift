@@ -80,24 +80,32 @@ package struct TopologyLifecycle: Sendable {
   package let members: [Member]
   package let plan: StartPlan
   var nodes: [String: NodeLifecycle]
+  /// The processes to take over at the start.
+  let survivors: [String: NodeLifecycle.Survivor]
   /// Whether it was reported that everything runs.
   var hasReportedRunning = false
 
-  /// - Parameter incarnations: The starts of each node so far, where a former run left them.
-  package init(_ members: [Member], incarnations: [String: Int] = [:]) {
+  /// - Parameters:
+  ///   - incarnations: The starts of each node so far, where a former run left them.
+  ///   - survivors: The processes of nodes that a former supervisor started and that are adopted.
+  ///   - seed: Decides the jitter of the pauses before restarts.
+  package init(
+    _ members: [Member], incarnations: [String: Int] = [:],
+    survivors: [String: NodeLifecycle.Survivor] = [:], seed: UInt64 = 0
+  ) {
     self.members = members
+    self.survivors = survivors
     plan = StartPlan(
       nodes: members.filter { !$0.isObserver }.map(\.name),
       dependencies: Dictionary(members.map { ($0.name, $0.dependencies) }) { first, _ in first },
       observers: members.filter(\.isObserver).map(\.name))
-    nodes = Dictionary(
-      members.map {
-        let count = incarnations[$0.name] ?? 0
-        return (
-          $0.name, NodeLifecycle(restart: $0.restart, timeouts: $0.timeouts, incarnation: count)
-        )
-      }
-    ) { first, _ in first }
+    var seeds = SeededGenerator(seed: seed)
+    nodes = [:]
+    for member in members where nodes[member.name] == nil {
+      nodes[member.name] = NodeLifecycle(
+        restart: member.restart, timeouts: member.timeouts,
+        incarnation: incarnations[member.name] ?? 0, seed: seeds.next())
+    }
   }
 
   /// A node's lifecycle, to read.

@@ -29,6 +29,14 @@ package struct RunningTopology: Hashable, Sendable {
     return RunningTopology(name: directories.topology, lockFile: descriptor)
   }
 
+  /// What the lock file tells of the run that holds it, or held it last.
+  static func last(_ directories: RuntimeDirectories) -> RunningTopology? {
+    let descriptor = open(directories.lock, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    return RunningTopology(name: directories.topology, lockFile: descriptor)
+  }
+
   init(name: String, lockFile descriptor: Int32) {
     lseek(descriptor, 0, SEEK_SET)
     let bytes = (try? FileSystem.read(descriptor, limit: 65536)) ?? []
@@ -55,7 +63,8 @@ package final class TopologyLock: Sendable {
 
   deinit { close(descriptor) }
 
-  /// Creates the directories, takes the lock and removes what a killed orchestrator left.
+  /// Creates the directories, takes the lock and removes what a killed orchestrator left, but for
+  /// what its processes hold that live on: see ``Survivor``.
   /// - Throws: ``DirectoryError/alreadyRunning(topology:pid:file:)`` where another one holds it.
   package static func acquire(
     _ directories: RuntimeDirectories, file: String?
@@ -80,8 +89,9 @@ package final class TopologyLock: Sendable {
       let lock = TopologyLock(directories: directories, descriptor: descriptor)
       if flock(descriptor, LOCK_EX | LOCK_NB) == 0 {
         guard lock.isInPlace else { continue }
-        lock.removeSockets()
+        // First of all: until then the file tells of whoever held the lock before.
         lock.describe(file: file)
+        try lock.removeLeftovers()
         return lock
       }
       guard errno == EWOULDBLOCK else {
@@ -97,11 +107,13 @@ package final class TopologyLock: Sendable {
     throw .system(SystemError("flock", on: directories.lock, code: EAGAIN))
   }
 
-  /// Removes the sockets and the runtime directory, and gives the name free. Logs stay.
+  /// Removes the sockets and the runtime directory, and gives the name free. Logs stay; where a
+  /// process lives on, so do its files, by which it is found.
   package func release() {
-    removeSockets()
-    unlink(directories.lock)
-    rmdir(directories.runtime)
+    if (try? removeLeftovers()) == true {
+      unlink(directories.lock)
+      rmdir(directories.runtime)
+    }
     flock(descriptor, LOCK_UN)
   }
 
@@ -113,10 +125,17 @@ package final class TopologyLock: Sendable {
       && held.st_ino == named.st_ino && held.st_dev == named.st_dev
   }
 
-  private func removeSockets() {
-    for name in FileSystem.entries(of: directories.runtime) where name != "lock" {
+  /// - Returns: Whether nothing but the lock is left.
+  @discardableResult
+  private func removeLeftovers() throws(DirectoryError) -> Bool {
+    let survivors = try Survivor.all(in: directories)
+    let held = Set(
+      survivors.flatMap { survivor in ProcessRecord.fileSuffixes.map { survivor.node + $0 } })
+    for name in FileSystem.entries(of: directories.runtime)
+    where name != "lock" && !held.contains(name) {
       unlink(directories.runtime + "/" + name)
     }
+    return survivors.isEmpty
   }
 
   private func describe(file: String?) {

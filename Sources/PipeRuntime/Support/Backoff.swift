@@ -4,12 +4,13 @@ public struct Backoff: Hashable, Sendable {
   public var initial: Duration
   /// The longest pause. Default: 10 s.
   public var max: Duration
-  /// The part of a pause that may be taken off at random. Range: 0…1. Default: 0.
+  /// The part of a pause that may be taken off at random, so that nodes which failed together do not
+  /// come back all at once. Range: 0…1. Default: 0.1.
   public var jitter: Double
 
   /// Makes a backoff.
   public init(
-    initial: Duration = .milliseconds(200), max: Duration = .seconds(10), jitter: Double = 0
+    initial: Duration = .milliseconds(200), max: Duration = .seconds(10), jitter: Double = 0.1
   ) {
     self.initial = Swift.max(initial, .zero)
     self.max = Swift.max(max, .zero)

@@ -60,6 +60,50 @@ package enum FileSystem {
     return bytes
   }
 
+  /// Writes all of the bytes at an open file's present position.
+  package static func write(
+    _ bytes: some Collection<UInt8>, to descriptor: Int32, path: String
+  ) throws(SystemError) {
+    let bytes = Array(bytes)
+    var done = 0
+    while done < bytes.count {
+      let count = bytes.withUnsafeBytes {
+        Glibc.write(descriptor, $0.baseAddress! + done, bytes.count - done)
+      }
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else {
+        throw SystemError("write", on: path, code: count < 0 ? errno : ENOSPC)
+      }
+      done += count
+    }
+  }
+
+  /// Replaces a file's contents for good and at once: whenever power is lost, it has the old ones or
+  /// the new ones.
+  package static func replace(_ path: String, with bytes: some Collection<UInt8>) throws {
+    let new = path + ".new"
+    let descriptor = open(new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard descriptor >= 0 else { throw SystemError("open", on: new, code: errno) }
+    do {
+      defer { close(descriptor) }
+      try write(bytes, to: descriptor, path: new)
+      guard fsync(descriptor) == 0 else { throw SystemError("fsync", on: new, code: errno) }
+    }
+    guard rename(new, path) == 0 else { throw SystemError("rename", on: path, code: errno) }
+    let directory = open(directory(of: path), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard directory >= 0 else { return }
+    fsync(directory)
+    close(directory)
+  }
+
+  /// A text that is another one once a file was replaced or written anew; empty where there is none.
+  package static func version(of path: String) -> String {
+    var status = stat()
+    guard stat(path, &status) == 0 else { return "" }
+    let time = status.st_mtim
+    return "\(status.st_ino)-\(status.st_size)-\(time.tv_sec).\(time.tv_nsec)"
+  }
+
   /// The directory part of a path: `.` where there is none.
   package static func directory(of path: String) -> String {
     guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }

@@ -81,7 +81,10 @@ extension RestartPolicy {
       ("window", .duration(window)),
       (
         "backoff",
-        .mapping([("initial", .duration(backoff.initial)), ("max", .duration(backoff.max))])
+        .mapping([
+          ("initial", .duration(backoff.initial)), ("max", .duration(backoff.max)),
+          ("jitter", .leaf(.number(backoff.jitter))),
+        ])
       ),
     ])
   }

@@ -64,12 +64,13 @@ extension TopologyReading {
     }
     if let window = fields["window"].flatMap({ duration($0) }) { restart.window = window }
     guard let backoff = fields["backoff"],
-      let waits = self.fields(of: backoff, known: ["initial", "max"])
+      let waits = self.fields(of: backoff, known: ["initial", "max", "jitter"])
     else { return restart }
     if let initial = waits["initial"].flatMap({ duration($0, zero: true) }) {
       restart.backoff.initial = initial
     }
     if let max = waits["max"].flatMap({ duration($0, zero: true) }) { restart.backoff.max = max }
+    if let jitter = waits["jitter"].flatMap({ part($0) }) { restart.backoff.jitter = jitter }
     if restart.backoff.initial > restart.backoff.max {
       report(
         .badValue, backoff,

@@ -136,6 +136,19 @@ struct TopologyReading {
     return nil
   }
 
+  /// A part of a whole, from 0 to 1.
+  mutating func part(_ place: TopologyPlace) -> Double? {
+    if case .scalar(let scalar) = place.node.content {
+      switch scalar.value {
+      case .integer(let value) where (0...1).contains(value): return Double(value)
+      case .number(let value) where (0...1).contains(value): return value
+      default: break
+      }
+    }
+    report(.badValue, place, "must be a number from 0 to 1, not \(place.node.summary)")
+    return nil
+  }
+
   mutating func bool(_ place: TopologyPlace) -> Bool? {
     if case .scalar(let scalar) = place.node.content, case .bool(let value) = scalar.value {
       return value

@@ -186,6 +186,12 @@ public enum TopologySchema {
                 "max": {
                   "description": "The longest wait. Default: 10s.",
                   "$ref": "#/$defs/duration"
+                },
+                "jitter": {
+                  "description": "The part of a wait that may be taken off at random. Default: 0.1.",
+                  "type": "number",
+                  "minimum": 0,
+                  "maximum": 1
                 }
               }
             }

@@ -23,6 +23,7 @@ package enum FrameKind: UInt8, CaseIterable, Sendable {
   case start = 57
   case ping = 58
   case stop = 59
+  case greet = 60
   // Control, client to orchestrator and back.
   case command = 64
   case answer = 65

@@ -44,7 +44,10 @@ struct BackgroundRun {
           case .launched(let name):
             topology = name
             if waitsFor == nil { return try started(topology, "started", child.pid, console) }
-          case .running: return try started(topology, "running", child.pid, console)
+          case .running(let adopted):
+            let nodes = adopted == 1 ? "1 node" : "\(adopted) nodes"
+            return try started(
+              topology, adopted > 0 ? "running, \(nodes) adopted" : "running", child.pid, console)
           case .problem(let text): console.note(text)
           case .ended(let code, let reason):
             if let reason { console.error("\(topology): \(reason)") }

@@ -7,6 +7,8 @@ struct LaunchPlan {
     var information: NodeInformation
     var content: NodeArguments.Content
     var environment: [String: String]
+    /// The part of its environment that the topology sets.
+    var ownEnvironment: [String: String]
     var configuration: NodeConfiguration
     /// `nil` where it keeps none.
     var journal: NodeArguments.Journal?
@@ -23,6 +25,21 @@ struct LaunchPlan {
 
   /// The node with this name.
   subscript(name: String) -> Node? { nodes.first { $0.information.name == name } }
+
+  /// The command line of a node's process.
+  func arguments(of node: Node, incarnation: UInt64) -> NodeArguments {
+    NodeArguments(
+      topology: topology, node: node.information.name, content: node.content, control: control,
+      inbox: node.information.inbox, feed: node.information.feed, incarnation: incarnation,
+      journal: node.journal)
+  }
+
+  /// What tells whether a process is the one that is wanted.
+  func launch(of node: Node) -> ProcessRecord.Launch {
+    ProcessRecord.Launch(
+      program: node.information.program, arguments: arguments(of: node, incarnation: 0).arguments,
+      environment: node.ownEnvironment, configuration: node.configuration)
+  }
 
   init(_ loaded: LoadedTopology, directories: RuntimeDirectories) throws(DirectoryError) {
     let topology = loaded.topology
@@ -58,6 +75,7 @@ struct LaunchPlan {
         Node(
           information: information, content: content,
           environment: inherited.merging(topology.environment(of: node)) { _, own in own },
+          ownEnvironment: topology.environment(of: node),
           configuration: NodeConfiguration(
             outs: topology.pipes.filter { $0.sender == node.name }
               .map { .init($0, endpoint: inboxes[$0.receiver]!, of: topology) },
@@ -80,6 +98,7 @@ struct LaunchPlan {
             feed: try directories.endpoint(.feed(node: monitor.name))),
           content: .monitor(monitor.monitor, watch: monitor.watch),
           environment: inherited.merging(topology.environment) { _, own in own },
+          ownEnvironment: topology.environment,
           configuration: NodeConfiguration(), journal: nil, description: nil,
           supervision: TopologyLifecycle.Member(
             monitor.name, isObserver: true, timeouts: timeouts)))

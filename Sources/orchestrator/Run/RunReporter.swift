@@ -26,7 +26,9 @@ final class RunReporter: Supervisor.Reporter {
   }
 
   func report(node: String, _ report: NodeReport) {
-    if report.isProblem { line("\(node): \(report)") }
+    var isTold = report.isProblem
+    if case .adopted = report { isTold = true }
+    if isTold { line("\(node): \(report)") }
   }
 
   func line(node: String, _ stream: LogStream, _ text: String) {
@@ -84,7 +86,8 @@ final class BackgroundReporter: Supervisor.Reporter {
   /// What a line says.
   enum Message: Codable, Sendable {
     case launched(topology: String)
-    case running
+    /// `adopted`: how many of the nodes a former orchestrator had started.
+    case running(adopted: Int)
     case ended(exitCode: Int32, reason: String?)
     case problem(String)
   }
@@ -92,6 +95,7 @@ final class BackgroundReporter: Supervisor.Reporter {
   private let console: Console
   private let topology: String
   private let log: LogWriter
+  private var adopted = 0
 
   init(console: Console, topology: String, log: LogWriter) {
     self.console = console
@@ -110,7 +114,7 @@ final class BackgroundReporter: Supervisor.Reporter {
     keep("\(topology): \(report)")
     switch report {
     case .starting: tell(.launched(topology: topology))
-    case .running: tell(.running)
+    case .running: tell(.running(adopted: adopted))
     case .finished(let outcome):
       tell(.ended(exitCode: outcome.exitCode, reason: outcome.reason))
     case .allReady, .stopping: break
@@ -119,6 +123,7 @@ final class BackgroundReporter: Supervisor.Reporter {
 
   func report(node: String, _ report: NodeReport) {
     keep("\(node): \(report)")
+    if case .adopted = report { adopted += 1 }
     if report.isProblem { tell(.problem("\(node): \(report)")) }
   }
 

@@ -1,54 +1,64 @@
 import Glibc
 import PipeRuntime
 
-/// The process of a node, and what it writes.
-final class NodeProcess {
-  var child: ChildProcess
-  let incarnation: UInt64
-  let capture: OutputCapture
-  /// The pipes that are still read.
-  var registrations: [LogStream: PollLoop.Registration] = [:]
-
-  init(child: ChildProcess, incarnation: UInt64, capture: OutputCapture) {
-    self.child = child
-    self.incarnation = incarnation
-    self.capture = capture
-  }
-
-  /// The pipes of what it writes.
-  var pipes: [(stream: LogStream, descriptor: Int32)] {
-    [(.out, child.output), (.err, child.error)]
-  }
-}
-
 extension Supervisor {
+  /// Starts a node's process without waiting for its program to run: that it cannot is told later,
+  /// as `spawnFailed`.
   func spawn(_ name: String, incarnation: UInt64) -> NodeLifecycle.Input {
     guard let node = plan[name], let log = logs[name] else {
       return .spawnFailed(reason: "there is no such node")
     }
-    let arguments = NodeArguments(
-      topology: plan.topology, node: name, content: node.content, control: plan.control,
-      inbox: node.information.inbox, feed: node.information.feed, incarnation: incarnation,
-      journal: node.journal)
+    if let countingProblem {
+      return .spawnFailed(reason: "its start cannot be counted: \(countingProblem)")
+    }
     do {
-      let child = try ChildProcess.spawn(
+      let record = ProcessRecord(
+        node: name, incarnation: incarnation, launch: plan.launch(of: node),
+        isDetached: isDetached, dependencies: node.supervision.dependencies,
+        stopTimeout: node.supervision.timeouts.stop)
+      let file = try record.write(in: directories)
+      defer { close(file) }
+      let child = try ChildProcess.launch(
         ChildCommand(
-          path: node.information.program, arguments: arguments.arguments,
-          environment: node.environment))
+          path: node.information.program,
+          arguments: plan.arguments(of: node, incarnation: incarnation).arguments,
+          environment: node.environment, deathSignal: isDetached ? nil : .kill,
+          leadsSession: isDetached, record: file))
       let process = NodeProcess(
         child: child, incarnation: incarnation, capture: OutputCapture(writer: log))
       processes[name] = process
-      records[name]?.startedAt = WallClock.nanoseconds
+      records[name]?.startedAt = record.startedAt
       records[name]?.status = nil
-      for (stream, descriptor) in process.pipes {
-        process.registrations[stream] = loop.add(descriptor: descriptor) {
-          [unowned self, unowned process] in
-          read(process, of: name, stream, descriptor)
-        }
+      process.watch = loop.add(descriptor: child.report) { [unowned self, unowned process] in
+        readReport(of: process)
       }
+      watchOutput(of: process, name)
       return .spawned(pid: child.pid)
     } catch {
       return .spawnFailed(reason: "\(error)")
+    }
+  }
+
+  private func readReport(of process: NodeProcess) {
+    guard case .own(var child) = process.origin else { return }
+    if let error = child.readReport() { process.startFailure = error }
+    process.origin = .own(child)
+    if child.report < 0 { unwatch(process) }
+  }
+
+  private func unwatch(_ process: NodeProcess) {
+    if let watch = process.watch { loop.remove(watch) }
+    process.watch = nil
+  }
+
+  // MARK: Output
+
+  func watchOutput(of process: NodeProcess, _ name: String) {
+    for (stream, descriptor) in process.pipes {
+      process.registrations[stream] = loop.add(descriptor: descriptor) {
+        [unowned self, unowned process] in
+        read(process, of: name, stream, descriptor)
+      }
     }
   }
 
@@ -64,20 +74,61 @@ extension Supervisor {
     }
   }
 
+  // MARK: The end
+
   /// Takes the exit status of each child that has ended, after the last of what it wrote.
   func reapChildren() {
     for (name, process) in processes {
-      guard let exit = process.child.reap() else { continue }
-      for (stream, descriptor) in process.pipes where process.registrations[stream] != nil {
-        read(process, of: name, stream, descriptor)
+      guard case .own(var child) = process.origin, let exit = child.reap() else { continue }
+      process.origin = .own(child)
+      readReport(of: process)
+      hasEnded(process, of: name)
+      if case .own(let child) = process.origin { child.closePipes() }
+      if let failure = process.startFailure {
+        handle(.node(name, .spawnFailed(reason: "\(failure)")))
+      } else {
+        if !exit.isSuccess { records[name]?.lastLines = process.capture.recentLines }
+        handle(.node(name, .exited(exit)))
       }
-      for registration in process.registrations.values { loop.remove(registration) }
-      process.child.closePipes()
-      processes.removeValue(forKey: name)
-      if !exit.isSuccess { records[name]?.lastLines = process.capture.recentLines }
-      handle(.node(name, .exited(exit)))
     }
   }
+
+  /// How long the last words of an adopted process, and the system's word on its end, are waited for.
+  private static let lastWordsDelay: Duration = .milliseconds(100)
+
+  /// Called when a process that is not our child has ended.
+  func adoptedProcessEnded(_ process: NodeProcess, of name: String) {
+    guard case .adopted(let adopted) = process.origin else { return }
+    unwatch(process)
+    // What it started itself ends with it, as where it is a child of ours.
+    adopted.signal(.kill, group: true)
+    readControl()
+    if process.saidGoodbye || adopted.exit != nil { return bury(process, adopted, of: name) }
+    loop.schedule(after: Self.lastWordsDelay) { [unowned self] in
+      readControl()
+      bury(process, adopted, of: name)
+    }
+  }
+
+  private func bury(_ process: NodeProcess, _ adopted: AdoptedProcess, of name: String) {
+    hasEnded(process, of: name)
+    for (_, descriptor) in process.pipes { close(descriptor) }
+    let exit = adopted.exit ?? .untold(saidGoodbye: process.saidGoodbye)
+    if !exit.isSuccess { records[name]?.lastLines = process.capture.recentLines }
+    handle(.node(name, .exited(exit)))
+  }
+
+  private func hasEnded(_ process: NodeProcess, of name: String) {
+    for (stream, descriptor) in process.pipes where process.registrations[stream] != nil {
+      read(process, of: name, stream, descriptor)
+    }
+    for registration in process.registrations.values { loop.remove(registration) }
+    unwatch(process)
+    processes.removeValue(forKey: name)
+    ProcessRecord.remove(name, in: directories)
+  }
+
+  // MARK: Logs
 
   /// Writes a line of the supervisor's into a node's log.
   func note(_ line: String, in name: String) {

@@ -57,7 +57,7 @@ extension Supervisor {
       guard let process = processes[node] else {
         return answer(.failed("node '\(node)' has no process"), to: peer, id: id)
       }
-      let sent = process.child.signal(Signal(number: number))
+      let sent = process.signal(Signal(number: number))
       answer(sent ? .done : .failed("signal \(number) was not accepted"), to: peer, id: id)
     case .down:
       answer(.done, to: peer, id: id)
@@ -160,6 +160,7 @@ extension Supervisor {
         information.isRunning = lifecycle.state == .running
         information.pid = lifecycle.pid
         information.incarnation = UInt64(lifecycle.incarnation)
+        information.restarts = UInt64(max(lifecycle.starts - 1, 0))
       }
       information.reason = record?.reason
       information.startedAt = information.pid == nil ? nil : record?.startedAt

@@ -25,7 +25,8 @@ extension Supervisor {
   }
 
   /// Sends a frame to a node; one that is not connected misses it, and its timeouts see to that.
-  func send(_ header: FrameHeader, body: [UInt8] = [], to node: String) {
+  @discardableResult
+  func send(_ header: FrameHeader, body: [UInt8] = [], to node: String) -> Socket.Sent {
     control.send(header, body: body, to: Array(WireName.node(node).utf8))
   }
 
@@ -49,7 +50,11 @@ extension Supervisor {
     switch header.kind {
     case .hello:
       let hello = try JSONDecoder().decode(NodeHello.self, from: body)
-      handle(.node(name, .hello(problem: problem(with: hello, of: name))))
+      if case .adopting = lifecycle[name]?.state {
+        answered(hello, by: name)
+      } else {
+        handle(.node(name, .hello(problem: hello.problem ?? problem(with: hello, of: name))))
+      }
     case .ready: handle(.node(name, .ready))
     case .status:
       // An input of its own would redraw for each of many nodes; a sign of life changes nobody.
@@ -57,19 +62,20 @@ extension Supervisor {
       records[name]?.status = try JSONDecoder().decode(NodeStatus.self, from: body)
       answered(name, survey: header.sequence)
     case .stopped:
-      if !body.isEmpty {
+      if body.isEmpty {
+        processes[name]?.saidGoodbye = true
+      } else {
         handle(.node(name, .complained(reason: String(decoding: body, as: UTF8.self))))
       }
     default: throw FrameError.kind(header.kind.rawValue)
     }
   }
 
-  private func problem(with hello: NodeHello, of name: String) -> String? {
-    if let problem = hello.problem { return problem }
+  func problem(with hello: NodeHello, of name: String) -> String? {
     if hello.node != name {
       return "it calls itself '\(hello.node)'"
     }
-    if hello.pid != processes[name]?.child.pid {
+    if hello.pid != processes[name]?.pid {
       return "its hello came from process \(hello.pid)"
     }
     guard let expected = records[name]?.description else {

@@ -35,6 +35,13 @@ final class Supervisor {
   var lastSurvey: UInt64 = 0
   var logs: [String: LogWriter] = [:]
   var garbage: UInt64 = 0
+  /// The processes to take over at the start.
+  let adopted: [String: Survivor]
+  /// Whether nodes go on when this process is killed.
+  let isDetached: Bool
+  /// Why the last starts could not be written down; then nobody is started.
+  private(set) var countingProblem: String?
+  private var incarnations: Incarnations
   private let signals: SignalDescriptor
   private var deadlineTimer: TimerQueue.ID?
   private var outcome: TopologyLifecycle.Outcome?
@@ -54,13 +61,23 @@ final class Supervisor {
   /// Blocks the signals that it takes; call it before any thread starts.
   init(
     plan: LaunchPlan, directories: RuntimeDirectories, signals: SignalDescriptor,
-    reporter: any Reporter
+    reporter: any Reporter, adopted: [String: Survivor] = [:], isDetached: Bool = false
   ) throws {
     self.plan = plan
     self.directories = directories
     self.signals = signals
     self.reporter = reporter
-    lifecycle = TopologyLifecycle(plan.nodes.map(\.supervision))
+    self.adopted = adopted
+    self.isDetached = isDetached
+    incarnations = try Incarnations(in: directories)
+    lifecycle = TopologyLifecycle(
+      plan.nodes.map(\.supervision), incarnations: incarnations.counts,
+      survivors: adopted.compactMapValues { survivor in
+        survivor.record.map {
+          NodeLifecycle.Survivor(
+            pid: survivor.process.pid, incarnation: Int(clamping: $0.incarnation))
+        }
+      }, seed: .random(in: .min ... .max))
     control = try Socket(.router, in: context)
     try control.setHighWaterMark(0)
     try control.setMaximumMessage(byteCount: WireLimits.messageByteCount)
@@ -98,12 +115,27 @@ final class Supervisor {
     var inputs = Queue<TopologyLifecycle.Input>()
     inputs.append(input)
     while let input = inputs.popFirst() {
-      for action in lifecycle.handle(input, at: .now) {
+      let actions = lifecycle.handle(input, at: .now)
+      count(actions)
+      for action in actions {
         for next in perform(action) { inputs.append(next) }
       }
     }
     scheduleDeadline()
     answerWaiting()
+  }
+
+  /// Writes down the incarnations that are about to start, all in one go.
+  private func count(_ actions: [TopologyLifecycle.Action]) {
+    var starts: [String: Int] = [:]
+    for case .node(let name, .spawn(let incarnation)) in actions { starts[name] = incarnation }
+    guard !starts.isEmpty else { return }
+    do {
+      try incarnations.record(starts)
+      countingProblem = nil
+    } catch {
+      countingProblem = "\(error)"
+    }
   }
 
   private func perform(_ action: TopologyLifecycle.Action) -> [TopologyLifecycle.Input] {
@@ -123,10 +155,11 @@ final class Supervisor {
   ) -> NodeLifecycle.Input? {
     switch action {
     case .spawn(let incarnation): return spawn(name, incarnation: UInt64(incarnation))
+    case .greet: greet(name)
     case .sendConfigure: sendConfiguration(to: name)
     case .sendStart: send(FrameHeader(.start), to: name)
     case .sendStop: send(FrameHeader(.stop), to: name)
-    case .kill(let signal): processes[name]?.child.signal(signal, group: signal == .kill)
+    case .kill(let signal): processes[name]?.signal(signal, group: signal == .kill)
     case .report(let report):
       note(report, of: name)
       reporter.report(node: name, report)
@@ -137,14 +170,15 @@ final class Supervisor {
 
   private func note(_ report: NodeReport, of name: String) {
     switch report {
-    case .running: records[name]?.reason = nil
+    case .running, .adopted: records[name]?.reason = nil
     case .stopped, .completed:
       records[name]?.reason = nil
       records[name]?.status?.state = nil
     case .killing, .restarting, .failed, .exited, .unkillable:
       records[name]?.reason = report.description
       records[name]?.status?.state = nil
-    case .starting, .spawned, .saidHello, .ready, .stopping: break
+    case .replacing: records[name]?.reason = report.description
+    case .starting, .spawned, .saidHello, .adopting, .ready, .stopping: break
     }
     note("\(report)", in: name)
   }

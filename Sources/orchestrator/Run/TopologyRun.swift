@@ -18,7 +18,6 @@ struct TopologyRun {
   func run(console: Console) throws -> ExitCode {
     // Before anything starts a thread: the signals are blocked for all of them.
     let signals = try SignalDescriptor([.interrupt, .terminate, .hangUp, .child])
-    OwnProcess.raiseDescriptorLimit()
     let loaded: LoadedTopology
     do {
       loaded = try LoadedTopology.load(file, name: name)
@@ -36,23 +35,26 @@ struct TopologyRun {
       let reporter = RunReporter(
         console: console, topology: plan.topology, isLive: display == .live,
         showsOutput: showsOutput)
-      let supervisor = try supervisor(plan, directories, signals, reporter)
+      let supervisor = try supervisor(plan, lock, signals, reporter)
       supervisor.sample(every: .milliseconds(100 + 4 * plan.nodes.count))
       return finish(supervisor, supervisor.run(), console) { reporter.finish($0) }
     case .background:
       let log = LogWriter(path: directories.logs + "/orchestrator.log")
       let reporter = BackgroundReporter(console: console, topology: plan.topology, log: log)
-      let supervisor = try supervisor(plan, directories, signals, reporter)
+      let supervisor = try supervisor(plan, lock, signals, reporter)
       return ExitCode(rawValue: supervisor.run().exitCode)
     }
   }
 
   private func supervisor(
-    _ plan: LaunchPlan, _ directories: RuntimeDirectories, _ signals: SignalDescriptor,
+    _ plan: LaunchPlan, _ lock: TopologyLock, _ signals: SignalDescriptor,
     _ reporter: any Supervisor.Reporter
   ) throws -> Supervisor {
+    let adoption = Adoption(try Survivor.all(in: lock.directories), plan: plan)
+    try adoption.endOthers(in: lock.directories, reporter: reporter)
     let supervisor = try Supervisor(
-      plan: plan, directories: directories, signals: signals, reporter: reporter)
+      plan: plan, directories: lock.directories, signals: signals, reporter: reporter,
+      adopted: adoption.adoptable, isDetached: display == .background)
     if let timeout {
       supervisor.loop.schedule(after: timeout) { [unowned supervisor] in supervisor.requestStop() }
     }

@@ -7,7 +7,8 @@ struct Down: Verb {
     "down", "Stops a topology in order",
     discussion:
       "Nodes stop before those that they depend on; each is asked, then terminated, then "
-      + "killed. Returns when no process is left.",
+      + "killed. Returns when no process is left. Nodes that live on because their orchestrator "
+      + "was killed are ended, too.",
     options: [
       .topology,
       Option("force", "f", "Kills all nodes at once"),
@@ -25,33 +26,89 @@ struct Down: Verb {
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
-    let timeout = arguments.duration("timeout") ?? .seconds(30)
-    let isForced = arguments.flag("force")
-    let deadline = ContinuousClock.now + timeout
-    let client = try TopologyClient.attach(to: arguments.topology)
-    let directories = try RuntimeDirectories(topology: client.topology)
-    let orchestrator = RunningTopology.find(directories)?.pid
+    let ending = Ending(
+      isForced: arguments.flag("force"), timeout: arguments.duration("timeout") ?? .seconds(30))
+    let directories: RuntimeDirectories
+    do {
+      directories = try RunningTopology.choose(arguments.topology)
+    } catch TopologyClientError.orphaned(let name, _, _) {
+      return try ending.endSurvivors(RuntimeDirectories(topology: name), console)
+    }
+    try ending.stop(directories)
+    if OrphanedTopology.find(directories) != nil {
+      // The orchestrator was killed instead of ending.
+      return try ending.endSurvivors(directories, console)
+    }
+    try console.print("\(directories.topology): down")
+    return .success
+  }
+}
+
+/// The way a topology is brought down.
+private struct Ending {
+  let isForced: Bool
+  let timeout: Duration
+  private let deadline: ContinuousClock.Instant
+
+  init(isForced: Bool, timeout: Duration) {
+    self.isForced = isForced
+    self.timeout = timeout
+    deadline = .now + timeout
+  }
+
+  /// Has the orchestrator end its nodes, and returns when it has ended as well.
+  func stop(_ directories: RuntimeDirectories) throws {
+    let topology = directories.topology
+    // Before it is asked to end: its number may be somebody else's afterwards.
+    let orchestrator = RunningTopology.find(directories)?.pid.flatMap { AdoptedProcess(pid: $0) }
+    let client = try TopologyClient(
+      topology: topology, control: directories.endpoint(.control))
     do {
       defer { client.close() }
       try Blocking.attempt { try await client.down(force: isForced) }
     } catch TopologyClientError.orchestratorGone where RunningTopology.find(directories) == nil {
       // It was about to end anyway.
     }
-    // The lock is given free after the last process has ended.
+    if let orchestrator {
+      // One that has given the lock free is waited for a second more, and is then past all it does.
+      while !orchestrator.hasEnded, ContinuousClock.now < deadline {
+        _ = AdoptedProcess.wait(for: [orchestrator], until: min(deadline, .now + .seconds(1)))
+        if RunningTopology.find(directories) == nil { break }
+      }
+    }
+    // The lock is given free after the last process has ended, also where the orchestrator's own
+    // number tells nothing: in another container, say.
     while RunningTopology.find(directories) != nil {
       guard ContinuousClock.now < deadline else {
         throw TopologyClientError.timedOut(
-          "after \(timeout.shortText): '\(client.topology)' is still ending"
+          "after \(timeout.shortText): '\(topology)' is still ending"
             + (isForced ? "" : "; 'orchestrator down --force' kills it"))
       }
       usleep(10_000)
     }
-    // Then its own process ends; one that is not reaped by its parent is not waited for.
-    let end = min(deadline, .now + .seconds(1))
-    while let orchestrator, Glibc.kill(orchestrator, 0) == 0, ContinuousClock.now < end {
-      usleep(1_000)
+  }
+
+  /// Ends the nodes of an orchestrator that was killed.
+  func endSurvivors(
+    _ directories: RuntimeDirectories, _ console: Console
+  ) throws -> ExitCode {
+    // With the lock, so that nobody adopts them meanwhile.
+    let lock = try TopologyLock.acquire(
+      directories, file: OrphanedTopology.find(directories)?.file)
+    defer { lock.release() }
+    let survivors = try Survivor.all(in: directories)
+    for survivor in survivors {
+      _ = LogWriter(node: survivor.node, in: directories).write(
+        ["ended by 'orchestrator down'; its orchestrator was killed before"], from: .note)
     }
-    try console.print("\(client.topology): down")
+    let left = Survivor.end(survivors, isForced: isForced, limit: timeout, in: directories)
+    guard left.isEmpty else {
+      let processes = left.map { "\($0.node) (pid \($0.process.pid))" }.joined(separator: ", ")
+      throw CommandError("these do not end even on SIGKILL: \(processes)")
+    }
+    let count = survivors.count == 1 ? "1 node" : "\(survivors.count) nodes"
+    try console.print(
+      "\(directories.topology): down; its orchestrator had been killed, \(count) ended")
     return .success
   }
 }

@@ -4,7 +4,9 @@ import PipeRuntime
 struct Status: Verb {
   let description = VerbDescription(
     "status", "Tells whether a topology runs and how its nodes are",
-    discussion: "Exit code 0: all nodes run. 1: one does not. 3: the topology does not run.",
+    discussion:
+      "Exit code 0: all nodes run. 1: one does not. 3: the topology does not run, or its "
+      + "orchestrator was killed and nobody looks after its nodes.",
     options: [
       .topology,
       .output,
@@ -20,7 +22,17 @@ struct Status: Verb {
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
-    let directory = try arguments.onTopology { try await $0.directory() }
+    let directory: TopologyDirectory
+    do {
+      directory = try arguments.onTopology { try await $0.directory() }
+    } catch TopologyClientError.orphaned(let name, _, _) {
+      let directories = try RuntimeDirectories(topology: name)
+      // They may be gone by now, or adopted; then asking again tells.
+      guard let orphan = OrphanedTopology.find(directories) else {
+        throw CommandError("topology '\(name)' has just changed; ask again")
+      }
+      return try tell(orphan, arguments, console)
+    }
     let nodes = try directory.nodes(named: arguments.positionals)
     switch arguments.format {
     case .text:
@@ -45,5 +57,33 @@ struct Status: Verb {
       ])
     }
     return nodes.allSatisfy(\.isRunning) ? .success : .failure
+  }
+
+  private func tell(
+    _ orphan: OrphanedTopology, _ arguments: ParsedArguments, _ console: Console
+  ) throws -> ExitCode {
+    switch arguments.format {
+    case .text:
+      try console.print(
+        "\(orphan.name): \(orphan.status); 'orchestrator up \(orphan.file ?? "FILE")' adopts, and "
+          + "'orchestrator down -p \(orphan.name)' ends them")
+      let width = orphan.nodes.map(\.node.displayWidth).max() ?? 0
+      for node in orphan.nodes {
+        try console.print("  \(node.node.padded(to: width))  pid \(node.process.pid)")
+      }
+    case .json, .jsonl:
+      try console.print([
+        "topology": .string(orphan.name), "file": orphan.file.map { .string($0) } ?? .null,
+        "pid": .null, "phase": "orphaned", "running": false,
+        "nodes": .array(
+          orphan.nodes.map {
+            [
+              "node": .string($0.node), "pid": .integer(Int64($0.process.pid)),
+              "phase": "orphaned", "running": false,
+            ]
+          }),
+      ])
+    }
+    return .notRunning
   }
 }

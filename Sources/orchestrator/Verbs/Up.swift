@@ -4,7 +4,8 @@ struct Up: Verb {
     "up", "Starts a topology, in the background with -d",
     discussion:
       "With --wait it returns when every node runs, or with exit code 124 when that takes "
-      + "too long.",
+      + "too long. Nodes in the background go on when their orchestrator is killed; started "
+      + "again, it adopts those that the file has not changed, as they are.",
     options: [
       Option("detach", "d", "Returns when it is started; it goes on in the background"),
       Option("wait", "Returns when all nodes run; implies -d"),

@@ -81,7 +81,7 @@ struct CommandTests {
     arguments: [
       ("orchestrator version", 0, "orchestrator 0.1.0\n", ""),
       ("orchestrator version -o json", 0, "{\"version\":\"0.1.0\"}\n", ""),
-      ("orchestrator ls", 0, "NAME  PID  UPTIME  FILE\n", ""),
+      ("orchestrator ls", 0, "NAME  STATUS  PID  UPTIME  FILE\n", ""),
       ("orchestrator ls -q", 0, "", ""),
       ("orchestrator ls -o json", 0, "[]\n", ""),
       ("orchestrator ls -o jsonl", 0, "", ""),

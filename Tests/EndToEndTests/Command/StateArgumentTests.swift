@@ -94,7 +94,8 @@ struct StateArgumentTests {
     var node = NodeInformation(
       name: "door", kind: .machine, hosts: "Door", program: "/bin/nodes", phase: "running",
       isRunning: true, inbox: "", feed: "")
-    node.incarnation = 3
+    node.incarnation = 5
+    node.restarts = 2
     node.pid = 12
     node.startedAt = 1_000_000_000
     node.status = NodeStatus()

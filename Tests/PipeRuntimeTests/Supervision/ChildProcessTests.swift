@@ -108,6 +108,22 @@ struct ChildProcessTests {
     #expect(error.description.contains(advice))
   }
 
+  @Test("a launch does not wait for exec: that it failed is told afterwards, as precisely")
+  func launch() throws {
+    for (path, failure) in [("/nonexistent/program", "build it"), ("/bin/true", nil)] {
+      var child = try ChildProcess.launch(ChildCommand(path: path))
+      var item = pollfd(fd: child.report, events: Int16(POLLIN), revents: 0)
+      #expect(poll(&item, 1, 10_000) == 1)
+      let error = child.readReport()
+      #expect(child.report == -1)
+      #expect((error == nil) == (failure == nil))
+      if let failure { #expect(error?.description.contains(failure) == true) }
+      #expect(child.readReport() == nil)
+      #expect(child.wait() == .exited(code: failure == nil ? 0 : 127))
+      child.closePipes()
+    }
+  }
+
   @Test("a running child has no status, and a reaped one takes no signal")
   func reap() throws {
     var child = try ChildProcess.spawn(ChildCommand(path: "/bin/sleep", arguments: ["60"]))

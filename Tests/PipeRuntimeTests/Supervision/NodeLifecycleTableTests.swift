@@ -8,7 +8,7 @@ import Testing
 struct NodeLifecycleTableTests {
   /// Ways into the states. The timeouts are so long that `tick` means "nothing is due".
   private static let states: [(name: String, inputs: [NodeLifecycle.Input])] = [
-    ("idle", []),
+    ("idle", []), ("adopting", [.adopt(.init(pid: 7, incarnation: 3))]),
     ("starting", [.start, .spawned(pid: 7)]),
     ("configuring", [.start, .spawned(pid: 7), .hello(problem: nil)]),
     ("ready", [.start, .spawned(pid: 7), .hello(problem: nil), .ready]),
@@ -25,7 +25,10 @@ struct NodeLifecycleTableTests {
   ]
 
   private static let inputs: [(name: String, input: NodeLifecycle.Input)] = [
-    ("start", .start), ("spawned", .spawned(pid: 7)), ("spawn failed", .spawnFailed(reason: "x")),
+    ("start", .start), ("adopt", .adopt(.init(pid: 8, incarnation: 4))),
+    ("is ready", .answered(.ready)), ("runs", .answered(.running)), ("ends", .answered(.ending)),
+    ("differs", .answered(.differs(reason: "x"))), ("spawned", .spawned(pid: 7)),
+    ("spawn failed", .spawnFailed(reason: "x")),
     ("hello", .hello(problem: nil)), ("wrong hello", .hello(problem: "x")), ("ready", .ready),
     ("complaint", .complained(reason: "x")), ("go", .go), ("heartbeat", .heartbeat),
     ("exit 0", .exited(.exited(code: 0))), ("exit 1", .exited(.exited(code: 1))),
@@ -34,8 +37,11 @@ struct NodeLifecycleTableTests {
   ]
 
   private static let expected = """
-    idle | start: starting+, stop: stopped, kill: stopped, restart: starting+
-    starting | hello: configuring!, wrong hello: stopping!, exit 0: failed, exit 1: failed, \
+    idle | start: starting+, adopt: adopting!, stop: stopped, kill: stopped, restart: starting+
+    adopting | is ready: ready, runs: running, ends: stopping, differs: stopping!, hello: \
+    configuring!, wrong hello: stopping!, exit 0: starting+, exit 1: starting+, crash: starting+, \
+    stop: stopping!, kill: stopping!, restart: stopping!
+    starting | spawn failed: failed, hello: configuring!, wrong hello: stopping!, exit 0: failed, exit 1: failed, \
     crash: backing off, stop: stopping!, kill: stopping!, restart: stopping!
     configuring | wrong hello: stopping!, ready: ready, exit 0: backing off, exit 1: backing \
     off, crash: backing off, stop: stopping!, kill: stopping!, restart: stopping!
@@ -43,9 +49,9 @@ struct NodeLifecycleTableTests {
     stop: stopping!, kill: stopping!, restart: stopping!
     running | exit 0: completed, exit 1: backing off, crash: backing off, stop: stopping!, \
     kill: stopping!, restart: stopping!
-    stopping | start: stopping, exit 0: stopped, exit 1: stopped, crash: stopped, kill: \
+    stopping | start: stopping, spawn failed: stopped, exit 0: stopped, exit 1: stopped, crash: stopped, kill: \
     stopping!, restart: stopping
-    restarting | exit 0: starting+, exit 1: starting+, crash: starting+, stop: stopping, \
+    restarting | spawn failed: starting+, exit 0: starting+, exit 1: starting+, crash: starting+, stop: stopping, \
     kill: stopping!
     backing off | start: starting+, stop: stopped, kill: stopped, restart: starting+
     stopped | start: starting+, restart: starting+
@@ -70,7 +76,7 @@ struct NodeLifecycleTableTests {
       for action in actions {
         switch action {
         case .spawn: marks += "+"
-        case .sendConfigure, .sendStart, .sendStop, .kill: marks += "!"
+        case .greet, .sendConfigure, .sendStart, .sendStop, .kill: marks += "!"
         case .report, .nodeFailed, .nodeStopped: break
         }
       }

@@ -8,8 +8,12 @@ struct SimulatedNode {
   let origin = SuspendingClock().now
   var time: Duration = .zero
 
-  init(restart: RestartPolicy = RestartPolicy(), timeouts: Timeouts = Timeouts()) {
-    lifecycle = NodeLifecycle(restart: restart, timeouts: timeouts)
+  init(
+    restart: RestartPolicy = RestartPolicy(), timeouts: Timeouts = Timeouts(),
+    incarnation: Int = 0, seed: UInt64 = 0
+  ) {
+    lifecycle = NodeLifecycle(
+      restart: restart, timeouts: timeouts, incarnation: incarnation, seed: seed)
   }
 
   /// Hands in the inputs now and returns the actions but for reports.
@@ -83,7 +87,7 @@ struct NodeLifecycleTests {
 
   @Test("restarts back off, and one too many within the window fails the node")
   func restartLimit() {
-    var node = SimulatedNode(restart: RestartPolicy(max: 3))
+    var node = SimulatedNode(restart: RestartPolicy(max: 3, backoff: Backoff(jitter: 0)))
     node.run()
     for pause in [200, 400, 800] {
       let before = node.time
@@ -96,6 +100,30 @@ struct NodeLifecycleTests {
     #expect(node.take(.exited(.exited(code: 3))) == [.nodeFailed(reason: reason)])
     #expect(node.failure == reason)
     #expect(node.lifecycle.restarts == 3)
+  }
+
+  /// The pauses before the first restarts.
+  private func pauses(seed: UInt64, jitter: Double) -> [Duration] {
+    var node = SimulatedNode(
+      restart: RestartPolicy(backoff: Backoff(jitter: jitter)), seed: seed)
+    node.run()
+    return (0..<4).map { _ in
+      let before = node.time
+      node.take(.exited(.exited(code: 3)))
+      node.tick()
+      defer { node.take(.spawned(pid: 7), .hello(problem: nil), .ready, .go) }
+      return node.time - before
+    }
+  }
+
+  @Test("jitter shortens the pauses by at most its part, other ones for each seed")
+  func jitter() {
+    let whole = [200, 400, 800, 1600].map { Duration.milliseconds($0) }
+    #expect(pauses(seed: 1, jitter: 0) == whole)
+    let some = pauses(seed: 1, jitter: 0.5)
+    #expect(zip(some, whole).allSatisfy { $0 < $1 && $0 >= $1 / 2 }, "\(some)")
+    #expect(pauses(seed: 1, jitter: 0.5) == some)
+    #expect(pauses(seed: 2, jitter: 0.5) != some)
   }
 
   @Test("restarts older than the window do not count")
@@ -153,6 +181,32 @@ struct NodeLifecycleTests {
     #expect(node.failure?.contains(reason) == true, "\(node.state)")
   }
 
+  @Test("a program that turns out not to run, after its process was made, is told as the reason")
+  func lateSpawnFailure() {
+    var first = SimulatedNode()
+    first.take(.start, .spawned(pid: 7))
+    #expect(
+      first.take(.spawnFailed(reason: "no such file")) == [.nodeFailed(reason: "no such file")])
+    #expect(first.lifecycle.pid == nil)
+    // One that ran before is being replaced just now, and is tried again.
+    var later = SimulatedNode()
+    later.run()
+    later.take(.exited(.exited(code: 1)))
+    later.tick()
+    later.take(.spawned(pid: 8), .spawnFailed(reason: "no such file"))
+    #expect(later.state.name == "backing off")
+    #expect(later.tick() == [.spawn(incarnation: 3)])
+  }
+
+  @Test("a node that says itself that it cannot run is given up at once, whatever its policy")
+  func cannotRun() {
+    var node = SimulatedNode(restart: RestartPolicy(.always))
+    node.take(.start, .spawned(pid: 7))
+    #expect(node.take(.hello(problem: "its journal is damaged")) == [.kill(.kill)])
+    node.take(.exited(.signalled(number: SIGKILL)))
+    #expect(node.failure == "its journal is damaged")
+  }
+
   @Test("a program that never says hello is killed at the start timeout and not tried again")
   func noHello() {
     var node = SimulatedNode(timeouts: Timeouts(start: .seconds(3)))
@@ -204,19 +258,30 @@ struct NodeLifecycleTests {
     for _ in 0..<500 {
       var node = SimulatedNode(
         restart: RestartPolicy(RestartPolicy.Mode.allCases.randomElement(using: &generator)!))
-      var isAlive = false
+      var isAlive = Bool.random(using: &generator)
+      if isAlive { node.take(.adopt(.init(pid: 6, incarnation: 5))) }
+      var last = isAlive ? 5 : 0
       for _ in 0..<100 {
         var inputs: [NodeLifecycle.Input] = [
           .start, .hello(problem: nil), .ready, .go, .heartbeat, .stopRequested,
+          .answered(
+            [.ready, .running, .ending, .differs(reason: "so")]
+              .randomElement(using: &generator)!),
           .killRequested, .restartRequested, .tick, .complained(reason: "so"),
         ]
         if isAlive { inputs += [.exited(.exited(code: 0)), .exited(.signalled(number: 9))] }
+        if isAlive, case .starting = node.state { inputs.append(.spawnFailed(reason: "so")) }
         node.time += .milliseconds(Int.random(in: 0...3000, using: &generator))
         let input = inputs.randomElement(using: &generator)!
-        if case .exited = input { isAlive = false }
+        switch input {
+        case .exited, .spawnFailed: isAlive = false
+        default: break
+        }
         for action in node.take(input) {
-          guard case .spawn = action else { continue }
+          guard case .spawn(let incarnation) = action else { continue }
           #expect(!isAlive)
+          #expect(incarnation > last)
+          last = incarnation
           isAlive = true
           spawns += 1
           node.take(.spawned(pid: 7))

@@ -14,8 +14,18 @@ struct SimulatedTopology {
   var time: Duration = .zero
   var outcome: TopologyLifecycle.Outcome?
 
-  init(_ members: [TopologyLifecycle.Member], stubborn: Set<String> = []) {
-    lifecycle = TopologyLifecycle(members)
+  init(
+    _ members: [TopologyLifecycle.Member], stubborn: Set<String> = [],
+    survivors: [String: NodeLifecycle.Survivor] = [:], incarnations: [String: Int] = [:]
+  ) {
+    // Those that back off together come back together.
+    let members = members.map { member in
+      var member = member
+      member.restart.backoff.jitter = 0
+      return member
+    }
+    lifecycle = TopologyLifecycle(members, incarnations: incarnations, survivors: survivors)
+    alive = Set(survivors.keys)
     self.stubborn = stubborn
   }
 
@@ -52,6 +62,7 @@ struct SimulatedTopology {
       alive.insert(name)
       say(name, .spawned(pid: 7))
       if !stubborn.contains(name) { say(name, .hello(problem: nil)) }
+    case .greet: log.append("greet \(name)")
     case .sendConfigure: say(name, .ready)
     case .sendStart: log.append("go \(name)")
     case .sendStop:

@@ -29,8 +29,8 @@ struct JSONSchema {
     case "enum": argument.elements.contains(value)
     case "pattern": value.string.map { matches($0, argument.string!) } ?? true
     case "minLength": value.string.map { $0.count >= argument.integer! } ?? true
-    case "minimum": value.integer.map { $0 >= argument.integer! } ?? true
-    case "maximum": value.integer.map { $0 <= argument.integer! } ?? true
+    case "minimum": value.double.map { $0 >= argument.double! } ?? true
+    case "maximum": value.double.map { $0 <= argument.double! } ?? true
     case "minItems": value.isArray ? value.elements.count >= argument.integer! : true
     case "uniqueItems": Set(value.elements).count == value.elements.count
     case "items": value.elements.allSatisfy { accepts($0, argument) }
@@ -75,6 +75,13 @@ extension JSONValue {
   }
   fileprivate var members: [String: JSONValue] {
     if case .object(let members) = self { members } else { [:] }
+  }
+  fileprivate var double: Double? {
+    switch self {
+    case .integer(let value): Double(value)
+    case .number(let value): value
+    default: nil
+    }
   }
   fileprivate var isArray: Bool { if case .array = self { true } else { false } }
   fileprivate var isObject: Bool { if case .object = self { true } else { false } }

@@ -114,6 +114,7 @@ struct TopologyConfigTests {
               backoff:
                 initial: 200ms
                 max: 10s
+                jitter: 0.1
             required: false
             durability: process
           lamp:
@@ -126,6 +127,7 @@ struct TopologyConfigTests {
               backoff:
                 initial: 200ms
                 max: 10s
+                jitter: 0.1
             required: false
             depends_on:
               door: ready

@@ -81,6 +81,12 @@ struct BadTopology: CustomTestStringConvertible {
     .node(
       "{ machine: M, restart: { backoff: { initial: 2s, max: 1s } } }", "4:40",
       "starts at 2s, above its 'max' of 1s", .badValue, schemaTells: false),
+    .node(
+      "{ machine: M, restart: { backoff: { jitter: 2 } } }", "4:50",
+      "must be a number from 0 to 1, not 2", .badValue),
+    .node(
+      "{ machine: M, restart: { backoff: { jitter: much } } }", "4:50",
+      "must be a number from 0 to 1", .badValue),
   ]
 
   static let pipes: [BadTopology] = [

@@ -16,7 +16,7 @@ struct TopologyReaderTests {
           program: ./own
           parameters: { capacity: 10, list: [1, a] }
           environment: { B: y, C: '' }
-          restart: { policy: always, max: 0, window: 1m30s, backoff: { initial: 0s, max: 2h } }
+          restart: { policy: always, max: 0, window: 1m30s, backoff: { initial: 0s, max: 2h, jitter: 0.25 } }
           required: true
           durability: none
         motor: { machine: ElevatorMotor, depends_on: { door: ready } }
@@ -33,7 +33,8 @@ struct TopologyReaderTests {
       """
     let found = try topology(text)
     let restart = RestartPolicy(
-      .always, max: 0, window: .seconds(90), backoff: .init(initial: .zero, max: .seconds(7200)))
+      .always, max: 0, window: .seconds(90),
+      backoff: .init(initial: .zero, max: .seconds(7200), jitter: 0.25))
     var door = NodeSpecification.machine(
       "ElevatorDoor", name: "door", program: "./own",
       parameters: ["capacity": 10, "list": [1, "a"]], environment: ["B": "y", "C": ""],

@@ -30,6 +30,33 @@ struct FrameTests {
     #expect(events == ["\"go\"", "{\"a\":{}}"])
   }
 
+  @Test("a greeting's bytes are those of the protocol document, and so is the hello that answers")
+  func goldenGreeting() throws {
+    let greeting =
+      #"{"error":"/run/d.err","isDetached":true,"orchestrator":4711,"output":"/run/d.out"}"#
+    let head: [UInt8] = [0x70, 1, 60, 0, 0, 0, 0, 0] + zeros(16)
+    #expect(FrameHeader(.greet).frame(body: Array(greeting.utf8)) == head + Array(greeting.utf8))
+    let read = try JSONValue(parsing: greeting.utf8).decode(NodeGreeting.self)
+    #expect(
+      read
+        == NodeGreeting(
+          orchestrator: 4711, isDetached: true, output: "/run/d.out", error: "/run/d.err"))
+    #expect(try JSONValue(encoding: read).text == greeting)
+    let description =
+      #"{"alphabet":[],"events":[],"inPorts":[],"initial":"on","machine":"M","outPorts":[],"#
+      + #""outputs":[],"states":[]}"#
+    let hello =
+      #"{"description":\#(description),"incarnation":3,"node":"d","phase":"running","pid":7,"#
+      + #""problem":"its journal is damaged"}"#
+    let answer = try JSONValue(parsing: hello.utf8).decode(NodeHello.self)
+    #expect(answer.phase == .running && answer.problem == "its journal is damaged")
+    #expect(try JSONValue(encoding: answer).text == hello)
+    // One of a node that knows neither.
+    let plain = #"{"description":\#(description),"incarnation":3,"node":"d","pid":7}"#
+    let fresh = try JSONValue(parsing: plain.utf8).decode(NodeHello.self)
+    #expect(fresh.phase == nil && fresh.problem == nil)
+  }
+
   @Test("every kind survives the way there and back", arguments: FrameKind.allCases)
   func roundTrip(kind: FrameKind) throws {
     let header = FrameHeader(

@@ -1,0 +1,48 @@
+import PipeRuntime
+
+/// What becomes of the processes that an orchestrator left that was killed.
+struct Adoption {
+  /// By node: those that are what the plan wants.
+  private(set) var adoptable: [String: Survivor] = [:]
+  /// The others, and why they are ended.
+  private(set) var others: [(survivor: Survivor, reason: String)] = []
+
+  init(_ survivors: [Survivor], plan: LaunchPlan) {
+    for survivor in survivors {
+      if let reason = Self.obstacle(survivor, plan) {
+        others.append((survivor, reason))
+      } else {
+        adoptable[survivor.node] = survivor
+      }
+    }
+  }
+
+  private static func obstacle(_ survivor: Survivor, _ plan: LaunchPlan) -> String? {
+    guard let node = plan[survivor.node] else { return "the topology has it no more" }
+    guard node.information.kind != .monitor else {
+      // It attaches like any client, and is about to end since its orchestrator is gone.
+      return "a monitor does not go on without an orchestrator"
+    }
+    guard let record = survivor.record else {
+      return "another version of the orchestrator started it"
+    }
+    guard record.isDetached else { return "it was started in the foreground" }
+    return record.launch.difference(from: plan.launch(of: node))
+  }
+
+  /// Ends those that are not adopted, before others take their places.
+  func endOthers(
+    in directories: RuntimeDirectories, reporter: any Supervisor.Reporter
+  ) throws(CommandError) {
+    for (survivor, reason) in others {
+      let report = NodeReport.replacing(reason: reason)
+      _ = LogWriter(node: survivor.node, in: directories).write(["\(report)"], from: .note)
+      reporter.report(node: survivor.node, report)
+    }
+    let left = Survivor.end(others.map(\.survivor), in: directories)
+    guard let first = left.first else { return }
+    throw CommandError(
+      "process \(first.process.pid) of node '\(first.node)' does not end even on SIGKILL; is a "
+        + "device or disk stuck?")
+  }
+}

@@ -1,0 +1,57 @@
+import PipeRuntime
+
+/// The process of a node, and what it writes.
+final class NodeProcess {
+  /// Whose child it is.
+  enum Origin {
+    case own(ChildProcess)
+    /// A former orchestrator's.
+    case adopted(AdoptedProcess)
+  }
+
+  var origin: Origin
+  let incarnation: UInt64
+  let capture: OutputCapture
+  /// The pipes of what it writes; none until an adopted process is given some.
+  var pipes: [(stream: LogStream, descriptor: Int32)]
+  /// The pipes that are still read.
+  var registrations: [LogStream: PollLoop.Registration] = [:]
+  /// Tells whether the program of a child of ours runs, or that an adopted process has ended.
+  var watch: PollLoop.Registration?
+  /// Why the program does not run.
+  var startFailure: SpawnError?
+  /// Whether it told that it ends in order.
+  var saidGoodbye = false
+  /// Whether it took the greeting, so that its answer is all that is waited for.
+  var isGreeted = false
+
+  init(child: ChildProcess, incarnation: UInt64, capture: OutputCapture) {
+    origin = .own(child)
+    self.incarnation = incarnation
+    self.capture = capture
+    pipes = [(.out, child.output), (.err, child.error)]
+  }
+
+  init(adopted process: AdoptedProcess, incarnation: UInt64, capture: OutputCapture) {
+    origin = .adopted(process)
+    self.incarnation = incarnation
+    self.capture = capture
+    pipes = []
+  }
+
+  var pid: Int32 {
+    switch origin {
+    case .own(let child): child.pid
+    case .adopted(let process): process.pid
+    }
+  }
+
+  /// - Returns: Whether there was still somebody to send it to.
+  @discardableResult
+  func signal(_ signal: Signal, group: Bool = false) -> Bool {
+    switch origin {
+    case .own(let child): child.signal(signal, group: group)
+    case .adopted(let process): process.signal(signal, group: group)
+    }
+  }
+}

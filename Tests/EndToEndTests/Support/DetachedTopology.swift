@@ -1,0 +1,107 @@
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+/// A topology that was started in the background, in a directory of one test's.
+struct DetachedTopology {
+  let tool: CommandLineTool
+  let name: String
+  private let file: String
+
+  /// Starts it, and returns once all nodes run.
+  static func with(
+    _ yaml: String, name: String = "ward", _ body: (DetachedTopology) async throws -> Void
+  ) async throws {
+    try await LaunchLimit.shared.run {
+      let tool = try CommandLineTool()
+      defer { tool.remove() }
+      let topology = try DetachedTopology(tool: tool, name: name, yaml: yaml)
+      try await topology.up()
+      try await body(topology)
+    }
+  }
+
+  init(tool: CommandLineTool, name: String, yaml: String) throws {
+    self.tool = tool
+    self.name = name
+    file = name + ".yaml"
+    try write(yaml)
+  }
+
+  var directories: RuntimeDirectories {
+    get throws { try RuntimeDirectories(topology: name, roots: tool.directory.roots) }
+  }
+
+  func write(_ yaml: String) throws { try tool.directory.write(yaml, to: file) }
+
+  @discardableResult
+  func up() async throws -> String {
+    let up = try await tool.run("up", "--wait", file, within: .seconds(60))
+    let logs = try logs()
+    try #require(up.code == 0, "\(up)\n\(logs)")
+    return up.output
+  }
+
+  func client() throws -> TopologyClient {
+    try TopologyClient(topology: name, control: directories.endpoint(.control))
+  }
+
+  func directory() async throws -> TopologyDirectory {
+    let client = try client()
+    defer { client.close() }
+    return try await client.directory()
+  }
+
+  /// The processes of the nodes by name.
+  func pids() async throws -> [String: Int32] {
+    var pids: [String: Int32] = [:]
+    for node in try await directory().nodes { pids[node.name] = node.pid }
+    return pids
+  }
+
+  /// Waits until the directory is as it should be.
+  @discardableResult
+  func await(
+    _ what: String, _ accepts: @escaping (TopologyDirectory) -> Bool
+  ) async throws -> TopologyDirectory {
+    var last: TopologyDirectory?
+    let found: TopologyDirectory? = try await poll(every: .milliseconds(10), within: .seconds(20)) {
+      let directory = try await directory()
+      last = directory
+      return accepts(directory) ? directory : nil
+    }
+    let logs = try logs()
+    return try #require(found, "\(what); \(String(describing: last))\n\(logs)")
+  }
+
+  /// Kills the orchestrator, and returns once the kernel has let go of its lock.
+  func killOrchestrator() async throws {
+    try await killOrchestrator(try #require(RunningTopology.find(try directories)?.pid))
+  }
+
+  func killOrchestrator(_ pid: Int32) async throws {
+    let directories = try directories
+    #expect(kill(pid, SIGKILL) == 0)
+    let isGone: Bool? = try await poll(within: .seconds(10)) {
+      RunningTopology.find(directories) == nil ? true : nil
+    }
+    #expect(isGone == true)
+  }
+
+  /// The live processes among these.
+  func alive(_ pids: some Sequence<Int32>) -> Set<Int32> {
+    Set(pids).intersection(tool.directory.processes.map(\.pid))
+  }
+
+  func log(_ node: String) throws -> [String] {
+    let path = try directories.logs + "/" + node + ".log"
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return [] }
+    defer { close(descriptor) }
+    return String(decoding: try FileSystem.read(descriptor), as: UTF8.self)
+      .split(separator: "\n").map(String.init)
+  }
+
+  private func logs() throws -> String { try log("orchestrator").joined(separator: "\n") }
+}
