@@ -13,13 +13,13 @@ struct RestartingNodeTests {
   @Test(
     "wait until it runs, and are applied once", arguments: [Durability.volatile, .process])
   func waits(durability: Durability) async throws {
-    try await withTopology(Self.slow(.milliseconds(300), durability)) { topology in
+    try await withTopology(Self.slow(.seconds(2), durability)) { topology in
       let first = durability == .volatile ? 0 : 1
       try await topology.send("button", Button.Event.press)
       try await topology.kill("button")
       try await topology.expectStatus(of: "button", "a pause") { $0.phase == "backing off" }
       let tool = CommandLineTool(beside: topology)
-      let result = try await tool.run("send", "button", "press")
+      let result = try await tool.run("send", "button", "press", "--timeout", "20s")
       #expect(result.code == 0, "\(result)")
       #expect(
         result.output == "button: pressed(times: \(first + 1))  (version \(first + 1))\n",
