@@ -62,7 +62,7 @@ let package = Package(
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
-        "PipeRuntime", "PipeRuntimeTestKit", "Nodes", "NumberMachines", "TestNodes",
+        "PipeRuntime", "PipeRuntimeTestKit", "CSQLite", "Nodes", "NumberMachines", "TestNodes",
         "CrashingTest", "Soak", "orchestrator",
       ],
       swiftSettings: strict),
