@@ -4,6 +4,8 @@ final class OutPipe {
   let socket: Socket
   /// Tells of each new connection, which is to be announced to the receiver.
   let connections: ConnectionMonitor
+  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  @exclusivity(unchecked)
   private(set) var state: OutPipeStateMachine
   private let endpoint: String
   private let log: NodeLog
@@ -12,6 +14,7 @@ final class OutPipe {
   private(set) var lost: UInt64 = 0
   private(set) var garbage: UInt64 = 0
   /// Events that the journal lacks, each ended by a line feed.
+  @exclusivity(unchecked)
   private var unrecorded: (count: Int, bytes: [UInt8]) = (0, [])
   /// What the journal has as acknowledged, and will have with the record under way.
   private var trimmed: (done: UInt64, due: UInt64) = (0, 0)
