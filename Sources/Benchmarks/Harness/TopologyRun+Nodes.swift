@@ -3,7 +3,7 @@ import PipeRuntime
 
 // Nodes that end and come again.
 extension TopologyRun {
-  /// Waits until the directory is as it should be, and looks often: this is part of what is measured.
+  /// Waits until the directory is as it should be. Looks often: this is part of what is measured.
   func wait(
     until what: String, isFresh: Bool = false,
     _ accepts: @escaping @Sendable (TopologyDirectory) -> Bool

@@ -10,7 +10,7 @@ struct EnduranceSection {
   init(_ setting: Setting) { self.setting = setting }
 
   func run(_ report: inout Report) throws {
-    let part = setting.pick(1_000_000, quick: 40_000)
+    let part = setting.pick(1_000_000, quick: 160_000)
     let directory = try TemporaryDirectory()
     var flow = try Flow(durability: .process, count: part, in: directory)
     var seen: [String: (memory: [Int], journal: [Int])] = [:]

@@ -30,11 +30,11 @@ struct RecoverySection {
         value: .seconds(ours.median), baseline: .seconds(baseline.median),
         target: .atMost(.seconds(5))))
     report.note(
-      "median of \(ours.count), greatest \(Quantity.seconds(ours.greatest)): from the first SIGKILL "
-        + "until all run and an")
+      "median of \(ours.count), greatest \(Quantity.seconds(ours.greatest)): from the first "
+        + "SIGKILL until all run and an")
     report.note(
-      "event has gone through all \(Self.nodeCount); restart policy, backoff and durability are the "
-        + "defaults")
+      "event has gone through all \(Self.nodeCount); restart policy, backoff and durability are "
+        + "the defaults")
   }
 
   /// Sends a token into the first relay, and waits until the last has taken it.

@@ -1,4 +1,4 @@
-/// One event from node A to node B and back, A and B as processes of a topology that records nothing.
+/// One event from node A to node B and back, both processes of a topology that records nothing.
 struct RoundTripSection {
   private let setting: Setting
 

@@ -16,7 +16,7 @@ struct StartSection {
       "baselines: the same number of /bin/sleep, from the start of the first until each has")
     report.note(
       "executed. A node is ready when it has said so; \(Self.nodeCount) of them when up returns")
-    report.note("durability is the default, '\(Durability.standard.rawValue)': each makes a journal")
+    report.note("durability is the default, \(Durability.standard.rawValue): each makes a journal")
   }
 
   private func runOne(_ report: inout Report) throws {
