@@ -192,6 +192,9 @@ struct DurabilityTests {
       }
       try await topology.send("button", Button.Event.press, timeout: .seconds(10))
       try await topology.expect("lamp", Button.State.pressed(times: 5))
+      // One for each entry, and none that only has not arrived yet.
+      let wire = try await topology.status("button").status?.outs.first
+      #expect(wire?.events == 5)
     }
   }
 

@@ -26,6 +26,17 @@ struct RecordFirstTests {
       nodes: [.machine(machine, name: "node", parameters: parameters, restart: restart)])
   }
 
+  /// A source of numbers, and a sink that checks them.
+  private static func numbers(environment: [String: String]) -> Topology {
+    Topology(
+      name: "numbers", program: "TestNodes", environment: environment,
+      nodes: [
+        .machine("Source", name: "source", restart: restart),
+        .machine("Sink", name: "sink", restart: restart),
+      ],
+      pipes: [.ports(from: "source.out", to: "sink.in", name: "numbers", capacity: 16)])
+  }
+
   /// Sends an event until it is taken; what fails before has not been applied.
   private static func press(_ topology: TopologyHarness) async throws -> RequestOutcome? {
     try await poll(every: .milliseconds(5), within: .seconds(20)) {
@@ -36,19 +47,29 @@ struct RecordFirstTests {
   @Test("a sender keeps what its receiver has not recorded", arguments: 2...5)
   func acknowledgements(record: Int) async throws {
     let count = 40
-    let topology = Topology(
-      name: "numbers", program: "TestNodes", environment: Self.failing(record, of: "sink"),
-      nodes: [
-        .machine("Source", name: "source", restart: Self.restart),
-        .machine("Sink", name: "sink", restart: Self.restart),
-      ],
-      pipes: [.ports(from: "source.out", to: "sink.in", name: "numbers", capacity: 16)])
+    let topology = Self.numbers(environment: Self.failing(record, of: "sink"))
     try await withTopology(topology) { topology in
       try await topology.send("source", Source.Event.go(count: count))
       try await topology.expect(
         "sink", Sink.State.counting(last: count, count: count, wrong: 0), within: .seconds(30))
       try await topology.expectLog("sink", contains: "failpoint record.error: error")
       #expect(try await topology.status("source").status?.gaps == 0)
+      #expect(try await topology.status("sink").status?.gaps == 0)
+    }
+  }
+
+  @Test("a sender's state and what it has to send are there together", arguments: 2...6)
+  func outbox(record: Int) async throws {
+    let count = 40
+    let topology = Self.numbers(environment: Self.failing(record, of: "source"))
+    try await withTopology(topology) { topology in
+      let sent: RequestOutcome? = try await poll(every: .milliseconds(5), within: .seconds(20)) {
+        try? await topology.client.send("source", Source.Event.go(count: count))
+      }
+      #expect(sent != nil)
+      try await topology.expect(
+        "sink", Sink.State.counting(last: count, count: count, wrong: 0), within: .seconds(30))
+      try await topology.expectLog("source", contains: "failpoint record.error: error")
       #expect(try await topology.status("sink").status?.gaps == 0)
     }
   }
