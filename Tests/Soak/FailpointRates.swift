@@ -35,7 +35,7 @@ package enum FailpointRates {
     case .openAfter, .welcomeAfter: 5_000
     case .replyBefore, .replyAfter, .restoreAfter: 10_000
     // Hit by a filter's tenth numbers, at the first start of a node, and when it is told to stop.
-    case .letterAfter, .startAfter, .drainBefore: 50_000
+    case .letterAfter, .startAfter, .drainBefore: 120_000
     }
   }
 
