@@ -25,7 +25,8 @@ final class Journal {
   private let boot = BootClock.boot
   private var lastRecord: Int64 = 0
   private var oldestRecord: Int64 = 0
-  private var isOpen = false
+  /// Whether nothing is in a new file's log, which needs not be on the disk before what follows it.
+  private var isFirstRecordDue = false
 
   /// Records that are kept for people to read. Unit: records.
   private static let keptRecords = 1_000
@@ -40,7 +41,8 @@ final class Journal {
     self.identity = identity
     mark = try StepMark(path: path)
     do {
-      if try !JournalCheck.exists(path, node: identity.node) {
+      let isNew = try !JournalCheck.exists(path, node: identity.node)
+      if isNew {
         // It was here a moment ago: a new one would be a silent fresh start.
         try mark.check(against: 0, path: path, node: identity.node)
         try Self.make(path, identity, durability)
@@ -49,11 +51,12 @@ final class Journal {
       try Self.check(database, path, identity)
       try database.execute(
         """
-        PRAGMA synchronous = \(durability == .power ? "FULL" : "NORMAL");
+        PRAGMA synchronous = \(durability == .power ? "FULL" : isNew ? "OFF" : "NORMAL");
         PRAGMA wal_autocheckpoint = \(Self.logPages);
         PRAGMA journal_size_limit = \(Self.logPages * 4096);
         PRAGMA cache_size = -1000;
         """)
+      isFirstRecordDue = isNew && durability != .power
       database.keepLogOnClose()
       statements = try Statements(database)
       stream = try JournalCheck.stream(of: database, path, node: identity.node)
@@ -86,6 +89,10 @@ final class Journal {
         throw error
       }
       mark.lastRecord = lastRecord
+      if isFirstRecordDue {
+        isFirstRecordDue = false
+        try database.execute("PRAGMA synchronous = NORMAL")
+      }
     } catch {
       throw JournalError(error, path: path, node: identity.node)
     }
@@ -116,8 +123,10 @@ final class Journal {
 
   /// Events of an out-pipe, each ended by a line feed.
   func queued(_ pipe: String, last: UInt64, count: Int, events: [UInt8]) throws {
+    // Not `dropLast`, which gives an array byte by byte.
     try statements.queued.run(
-      .text(pipe), .integer(last), .integer(Int64(count)), .text(events.dropLast()))
+      .text(pipe), .integer(last), .integer(Int64(count)),
+      .text(Array(events[..<(events.count - 1)])))
   }
 
   /// How far an out-pipe has got; what is acknowledged is deleted.
@@ -187,18 +196,18 @@ extension Journal {
     for suffix in ["", "-wal", "-shm", "-journal"] { unlink(temporary + suffix) }
     do {
       let database = try Database(temporary, .create)
-      // Nothing is lost with it yet; each wait for the disk would hold up the start.
+      // Nothing is lost with it yet: waits for the disk and files of its own log would only hold up
+      // the start.
       try database.execute(
         """
         PRAGMA synchronous = \(durability == .power ? "FULL" : "OFF");
+        PRAGMA journal_mode = MEMORY;
         PRAGMA page_size = 4096;
         PRAGMA auto_vacuum = INCREMENTAL;
+        BEGIN;
         PRAGMA application_id = \(JournalSchema.application);
         PRAGMA user_version = \(JournalSchema.version);
-        PRAGMA journal_mode = WAL;
-        BEGIN;
         \(JournalSchema.tables)
-        COMMIT;
         """)
       let insert = try database.prepare("INSERT INTO meta VALUES (?, ?)")
       let id = UInt64.random(in: 1 << 32...UInt64(Int64.max))
@@ -208,6 +217,7 @@ extension Journal {
       ] {
         try insert.run(.text(key), .text(value))
       }
+      try database.execute("COMMIT; PRAGMA journal_mode = WAL")
     }
     chmod(temporary, 0o600)
     guard rename(temporary, path) == 0 else {
