@@ -157,6 +157,13 @@ final class Journal {
       .integer(letter.version), .integer(letter.time))
   }
 
+  /// A dead letter that is recorded.
+  func letter(_ id: UInt64) -> DeadLetter? {
+    var letter: DeadLetter?
+    try? statements.findLetter.rows(.integer(id)) { letter = DeadLetter($0) }
+    return letter
+  }
+
   func letterRemoved(_ id: UInt64) throws { try statements.unletter.run(.integer(id)) }
 
   func answered(_ key: RequestKey, version: UInt64, state: [UInt8]) throws {
@@ -254,7 +261,7 @@ private struct Statements {
   let begin, commit, rollback: Statement
   let record, forgetRecords, giveBackPages, consumed, queued, sent, trim: Statement
   let effectStarted, effectEnded, postponed, unpostponed: Statement
-  let letter, unletter, request, settled: Statement
+  let letter, findLetter, unletter, request, settled: Statement
 
   init(_ database: Database) throws(DatabaseError) {
     begin = try database.prepare("BEGIN IMMEDIATE")
@@ -272,6 +279,8 @@ private struct Statements {
     postponed = try database.prepare("REPLACE INTO postponed VALUES (?, ?, ?, ?)")
     unpostponed = try database.prepare("DELETE FROM postponed WHERE id = ?")
     letter = try database.prepare("REPLACE INTO letter VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+    findLetter = try database.prepare(
+      "SELECT id, pipe, sequence, event, reason, state, version, time FROM letter WHERE id = ?")
     unletter = try database.prepare("DELETE FROM letter WHERE id = ?")
     request = try database.prepare("REPLACE INTO request VALUES (?, ?, ?, ?)")
     settled = try database.prepare("DELETE FROM request WHERE client = ? AND id = ?")
