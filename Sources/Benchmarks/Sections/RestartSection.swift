@@ -24,7 +24,7 @@ struct RestartSection {
     }
     try topology.wait(until: "a full outbox", isFresh: true) { directory in
       let status = directory[node: "source"]?.status
-      return status?.outs.contains { $0.waiting == Self.outbox } ?? false
+      return status?.outs.contains { $0.events == Self.outbox && $0.applied == 0 } ?? false
     }
     try add(
       "\(Self.outbox.grouped) events in its outbox", try measure("source", in: topology),

@@ -19,7 +19,7 @@ package struct OutPipeStateMachine: Sendable {
 
   /// Where the conversation stands.
   package enum Phase: Hashable, Sendable {
-    /// No receiver has welcomed this end yet, or the last one said goodbye.
+    /// No receiver has welcomed this end yet, or the last one is gone.
     case waiting
     /// The receiver's session is open.
     case open(session: UInt64)
@@ -169,6 +169,11 @@ package struct OutPipeStateMachine: Sendable {
     acknowledge(through: applied)
     limit = max(limit, applied + UInt64(window))
     return flush()
+  }
+
+  /// The connection is gone: nothing more is sent before a receiver has welcomed this end again.
+  package mutating func disconnected() {
+    if case .open = phase { phase = .waiting }
   }
 
   /// The receiver stops in order; it has applied every event through `applied`.

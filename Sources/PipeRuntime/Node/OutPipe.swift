@@ -131,7 +131,7 @@ final class OutPipe {
   func readConnections() {
     connections.read { event in
       isConnected = event == .connected
-      if isConnected { announce() }
+      if isConnected { announce() } else { state.disconnected() }
     }
   }
 

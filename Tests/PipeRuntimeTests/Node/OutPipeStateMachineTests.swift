@@ -76,6 +76,21 @@ struct OutPipeStateMachineTests {
     #expect(again.batches == [5...8])
   }
 
+  @Test("sends nothing into a connection that is gone")
+  func disconnected() {
+    var pipe = pipe(capacity: 8, events: 2)
+    _ = pipe.welcomed(session: 1, received: 0, window: 8)
+    pipe.disconnected()
+    pipe.enqueue(3)
+    #expect(pipe.flush() == [])
+    #expect(pipe.credited(session: 1, applied: 2, window: 8) == [])
+    // The same receiver, which had taken what was sent; then another, which has not.
+    #expect(pipe.welcomed(session: 1, received: 2, window: 8).batches == [3...5])
+    pipe.disconnected()
+    #expect(
+      pipe.welcomed(session: 2, received: 0, window: 8).first == .report(lost: 5, through: 5))
+  }
+
   @Test("what was under way to a receiver that died is reported lost, the rest goes to the next")
   func lostWithReceiver() {
     var pipe = pipe(capacity: 8, events: 4)
