@@ -139,9 +139,7 @@ struct BadTopology: CustomTestStringConvertible {
     .top(
       "monitors: { a: { monitor: L } }\n", "5:13", "taken by the node at line 4, column 3",
       .nameTaken, schemaTells: false),
-    .top(
-      "composites: { c: { components: [a] } }\n", "5:15", "composites are not run yet", .notYet,
-      schemaTells: false),
+    .top("composites: { c: { components: [] } }\n", "5:32", "has no components", .badValue),
     BadTopology(
       text: "topology: t\nnodes: { a: { machine: M } }\n", place: "2:10",
       message: "has no program to run it", code: .noProgram, schemaTells: false),
