@@ -11,7 +11,7 @@ package enum FailpointRates {
 
   /// What the environment of a round says.
   package static func text(round: Int) -> String {
-    let points = Failpoint.allCases
+    let points = FaultCounts.points
     let focus = (0..<focused).map { points[(round * focused + $0) % points.count] }
     return points.flatMap { point -> [String] in
       let rate = min(500_000, millionths(point) * (focus.contains(point) ? factor : 1))
@@ -36,6 +36,11 @@ package enum FailpointRates {
     case .replyBefore, .replyAfter, .openAfter, .welcomeAfter: 5_000
     case .restoreAfter: 10_000
     case .startAfter, .drainBefore: 50_000
+    // The soak has no composites.
+    case .prepareBefore, .prepareRecorded, .yesAfter, .commitReceived, .stepRecorded,
+      .acknowledgeAfter, .abortReceived, .prepareSent, .commitBefore, .commitRecorded,
+      .commitSent, .abortSent, .commitFinished:
+      0
     }
   }
 

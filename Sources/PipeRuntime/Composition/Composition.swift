@@ -95,10 +95,15 @@ public struct Composition: Sendable {
     for composite in composites {
       // Also what it may be asked for on behalf of a composite in it.
       let inside = contents(of: composite)
-      let own = vectors.filter { inside.contains($0.composite) }.flatMap(\.participants)
+      let machines = machines(of: composite.name)
+      let own = vectors.filter { vector in
+        inside.contains(vector.composite)
+          // Its state must not be shown while some of these have moved and others not.
+          || vector.participants.count(where: machines.contains) > 1
+      }.flatMap(\.participants)
       var merged = (
         composites: [composite.name],
-        participants: Set(own.isEmpty ? machines(of: composite.name) : own)
+        participants: Set(own.isEmpty ? machines : own)
       )
       groups.removeAll { group in
         guard !group.participants.isDisjoint(with: merged.participants) else { return false }

@@ -3,6 +3,14 @@ final class ClientRequest {
   enum Content: Sendable {
     case event([UInt8])
     case letter(UInt64, drops: Bool)
+    /// To a coordinator; the count says how long it may wait. Unit: milliseconds.
+    case synchronize([UInt8], SynchronizeFlag, count: UInt32)
+  }
+
+  /// What a node answers.
+  enum Answer: Sendable {
+    case outcome(RequestOutcome)
+    case synchronized(RendezvousReply)
   }
 
   let id: UInt64
@@ -30,6 +38,15 @@ final class ClientRequest {
     self.completion = completion
   }
 
+  /// Whether it is sent again where its answer does not come: it is then taken once all the same.
+  var isRepeatable: Bool {
+    switch content {
+    case .synchronize(_, .broadcast, _): false
+    // Its answers are lost with its process only.
+    case .synchronize, .event, .letter: node.durability != .volatile
+    }
+  }
+
   /// The frame; the same request has the same number however often it is sent.
   func frame(client: UInt64, oldest: UInt64) -> (FrameHeader, [UInt8]) {
     switch content {
@@ -39,6 +56,10 @@ final class ClientRequest {
       return (header, bytes)
     case .letter(let letter, let drops):
       return (FrameHeader(.letter, count: drops ? 1 : 0, sequence: id, number: letter), [])
+    case .synchronize(let body, let flag, let count):
+      let header = FrameHeader(
+        .synchronize, flags: flag.rawValue, count: count, sequence: id, number: client)
+      return (header, body)
     }
   }
 }

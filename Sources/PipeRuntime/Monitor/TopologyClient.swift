@@ -134,32 +134,49 @@ public final class TopologyClient: Sendable {
   func request(
     _ name: String, _ content: ClientRequest.Content, timeout: Duration
   ) async throws -> RequestOutcome {
+    guard case .outcome(let outcome) = try await exchange(name, content, timeout: timeout) else {
+      throw TopologyClientError.failed("an answer out of place")
+    }
+    return outcome
+  }
+
+  /// Sends a request to a node, or to a composite, and waits for its answer.
+  func exchange(
+    _ name: String, _ content: ClientRequest.Content, timeout: Duration
+  ) async throws -> ClientRequest.Answer {
     // A node that answered before is asked straight away; only where it is not connected the
     // orchestrator is asked why.
     if let known = shared.state.withLock({ $0.known[name] }) {
-      let outcome: RequestOutcome? = try await call { sockets, resume in
+      let answer: ClientRequest.Answer? = try await call { sockets, resume in
         if !sockets.requestIfConnected(known, content, timeout: timeout, resume) {
           resume(.success(nil))
         }
       }
-      if let outcome { return outcome }
+      if let answer { return answer }
     }
     let node = try node(name, in: await directory(fresh: false))
-    switch node.kind {
-    case .constant:
-      throw TopologyClientError.invalidEvent(name, "it is constant and takes no events")
-    case .monitor:
-      throw TopologyClientError.invalidEvent(name, "it is a monitor and takes no events")
-    case .machine: break
-    }
+    try check(node, takes: content)
     guard node.isRunning else {
       throw TopologyClientError.nodeDown(name, node.reason ?? node.phase)
     }
-    let outcome: RequestOutcome = try await call { sockets, resume in
+    let answer: ClientRequest.Answer = try await call { sockets, resume in
       sockets.request(node, content, timeout: timeout, resume)
     }
     shared.state.withLock { $0.known[name] = node }
-    return outcome
+    return answer
+  }
+
+  private func check(_ node: NodeInformation, takes content: ClientRequest.Content) throws {
+    let problem: String? =
+      switch (node.kind, content) {
+      case (.constant, _): "it is constant and takes no events"
+      case (.monitor, _): "it is a monitor and takes no events"
+      case (.machine, .synchronize): "it is no composite"
+      case (.composite, .event), (.composite, .letter):
+        "it is a composite; its events are synchronized, and sent by 'synchronize'"
+      case (.machine, .event), (.machine, .letter), (.composite, .synchronize): nil
+      }
+    if let problem { throw TopologyClientError.invalidEvent(node.name, problem) }
   }
 
   // MARK: States
@@ -174,10 +191,15 @@ public final class TopologyClient: Sendable {
       try nodes?.map { try node($0, in: directory) }
       ?? directory.nodes.filter { $0.kind != .monitor }
     let buffer = StateStreamBuffer()
-    let feeds = chosen.map(\.feed)
+    // Composites share a feed where they share participants.
+    let feeds = Array(Set(chosen.map(\.feed)))
+    let names = Set(chosen.map(\.name))
     let id: UInt64 = try await call { sockets, resume in
       do {
-        resume(.success(try sockets.watch(feeds) { buffer.append($0) }))
+        let watch = try sockets.watch(feeds) { change in
+          if names.contains(change.node) { buffer.append(change) }
+        }
+        resume(.success(watch))
       } catch {
         resume(.failure(.failed("the feeds cannot be read: \(error)")))
       }

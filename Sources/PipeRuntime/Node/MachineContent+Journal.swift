@@ -62,7 +62,8 @@ extension MachineContent {
   var hasUnrecorded: Bool {
     isStarted
       && (engine.version != unrecorded.version || !unrecorded.isEmpty || letters.hasUnrecorded
-        || requests.hasUnrecorded || engine.hasUnrecordedEffects)
+        || requests.hasUnrecorded || engine.hasUnrecordedEffects
+        || participation?.hasUnrecorded == true)
   }
 
   func record(into journal: Journal) throws {
@@ -78,6 +79,7 @@ extension MachineContent {
     for id in unrecorded.released { try journal.unpostponed(id) }
     try letters.record(into: journal)
     try requests.record(into: journal)
+    try participation?.record(into: journal)
     let effects = engine.unrecordedEffects()
     for version in effects.ended { try journal.effectEnded(version: version) }
     for effect in effects.started {
@@ -98,6 +100,7 @@ extension MachineContent {
     for (reply, client) in replies { client(reply) }
     if !replies.isEmpty { Failpoint.hit(.replyAfter) }
     engine.recorded()
+    participation?.becameRecorded(version: engine.version)
   }
 }
 

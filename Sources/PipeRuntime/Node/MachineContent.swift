@@ -39,6 +39,10 @@ final class MachineContent<Hosted: Machine>: NodeContent {
   let incarnation: UInt64
   /// What awaits the next record.
   var unrecorded: UnrecordedSteps
+  /// Its part in synchronized events, where it has one.
+  var participation: Participation?
+  /// The event that is promised to be taken, and the state that it leads to.
+  var promised: (event: Event, next: State)?
 
   /// Steps taken before the loop looks at its sockets again. Unit: steps.
   private static var stepsPerTurn: Int { 512 }
@@ -124,10 +128,12 @@ final class MachineContent<Hosted: Machine>: NodeContent {
       engine.start()
       Failpoint.hit(.startAfter)
     }
+    participation?.started()
   }
 
   func stop() {
     isStarted = false
+    participation?.stop()
     engine.stop()
     _ = inputs.removeAll()
     for reply in requests.takeWaiting() {
@@ -155,11 +161,12 @@ final class MachineContent<Hosted: Machine>: NodeContent {
 
   var hasWork: Bool {
     guard isStarted, engine.canTakeInput else { return false }
-    return !inputs.isEmpty || queues.contains { $0.hasNext }
+    return !inputs.isEmpty || queues.contains { $0.hasNext } || participation?.hasThawed == true
   }
 
   func takeTurn() {
     guard isStarted else { return }
+    participation?.takeTurn()
     var budget = Self.stepsPerTurn
     while budget > 0, engine.canTakeInput, let input = inputs.popFirst() {
       take(input)

@@ -91,9 +91,13 @@ struct NodeCommand {
   }
 
   private func journal(_ arguments: NodeArguments) throws(JournalError) -> Journal? {
-    guard let place = arguments.journal, case .machine(let machine, _) = arguments.content else {
-      return nil
+    let machine: String
+    switch arguments.content {
+    case .machine(let name, _): machine = name
+    case .composites: machine = CoordinatorContent.machineName
+    case .constant, .monitor: return nil
     }
+    guard let place = arguments.journal else { return nil }
     return try Journal(
       place.path,
       identity: .init(topology: arguments.topology, node: arguments.node, machine: machine),
@@ -110,6 +114,10 @@ struct NodeCommand {
           parameters: parameters, log: log, loop: loop, topology: arguments.topology,
           node: arguments.node, incarnation: arguments.incarnation, journal: journal)
       ).content
+    case .composites:
+      return try CoordinatorContent(
+        node: arguments.node, incarnation: arguments.incarnation, journal: journal,
+        projections: [:], log: log)
     case .constant(let state, let name):
       if let name { try machine(name).check(state: state) }
       return ConstantContent(state: state, machine: name)

@@ -7,6 +7,21 @@ extension RendezvousCoordinator {
     return [.record(.start(epoch: epoch))] + resends
   }
 
+  /// The coordinator is to end: gives up what is not decided, and takes nothing any more.
+  package mutating func stop() -> [Action] {
+    isStarted = false
+    var actions: [Action] = []
+    for call in calls.values.sorted(by: { $0.order < $1.order }) {
+      if case .running = call.phase {
+        calls[call.id]?.isOverdue = true
+      } else {
+        actions += finish(call.id, .rendezvous(.unavailable(name)))
+      }
+    }
+    for transaction in transactions.keys.sorted() { actions += take(.votesOverdue, transaction) }
+    return actions
+  }
+
   /// A caller asks for an event, or asks once more.
   package mutating func request(_ id: RequestID, _ request: RendezvousRequest) -> [Action] {
     if let result = results[id] { return [.reply(id, result)] }

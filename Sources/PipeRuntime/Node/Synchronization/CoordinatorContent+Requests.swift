@@ -1,0 +1,70 @@
+/// What a caller asks of a coordinator: the flags of `synchronize`.
+package enum SynchronizeFlag: UInt8, Sendable {
+  /// All or none, tried once.
+  case `try` = 0
+  /// All or none, tried again for `count` milliseconds; 0 is without limit.
+  case await = 1
+  /// Each for itself.
+  case broadcast = 2
+  /// What has become of the transaction that the body names.
+  case ask = 3
+}
+
+// What callers ask for.
+extension CoordinatorContent {
+  func request(
+    _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64,
+    reply: @escaping (RequestReply) -> Void
+  ) {
+    reply(.invalid("it is a composite, whose events come as 'synchronize'"))
+  }
+
+  func synchronize(
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from peer: [UInt8],
+    reply: @escaping (RequestReply) -> Void
+  ) {
+    let id =
+      header.number == 0
+      ? unnamed() : RequestID(caller: String(header.number), number: header.sequence)
+    let mode: RendezvousMode
+    switch SynchronizeFlag(rawValue: header.flags) {
+    case .try: mode = .try
+    case .await: mode = .await(header.count == 0 ? nil : .milliseconds(Int64(header.count)))
+    case .broadcast: mode = .broadcast
+    case .ask:
+      guard let transaction = TransactionID(String(decoding: body, as: UTF8.self)) else {
+        return reply(.invalid("the number of a transaction is like 3.17"))
+      }
+      keep(id, reply)
+      return perform(coordinator.ask(id, for: transaction))
+    case nil: return reply(.invalid("there is no mode \(header.flags)"))
+    }
+    do {
+      let request = try request(Array(body), mode)
+      keep(id, reply)
+      perform(coordinator.request(id, request))
+    } catch {
+      reply(.invalid("\(error)"))
+    }
+  }
+
+  private func request(_ bytes: [UInt8], _ mode: RendezvousMode) throws -> RendezvousRequest {
+    guard let body = SynchronizedBody(bytes) else {
+      throw NodeProblem("the body is a composite's name, a line feed and an event")
+    }
+    guard let event = body.eventName else {
+      throw SynchronizedEventError.noCase(
+        (try? JSONValue(parsing: body.event))
+          ?? .string(String(decoding: body.event, as: UTF8.self)))
+    }
+    guard let composite = plan?.conflictClass[body.composite] else {
+      throw RoutingError.unknownComposite(body.composite)
+    }
+    guard let vector = composite.vector(of: event) else {
+      throw NodeProblem(composite.refusal(of: event))
+    }
+    return RendezvousRequest(
+      composite: vector.composite, event: event, participants: vector.participants,
+      body: SynchronizedBody(composite: vector.composite, event: body.event).bytes, mode: mode)
+  }
+}
