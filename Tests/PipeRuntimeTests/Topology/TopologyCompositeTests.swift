@@ -217,6 +217,29 @@ struct TopologyCompositeTests {
     #expect(try JSONDecoder().decode([ConflictClassPlan].self, from: data) == plans)
   }
 
+  @Test("a program's description may leave its composite states out")
+  func descriptionWithoutComposites() throws {
+    let json = #"{"program":"p","protocolVersion":1,"machines":[],"monitors":[]}"#
+    let description = try JSONDecoder().decode(ProgramDescription.self, from: Data(json.utf8))
+    #expect(description == ProgramDescription(program: "p", protocolVersion: 1, machines: []))
+    let whole = try JSONEncoder().encode(Described.program)
+    #expect(try JSONDecoder().decode(ProgramDescription.self, from: whole) == Described.program)
+  }
+
+  @Test("a composite's pipe survives no more than its components do")
+  func durability() {
+    func problems(_ level: String) -> (found: [String], place: String) {
+      Described.problems(
+        Described.withLift(
+          composites: Self.lift,
+          pipes: "[{ from: panel, when: idle, to: lift, send: open, durability: ^\(level) }]"))
+    }
+    #expect(problems("process").found == [])
+    let (found, place) = problems("power")
+    #expect(found.count == 1, "\(found)")
+    #expect(found.first?.hasPrefix("test.yaml:\(place): error: ") == true, "\(found)")
+  }
+
   @Test("what is not described is not judged")
   func undescribed() throws {
     let text = Described.withLift(
