@@ -30,6 +30,14 @@ final class ClientRequest {
     self.completion = completion
   }
 
+  /// Whether sending it twice does it once.
+  var isRepeatable: Bool {
+    switch content {
+    case .event: true
+    case .letter(_, let drops): drops
+    }
+  }
+
   /// The frame; the same request has the same number however often it is sent.
   func frame(client: UInt64, oldest: UInt64) -> (FrameHeader, [UInt8]) {
     switch content {

@@ -5,7 +5,7 @@ public final class TopologyClient: Sendable {
   /// The topology's name.
   public let topology: String
   private let thread: LoopThread
-  private let shared: Shared
+  let shared: Shared
   private let answerTimeout: Duration
 
   /// What the loop's thread and callers share.
@@ -101,9 +101,12 @@ public final class TopologyClient: Sendable {
 
   // MARK: Events
 
-  /// Sends an event to a node and waits for what becomes of it.
+  /// Sends an event to a node and waits for what becomes of it; a node that is just being started
+  /// again is waited for.
   /// - Parameter timeout: The longest wait for the answer.
   /// - Throws: ``TopologyClientError``; `unknownOutcome` where the node did not answer.
+  /// - Note: Where the node keeps a journal and dies before it answers, the event is sent to the next
+  ///   process under the same number, and is applied once.
   @discardableResult
   public func send(
     _ node: String, _ event: some MachineEvent, timeout: Duration = .seconds(5)
@@ -129,37 +132,6 @@ public final class TopologyClient: Sendable {
           + "Send a reference to large data, such as a file's path.")
     }
     return try await request(name, .event(bytes), timeout: timeout)
-  }
-
-  func request(
-    _ name: String, _ content: ClientRequest.Content, timeout: Duration
-  ) async throws -> RequestOutcome {
-    // A node that answered before is asked straight away; only where it is not connected the
-    // orchestrator is asked why.
-    if let known = shared.state.withLock({ $0.known[name] }) {
-      let outcome: RequestOutcome? = try await call { sockets, resume in
-        if !sockets.requestIfConnected(known, content, timeout: timeout, resume) {
-          resume(.success(nil))
-        }
-      }
-      if let outcome { return outcome }
-    }
-    let node = try node(name, in: await directory(fresh: false))
-    switch node.kind {
-    case .constant:
-      throw TopologyClientError.invalidEvent(name, "it is constant and takes no events")
-    case .monitor:
-      throw TopologyClientError.invalidEvent(name, "it is a monitor and takes no events")
-    case .machine: break
-    }
-    guard node.isRunning else {
-      throw TopologyClientError.nodeDown(name, node.reason ?? node.phase)
-    }
-    let outcome: RequestOutcome = try await call { sockets, resume in
-      sockets.request(node, content, timeout: timeout, resume)
-    }
-    shared.state.withLock { $0.known[name] = node }
-    return outcome
   }
 
   // MARK: States
@@ -212,7 +184,7 @@ public final class TopologyClient: Sendable {
     }
   }
 
-  private func call<Value: Sendable>(
+  func call<Value: Sendable>(
     _ body:
       @escaping @Sendable (
         ClientSockets, @escaping @Sendable (Result<Value, TopologyClientError>) -> Void

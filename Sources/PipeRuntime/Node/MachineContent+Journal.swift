@@ -129,6 +129,10 @@ extension MachineContent {
     guard let journal else { return }
     marks = queues.map { journal.mark.source($0.pipe.name) }
     guard let contents = journal.contents else { return }
+    // Numbers of events whose pipe is gone are not given to others.
+    for consumed in contents.consumed.values {
+      for event in consumed.postponed { unrecorded.restoreHeld(event.id) }
+    }
     for (name, consumed) in contents.consumed where !consumed.postponed.isEmpty {
       guard
         let index = queues.firstIndex(where: { $0.pipe.name == name && $0.pipe.state.isDurable })
@@ -139,7 +143,6 @@ extension MachineContent {
         continue
       }
       for (id, sequence, bytes) in consumed.postponed {
-        unrecorded.restoreHeld(id)
         do {
           queues[index].restore(
             .event(try events.decode(bytes)), sequence: sequence, held: id)
@@ -167,7 +170,9 @@ extension MachineContent {
         "the effect of step \(effect.version) was under way, and the machine does not have it any "
           + "more")
     }
-    log.note("restored at version \(engine.version) in state \(stateText)")
+    let state = stateText
+    let shown = state.utf8.count > 200 ? state.prefix(200) + "…" : state[...]
+    log.note("restored at version \(engine.version) in state \(shown)")
     onEntry?()
   }
 }

@@ -24,6 +24,17 @@ package enum FrameKind: UInt8, CaseIterable, Sendable {
   case ping = 58
   case stop = 59
   case greet = 60
+  // Synchronized events: a coordinator's DEALER and a participant's inbox.
+  case prepare = 80
+  case commit = 81
+  case abort = 82
+  case deliver = 83
+  case yes = 84
+  case no = 85
+  case acknowledge = 86
+  case query = 87
+  case delivered = 88
+  case changed = 89
   // Control, client to orchestrator and back.
   case command = 64
   case answer = 65

@@ -10,6 +10,8 @@ package enum WireLimits {
 package enum WireName {
   /// The sending end of a pipe, at the receiver's inbox.
   package static func pipe(_ name: String) -> String { "pipe/" + name }
+  /// A coordinator of synchronized events, at the inbox of a participant.
+  package static func coordinator(_ name: String) -> String { "sync/" + name }
   /// A node, at the orchestrator's control socket.
   package static func node(_ name: String) -> String { "node/" + name }
 }

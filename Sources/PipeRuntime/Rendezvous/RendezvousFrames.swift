@@ -1,0 +1,132 @@
+// How the messages of synchronized events travel. A transaction is in the header: its epoch in
+// `number`, its place in `sequence`.
+
+extension CoordinatorMessage {
+  /// Set in `prepare` where a participant that says no is to tell when it has moved.
+  private static let changeFlag: UInt8 = 1
+
+  /// The frame's header and body.
+  package var frame: (header: FrameHeader, body: [UInt8]) {
+    switch self {
+    case .prepare(let transaction, let event, let wantsChange):
+      (FrameHeader(.prepare, transaction, flags: wantsChange ? Self.changeFlag : 0), event)
+    case .commit(let transaction): (FrameHeader(.commit, transaction), [])
+    case .abort(let transaction): (FrameHeader(.abort, transaction), [])
+    case .deliver(let transaction, let event): (FrameHeader(.deliver, transaction), event)
+    }
+  }
+
+  package init(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) throws(FrameError) {
+    let transaction = header.transaction
+    switch header.kind {
+    case .prepare:
+      self = .prepare(
+        transaction, event: Array(body), wantsChange: header.flags & Self.changeFlag != 0)
+    case .commit: self = .commit(transaction)
+    case .abort: self = .abort(transaction)
+    case .deliver: self = .deliver(transaction, event: Array(body))
+    default: throw .kind(header.kind.rawValue)
+    }
+  }
+}
+
+extension ParticipantMessage {
+  /// The code in the header's `count`.
+  private enum Code: UInt32 { case moved = 0, noTransition = 1, `guard` = 2, busy = 3 }
+
+  /// The frame's header and body; a body begins with a version, where there is one.
+  package var frame: (header: FrameHeader, body: [UInt8]) {
+    switch self {
+    case .yes(let transaction, let move):
+      (FrameHeader(.yes, transaction), Self.body(move.version, move.state))
+    case .no(let transaction, let refusal): Self.refusal(.no, transaction, refusal)
+    case .ack(let transaction): (FrameHeader(.acknowledge, transaction), [])
+    case .query(let transaction): (FrameHeader(.query, transaction), [])
+    case .delivered(let transaction, .moved(let version)):
+      (FrameHeader(.delivered, transaction), Self.body(version, []))
+    case .delivered(let transaction, .refused(let refusal)):
+      Self.refusal(.delivered, transaction, refusal)
+    case .changed: (FrameHeader(.changed), [])
+    }
+  }
+
+  package init(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) throws(FrameError) {
+    let transaction = header.transaction
+    switch header.kind {
+    case .yes:
+      let (version, state) = try Self.parse(body, of: .yes)
+      self = .yes(transaction, ParticipantMove(version: version, state: state))
+    case .no:
+      guard let refusal = try Self.refusal(header, body) else { throw .body(.no) }
+      self = .no(transaction, refusal)
+    case .acknowledge: self = .ack(transaction)
+    case .query: self = .query(transaction)
+    case .delivered:
+      if let refusal = try Self.refusal(header, body) {
+        self = .delivered(transaction, .refused(refusal))
+      } else {
+        self = .delivered(transaction, .moved(version: try Self.parse(body, of: .delivered).0))
+      }
+    case .changed: self = .changed
+    default: throw .kind(header.kind.rawValue)
+    }
+  }
+
+  private static func refusal(
+    _ kind: FrameKind, _ transaction: TransactionID, _ refusal: ParticipantRefusal
+  ) -> (FrameHeader, [UInt8]) {
+    switch refusal {
+    case .busy: (FrameHeader(kind, transaction, count: Code.busy.rawValue), [])
+    case .refused(let reason, let version, let state):
+      (
+        FrameHeader(
+          kind, transaction,
+          count: (reason == .guard ? Code.guard : Code.noTransition).rawValue),
+        body(version, state)
+      )
+    }
+  }
+
+  private static func refusal(
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer
+  ) throws(FrameError) -> ParticipantRefusal? {
+    switch Code(rawValue: header.count) {
+    case .moved: return nil
+    case .busy: return .busy
+    case .noTransition, .guard:
+      let (version, state) = try parse(body, of: header.kind)
+      return .refused(
+        header.count == Code.guard.rawValue ? .guard : .noTransition, version: version,
+        state: state)
+    case nil: throw .body(header.kind)
+    }
+  }
+
+  private static func body(_ version: UInt64, _ state: [UInt8]) -> [UInt8] {
+    withUnsafeBytes(of: version.littleEndian, Array.init) + state
+  }
+
+  private static func parse(
+    _ body: UnsafeRawBufferPointer, of kind: FrameKind
+  ) throws(FrameError) -> (UInt64, [UInt8]) {
+    guard body.count >= 8 else { throw .body(kind) }
+    return (
+      UInt64(littleEndian: body.loadUnaligned(as: UInt64.self)),
+      Array(UnsafeRawBufferPointer(rebasing: body[8...]))
+    )
+  }
+}
+
+extension FrameHeader {
+  fileprivate init(
+    _ kind: FrameKind, _ transaction: TransactionID, flags: UInt8 = 0, count: UInt32 = 0
+  ) {
+    self.init(
+      kind, flags: flags, count: count, sequence: transaction.sequence,
+      number: transaction.epoch)
+  }
+
+  fileprivate var transaction: TransactionID {
+    TransactionID(epoch: number, sequence: sequence)
+  }
+}

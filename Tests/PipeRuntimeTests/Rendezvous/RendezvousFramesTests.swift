@@ -1,0 +1,60 @@
+import PipeRuntime
+import Testing
+
+@Suite("The frames of synchronized events")
+struct RendezvousFramesTests {
+  private static let transaction = TransactionID(epoch: 3, sequence: 17)
+
+  @Test(
+    "a coordinator's messages travel as they are",
+    arguments: [
+      .prepare(transaction, event: Array("\"go\"".utf8), wantsChange: true),
+      .prepare(transaction, event: Array("\"go\"".utf8), wantsChange: false),
+      .commit(transaction), .abort(transaction),
+      .deliver(transaction, event: Array(#"{"start":{"floor":3}}"#.utf8)),
+    ] as [CoordinatorMessage])
+  func coordinator(message: CoordinatorMessage) throws {
+    let (header, body) = message.frame
+    #expect(try body.withUnsafeBytes { try CoordinatorMessage(header, $0) } == message)
+    #expect(header.number == 3)
+    #expect(header.sequence == 17)
+  }
+
+  private static let refusals: [ParticipantRefusal] = [
+    .busy, .refused(.guard, version: 7, state: Array("\"shut\"".utf8)),
+    .refused(.noTransition, version: .max, state: []),
+  ]
+
+  @Test(
+    "a participant's messages travel as they are",
+    arguments: [
+      .yes(transaction, ParticipantMove(version: 9, state: Array("\"open\"".utf8))),
+      .ack(transaction), .query(transaction), .changed,
+      .delivered(transaction, .moved(version: 4)),
+    ] + refusals.map { .no(transaction, $0) }
+      + refusals.map { .delivered(transaction, .refused($0)) } as [ParticipantMessage])
+  func participant(message: ParticipantMessage) throws {
+    let (header, body) = message.frame
+    #expect(try body.withUnsafeBytes { try ParticipantMessage(header, $0) } == message)
+  }
+
+  @Test("what is no such message is told as such")
+  func malformed() {
+    let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
+    #expect(throws: FrameError.body(.yes)) {
+      try ParticipantMessage(FrameHeader(.yes), nothing)
+    }
+    #expect(throws: FrameError.body(.no)) {
+      try ParticipantMessage(FrameHeader(.no, count: 9), nothing)
+    }
+    #expect(throws: FrameError.body(.no)) {
+      try ParticipantMessage(FrameHeader(.no, count: 0), nothing)
+    }
+    #expect(throws: FrameError.kind(81)) {
+      try ParticipantMessage(FrameHeader(.commit), nothing)
+    }
+    #expect(throws: FrameError.kind(84)) {
+      try CoordinatorMessage(FrameHeader(.yes), nothing)
+    }
+  }
+}
