@@ -86,7 +86,7 @@ docs: setup
 	@target=$$($(SWIFT) -print-target-info | sed -n 's/.*"triple": "\(.*\)",/\1/p' | head -n 1); \
 	for module in PipeRuntime PipeRuntimeTestKit; do \
 	  $(SWIFT) symbolgraph-extract -module-name $$module -target $$target \
-	    -I .build/debug/Modules -I Sources/CZMQ -I Sources/CYAML \
+	    -I .build/debug/Modules -I Sources/CZMQ -I Sources/CYAML -I Sources/CSQLite \
 	    -Xcc -fmodule-map-file=.build/debug/CProcess.build/module.modulemap \
 	    -minimum-access-level public -skip-inherited-docs -skip-synthesized-members \
 	    -output-dir .build/symbol-graphs || exit 1; \

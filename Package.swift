@@ -63,7 +63,7 @@ let package = Package(
       name: "EndToEndTests",
       dependencies: [
         "PipeRuntime", "PipeRuntimeTestKit", "Nodes", "NumberMachines", "TestNodes",
-        "CrashingTest", "Soak", "orchestrator",
+        "CrashingTest", "Soak", "orchestrator", "CSQLite",
       ],
       swiftSettings: strict),
   ]

@@ -3,7 +3,10 @@ import PipeRuntime
 /// Which topology a verb means that works on one that has ended, too.
 enum TopologyChoice {
   /// The directories of the topology meant, which may have ended: one that runs is preferred.
-  static func withLogs(_ arguments: ParsedArguments) throws -> RuntimeDirectories {
+  /// - Parameter wanted: What it must have, in words.
+  static func withState(
+    _ arguments: ParsedArguments, wanted: String
+  ) throws -> RuntimeDirectories {
     let roots = RuntimeRoots()
     let known = FileSystem.entries(of: roots.state).filter { name in
       (try? RuntimeDirectories(topology: name, roots: roots))
@@ -12,7 +15,7 @@ enum TopologyChoice {
     if let name = arguments.topology {
       guard known.contains(name) else {
         throw CommandError(
-          "topology '\(name)' has no logs here" + hint(name, known), code: .notRunning)
+          "topology '\(name)' has no \(wanted) here" + hint(name, known), code: .notRunning)
       }
       return try RuntimeDirectories(topology: name, roots: roots)
     }

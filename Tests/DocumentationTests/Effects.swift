@@ -6,6 +6,12 @@ private struct Motor: Sendable {
   func turn(speed: Int) async -> Bool { speed > 0 }
 }
 
+/// Turns once for each key.
+private actor KeyedMotor {
+  private(set) var keys: [String] = []
+  func turn(speed: Int, idempotencyKey key: String) { keys.append(key) }
+}
+
 @Suite("Effects, as documented", .timeLimit(.minutes(1)))
 struct Effects {
   private func closes(_ runtime: Runtime<State, Event, Output>) async -> Bool {
@@ -26,6 +32,27 @@ struct Effects {
         })
     // docs: end
     #expect(await closes(runtime))
+  }
+
+  @Test("an effect that says which piece of work it is")
+  func idempotency() async {
+    let motor = KeyedMotor()
+    // docs: begin
+    let runtime = Runtime<State, Event, Output>()
+      .map(
+        output: Output.close(speed:),
+        to: { speed in
+          let key = IdempotencyKey.current?.description ?? ""
+          await motor.turn(speed: speed, idempotencyKey: key)
+          return Event.doorHasLocked
+        })
+    // docs: end
+    #expect(await closes(runtime))
+    let keys = await motor.keys
+    #expect(keys.count == 1)
+    // The machine, the run, and the version of the step.
+    #expect(keys.first?.hasPrefix("local/") == true)
+    #expect(keys.first?.hasSuffix("/1") == true)
   }
 
   @Test("an effect of many events")

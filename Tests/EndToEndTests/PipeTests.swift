@@ -156,7 +156,8 @@ struct PipeTests {
 
   @Test("a receiver that is killed under load comes back, and its loss is reported as a gap")
   func receiverKilled() async throws {
-    try await withTopology(Self.numbers(capacity: 256, work: 100, durability: .volatile)) { topology in
+    try await withTopology(Self.numbers(capacity: 256, work: 100, durability: .volatile)) {
+      topology in
       try await topology.send("source", Source.Event.go(count: 10_000))
       try await topology.expect("sink", "some events") { (state: Sink.State) in
         guard case .counting(_, let count, _) = state else { return false }
@@ -179,7 +180,8 @@ struct PipeTests {
 
   @Test("a sender that is killed under load comes back, and its receiver reports a gap")
   func senderKilled() async throws {
-    try await withTopology(Self.numbers(capacity: 256, work: 100, durability: .volatile)) { topology in
+    try await withTopology(Self.numbers(capacity: 256, work: 100, durability: .volatile)) {
+      topology in
       try await topology.send("source", Source.Event.go(count: 1_000_000))
       try await topology.expect("sink", "some events") { (state: Sink.State) in
         guard case .counting(_, let count, _) = state else { return false }
@@ -201,7 +203,8 @@ struct PipeTests {
 
   @Test("a receiver that is restarted in order, under load, loses nothing")
   func receiverRestarted() async throws {
-    try await withTopology(Self.numbers(capacity: 256, work: 50, durability: .volatile)) { topology in
+    try await withTopology(Self.numbers(capacity: 256, work: 50, durability: .volatile)) {
+      topology in
       let count = 10_000
       try await topology.send("source", Source.Event.go(count: count))
       try await topology.expect("sink", "some events") { (state: Sink.State) in
@@ -228,7 +231,8 @@ struct PipeTests {
 
   @Test("a sender that is restarted in order has everything delivered first")
   func senderRestarted() async throws {
-    try await withTopology(Self.numbers(capacity: 4_096, work: 20, durability: .volatile)) { topology in
+    try await withTopology(Self.numbers(capacity: 4_096, work: 20, durability: .volatile)) {
+      topology in
       try await topology.send("source", Source.Event.go(count: 2_000))
       try await topology.expect("source", Source.State.idle(sent: 2_000))
       try await topology.restart("source")

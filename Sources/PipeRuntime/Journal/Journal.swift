@@ -27,7 +27,8 @@ final class Journal {
   }
   private let statements: Statements
   private let boot = BootClock.boot
-  private var lastRecord: Int64 = 0
+  /// The number of the last record; of a coordinator's, the last start.
+  var lastRecord: Int64 = 0
   private var oldestRecord: Int64 = 0
   private var isOpen = false
 
@@ -44,8 +45,11 @@ final class Journal {
     self.identity = identity
     mark = try StepMark(path: path)
     do {
-      let isNew = !FileSystem.exists(path)
-      if isNew { try Self.make(path, identity, durability) }
+      if try !JournalCheck.exists(path, node: identity.node) {
+        // It was here a moment ago: a new one would be a silent fresh start.
+        try mark.check(against: 0, path: path, node: identity.node)
+        try Self.make(path, identity, durability)
+      }
       database = try Database(path, .readWrite)
       try Self.check(database, path, identity)
       try database.execute(
@@ -57,13 +61,10 @@ final class Journal {
         """)
       database.keepLogOnClose()
       statements = try Statements(database)
-      guard let stream = try Self.meta("id", in: database).flatMap({ UInt64($0) }) else {
-        throw JournalError.damaged(path: path, node: identity.node, reason: "it has no id")
-      }
-      self.stream = stream
+      stream = try JournalCheck.stream(of: database, path, node: identity.node)
       contents = try JournalContents.read(database)
       oldestRecord = try Self.oldestRecord(database)
-      lastRecord = contents?.record.id ?? 0
+      lastRecord = try contents?.record.id ?? Self.coordinatorEpoch(database)
       try mark.check(against: lastRecord, path: path, node: identity.node)
     } catch {
       throw JournalError(error, path: path, node: identity.node)
@@ -226,46 +227,24 @@ extension Journal {
   private static func check(
     _ database: Database, _ path: String, _ identity: Identity
   ) throws {
-    let node = identity.node
-    guard try number("PRAGMA application_id", in: database) == JournalSchema.application else {
-      throw JournalError.damaged(path: path, node: node, reason: "it is no journal")
-    }
-    let version = try number("PRAGMA user_version", in: database)
-    guard version == JournalSchema.version else {
-      throw JournalError.otherVersion(path: path, node: node, found: version)
-    }
-    var problem: String?
-    try database.prepare("PRAGMA quick_check(1)").rows { row in
-      if row.text(0) != "ok" { problem = row.text(0) }
-    }
-    if let problem { throw JournalError.damaged(path: path, node: node, reason: problem) }
+    try JournalCheck.whole(database, path, node: identity.node)
     for (what, expected) in [
-      ("topology", identity.topology), ("node", node), ("machine", identity.machine),
+      ("topology", identity.topology), ("node", identity.node), ("machine", identity.machine),
     ] {
-      let found = try meta(what, in: database) ?? ""
+      let found = try JournalCheck.meta(what, in: database) ?? ""
       guard found == expected else {
         throw JournalError.other(
-          path: path, node: node, what: what, found: found, expected: expected)
+          path: path, node: identity.node, what: what, found: found, expected: expected)
       }
     }
   }
 
-  private static func number(_ sql: String, in database: Database) throws -> Int64 {
-    var number: Int64 = 0
-    try database.prepare(sql).rows { number = $0.integer(0) }
-    return number
-  }
-
-  private static func meta(_ key: String, in database: Database) throws -> String? {
-    var value: String?
-    try database.prepare("SELECT value FROM meta WHERE key = ?").rows(.text(key)) {
-      value = $0.text(0)
-    }
-    return value
+  private static func coordinatorEpoch(_ database: Database) throws -> Int64 {
+    try JournalCheck.number("SELECT coalesce(max(epoch), 0) FROM coordinator", in: database)
   }
 
   private static func oldestRecord(_ database: Database) throws -> Int64 {
-    try number("SELECT coalesce(min(id), 1) FROM record", in: database)
+    try JournalCheck.number("SELECT coalesce(min(id), 1) FROM record", in: database)
   }
 }
 

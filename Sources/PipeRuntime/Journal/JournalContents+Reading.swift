@@ -1,4 +1,7 @@
 extension JournalContents {
+  static let letterQuery =
+    "SELECT id, pipe, sequence, event, reason, state, version, time FROM letter ORDER BY id"
+
   /// Reads all that a node needs to go on; `nil` where it has never entered a state.
   static func read(_ database: Database) throws -> JournalContents? {
     var contents: JournalContents?
@@ -14,9 +17,10 @@ extension JournalContents {
     try contents!.readPipes(database)
     try contents!.readEffects(database)
     try contents!.readParticipation(database)
-    try database.prepare(
-      "SELECT id, pipe, sequence, event, reason, state, version, time FROM letter ORDER BY id"
-    ).rows { row in contents!.letters.append(DeadLetter(row)) }
+    contents!.lastLetter = UInt64(
+      try JournalCheck.number(
+        "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'letter'", in: database))
+    try database.prepare(letterQuery).rows { row in contents!.letters.append(DeadLetter(row)) }
     try database.prepare("SELECT client, id, version, state FROM request").rows { row in
       contents!.requests.append(
         Request(
@@ -80,13 +84,10 @@ extension JournalContents {
 extension DeadLetter {
   /// Reads `id, pipe, sequence, event, reason, state, version, time`.
   init(_ row: Row) {
-    func json(_ column: Int32) -> JSONValue {
-      let bytes = row.bytes(column)
-      return (try? JSONValue(parsing: bytes)) ?? .string(String(decoding: bytes, as: UTF8.self))
-    }
     self.init(
-      id: row.unsigned(0), pipe: row.text(1), sequence: row.unsigned(2), event: json(3),
-      reason: row.text(4), state: row.bytes(5).isEmpty ? nil : json(5), version: row.unsigned(6),
+      id: row.unsigned(0), pipe: row.text(1), sequence: row.unsigned(2), event: row.json(3),
+      reason: row.text(4), state: row.bytes(5).isEmpty ? nil : row.json(5),
+      version: row.unsigned(6),
       time: row.integer(7))
   }
 }

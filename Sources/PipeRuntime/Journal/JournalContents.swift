@@ -60,6 +60,8 @@ struct JournalContents {
   var sent: [String: Sent] = [:]
   var effects: [Effect] = []
   var letters: [DeadLetter] = []
+  /// The number of the last letter there was; it is not given to another one.
+  var lastLetter: UInt64 = 0
   var requests: [Request] = []
 }
 

@@ -2,6 +2,8 @@ import Glibc
 
 /// Why a journal cannot be used; says where it is and the way out.
 package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// There is no such file.
+  case missing(path: String, node: String)
   /// The file, or its directory, cannot be opened or written.
   case inaccessible(path: String, node: String, reason: String)
   /// The disk is full.
@@ -23,14 +25,17 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
   package var isTransient: Bool {
     switch self {
     case .full, .failed, .locked: true
-    case .inaccessible, .damaged, .otherVersion, .other, .undecodable: false
+    case .missing, .inaccessible, .damaged, .otherVersion, .other, .undecodable: false
     }
   }
 
   package var description: String {
     switch self {
+    case .missing(let path, let node):
+      "node '\(node)' has no journal: there is no '\(path)'. Its durability is 'none', or it has "
+        + "never run, or was reset"
     case .inaccessible(let path, _, let reason):
-      "the journal '\(path)' cannot be written: \(reason)"
+      "the journal '\(path)' cannot be used: \(reason). Correct that, and start the node again"
     case .full(let path):
       "the journal '\(path)' cannot be written: the disk is full. Nothing that was accepted is "
         + "lost; free some space, and start the node again"
@@ -68,9 +73,17 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
     }
   }
 
+  /// What is wrong with the file or its directory, where it could not be opened for this errno.
+  static func reason(_ path: String, code: Int32) -> String {
+    reason(path) ?? SystemError.text(of: code)
+  }
+
   /// What the system says of the file and its directory; `nil` where nothing is wrong with them.
   private static func reason(_ path: String) -> String? {
     let directory = FileSystem.directory(of: path)
+    if FileSystem.exists(directory), !FileSystem.isDirectory(directory) {
+      return "'\(directory)': \(SystemError.text(of: ENOTDIR))"
+    }
     for (file, mode) in [(directory, W_OK | X_OK), (path, R_OK | W_OK)] {
       guard access(file, mode) != 0 else { continue }
       if errno == ENOENT, file == path { continue }

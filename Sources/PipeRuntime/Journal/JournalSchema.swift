@@ -60,7 +60,8 @@ enum JournalSchema {
       PRIMARY KEY (epoch, sequence)
     ) WITHOUT ROWID;
     CREATE VIEW outbox_event AS
-      SELECT pipe, last - count + 1 + part.key AS sequence, part.value AS event
+      SELECT pipe, last - count + 1 + part.key AS sequence,
+        iif(part.type IN ('object', 'array'), part.value, json_quote(part.value)) AS event
       FROM outbox, json_each('[' || replace(events, char(10), ',') || ']') AS part;
     """
 }

@@ -33,18 +33,15 @@ final class StepMark {
     descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard descriptor >= 0 else {
       throw .inaccessible(
-        path: path, node: "",
-        reason: SystemError.text(of: errno)
-          + "; its directory must be writable by user \(geteuid())")
+        path: path, node: "", reason: JournalError.reason(path, code: errno))
     }
     var attempts = 0
     while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
       attempts += 1
       guard errno == EWOULDBLOCK, attempts < 200 else {
-        var pid: UInt64 = 0
-        pread(descriptor, &pid, 8, 8)
+        let pid = Self.holder(descriptor)
         close(descriptor)
-        throw .locked(path: journal, pid: Int32(exactly: pid))
+        throw .locked(path: journal, pid: pid)
       }
       usleep(5_000)
     }
@@ -74,6 +71,13 @@ final class StepMark {
   deinit {
     munmap(words, Self.byteCount)
     close(descriptor)
+  }
+
+  /// The process that holds the lock of an open mark, as the mark says.
+  static func holder(_ descriptor: Int32) -> Int32? {
+    var pid: UInt64 = 0
+    guard pread(descriptor, &pid, 8, off_t(8 * Word.pid)) == 8, pid > 0 else { return nil }
+    return Int32(exactly: pid)
   }
 
   /// The number of the last record.

@@ -40,10 +40,12 @@ final class ClientRequest {
 
   /// Whether it is sent again where its answer does not come: it is then taken once all the same.
   var isRepeatable: Bool {
-    switch content {
-    case .synchronize(_, .broadcast, _): false
-    // Its answers are lost with its process only.
-    case .synchronize, .event, .letter: node.durability != .volatile
+    guard node.durability != .volatile else { return false }
+    return switch content {
+    case .event: true
+    case .letter(_, let drops): drops
+    // What a broadcast has done is not recorded.
+    case .synchronize(_, let flag, _): flag != .broadcast
     }
   }
 

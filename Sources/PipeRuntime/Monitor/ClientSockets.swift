@@ -178,8 +178,9 @@ final class ClientSockets {
     return peer
   }
 
-  /// The node is gone. Where it keeps a journal, what it has not answered is sent again under the
-  /// same number, so that it is applied once; else nobody knows whether it was.
+  /// The node is gone. Where it keeps a journal, an event that it has not answered is sent again under
+  /// the same number, so that it is applied once; else nobody knows whether it was. A letter is not
+  /// resent: it may be what ended the node, and is still there if it was not applied.
   private func lost(_ peer: ClientPeer) {
     for request in peer.requests.values where request.isSent {
       if request.isRepeatable {
@@ -200,6 +201,11 @@ final class ClientSockets {
       if request.isRepeated, case .failure(.nodeDown) = result {
         // Started again, and not running yet.
         loop.schedule(after: .milliseconds(5)) { [weak self] in self?.submit(request, to: peer) }
+      } else if request.isRepeated, case .letter(_, drops: true) = request.content,
+        case .failure(.invalidEvent) = result
+      {
+        // Dropped at the first time.
+        finish(request, of: peer, .success(.outcome(.done)))
       } else {
         finish(request, of: peer, result)
       }

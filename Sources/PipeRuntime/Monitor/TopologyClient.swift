@@ -5,7 +5,7 @@ public final class TopologyClient: Sendable {
   /// The topology's name.
   public let topology: String
   private let thread: LoopThread
-  private let shared: Shared
+  let shared: Shared
   private let answerTimeout: Duration
 
   /// What the loop's thread and callers share.
@@ -101,9 +101,12 @@ public final class TopologyClient: Sendable {
 
   // MARK: Events
 
-  /// Sends an event to a node and waits for what becomes of it.
+  /// Sends an event to a node and waits for what becomes of it; a node that is just being started
+  /// again is waited for.
   /// - Parameter timeout: The longest wait for the answer.
   /// - Throws: ``TopologyClientError``; `unknownOutcome` where the node did not answer.
+  /// - Note: Where the node keeps a journal and dies before it answers, the event is sent to the next
+  ///   process under the same number, and is applied once.
   @discardableResult
   public func send(
     _ node: String, _ event: some MachineEvent, timeout: Duration = .seconds(5)
@@ -129,54 +132,6 @@ public final class TopologyClient: Sendable {
           + "Send a reference to large data, such as a file's path.")
     }
     return try await request(name, .event(bytes), timeout: timeout)
-  }
-
-  func request(
-    _ name: String, _ content: ClientRequest.Content, timeout: Duration
-  ) async throws -> RequestOutcome {
-    guard case .outcome(let outcome) = try await exchange(name, content, timeout: timeout) else {
-      throw TopologyClientError.failed("an answer out of place")
-    }
-    return outcome
-  }
-
-  /// Sends a request to a node, or to a composite, and waits for its answer.
-  func exchange(
-    _ name: String, _ content: ClientRequest.Content, timeout: Duration
-  ) async throws -> ClientRequest.Answer {
-    // A node that answered before is asked straight away; only where it is not connected the
-    // orchestrator is asked why.
-    if let known = shared.state.withLock({ $0.known[name] }) {
-      let answer: ClientRequest.Answer? = try await call { sockets, resume in
-        if !sockets.requestIfConnected(known, content, timeout: timeout, resume) {
-          resume(.success(nil))
-        }
-      }
-      if let answer { return answer }
-    }
-    let node = try node(name, in: await directory(fresh: false))
-    try check(node, takes: content)
-    guard node.isRunning else {
-      throw TopologyClientError.nodeDown(name, node.reason ?? node.phase)
-    }
-    let answer: ClientRequest.Answer = try await call { sockets, resume in
-      sockets.request(node, content, timeout: timeout, resume)
-    }
-    shared.state.withLock { $0.known[name] = node }
-    return answer
-  }
-
-  private func check(_ node: NodeInformation, takes content: ClientRequest.Content) throws {
-    let problem: String? =
-      switch (node.kind, content) {
-      case (.constant, _): "it is constant and takes no events"
-      case (.monitor, _): "it is a monitor and takes no events"
-      case (.machine, .synchronize): "it is no composite"
-      case (.composite, .event), (.composite, .letter):
-        "it is a composite; its events are synchronized, and sent by 'synchronize'"
-      case (.machine, .event), (.machine, .letter), (.composite, .synchronize): nil
-      }
-    if let problem { throw TopologyClientError.invalidEvent(node.name, problem) }
   }
 
   // MARK: States
@@ -234,7 +189,7 @@ public final class TopologyClient: Sendable {
     }
   }
 
-  private func call<Value: Sendable>(
+  func call<Value: Sendable>(
     _ body:
       @escaping @Sendable (
         ClientSockets, @escaping @Sendable (Result<Value, TopologyClientError>) -> Void

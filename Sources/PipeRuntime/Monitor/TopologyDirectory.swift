@@ -31,14 +31,17 @@ public struct NodeInformation: Codable, Hashable, Sendable {
   public var feed: String
   /// What its state survives.
   public var durability: Durability
+  /// The path of its journal; `nil` where it keeps none.
+  public var journal: String?
   /// What it last told of itself.
   public var status: NodeStatus?
 
   package init(
     name: String, kind: Kind, hosts: String?, program: String, phase: String, isRunning: Bool,
-    inbox: String, feed: String, durability: Durability = .volatile
+    inbox: String, feed: String, durability: Durability = .volatile, journal: String? = nil
   ) {
     self.durability = durability
+    self.journal = journal
     self.name = name
     self.kind = kind
     self.hosts = hosts

@@ -30,10 +30,10 @@ struct DeadLetters {
   private(set) var added: [DeadLetter] = []
   private(set) var removed: [UInt64] = []
 
-  init(restored: [DeadLetter] = [], isRecorded: Bool) {
+  init(restored: [DeadLetter] = [], last: UInt64 = 0, isRecorded: Bool) {
     self.isRecorded = isRecorded
     all = restored
-    count = restored.last?.id ?? 0
+    count = last
   }
 
   subscript(id: UInt64) -> DeadLetter? { all.first { $0.id == id } }

@@ -1,5 +1,6 @@
 /// What a journal had of a machine beside its state.
 struct RestoredMachine<State> {
+  var participation: JournalContents.Participation
   var effects: [(state: State, effect: JournalContents.Effect)]
 }
 
@@ -120,7 +121,9 @@ extension MachineContent {
       }
     }
     engine.restore(try state(contents.record.state), version: contents.record.version)
-    restored = RestoredMachine(effects: try contents.effects.map { (try state($0.state), $0) })
+    restored = RestoredMachine(
+      participation: contents.participation,
+      effects: try contents.effects.map { (try state($0.state), $0) })
     last = (contents.record.time, contents.record.cause)
     unrecorded.version = contents.record.version
     unrecorded.firstVersion = contents.record.version
@@ -132,6 +135,10 @@ extension MachineContent {
     guard let journal else { return }
     marks = queues.map { journal.mark.source($0.pipe.name) }
     guard let contents = journal.contents else { return }
+    // Numbers of events whose pipe is gone are not given to others.
+    for consumed in contents.consumed.values {
+      for event in consumed.postponed { unrecorded.restoreHeld(event.id) }
+    }
     for (name, consumed) in contents.consumed where !consumed.postponed.isEmpty {
       guard
         let index = queues.firstIndex(where: { $0.pipe.name == name && $0.pipe.state.isDurable })
@@ -142,7 +149,6 @@ extension MachineContent {
         continue
       }
       for (id, sequence, bytes) in consumed.postponed {
-        unrecorded.restoreHeld(id)
         do {
           queues[index].restore(
             .event(try events.decode(bytes)), sequence: sequence, held: id)
@@ -170,7 +176,9 @@ extension MachineContent {
         "the effect of step \(effect.version) was under way, and the machine does not have it any "
           + "more")
     }
-    log.note("restored at version \(engine.version) in state \(stateText)")
+    let state = stateText
+    let shown = state.utf8.count > 200 ? state.prefix(200) + "…" : state[...]
+    log.note("restored at version \(engine.version) in state \(shown)")
     onEntry?()
   }
 }

@@ -12,7 +12,8 @@ extension MachineContent {
         return settle(
           entry, of: index, event: json(of: event), reason: poison.reason)
       }
-      if let participation, let problem = participation.problem(withDirect: EnumCases.name(of: event))
+      if let participation,
+        let problem = participation.problem(withDirect: EnumCases.name(of: event))
       {
         return settle(entry, of: index, event: json(of: event), reason: problem)
       }

@@ -17,7 +17,8 @@ extension MachineContent {
   ) {
     let event: Event
     do { event = try events.decode(body) } catch { return reply(.invalid("\(error)")) }
-    if let participation, let problem = participation.problem(withDirect: EnumCases.name(of: event)) {
+    if let participation, let problem = participation.problem(withDirect: EnumCases.name(of: event))
+    {
       return reply(.invalid(problem))
     }
     var key = key

@@ -61,7 +61,8 @@ final class MachineContent<Hosted: Machine>: NodeContent {
       loop.post { owner.content?.engine.process(input) }
     }
     letters = DeadLetters(
-      restored: journal?.contents?.letters ?? [], isRecorded: journal != nil)
+      restored: journal?.contents?.letters ?? [], last: journal?.contents?.lastLetter ?? 0,
+      isRecorded: journal != nil)
     unrecorded = UnrecordedSteps()
     owner.content = self
     engine.keyScope = IdempotencyKey.Scope(
@@ -135,10 +136,11 @@ final class MachineContent<Hosted: Machine>: NodeContent {
     isStarted = false
     participation?.stop()
     engine.stop()
-    _ = inputs.removeAll()
-    for reply in requests.takeWaiting() {
-      reply(.unavailable("it is stopping; nothing was applied"))
+    let unavailable = RequestReply.unavailable("it is stopping; nothing was applied")
+    while let input = inputs.popFirst() {
+      if case .letter(_, _, let reply) = input { reply(unavailable) }
     }
+    for reply in requests.takeWaiting() { reply(unavailable) }
   }
 
   func accept(

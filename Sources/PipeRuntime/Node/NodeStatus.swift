@@ -26,7 +26,8 @@ public struct NodeStatus: Codable, Hashable, Sendable {
 
   /// The current state, or `nil` before the start.
   public var state: JSONValue?
-  /// The count of steps since the start of this incarnation.
+  /// The count of steps since it first entered its initial state; with a journal those of earlier
+  /// processes count.
   public var version: UInt64 = 0
   /// Events taken or refused.
   public var events: UInt64 = 0

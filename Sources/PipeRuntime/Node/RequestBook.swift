@@ -20,8 +20,12 @@ struct RequestBook {
 
   /// Answers that are kept for clients that do not say which ones they have. Unit: answers.
   private static let kept = 4_096
+  /// What their states may take together, but for the last few. Unit: bytes.
+  private static let keptBytes = 4 << 20
+  private static let keptAtLeast = 8
   private var replies: [RequestKey: Reply] = [:]
   private var answers: [UInt64: [UInt64: Answer]] = [:]
+  private var byteCount = 0
   /// In the order in which they were applied.
   private var order = Queue<RequestKey>()
   private var lastUnnamed: UInt64 = 0
@@ -73,8 +77,12 @@ struct RequestBook {
 
   private mutating func keep(_ key: RequestKey, _ answer: Answer) {
     answers[key.client, default: [:]][key.id] = answer
+    byteCount += answer.state.count
     order.append(key)
-    while order.count > Self.kept, let oldest = order.popFirst() { forget(oldest) }
+    while order.count > Self.kept
+      || byteCount > Self.keptBytes && order.count > Self.keptAtLeast,
+      let oldest = order.popFirst()
+    { forget(oldest) }
   }
 
   private mutating func settle(_ client: UInt64, before oldest: UInt64) {
@@ -83,14 +91,15 @@ struct RequestBook {
   }
 
   private mutating func forget(_ key: RequestKey) {
-    guard answers[key.client]?.removeValue(forKey: key.id) != nil else { return }
+    guard let answer = answers[key.client]?.removeValue(forKey: key.id) else { return }
+    byteCount -= answer.state.count
     if answers[key.client]?.isEmpty == true { answers[key.client] = nil }
     settled.append(key)
   }
 
   // MARK: Records
 
-  var hasUnrecorded: Bool { !applied.isEmpty }
+  var hasUnrecorded: Bool { !applied.isEmpty || !settled.isEmpty }
 
   func record(into journal: Journal) throws {
     for (key, answer) in applied {

@@ -125,7 +125,8 @@ extension CompositeSpecification {
     var members: [(key: String, value: OrderedValue)] = [("components", .names(components))]
     if !synchronize.isEmpty {
       let events = synchronize.map { synchronization in
-        (synchronization.event, synchronization.participants.map(OrderedValue.names) ?? .leaf(.null))
+        let participants = synchronization.participants.map(OrderedValue.names)
+        return (synchronization.event, participants ?? .leaf(.null))
       }
       members.append(("synchronize", .mapping(events)))
     }

@@ -8,14 +8,14 @@ extension TopologyReading {
           of: value, known: ["components", "synchronize", "projection", "program"],
           required: ["components"])
       else { return nil }
-      var composite = CompositeSpecification(name: name, components: [])
-      if let components = fields["components"] {
-        composite.components = nameList(components) ?? []
-      }
+      let components = fields["components"].flatMap { nameList($0) }
+      // Without components, the rest is read for its errors alone.
+      var composite = CompositeSpecification(name: name, components: components ?? [])
       if let events = fields["synchronize"] { composite.synchronize = synchronizations(events) }
       composite.projection = fields["projection"].flatMap { string($0) }
       composite.program = fields["program"].flatMap { string($0) }
-      return composite
+      // Under a name that is a node's, nothing could be said of it.
+      return components == nil || !names.isComposite(name) ? nil : composite
     }
   }
 

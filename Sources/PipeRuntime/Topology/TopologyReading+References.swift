@@ -132,7 +132,8 @@ extension TopologyReading {
   ) {
     guard let level = pipe.durability,
       let name = [pipe.sender, pipe.receiver].first(where: {
-        let takesPart = topology.node($0).map { $0.constant == nil } ?? (topology.composite($0) != nil)
+        let takesPart =
+          topology.node($0).map { $0.constant == nil } ?? (topology.composite($0) != nil)
         return takesPart && topology.durability(of: $0) < level
       })
     else { return }

@@ -99,6 +99,16 @@ package final class Console {
     note("orchestrator: " + errorStyle.red("error:") + " " + message)
   }
 
+  /// Whether a person can be asked.
+  package var canAsk: Bool { isatty(0) == 1 }
+
+  /// Asks a person at the terminal; anything but `y` and `yes` is a no.
+  package func confirm(_ question: String) throws -> Bool {
+    try flush()
+    try? Self.write(Array((question + " [y/N] ").utf8), to: errors)
+    return ["y", "yes"].contains((readLine() ?? "").lowercased())
+  }
+
   /// Whether the reader of stdout has gone; waits for that up to `timeout`.
   package func waitUntilClosed(timeout: Duration) -> Bool {
     var item = pollfd(fd: output, events: 0, revents: 0)

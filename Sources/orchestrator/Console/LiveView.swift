@@ -80,7 +80,7 @@ package struct LiveView: Sendable {
     }
   }
 
-  /// The table itself, which `ps` prints as well.
+  /// The table itself. That of `ps` has more columns.
   package static func table(_ rows: [Row]) -> Table {
     var table = Table(
       .init("NODE"), .init("STATUS"), .init("PID", .right), .init("UPTIME", .right),

@@ -17,7 +17,7 @@ package struct NodePage {
   /// A heading, then a line or more for each thing that is known.
   package func lines(style: Style = Style(isColored: false)) -> [String] {
     let state = node.stateText.isEmpty ? "" : "  " + node.stateText.printable
-    let version = node.status.map { "  (version \($0.version))" } ?? ""
+    let version = node.versionText.map { "  (\($0))" } ?? ""
     var lines = ["\(style.bold(node.name))  \(style.status(node.phase))\(state)\(version)"]
     func add(_ label: String, _ values: [String]) {
       for (index, value) in values.enumerated() {
@@ -26,6 +26,9 @@ package struct NodePage {
       }
     }
     add(node.kind.rawValue, [node.hosts, node.program].compactMap(\.self).filter { !$0.isEmpty })
+    if node.kind == .machine {
+      add("durability", [node.durability.rawValue, node.journal].compactMap(\.self))
+    }
     if let machine { for (label, values) in Self.parts(of: machine) { add(label, values) } }
     add("pipes in", pipes.filter { $0.to == node.name }.map(inText))
     add("pipes out", pipes.filter { $0.from == node.name }.map(outText))
@@ -83,6 +86,12 @@ package struct NodePage {
 }
 
 extension NodeInformation {
+  /// `version 12`, where it has a state.
+  package var versionText: String? {
+    guard let status, status.state != nil else { return nil }
+    return "version \(status.version)"
+  }
+
   /// `door: running, pid 12`
   package var line: String {
     "\(name): \(phase)" + (pid.map { ", pid \($0)" } ?? "")

@@ -36,6 +36,8 @@ extension NodeInformation {
       "machine": hosts.map { .string($0) } ?? .null, "program": .string(program),
       "phase": .string(phase), "running": .bool(isRunning),
       "reason": reason.map { .string($0) } ?? .null,
+      "durability": .string(durability.rawValue),
+      "journal": journal.map { .string($0) } ?? .null,
       "pid": pid.map { .integer(Int64($0)) } ?? .null, "incarnation": .count(incarnation),
       "restarts": .count(restarts),
       "started": startedAt.map { .string(Timestamp(nanoseconds: $0).description) } ?? .null,
@@ -70,5 +72,5 @@ extension NodeStatus.Pipe {
 }
 
 extension JSONValue {
-  fileprivate static func count(_ count: UInt64) -> JSONValue { .integer(Int64(clamping: count)) }
+  static func count(_ count: UInt64) -> JSONValue { .integer(Int64(clamping: count)) }
 }

@@ -48,7 +48,9 @@ struct BashCompletion {
       "        COMPREPLY=($(compgen -W \"\(words)\" -- \"$word\"))",
     ]
     if let positional = verb.positionals.first {
-      lines += ["      else", "        \(reply(positional.kind))"]
+      // The words of later ones are known beforehand or not offered.
+      let more = verb.positionals.dropFirst().compactMap(\.kind.fixedWords).flatMap(\.self)
+      lines += ["      else", "        \(reply(positional.kind, more))"]
     }
     return (lines + ["      fi", "      ;;"]).joined(separator: "\n")
   }
@@ -57,12 +59,13 @@ struct BashCompletion {
     (option.short.map { ["-\($0)"] } ?? []) + ["--" + option.long]
   }
 
-  private func reply(_ kind: ValueKind) -> String {
+  private func reply(_ kind: ValueKind, _ more: [String] = []) -> String {
     if let words = kind.fixedWords {
-      return #"COMPREPLY=($(compgen -W "\#(words.joined(separator: " "))" -- "$word"))"#
+      return #"COMPREPLY=($(compgen -W "\#((words + more).joined(separator: " "))" -- "$word"))"#
     }
     if let command = kind.listingCommand {
-      return #"COMPREPLY=($(compgen -W "$(\#(command))" -- "$word"))"#
+      let words = (["$(\(command))"] + more).joined(separator: " ")
+      return #"COMPREPLY=($(compgen -W "\#(words)" -- "$word"))"#
     }
     return kind == .file ? #"COMPREPLY=($(compgen -f -- "$word"))"# : "COMPREPLY=()"
   }

@@ -15,21 +15,22 @@ extension LaunchPlan.Node {
           name: node.name, inbox: try directories.endpoint(.inbox(node: node.name)),
           feed: try directories.endpoint(.feed(node: node.name))))
     }
-    composites = group.composites
-    information = NodeInformation(
-      name: group.name, kind: .composite, hosts: nil,
-      program: loaded.programs[group.program] ?? "", phase: "idle", isRunning: false,
-      inbox: try directories.endpoint(.inbox(node: group.name)),
-      feed: try directories.endpoint(.feed(node: group.name)), durability: group.durability)
-    content = .composites(group.composites.map(\.name))
-    environment = inherited.merging(topology.environment) { _, own in own }
-    ownEnvironment = topology.environment
-    configuration = NodeConfiguration(plan: CoordinatorPlan(group, components: components))
     journal =
       group.durability == .volatile
       ? nil
       : NodeArguments.Journal(
         path: directories.journal(of: group.name), durability: group.durability)
+    composites = group.composites
+    information = NodeInformation(
+      name: group.name, kind: .composite, hosts: nil,
+      program: loaded.programs[group.program] ?? "", phase: "idle", isRunning: false,
+      inbox: try directories.endpoint(.inbox(node: group.name)),
+      feed: try directories.endpoint(.feed(node: group.name)), durability: group.durability,
+      journal: journal?.path)
+    content = .composites(group.composites.map(\.name))
+    environment = inherited.merging(topology.environment) { _, own in own }
+    ownEnvironment = topology.environment
+    configuration = NodeConfiguration(plan: CoordinatorPlan(group, components: components))
     description = nil
     supervision = TopologyLifecycle.Member(
       group.name, isRequired: nodes.contains(where: \.required),

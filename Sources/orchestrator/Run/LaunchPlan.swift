@@ -71,7 +71,8 @@ struct LaunchPlan {
         name: node.name, kind: node.constant == nil ? .machine : .constant, hosts: node.machine,
         program: topology.program(of: node).flatMap { loaded.programs[$0] } ?? "", phase: "idle",
         isRunning: false, inbox: inboxes[node.name]!,
-        feed: try directories.endpoint(.feed(node: node.name)), durability: durability)
+        feed: try directories.endpoint(.feed(node: node.name)), durability: durability,
+        journal: journal?.path)
       let content: NodeArguments.Content =
         switch node.content {
         case .machine(let machine): .machine(machine, parameters: node.parameters)

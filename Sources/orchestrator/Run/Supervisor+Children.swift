@@ -87,10 +87,22 @@ extension Supervisor {
       if let failure = process.startFailure {
         handle(.node(name, .spawnFailed(reason: "\(failure)")))
       } else {
-        if !exit.isSuccess { records[name]?.lastLines = process.capture.recentLines }
+        if !exit.isSuccess { takeLastWords(of: process, exit, name) }
         handle(.node(name, .exited(exit)))
       }
     }
+  }
+
+  /// Keeps what a process wrote last. Where it ended by itself and wrote why, that is the reason of its
+  /// end: its goodbye, which says the same, may still be on its way.
+  private func takeLastWords(of process: NodeProcess, _ exit: ProcessExit, _ name: String) {
+    let lines = process.capture.recentLines
+    records[name]?.lastLines = lines
+    guard case .exited = exit,
+      let line = lines.last(where: { $0.hasPrefix(NodeLog.errorPrefix) })
+    else { return }
+    let reason = String(line.dropFirst(NodeLog.errorPrefix.count))
+    handle(.node(name, .complained(reason: reason)))
   }
 
   /// How long the last words of an adopted process, and the system's word on its end, are waited for.
@@ -114,7 +126,7 @@ extension Supervisor {
     hasEnded(process, of: name)
     for (_, descriptor) in process.pipes { close(descriptor) }
     let exit = adopted.exit ?? .untold(saidGoodbye: process.saidGoodbye)
-    if !exit.isSuccess { records[name]?.lastLines = process.capture.recentLines }
+    if !exit.isSuccess { takeLastWords(of: process, exit, name) }
     handle(.node(name, .exited(exit)))
   }
 

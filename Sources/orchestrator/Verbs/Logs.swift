@@ -19,7 +19,7 @@ struct Logs: Verb {
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
-    let directories = try TopologyChoice.withLogs(arguments)
+    let directories = try TopologyChoice.withState(arguments, wanted: "logs")
     let nodes = arguments.positionals
     try check(nodes, in: directories)
     var reader = LogReader(directory: directories.logs, nodes: nodes.isEmpty ? nil : nodes)

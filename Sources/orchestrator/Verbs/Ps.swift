@@ -12,7 +12,7 @@ struct Processes: Verb {
     examples: [
       (
         "orchestrator ps",
-        "Node, status, pid, uptime, events, restarts and state"
+        "Node, status, pid, uptime, events, restarts, durability, version, state"
       ),
       (
         "orchestrator ps -o jsonl -p elevator",
@@ -28,8 +28,26 @@ struct Processes: Verb {
     }
     let now = WallClock.nanoseconds
     try console.print(directory.nodes.map { $0.record(now: now) }, as: arguments.format) {
-      LiveView.table(directory.rows(now: now))
+      Self.table(directory.nodes, now: now)
     }
     return .success
+  }
+
+  private static func table(_ nodes: [NodeInformation], now: Int64) -> Table {
+    var table = Table(
+      .init("NODE"), .init("STATUS"), .init("PID", .right), .init("UPTIME", .right),
+      .init("EVENTS", .right), .init("RESTARTS", .right), .init("DURABILITY"),
+      .init("VERSION", .right), .init("STATE"), statusColumn: 1)
+    for node in nodes {
+      let row = node.row(now: now)
+      let hasState = node.status?.state != nil
+      table.add(
+        row.node, row.status, row.pid.map(String.init) ?? "-", row.uptime?.shortText ?? "-",
+        String(row.events), String(row.restarts),
+        node.kind == .machine ? node.durability.rawValue : "-",
+        hasState ? node.status.map { String($0.version) } ?? "-" : "-",
+        row.state.isEmpty ? "-" : row.state)
+    }
+    return table
   }
 }

@@ -127,8 +127,7 @@ extension RequestOutcome {
 }
 
 extension Refusal {
-  /// Why, after "refused …: ".
-  package var wording: String {
+  var wording: String {
     switch self {
     case .noTransition: "that state has no transition for it"
     case .guard: "the transition's guard said no"

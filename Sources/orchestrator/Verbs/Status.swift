@@ -44,7 +44,8 @@ struct Status: Verb {
       for node in nodes {
         let phase = console.style.status(
           node.phase, node.phase.padded(to: node.stateText.isEmpty ? 0 : phases))
-        let state = node.stateText.isEmpty ? "" : "  " + node.stateText.printable
+        let version = node.versionText.map { "  (\($0))" } ?? ""
+        let state = node.stateText.isEmpty ? "" : "  " + node.stateText.printable + version
         try console.print("  \(node.name.padded(to: width))  \(phase)\(state)")
       }
     case .json, .jsonl:

@@ -136,6 +136,7 @@ struct CommandTests {
     #expect(try complete("-p", "lift", "ls", "-o", "js") == ["json", "jsonl"])
     #expect(try complete("down", "-p", "") == ["lift"])
     #expect(try complete("completion", "f") == ["fish"])
+    #expect(try complete("letters", "gate", "re") == ["resend"])
   }
 
   @Test("a reader that goes away ends the command quietly")

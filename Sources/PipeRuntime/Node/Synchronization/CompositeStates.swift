@@ -31,7 +31,8 @@ struct CompositeStates {
     composites = plans.map {
       Composite(name: $0.name, nodes: $0.nodes, projection: projections[$0.name])
     }
-    places = Dictionary(plans.enumerated().map { ($0.element.name, $0.offset) }) { first, _ in first }
+    places = Dictionary(plans.enumerated().map { ($0.element.name, $0.offset) }) { first, _ in first
+    }
   }
 
   /// A component tells its state.

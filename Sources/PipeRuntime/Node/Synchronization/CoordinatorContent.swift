@@ -61,6 +61,17 @@ final class CoordinatorContent: NodeContent {
       outPorts: [], inPorts: [])
   }
 
+  /// What composite states make of the states of components.
+  static func projections(_ composites: [any CompositeState.Type]) -> Projections {
+    func projection<State: CompositeState>(
+      _ type: State.Type
+    ) -> ([JSONValue]) throws -> JSONValue {
+      let project = type.projection
+      return { try JSONValue(encoding: project(json: $0)) }
+    }
+    return Dictionary(composites.map { ($0.name, projection($0)) }) { first, _ in first }
+  }
+
   /// The commits that may not have reached all participants when the last process ended.
   private var recovered: [CommitRecord]
 

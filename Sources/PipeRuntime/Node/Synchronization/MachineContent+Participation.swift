@@ -1,7 +1,7 @@
 // The machine's part in events that it takes together with others.
 extension MachineContent: ParticipatingMachine {
   func attach(to services: NodeServices, _ configuration: NodeConfiguration) {
-    let restored = journal?.contents?.participation
+    let restored = restored?.participation
     guard let part = configuration.participation else {
       guard let prepared = restored?.prepared, prepared.move.version == engine.version + 1 else {
         return
@@ -59,7 +59,8 @@ extension MachineContent: ParticipatingMachine {
       engine.take(try body.map { try events.decode($0.event) }, leadingTo: next, cause: cause)
     } catch {
       onEnd?(
-        "synchronized event \(step.transaction) is committed, and its step cannot be taken: \(error)")
+        "synchronized event \(step.transaction) is committed, and its step cannot be taken: \(error)"
+      )
     }
   }
 }

@@ -1,0 +1,147 @@
+import PipeRuntime
+
+/// All that `journal` tells of a node.
+package struct JournalPage {
+  let snapshot: JournalSnapshot
+  /// The most records that are shown.
+  let limit: Int
+
+  package init(snapshot: JournalSnapshot, limit: Int) {
+    self.snapshot = snapshot
+    self.limit = limit
+  }
+
+  /// A heading, a line or more for each thing that is known, and a table of the last records.
+  package func lines(style: Style = Style(isColored: false)) -> [String] {
+    var lines = [
+      "\(style.bold(snapshot.node))  of topology \(snapshot.topology), "
+        + "machine \(snapshot.machine)".printable
+    ]
+    func add(_ label: String, _ values: [String]) {
+      for (index, value) in values.enumerated() {
+        let heading = (index == 0 ? label : "").padded(to: 9)
+        lines.append("  \(style.dim(heading))  \(value.printable)")
+      }
+    }
+    add("file", ["\(snapshot.path)  (\(snapshot.byteCount / 1024) KiB)"])
+    add("created", ["\(snapshot.created), id \(snapshot.idText)"])
+    add("state", [state])
+    add("pipes in", snapshot.ins.flatMap(lines(of:)))
+    add("pipes out", snapshot.outs.flatMap(lines(of:)))
+    add("effects", snapshot.effects.map(line(of:)))
+    add("letters", snapshot.letterCount == 0 ? [] : [letters])
+    add("requests", ["\(snapshot.requestCount) answered, and kept for a client that asks again"])
+    let records = snapshot.records.suffix(limit)
+    guard !records.isEmpty else { return lines }
+    return lines + [""] + table(Array(records)).lines(style: style)
+  }
+
+  /// The JSON form.
+  package var record: JSONValue {
+    [
+      "topology": .string(snapshot.topology), "node": .string(snapshot.node),
+      "machine": .string(snapshot.machine), "path": .string(snapshot.path),
+      "byteCount": .integer(snapshot.byteCount), "created": .string(snapshot.created),
+      "id": .string(snapshot.idText), "state": snapshot.records.last?.state ?? .null,
+      "version": snapshot.records.last.map { .count($0.version) } ?? .null,
+      "records": .array(snapshot.records.suffix(limit).map(\.record)),
+      "ins": .array(snapshot.ins.map(\.record)), "outs": .array(snapshot.outs.map(\.record)),
+      "effects": .array(snapshot.effects.map(\.record)),
+      "letters": .integer(Int64(snapshot.letterCount)),
+      "requests": .integer(Int64(snapshot.requestCount)),
+    ]
+  }
+
+  private var state: String {
+    guard let record = snapshot.records.last else { return "none: it has never entered one" }
+    return "\(record.state.caseText.cut(to: 1000))  (version \(record.version))"
+  }
+
+  private var letters: String {
+    "\(snapshot.letterCount); 'orchestrator letters \(snapshot.node)' lists them"
+  }
+
+  private func lines(of pipe: JournalSnapshot.InPipe) -> [String] {
+    var line = "\(pipe.name)  \(pipe.consumed) consumed"
+    if pipe.postponedCount > 0 { line += ", \(pipe.postponedCount) of them postponed" }
+    if pipe.senderClosed { line += ", its sender has stopped" }
+    return [line] + events(pipe.postponed, of: pipe.postponedCount)
+  }
+
+  private func lines(of pipe: JournalSnapshot.OutPipe) -> [String] {
+    ["\(pipe.name)  \(pipe.queued) queued, \(pipe.acknowledged) acknowledged"]
+      + events(pipe.waiting, of: Int(clamping: pipe.waitingCount))
+  }
+
+  private func events(_ events: [JournalSnapshot.Event], of count: Int) -> [String] {
+    let more = count - events.count
+    return events.map { "  \($0.sequence): \($0.event.caseText.cut(to: 200))" }
+      + (more > 0 && limit > 0 ? ["  and \(more) more"] : [])
+  }
+
+  private func line(of effect: JournalSnapshot.Effect) -> String {
+    "of version \(effect.version), \(effect.state.caseText.cut(to: 200)), "
+      + "at \(Timestamp(nanoseconds: effect.time))"
+  }
+
+  private func table(_ records: [JournalSnapshot.Record]) -> Table {
+    var table = Table(
+      .init("VERSION", .right), .init("START", .right), .init("TIME"), .init("CAUSE"),
+      .init("STEPS", .right), .init("STATE"))
+    for record in records {
+      table.add(
+        String(record.version), String(record.incarnation),
+        Timestamp(nanoseconds: record.time).description, record.cause, String(record.steps),
+        record.state.caseText.cut(to: 200))
+    }
+    return table
+  }
+}
+
+extension JournalSnapshot {
+  /// As in an idempotency key.
+  var idText: String { String(id, radix: 16) }
+}
+
+extension JournalSnapshot.Record {
+  fileprivate var record: JSONValue {
+    [
+      "version": .count(version), "incarnation": .count(incarnation),
+      "time": .string(Timestamp(nanoseconds: time).description), "cause": .string(cause),
+      "steps": .count(steps), "state": state,
+    ]
+  }
+}
+
+extension JournalSnapshot.Event {
+  fileprivate var record: JSONValue { ["sequence": .count(sequence), "event": event] }
+}
+
+extension JournalSnapshot.InPipe {
+  fileprivate var record: JSONValue {
+    [
+      "pipe": .string(name), "stream": .string(String(stream, radix: 16)),
+      "consumed": .count(consumed), "senderClosed": .bool(senderClosed),
+      "postponed": .integer(Int64(postponedCount)),
+      "postponedEvents": .array(postponed.map(\.record)),
+    ]
+  }
+}
+
+extension JournalSnapshot.OutPipe {
+  fileprivate var record: JSONValue {
+    [
+      "pipe": .string(name), "queued": .count(queued), "acknowledged": .count(acknowledged),
+      "waiting": .count(waitingCount), "waitingEvents": .array(waiting.map(\.record)),
+    ]
+  }
+}
+
+extension JournalSnapshot.Effect {
+  fileprivate var record: JSONValue {
+    [
+      "version": .count(version), "state": state,
+      "time": .string(Timestamp(nanoseconds: time).description),
+    ]
+  }
+}

@@ -1,0 +1,56 @@
+import PipeRuntime
+
+/// `orchestrator journal`
+struct ShowJournal: Verb {
+  let description = VerbDescription(
+    "journal", "Shows what a node's journal holds",
+    discussion:
+      "The journal is read as it is, whether the node runs or not. What is in it, table by table, is "
+      + "in docs/JOURNAL.md.",
+    options: [
+      .topology, .output,
+      Option(
+        "lines", "n", value: .count("N"),
+        "The last N records, and the first N waiting events of each pipe. Default: 10"),
+    ],
+    positionals: [Positional("NODE", .node, .one, "The node")],
+    examples: [
+      ("orchestrator journal door", "State, pipes, effects and the last ten records"),
+      ("orchestrator journal door -n 1000 -o json", "Every record that is kept, as JSON"),
+    ])
+
+  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+    let directories = try TopologyChoice.withState(arguments, wanted: "journals")
+    let node = arguments.positionals[0]
+    let reader = try directories.journalReader(of: node)
+    let limit = arguments.count("lines") ?? 10
+    let page = JournalPage(snapshot: try reader.snapshot(limit: limit), limit: limit)
+    switch arguments.format {
+    case .text: for line in page.lines(style: console.style) { try console.print(line) }
+    case .json, .jsonl: try console.print(page.record)
+    }
+    return .success
+  }
+}
+
+extension RuntimeDirectories {
+  /// Opens a node's journal.
+  func journalReader(of node: String) throws -> JournalReader {
+    do {
+      return try JournalReader(journal(of: node), node: node)
+    } catch {
+      if case .missing = error { try checkIsKnown(node) }
+      throw error
+    }
+  }
+
+  /// Throws where nothing tells that the topology has, or had, a node of this name.
+  func checkIsKnown(_ node: String) throws {
+    let known = Set(JournalReader.nodes(in: journals) + LogReader.nodes(in: logs)).sorted()
+    guard !known.contains(node) else { return }
+    let hint = Suggestion.nearest(to: node, among: known).map { ". Did you mean '\($0)'?" }
+    throw CommandError(
+      "topology '\(topology)' has no node '\(node)' that has run here"
+        + (hint ?? (known.isEmpty ? "" : "; there are: " + known.joined(separator: ", "))))
+  }
+}

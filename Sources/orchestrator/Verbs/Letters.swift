@@ -1,0 +1,205 @@
+import PipeRuntime
+
+/// `orchestrator letters`
+struct Letters: Verb {
+  let description = VerbDescription(
+    "letters", "Lists, resends or drops the dead letters of a node",
+    discussion:
+      "A dead letter is an event that the node did not apply, and that its pipe recorded. 'list' and "
+      + "'show' work on a node that does not run, too; 'resend' and 'drop' are done by the node "
+      + "itself. A letter that is refused once more stays, and the exit code is 1.",
+    options: [
+      .topology, .output,
+      Option("all", "a", "Resends or drops every letter"),
+      Option("timeout", value: .duration, "The longest wait for each answer. Default: 5s"),
+    ],
+    positionals: [
+      Positional("NODE", .node, .one, "The node"),
+      Positional(
+        "list|show|resend|drop", .choice("ACTION", LetterAction.allCases.map(\.rawValue)),
+        .optional, "What to do. Default: list"),
+      Positional("ID", .count("ID"), .any, "The letters' numbers"),
+    ],
+    examples: [
+      ("orchestrator letters gate", "The dead letters of the gate"),
+      ("orchestrator letters gate show 3", "All that is known of one"),
+      ("orchestrator letters gate resend 3 4", "Lets the gate take two of them again"),
+      ("orchestrator letters gate drop --all", "Forgets them"),
+    ])
+
+  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+    let node = arguments.positionals[0]
+    let action = try LetterAction(arguments)
+    let ids = arguments.positionals.dropFirst(2).compactMap { UInt64($0) }
+    switch action {
+    case .list:
+      let letters = try find(node, arguments, console)
+      try console.print(letters.map(\.record), as: arguments.format) { Self.table(letters) }
+    case .show:
+      let letters = try find(node, arguments, console)
+      let found = try ids.map { id in
+        guard let letter = letters.first(where: { $0.id == id }) else {
+          throw CommandError("node '\(node)' has no dead letter \(id)")
+        }
+        return letter
+      }
+      switch arguments.format {
+      case .text: for letter in found { for line in letter.lines { try console.print(line) } }
+      case .json: try console.print(.array(found.map(\.record)))
+      case .jsonl: for letter in found { try console.print(letter.record) }
+      }
+    case .resend, .drop:
+      return try change(node, action, arguments.flag("all") ? nil : ids, arguments, console)
+    }
+    return .success
+  }
+
+  // MARK: Reading
+
+  /// The letters: of a node that keeps a journal from there, of another one as it tells them.
+  private func find(
+    _ node: String, _ arguments: ParsedArguments, _ console: Console
+  ) throws -> [DeadLetter] {
+    let directories = try TopologyChoice.withState(arguments, wanted: "journals")
+    guard RunningTopology.find(directories) != nil else {
+      return try directories.journalReader(of: node).letters()
+    }
+    let client = try TopologyClient.attach(to: directories.topology)
+    defer { client.close() }
+    let (letters, count) = try Blocking.attempt {
+      let letters = try await client.letters(of: node)
+      let information = try await client.directory()[node: node]
+      return (letters, information?.journal == nil ? information?.status?.letters : nil)
+    }
+    if let count, count > letters.count {
+      console.note(
+        "the last \(letters.count) of \(count); a node without a journal tells of no more")
+    }
+    return letters
+  }
+
+  private static func table(_ letters: [DeadLetter]) -> Table {
+    var table = Table(
+      .init("ID", .right), .init("TIME"), .init("PIPE"), .init("NUMBER", .right), .init("EVENT"),
+      .init("REASON"))
+    for letter in letters {
+      table.add(
+        String(letter.id), Timestamp(nanoseconds: letter.time).description, letter.pipe,
+        String(letter.sequence), letter.event.caseText.cut(to: 60), letter.reason)
+    }
+    return table
+  }
+
+  // MARK: Changing
+
+  private func change(
+    _ node: String, _ action: LetterAction, _ ids: [UInt64]?, _ arguments: ParsedArguments,
+    _ console: Console
+  ) throws -> ExitCode {
+    let timeout = arguments.duration("timeout") ?? .seconds(5)
+    let client = try attach(arguments)
+    defer { client.close() }
+    let chosen = try ids ?? Blocking.attempt { try await client.letters(of: node).map(\.id) }
+    if chosen.isEmpty { console.note("node '\(node)' has no dead letters") }
+    var code = ExitCode.success
+    for id in chosen {
+      let outcome: RequestOutcome
+      do {
+        outcome = try Blocking.attempt {
+          if action == .resend {
+            return try await client.resend(letter: id, of: node, timeout: timeout)
+          }
+          try await client.drop(letter: id, of: node, timeout: timeout)
+          return .done
+        }
+      } catch TopologyClientError.nodeDown(_, let reason) {
+        throw CommandError(
+          "node '\(node)' does not run: \(reason). It resends and drops its letters itself: start "
+            + "it with 'orchestrator start \(node)'")
+      }
+      if arguments.format != .text { try console.print(outcome.record(letter: id, of: node)) }
+      switch outcome {
+      case .moved(let version, let state):
+        guard arguments.format == .text else { break }
+        try console.print(
+          "\(node): letter \(id) taken: \(state.caseText.printable)  (version \(version))")
+      case .done:
+        if arguments.format == .text { try console.print("\(node): letter \(id) dropped") }
+      case .refused(let refusal, let state):
+        code = .failure
+        console.error(
+          "node '\(node)' refused letter \(id) again in \(state.caseText.printable): "
+            + "\(refusal.wording). The letter stays")
+      }
+      try console.flush()
+    }
+    return code
+  }
+
+  private func attach(_ arguments: ParsedArguments) throws -> TopologyClient {
+    do {
+      return try TopologyClient.attach(to: arguments.topology)
+    } catch let error as TopologyClientError where error.exitCode == ExitCode.notRunning.rawValue {
+      throw CommandError(
+        "\(error). Nodes resend and drop their letters themselves: start the topology first",
+        code: .notRunning)
+    }
+  }
+}
+
+/// What `letters` does.
+enum LetterAction: String, CaseIterable {
+  case list, show, resend, drop
+
+  /// Reads it, and checks that the letters it is for are named.
+  init(_ arguments: ParsedArguments) throws(CommandError) {
+    let words = arguments.positionals
+    self = words.count > 1 ? LetterAction(rawValue: words[1]) ?? .list : .list
+    let hasIDs = words.count > 2
+    let isAll = arguments.flag("all")
+    switch self {
+    case .list where hasIDs: throw Self.usage("'list' takes no ID; 'show ID' shows one letter")
+    case .list, .show:
+      if isAll { throw Self.usage("--all is for 'resend' and 'drop'") }
+      if self == .show, !hasIDs { throw Self.usage("'show' needs the ID of a letter") }
+    case .resend, .drop:
+      guard hasIDs != isAll else {
+        throw Self.usage("'\(rawValue)' needs the IDs of letters, or --all")
+      }
+    }
+  }
+
+  private static func usage(_ problem: String) -> CommandError {
+    CommandError(problem + "\nTry 'orchestrator letters --help'.", code: .usage)
+  }
+}
+
+extension DeadLetter {
+  /// The JSON form of `-o json` and `-o jsonl`.
+  package var record: JSONValue {
+    [
+      "id": .count(id), "pipe": .string(pipe), "sequence": .count(sequence), "event": event,
+      "reason": .string(reason), "state": state ?? .null, "version": .count(version),
+      "time": .string(Timestamp(nanoseconds: time).description),
+    ]
+  }
+
+  /// All of it, for a person.
+  fileprivate var lines: [String] {
+    [
+      ("letter", String(id)), ("time", Timestamp(nanoseconds: time).description),
+      ("pipe", "\(pipe), number \(sequence)"), ("event", event.text), ("reason", reason),
+      ("state", (state?.text ?? "-") + "  (version \(version))"),
+    ].map { "\($0.0.padded(to: 6))  \($0.1.printable)" }
+  }
+}
+
+extension RequestOutcome {
+  /// The JSON form of what became of a letter.
+  fileprivate func record(letter id: UInt64, of node: String) -> JSONValue {
+    guard case .object(var members) = record(node: node, event: .null) else { return .null }
+    members["event"] = nil
+    members["letter"] = .count(id)
+    return .object(members)
+  }
+}

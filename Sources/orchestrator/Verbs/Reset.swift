@@ -1,0 +1,135 @@
+import PipeRuntime
+
+/// `orchestrator reset`
+struct Reset: Verb {
+  let description = VerbDescription(
+    "reset", "Forgets the journals of nodes, which then start anew",
+    discussion:
+      "Only nodes that do not run can be reset. Where stdin is a terminal and something would be "
+      + "lost that was accepted and is not done (events in the outbox, postponed events, dead "
+      + "letters, running effects, or what cannot be read), it asks first; --yes says yes. A script "
+      + "is not asked. All the nodes named are reset, or none.",
+    options: [
+      .topology,
+      Option("all", "a", "Every node of the topology"),
+      Option("yes", "y", "Asks nothing"),
+    ],
+    positionals: [Positional("NODE", .node, .any, "The nodes")],
+    examples: [
+      ("orchestrator reset door", "Forgets the journal of the door, which is stopped"),
+      ("orchestrator reset --all -p elevator", "Forgets all state of a topology that is down"),
+    ])
+
+  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+    let directories = try TopologyChoice.withState(arguments, wanted: "journals")
+    let nodes = try chosen(arguments, directories)
+    try checkNoneRuns(nodes, directories)
+    // Held until the end: none can start in between.
+    let journals = try nodes.map { try hold($0, directories) }
+    let losses = journals.map(Loss.init)
+    let serious = zip(nodes, losses).filter { !$0.1.isNothing }
+    if !serious.isEmpty, console.canAsk, !arguments.flag("yes") {
+      for (node, loss) in serious { console.note("\(node): \(loss)") }
+      guard try console.confirm("Forget this for good?") else {
+        throw CommandError("nothing was forgotten")
+      }
+    }
+    for (journal, loss) in zip(journals, losses) {
+      try journal.remove()
+      try console.print("\(journal.node): \(loss.isAbsent ? "has no journal" : "forgot \(loss)")")
+    }
+    return .success
+  }
+
+  private func chosen(
+    _ arguments: ParsedArguments, _ directories: RuntimeDirectories
+  ) throws -> [String] {
+    let named = arguments.positionals
+    guard named.isEmpty == arguments.flag("all") else {
+      throw CommandError(
+        "name the nodes, or --all\nTry 'orchestrator reset --help'.", code: .usage)
+    }
+    if named.isEmpty { return JournalReader.nodes(in: directories.journals) }
+    for node in named { try directories.checkIsKnown(node) }
+    return named.enumerated().filter { !named[..<$0.offset].contains($0.element) }.map(\.element)
+  }
+
+  /// A node that is between two processes has no lock, and would start in a moment.
+  private func checkNoneRuns(_ nodes: [String], _ directories: RuntimeDirectories) throws {
+    guard RunningTopology.find(directories) != nil else { return }
+    let client = try TopologyClient.attach(to: directories.topology)
+    defer { client.close() }
+    let directory = try Blocking.attempt { try await client.directory() }
+    let active = nodes.compactMap { directory[node: $0] }
+      .filter { !["stopped", "completed", "failed"].contains($0.phase) }
+    guard let first = active.first else { return }
+    let names = active.map(\.name).joined(separator: " ")
+    throw CommandError(
+      "node '\(first.name)' is \(first.phase): only nodes that do not run can be reset. Stop "
+        + "\(active.count == 1 ? "it" : "them") first: 'orchestrator stop \(names)'")
+  }
+
+  private func hold(_ node: String, _ directories: RuntimeDirectories) throws -> JournalFiles {
+    do {
+      return try JournalFiles(directories.journal(of: node), node: node)
+    } catch {
+      guard case .locked(_, let pid) = error else { throw error }
+      throw CommandError(
+        "node '\(node)' runs as process \(pid.map(String.init) ?? "?"): only nodes that do not run "
+          + "can be reset. Stop it first, with 'orchestrator down' where its topology is detached")
+    }
+  }
+}
+
+/// What is gone with a journal.
+private enum Loss: CustomStringConvertible {
+  case absent
+  case known(JournalSnapshot)
+  case unreadable(JournalError)
+
+  init(_ files: JournalFiles) {
+    do {
+      self = .known(try JournalReader(files.path, node: files.node).snapshot(limit: 0))
+    } catch {
+      if case .missing = error { self = .absent } else { self = .unreadable(error) }
+    }
+  }
+
+  var isAbsent: Bool { if case .absent = self { true } else { false } }
+
+  /// Whether nothing is lost that was accepted and is not done.
+  var isNothing: Bool {
+    switch self {
+    case .absent: true
+    case .known(let snapshot): snapshot.pending.isEmpty
+    case .unreadable: false
+    }
+  }
+
+  var description: String {
+    switch self {
+    case .absent: return "nothing"
+    case .known(let snapshot):
+      guard let last = snapshot.records.last else { return "a journal without a state" }
+      return
+        (["version \(last.version) in state \(last.state.caseText.printable.cut(to: 60))"]
+        + snapshot.pending.parts).joined(separator: ", ")
+    case .unreadable(let error): return "a journal that cannot be read (\(error))"
+    }
+  }
+}
+
+extension JournalSnapshot.Pending {
+  /// `2 events in the outbox`, `1 dead letter`.
+  package var parts: [String] {
+    func count(_ number: Int, _ one: String, _ several: String) -> String? {
+      number == 0 ? nil : "\(number) \(number == 1 ? one : several)"
+    }
+    return [
+      count(waiting, "event in the outbox", "events in the outbox"),
+      count(postponed, "postponed event", "postponed events"),
+      count(letters, "dead letter", "dead letters"),
+      count(effects, "running effect", "running effects"),
+    ].compactMap(\.self)
+  }
+}

@@ -1,0 +1,199 @@
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import Testing
+
+@Suite("Journals that are damaged, or of others")
+struct BadJournalTests {
+  /// Something that happened to the files of a stopped node's journal, and what is said of it.
+  struct Case: Sendable, CustomTestStringConvertible {
+    var what: String
+    var happen: @Sendable (JournalFile) throws -> Void
+    /// What the node's failure says, besides the file's path.
+    var says: [String]
+    var testDescription: String { what }
+  }
+
+  private static let reset = "'orchestrator reset gate'"
+  private static let copy = "Put a copy of it back"
+
+  static let cases: [Case] = [
+    Case(
+      what: "another machine's",
+      happen: {
+        try $0.run("UPDATE meta SET value = 'Turnstile' WHERE key = 'machine'")
+      }, says: ["is of machine 'Turnstile', not of 'Gate'", reset]),
+    Case(
+      what: "another node's",
+      happen: {
+        try $0.run("UPDATE meta SET value = 'door' WHERE key = 'node'")
+      }, says: ["is of node 'door', not of 'gate'", reset]),
+    Case(
+      what: "another topology's",
+      happen: {
+        try $0.run("UPDATE meta SET value = 'zoo' WHERE key = 'topology'")
+      }, says: ["is of topology 'zoo', not of 'visitors'", reset]),
+    Case(
+      what: "a state of an older type",
+      happen: {
+        try $0.run("UPDATE record SET state = '{\"ajar\":{\"degrees\":20}}'")
+      }, says: ["was written by another version of the machine", "ajar", reset]),
+    Case(
+      what: "tables of another version",
+      happen: {
+        try $0.run("PRAGMA user_version = 7")
+      }, says: ["has tables of version 7", "reads version 1", reset]),
+    Case(
+      what: "another program's database",
+      happen: {
+        try $0.run("PRAGMA application_id = 7")
+      }, says: ["is damaged: it is no journal", copy, reset]),
+    Case(
+      what: "a header that is written over",
+      happen: {
+        try $0.checkpoint()
+        try $0.write([UInt8](repeating: 0xA5, count: 100), at: 0)
+      }, says: ["is damaged: ", "not a database", copy, reset]),
+    Case(
+      what: "an empty file",
+      happen: { file in
+        try #require(truncate(file.path, 0) == 0)
+      }, says: ["is damaged: it is empty", copy, reset]),
+    Case(
+      what: "half of a file",
+      happen: { file in
+        try file.checkpoint()
+        try #require(truncate(file.path, 4096 * 5) == 0)
+      }, says: ["is damaged: ", copy, reset]),
+    Case(
+      what: "a page that is written over",
+      happen: { file in
+        try file.checkpoint()
+        let page = try #require(
+          try file.run("SELECT rootpage FROM sqlite_schema WHERE name = 'record'").first)
+        let number = try #require(Int(page))
+        try file.write([UInt8](repeating: 0xA5, count: 4096), at: (number - 1) * 4096)
+      }, says: ["is damaged: ", copy, reset]),
+    Case(
+      what: "its log taken away",
+      happen: { file in
+        try #require(unlink(file.path + "-wal") == 0)
+      }, says: ["is damaged: it ends at record", "was its file '-wal' taken away?", copy, reset]),
+    Case(
+      what: "its database taken away",
+      happen: { file in
+        try #require(unlink(file.path) == 0)
+      }, says: ["is damaged: it is gone, and its file '-wal' is still there", copy, reset]),
+    Case(
+      what: "all of it taken away but the mark",
+      happen: { file in
+        try #require(unlink(file.path) == 0)
+        try #require(unlink(file.path + "-wal") == 0)
+      }, says: ["is damaged: it ends at record 0", copy, reset]),
+    Case(
+      what: "a directory in its place",
+      happen: { file in
+        try #require(unlink(file.path) == 0)
+        try #require(mkdir(file.path, 0o700) == 0)
+      }, says: ["cannot be used: it is not a file"]),
+  ]
+
+  @Test(
+    "such a node is failed at once, names the file and the way out, and touches nothing",
+    arguments: cases)
+  func failure(bad: Case) async throws {
+    try await withTopology(Visitors.topology()) { topology in
+      let file = try await prepare(topology)
+      let good = try file.contents()
+      try bad.happen(file)
+      let before = try file.contents().filter { ["", "-wal"].contains($0.key) }
+      try await expectFailure(of: topology, bad, file)
+      // A log that had been read into the file is left empty.
+      let after = try file.contents().filter { ["", "-wal"].contains($0.key) && !$0.value.isEmpty }
+      #expect(after == before.filter { !$0.value.isEmpty })
+      // What is put back is gone on from.
+      try file.replace(with: good)
+      try await topology.start("gate")
+      let gate = try await topology.expect("gate", Gate.State.open(passed: 2))
+      #expect(gate.version == 3)
+    }
+  }
+
+  @Test("after a reset such a node starts anew, and its sender goes on", arguments: cases)
+  func reset(bad: Case) async throws {
+    try await withTopology(Visitors.topology()) { topology in
+      let file = try await prepare(topology)
+      try bad.happen(file)
+      await #expect(throws: TopologyClientError.self) { try await topology.start("gate") }
+      if FileSystem.isDirectory(file.path) { rmdir(file.path) }
+      let result = try await CommandLineTool(beside: topology).run("reset", "gate")
+      #expect(result.code == 0, "\(result)")
+      #expect(result.output.hasPrefix("gate: "), "\(result)")
+      try await topology.start("gate")
+      let gate = try await topology.expectStatus(of: "gate", "a state") { $0.status?.state != nil }
+      #expect(gate.status?.state == ["shut": ["passed": 0]])
+      #expect(gate.status?.version == 0)
+      try await topology.send("gate", Gate.Event.open)
+      try await topology.send("button", Button.Event.press)
+      try await topology.expect("gate", Gate.State.open(passed: 1))
+    }
+  }
+
+  @Test("the verbs that read it say the same", arguments: cases)
+  func verbs(bad: Case) async throws {
+    try await withTopology(Visitors.topology()) { topology in
+      let file = try await prepare(topology)
+      try bad.happen(file)
+      let tool = CommandLineTool(beside: topology)
+      let result = try await tool.run("journal", "gate")
+      // Whose it is, whether its states decode and whether a log is missing is for the node to say.
+      let isReadable =
+        bad.says.contains { $0.contains(" not of ") }
+        || bad.what.contains("state") || bad.what.contains("log taken")
+      #expect(result.code == (isReadable ? 0 : 1), "\(result)")
+      if !isReadable { #expect(result.error.contains(file.path), "\(result)") }
+      // A node without a file has no letters.
+      if !isReadable, FileSystem.exists(file.path) {
+        let letters = try await tool.run("letters", "gate")
+        #expect(letters.code == 1, "\(letters)")
+        #expect(letters.error.contains(file.path), "\(letters)")
+      }
+    }
+  }
+
+  /// Brings the gate to version 3, and stops it.
+  private func prepare(_ topology: TopologyHarness) async throws -> JournalFile {
+    // The button's start sent the first visitor, who is refused.
+    try await topology.expectStatus(of: "gate", "a letter") { $0.status?.letters == 1 }
+    try await topology.send("gate", Gate.Event.open)
+    for count in 1...2 {
+      try await topology.send("button", Button.Event.press)
+      try await topology.expect("gate", Gate.State.open(passed: count))
+    }
+    try await topology.stop("gate")
+    return try JournalFile(of: "gate", in: topology)
+  }
+
+  private func expectFailure(
+    of topology: TopologyHarness, _ bad: Case, _ file: JournalFile
+  ) async throws {
+    do {
+      try await topology.start("gate")
+      Issue.record("it runs")
+    } catch TopologyClientError.failed(let reason) {
+      for part in bad.says + ["'\(file.path)'"] { #expect(reason.contains(part), "\(reason)") }
+    }
+    let gate = try await topology.status("gate")
+    #expect(gate.phase == "failed")
+    #expect(gate.incarnation == 2)
+    #expect(gate.pid == nil)
+    // The table, the page and the log tell why.
+    let tool = CommandLineTool(beside: topology)
+    for verb in ["ps", "status", "describe"] {
+      let result = try await tool.run(verb)
+      #expect(result.output.contains(file.path), "\(verb): \(result)")
+    }
+    try await topology.expectLog("gate", contains: "piperuntime: error: the journal '\(file.path)'")
+  }
+}

@@ -1,0 +1,265 @@
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import Testing
+
+@Suite("Journals that cannot be written", .serialized)
+struct JournalPlaceTests {
+  /// Something that keeps a stopped node's journal from being used.
+  struct Obstacle: Sendable, CustomTestStringConvertible {
+    var what: String
+    /// Puts it there; returns what takes it away.
+    var put: @Sendable (_ journals: String) throws -> @Sendable () -> Void
+    var says: String
+    var testDescription: String { what }
+
+    /// Something else in the place of the directory.
+    static func replaced(
+      _ what: String, _ says: String, _ put: @escaping @Sendable (String) -> Void
+    )
+      -> Obstacle
+    {
+      Obstacle(
+        what: what,
+        put: { journals in
+          try #require(rename(journals, journals + ".away") == 0)
+          put(journals)
+          return {
+            unlink(journals)
+            rename(journals + ".away", journals)
+          }
+        }, says: says)
+    }
+  }
+
+  static let obstacles: [Obstacle] = [
+    .replaced("a directory in which nobody may make files", "Permission denied") {
+      symlink("/sys", $0)
+    },
+    .replaced("a file where the directory should be", "Not a directory") {
+      close(creat($0, 0o600))
+    },
+    .replaced("no directory", "No such file or directory") { _ in },
+    Obstacle(
+      what: "a directory where the lock should be",
+      put: { journals in
+        let mark = journals + "/gate.sqlite.step"
+        try #require(rename(mark, mark + ".away") == 0 && mkdir(mark, 0o700) == 0)
+        return {
+          rmdir(mark)
+          rename(mark + ".away", mark)
+        }
+      }, says: "Is a directory"),
+  ]
+
+  @Test(
+    "a place that cannot be written fails the node at once, with the file and the reason",
+    arguments: obstacles)
+  func unwritable(obstacle: Obstacle) async throws {
+    try await withTopology(Visitors.topology()) { topology in
+      try await topology.expectStatus(of: "gate", "a letter") { $0.status?.letters == 1 }
+      try await topology.send("gate", Gate.Event.open)
+      try await topology.stop("gate")
+      let file = try JournalFile(of: "gate", in: topology)
+      let remove = try obstacle.put(FileSystem.directory(of: file.path))
+      defer { remove() }
+      do {
+        try await topology.start("gate")
+        Issue.record("it runs")
+      } catch TopologyClientError.failed(let reason) {
+        #expect(reason.contains("'\(file.path)"), "\(reason)")
+        #expect(reason.contains(obstacle.says), "\(reason)")
+        #expect(reason.contains("start the node again"), "\(reason)")
+      }
+      #expect(try await topology.status("gate").incarnation == 2)
+      remove()
+      try await topology.start("gate")
+      try await topology.expectStatus(of: "gate", "its state") {
+        $0.status?.state == ["open": ["passed": 0]]
+      }
+    }
+  }
+
+  @Test("a record that fails for want of room ends the node, and nothing is lost or done twice")
+  func failingRecord() async throws {
+    var options = TopologyHarness.Options()
+    // Not the first one, which is of the start.
+    options.environment = ["PIPERUNTIME_FAILPOINTS": "button:record.error=error@4/1"]
+    try await withTopology(Visitors.topology(), options: options) { topology in
+      try await topology.expectStatus(of: "gate", "a letter") { $0.status?.letters == 1 }
+      try await topology.send("gate", Gate.Event.open)
+      var versions: [UInt64] = []
+      for _ in 1...6 {
+        if case .moved(let version, _) = try await topology.send("button", Button.Event.press) {
+          versions.append(version)
+        }
+      }
+      #expect(versions == [1, 2, 3, 4, 5, 6])
+      #expect(try await topology.status("button").incarnation == 2)
+      let file = try JournalFile(of: "button", in: topology)
+      try await topology.expectLog(
+        "button", contains: "error: the journal '\(file.path)' cannot be written: the disk is full")
+      try await topology.expectLog("button", contains: "failpoint record.error")
+      // The start's event came before the gate was opened.
+      try await topology.expectStatus(of: "gate", "all visitors") {
+        $0.status?.ins.first?.applied == 7
+      }
+      try await topology.expect("gate", Gate.State.open(passed: 6))
+    }
+  }
+
+  /// Mounts an empty file system of a fixed size; `nil` where that is not permitted.
+  private static func mountSmall(_ path: String, _ size: String) -> Bool {
+    mount("tmpfs", path, "tmpfs", 0, "size=\(size),mode=700") == 0
+  }
+
+  static let canMount: Bool = {
+    var template = Array("/tmp/prt-XXXXXX".utf8CString)
+    guard mkdtemp(&template) != nil else { return false }
+    defer { rmdir(template) }
+    guard mount("tmpfs", template, "tmpfs", 0, "size=64k") == 0 else { return false }
+    umount2(template, Int32(MNT_DETACH))
+    return true
+  }()
+
+  @Test(
+    "a disk that is really full stops the node, and with room again it goes on with all it took",
+    .enabled(if: canMount, "mounting a small file system is not permitted here"))
+  func fullDisk() async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    let directories = try RuntimeDirectories(topology: "bulk", roots: tool.directory.roots)
+    try FileSystem.makeDirectories(directories.journals, mode: 0o700)
+    try #require(Self.mountSmall(directories.journals, "2m"))
+    defer { umount2(directories.journals, Int32(MNT_DETACH)) }
+    try tool.directory.write(
+      """
+      topology: bulk
+      program: TestNodes
+      nodes:
+        blob:
+          machine: Blob
+          restart: { max: 2, backoff: { initial: 10ms, max: 20ms } }
+        button: { machine: Button, durability: none }
+      """, to: "bulk.yaml")
+    #expect(try await tool.run("up", "--wait", "bulk.yaml").code == 0)
+    // Each state is larger than the one before, until one does not fit.
+    var taken = 0
+    var last: CommandLineTool.Result?
+    while taken < 40 {
+      let result = try await tool.run(
+        "send", "blob", "{\"grow\":{\"byteCount\":\(100_000 + taken)}}", "--timeout", "3s")
+      last = result
+      if result.code != 0 { break }
+      taken += 1
+    }
+    #expect(taken > 2 && taken < 40, "\(taken)")
+    #expect(last?.code == 1 || last?.code == 124, "\(last.map { "\($0)" } ?? "")")
+    let path = directories.journal(of: "blob")
+    let failed = try await poll(every: .milliseconds(20), within: .seconds(10)) {
+      let status = try await tool.run("status", "blob")
+      return status.output.contains("failed") ? status : nil
+    }
+    let status = try #require(failed)
+    #expect(status.output.contains(path), "\(status)")
+    #expect(
+      status.output.contains("the disk is full. Nothing that was accepted is lost"), "\(status)")
+    let journal = try await tool.run("journal", "blob", "-n", "1")
+    #expect(journal.output.contains("(version \(taken))"), "\(journal.error)")
+
+    try #require(
+      mount("tmpfs", directories.journals, "tmpfs", UInt(MS_REMOUNT), "size=64m") == 0)
+    #expect(try await tool.run("start", "blob").code == 0)
+    let again = try await tool.run("send", "blob", "{\"grow\":{\"byteCount\":7}}", "-o", "json")
+    #expect(again.code == 0, "\(again)")
+    let outcome = try JSONValue(parsing: again.output.utf8)
+    #expect(outcome["version"]?.integer == Int64(taken + 1))
+    #expect(try await tool.run("down").code == 0)
+  }
+
+  @Test(
+    "a journal of another owner fails the node at once, and says whose it is",
+    .enabled(
+      if: geteuid() == 0 && FileSystem.exists("/usr/bin/setpriv"),
+      "only root can run a topology as somebody else"))
+  func otherOwner() async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    try tool.directory.write(Visitors.topology().yaml, to: "visitors.yaml", mode: 0o644)
+    #expect(try await tool.run("up", "--wait", "visitors.yaml").code == 0)
+    #expect(try await tool.run("down").code == 0)
+    // All is somebody else's now, but for the gate's journal.
+    let nobody: UInt32 = 65534
+    let directories = try RuntimeDirectories(topology: "visitors", roots: tool.directory.roots)
+    let path = directories.journal(of: "gate")
+    let chowned = try tool.start(
+      program: "/bin/sh",
+      ["-c", "chown -R \(nobody) '\(tool.directory.path)' && chown 0 '\(path)'*"])
+    #expect(try await tool.result(of: chowned).code == 0)
+    let run = try tool.start(
+      program: "/usr/bin/setpriv",
+      [
+        "--reuid=\(nobody)", "--clear-groups", CommandLineTool.orchestrator, "run", "--plain",
+        "--lifeline", "visitors.yaml",
+      ])
+    let failed = try await poll(every: .milliseconds(10), within: .seconds(20)) {
+      run.outputText.contains("gate: failed") ? true : nil
+    }
+    let output = run.outputText + run.errorText
+    #expect(failed == true, "\(output)")
+    #expect(output.contains(path), "\(output)")
+    #expect(output.contains("Permission denied"), "\(output)")
+    #expect(output.contains("belongs to user 0, and this is user \(nobody)"), "\(output)")
+    run.closeInput()
+    _ = try await tool.result(of: run)
+  }
+
+  @Test("two orchestrators on one directory of state: the second one's nodes keep off, and say why")
+  func twoTopologies() async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    try tool.directory.write(
+      Visitors.topology(
+        restart: RestartPolicy(max: 1, backoff: Backoff(initial: .milliseconds(10)))
+      ).yaml, to: "visitors.yaml")
+    // Of one user in two sessions, say: the state is shared, and the sockets are not.
+    func start(_ runtime: String) throws -> LaunchedProgram {
+      let directory = tool.directory.path + "/" + runtime
+      try FileSystem.makeDirectories(directory, mode: 0o700)
+      return try tool.start(
+        program: "/usr/bin/env",
+        [
+          "-u", "PIPERUNTIME_ROOT", "XDG_RUNTIME_DIR=\(directory)",
+          "XDG_STATE_HOME=\(tool.directory.path)/state", CommandLineTool.orchestrator, "run",
+          "--plain", "--lifeline", "visitors.yaml",
+        ])
+    }
+    let first = try start("a")
+    #expect(try await first.waitForOutput(containing: "2 nodes running"), "\(first.errorText)")
+    let second = try start("b")
+    let failed = try await poll(every: .milliseconds(10), within: .seconds(30)) {
+      second.outputText.contains("gate: failed") && second.outputText.contains("button: failed")
+        ? true : nil
+    }
+    let output = second.outputText + second.errorText
+    #expect(failed == true, "\(output)")
+    #expect(output.contains("gate.sqlite' is in use by process "), "\(output)")
+    // Nor can it be reset from there.
+    let reset = try tool.start(
+      program: "/usr/bin/env",
+      [
+        "-u", "PIPERUNTIME_ROOT", "XDG_RUNTIME_DIR=\(tool.directory.path)/c",
+        "XDG_STATE_HOME=\(tool.directory.path)/state", CommandLineTool.orchestrator, "reset",
+        "--all",
+      ])
+    let refused = try await tool.result(of: reset)
+    #expect(refused.code == 1, "\(refused)")
+    #expect(refused.error.contains("node 'button' runs as process "), "\(refused)")
+    second.closeInput()
+    _ = try await tool.result(of: second)
+    #expect(!first.outputText.contains("failed"))
+    first.closeInput()
+    #expect(try await tool.result(of: first).code == 0)
+  }
+}

@@ -1,0 +1,190 @@
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import Testing
+
+@Suite("orchestrator letters")
+struct LettersTests {
+  /// Refuses four visitors.
+  private func refuse(_ topology: TopologyHarness) async throws {
+    for _ in 1...3 { try await topology.send("button", Button.Event.press) }
+    try await topology.expectStatus(of: "gate", "letters") { $0.status?.letters == 4 }
+  }
+
+  /// The letters' numbers, as the command lists them.
+  private func listed(_ tool: CommandLineTool) async throws -> [Int64] {
+    let result = try await tool.run("letters", "gate", "-o", "json")
+    #expect(result.code == 0, "\(result)")
+    guard case .array(let letters) = try JSONValue(parsing: result.output.utf8) else { return [] }
+    return letters.compactMap { $0["id"]?.integer }
+  }
+
+  @Test("lists and shows letters, whether the node runs, is stopped or its topology is down")
+  func list() async throws {
+    let tool = try await withTopology(Visitors.topology()) { topology in
+      try await refuse(topology)
+      let tool = CommandLineTool(beside: topology)
+      let text = try await tool.run("letters", "gate", "list")
+      let lines = text.output.split(separator: "\n")
+      #expect(lines.count == 5, "\(text)")
+      #expect(lines.first?.hasPrefix("ID  TIME") == true, "\(text)")
+      #expect(
+        lines.last?.contains("visitors       4  pass   refused: noTransition") == true, "\(text)")
+      let shown = try await tool.run("letters", "gate", "show", "3")
+      for part in [
+        "letter  3", "pipe    visitors, number 3", "event   \"pass\"",
+        "reason  refused: noTransition", "state   {\"shut\":{\"passed\":0}}  (version 0)",
+      ] {
+        #expect(shown.output.contains(part), "\(shown)")
+      }
+      let missing = try await tool.run("letters", "gate", "show", "9")
+      #expect(missing.code == 1)
+      #expect(missing.error == "orchestrator: error: node 'gate' has no dead letter 9\n")
+      #expect(try await listed(tool) == [1, 2, 3, 4])
+
+      try await topology.stop("gate")
+      #expect(try await listed(tool) == [1, 2, 3, 4])
+      for action in ["resend", "drop"] {
+        let result = try await tool.run("letters", "gate", action, "1")
+        #expect(result.code == 1, "\(result)")
+        #expect(result.error.contains("node 'gate' does not run: stopped"), "\(result)")
+        #expect(result.error.contains("'orchestrator start gate'"), "\(result)")
+      }
+      topology.orchestrator.signal(.terminate)
+      #expect(try await topology.expectEnd() == 0)
+      #expect(try await listed(tool) == [1, 2, 3, 4])
+      let down = try await tool.run("letters", "gate", "resend", "--all")
+      #expect(down.code == 3, "\(down)")
+      #expect(down.error.contains("start the topology first"), "\(down)")
+      return tool
+    }
+    #expect(!FileSystem.exists(tool.directory.path))
+  }
+
+  @Test("a letter that is taken is gone, one that is refused again stays, and none is taken twice")
+  func resend() async throws {
+    try await withTopology(Visitors.topology()) { topology in
+      try await refuse(topology)
+      let tool = CommandLineTool(beside: topology)
+      let refused = try await tool.run("letters", "gate", "resend", "2", "3")
+      #expect(refused.code == 1)
+      #expect(refused.output == "")
+      #expect(
+        refused.error == """
+          orchestrator: error: node 'gate' refused letter 2 again in shut(passed: 0): that state has \
+          no transition for it. The letter stays
+          orchestrator: error: node 'gate' refused letter 3 again in shut(passed: 0): that state has \
+          no transition for it. The letter stays
+
+          """)
+      #expect(try await listed(tool) == [1, 2, 3, 4])
+
+      try await topology.send("gate", Gate.Event.open)
+      let taken = try await tool.run("letters", "gate", "resend", "2")
+      #expect(taken.code == 0, "\(taken)")
+      #expect(taken.output == "gate: letter 2 taken: open(passed: 1)  (version 2)\n")
+      #expect(try await listed(tool) == [1, 3, 4])
+      let again = try await tool.run("letters", "gate", "resend", "2")
+      #expect(again.code == 2)
+      #expect(again.error == "orchestrator: error: node 'gate': it has no dead letter 2\n")
+
+      let dropped = try await tool.run("letters", "gate", "drop", "3", "-o", "jsonl")
+      #expect(dropped.code == 0, "\(dropped)")
+      #expect(dropped.output == "{\"letter\":3,\"node\":\"gate\",\"outcome\":\"done\"}\n")
+      // What was done outlives the process, and no number is given twice.
+      try await topology.kill("gate")
+      try await topology.expect("gate", Gate.State.open(passed: 1))
+      #expect(try await listed(tool) == [1, 4])
+      let all = try await tool.run("letters", "gate", "resend", "--all")
+      #expect(all.code == 0, "\(all)")
+      try await topology.expect("gate", Gate.State.open(passed: 3))
+      #expect(try await listed(tool) == [])
+      try await topology.kill("gate")
+      try await topology.expect("gate", Gate.State.open(passed: 3))
+      try await topology.send("gate", Gate.Event.shut)
+      try await topology.send("button", Button.Event.press)
+      try await topology.expectStatus(of: "gate", "a letter") { $0.status?.letters == 1 }
+      #expect(try await listed(tool) == [5])
+      let none = try await tool.run("letters", "button", "drop", "--all")
+      #expect(none.code == 0)
+      #expect(none.error == "node 'button' has no dead letters\n")
+    }
+  }
+
+  @Test("a node without a journal tells of its letters while it runs")
+  func volatile() async throws {
+    try await withTopology(Visitors.topology(durability: Durability.volatile)) { topology in
+      for _ in 1...6 { try await topology.send("button", Button.Event.press) }
+      try await topology.expectStatus(of: "gate", "letters") { $0.status?.letters == 7 }
+      let tool = CommandLineTool(beside: topology)
+      let result = try await tool.run("letters", "gate", "-o", "jsonl")
+      #expect(result.output.split(separator: "\n").count == 5, "\(result)")
+      #expect(
+        result.error == "the last 5 of 7; a node without a journal tells of no more\n", "\(result)")
+      try await topology.send("gate", Gate.Event.open)
+      #expect(
+        try await topology.client.resend(letter: 7, of: "gate")
+          == .moved(version: 2, state: ["open": ["passed": 1]]))
+      try await topology.client.drop(letter: 1, of: "gate")
+      #expect(try await topology.client.letters(of: "gate").map(\.id) == [2, 3, 4, 5, 6])
+      try await topology.stop("gate")
+      let stopped = try await tool.run("letters", "gate")
+      #expect(stopped.code == 1)
+      #expect(stopped.error.contains("it keeps no journal of its letters"), "\(stopped)")
+      let journal = try await tool.run("journal", "gate")
+      #expect(journal.code == 1)
+      #expect(journal.error.contains("node 'gate' has no journal"), "\(journal)")
+      #expect(journal.error.contains("durability is 'none'"), "\(journal)")
+    }
+  }
+
+  @Test("a letter whose step ends the node is not tried again by itself, and stays")
+  func deadly() async throws {
+    let yaml = """
+      topology: deadly
+      program: TestNodes
+      nodes:
+        button: { machine: Button }
+        patient:
+          machine: Fragile
+          restart: { max: 20, backoff: { initial: 10ms, max: 20ms } }
+      pipes:
+        - { from: button, when: pressed, to: patient, send: trap, name: traps }
+      """
+    try await withTopology(yaml: yaml) { topology in
+      // Sent by the button's start: parked after three crashes.
+      try await topology.expectStatus(of: "patient", "a parked event") { $0.status?.letters == 1 }
+      let before = try await topology.status("patient").incarnation
+      let result = try await CommandLineTool(beside: topology).run(
+        "letters", "patient", "resend", "1")
+      #expect(result.code == 1, "\(result)")
+      #expect(result.error.contains("went away before it answered"), "\(result)")
+      let after = try await topology.expectStatus(of: "patient", "a new process") {
+        $0.isRunning && $0.incarnation > before
+      }
+      #expect(after.incarnation == before + 1)
+      #expect(try await topology.client.letters(of: "patient").map(\.id) == [1])
+    }
+  }
+
+  @Test(
+    "a wrong call says what is meant",
+    arguments: [
+      (["gate", "sned"], "choose list, show, resend, drop"),
+      (["gate", "show"], "'show' needs the ID of a letter"),
+      (["gate", "list", "1"], "'list' takes no ID"),
+      (["gate", "drop"], "'drop' needs the IDs of letters, or --all"),
+      (["gate", "resend", "1", "--all"], "'resend' needs the IDs of letters, or --all"),
+      (["gate", "--all"], "--all is for 'resend' and 'drop'"),
+      (["gate", "show", "x"], "'x' is no value for ID"),
+      ([], "NODE is missing"),
+    ] as [([String], String)])
+  func usage(arguments: [String], error: String) async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    let result = try await tool.result(of: tool.start(["letters"] + arguments))
+    #expect(result.code == 2, "\(result)")
+    #expect(result.error.contains(error), "\(result)")
+  }
+}

@@ -1,0 +1,138 @@
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import Testing
+
+@Suite("orchestrator reset")
+struct ResetTests {
+  /// Answers at a terminal: `script` gives the command one.
+  private func atTerminal(
+    _ tool: CommandLineTool, _ command: String, answer: String
+  ) async throws -> CommandLineTool.Result {
+    try await tool.result(
+      of: tool.start(
+        program: "/bin/sh",
+        [
+          "-c",
+          "echo \(answer) | script -qec '\(CommandLineTool.orchestrator) \(command)' /dev/null",
+        ]))
+  }
+
+  @Test("forgets the state, the outbox, postponed events and letters of stopped nodes")
+  func forgets() async throws {
+    try await withTopology(Visitors.topology(.postpone)) { topology in
+      for _ in 1...2 { try await topology.send("button", Button.Event.press) }
+      try await topology.expectStatus(of: "gate", "three that wait") {
+        $0.status?.ins.first?.waiting == 3
+      }
+      let tool = CommandLineTool(beside: topology)
+      let running = try await tool.run("reset", "button", "gate")
+      #expect(running.code == 1)
+      #expect(running.output == "")
+      #expect(running.error.contains("node 'button' is running: only nodes that do not run"))
+      #expect(running.error.contains("'orchestrator stop button gate'"))
+
+      try await topology.stop("gate")
+      try await topology.send("button", Button.Event.press)
+      try await topology.stop("button")
+      let reset = try await tool.run("reset", "gate", "button", "gate")
+      #expect(reset.code == 0, "\(reset)")
+      #expect(
+        reset.output == """
+          gate: forgot version 0 in state shut(passed: 0), 3 postponed events
+          button: forgot version 3 in state pressed(times: 3), 1 event in the outbox
+
+          """)
+      for node in ["gate", "button"] {
+        let file = try JournalFile(of: node, in: topology)
+        #expect(try file.contents() == [".step": []])
+        let gone = try await tool.run("journal", node)
+        #expect(gone.code == 1)
+        #expect(gone.error.contains("node '\(node)' has no journal"), "\(gone)")
+        #expect(gone.error.contains(file.path), "\(gone)")
+      }
+      let again = try await tool.run("reset", "gate")
+      #expect(again.code == 0)
+      #expect(again.output == "gate: has no journal\n")
+      try await topology.start("gate", "button")
+      try await topology.expectStatus(of: "button", "a new start") { $0.status?.version == 0 }
+      try await topology.send("gate", Gate.Event.open)
+      try await topology.expect("gate", Gate.State.open(passed: 1))
+    }
+  }
+
+  @Test("works on a topology that is down, all nodes at once, and `up` starts it anew")
+  func down() async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    try tool.directory.write(Visitors.topology().yaml, to: "visitors.yaml")
+    #expect(try await tool.run("up", "--wait", "visitors.yaml").code == 0)
+    #expect(try await tool.run("send", "button", "press").code == 0)
+    #expect(try await tool.run("wait", "button=pressed").code == 0)
+    #expect(try await tool.run("down").code == 0)
+    // Nothing is forgotten by itself.
+    #expect(try await tool.run("up", "--wait", "visitors.yaml").code == 0)
+    let before = try await tool.run("status", "button")
+    #expect(before.output.contains("pressed(times: 1)  (version 1)"), "\(before)")
+    #expect(try await tool.run("down").code == 0)
+
+    let reset = try await tool.run("reset", "--all", "-p", "visitors")
+    #expect(reset.code == 0, "\(reset)")
+    #expect(reset.output.hasPrefix("button: forgot version 1 in state pressed(times: 1)"))
+    #expect(
+      reset.output.contains("gate: forgot version 0 in state shut(passed: 0), 2 dead letters"))
+    #expect(try await tool.run("up", "--wait", "visitors.yaml").code == 0)
+    let after = try await tool.run("status", "button")
+    #expect(after.output.contains("pressed(times: 0)  (version 0)"), "\(after)")
+    #expect(try await tool.run("down").code == 0)
+  }
+
+  @Test("asks a person, where something would be lost, and takes only yes for it")
+  func asks() async throws {
+    try await withTopology(Visitors.topology()) { topology in
+      try await topology.expectStatus(of: "gate", "a letter") { $0.status?.letters == 1 }
+      try await topology.stop("gate", "button")
+      let tool = CommandLineTool(beside: topology)
+      let file = try JournalFile(of: "gate", in: topology)
+      for answer in ["n", "''"] {
+        let no = try await atTerminal(tool, "reset gate", answer: answer)
+        #expect(no.code == 1, "\(no)")
+        #expect(no.output.contains("1 dead letter"), "\(no)")
+        #expect(no.output.contains("Forget this for good? [y/N]"), "\(no)")
+        #expect(no.output.contains("nothing was forgotten"), "\(no)")
+        #expect(FileSystem.exists(file.path))
+      }
+      // The button has nothing that is not done.
+      let button = try await atTerminal(tool, "reset button", answer: "n")
+      #expect(button.code == 0, "\(button)")
+      #expect(!button.output.contains("[y/N]"), "\(button)")
+      let yes = try await atTerminal(tool, "reset gate", answer: "y")
+      #expect(yes.code == 0, "\(yes)")
+      #expect(!FileSystem.exists(file.path))
+      try await topology.start("gate")
+      try await topology.stop("gate")
+      let unasked = try await atTerminal(tool, "reset --yes gate", answer: "n")
+      #expect(unasked.code == 0, "\(unasked)")
+    }
+  }
+
+  @Test(
+    "a wrong call says what is meant",
+    arguments: [
+      ([], 2, "name the nodes, or --all"), (["gate", "--all"], 2, "name the nodes, or --all"),
+      (["gaet"], 1, "has no node 'gaet' that has run here. Did you mean 'gate'?"),
+      (["-p", "zoo", "gate"], 3, "topology 'zoo' has no journals here"),
+    ] as [([String], Int32, String)])
+  func usage(arguments: [String], code: Int32, error: String) async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    let directories = try RuntimeDirectories(topology: "visitors", roots: tool.directory.roots)
+    try FileSystem.makeDirectories(directories.logs)
+    try tool.directory.write("", to: "state/visitors/logs/gate.log")
+    let result = try await tool.result(of: tool.start(["reset"] + arguments))
+    #expect(result.code == code, "\(result)")
+    #expect(result.error.contains(error), "\(result)")
+    #expect(result.output == "")
+  }
+}

@@ -1,0 +1,21 @@
+import PipeRuntime
+
+/// A button whose presses lead visitors to a gate: what the tests of journals run.
+enum Visitors {
+  static func topology(
+    _ onRefused: PipeSpecification.OnRefused = .record, durability: Durability? = nil,
+    restart: RestartPolicy = RestartPolicy(backoff: Backoff(initial: .milliseconds(10)))
+  ) -> Topology {
+    Topology(
+      name: "visitors", program: "TestNodes",
+      nodes: [
+        .machine("Button", name: "button", restart: restart, durability: durability),
+        .machine("Gate", name: "gate", restart: restart, durability: durability),
+      ],
+      pipes: [
+        .rule(
+          from: "button", when: "pressed", to: "gate", send: "pass", name: "visitors",
+          onRefused: onRefused)
+      ], timeouts: Timeouts(heartbeat: .seconds(60)))
+  }
+}

@@ -1,0 +1,71 @@
+import PipeRuntime
+import Testing
+
+/// The bytes that docs/PROTOCOL.md shows for the conversation of a pipe and for requests.
+@Suite("Frames of pipes and requests")
+struct ConversationFrameTests {
+  private func stream(_ number: UInt64) -> [UInt8] {
+    withUnsafeBytes(of: number.littleEndian, Array.init)
+  }
+
+  @Test("a durable receiver's welcome says so, how much it holds, and of which stream")
+  func welcome() {
+    var receiver = InPipeStateMachine(
+      capacity: 8, session: 3, stream: 0x0102_0304_0506_0708, applied: 5, held: 2,
+      senderClosed: false)
+    guard case .welcome(let header, let number)? = receiver.connected().first else {
+      Issue.record("no welcome")
+      return
+    }
+    #expect(
+      header.frame(body: stream(number)) == [
+        0x70, 1, 4, 1, 6, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0,
+        8, 7, 6, 5, 4, 3, 2, 1,
+      ])
+    var volatile = InPipeStateMachine(capacity: 8, session: 3)
+    guard case .welcome(let plain, 0)? = volatile.connected().first else {
+      Issue.record("no welcome, or one with a stream")
+      return
+    }
+    #expect(plain.flags == 0)
+  }
+
+  @Test("a sender's open has its stream as its body")
+  func open() {
+    var sender = OutPipeStateMachine(
+      capacity: 8, stream: 0x0102_0304_0506_0708, acknowledged: 5, events: [])
+    let actions = sender.welcomed(
+      session: 3, stream: 0x0102_0304_0506_0708, received: 5, window: 8, isDurable: true)
+    guard case .open(let header, let number)? = actions.first else {
+      Issue.record("\(actions)")
+      return
+    }
+    #expect(
+      header.frame(body: stream(number)) == [
+        0x70, 1, 1, 0, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0,
+        8, 7, 6, 5, 4, 3, 2, 1,
+      ])
+  }
+
+  @Test("a request has the client's number and how far back the oldest one is that it awaits")
+  func request() {
+    let header = FrameHeader(.request, count: 2, sequence: 7, number: 0x0A0B)
+    #expect(
+      header.frame(body: Array("\"go\"".utf8)) == [
+        0x70, 1, 16, 0, 2, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0x0B, 0x0A, 0, 0, 0, 0, 0, 0,
+        0x22, 0x67, 0x6F, 0x22,
+      ])
+  }
+
+  @Test("dropping letter 9 and its reply")
+  func letter() {
+    #expect(
+      FrameHeader(.letter, count: 1, sequence: 7, number: 9).frame() == [
+        0x70, 1, 18, 0, 1, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0,
+      ])
+    #expect(
+      FrameHeader(.reply, count: RequestReply.Code.done.rawValue, sequence: 7).frame() == [
+        0x70, 1, 17, 0, 5, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+      ])
+  }
+}
