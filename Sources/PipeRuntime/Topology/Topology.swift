@@ -67,7 +67,7 @@ public struct Topology: Sendable {
   }
 
   /// The nodes that a composite consists of, those of composites in it included.
-  private func machines(of composite: String) -> Set<String> {
+  func machines(of composite: String) -> Set<String> {
     var names: Set<String> = []
     var open = [composite]
     while let name = open.popLast() {

@@ -15,9 +15,25 @@ extension TopologyChecker {
       for vector in composites.composition.vectors { checkPayloads(of: vector, in: composites) }
       for plan in composites.plans { checkPrograms(of: plan) }
     } catch {
-      diagnostics += error.problems.compactMap { $0.diagnostic(in: topology, source) }
+      for problem in error.problems { report(problem, machines) }
     }
-    for composite in topology.composites { checkProjection(of: composite) }
+    // Of which nodes a composite consists is known whatever is wrong with its events.
+    var apart = topology
+    for index in apart.composites.indices { apart.composites[index].synchronize = [] }
+    let parts = try? TopologyComposites(apart, machines: machines)
+    for composite in topology.composites { checkProjection(of: composite, in: parts) }
+  }
+
+  private mutating func report(
+    _ problem: CompositionError.Problem, _ machines: [String: MachineDescription]
+  ) {
+    guard var diagnostic = problem.diagnostic(in: topology, source) else { return }
+    if case .tooFewParticipants([], let event, let composite) = problem {
+      let takers = topology.machines(of: composite).sorted().compactMap { machines[$0] }
+      diagnostic.message += Suggestion.among(
+        takers.flatMap(\.alphabet), like: event, verb: "they take")
+    }
+    diagnostics.append(diagnostic)
   }
 
   /// One payload reaches all participants: the one with the most fields has all that others have.
@@ -52,7 +68,9 @@ extension TopologyChecker {
 
   // MARK: Projections
 
-  private mutating func checkProjection(of composite: CompositeSpecification) {
+  private mutating func checkProjection(
+    of composite: CompositeSpecification, in parts: TopologyComposites?
+  ) {
     guard let name = composite.projection, let program = topology.program(of: composite),
       let description = descriptions.programs[program]
     else { return }
@@ -65,8 +83,8 @@ extension TopologyChecker {
           + Suggestion.among(description.composites.map(\.name), like: name))
       return
     }
-    guard let composites, composites.composition.has(composite.name) else { return }
-    let nodes = composites.composition.machines(of: composite.name)
+    guard let parts, parts.composition.has(composite.name) else { return }
+    let nodes = parts.composition.machines(of: composite.name)
     let types = projection.components.map(\.type).joined(separator: ", ")
     guard nodes.count == projection.components.count else {
       report(
@@ -77,7 +95,7 @@ extension TopologyChecker {
       return
     }
     for (index, (node, component)) in zip(nodes, projection.components).enumerated() {
-      guard let machine = composites.machines[node], machine.states != component.states else {
+      guard let machine = parts.machines[node], machine.states != component.states else {
         continue
       }
       report(

@@ -66,6 +66,11 @@ struct TopologyCompositeTests {
         "only 'door' takes it; a synchronized event has two participants or more"
       ),
       (
+        "lift: { components: [door, motor], synchronize: [go, ^opn] }", "too-few-participants",
+        "no component takes it; a synchronized event has two participants or more; they take "
+          + "'open', 'close', 'go', 'arrive'. Did you mean 'open'?"
+      ),
+      (
         "a: { components: [door, motor] }\nb: { components: [a, odd], synchronize: { ^open: } }",
         "ambiguous-event", "participant 'a' could take it in 2 ways, door or motor"
       ),
@@ -100,6 +105,14 @@ struct TopologyCompositeTests {
     #expect(first.hasPrefix("test.yaml:\(place): error: "), "\(found), not at \(place)")
     #expect(found.contains { $0.contains(message) } || message == "more than one", "\(found)")
     #expect(first.hasSuffix("[\(code)]"), "\(found)")
+  }
+
+  @Test("what is wrong with a composite's events and with its projection is told at once")
+  func allAtOnce() {
+    let lift = "{ components: [motor, door], synchronize: [close], projection: LiftState }"
+    let (found, _) = Described.problems(Described.withLift(composites: "lift: \(lift)"))
+    #expect(found.count == 3, "\(found)")
+    #expect(found.filter { $0.hasSuffix("[unlike-projection]") }.count == 2)
   }
 
   private static let lift = "lift: { components: [door, motor], synchronize: [open, go] }"
