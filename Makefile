@@ -13,6 +13,9 @@ SANITIZED := PipeRuntimeTests|PipeRuntimeTestKitTests|DocumentationTests|SeedTes
 
 .PHONY: help setup build run test sanitize bench soak mutants docs lint format clean
 
+# What 'make bench' measures: by default everything.
+SECTIONS ?=
+
 # What 'make soak' injects: by default a new seed each time, and no limit of time.
 SEED ?=
 FAULTS ?= 2000
@@ -23,7 +26,7 @@ help:
 	@echo "make run     build, and run $(TOPOLOGY) in the foreground (TOPOLOGY=FILE for another)"
 	@echo "make test    build, and run every test"
 	@echo "make sanitize  run the unit tests under Thread Sanitizer and Address Sanitizer"
-	@echo "make bench   measure speed and memory beside a raw libzmq pair"
+	@echo "make bench   measure speed and memory beside raw baselines (SECTIONS='oneway start')"
 	@echo "make soak    run random topologies under random faults (SEED=N FAULTS=N TIME=10m)"
 	@echo "make mutants plant known mistakes one by one, and see that tests find each"
 	@echo "make docs    build the library's documentation in .build/docs"
@@ -68,7 +71,7 @@ sanitize: setup
 
 bench: build
 	$(SWIFT) build $(RELEASE_FLAGS) --product benchmarks
-	$(RELEASE)/benchmarks
+	$(RELEASE)/benchmarks $(SECTIONS)
 
 soak: build
 	$(SWIFT) build $(RELEASE_FLAGS) --product TestNodes

@@ -1,12 +1,16 @@
 /// A part of the report, by the name that a person types.
 enum Section: String, CaseIterable, Sendable {
-  case roundtrip, oneway, start, memory, reduce, steady
+  case roundtrip, oneway, durability, start, restart, recovery, memory, endurance, reduce, steady
 
   /// What it measures.
   var summary: String {
     switch self {
     case .roundtrip: "one event from a node to another and back"
     case .oneway: "events a second from a node to another"
+    case .durability: "what a journal costs a pipe and a round trip"
+    case .restart: "how soon a node that was killed is ready again"
+    case .recovery: "how soon a topology is whole of which half was killed"
+    case .endurance: "whether memory and journals stay as they are"
     case .start: "how soon a node, and a hundred, are ready"
     case .memory: "what a node holds resident"
     case .reduce: "steps and events a second within one process"
@@ -19,6 +23,10 @@ enum Section: String, CaseIterable, Sendable {
     switch self {
     case .roundtrip: try RoundTripSection(setting).run(&report)
     case .oneway: try OneWaySection(setting).run(&report)
+    case .durability: try DurabilitySection(setting).run(&report)
+    case .restart: try RestartSection(setting).run(&report)
+    case .recovery: try RecoverySection(setting).run(&report)
+    case .endurance: try EnduranceSection(setting).run(&report)
     case .start: try StartSection(setting).run(&report)
     case .memory: try MemorySection(setting).run(&report)
     case .reduce: ReduceSection(setting).run(&report)

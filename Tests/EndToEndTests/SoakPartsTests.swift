@@ -29,8 +29,10 @@ struct SoakPartsTests {
   }
 
   @Test("every plan is a topology of five to twelve nodes", arguments: SoakPlan.Shape.allCases)
-  func plans(shape: SoakPlan.Shape) throws {
-    for seed in UInt64(0)..<50 {
+  func plans(shape: SoakPlan.Shape) async throws {
+    for seed in UInt64(0)..<20 {
+      // Others wait for this thread.
+      await Task.yield()
       let plan = Self.plan(shape, seed: seed)
       #expect(plan == Self.plan(shape, seed: seed))
       #expect((5...12).contains(plan.nodes.count))
@@ -46,7 +48,7 @@ struct SoakPartsTests {
     }
   }
 
-  @Test("the reference brings each number to each sink along every route", arguments: 0..<20)
+  @Test("the reference brings each number to each sink along every route", arguments: 0..<8)
   func reference(seed: Int) throws {
     let plan = Self.plan(.diamond, seed: UInt64(seed))
     let source = try #require(plan.sources.first)

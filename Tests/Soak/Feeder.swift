@@ -6,14 +6,16 @@ import NumberMachines
 final class Feeder: Sendable {
   private let client: TopologyClient
   private let plan: SoakPlan
+  private let durability: Durability
   private let isStopped = Mutex(false)
 
   /// Numbers that a source is asked for at a time.
   private static let portion = 100
 
-  init(_ client: TopologyClient, _ plan: SoakPlan) {
+  init(_ client: TopologyClient, _ plan: SoakPlan, _ durability: Durability) {
     self.client = client
     self.plan = plan
+    self.durability = durability
   }
 
   /// Lets the requests come to an end that are under way.
@@ -33,7 +35,7 @@ final class Feeder: Sendable {
   }
 
   private func feed(_ source: String) async throws -> [NumberEvent] {
-    let requester = Requester(client: client, node: source)
+    let requester = Requester(client: client, node: source, durability: durability)
     var (until, orders) = (0, 0)
     repeat {
       if let source = try await progress(of: source) {

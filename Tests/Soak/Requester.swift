@@ -3,11 +3,13 @@ import NumberMachines
 
 /// Sends requests to one source until each is applied, once.
 ///
-/// All that a client does about an unknown outcome is here: it asks the node for its state, and
-/// sends again only what that state does not hold.
+/// Where the source keeps a journal, the client sends a request again by itself, and the source tells
+/// it from a new one. Where it keeps none, all that a client does about an unknown outcome is here: it
+/// asks the node for its state, and sends again only what that state does not hold.
 struct Requester {
   let client: TopologyClient
   let node: String
+  let durability: Durability
 
   /// The longest time that one request may take.
   private static let limit: Duration = .seconds(30)
@@ -38,14 +40,18 @@ struct Requester {
     }
   }
 
-  /// What became of the event, or `nil` where nobody knows.
+  /// What became of the event, or `nil` where nobody knows, which is so without a journal alone.
   private func send(_ event: NumberEvent) async throws -> RequestOutcome? {
-    try await until("\(event)") {
+    let isRecorded = durability != .volatile
+    return try await until("\(event)") {
       do {
-        return .some(.some(try await client.send(node, event)))
+        return .some(
+          .some(
+            try await client.send(
+              node, event, timeout: isRecorded ? Self.limit : .seconds(5))))
       } catch let error as TopologyClientError {
         switch error {
-        case .unknownOutcome: return .some(.none)
+        case .unknownOutcome where !isRecorded: return .some(.none)
         case .nodeDown, .busy: return nil
         default: throw error
         }

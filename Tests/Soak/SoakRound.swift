@@ -74,7 +74,7 @@ struct SoakRound {
       outcome.counts += seen
     }
     try await running.waitUntilRunning()
-    let feeder = Feeder(running.client, plan)
+    let feeder = Feeder(running.client, plan, options.durability)
     let feeding = Task { try await feeder.run() }
     do {
       if options.isCalm {

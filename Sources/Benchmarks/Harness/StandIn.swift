@@ -18,12 +18,18 @@ final class StandIn {
 
   /// Starts a node without pipes; returns when it has said that it is ready, and runs.
   /// - Returns: The process, and the time from its start until it was ready. Unit: seconds.
-  func start(machine: String) throws -> (process: ChildProcess, readyAfter: Double) {
+  func start(
+    machine: String, durability: Durability
+  ) throws -> (process: ChildProcess, readyAfter: Double) {
     let name = "node"
     let arguments = NodeArguments(
       topology: "start", node: name, content: .machine(machine, parameters: .object([:])),
       control: endpoint, inbox: "ipc://" + directory.uniquePath("in"),
-      feed: "ipc://" + directory.uniquePath("feed"), incarnation: 1)
+      feed: "ipc://" + directory.uniquePath("feed"), incarnation: 1,
+      journal: durability == .volatile
+        ? nil
+        : NodeArguments.Journal(
+          path: directory.uniquePath("journal"), durability: durability))
     let start = Clock.nanoseconds
     var process = try ChildProcess.spawn(
       ChildCommand(

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// What a relay node holds resident after its start.
+/// What a relay node that keeps no journal holds resident after its start.
 struct MemorySection {
   private let setting: Setting
 
@@ -13,7 +13,7 @@ struct MemorySection {
     // It has loaded its libraries by the time that the node is ready.
     var bare = try ChildProcess.spawn(.sleep)
     defer { bare.end() }
-    var node = try standIn.start(machine: "Relay").process
+    var node = try standIn.start(machine: "Relay", durability: .volatile).process
     defer { node.end() }
     let memory = ProcessMemory(of: node.pid)
     report.add(
@@ -24,7 +24,7 @@ struct MemorySection {
       Figure(
         name: "its share where pages are shared (PSS)", value: .bytes(memory.proportional),
         baseline: .bytes(ProcessMemory(of: bare.pid).proportional)))
-    report.note("1 MB is 1,000,000 bytes")
+    report.note("durability none; 1 MB is 1,000,000 bytes")
   }
 }
 

@@ -16,6 +16,7 @@ struct StartSection {
       "baselines: the same number of /bin/sleep, from the start of the first until each has")
     report.note(
       "executed. A node is ready when it has said so; \(Self.nodeCount) of them when up returns")
+    report.note("durability is the default, \(Durability.standard.rawValue): each makes a journal")
   }
 
   private func runOne(_ report: inout Report) throws {
@@ -24,7 +25,7 @@ struct StartSection {
     var ours = Samples()
     var baseline = Samples()
     for round in 0...setting.pick(21, quick: 5) {
-      var (node, readyAfter) = try standIn.start(machine: "Relay")
+      var (node, readyAfter) = try standIn.start(machine: "Relay", durability: .standard)
       node.end()
       let bare = try Self.spawnSleeping(count: 1)
       guard round > 0 else { continue }
@@ -66,7 +67,8 @@ struct StartSection {
     return Double(Clock.nanoseconds - start) / 1e9
   }
 
-  private static func spawnSleeping(count: Int) throws -> Double {
+  /// - Returns: The time until as many processes that do nothing have executed. Unit: seconds.
+  static func spawnSleeping(count: Int) throws -> Double {
     var processes: [ChildProcess] = []
     defer { for index in processes.indices { processes[index].end() } }
     let start = Clock.nanoseconds

@@ -17,8 +17,6 @@ extension Journal {
   /// A coordinator has started.
   func coordinatorStarted(epoch: UInt64) throws {
     try rendezvous.get().started.run(.integer(epoch))
-    // By which the next start tells that the journal is gone.
-    lastRecord = Int64(clamping: epoch)
   }
 
   /// A transaction is decided.

@@ -27,10 +27,10 @@ final class Journal {
   }
   private let statements: Statements
   private let boot = BootClock.boot
-  /// The number of the last record; of a coordinator's, the last start.
-  var lastRecord: Int64 = 0
+  private var lastRecord: Int64 = 0
   private var oldestRecord: Int64 = 0
-  private var isOpen = false
+  /// Whether nothing is in a new file's log, which needs not be on the disk before what follows it.
+  private var isFirstRecordDue = false
 
   /// Records that are kept for people to read. Unit: records.
   private static let keptRecords = 1_000
@@ -45,7 +45,8 @@ final class Journal {
     self.identity = identity
     mark = try StepMark(path: path)
     do {
-      if try !JournalCheck.exists(path, node: identity.node) {
+      let isNew = try !JournalCheck.exists(path, node: identity.node)
+      if isNew {
         // It was here a moment ago: a new one would be a silent fresh start.
         try mark.check(against: 0, path: path, node: identity.node)
         try Self.make(path, identity, durability)
@@ -54,17 +55,18 @@ final class Journal {
       try Self.check(database, path, identity)
       try database.execute(
         """
-        PRAGMA synchronous = \(durability == .power ? "FULL" : "NORMAL");
+        PRAGMA synchronous = \(durability == .power ? "FULL" : isNew ? "OFF" : "NORMAL");
         PRAGMA wal_autocheckpoint = \(Self.logPages);
         PRAGMA journal_size_limit = \(Self.logPages * 4096);
         PRAGMA cache_size = -1000;
         """)
+      isFirstRecordDue = isNew && durability != .power
       database.keepLogOnClose()
       statements = try Statements(database)
       stream = try JournalCheck.stream(of: database, path, node: identity.node)
       contents = try JournalContents.read(database)
       oldestRecord = try Self.oldestRecord(database)
-      lastRecord = try contents?.record.id ?? Self.coordinatorEpoch(database)
+      lastRecord = contents?.record.id ?? 0
       try mark.check(against: lastRecord, path: path, node: identity.node)
     } catch {
       throw JournalError(error, path: path, node: identity.node)
@@ -91,6 +93,10 @@ final class Journal {
         throw error
       }
       mark.lastRecord = lastRecord
+      if isFirstRecordDue {
+        isFirstRecordDue = false
+        try database.execute("PRAGMA synchronous = NORMAL")
+      }
     } catch {
       throw JournalError(error, path: path, node: identity.node)
     }
@@ -121,8 +127,10 @@ final class Journal {
 
   /// Events of an out-pipe, each ended by a line feed.
   func queued(_ pipe: String, last: UInt64, count: Int, events: [UInt8]) throws {
+    // Not `dropLast`, which gives an array byte by byte.
     try statements.queued.run(
-      .text(pipe), .integer(last), .integer(Int64(count)), .text(events.dropLast()))
+      .text(pipe), .integer(last), .integer(Int64(count)),
+      .text(Array(events[..<(events.count - 1)])))
   }
 
   /// How far an out-pipe has got; what is acknowledged is deleted.
@@ -151,6 +159,13 @@ final class Journal {
       .integer(letter.id), .text(letter.pipe), .integer(letter.sequence),
       .text(letter.event.bytes), .text(letter.reason), .text(letter.state?.bytes ?? []),
       .integer(letter.version), .integer(letter.time))
+  }
+
+  /// A dead letter that is recorded.
+  func letter(_ id: UInt64) -> DeadLetter? {
+    var letter: DeadLetter?
+    try? statements.findLetter.rows(.integer(id)) { letter = DeadLetter($0) }
+    return letter
   }
 
   func letterRemoved(_ id: UInt64) throws { try statements.unletter.run(.integer(id)) }
@@ -192,18 +207,18 @@ extension Journal {
     for suffix in ["", "-wal", "-shm", "-journal"] { unlink(temporary + suffix) }
     do {
       let database = try Database(temporary, .create)
-      // Nothing is lost with it yet; each wait for the disk would hold up the start.
+      // Nothing is lost with it yet: waits for the disk and files of its own log would only hold up
+      // the start.
       try database.execute(
         """
         PRAGMA synchronous = \(durability == .power ? "FULL" : "OFF");
+        PRAGMA journal_mode = MEMORY;
         PRAGMA page_size = 4096;
         PRAGMA auto_vacuum = INCREMENTAL;
+        BEGIN;
         PRAGMA application_id = \(JournalSchema.application);
         PRAGMA user_version = \(JournalSchema.version);
-        PRAGMA journal_mode = WAL;
-        BEGIN;
         \(JournalSchema.tables)
-        COMMIT;
         """)
       let insert = try database.prepare("INSERT INTO meta VALUES (?, ?)")
       let id = UInt64.random(in: 1 << 32...UInt64(Int64.max))
@@ -213,6 +228,7 @@ extension Journal {
       ] {
         try insert.run(.text(key), .text(value))
       }
+      try database.execute("COMMIT; PRAGMA journal_mode = WAL")
     }
     chmod(temporary, 0o600)
     guard rename(temporary, path) == 0 else {
@@ -239,10 +255,6 @@ extension Journal {
     }
   }
 
-  private static func coordinatorEpoch(_ database: Database) throws -> Int64 {
-    try JournalCheck.number("SELECT coalesce(max(epoch), 0) FROM coordinator", in: database)
-  }
-
   private static func oldestRecord(_ database: Database) throws -> Int64 {
     try JournalCheck.number("SELECT coalesce(min(id), 1) FROM record", in: database)
   }
@@ -253,7 +265,7 @@ private struct Statements {
   let begin, commit, rollback: Statement
   let record, forgetRecords, giveBackPages, consumed, queued, sent, trim: Statement
   let effectStarted, effectEnded, postponed, unpostponed: Statement
-  let letter, unletter, request, settled: Statement
+  let letter, findLetter, unletter, request, settled: Statement
 
   init(_ database: Database) throws(DatabaseError) {
     begin = try database.prepare("BEGIN IMMEDIATE")
@@ -271,6 +283,8 @@ private struct Statements {
     postponed = try database.prepare("REPLACE INTO postponed VALUES (?, ?, ?, ?)")
     unpostponed = try database.prepare("DELETE FROM postponed WHERE id = ?")
     letter = try database.prepare("REPLACE INTO letter VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+    findLetter = try database.prepare(
+      "SELECT id, pipe, sequence, event, reason, state, version, time FROM letter WHERE id = ?")
     unletter = try database.prepare("DELETE FROM letter WHERE id = ?")
     request = try database.prepare("REPLACE INTO request VALUES (?, ?, ?, ?)")
     settled = try database.prepare("DELETE FROM request WHERE client = ? AND id = ?")

@@ -20,7 +20,12 @@ extension JournalContents {
     contents!.lastLetter = UInt64(
       try JournalCheck.number(
         "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'letter'", in: database))
-    try database.prepare(letterQuery).rows { row in contents!.letters.append(DeadLetter(row)) }
+    contents!.letterCount = Int(
+      try JournalCheck.number("SELECT count(*) FROM letter", in: database))
+    try database.prepare("\(letterQuery) DESC LIMIT \(DeadLetters.kept)").rows { row in
+      contents!.letters.append(DeadLetter(row))
+    }
+    contents!.letters.reverse()
     try database.prepare("SELECT client, id, version, state FROM request").rows { row in
       contents!.requests.append(
         Request(

@@ -59,7 +59,9 @@ struct JournalContents {
   var consumed: [String: Consumed] = [:]
   var sent: [String: Sent] = [:]
   var effects: [Effect] = []
+  /// The most recent dead letters, and how many there are.
   var letters: [DeadLetter] = []
+  var letterCount = 0
   /// The number of the last letter there was; it is not given to another one.
   var lastLetter: UInt64 = 0
   var requests: [Request] = []

@@ -6,10 +6,27 @@ extension TopologyClient {
   func request(
     _ name: String, _ content: ClientRequest.Content, timeout: Duration
   ) async throws -> RequestOutcome {
-    guard case .outcome(let outcome) = try await exchange(name, content, timeout: timeout) else {
-      throw TopologyClientError.failed("an answer out of place")
+    switch try await exchange(name, content, timeout: timeout) {
+    case .outcome(let outcome): return outcome
+    case .synchronized(.rendezvous(let reply)): return try Self.outcome(reply, of: name)
+    case .synchronized(.broadcast): throw TopologyClientError.failed("an answer out of place")
     }
-    return outcome
+  }
+
+  /// What became of a composite's dead letter.
+  private static func outcome(
+    _ reply: SynchronizedReply, of composite: String
+  ) throws(TopologyClientError) -> RequestOutcome {
+    switch reply {
+    case .committed: return .done
+    case .refused(let withheld):
+      return .refused(
+        withheld.first?.reason ?? .noTransition, state: withheld.first?.state ?? .null)
+    case .busy(let names):
+      throw .busy(composite, "\(names.joined(separator: ", ")) took no event")
+    case .unavailable(let name): throw .busy(composite, "'\(name)' does not run")
+    case .unknown: throw .unknownOutcome(composite, after: nil)
+    }
   }
 
   /// Asks a node, or a composite, for something, once it runs.
@@ -80,9 +97,11 @@ extension TopologyClient {
       case (.constant, _): "it is constant and takes no events"
       case (.monitor, _): "it is a monitor and takes no events"
       case (.machine, .synchronize): "it is no composite"
-      case (.composite, .event), (.composite, .letter):
+      case (.composite, .event):
         "it is a composite; what it synchronizes is asked for by 'synchronize'"
-      case (.machine, .event), (.machine, .letter), (.composite, .synchronize): nil
+      case (.machine, .event), (.machine, .letter), (.composite, .letter),
+        (.composite, .synchronize):
+        nil
       }
     if let problem { throw .invalidEvent(node.name, problem) }
   }

@@ -18,46 +18,62 @@ public struct DeadLetter: Codable, Hashable, Sendable {
   public var time: Int64
 }
 
-/// The dead letters of a node: all of them where it keeps a journal, else the most recent ones.
+/// The dead letters of a node: the most recent ones, and with a journal, which has them all, any
+/// other when it is asked for.
 struct DeadLetters {
-  /// How many are kept without a journal. Unit: letters.
-  private static let kept = 100
-  private let isRecorded: Bool
+  /// How many are kept in memory. Unit: letters.
+  static let kept = 100
+  private let journal: Journal?
   /// Letters so far, those that are gone included.
   private(set) var count: UInt64 = 0
-  private(set) var all: [DeadLetter] = []
+  /// Letters that there are.
+  private(set) var present = 0
+  private(set) var recent: [DeadLetter] = []
   // Since the last record.
-  private(set) var added: [DeadLetter] = []
-  private(set) var removed: [UInt64] = []
+  private var added: [DeadLetter] = []
+  private var removed: Set<UInt64> = []
 
-  init(restored: [DeadLetter] = [], last: UInt64 = 0, isRecorded: Bool) {
-    self.isRecorded = isRecorded
-    all = restored
-    count = last
+  init(journal: Journal?) {
+    self.journal = journal
+    guard let contents = journal?.contents else { return }
+    recent = contents.letters
+    present = contents.letterCount
+    count = contents.lastLetter
   }
 
-  subscript(id: UInt64) -> DeadLetter? { all.first { $0.id == id } }
+  subscript(id: UInt64) -> DeadLetter? {
+    if let letter = recent.first(where: { $0.id == id }) ?? added.first(where: { $0.id == id }) {
+      return letter
+    }
+    return removed.contains(id) ? nil : journal?.letter(id)
+  }
 
   /// Keeps a letter under the next number.
   mutating func add(_ letter: DeadLetter) {
     count += 1
     var letter = letter
     letter.id = count
-    if !isRecorded, all.count == Self.kept { all.removeFirst() }
-    all.append(letter)
-    if isRecorded { added.append(letter) }
+    if recent.count == Self.kept { recent.removeFirst() }
+    recent.append(letter)
+    if journal != nil {
+      added.append(letter)
+      present += 1
+    } else {
+      present = recent.count
+    }
   }
 
   /// Takes a letter out. Returns `false` where there is none of this number.
   @discardableResult
   mutating func remove(_ id: UInt64) -> Bool {
-    guard let index = all.firstIndex(where: { $0.id == id }) else { return false }
-    all.remove(at: index)
-    guard isRecorded else { return true }
+    guard self[id] != nil else { return false }
+    present -= 1
+    recent.removeAll { $0.id == id }
+    guard journal != nil else { return true }
     if let index = added.firstIndex(where: { $0.id == id }) {
       added.remove(at: index)
     } else {
-      removed.append(id)
+      removed.insert(id)
     }
     return true
   }

@@ -22,14 +22,14 @@ extension MachineContent {
       return reply(.invalid(problem))
     }
     var key = key
-    if inputs.count >= Self.waitingRequests {
-      return reply(.busy("\(Self.waitingRequests) requests wait already"))
-    }
     switch requests.admit(&key, oldest: oldest, reply: reply) {
     case .answered(let answer): unrecorded.reply(answer, to: reply)
     case .waiting: break
     case .new:
-      if let full = outs.first(where: \.isFull) {
+      // One that waits, or was applied, is not told that nothing was.
+      if inputs.count >= Self.waitingRequests {
+        requests.finish(key, .busy(""))?(.busy("\(Self.waitingRequests) requests wait already"))
+      } else if let full = outs.first(where: \.isFull) {
         requests.finish(key, .busy(""))?(.busy("its pipe '\(full.name)' is full"))
       } else if let poison, poison.matches(key.source, key.id) {
         if !poison.isParked {

@@ -60,9 +60,7 @@ final class MachineContent<Hosted: Machine>: NodeContent {
     engine = Engine(machine: machine, runtime: runtime) { input in
       loop.post { owner.content?.engine.process(input) }
     }
-    letters = DeadLetters(
-      restored: journal?.contents?.letters ?? [], last: journal?.contents?.lastLetter ?? 0,
-      isRecorded: journal != nil)
+    letters = DeadLetters(journal: journal)
     unrecorded = UnrecordedSteps()
     owner.content = self
     engine.keyScope = IdempotencyKey.Scope(
@@ -238,8 +236,8 @@ final class MachineContent<Hosted: Machine>: NodeContent {
     status.version = engine.version
     status.refused = engine.refusals + undecodable
     status.events = unrecorded.taken(version: engine.version) + status.refused
-    status.letters = UInt64(letters.all.count)
-    status.recentLetters = Array(letters.all.suffix(5))
+    status.letters = UInt64(letters.present)
+    status.recentLetters = Array(letters.recent.suffix(5))
     status.effects = engine.runningEffects
     status.unconnected = outlets.reduce(0) { $0 + $1.discarded }
     status.ins = queues.map(\.status)

@@ -17,6 +17,7 @@ final class NodeShell {
   private var handshake = NodeHandshake()
   private var controlGarbage: UInt64 = 0
   private var acknowledgementDue = false
+  private var remindersDue = false
   private let journal: Journal?
   /// Entries that subscribers have not been told of, because they were not recorded.
   private var unpublished: [FeedEntry] = []
@@ -122,6 +123,7 @@ final class NodeShell {
     }
     inbox.becameRecorded()
     scheduleAcknowledgement()
+    scheduleReminders()
   }
 
   /// Returns `false` where the record could not be made, which ends the node.
@@ -157,6 +159,15 @@ final class NodeShell {
     loop.schedule(after: Self.acknowledgementDelay) { [unowned self] in
       acknowledgementDue = false
       inbox.acknowledge()
+    }
+  }
+
+  private func scheduleReminders() {
+    guard !remindersDue, outs.contains(where: \.isWaiting) else { return }
+    remindersDue = true
+    loop.schedule(after: PipeReminder.interval) { [unowned self] in
+      remindersDue = false
+      for out in outs { out.remind() }
     }
   }
 

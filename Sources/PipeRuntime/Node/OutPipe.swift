@@ -4,6 +4,8 @@ final class OutPipe {
   let socket: Socket
   /// Tells of each new connection, which is to be announced to the receiver.
   let connections: ConnectionMonitor
+  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  @exclusivity(unchecked)
   private(set) var state: OutPipeStateMachine
   private let endpoint: String
   private let log: NodeLog
@@ -12,9 +14,15 @@ final class OutPipe {
   private(set) var lost: UInt64 = 0
   private(set) var garbage: UInt64 = 0
   /// Events that the journal lacks, each ended by a line feed.
+  @exclusivity(unchecked)
   private var unrecorded: (count: Int, bytes: [UInt8]) = (0, [])
   /// What the journal has as acknowledged, and will have with the record under way.
   private var trimmed: (done: UInt64, due: UInt64) = (0, 0)
+  private var isConnected = false
+  /// Frames that the receiver has sent.
+  private var answers: UInt64 = 0
+  private var awaitsWelcome = true
+  private var reminder = PipeReminder()
   /// Called where this end cannot go on.
   var onFailure: ((String) -> Void)?
 
@@ -122,8 +130,23 @@ final class OutPipe {
   /// Announces each new connection by an empty message.
   func readConnections() {
     connections.read { event in
-      if event == .connected { socket.sendPart([], more: false) }
+      isConnected = event == .connected
+      if isConnected { announce() }
     }
+  }
+
+  private func announce() {
+    awaitsWelcome = true
+    socket.sendPart([], more: false)
+  }
+
+  /// Whether the receiver is there and owes a word.
+  var isWaiting: Bool { isConnected && (awaitsWelcome || state.pending > 0) }
+
+  /// Announces this end once more where nothing was heard for a while; the receiver's welcome tells
+  /// what it has.
+  func remind() {
+    if reminder.tick(isWaiting: isWaiting, progress: answers) { announce() }
   }
 
   /// Reads what the receiver says.
@@ -144,8 +167,10 @@ final class OutPipe {
   private func handle(
     _ header: FrameHeader, _ frame: UnsafeRawBufferPointer
   ) throws(FrameError) {
+    answers += 1
     switch header.kind {
     case .welcome:
+      awaitsWelcome = false
       guard frame.count == FrameHeader.byteCount + 8 else { throw .body(.welcome) }
       let stream = UInt64(
         littleEndian: frame.loadUnaligned(

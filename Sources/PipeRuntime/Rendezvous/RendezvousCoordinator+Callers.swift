@@ -42,6 +42,15 @@ extension RendezvousCoordinator {
     return actions
   }
 
+  /// A caller that was told that none has moved is to ask anew under the same number.
+  package mutating func renew(_ id: RequestID) {
+    guard case .rendezvous(let reply) = results[id], !reply.isCommitted else { return }
+    results[id] = nil
+    resultTransactions[id] = nil
+    let others = resultOrder.removeAll().filter { $0 != id }
+    resultOrder.prepend(contentsOf: others)
+  }
+
   /// A caller asks what has become of its request.
   ///
   /// A request that never came will not be taken when it comes later.

@@ -30,7 +30,12 @@ extension LaunchPlan.Node {
     content = .composites(group.composites.map(\.name))
     environment = inherited.merging(topology.environment) { _, own in own }
     ownEnvironment = topology.environment
-    configuration = NodeConfiguration(plan: CoordinatorPlan(group, components: components))
+    let pipes = topology.pipes.filter { group[$0.receiver] != nil }
+    configuration = NodeConfiguration(
+      ins: pipes.map { .init($0, of: topology) },
+      plan: CoordinatorPlan(
+        group, components: components,
+        pipes: Dictionary(pipes.map { ($0.name, $0.receiver) }) { first, _ in first }))
     description = nil
     supervision = TopologyLifecycle.Member(
       group.name, isRequired: nodes.contains(where: \.required),

@@ -58,6 +58,10 @@ struct LaunchPlan {
     for node in topology.nodes {
       inboxes[node.name] = try directories.endpoint(.inbox(node: node.name))
     }
+    for group in loaded.conflictClasses {
+      let inbox = try directories.endpoint(.inbox(node: group.name))
+      for composite in group.composites { inboxes[composite.name] = inbox }
+    }
     let timeouts = topology.timeouts
     var nodes: [Node] = []
     for node in topology.nodes {

@@ -42,6 +42,13 @@ struct JournalFile {
     return rows.all
   }
 
+  /// The first column of the first row that a query gives.
+  func integer(_ query: String) throws -> Int {
+    let first = try run(query).first?.split(separator: "|").first
+    guard let number = first.flatMap({ Int($0) }) else { throw Failure(message: query) }
+    return number
+  }
+
   private final class Rows { var all: [String] = [] }
 
   /// Brings everything into the one file, as an administrator with `sqlite3` would.

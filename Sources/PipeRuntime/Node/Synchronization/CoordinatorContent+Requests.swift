@@ -48,7 +48,9 @@ extension CoordinatorContent {
     }
   }
 
-  private func request(_ bytes: [UInt8], _ mode: RendezvousMode) throws -> RendezvousRequest {
+  /// The request that a body asks for.
+  /// - Throws: Why the composite cannot be asked for it.
+  func request(_ bytes: [UInt8], _ mode: RendezvousMode) throws -> RendezvousRequest {
     guard let body = SynchronizedBody(bytes) else {
       throw NodeProblem("the body is a composite's name, a line feed and an event")
     }

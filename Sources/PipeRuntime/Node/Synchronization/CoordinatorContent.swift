@@ -16,12 +16,14 @@ final class CoordinatorContent: NodeContent {
   private let projections: Projections
   var coordinator: RendezvousCoordinator
   var states: CompositeStates?
-  private var services: NodeServices?
+  private(set) var services: NodeServices?
   private(set) var plan: CoordinatorPlan?
   private var links: [String: CoordinatorLink] = [:]
   private var watch: FeedWatch?
   private var timers: [RendezvousCoordinator.Timer: TimerQueue.ID] = [:]
-  private var isStarted = false
+  private(set) var isStarted = false
+  var pipes: [CoordinatorPipe] = []
+  var letters: DeadLetters
   /// What callers wait for.
   private(set) var callers: [RequestID: (RequestReply) -> Void] = [:]
   private var lastUnnamed: UInt64 = 0
@@ -55,6 +57,7 @@ final class CoordinatorContent: NodeContent {
     // Without a journal, or with a new one, the starts still tell transactions apart.
     if incarnation > 0 { known.epoch = max(known.epoch, incarnation - 1) }
     coordinator = RendezvousCoordinator(name: node, journal: known)
+    letters = DeadLetters(journal: journal)
     recovered = known.commits.filter { !known.acknowledged.contains($0.transaction) }
     description = MachineDescription(
       machine: Self.machineName, initial: .null, states: [], events: [], alphabet: [], outputs: [],
@@ -78,9 +81,9 @@ final class CoordinatorContent: NodeContent {
   // MARK: Wiring
 
   func connect(outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe]) throws {
-    guard outs.isEmpty, ins.isEmpty else {
-      throw NodeProblem("a composite has no pipes")
-    }
+    guard outs.isEmpty else { throw NodeProblem("no pipe leads from a composite") }
+    pipes = ins.map { CoordinatorPipe($0) }
+    journal?.forgetContents()
   }
 
   func attach(to services: NodeServices, _ configuration: NodeConfiguration) throws {
@@ -248,6 +251,9 @@ final class CoordinatorContent: NodeContent {
     guard isStarted, let states else { return }
     status.events = counts.requests
     status.refused = counts.refused
+    status.letters = UInt64(letters.present)
+    status.recentLetters = Array(letters.recent.suffix(5))
+    status.ins = pipes.map(\.status)
     status.garbage = links.values.reduce(0) { $0 + $1.garbage }
     status.composites = composites.map { name in
       NodeStatus.Composite(
@@ -258,17 +264,23 @@ final class CoordinatorContent: NodeContent {
 
   // MARK: Records
 
-  var hasUnrecorded: Bool { !records.isEmpty }
+  var hasUnrecorded: Bool { !records.isEmpty || letters.hasUnrecorded }
 
   func record(into journal: Journal) throws {
     for record in records {
       switch record {
-      case .start(let epoch): try journal.coordinatorStarted(epoch: epoch)
+      case .start(let epoch):
+        try journal.coordinatorStarted(epoch: epoch)
+        // A record like a machine's, by which the next start tells whether the journal is whole.
+        try journal.moved(
+          to: Array("null".utf8), version: epoch, steps: 1, cause: "start",
+          time: WallClock.nanoseconds, incarnation: services?.incarnation ?? 0)
       case .commit(let commit):
         Failpoint.hit(.commitBefore)
         try journal.committed(commit)
       }
     }
+    try letters.record(into: journal)
     for transaction in acknowledged { try journal.acknowledged(transaction) }
     for transaction in forgotten { try journal.forgotten(transaction) }
   }
@@ -276,6 +288,7 @@ final class CoordinatorContent: NodeContent {
   func becameRecorded() {
     let done = records
     records = []
+    letters.recorded()
     if !done.isEmpty || journal == nil {
       acknowledged = []
       forgotten = []
@@ -289,13 +302,4 @@ final class CoordinatorContent: NodeContent {
       committing = nil
     }
   }
-
-  // MARK: Turns
-
-  func accept(
-    _ body: UnsafeRawBufferPointer, count: UInt32, skipping: Int, first: UInt64, from pipe: InPipe
-  ) throws(FrameError) {}
-
-  func takeTurn() {}
-  var hasWork: Bool { false }
 }

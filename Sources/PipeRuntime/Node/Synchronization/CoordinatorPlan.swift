@@ -15,9 +15,14 @@ package struct CoordinatorPlan: Codable, Hashable, Sendable {
 
   package var conflictClass: ConflictClassPlan
   package var components: [Component]
+  /// The composites that pipes lead to, by the names of the pipes.
+  package var pipes: [String: String]
 
-  package init(_ conflictClass: ConflictClassPlan, components: [Component]) {
+  package init(
+    _ conflictClass: ConflictClassPlan, components: [Component], pipes: [String: String] = [:]
+  ) {
     self.conflictClass = conflictClass
     self.components = components
+    self.pipes = pipes
   }
 }

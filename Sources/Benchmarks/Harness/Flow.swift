@@ -1,0 +1,63 @@
+import PipeRuntime
+
+/// A source and a sink as processes of a topology, and what was measured of them.
+struct Flow {
+  private(set) var rates = Samples()
+  private var sourceTimes = Samples()
+  private var sinkTimes = Samples()
+  let topology: TopologyRun
+  private let count: Int
+
+  /// - Parameter count: Events that each measurement sends; a multiple of 8.
+  init(
+    hasPayload: Bool = true, durability: Durability = .volatile, count: Int,
+    in directory: TemporaryDirectory
+  ) throws {
+    self.count = count
+    let name = "oneway-" + (hasPayload ? durability.rawValue : "bare")
+    topology = try TopologyRun(
+      Self.text(named: name, count: count, hasPayload: hasPayload, durability),
+      named: name, in: directory)
+  }
+
+  mutating func measure(isKept: Bool = true) throws {
+    let source = topology.processorTime(of: "source")
+    let sink = topology.processorTime(of: "sink")
+    let elapsed = try topology.measure("source")
+    guard isKept else { return }
+    rates.add(Double(count) / elapsed)
+    sourceTimes.add((topology.processorTime(of: "source") - source) / Double(count))
+    sinkTimes.add((topology.processorTime(of: "sink") - sink) / Double(count))
+  }
+
+  /// The processor time that an event takes in each process.
+  var costs: String {
+    "source \(Quantity.seconds(sourceTimes.median)), sink \(Quantity.seconds(sinkTimes.median))"
+  }
+
+  private static func text(
+    named name: String, count: Int, hasPayload: Bool, _ durability: Durability
+  ) -> String {
+    """
+    topology: \(name)
+    program: \(Programs.own)
+    nodes:
+      source:
+        machine: Source
+        parameters: { count: \(count), hasPayload: \(hasPayload) }
+        durability: \(durability.rawValue)
+        required: true
+        restart: { policy: never }
+      sink:
+        machine: Sink
+        parameters: { count: \(count) }
+        durability: \(durability.rawValue)
+        required: true
+        restart: { policy: never }
+    pipes:
+      - { from: source.out, to: sink.in, capacity: 8192, on_refused: fail }
+      - { from: source.again, to: source.in, on_refused: postpone }
+      - { from: sink, when: complete, to: source.in, send: complete, on_refused: postpone }
+    """
+  }
+}

@@ -1,0 +1,42 @@
+import PipeRuntime
+
+/// A pinger and a ponger as processes of a topology, and what was measured of them.
+struct RoundTrips {
+  private(set) var times = Samples()
+  private let topology: TopologyRun
+  private let count: Int
+
+  /// - Parameter count: Round trips of each measurement.
+  init(_ durability: Durability, count: Int, in directory: TemporaryDirectory) throws {
+    self.count = count
+    let name = "roundtrip-" + durability.rawValue
+    topology = try TopologyRun(
+      Self.text(named: name, count: count, durability), named: name, in: directory)
+  }
+
+  /// - Parameter isKept: Not where it is the first: connections and caches are cold.
+  mutating func measure(isKept: Bool = true) throws {
+    let elapsed = try topology.measure("pinger")
+    if isKept { times.add(elapsed / Double(count)) }
+  }
+
+  private static func text(named name: String, count: Int, _ durability: Durability) -> String {
+    """
+    topology: \(name)
+    program: \(Programs.own)
+    nodes:
+      pinger:
+        machine: Pinger
+        parameters: { count: \(count) }
+        durability: \(durability.rawValue)
+        restart: { policy: never }
+      ponger:
+        machine: Ponger
+        durability: \(durability.rawValue)
+        restart: { policy: never }
+    pipes:
+      - { from: pinger.out, to: ponger.in }
+      - { from: ponger.out, to: pinger.in }
+    """
+  }
+}

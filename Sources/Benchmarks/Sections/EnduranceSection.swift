@@ -1,0 +1,44 @@
+import PipeRuntime
+
+/// Whether memory and journals of nodes stay as they are over millions of recorded events.
+struct EnduranceSection {
+  private let setting: Setting
+
+  /// After which of ten parts it is looked.
+  private static let looks = [1, 5, 10]
+
+  init(_ setting: Setting) { self.setting = setting }
+
+  func run(_ report: inout Report) throws {
+    let part = setting.pick(1_000_000, quick: 160_000)
+    let directory = try TemporaryDirectory()
+    var flow = try Flow(durability: .process, count: part, in: directory)
+    var seen: [String: (memory: [Int], journal: [Int])] = [:]
+    for round in 1...10 {
+      try flow.measure()
+      guard Self.looks.contains(round) else { continue }
+      for node in ["source", "sink"] {
+        seen[node, default: ([], [])].memory.append(flow.topology.residentByteCount(of: node))
+        seen[node]!.journal.append(flow.topology.journalByteCount(of: node))
+      }
+    }
+    let (first, last) = (part.grouped, (10 * part).grouped)
+    for node in ["source", "sink"] {
+      let (memory, journal) = seen[node]!
+      report.add(
+        Figure(
+          name: "\(node), resident after \(last); \(first)", value: .bytes(memory[2]),
+          baseline: .bytes(memory[0]), target: .ratioAtMost(1.05)))
+      report.add(
+        Figure(
+          name: "\(node), its journal's files", value: .bytes(journal[2]),
+          baseline: .bytes(journal[0]), target: .atMost(.megabytes(40))))
+      report.note(
+        "at \((5 * part).grouped): \(Quantity.bytes(memory[1])) resident, "
+          + "\(Quantity.bytes(journal[1])) of journal")
+    }
+    report.note(
+      "baseline: the same node after the first \(first) events; "
+        + "\(Quantity.perSecond(flow.rates.median)) in the middle")
+  }
+}

@@ -1,0 +1,120 @@
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import Testing
+
+/// In each test a record fails after steps were taken; there is time for others to learn of them.
+@Suite("Nobody learns of a step that is not recorded")
+struct RecordFirstTests {
+  private static let restart = RestartPolicy(
+    max: 1_000, window: .seconds(1),
+    backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
+
+  /// What makes this record of a node's first process fail.
+  private static func failing(_ record: Int, of node: String) -> [String: String] {
+    let rules = ["step.after=delay:100ms", "record.error=error"].map {
+      "\(node):\($0)@\(record)/1"
+    }
+    return ["PIPERUNTIME_FAILPOINTS": rules.joined(separator: ",")]
+  }
+
+  /// A node whose first record is that of its initial state, and whose second fails.
+  private static func node(_ machine: String, parameters: JSONValue = [:]) -> Topology {
+    Topology(
+      name: "one", program: "TestNodes", environment: failing(2, of: "node"),
+      nodes: [.machine(machine, name: "node", parameters: parameters, restart: restart)])
+  }
+
+  /// A source of numbers, and a sink that checks them.
+  private static func numbers(environment: [String: String]) -> Topology {
+    Topology(
+      name: "numbers", program: "TestNodes", environment: environment,
+      nodes: [
+        .machine("Source", name: "source", restart: restart),
+        .machine("Sink", name: "sink", restart: restart),
+      ],
+      pipes: [.ports(from: "source.out", to: "sink.in", name: "numbers", capacity: 16)])
+  }
+
+  /// Sends an event until it is taken; what fails before has not been applied.
+  private static func press(_ topology: TopologyHarness) async throws -> RequestOutcome? {
+    try await poll(every: .milliseconds(5), within: .seconds(20)) {
+      try? await topology.client.send("node", Button.Event.press)
+    }
+  }
+
+  @Test("a sender keeps what its receiver has not recorded", arguments: 2...5)
+  func acknowledgements(record: Int) async throws {
+    let count = 40
+    let topology = Self.numbers(environment: Self.failing(record, of: "sink"))
+    try await withTopology(topology) { topology in
+      try await topology.send("source", Source.Event.go(count: count))
+      try await topology.expect(
+        "sink", Sink.State.counting(last: count, count: count, wrong: 0), within: .seconds(30))
+      try await topology.expectLog("sink", contains: "failpoint record.error: error")
+      #expect(try await topology.status("source").status?.gaps == 0)
+      #expect(try await topology.status("sink").status?.gaps == 0)
+    }
+  }
+
+  @Test("a sender's state and what it has to send are there together", arguments: 2...6)
+  func outbox(record: Int) async throws {
+    let count = 40
+    let topology = Self.numbers(environment: Self.failing(record, of: "source"))
+    try await withTopology(topology) { topology in
+      let sent: RequestOutcome? = try await poll(every: .milliseconds(5), within: .seconds(20)) {
+        try? await topology.client.send("source", Source.Event.go(count: count))
+      }
+      #expect(sent != nil)
+      try await topology.expect(
+        "sink", Sink.State.counting(last: count, count: count, wrong: 0), within: .seconds(30))
+      try await topology.expectLog("source", contains: "failpoint record.error: error")
+      #expect(try await topology.status("sink").status?.gaps == 0)
+    }
+  }
+
+  @Test("a client is not told that it moved")
+  func replies() async throws {
+    try await withTopology(Self.node("Button")) { topology in
+      let first = try #require(try await Self.press(topology))
+      let second = try #require(try await Self.press(topology))
+      #expect(first == .moved(version: 1, state: ["pressed": ["times": 1]]))
+      #expect(second == .moved(version: 2, state: ["pressed": ["times": 2]]))
+      try await topology.expectLog("node", contains: "failpoint record.error: error")
+    }
+  }
+
+  @Test("its state is not published")
+  func feed() async throws {
+    try await withTopology(Self.node("Button")) { topology in
+      try await topology.expect("node", Button.State.pressed(times: 0))
+      _ = try #require(try await Self.press(topology))
+      _ = try #require(try await Self.press(topology))
+      try await topology.expect("node", Button.State.pressed(times: 2))
+      try await topology.expectLog("node", contains: "failpoint record.error: error")
+      let early = topology.seen(of: "node").filter { $0.incarnation == 1 && $0.version > 0 }
+      #expect(early.isEmpty, "\(early)")
+    }
+  }
+
+  @Test("its effect is not started")
+  func effects() async throws {
+    let directory = try TestDirectory()
+    defer { directory.remove() }
+    let ledger = directory.path + "/ledger"
+    let topology = Self.node("Clerk", parameters: ["ledger": .string(ledger)])
+    try await withTopology(topology) { topology in
+      let paid: RequestOutcome? = try await poll(every: .milliseconds(5), within: .seconds(20)) {
+        try? await topology.client.send("node", Clerk.Event.pay)
+      }
+      #expect(paid != nil)
+      try await topology.expect("node", Clerk.State.idle(paid: 1))
+      try await topology.expectLog("node", contains: "failpoint record.error: error")
+    }
+    let descriptor = open(ledger, O_RDONLY)
+    defer { close(descriptor) }
+    let text = String(decoding: try FileSystem.read(descriptor), as: UTF8.self)
+    #expect(text.split(separator: "\n").count == 1, "\(text)")
+  }
+}
