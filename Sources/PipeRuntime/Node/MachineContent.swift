@@ -37,6 +37,8 @@ final class MachineContent<Hosted: Machine>: NodeContent {
   /// What an earlier process left, until the start.
   var restored: RestoredMachine<State>?
   let incarnation: UInt64
+  /// How many synchronized events the effects that run have given.
+  var raisedCounts: [UInt64: UInt64] = [:]
   /// What awaits the next record.
   var unrecorded: UnrecordedSteps
   /// Its part in synchronized events, where it has one.
@@ -58,7 +60,7 @@ final class MachineContent<Hosted: Machine>: NodeContent {
     let owner = Weak()
     let loop = hosting.loop
     engine = Engine(machine: machine, runtime: runtime) { input in
-      loop.post { owner.content?.engine.process(input) }
+      loop.post { owner.content?.process(input) }
     }
     letters = DeadLetters(journal: journal)
     unrecorded = UnrecordedSteps()

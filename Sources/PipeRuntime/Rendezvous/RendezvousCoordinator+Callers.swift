@@ -42,6 +42,17 @@ extension RendezvousCoordinator {
     return actions
   }
 
+  /// A caller waits no longer for its request, if nothing is under way for it.
+  package mutating func withdraw(_ id: RequestID) -> [Action] {
+    switch calls[id]?.phase {
+    case .queued, .sleeping: return finish(id, .rendezvous(.unavailable(name))) + grant()
+    case .running:
+      calls[id]?.isOverdue = true
+      return []
+    case nil: return []
+    }
+  }
+
   /// A caller that was told that none has moved is to ask anew under the same number.
   package mutating func renew(_ id: RequestID) {
     guard case .rendezvous(let reply) = results[id], !reply.isCommitted else { return }

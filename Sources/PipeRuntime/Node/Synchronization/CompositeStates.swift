@@ -3,7 +3,7 @@
 /// A commit shows all its moves at once, before any participant tells of its own; what they tell
 /// later of these moves, or of steps before them, is passed over. So no state is shown in which some
 /// participants have taken an event and others not.
-struct CompositeStates {
+package struct CompositeStates {
   private struct Known {
     var incarnation: UInt64
     var version: UInt64
@@ -25,7 +25,7 @@ struct CompositeStates {
   private let places: [String: Int]
 
   /// - Parameter projections: By the composites' names, what they show instead of the plain tuple.
-  init(
+  package init(
     _ plans: [CompositePlan], projections: [String: ([JSONValue]) throws -> JSONValue] = [:]
   ) {
     composites = plans.map {
@@ -39,7 +39,7 @@ struct CompositeStates {
   /// - Parameter isCommitting: Whether a commit is under way that it takes part in: its news may be
   ///   older than that.
   /// - Returns: The composites that show another state now.
-  mutating func told(
+  package mutating func told(
     _ component: String, incarnation: UInt64, version: UInt64, state: [UInt8],
     isCommitting: Bool
   ) -> [String] {
@@ -57,7 +57,7 @@ struct CompositeStates {
 
   /// Participants have moved, all at once.
   /// - Returns: The composites that show another state now.
-  mutating func committed(_ moves: [String: ParticipantMove]) -> [String] {
+  package mutating func committed(_ moves: [String: ParticipantMove]) -> [String] {
     for (component, move) in moves {
       let last = known[component]
       // After a restart of the coordinator, it may have gone further.
@@ -82,12 +82,12 @@ struct CompositeStates {
   }
 
   /// How many states the composite has shown after the first.
-  func version(of composite: String) -> UInt64 {
+  package func version(of composite: String) -> UInt64 {
     places[composite].map { composites[$0].version } ?? 0
   }
 
   /// What the composite shows, as JSON; `nil` while some component has not told its state.
-  func state(of name: String) -> [UInt8]? {
+  package func state(of name: String) -> [UInt8]? {
     guard let place = places[name] else { return nil }
     let composite = composites[place]
     var states: [[UInt8]] = []

@@ -8,6 +8,8 @@ package enum SynchronizeFlag: UInt8, Sendable {
   case broadcast = 2
   /// What has become of the transaction that the body names.
   case ask = 3
+  /// The request of this number is of no interest any more, if nothing is under way for it.
+  case withdraw = 4
 }
 
 // What callers ask for.
@@ -37,6 +39,7 @@ extension CoordinatorContent {
       }
       keep(id, reply)
       return perform(coordinator.ask(id, for: transaction))
+    case .withdraw: return perform(coordinator.withdraw(id))
     case nil: return reply(.invalid("there is no mode \(header.flags)"))
     }
     do {

@@ -120,6 +120,9 @@ final class CoordinatorContent: NodeContent {
         link.onChange = { [unowned self] isJoined in
           perform(isJoined ? coordinator.connected(name) : coordinator.disconnected(name))
         }
+        link.onRequest = { [unowned self, unowned link] header, body in
+          synchronize(header, body, from: []) { link.reply($0, to: header.sequence) }
+        }
         links[name] = link
       }
       watch = try FeedWatch(

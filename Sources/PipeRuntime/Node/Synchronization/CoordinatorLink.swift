@@ -9,6 +9,8 @@ final class CoordinatorLink {
   private(set) var garbage: UInt64 = 0
   /// Called with what the participant says.
   var onMessage: ((ParticipantMessage) -> Void)?
+  /// Called with what an effect of the participant asks for.
+  var onRequest: ((FrameHeader, UnsafeRawBufferPointer) -> Void)?
   /// Called when the participant takes part, or not any more.
   var onChange: ((_ isJoined: Bool) -> Void)?
 
@@ -32,6 +34,16 @@ final class CoordinatorLink {
     guard isJoined else { return }
     let frame = message.frame
     socket.send(frame.header, body: frame.body)
+  }
+
+  /// Answers what an effect has asked for.
+  func reply(_ reply: RequestReply, to request: UInt64) {
+    guard isJoined else { return }
+    let parts = reply.parts
+    socket.send(
+      FrameHeader(
+        .reply, count: parts.code.rawValue, sequence: request, number: parts.version),
+      body: parts.body)
   }
 
   func close() {
@@ -60,6 +72,8 @@ final class CoordinatorLink {
         if header.kind == .join {
           isJoined = true
           onChange?(true)
+        } else if header.kind == .synchronize {
+          onRequest?(header, UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...]))
         } else {
           onMessage?(
             try ParticipantMessage(

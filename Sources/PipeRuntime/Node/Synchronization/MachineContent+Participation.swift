@@ -65,7 +65,64 @@ extension MachineContent: ParticipatingMachine {
   }
 }
 
+// Events that effects give.
+extension MachineContent {
+  /// Handles what one of the engine's tasks has posted. An event that is synchronized goes to its
+  /// composite, and the effect waits until it is taken.
+  func process(_ input: Engine<State, Event, Hosted.Output>.Input) {
+    guard case .effectEvent(let event, let effect, let place, let reply) = input,
+      let participation, isStarted, let name = EnumCases.name(of: event),
+      let composites = participation.composites(of: name)
+    else { return engine.process(input) }
+    guard let version = engine.version(ofEffect: effect), let bytes = try? events.encode(event)
+    else {
+      return reply.resume(false)
+    }
+    guard composites.count == 1 else {
+      log.warning(
+        "an effect gave '\(name)', which is synchronized by several composites: "
+          + "\(composites.joined(separator: ", ")); send it to one of them")
+      return reply.resume(false)
+    }
+    let ordinal = raisedCounts[effect, default: 0]
+    raisedCounts = raisedCounts.filter { engine.version(ofEffect: $0.key) != nil }
+    raisedCounts[effect] = ordinal + 1
+    participation.raise(
+      RaisedEvent(
+        effect: effect, place: place, reply: reply, number: version << 16 | ordinal & 0xFFFF,
+        journal: engine.keyScope.journal,
+        body: SynchronizedBody(composite: composites[0], event: bytes)))
+  }
+
+  func isRunning(effect: UInt64) -> Bool { engine.version(ofEffect: effect) != nil }
+
+  func taken(_ raised: RaisedEvent) {
+    engine.takesTogether(of: raised.effect, raised.place, raised.reply)
+  }
+}
+
 extension Engine {
+  /// The version of the step that started an effect; `nil` where that has ended.
+  func version(ofEffect id: UInt64) -> UInt64? { running[id]?.version }
+
+  /// The event of an effect is taken together with other machines: what belongs to that beside the
+  /// step. To be called before it, so that both are one record.
+  func takesTogether(of id: UInt64, _ place: EffectEventPlace, _ reply: EffectReply) {
+    let ending: UInt64?
+    switch place {
+    case .last: ending = running.removeValue(forKey: id)?.version
+    case .oneOfMany:
+      ending = nil
+      if unrecorded != nil {
+        running[id]?.progress = BootClock.now
+        unrecorded?.started(id)
+      }
+    }
+    guard unrecorded != nil else { return reply.resume(true) }
+    if let ending { unrecorded?.ended(id, version: ending) }
+    unrecorded?.append(reply)
+  }
+
   /// Takes a step whose transition was evaluated before, in the same state.
   func take(_ event: Event?, leadingTo next: State, cause: String) {
     if hasEventMiddleware, let event { observe(event) }

@@ -6,6 +6,10 @@ protocol ParticipatingMachine: AnyObject {
   func enter(_ step: PreparedStep)
   /// Whether it runs.
   var isStarted: Bool { get }
+  /// Whether an effect has not ended, and is not cancelled.
+  func isRunning(effect: UInt64) -> Bool
+  /// What an effect has raised is about to be taken, or was taken.
+  func taken(_ raised: RaisedEvent)
 }
 
 /// A node's part in synchronized events: performs what ``RendezvousParticipant`` decides.
@@ -25,6 +29,10 @@ final class Participation {
   /// What the journal lacks, or what needs no record, in order.
   private var unrecorded: [ParticipantRecord] = []
   private var queryTimer: TimerQueue.ID?
+  /// What effects wait for, by the numbers of the requests.
+  private var raised: [UInt64: RaisedEvent] = [:]
+  /// What the transactions that are not applied yet are for.
+  private var committed: [TransactionID: RaisedEvent] = [:]
   private var toldVersion: UInt64
   /// Whether inputs that were kept wait for the next turn.
   private(set) var hasThawed = false
@@ -74,6 +82,7 @@ final class Participation {
 
   private func join() {
     services.send(FrameHeader(.join, number: services.incarnation), [], peer)
+    for event in raised.values { send(event) }
     perform(participant.connected())
   }
 
@@ -81,6 +90,7 @@ final class Participation {
   func received(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer
   ) throws(FrameError) {
+    if header.kind == .reply { return answered(header, body) }
     let message = try CoordinatorMessage(header, body)
     guard machine.isStarted else { return }
     let machine = machine
@@ -109,7 +119,10 @@ final class Participation {
       case .record(let record):
         unrecorded.append(record)
         // The step is taken at once, so that state, outbox, effects and transaction are one record.
-        if case .step(let step) = record { machine.enter(step) }
+        if case .step(let step) = record {
+          if let event = committed.removeValue(forKey: step.transaction) { machine.taken(event) }
+          machine.enter(step)
+        }
       case .send(let message):
         let frame = message.frame
         services.send(frame.header, frame.body, peer)
@@ -156,6 +169,59 @@ final class Participation {
     }
   }
 
+  // MARK: Effects
+
+  /// Asks the coordinator for an event that an effect has given, until it is taken.
+  func raise(_ event: RaisedEvent) {
+    raised[event.number] = event
+    send(event)
+  }
+
+  private func send(_ event: RaisedEvent) {
+    services.send(
+      FrameHeader(
+        .synchronize, flags: SynchronizeFlag.await.rawValue, sequence: event.number,
+        number: event.journal),
+      event.body.bytes, peer)
+  }
+
+  private func answered(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) {
+    guard let event = raised[header.sequence] else { return }
+    let json = (try? JSONValue(parsing: Array(body))) ?? .null
+    switch RequestReply.Code(rawValue: header.count) {
+    case .synchronized:
+      // Anything else: the coordinator ends, and the next one is asked again.
+      guard case .rendezvous(.committed(let transaction, _)) = RendezvousReply(json: json) else {
+        return
+      }
+      raised[header.sequence] = nil
+      if transaction <= participant.applied {
+        machine.taken(event)
+      } else {
+        committed[transaction] = event
+      }
+    case .invalid:
+      raised[header.sequence] = nil
+      log.warning(
+        "an effect gave an event that cannot be taken: \(json["error"]?.string ?? "no reason given")"
+      )
+      event.reply.resume(false)
+    case .moved, .refused, .busy, .unavailable, .done, nil: break
+    }
+  }
+
+  /// Gives up what effects had raised that were cancelled since.
+  private func withdraw() {
+    for event in raised.values where !machine.isRunning(effect: event.effect) {
+      raised[event.number] = nil
+      services.send(
+        FrameHeader(
+          .synchronize, flags: SynchronizeFlag.withdraw.rawValue, sequence: event.number,
+          number: event.journal), [], peer)
+      event.reply.resume(false)
+    }
+  }
+
   /// The machine's turn: it goes on with what was kept.
   func takeTurn() { hasThawed = false }
 
@@ -163,6 +229,10 @@ final class Participation {
   func stop() {
     if let queryTimer { services.loop.cancel(queryTimer) }
     queryTimer = nil
+    for event in raised.values { event.reply.resume(false) }
+    for event in committed.values { event.reply.resume(false) }
+    raised = [:]
+    committed = [:]
   }
 
   // MARK: Records
@@ -193,8 +263,21 @@ final class Participation {
       }
       perform(participant.recorded(record))
     }
+    if !raised.isEmpty { withdraw() }
     guard version != toldVersion else { return }
     toldVersion = version
     perform(participant.stepped())
   }
+}
+
+/// An event that an effect has given, and that its machine takes only together with others.
+struct RaisedEvent {
+  /// The effect's number in its engine.
+  let effect: UInt64
+  let place: EffectEventPlace
+  let reply: EffectReply
+  /// The same whenever the same effect gives its event again: it is then taken once.
+  let number: UInt64
+  let journal: UInt64
+  let body: SynchronizedBody
 }

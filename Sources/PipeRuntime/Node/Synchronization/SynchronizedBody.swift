@@ -1,19 +1,19 @@
 /// The body of `synchronize`, `prepare` and `deliver`: the composite's name, a line feed, the event
 /// as JSON.
-struct SynchronizedBody {
-  var composite: String
+package struct SynchronizedBody {
+  package var composite: String
   /// The event as JSON.
-  var event: [UInt8]
+  package var event: [UInt8]
 
   private static let lineFeed = UInt8(ascii: "\n")
 
-  init(composite: String, event: [UInt8]) {
+  package init(composite: String, event: [UInt8]) {
     self.composite = composite
     self.event = event
   }
 
   /// Reads a body; `nil` where it has no name or no event.
-  init?(_ bytes: some Collection<UInt8>) {
+  package init?(_ bytes: some Collection<UInt8>) {
     guard let end = bytes.firstIndex(of: Self.lineFeed), end != bytes.startIndex else {
       return nil
     }
@@ -22,10 +22,10 @@ struct SynchronizedBody {
     if event.isEmpty { return nil }
   }
 
-  var bytes: [UInt8] { Array(composite.utf8) + [Self.lineFeed] + event }
+  package var bytes: [UInt8] { Array(composite.utf8) + [Self.lineFeed] + event }
 
   /// The name of the event's case; `nil` where the JSON is not that of a case.
-  var eventName: String? {
+  package var eventName: String? {
     // Both forms of an event begin with the case's name: `"stop"` and `{"start":{"floor":3}}`.
     let quote = UInt8(ascii: "\"")
     guard let start = event.firstIndex(of: quote),
