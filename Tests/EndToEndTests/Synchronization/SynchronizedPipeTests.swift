@@ -38,8 +38,11 @@ struct SynchronizedPipeTests {
       try await Self.expect(21, topology)
       let node = String(place.prefix { $0 != ":" })
       try await topology.expectLog(node, contains: "crash")
-      #expect(try await topology.status("pair").status?.letters == 0)
-      #expect(try await topology.status("pair").status?.gaps == 0)
+      let status = try await topology.expectStatus(of: "pair", "its pipe") {
+        $0.isRunning && $0.status != nil
+      }
+      #expect(status.status?.letters == 0)
+      #expect(status.status?.gaps == 0)
     }
   }
 

@@ -68,8 +68,27 @@ extension CoordinatorContent {
     guard let vector = composite.vector(of: event) else {
       throw NodeProblem(composite.refusal(of: event))
     }
+    // Checked here, since a participant could only say that it has no transition.
+    if let problem = try composite.problem(withPayloadOf: body.event, event) {
+      throw NodeProblem(problem)
+    }
     return RendezvousRequest(
       composite: vector.composite, event: event, participants: vector.participants,
       body: SynchronizedBody(composite: vector.composite, event: body.event).bytes, mode: mode)
+  }
+}
+
+extension CompositePlan {
+  /// What is wrong with an event's payload, as far as its description tells.
+  fileprivate func problem(
+    withPayloadOf bytes: [UInt8], _ name: String
+  ) throws(SynchronizedEventError) -> String? {
+    guard let description = events.first(where: { $0.name == name }) else { return nil }
+    // A bare label is a whole event where there is no payload.
+    if description.fields.isEmpty, bytes.first == UInt8(ascii: "\"") { return nil }
+    guard let json = try? JSONValue(parsing: bytes) else {
+      throw .noCase(.string(String(decoding: bytes, as: UTF8.self)))
+    }
+    return [description].problem(with: json, noun: "event", owner: "composite '\(self.name)'")
   }
 }

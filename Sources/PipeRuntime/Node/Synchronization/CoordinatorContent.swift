@@ -41,7 +41,7 @@ final class CoordinatorContent: NodeContent {
   /// How long a request that is not to wait waits for other events of its participants to end.
   private static let lockTimeout: Duration = .seconds(1)
   /// How long a request that waits is left alone, where no participant tells of a change.
-  private static let retryInterval: Duration = .milliseconds(100)
+  private static let retryInterval: Duration = .milliseconds(500)
   /// How long a request that was overtaken keeps others back.
   private static let patience: Duration = .milliseconds(50)
 
