@@ -6,6 +6,9 @@ import PipeRuntime
     ElevatorDoor.self, ElevatorMotor.self, FloorDisplay.self, Passengers.self,
     WashingMachine.self, WasherPanel.self,
     Relay.self, Tally.self,
+    LiftDoor.self, LiftMotor.self, ModelA.self, ModelB.self,
+    Philosopher.self, Fork.self, VendingUser.self, VendingMachine.self,
   ]
   package static let monitors: [any Monitor.Type] = [StateLog.self]
+  package static let composites: [any CompositeState.Type] = [LiftState.self, ModelsState.self]
 }

@@ -32,6 +32,15 @@ struct BadInputTests {
     }
   }
 
+  private static func withComposite(_ composite: String) -> String {
+    """
+    topology: bad
+    program: TestNodes
+    nodes: { a: { machine: Button }, b: { machine: Gate } }
+    composites: { both: \(composite) }
+    """
+  }
+
   private static let two = "a: { machine: Button }\nb: { machine: Gate }"
 
   static let files: [Case] = [
@@ -93,8 +102,16 @@ struct BadInputTests {
       "a program that fails at once", "a: { machine: Button, program: /bin/false }",
       "ended with exit code 1"),
     Case(
-      "composites, which are for later", "a: { machine: Button }\ncomposites: {}",
-      "error: "),
+      "a composite of a node that does not exist",
+      file: withComposite("{ components: [a, b, c] }"), "there is no node or composite 'c'"),
+    Case(
+      "a synchronized event that one node alone takes",
+      file: withComposite("{ components: [a, b], synchronize: [press] }"),
+      "[too-few-participants]"),
+    Case(
+      "a composite state that the program does not register",
+      file: withComposite("{ components: [a, b], projection: Both }"),
+      "has no composite state 'Both'"),
   ]
 
   @Test("a bad file is answered with the place and the reason, and exit code 2", arguments: files)

@@ -5,8 +5,10 @@ import Testing
 @Suite("The examples")
 struct ExampleTests {
   static let files = ["elevator", "washing-machine", "relay"].map { "topologies/\($0).yaml" }
+  static let compositeFiles = ["lift", "composite", "philosophers", "vending-machine"]
+    .map { "topologies/\($0).yaml" }
 
-  @Test("an example checks without an error or a warning", arguments: files)
+  @Test("an example checks without an error or a warning", arguments: files + compositeFiles)
   func checks(file: String) async throws {
     let command = try CommandLineTool()
     defer { command.remove() }

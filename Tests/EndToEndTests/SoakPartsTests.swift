@@ -95,7 +95,7 @@ struct SoakPartsTests {
   func rates() throws {
     var most: [Failpoint: Double] = [:]
     var least: [Failpoint: Double] = [:]
-    for round in 0..<Failpoint.allCases.count {
+    for round in 0..<FaultCounts.points.count {
       var sums: [Failpoint: Double] = [:]
       for rule in try FailpointRule.parse(list: FailpointRates.text(round: round)) {
         guard case .probability(let probability) = rule.moment else {
@@ -104,12 +104,12 @@ struct SoakPartsTests {
         }
         sums[rule.point, default: 0] += probability
       }
-      #expect(sums.count == Failpoint.allCases.count)
+      #expect(sums.count == FaultCounts.points.count)
       for (point, sum) in sums {
         most[point] = max(most[point] ?? 0, sum)
         least[point] = min(least[point] ?? 1, sum)
       }
     }
-    for point in Failpoint.allCases { #expect(most[point]! > 2 * least[point]!) }
+    for point in FaultCounts.points { #expect(most[point]! > 2 * least[point]!) }
   }
 }

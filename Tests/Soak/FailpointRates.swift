@@ -11,7 +11,7 @@ package enum FailpointRates {
 
   /// What the environment of a round says.
   package static func text(round: Int) -> String {
-    let points = Failpoint.allCases
+    let points = FaultCounts.points
     let focus = (0..<focused).map { points[(round * focused + $0) % points.count] }
     return points.flatMap { point -> [String] in
       let rate = min(500_000, millionths(point) * (focus.contains(point) ? factor : 1))
@@ -36,6 +36,11 @@ package enum FailpointRates {
     case .replyBefore, .replyAfter, .restoreAfter: 10_000
     // Hit by a filter's tenth numbers, at the first start of a node, and when it is told to stop.
     case .letterAfter, .startAfter, .drainBefore: 120_000
+    // The soak has no composites.
+    case .prepareBefore, .prepareRecorded, .yesAfter, .commitReceived, .stepRecorded,
+      .acknowledgeAfter, .abortReceived, .prepareSent, .commitBefore, .commitRecorded,
+      .commitSent, .abortSent, .commitFinished:
+      0
     }
   }
 

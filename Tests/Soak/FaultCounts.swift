@@ -17,6 +17,9 @@ package struct FaultCounts: Equatable {
   /// Nodes that the orchestrator found hung and killed.
   package var foundHung = 0
 
+  /// The failpoints that the soak's nodes come to; it has no composites.
+  package static let points = Failpoint.allCases.filter { !$0.isOfSynchronizedEvents }
+
   package init() {}
 
   package var total: Int {
@@ -49,7 +52,7 @@ package struct FaultCounts: Equatable {
     var missing = FaultKind.allCases.filter { kinds[$0] == nil }.map(\.rawValue)
     // Without a record there is nothing to fail or to restore.
     if durability != .volatile {
-      missing += Failpoint.allCases.filter { failpoints[$0] == nil }.map(\.rawValue)
+      missing += Self.points.filter { failpoints[$0] == nil }.map(\.rawValue)
       if foundHung == 0 { missing.append("found hung") }
     }
     return missing
@@ -59,7 +62,7 @@ package struct FaultCounts: Equatable {
   package var table: String {
     var lines = FaultKind.allCases.map { line($0.rawValue, kinds[$0] ?? 0, "") }
     lines.append(line("  of all, found hung and killed", foundHung, ""))
-    for point in Failpoint.allCases {
+    for point in Self.points {
       let actions = failpoints[point] ?? [:]
       let detail = actions.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
       lines.append(

@@ -5,7 +5,7 @@ import PipeRuntime
 @main
 struct TestNodes: NodeProgram {
   static let machines: [any Machine.Type] = [
-    Source.self, Sink.self, Gate.self, Button.self, Fragile.self, Blob.self, Clerk.self,
+    Source.self, Sink.self, Gate.self, Button.self, Fragile.self, Blob.self, Clerk.self, Party.self,
     NumberSource.self, NumberRelay.self, NumberFilter.self, NumberWorker.self, NumberGate.self,
     NumberSink.self,
   ]

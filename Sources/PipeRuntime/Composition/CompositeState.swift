@@ -38,6 +38,8 @@ extension CompositeState {
 public struct Projection<Whole>: Sendable {
   /// The Swift names of the components' state types.
   public let types: [String]
+  /// The same types with their cases.
+  package let components: [StateTypeDescription]
   private let make: @Sendable ([any MachineState]) throws(ProjectionError) -> Whole
   private let decode: @Sendable ([JSONValue]) throws(ProjectionError) -> Whole
 
@@ -46,9 +48,14 @@ public struct Projection<Whole>: Sendable {
     _ project: @escaping @Sendable (repeat each State) -> Whole
   ) {
     var types: [String] = []
-    for type in repeat (each State).self { types.append("\(type)") }
+    var components: [StateTypeDescription] = []
+    for type in repeat (each State).self {
+      types.append("\(type)")
+      components.append(StateTypeDescription(type))
+    }
     let count = types.count
     self.types = types
+    self.components = components
     // All are read before any is used, by a type of its own: see ``TupleReader``.
     make = { (states) throws(ProjectionError) in
       guard states.count == count else { throw .count(states.count, expected: count) }

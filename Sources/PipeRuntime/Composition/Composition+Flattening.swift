@@ -6,7 +6,7 @@ extension Composition {
     private let composites: [CompositeDeclaration]
     private let byName: [String: CompositeDeclaration]
     private let alphabets: [String: [String]]
-    private var problems: [Problem] = []
+    private(set) var problems: [Problem] = []
     private(set) var leaves: [String: [String]] = [:]
 
     init(composites: [CompositeDeclaration], machines: [(name: String, alphabet: [String])]) {
@@ -20,9 +20,14 @@ extension Composition {
       }
     }
 
-    mutating func flatten() throws(CompositionError) -> [SyncVector] {
+    /// Checks all that can be told without alphabets.
+    mutating func checkStructure() {
       for composite in composites { checkComponents(of: composite) }
       checkCycles()
+    }
+
+    mutating func flatten() throws(CompositionError) -> [SyncVector] {
+      checkStructure()
       // What follows walks down the components.
       guard problems.isEmpty else { throw CompositionError(problems: problems) }
       for composite in composites { leaves[composite.name] = machines(of: composite) }

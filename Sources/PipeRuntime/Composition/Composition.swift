@@ -36,6 +36,16 @@ public struct Composition: Sendable {
     self.composites = composites
   }
 
+  /// What is wrong with composites whatever their machines are.
+  package static func structuralProblems(
+    of composites: [CompositeDeclaration], machines: [String]
+  ) -> [CompositionError.Problem] {
+    var flattening = Flattening(
+      composites: composites, machines: machines.map { (name: $0, alphabet: []) })
+    flattening.checkStructure()
+    return flattening.problems
+  }
+
   /// The machines that a composite consists of, without repetition, in the order of its components.
   public func machines(of composite: String) -> [String] { leaves[composite] ?? [] }
 
@@ -83,10 +93,17 @@ public struct Composition: Sendable {
   public var conflictClasses: [[String]] {
     var groups: [(composites: [String], participants: Set<String>)] = []
     for composite in composites {
-      let own = vectors.filter { $0.composite == composite.name }.flatMap(\.participants)
+      // Also what it may be asked for on behalf of a composite in it.
+      let inside = contents(of: composite)
+      let machines = machines(of: composite.name)
+      let own = vectors.filter { vector in
+        inside.contains(vector.composite)
+          // Its state must not be shown while some of these have moved and others not.
+          || vector.participants.count(where: machines.contains) > 1
+      }.flatMap(\.participants)
       var merged = (
         composites: [composite.name],
-        participants: Set(own.isEmpty ? machines(of: composite.name) : own)
+        participants: Set(own.isEmpty ? machines : own)
       )
       groups.removeAll { group in
         guard !group.participants.isDisjoint(with: merged.participants) else { return false }

@@ -20,7 +20,11 @@ final class Journal {
   /// The file with the step under way.
   let mark: StepMark
 
-  private let database: Database
+  let database: Database
+  /// Those of synchronized events, which most nodes do without.
+  lazy var rendezvous = Result { () throws(DatabaseError) in
+    try RendezvousStatements(database)
+  }
   private let statements: Statements
   private let boot = BootClock.boot
   private var lastRecord: Int64 = 0

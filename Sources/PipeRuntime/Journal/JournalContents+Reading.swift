@@ -16,6 +16,7 @@ extension JournalContents {
     guard contents != nil else { return nil }
     try contents!.readPipes(database)
     try contents!.readEffects(database)
+    try contents!.readParticipation(database)
     contents!.lastLetter = UInt64(
       try JournalCheck.number(
         "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'letter'", in: database))
@@ -55,6 +56,19 @@ extension JournalContents {
           if sequence > acknowledged { sent[pipe]?.events.append(Array(event)) }
           sequence += 1
         }
+      }
+  }
+
+  private mutating func readParticipation(_ database: Database) throws {
+    try database.prepare("SELECT epoch, sequence FROM applied").rows { row in
+      participation.applied = TransactionID(epoch: row.unsigned(0), sequence: row.unsigned(1))
+    }
+    try database.prepare("SELECT epoch, sequence, version, state, event FROM prepared")
+      .rows { row in
+        participation.prepared = PreparedStep(
+          transaction: TransactionID(epoch: row.unsigned(0), sequence: row.unsigned(1)),
+          event: row.bytes(4),
+          move: ParticipantMove(version: row.unsigned(2), state: row.bytes(3)))
       }
   }
 

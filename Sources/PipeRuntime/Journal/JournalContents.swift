@@ -46,7 +46,16 @@ struct JournalContents {
     var state: [UInt8]
   }
 
+  /// A part in synchronized events.
+  struct Participation {
+    /// The transaction of the last step that was taken together with others.
+    var applied = TransactionID.zero
+    /// The step that was last promised, which may have been taken or given up since.
+    var prepared: PreparedStep?
+  }
+
   var record: Record
+  var participation = Participation()
   var consumed: [String: Consumed] = [:]
   var sent: [String: Sent] = [:]
   var effects: [Effect] = []

@@ -43,6 +43,22 @@ enum JournalSchema {
     CREATE TABLE attempt (
       source TEXT NOT NULL, sequence INTEGER NOT NULL, count INTEGER NOT NULL
     );
+    CREATE TABLE prepared (
+      id INTEGER PRIMARY KEY CHECK (id = 1), epoch INTEGER NOT NULL, sequence INTEGER NOT NULL,
+      version INTEGER NOT NULL, state TEXT NOT NULL, event TEXT NOT NULL
+    );
+    CREATE TABLE applied (
+      id INTEGER PRIMARY KEY CHECK (id = 1), epoch INTEGER NOT NULL, sequence INTEGER NOT NULL
+    );
+    CREATE TABLE coordinator (
+      id INTEGER PRIMARY KEY CHECK (id = 1), epoch INTEGER NOT NULL,
+      forgotten_epoch INTEGER NOT NULL, forgotten_sequence INTEGER NOT NULL
+    );
+    CREATE TABLE committed (
+      epoch INTEGER NOT NULL, sequence INTEGER NOT NULL, caller TEXT NOT NULL,
+      number INTEGER NOT NULL, moves TEXT NOT NULL, acknowledged INTEGER NOT NULL,
+      PRIMARY KEY (epoch, sequence)
+    ) WITHOUT ROWID;
     CREATE VIEW outbox_event AS
       SELECT pipe, last - count + 1 + part.key AS sequence,
         iif(part.type IN ('object', 'array'), part.value, json_quote(part.value)) AS event

@@ -3,6 +3,14 @@ final class ClientRequest {
   enum Content: Sendable {
     case event([UInt8])
     case letter(UInt64, drops: Bool)
+    /// To a coordinator; the count says how long it may wait. Unit: milliseconds.
+    case synchronize([UInt8], SynchronizeFlag, count: UInt32)
+  }
+
+  /// What a node answers.
+  enum Answer: Sendable {
+    case outcome(RequestOutcome)
+    case synchronized(RendezvousReply)
   }
 
   let id: UInt64
@@ -30,11 +38,14 @@ final class ClientRequest {
     self.completion = completion
   }
 
-  /// Whether sending it twice does it once.
+  /// Whether it is sent again where its answer does not come: it is then taken once all the same.
   var isRepeatable: Bool {
-    switch content {
+    guard node.durability != .volatile else { return false }
+    return switch content {
     case .event: true
     case .letter(_, let drops): drops
+    // What a broadcast has done is not recorded.
+    case .synchronize(_, let flag, _): flag != .broadcast
     }
   }
 
@@ -47,6 +58,10 @@ final class ClientRequest {
       return (header, bytes)
     case .letter(let letter, let drops):
       return (FrameHeader(.letter, count: drops ? 1 : 0, sequence: id, number: letter), [])
+    case .synchronize(let body, let flag, let count):
+      let header = FrameHeader(
+        .synchronize, flags: flag.rawValue, count: count, sequence: id, number: client)
+      return (header, body)
     }
   }
 }

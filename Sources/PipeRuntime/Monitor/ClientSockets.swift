@@ -3,7 +3,7 @@ import FoundationEssentials
 /// The sockets of one client, on its loop's thread.
 final class ClientSockets {
   typealias Answer = @Sendable (Result<ControlAnswer, TopologyClientError>) -> Void
-  typealias Reply = @Sendable (Result<RequestOutcome, TopologyClientError>) -> Void
+  typealias Reply = @Sendable (Result<ClientRequest.Answer, TopologyClientError>) -> Void
 
   private struct Pending<Completion> {
     let timer: TimerQueue.ID
@@ -99,7 +99,7 @@ final class ClientSockets {
   /// completion is not called.
   func requestIfConnected(
     _ node: NodeInformation, _ content: ClientRequest.Content, timeout: Duration,
-    _ completion: @escaping @Sendable (Result<RequestOutcome?, TopologyClientError>) -> Void
+    _ completion: @escaping @Sendable (Result<ClientRequest.Answer?, TopologyClientError>) -> Void
   ) -> Bool {
     guard let peer = peers[node.inbox] else { return false }
     let request = ClientRequest(
@@ -119,9 +119,7 @@ final class ClientSockets {
     let (header, body) = request.frame(client: client, oldest: peer.oldest(before: request.id))
     guard case .queued = peer.socket.send(header, body: body) else { return false }
     request.isSent = true
-    if request.node.durability != .volatile, request.isRepeatable {
-      scheduleRepeat(of: request, to: peer)
-    }
+    if request.isRepeatable { scheduleRepeat(of: request, to: peer) }
     return true
   }
 
@@ -155,7 +153,7 @@ final class ClientSockets {
 
   private func finish(
     _ request: ClientRequest, of peer: ClientPeer,
-    _ result: Result<RequestOutcome, TopologyClientError>
+    _ result: Result<ClientRequest.Answer, TopologyClientError>
   ) {
     guard peer.requests.removeValue(forKey: request.id) != nil else { return }
     if let timer = request.timer { loop.cancel(timer) }
@@ -185,11 +183,11 @@ final class ClientSockets {
   /// resent: it may be what ended the node, and is still there if it was not applied.
   private func lost(_ peer: ClientPeer) {
     for request in peer.requests.values where request.isSent {
-      if request.node.durability == .volatile || !request.isRepeatable {
-        finish(request, of: peer, .failure(.unknownOutcome(request.node.name, after: nil)))
-      } else {
+      if request.isRepeatable {
         request.isRepeated = true
         submit(request, to: peer)
+      } else {
+        finish(request, of: peer, .failure(.unknownOutcome(request.node.name, after: nil)))
       }
     }
   }
@@ -207,7 +205,7 @@ final class ClientSockets {
         case .failure(.invalidEvent) = result
       {
         // Dropped at the first time.
-        finish(request, of: peer, .success(.done))
+        finish(request, of: peer, .success(.outcome(.done)))
       } else {
         finish(request, of: peer, result)
       }
@@ -275,17 +273,22 @@ extension RequestReply {
   /// Reads a reply's frame.
   static func outcome(
     _ header: FrameHeader, _ frame: UnsafeRawBufferPointer, node: String
-  ) -> Result<RequestOutcome, TopologyClientError> {
+  ) -> Result<ClientRequest.Answer, TopologyClientError> {
     let body = try? JSONValue(parsing: frame[FrameHeader.byteCount...])
     let text = body?["error"]?.string ?? "no reason given"
     let state = body?["state"] ?? .null
     return switch Code(rawValue: header.count) {
-    case .moved: .success(.moved(version: header.number, state: state))
-    case .done: .success(.done)
+    case .moved: .success(.outcome(.moved(version: header.number, state: state)))
+    case .done: .success(.outcome(.done))
     case .refused:
       .success(
-        .refused(
-          body?["reason"]?.string.flatMap(Refusal.init(rawValue:)) ?? .noTransition, state: state))
+        .outcome(
+          .refused(
+            body?["reason"]?.string.flatMap(Refusal.init(rawValue:)) ?? .noTransition,
+            state: state)))
+    case .synchronized:
+      body.flatMap { RendezvousReply(json: $0) }.map { .success(.synchronized($0)) }
+        ?? .failure(.failed("composite '\(node)' answered in a form that this client cannot read"))
     case .busy: .failure(.busy(node, text))
     case .invalid: .failure(.invalidEvent(node, text))
     case .unavailable: .failure(.nodeDown(node, text))

@@ -146,10 +146,15 @@ public final class TopologyClient: Sendable {
       try nodes?.map { try node($0, in: directory) }
       ?? directory.nodes.filter { $0.kind != .monitor }
     let buffer = StateStreamBuffer()
-    let feeds = chosen.map(\.feed)
+    // Composites share a feed where they share participants.
+    let feeds = Array(Set(chosen.map(\.feed)))
+    let names = Set(chosen.map(\.name))
     let id: UInt64 = try await call { sockets, resume in
       do {
-        resume(.success(try sockets.watch(feeds) { buffer.append($0) }))
+        let watch = try sockets.watch(feeds) { change in
+          if names.contains(change.node) { buffer.append(change) }
+        }
+        resume(.success(watch))
       } catch {
         resume(.failure(.failed("the feeds cannot be read: \(error)")))
       }

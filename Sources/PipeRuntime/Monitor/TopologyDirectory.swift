@@ -1,7 +1,7 @@
 /// One node of a running topology, as its orchestrator knows it.
 public struct NodeInformation: Codable, Hashable, Sendable {
   /// What a node hosts.
-  public enum Kind: String, Codable, Sendable { case machine, constant, monitor }
+  public enum Kind: String, Codable, Sendable { case machine, constant, monitor, composite }
 
   /// The node's name.
   public var name: String

@@ -1,5 +1,7 @@
 /// One published step of a node.
 struct FeedEntry {
+  /// Whose it is, where it is not the node's own; as JSON.
+  var node: [UInt8]?
   var version: UInt64
   /// Unit: nanoseconds since 1970.
   var time: Int64
@@ -11,15 +13,15 @@ struct FeedEntry {
 /// The publishing end of a node's states: the last value to whoever comes, then every change.
 final class Feed {
   private let socket: Socket
-  private let node: JSONValue
+  private let node: [UInt8]
   private let incarnation: UInt64
   private var topics: Set<[UInt8]> = []
-  /// Asked for the last step when a subscriber comes.
-  var last: (() -> FeedEntry?)?
+  /// Asked for the last steps when a subscriber comes.
+  var last: (() -> [FeedEntry])?
 
   init(socket: Socket, node: String, incarnation: UInt64) {
     self.socket = socket
-    self.node = .string(node)
+    self.node = JSONValue.string(node).bytes
     self.incarnation = incarnation
   }
 
@@ -31,7 +33,7 @@ final class Feed {
     var body: [UInt8] = []
     body.reserveCapacity(160 + entry.state.count)
     body.append(contentsOf: #"{"node":"#.utf8)
-    body.append(contentsOf: node.bytes)
+    body.append(contentsOf: entry.node ?? node)
     body.append(contentsOf: ",\"incarnation\":\(incarnation),\"version\":\(entry.version)".utf8)
     body.append(contentsOf: ",\"time\":\(entry.time),\"cause\":".utf8)
     body.append(contentsOf: JSONValue.string(entry.cause).bytes)
@@ -56,6 +58,7 @@ final class Feed {
         topics.remove(topic)
       }
     }) {}
-    if asked, let entry = last?() { publish(entry) }
+    guard asked else { return }
+    for entry in last?() ?? [] { publish(entry) }
   }
 }

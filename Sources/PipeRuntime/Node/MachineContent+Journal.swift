@@ -1,5 +1,6 @@
 /// What a journal had of a machine beside its state.
 struct RestoredMachine<State> {
+  var participation: JournalContents.Participation
   var effects: [(state: State, effect: JournalContents.Effect)]
 }
 
@@ -62,7 +63,8 @@ extension MachineContent {
   var hasUnrecorded: Bool {
     isStarted
       && (engine.version != unrecorded.version || !unrecorded.isEmpty || letters.hasUnrecorded
-        || requests.hasUnrecorded || engine.hasUnrecordedEffects)
+        || requests.hasUnrecorded || engine.hasUnrecordedEffects
+        || participation?.hasUnrecorded == true)
   }
 
   func record(into journal: Journal) throws {
@@ -78,6 +80,7 @@ extension MachineContent {
     for id in unrecorded.released { try journal.unpostponed(id) }
     try letters.record(into: journal)
     try requests.record(into: journal)
+    try participation?.record(into: journal)
     let effects = engine.unrecordedEffects()
     for version in effects.ended { try journal.effectEnded(version: version) }
     for effect in effects.started {
@@ -98,6 +101,7 @@ extension MachineContent {
     for (reply, client) in replies { client(reply) }
     if !replies.isEmpty { Failpoint.hit(.replyAfter) }
     engine.recorded()
+    participation?.becameRecorded(version: engine.version)
   }
 }
 
@@ -117,7 +121,9 @@ extension MachineContent {
       }
     }
     engine.restore(try state(contents.record.state), version: contents.record.version)
-    restored = RestoredMachine(effects: try contents.effects.map { (try state($0.state), $0) })
+    restored = RestoredMachine(
+      participation: contents.participation,
+      effects: try contents.effects.map { (try state($0.state), $0) })
     last = (contents.record.time, contents.record.cause)
     unrecorded.version = contents.record.version
     unrecorded.firstVersion = contents.record.version

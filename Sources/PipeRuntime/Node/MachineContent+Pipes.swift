@@ -12,6 +12,11 @@ extension MachineContent {
         return settle(
           entry, of: index, event: json(of: event), reason: poison.reason)
       }
+      if let participation,
+        let problem = participation.problem(withDirect: EnumCases.name(of: event))
+      {
+        return settle(entry, of: index, event: json(of: event), reason: problem)
+      }
       inFlight = (entry, index)
       if !marks.isEmpty { marks[index].begin(entry.sequence) }
       engine.take(event, cause: pipe.name, done: pipeStepDone)

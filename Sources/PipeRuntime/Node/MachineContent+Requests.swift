@@ -17,6 +17,10 @@ extension MachineContent {
   ) {
     let event: Event
     do { event = try events.decode(body) } catch { return reply(.invalid("\(error)")) }
+    if let participation, let problem = participation.problem(withDirect: EnumCases.name(of: event))
+    {
+      return reply(.invalid(problem))
+    }
     var key = key
     switch requests.admit(&key, oldest: oldest, reply: reply) {
     case .answered(let answer): unrecorded.reply(answer, to: reply)
@@ -49,7 +53,11 @@ extension MachineContent {
       return unrecorded.reply(.done, to: reply)
     }
     do {
-      inputs.append(.letter(id, try events.decode(letter.event.bytes), reply: reply))
+      let event = try events.decode(letter.event.bytes)
+      if let problem = participation?.problem(withDirect: EnumCases.name(of: event)) {
+        return reply(.invalid(problem))
+      }
+      inputs.append(.letter(id, event, reply: reply))
     } catch {
       reply(.invalid("\(error)"))
     }

@@ -37,8 +37,14 @@ final class MachineContent<Hosted: Machine>: NodeContent {
   /// What an earlier process left, until the start.
   var restored: RestoredMachine<State>?
   let incarnation: UInt64
+  /// How many synchronized events the effects that run have given.
+  var raisedCounts: [UInt64: UInt64] = [:]
   /// What awaits the next record.
   var unrecorded: UnrecordedSteps
+  /// Its part in synchronized events, where it has one.
+  var participation: Participation?
+  /// The event that is promised to be taken, and the state that it leads to.
+  var promised: (event: Event, next: State)?
 
   /// Steps taken before the loop looks at its sockets again. Unit: steps.
   private static var stepsPerTurn: Int { 512 }
@@ -54,7 +60,7 @@ final class MachineContent<Hosted: Machine>: NodeContent {
     let owner = Weak()
     let loop = hosting.loop
     engine = Engine(machine: machine, runtime: runtime) { input in
-      loop.post { owner.content?.engine.process(input) }
+      loop.post { owner.content?.process(input) }
     }
     letters = DeadLetters(journal: journal)
     unrecorded = UnrecordedSteps()
@@ -123,10 +129,12 @@ final class MachineContent<Hosted: Machine>: NodeContent {
       engine.start()
       Failpoint.hit(.startAfter)
     }
+    participation?.started()
   }
 
   func stop() {
     isStarted = false
+    participation?.stop()
     engine.stop()
     let unavailable = RequestReply.unavailable("it is stopping; nothing was applied")
     while let input = inputs.popFirst() {
@@ -155,11 +163,12 @@ final class MachineContent<Hosted: Machine>: NodeContent {
 
   var hasWork: Bool {
     guard isStarted, engine.canTakeInput else { return false }
-    return !inputs.isEmpty || queues.contains { $0.hasNext }
+    return !inputs.isEmpty || queues.contains { $0.hasNext } || participation?.hasThawed == true
   }
 
   func takeTurn() {
     guard isStarted else { return }
+    participation?.takeTurn()
     var budget = Self.stepsPerTurn
     while budget > 0, engine.canTakeInput, let input = inputs.popFirst() {
       take(input)

@@ -7,6 +7,8 @@ package struct NodeArguments: Hashable, Sendable {
     case constant(JSONValue, machine: String?)
     /// A monitor of some nodes, or of all.
     case monitor(String, watch: [String]?)
+    /// The coordinator of some composites, of which the configuration tells more.
+    case composites([String])
   }
 
   package var topology: String
@@ -61,6 +63,7 @@ package struct NodeArguments: Hashable, Sendable {
     case .monitor(let monitor, let watch):
       list += ["--monitor", monitor]
       if let watch { list += ["--watch", watch.joined(separator: ",")] }
+    case .composites(let names): list += ["--composites", names.joined(separator: ",")]
     }
     if let journal {
       list += ["--journal", journal.path, "--durability", journal.durability.rawValue]
@@ -107,6 +110,8 @@ package struct NodeArguments: Hashable, Sendable {
     }
     if let state = try json("--constant") {
       content = .constant(state, machine: values["--machine"])
+    } else if let names = values["--composites"] {
+      content = .composites(names.split(separator: ",").map(String.init))
     } else if let monitor = values["--monitor"] {
       content = .monitor(
         monitor, watch: values["--watch"]?.split(separator: ",").map(String.init))
@@ -118,6 +123,7 @@ package struct NodeArguments: Hashable, Sendable {
 
   private static let names: Set<String> = [
     "--topology", "--node", "--machine", "--parameters", "--constant", "--monitor", "--watch",
+    "--composites",
     "--control", "--inbox", "--feed", "--incarnation", "--journal", "--durability",
   ]
 }

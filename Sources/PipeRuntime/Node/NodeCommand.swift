@@ -6,6 +6,7 @@ import Glibc
 struct NodeCommand {
   let machines: [any Machine.Type]
   let monitors: [any Monitor.Type]
+  let composites: [any CompositeState.Type]
   let arguments: [String]
 
   private var program: String {
@@ -30,9 +31,11 @@ struct NodeCommand {
 
   private func checkNames() {
     var seen: Set<String> = []
-    for name in machines.map({ $0.name }) + monitors.map({ $0.name })
+    for name in machines.map({ $0.name }) + monitors.map({ $0.name }) + composites.map({ $0.name })
     where !seen.insert(name).inserted {
-      stop("two machines or monitors are named '\(name)'; give one of them another 'name'", code: 2)
+      stop(
+        "two machines, monitors or composite states are named '\(name)'; give one of them another "
+          + "'name'", code: 2)
     }
   }
 
@@ -91,9 +94,13 @@ struct NodeCommand {
   }
 
   private func journal(_ arguments: NodeArguments) throws(JournalError) -> Journal? {
-    guard let place = arguments.journal, case .machine(let machine, _) = arguments.content else {
-      return nil
+    let machine: String
+    switch arguments.content {
+    case .machine(let name, _): machine = name
+    case .composites: machine = CoordinatorContent.machineName
+    case .constant, .monitor: return nil
     }
+    guard let place = arguments.journal else { return nil }
     return try Journal(
       place.path,
       identity: .init(topology: arguments.topology, node: arguments.node, machine: machine),
@@ -110,6 +117,10 @@ struct NodeCommand {
           parameters: parameters, log: log, loop: loop, topology: arguments.topology,
           node: arguments.node, incarnation: arguments.incarnation, journal: journal)
       ).content
+    case .composites:
+      return try CoordinatorContent(
+        node: arguments.node, incarnation: arguments.incarnation, journal: journal,
+        projections: CoordinatorContent.projections(composites), log: log)
     case .constant(let state, let name):
       if let name { try machine(name).check(state: state) }
       return ConstantContent(state: state, machine: name)
@@ -140,7 +151,8 @@ struct NodeCommand {
           ProgramDescription(
             program: program, protocolVersion: Int(FrameHeader.version),
             machines: machines.map { $0.description(parameters: [:]) },
-            monitors: monitors.map { $0.name }))
+            monitors: monitors.map { $0.name },
+            composites: composites.map { $0.description }))
       } else {
         body = try JSONEncoder().encode(
           try DescriptionRequest.parse(rest).map { request in
@@ -159,6 +171,10 @@ struct NodeCommand {
   private func list() -> Never {
     for machine in machines { print("machine \(machine.name)") }
     for monitor in monitors { print("monitor \(monitor.name)") }
+    for composite in composites {
+      let types = composite.description.components.map(\.type).joined(separator: ", ")
+      print("composite \(composite.name) of \(types)")
+    }
     exit(0)
   }
 
@@ -209,7 +225,7 @@ struct NodeCommand {
     """
     \(program): hosts state machines as nodes of a topology.
 
-      \(program) list                                  the machines and monitors it has
+      \(program) list                                  the machines, monitors and composite states it has
       \(program) describe                              what they take and give, as JSON
       \(program) monitor NAME [-p TOPOLOGY] [--watch A,B]  attach a monitor to a running topology
       \(program) run …                                 called by 'orchestrator run FILE'

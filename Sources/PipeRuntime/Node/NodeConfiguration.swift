@@ -56,12 +56,35 @@ package struct NodeConfiguration: Codable, Hashable, Sendable {
     }
   }
 
+  /// A node's part in synchronized events.
+  package struct Participation: Codable, Hashable, Sendable {
+    /// The node that coordinates them.
+    package var coordinator: String
+    /// The events that the node takes only together with others, each with the composites through
+    /// which it does.
+    package var events: [String: [String]]
+
+    package init(coordinator: String, events: [String: [String]]) {
+      self.coordinator = coordinator
+      self.events = events
+    }
+  }
+
   package var outs: [Out]
   package var ins: [In]
+  /// `nil` for a node that takes no synchronized events.
+  package var participation: Participation?
+  /// What a coordinator coordinates.
+  package var plan: CoordinatorPlan?
 
-  package init(outs: [Out] = [], ins: [In] = []) {
+  package init(
+    outs: [Out] = [], ins: [In] = [], participation: Participation? = nil,
+    plan: CoordinatorPlan? = nil
+  ) {
     self.outs = outs
     self.ins = ins
+    self.participation = participation
+    self.plan = plan
   }
 }
 

@@ -6,6 +6,10 @@ protocol NodeContent: AnyObject {
   var problem: String? { get }
   /// Joins the content to its pipes. Throws where a port is not the content's.
   func connect(outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe]) throws
+  /// Gives the content what it needs beside its pipes; after ``connect(outs:ins:)``.
+  func attach(to services: NodeServices, _ configuration: NodeConfiguration) throws
+  /// Its part in synchronized events, where it has one.
+  var participation: Participation? { get }
   /// Enters the initial state.
   func start()
   /// Queues events that a pipe has delivered, from the one at place `skipping` on.
@@ -19,12 +23,18 @@ protocol NodeContent: AnyObject {
     reply: @escaping (RequestReply) -> Void)
   /// Applies the event of a dead letter, or drops it.
   func letter(_ id: UInt64, drops: Bool, reply: @escaping (RequestReply) -> Void)
+  /// Takes a synchronized event, or a question about one; answers once.
+  func synchronize(
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from peer: [UInt8],
+    reply: @escaping (RequestReply) -> Void)
   /// Takes queued inputs, a bounded number of them.
   func takeTurn()
   /// Whether a turn would take something.
   var hasWork: Bool { get }
   /// The current state as it is published, or `nil` before the start.
   func lastStep() -> FeedEntry?
+  /// The current states of all that it publishes.
+  func lastSteps() -> [FeedEntry]
   /// Called on each entry, and where a recorded state is gone on from.
   var onEntry: (() -> Void)? { get set }
   /// Called where the node must end by itself: with the reason of its failure, or `nil` where its
@@ -45,6 +55,16 @@ protocol NodeContent: AnyObject {
 // What records nothing and takes no events.
 extension NodeContent {
   var problem: String? { nil }
+  var participation: Participation? { nil }
+  func attach(to services: NodeServices, _ configuration: NodeConfiguration) throws {}
+  func lastSteps() -> [FeedEntry] { lastStep().map { [$0] } ?? [] }
+
+  func synchronize(
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from peer: [UInt8],
+    reply: @escaping (RequestReply) -> Void
+  ) {
+    reply(.invalid("it is no composite"))
+  }
 
   func letter(_ id: UInt64, drops: Bool, reply: @escaping (RequestReply) -> Void) {
     reply(.invalid("it has no dead letters"))
@@ -69,10 +89,12 @@ package enum RequestReply: Sendable {
   case unavailable(String)
   /// What was asked for is done; it was no step.
   case done
+  /// What became of a synchronized event.
+  case synchronized(RendezvousReply)
 
   /// The code in the reply's header.
   package enum Code: UInt32, Sendable {
-    case moved = 0, refused = 1, busy = 2, invalid = 3, unavailable = 4, done = 5
+    case moved = 0, refused = 1, busy = 2, invalid = 3, unavailable = 4, done = 5, synchronized = 6
   }
 
   /// The code, the version and the body of the frame.
@@ -87,6 +109,7 @@ package enum RequestReply: Sendable {
     case .invalid(let text): return (.invalid, 0, Self.error(text))
     case .unavailable(let text): return (.unavailable, 0, Self.error(text))
     case .done: return (.done, 0, [])
+    case .synchronized(let reply): return (.synchronized, 0, reply.json.bytes)
     }
   }
 

@@ -13,6 +13,7 @@ final class NodeInbox {
   /// What requests are answered while the node does not run; `nil` while it does.
   var unavailable: String? = "it has not started yet; try again"
 
+  private static let coordinatorPrefix = Array(WireName.coordinator("").utf8)
   private static let pipePrefix = Array(WireName.pipe("").utf8)
   /// Messages read in one turn, before steps are taken.
   private static let messagesPerTurn = 64
@@ -74,11 +75,22 @@ final class NodeInbox {
       early.insert(peer)
       return
     }
+    let isCoordinator = peer.starts(with: Self.coordinatorPrefix)
+    // Before the node runs: it joins when it does. Or of a composite that it is not in any more.
+    if isCoordinator, unavailable != nil || content.participation?.peer != peer { return }
+    if isCoordinator, bytes.isEmpty {
+      content.participation?.connected()
+      return
+    }
     do {
       let header = try FrameHeader(bytes)
       let body = UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...])
       if let pipe = pipeByPeer[peer] {
         try handle(header, body, from: pipe)
+      } else if isCoordinator {
+        try content.participation?.received(header, body)
+      } else if header.kind == .synchronize {
+        synchronize(header, body, from: peer)
       } else if header.kind == .request {
         request(header, body, from: peer)
       } else if header.kind == .letter {
@@ -120,6 +132,19 @@ final class NodeInbox {
       let oldest = header.sequence - min(UInt64(header.count), header.sequence)
       content.request(body, key: key, oldest: oldest, reply: answer)
     }
+  }
+
+  private func synchronize(
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from peer: [UInt8]
+  ) {
+    let answer = answer(to: peer, header)
+    if let unavailable { return answer(.unavailable(unavailable)) }
+    guard body.count <= WireLimits.eventByteCount else {
+      return answer(
+        .invalid(
+          "the event has \(body.count) bytes; the limit is \(WireLimits.eventByteCount)"))
+    }
+    content.synchronize(header, body, from: peer, reply: answer)
   }
 
   private func letter(_ header: FrameHeader, from peer: [UInt8]) {

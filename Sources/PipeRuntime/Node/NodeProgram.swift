@@ -13,14 +13,22 @@ public protocol NodeProgram {
   static var machines: [any Machine.Type] { get }
   /// The monitors that topologies may name. Default: none.
   static var monitors: [any Monitor.Type] { get }
+  /// The composite states that composites of topologies may be shown as. Default: none.
+  static var composites: [any CompositeState.Type] { get }
 }
 
 extension NodeProgram {
   /// None.
   public static var monitors: [any Monitor.Type] { [] }
 
+  /// None.
+  public static var composites: [any CompositeState.Type] { [] }
+
   /// Runs the program as its arguments say, and exits.
   public static func main() {
-    NodeCommand(machines: machines, monitors: monitors, arguments: CommandLine.arguments).run()
+    NodeCommand(
+      machines: machines, monitors: monitors, composites: composites,
+      arguments: CommandLine.arguments
+    ).run()
   }
 }

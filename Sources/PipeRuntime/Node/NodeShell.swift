@@ -61,10 +61,10 @@ final class NodeShell {
   /// Runs the node until it is told to stop. Returns the process's exit code.
   func run() -> Int32 {
     feed.last = { [unowned self] in
-      guard content.hasUnrecorded else { return content.lastStep() }
+      guard content.hasUnrecorded else { return content.lastSteps() }
       // Told of with the record, which this turn makes.
-      if let entry = content.lastStep() { unpublished.append(entry) }
-      return nil
+      unpublished += content.lastSteps()
+      return []
     }
     content.onEntry = { [unowned self] in
       if feed.hasSubscribers, let entry = content.lastStep() { unpublished.append(entry) }
@@ -254,11 +254,23 @@ final class NodeShell {
       }
       outs = pairs.map(\.1)
       try content.connect(outs: pairs, ins: ins)
+      try content.attach(to: services, configuration)
       inbox.welcomeEarly()
       control.send(FrameHeader(.ready, number: arguments.incarnation))
     } catch {
       fail("its pipes cannot be connected: \(error)")
     }
+  }
+
+  private var services: NodeServices {
+    NodeServices(
+      loop: loop, context: context, incarnation: arguments.incarnation,
+      send: { [socket = inbox.socket] header, body, peer in
+        socket.send(header, body: body, to: peer)
+      },
+      publish: { [unowned self] entry in
+        if feed.hasSubscribers { unpublished.append(entry) }
+      })
   }
 
   private func sendStatus(answering sequence: UInt64) {

@@ -14,6 +14,16 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     public var capacity: Int
   }
 
+  /// A composite of a coordinator.
+  public struct Composite: Codable, Hashable, Sendable {
+    /// The composite's name.
+    public var name: String
+    /// What it shows, or `nil` while some component has not told its state.
+    public var state: JSONValue?
+    /// The count of states that it has shown after the first, since this start.
+    public var version: UInt64
+  }
+
   /// The current state, or `nil` before the start.
   public var state: JSONValue?
   /// The count of steps since it first entered its initial state; with a journal those of earlier
@@ -41,6 +51,8 @@ public struct NodeStatus: Codable, Hashable, Sendable {
   public var outs: [Pipe] = []
   /// The receiving ends.
   public var ins: [Pipe] = []
+  /// What a coordinator coordinates; empty for any other node.
+  public var composites: [Composite] = []
 
   package init() {}
 }

@@ -47,6 +47,12 @@ final class TypedContent: NodeContent {
     try content.connect(outs: outs, ins: ins)
   }
 
+  func attach(to services: NodeServices, _ configuration: NodeConfiguration) throws {
+    try content.attach(to: services, configuration)
+  }
+
+  var participation: Participation? { content.participation }
+
   func start() { content.start() }
   func stop() { content.stop() }
   func fill(_ status: inout NodeStatus) { content.fill(&status) }

@@ -7,6 +7,21 @@ extension RendezvousCoordinator {
     return [.record(.start(epoch: epoch))] + resends
   }
 
+  /// The coordinator is to end: gives up what is not decided, and takes nothing any more.
+  package mutating func stop() -> [Action] {
+    isStarted = false
+    var actions: [Action] = []
+    for call in calls.values.sorted(by: { $0.order < $1.order }) {
+      if case .running = call.phase {
+        calls[call.id]?.isOverdue = true
+      } else {
+        actions += finish(call.id, .rendezvous(.unavailable(name)))
+      }
+    }
+    for transaction in transactions.keys.sorted() { actions += take(.votesOverdue, transaction) }
+    return actions
+  }
+
   /// A caller asks for an event, or asks once more.
   package mutating func request(_ id: RequestID, _ request: RendezvousRequest) -> [Action] {
     if let result = results[id] { return [.reply(id, result)] }
@@ -25,6 +40,26 @@ extension RendezvousCoordinator {
     case .await: break
     }
     return actions
+  }
+
+  /// A caller waits no longer for its request, if nothing is under way for it.
+  package mutating func withdraw(_ id: RequestID) -> [Action] {
+    switch calls[id]?.phase {
+    case .queued, .sleeping: return finish(id, .rendezvous(.unavailable(name))) + grant()
+    case .running:
+      calls[id]?.isOverdue = true
+      return []
+    case nil: return []
+    }
+  }
+
+  /// A caller that was told that none has moved is to ask anew under the same number.
+  package mutating func renew(_ id: RequestID) {
+    guard case .rendezvous(let reply) = results[id], !reply.isCommitted else { return }
+    results[id] = nil
+    resultTransactions[id] = nil
+    let others = resultOrder.removeAll().filter { $0 != id }
+    resultOrder.prepend(contentsOf: others)
   }
 
   /// A caller asks what has become of its request.

@@ -102,14 +102,3 @@ package enum RendezvousReply: Hashable, Sendable {
   /// Each has answered for itself.
   case broadcast([String: BroadcastResult])
 }
-
-/// What became of a broadcast event at one participant.
-package enum BroadcastResult: Hashable, Sendable {
-  case moved(version: UInt64)
-  case refused(Withholding)
-  case busy
-  /// It was not asked: it does not run.
-  case unavailable
-  /// It was asked, and has not answered.
-  case unknown
-}

@@ -39,6 +39,50 @@ package enum Failpoint: String, CaseIterable, Sendable {
   /// The node is told to stop, and has not begun to drain.
   case drainBefore = "drain.before"
 
+  // A participant of synchronized events.
+  /// PREPARE has come.
+  case prepareBefore = "prepare.before"
+  /// It is recorded that the node is prepared; YES is not said.
+  case prepareRecorded = "prepare.recorded"
+  /// YES is said.
+  case yesAfter = "yes.after"
+  /// COMMIT has come.
+  case commitReceived = "commit.received"
+  /// The step is recorded, and not acknowledged.
+  case stepRecorded = "step.recorded"
+  /// The step is acknowledged.
+  case acknowledgeAfter = "acknowledge.after"
+  /// ABORT has come.
+  case abortReceived = "abort.received"
+
+  // A coordinator.
+  /// PREPARE has gone to a participant.
+  case prepareSent = "prepare.sent"
+  /// All have said yes; COMMIT is not recorded.
+  case commitBefore = "commit.before"
+  /// COMMIT is recorded, and not sent.
+  case commitRecorded = "commit.recorded"
+  /// COMMIT has gone to a participant.
+  case commitSent = "commit.sent"
+  /// ABORT has gone to a participant.
+  case abortSent = "abort.sent"
+  /// All have acknowledged COMMIT.
+  case commitFinished = "commit.finished"
+
+  /// Whether only participants of synchronized events, or their coordinators, come there.
+  package var isOfSynchronizedEvents: Bool {
+    switch self {
+    case .stepBefore, .stepAfter, .recordAfter, .recordError, .effectBefore, .effectAfter,
+      .ackAfter, .sendBefore, .sendAfter, .openAfter, .welcomeAfter, .replyBefore, .replyAfter,
+      .startAfter, .restoreAfter, .trimAfter, .letterAfter, .drainBefore:
+      false
+    case .prepareBefore, .prepareRecorded, .yesAfter, .commitReceived, .stepRecorded,
+      .acknowledgeAfter, .abortReceived, .prepareSent, .commitBefore, .commitRecorded,
+      .commitSent, .abortSent, .commitFinished:
+      true
+    }
+  }
+
   /// Whether any failpoint of this process may act.
   ///
   /// Written once, by `arm`, before the process starts its threads.

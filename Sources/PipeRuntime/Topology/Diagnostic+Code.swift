@@ -23,9 +23,7 @@ extension Diagnostic {
     case badDuration = "bad-duration"
     /// A payload template with a `$` that means nothing.
     case badTemplate = "bad-template"
-    /// Part of the design, but not built yet.
-    case notYet = "not-yet"
-    /// Two nodes, pipes or monitors of one name.
+    /// Two nodes, composites, pipes or monitors of one name.
     case nameTaken = "name-taken"
     /// A node that the topology does not have.
     case unknownNode = "unknown-node"
@@ -61,6 +59,30 @@ extension Diagnostic {
     case unknownVariable = "unknown-variable"
     /// A pipe between ports whose events differ.
     case unlikeEvents = "unlike-events"
+    /// A component that can be none: a constant, or a monitor.
+    case badComponent = "bad-component"
+    /// Composites that contain each other.
+    case compositeCycle = "composite-cycle"
+    /// A participant that is no component of the composite.
+    case unknownParticipant = "unknown-participant"
+    /// A synchronized event that fewer than two machines would take.
+    case tooFewParticipants = "too-few-participants"
+    /// A synchronized event that could be taken in several ways.
+    case ambiguousEvent = "ambiguous-event"
+    /// A synchronized event whose payload differs between its participants.
+    case unlikePayloads = "unlike-payloads"
+    /// Composites that share participants, and so a process, but not a program.
+    case unlikePrograms = "unlike-programs"
+    /// A composite state that the program does not register.
+    case unknownProjection = "unknown-projection"
+    /// A composite state that is made of other states than the components'.
+    case unlikeProjection = "unlike-projection"
+    /// A synchronized event that is sent to a component of its composite.
+    case synchronizedEvent = "synchronized-event"
+    /// An event that the composite does not synchronize.
+    case notSynchronized = "not-synchronized"
+    /// A pipe that starts at a composite.
+    case compositeSender = "composite-sender"
     /// An out-port without a pipe: what is sent there goes nowhere.
     case unconnectedPort = "unconnected-port"
   }

@@ -17,26 +17,3 @@ public struct MonitorSpecification: Hashable, Sendable {
     self.program = program
   }
 }
-
-/// Nodes that synchronize on some events: parsed and answered with "not yet". DESIGN.md 3.3.
-public struct CompositeSpecification: Hashable, Sendable {
-  /// The name; unique among nodes, composites and monitors.
-  public var name: String
-  /// The nodes, and composites, that it is made of.
-  public var components: [String]
-  /// The participants of each synchronized event.
-  public var synchronize: [String: [String]]
-  /// A composite state that the program registers, or `nil` for the plain tuple.
-  public var projection: String?
-
-  /// Makes a composite.
-  public init(
-    name: String, components: [String], synchronize: [String: [String]] = [:],
-    projection: String? = nil
-  ) {
-    self.name = name
-    self.components = components
-    self.synchronize = synchronize
-    self.projection = projection
-  }
-}

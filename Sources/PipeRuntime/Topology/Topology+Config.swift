@@ -9,9 +9,13 @@ extension Topology {
     for index in pipes.indices {
       resolved.pipes[index].durability = durability(of: pipes[index])
     }
+    for index in composites.indices {
+      resolved.composites[index].program = program(of: composites[index])
+    }
     for index in monitors.indices {
       resolved.monitors[index].program = program(of: monitors[index])
-      resolved.monitors[index].watch = monitors[index].watch ?? nodes.map(\.name)
+      resolved.monitors[index].watch =
+        monitors[index].watch ?? nodes.map(\.name) + composites.map(\.name)
     }
     return resolved
   }
@@ -120,12 +124,14 @@ extension CompositeSpecification {
   fileprivate var ordered: OrderedValue {
     var members: [(key: String, value: OrderedValue)] = [("components", .names(components))]
     if !synchronize.isEmpty {
-      let vectors = synchronize.sorted { $0.key < $1.key }.map {
-        ($0.key, OrderedValue.names($0.value))
+      let events = synchronize.map { synchronization in
+        let participants = synchronization.participants.map(OrderedValue.names)
+        return (synchronization.event, participants ?? .leaf(.null))
       }
-      members.append(("synchronize", .mapping(vectors)))
+      members.append(("synchronize", .mapping(events)))
     }
     if let projection { members.append(("projection", .text(projection))) }
+    if let program { members.append(("program", .text(program))) }
     return .mapping(members)
   }
 }

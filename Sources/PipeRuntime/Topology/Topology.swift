@@ -24,7 +24,7 @@ public struct Topology: Sendable {
   public var nodes: [NodeSpecification]
   /// The pipes, in the order of the file.
   public var pipes: [PipeSpecification]
-  /// The composites; parsed, not run yet.
+  /// The composites, in the order of the file.
   public var composites: [CompositeSpecification]
   /// The monitors that start with the topology.
   public var monitors: [MonitorSpecification]
@@ -53,9 +53,28 @@ public struct Topology: Sendable {
     nodes.first { $0.name == name }
   }
 
-  /// What the state of a node survives.
-  public func durability(of node: String) -> Durability {
-    self.node(node)?.durability ?? .standard
+  /// The composite of a name, or `nil`.
+  public func composite(_ name: String) -> CompositeSpecification? {
+    composites.first { $0.name == name }
+  }
+
+  /// What the state of a node survives, or the states of all a composite's nodes but those that
+  /// survive less.
+  public func durability(of name: String) -> Durability {
+    if let node = node(name) { return node.durability ?? .standard }
+    return machines(of: name).compactMap(node).map { $0.durability ?? .standard }.max()
+      ?? .standard
+  }
+
+  /// The nodes that a composite consists of, those of composites in it included.
+  func machines(of composite: String) -> Set<String> {
+    var names: Set<String> = []
+    var open = [composite]
+    while let name = open.popLast() {
+      guard names.insert(name).inserted else { continue }
+      open += self.composite(name)?.components ?? []
+    }
+    return names
   }
 
   /// What the events of a pipe survive: its own level, or the lower one of its two nodes.
@@ -69,9 +88,17 @@ public struct Topology: Sendable {
   /// The executable that hosts a monitor: its own, or the topology's.
   public func program(of monitor: MonitorSpecification) -> String? { monitor.program ?? program }
 
+  /// The executable that coordinates a composite: its own, or the topology's.
+  public func program(of composite: CompositeSpecification) -> String? {
+    composite.program ?? program
+  }
+
   /// Every executable that the topology runs, sorted.
   public var programs: [String] {
-    Set(nodes.compactMap(program(of:)) + monitors.compactMap(program(of:))).sorted()
+    Set(
+      nodes.compactMap(program(of:)) + composites.compactMap(program(of:))
+        + monitors.compactMap(program(of:))
+    ).sorted()
   }
 
   /// Where the topology first names an executable, as a path for ``SourceMap``.
@@ -79,6 +106,9 @@ public struct Topology: Sendable {
     if program == self.program { return ["program"] }
     if let node = nodes.first(where: { $0.program == program }) {
       return ["nodes", node.name, "program"]
+    }
+    if let composite = composites.first(where: { $0.program == program }) {
+      return ["composites", composite.name, "program"]
     }
     if let monitor = monitors.first(where: { $0.program == program }) {
       return ["monitors", monitor.name, "program"]

@@ -8,6 +8,7 @@ extension TopologyChecker {
 
   mutating func check(_ pipe: PipeSpecification, at path: [String]) {
     let owner = "pipe '\(pipe.name)'"
+    checkSynchronized(pipe, at: path)
     let receiver = receiver(of: pipe, owner: owner, at: path)
     let sender = topology.node(pipe.sender).flatMap { $0.constant == nil ? machine(of: $0) : nil }
     switch pipe.source {
@@ -36,6 +37,9 @@ extension TopologyChecker {
   private mutating func receiver(
     of pipe: PipeSpecification, owner: String, at path: [String]
   ) -> Receiver? {
+    if topology.composite(pipe.receiver) != nil {
+      return compositeReceiver(of: pipe, owner: owner, at: path)
+    }
     guard let node = topology.node(pipe.receiver), node.constant == nil,
       let machine = machine(of: node)
     else { return nil }
@@ -54,6 +58,38 @@ extension TopologyChecker {
     return Receiver(
       holder: "in-port '\(name)' of node '\(node.name)'", events: port.events,
       alphabet: machine.alphabet)
+  }
+
+  /// A composite as a receiver of what it synchronizes; `nil` where it does not take the event.
+  private mutating func compositeReceiver(
+    of pipe: PipeSpecification, owner: String, at path: [String]
+  ) -> Receiver? {
+    guard let composites, let events = events(of: pipe.receiver) else { return nil }
+    let names = events.map(\.name)
+    let holder = "composite '\(pipe.receiver)'"
+    if let event = pipe.send?.caseName, !names.contains(event) {
+      do throws(RoutingError) {
+        _ = try composites.composition.vector(event, of: pipe.receiver)
+      } catch {
+        report(.notSynchronized, at: path + ["send"], "\(owner): \(composites.wording(of: error))")
+      }
+      return nil
+    }
+    guard let port = outPort(of: pipe) else {
+      return Receiver(holder: holder, events: events, alphabet: names)
+    }
+    guard port.events.contains(where: { names.contains($0.name) }) else {
+      report(
+        .notSynchronized, at: path + ["to"],
+        "\(owner): \(holder) synchronizes no event of out-port '\(port.name)' of node "
+          + "'\(pipe.sender)', which sends "
+          + port.events.map { "'\($0.name)'" }.joined(separator: ", ")
+          + "; connect the port to a node")
+      return nil
+    }
+    // Of the port's other events nobody knows whether they are ever sent; the composite refuses them.
+    let others = port.events.filter { !names.contains($0.name) }
+    return Receiver(holder: holder, events: events + others, alphabet: names)
   }
 
   /// Every event that the port carries must be one of the receiver's, field by field.

@@ -23,6 +23,8 @@ public struct TopologyChecker {
   let source: SourceMap
   let descriptions: Descriptions
   var diagnostics: [Diagnostic] = []
+  /// The composites, once they are found to be sound.
+  var composites: TopologyComposites?
 
   /// Checks a topology.
   /// - Returns: Errors and warnings in the order of the file; none where all fits.
@@ -33,6 +35,7 @@ public struct TopologyChecker {
       topology: topology, source: source, descriptions: descriptions)
     for node in topology.nodes { checker.check(node) }
     for monitor in topology.monitors { checker.check(monitor) }
+    if !topology.composites.isEmpty { checker.checkComposites() }
     for (index, pipe) in topology.pipes.enumerated() {
       checker.check(pipe, at: ["pipes", String(index)])
     }

@@ -7,7 +7,7 @@ extension TopologyReading {
   ) {
     for node in topology.nodes { checkNode(node, in: topology, names) }
     for monitor in topology.monitors { checkMonitor(monitor, in: topology, names) }
-    for composite in topology.composites { checkComposite(composite, names) }
+    checkComposites(of: topology, names)
     checkCycles(in: topology)
     checkPipeNames(pipes)
     for (index, pipe) in pipes { checkPipe(pipe, path: ["pipes", String(index)], topology, names) }
@@ -38,40 +38,25 @@ extension TopologyReading {
     if topology.program(of: monitor) == nil { reportNoProgram(owner, path) }
     for (index, name) in (monitor.watch ?? []).enumerated() {
       let mark = source.mark(of: path + ["watch", String(index)])
-      checkNodeName(name, at: mark, owner: owner, names)
+      checkNodeName(name, at: mark, owner: owner, names, orComposite: true)
     }
   }
 
-  private mutating func checkComposite(_ composite: CompositeSpecification, _ names: Names) {
-    let path = ["composites", composite.name]
-    let owner = "composite '\(composite.name)'"
-    let known = names.nodes + names.composites
-    for (index, name) in composite.components.enumerated() where !known.contains(name) {
-      let mark = source.mark(of: path + ["components", String(index)])
-      checkNodeName(name, at: mark, owner: owner, names)
-    }
-    for (event, participants) in composite.synchronize {
-      for (index, name) in participants.enumerated() where !known.contains(name) {
-        let mark = source.mark(of: path + ["synchronize", event, String(index)])
-        checkNodeName(name, at: mark, owner: owner, names)
-      }
-    }
-  }
-
-  private mutating func reportNoProgram(_ owner: String, _ path: [String]) {
+  mutating func reportNoProgram(_ owner: String, _ path: [String]) {
     report(
       .noProgram, at: source.mark(ofKey: path),
       "\(owner) has no program to run it; add 'program: NAME' to it or to the topology")
   }
 
   private mutating func checkNodeName(
-    _ name: String, at mark: SourceMark, owner: String, _ names: Names
+    _ name: String, at mark: SourceMark, owner: String, _ names: Names, orComposite: Bool = false
   ) {
-    guard !names.isNode(name) else { return }
+    guard !names.isNode(name), !(orComposite && names.isComposite(name)) else { return }
+    let known = names.nodes + (orComposite ? names.composites : [])
     report(
       .unknownNode, at: mark,
       "\(owner): there is no node '\(name)'"
-        + Suggestion.among(names.nodes, like: name, verb: "the topology has"))
+        + Suggestion.among(known, like: name, verb: "the topology has"))
   }
 
   private mutating func checkCycles(in topology: Topology) {
@@ -104,8 +89,22 @@ extension TopologyReading {
     _ pipe: PipeSpecification, path: [String], _ topology: Topology, _ names: Names
   ) {
     let owner = "pipe '\(pipe.name)'"
-    checkNodeName(pipe.sender, at: source.mark(of: path + ["from"]), owner: owner, names)
-    checkNodeName(pipe.receiver, at: source.mark(of: path + ["to"]), owner: owner, names)
+    if names.isComposite(pipe.sender) {
+      report(
+        .compositeSender, at: source.mark(of: path + ["from"]),
+        "\(owner): '\(pipe.sender)' is a composite and sends no events; start the pipe at one of "
+          + "its components")
+    } else {
+      checkNodeName(pipe.sender, at: source.mark(of: path + ["from"]), owner: owner, names)
+    }
+    checkNodeName(
+      pipe.receiver, at: source.mark(of: path + ["to"]), owner: owner, names, orComposite: true)
+    if let port = pipe.inPort, names.isComposite(pipe.receiver) {
+      report(
+        .unknownPort, at: source.mark(of: path + ["to"]),
+        "\(owner): '\(pipe.receiver)' is a composite and has no in-port '\(port)'; write "
+          + "'to: \(pipe.receiver)'")
+    }
     if topology.node(pipe.receiver)?.constant != nil {
       report(
         .constantReceiver, at: source.mark(of: path + ["to"]),
@@ -132,13 +131,18 @@ extension TopologyReading {
     of pipe: PipeSpecification, path: [String], _ topology: Topology
   ) {
     guard let level = pipe.durability,
-      let node = [pipe.sender, pipe.receiver].compactMap(topology.node)
-        .first(where: { $0.constant == nil && topology.durability(of: $0.name) < level })
+      let name = [pipe.sender, pipe.receiver].first(where: {
+        let takesPart =
+          topology.node($0).map { $0.constant == nil } ?? (topology.composite($0) != nil)
+        return takesPart && topology.durability(of: $0) < level
+      })
     else { return }
+    let kind = topology.composite(name) == nil ? "node" : "composite"
+    let remedy = kind == "node" ? "the node's" : "its components'"
     report(
       .badValue, at: source.mark(of: path + ["durability"]),
-      "pipe '\(pipe.name)': it cannot be '\(level.rawValue)': node '\(node.name)' survives less, "
-        + "'\(topology.durability(of: node.name).rawValue)'. Raise the node's 'durability', or leave "
-        + "the pipe's out")
+      "pipe '\(pipe.name)': it cannot be '\(level.rawValue)': \(kind) '\(name)' survives less, "
+        + "'\(topology.durability(of: name).rawValue)'. Raise \(remedy) 'durability', or leave the "
+        + "pipe's out")
   }
 }

@@ -42,6 +42,8 @@ extension TopologyReading {
     private var first: [String: (kind: String, mark: SourceMark)] = [:]
 
     func isNode(_ name: String) -> Bool { first[name]?.kind == "node" }
+    func isComposite(_ name: String) -> Bool { first[name]?.kind == "composite" }
+    func isMonitor(_ name: String) -> Bool { first[name]?.kind == "monitor" }
 
     /// Takes a name; returns what has it already.
     mutating func take(
@@ -108,35 +110,13 @@ extension TopologyReading {
     return monitors
   }
 
-  private mutating func composites(
-    _ place: TopologyPlace, _ names: inout Names
-  ) -> [CompositeSpecification] {
-    var composites: [CompositeSpecification] = []
-    for (name, value) in namedMembers(of: place, kind: "composite", &names) {
-      report(
-        .notYet, at: source.mark(ofKey: value.path),
-        "\(value.owner): composites are not run yet; remove it")
-      guard
-        let fields = fields(
-          of: value, known: ["components", "synchronize", "projection"], required: ["components"])
-      else { continue }
-      var composite = CompositeSpecification(
-        name: name, components: fields["components"].flatMap { nameList($0) } ?? [])
-      composite.projection = fields["projection"].flatMap { string($0) }
-      for member in fields["synchronize"].flatMap({ members(of: $0) }) ?? [] {
-        composite.synchronize[member.key] = nameList(member.value)
-      }
-      composites.append(composite)
-    }
-    return composites
-  }
-
   /// A list of names, each once.
-  mutating func nameList(_ place: TopologyPlace) -> [String]? {
-    guard let elements = elements(of: place, hint: "a list of names") else { return nil }
+  mutating func nameList(_ place: TopologyPlace, of what: String = "names") -> [String]? {
+    let hint = "a list of \(what)"
+    guard let elements = elements(of: place, hint: hint) else { return nil }
     var names: [String] = []
     for element in elements {
-      guard let name = string(element, hint: "a list of names") else { continue }
+      guard let name = string(element, hint: hint) else { continue }
       if names.contains(name) {
         report(.duplicateKey, element, "names '\(name)' twice; remove one")
       } else {

@@ -30,7 +30,7 @@ public enum TopologySchema {
           "items": { "$ref": "#/$defs/pipe" }
         },
         "composites": {
-          "description": "Nodes that take synchronized events together. Not yet.",
+          "description": "The composites by name: nodes that take synchronized events together.",
           "type": "object",
           "propertyNames": { "$ref": "#/$defs/nodeName" },
           "additionalProperties": { "$ref": "#/$defs/composite" }
@@ -91,6 +91,11 @@ public enum TopologySchema {
           "type": "array",
           "items": { "type": "string", "minLength": 1 },
           "uniqueItems": true
+        },
+        "caseName": {
+          "description": "The name of a Swift case.",
+          "type": "string",
+          "pattern": "^[\\p{L}_][\\p{L}0-9_]*$"
         },
         "durability": {
           "description": "What a state and its events survive: nothing, the end of any process, or a loss of power. Default: process; a pipe's is that of its nodes.",
@@ -209,7 +214,7 @@ public enum TopologySchema {
               "pattern": "^[^.]+(\\..+)?$"
             },
             "to": {
-              "description": "NODE.PORT for an in-port, or NODE.",
+              "description": "NODE.PORT for an in-port, or NODE, or COMPOSITE.",
               "type": "string",
               "pattern": "^[^.]+(\\..+)?$"
             },
@@ -247,22 +252,38 @@ public enum TopologySchema {
           "else": { "required": ["when", "send"] }
         },
         "composite": {
-          "description": "Nodes that synchronize on some events. Not yet.",
+          "description": "Nodes that take some events together, and all others each for itself.",
           "type": "object",
           "additionalProperties": false,
           "required": ["components"],
           "properties": {
-            "components": { "$ref": "#/$defs/nodeList" },
+            "components": {
+              "description": "Nodes with a machine, or other composites.",
+              "$ref": "#/$defs/nodeList",
+              "minItems": 1
+            },
             "synchronize": {
-              "description": "The participants of each synchronized event.",
-              "type": "object",
-              "additionalProperties": { "$ref": "#/$defs/nodeList" }
+              "description": "The events taken together: {event: [participants]}, or a list of events. Without participants, every component that takes the event takes part.",
+              "anyOf": [
+                {
+                  "type": "object",
+                  "propertyNames": { "$ref": "#/$defs/caseName" },
+                  "additionalProperties": {
+                    "anyOf": [
+                      { "type": "null" },
+                      { "$ref": "#/$defs/nodeList", "minItems": 1 }
+                    ]
+                  }
+                },
+                { "type": "array", "items": { "$ref": "#/$defs/caseName" }, "uniqueItems": true }
+              ]
             },
             "projection": {
-              "description": "A composite state that the program registers.",
+              "description": "A composite state that the program registers. Default: the list of the nodes' states.",
               "type": "string",
               "minLength": 1
-            }
+            },
+            "program": { "$ref": "#/$defs/program" }
           }
         },
         "monitor": {
@@ -277,7 +298,7 @@ public enum TopologySchema {
               "minLength": 1
             },
             "watch": {
-              "description": "The nodes that it watches. Default: all.",
+              "description": "The nodes and composites that it watches. Default: all.",
               "$ref": "#/$defs/nodeList",
               "minItems": 1
             },

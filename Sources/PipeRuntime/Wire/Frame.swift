@@ -11,6 +11,8 @@ package enum FrameKind: UInt8, CaseIterable, Sendable {
   case request = 16
   case reply = 17
   case letter = 18
+  /// To a coordinator: a synchronized event, or a question about one.
+  case synchronize = 19
   // Feeds: the node's XPUB.
   case state = 32
   // Control, node to orchestrator.
@@ -35,6 +37,7 @@ package enum FrameKind: UInt8, CaseIterable, Sendable {
   case query = 87
   case delivered = 88
   case changed = 89
+  case join = 90
   // Control, client to orchestrator and back.
   case command = 64
   case answer = 65

@@ -15,6 +15,8 @@ struct LaunchPlan {
     /// What its hello must say, where that is known.
     var description: MachineDescription?
     var supervision: TopologyLifecycle.Member
+    /// The composites of a coordinator.
+    var composites: [CompositePlan] = []
   }
 
   let topology: String
@@ -25,6 +27,11 @@ struct LaunchPlan {
 
   /// The node with this name.
   subscript(name: String) -> Node? { nodes.first { $0.information.name == name } }
+
+  /// The name of the process that a node or a composite has; a name that nobody has is its own.
+  func process(of name: String) -> String {
+    nodes.first { $0.composites.contains { $0.name == name } }?.information.name ?? name
+  }
 
   /// The command line of a node's process.
   func arguments(of node: Node, incarnation: UInt64) -> NodeArguments {
@@ -50,6 +57,10 @@ struct LaunchPlan {
     var inboxes: [String: String] = [:]
     for node in topology.nodes {
       inboxes[node.name] = try directories.endpoint(.inbox(node: node.name))
+    }
+    for group in loaded.conflictClasses {
+      let inbox = try directories.endpoint(.inbox(node: group.name))
+      for composite in group.composites { inboxes[composite.name] = inbox }
     }
     let timeouts = topology.timeouts
     var nodes: [Node] = []
@@ -80,12 +91,17 @@ struct LaunchPlan {
             outs: topology.pipes.filter { $0.sender == node.name }
               .map { .init($0, endpoint: inboxes[$0.receiver]!, of: topology) },
             ins: topology.pipes.filter { $0.receiver == node.name }
-              .map { .init($0, of: topology) }),
+              .map { .init($0, of: topology) },
+            participation: .init(node.name, in: loaded.conflictClasses)),
           journal: journal,
           description: node.constant == nil ? loaded.descriptions[node.name] : nil,
           supervision: TopologyLifecycle.Member(
             node.name, isRequired: node.required, dependencies: node.dependsOn.sorted(),
             restart: node.restart, timeouts: timeouts)))
+    }
+    for group in loaded.conflictClasses {
+      nodes.append(
+        try Node(group, of: loaded, directories: directories, environment: inherited))
     }
     for monitor in topology.monitors {
       nodes.append(

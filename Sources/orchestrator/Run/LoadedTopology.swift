@@ -9,6 +9,8 @@ struct LoadedTopology {
   let programs: [String: String]
   /// What each machine node tells of itself with its parameters.
   let descriptions: [String: MachineDescription]
+  /// The composites, in classes of which each has one coordinator.
+  let conflictClasses: [ConflictClassPlan]
   let warnings: [Diagnostic]
 
   /// Reads and checks a file. Runs its programs with `describe` only.
@@ -30,7 +32,10 @@ struct LoadedTopology {
     if diagnostics.hasErrors { throw TopologyErrors(diagnostics) }
     return LoadedTopology(
       file: path, topology: topology, programs: describing.paths,
-      descriptions: describing.nodes, warnings: diagnostics)
+      descriptions: describing.nodes,
+      // What is wrong with composites has been told.
+      conflictClasses: (try? TopologyComposites(topology, machines: describing.nodes))?.plans ?? [],
+      warnings: diagnostics)
   }
 }
 

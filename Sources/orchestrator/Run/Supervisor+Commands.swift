@@ -31,7 +31,7 @@ extension Supervisor {
   }
 
   private func perform(_ command: ControlCommand, from peer: [UInt8], id: UInt64) {
-    switch command {
+    switch command.addressed(by: plan) {
     case .directory(let fresh):
       if fresh {
         startSurvey(for: peer, id: id)
@@ -152,7 +152,7 @@ extension Supervisor {
 
   /// The topology as it is known now.
   func directory() -> TopologyDirectory {
-    let nodes = plan.nodes.map { node in
+    let nodes = plan.nodes.flatMap { node in
       var information = node.information
       let record = records[information.name]
       if let lifecycle = lifecycle[information.name] {
@@ -165,14 +165,35 @@ extension Supervisor {
       information.reason = record?.reason
       information.startedAt = information.pid == nil ? nil : record?.startedAt
       information.status = record?.status
-      return information
+      return node.composites.isEmpty
+        ? [information] : node.composites.map { information.row(of: $0) }
     }
     return TopologyDirectory(
       topology: plan.topology, file: plan.file, pid: getpid(),
       phase: lifecycle.state.name,
       isRunning: lifecycle.state == .running
-        && nodes.allSatisfy { $0.isRunning || lifecycle[$0.name]?.state.hasEnded == true },
+        && nodes.allSatisfy {
+          $0.isRunning || lifecycle[plan.process(of: $0.name)]?.state.hasEnded == true
+        },
       nodes: nodes, pipes: plan.pipes)
+  }
+}
+
+extension ControlCommand {
+  /// The command with the names of processes in place of those of composites.
+  fileprivate func addressed(by plan: LaunchPlan) -> ControlCommand {
+    func processes(of names: [String]) -> [String] {
+      var seen: Set<String> = []
+      return names.map(plan.process).filter { seen.insert($0).inserted }
+    }
+    return switch self {
+    case .describe(let node): .describe(node: plan.process(of: node))
+    case .start(let nodes): .start(nodes: processes(of: nodes))
+    case .stop(let nodes): .stop(nodes: processes(of: nodes))
+    case .restart(let nodes): .restart(nodes: processes(of: nodes))
+    case .kill(let node, let signal): .kill(node: plan.process(of: node), signal: signal)
+    case .directory, .down, .forceDown: self
+    }
   }
 }
 

@@ -67,6 +67,7 @@ private struct CheckReport {
   var line: String {
     let parts = [
       Self.count(topology?.nodes.count, "node"), Self.count(topology?.pipes.count, "pipe"),
+      Self.count(topology?.composites.count, "composite", isShownAtZero: false),
       Self.count(topology?.monitors.count, "monitor", isShownAtZero: false),
       Self.count(diagnostics.count, "warning", isShownAtZero: false),
     ]
@@ -79,6 +80,7 @@ private struct CheckReport {
       "topology": topology.map { .string($0.name) } ?? .null,
       "nodes": topology.map { .integer(Int64($0.nodes.count)) } ?? .null,
       "pipes": topology.map { .integer(Int64($0.pipes.count)) } ?? .null,
+      "composites": topology.map { .integer(Int64($0.composites.count)) } ?? .null,
       "monitors": topology.map { .integer(Int64($0.monitors.count)) } ?? .null,
       "diagnostics": .array(diagnostics.map(\.record)),
     ]

@@ -3,22 +3,68 @@ import PipeRuntime
 /// `orchestrator describe`
 struct Describe: Verb {
   let description = VerbDescription(
-    "describe", "Shows nodes' machines: states, events and ports",
+    "describe", "Shows nodes' machines, and composites: states, events and ports",
+    discussion:
+      "Of a running topology, or of one that a file describes: then its programs are asked, "
+      + "and none of them is run.",
     options: [
       .topology,
+      Option("file", value: .file, "Describes the topology of this file, which need not run"),
       .output,
     ],
     positionals: [
-      Positional("NODE", .node, .any, "The nodes. Default: all")
+      Positional("NODE", .node, .any, "The nodes and composites. Default: all")
     ],
     examples: [
       (
         "orchestrator describe door -o json",
         "What the door says of itself"
-      )
+      ),
+      (
+        "orchestrator describe --file topologies/lift.yaml lift",
+        "Which events the lift's door and motor take together"
+      ),
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+    let pages =
+      if let file = arguments.value("file") {
+        try filed(file, arguments.positionals)
+      } else {
+        try running(arguments)
+      }
+    switch arguments.format {
+    case .text:
+      for (index, page) in pages.enumerated() {
+        if index > 0 { try console.print() }
+        for line in page.lines(console.style) { try console.print(line) }
+      }
+    case .json: try console.print(.array(pages.map(\.record)))
+    case .jsonl: for page in pages { try console.print(page.record) }
+    }
+    return .success
+  }
+
+  /// One node or composite, to be printed.
+  private struct Page {
+    let name: String
+    let lines: (Style) -> [String]
+    let record: JSONValue
+
+    init(_ page: NodePage) {
+      name = page.node.name
+      lines = { page.lines(style: $0) }
+      record = page.record
+    }
+
+    init(_ page: CompositePage) {
+      name = page.name
+      lines = { page.lines(style: $0) }
+      record = page.record
+    }
+  }
+
+  private func running(_ arguments: ParsedArguments) throws -> [Page] {
     let nodes = arguments.positionals
     let (found, machines, pipes) = try arguments.onTopology { topology in
       let directory = try await topology.directory()
@@ -33,18 +79,37 @@ struct Describe: Verb {
       }
       return (found, machines, directory.pipes)
     }
-    let pages = found.map { node in
-      NodePage(node: node, machine: machines[node.name], pipes: pipes)
-    }
-    switch arguments.format {
-    case .text:
-      for (index, page) in pages.enumerated() {
-        if index > 0 { try console.print() }
-        for line in page.lines(style: console.style) { try console.print(line) }
+    return found.map { Page(NodePage(node: $0, machine: machines[$0.name], pipes: pipes)) }
+  }
+
+  private func filed(_ path: String, _ names: [String]) throws -> [Page] {
+    let loaded = try LoadedTopology.load(path)
+    let pages =
+      loaded.topology.nodes.map { Page(NodePage(of: $0, in: loaded)) }
+      + CompositePage.all(of: loaded.conflictClasses).map(Page.init)
+    if names.isEmpty { return pages }
+    return try names.map { name in
+      guard let page = pages.first(where: { $0.name == name }) else {
+        throw TopologyClientError.unknownNode(name, known: pages.map(\.name))
       }
-    case .json: try console.print(.array(pages.map(\.record)))
-    case .jsonl: for page in pages { try console.print(page.record) }
+      return page
     }
-    return .success
+  }
+}
+
+extension NodePage {
+  /// A node of a topology that need not run.
+  fileprivate init(of node: NodeSpecification, in loaded: LoadedTopology) {
+    let topology = loaded.topology
+    self.init(
+      node: NodeInformation(
+        name: node.name, kind: node.constant == nil ? .machine : .constant, hosts: node.machine,
+        program: topology.program(of: node).flatMap { loaded.programs[$0] } ?? "",
+        phase: "described", isRunning: false, inbox: "", feed: "",
+        durability: topology.durability(of: node.name)),
+      machine: node.constant == nil ? loaded.descriptions[node.name] : nil,
+      pipes: topology.pipes.map {
+        PipeInformation(name: $0.name, from: $0.sender, to: $0.receiver, capacity: $0.capacity)
+      })
   }
 }

@@ -44,7 +44,7 @@ struct Processes: Verb {
       table.add(
         row.node, row.status, row.pid.map(String.init) ?? "-", row.uptime?.shortText ?? "-",
         String(row.events), String(row.restarts),
-        node.kind == .machine ? node.durability.rawValue : "-",
+        [.machine, .composite].contains(node.kind) ? node.durability.rawValue : "-",
         hasState ? node.status.map { String($0.version) } ?? "-" : "-",
         row.state.isEmpty ? "-" : row.state)
     }

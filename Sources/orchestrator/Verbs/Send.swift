@@ -3,18 +3,26 @@ import PipeRuntime
 /// `orchestrator send`
 struct Send: Verb {
   let description = VerbDescription(
-    "send", "Sends an event to a node",
+    "send", "Sends an event to a node, or to a composite",
     discussion:
       "An event without a payload is a bare label. Exit code 1: it was not applied, because the "
-      + "node refused it, is busy or does not run. 124: no answer in time; it may be applied.",
+      + "node refused it, is busy or does not run. 124: no answer in time; it may be applied. A "
+      + "composite's event is taken by all its participants, or by none.",
     options: [
       .topology,
       .output,
       Option("timeout", value: .duration, "The longest wait for the answer. Default: 5s"),
+      Option(
+        "await", value: .duration,
+        "To a composite: tries until the event is enabled, or for so long; 0s: without limit"),
+      Option("broadcast", "To a composite: each participant takes the event for itself"),
+      Option(
+        "ask", value: .text("TRANSACTION"),
+        "To a composite: what has become of a transaction, in place of an event"),
     ],
     positionals: [
-      Positional("NODE", .node, .one, "The node"),
-      Positional("EVENT", .text("EVENT"), .one, "The event: a label, or JSON"),
+      Positional("NODE", .node, .one, "The node, or the composite"),
+      Positional("EVENT", .text("EVENT"), .optional, "The event: a label, or JSON"),
     ],
     examples: [
       (
@@ -25,13 +33,35 @@ struct Send: Verb {
         "orchestrator send door '{\"personsHaveEntered\":{\"persons\":3}}'",
         "An event with one"
       ),
+      (
+        "orchestrator send lift emergencyStop --await 2s",
+        "An event that all its participants take together, as soon as they can within 2 s"
+      ),
     ])
+
+  /// What was sent, and what became of it.
+  private enum Sent: Sendable {
+    case event(RequestOutcome, of: MachineDescription?)
+    case synchronized(RendezvousReply)
+  }
 
   func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
     let node = arguments.positionals[0]
-    let event = try CaseArgument.parse(arguments.positionals[1], noun: "event")
     let timeout = arguments.duration("timeout") ?? .seconds(5)
-    let (machine, outcome) = try arguments.onTopology { topology in
+    let synchronization = try SynchronizedSend(arguments)
+    let event = try arguments.positionals.dropFirst().first.map {
+      try CaseArgument.parse($0, noun: "event")
+    }
+    let sent: Sent = try arguments.onTopology { topology in
+      let target = try topology.node(node, in: await topology.directory(fresh: false))
+      guard target.kind != .composite else {
+        return .synchronized(try await synchronization.send(event, on: topology))
+      }
+      guard !synchronization.hasOptions else {
+        throw CommandError(
+          "--await, --broadcast and --ask are for composites; '\(node)' is a node", code: .usage)
+      }
+      guard let event else { throw SynchronizedSend.missingEvent }
       let machine = try await Self.describe(node, of: topology)
       if let machine, !machine.events.isEmpty,
         let problem = machine.events.problem(
@@ -39,8 +69,21 @@ struct Send: Verb {
       {
         throw TopologyClientError.invalidEvent(node, problem)
       }
-      return (machine, try await topology.send(node, json: event, timeout: timeout))
+      return .event(try await topology.send(node, json: event, timeout: timeout), of: machine)
     }
+    switch sent {
+    case .synchronized(let reply):
+      return try synchronization.show(reply, of: event, arguments, console: console)
+    case .event(let outcome, let machine):
+      return try show(outcome, of: event ?? .null, machine, arguments, console)
+    }
+  }
+
+  private func show(
+    _ outcome: RequestOutcome, of event: JSONValue, _ machine: MachineDescription?,
+    _ arguments: ParsedArguments, _ console: Console
+  ) throws -> ExitCode {
+    let node = arguments.positionals[0]
     if arguments.format != .text { try console.print(outcome.record(node: node, event: event)) }
     switch outcome {
     case .moved(let version, let state):

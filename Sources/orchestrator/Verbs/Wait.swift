@@ -76,6 +76,8 @@ private struct StateWait {
     switch node.kind {
     case .monitor:
       throw TopologyClientError.invalidEvent(node.name, "it is a monitor and has no states")
+    // What it shows is a tuple of states, or the program's.
+    case .composite: return
     case .machine, .constant:
       do {
         machine = try await topology.describe(node.name)

@@ -164,6 +164,12 @@ struct CompositionTests {
         CompositeDeclaration("cd", components: ["C", "D"], synchronize: ["z"]),
         CompositeDeclaration("bc", components: ["B", "C"], synchronize: ["e"])
       ).conflictClasses == [["cd", "ab", "bc"]])
+    // Whoever may ask for an inner composite's event needs that one's coordinator.
+    #expect(
+      try compose(
+        CompositeDeclaration("cd", components: ["C", "D"], synchronize: ["z"]),
+        CompositeDeclaration("all", components: ["A", "B", "cd"], synchronize: ["e"])
+      ).conflictClasses == [["cd", "all"]])
     let five = try Composition(
       ThreeParty.seats(5),
       machines: (0..<5).flatMap { seat in

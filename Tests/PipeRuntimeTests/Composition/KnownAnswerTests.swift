@@ -1,7 +1,8 @@
 import PipeRuntime
 import Testing
 
-/// The numbers of reachable states and transitions of products that were counted elsewhere.
+/// The numbers of reachable states and transitions of products that were counted elsewhere; those of
+/// the examples' own machines are in NodesTests.
 @Suite("Known answers for compositions")
 struct KnownAnswerTests {
   private func expect(
@@ -52,11 +53,6 @@ struct KnownAnswerTests {
     try expect(product, states: 2, transitions: 3, deadlocks: 0)
   }
 
-  @Test("vending machine: payloads of one event are steps of their own")
-  func vendingMachine() throws {
-    try expect(Vending.product(), states: 6, transitions: 8, deadlocks: 0)
-  }
-
   @Test(
     "philosophers, left fork first: one deadlock, each holding one fork",
     arguments: [(3, 35, 66), (5, 392, 1_250)])
@@ -83,18 +79,5 @@ struct KnownAnswerTests {
     #expect(throws: ExplorationError.tooManyStates(limit: 391)) {
       try product.explore(limit: 391)
     }
-  }
-
-  @Test("an event whose payload nobody gave is listed as not tried")
-  func untried() throws {
-    let product = try Product(
-      "sale",
-      [
-        AnyComponent(Component("user", machine: Vending.user)),
-        AnyComponent(Component("machine", machine: Vending.machine)),
-      ], synchronize: ["showAvailable", "insert", "showPurchasable", "choose", "drop"])
-    let found = try product.explore()
-    #expect(found.untried == ["user: showPurchasable", "machine: showPurchasable"])
-    #expect(found.states.count == 3)
   }
 }

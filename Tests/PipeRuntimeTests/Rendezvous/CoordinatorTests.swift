@@ -327,6 +327,54 @@ struct CoordinatorTests {
     #expect(records == 2 * participants + 1)
     #expect(coordinator.machine?.isIdle == true)
   }
+
+  @Test("a coordinator that is to end gives up what is not decided, and keeps what is")
+  func stop() {
+    var coordinator = coordinator()
+    _ = coordinator.request(id(1), request(["a", "b"]))
+    _ = coordinator.received(.yes(transaction(1), Self.move), from: "a")
+    _ = coordinator.request(id(2), request(["b", "c"], .await(nil)))
+    _ = coordinator.request(id(3), request(["d", "e"]))
+    let committed = commit(transaction(2), ["d", "e"], in: &coordinator)
+    #expect(committed.replies[id(3)] != nil)
+    let actions = coordinator.stop()
+    #expect(actions.replies[id(1)] == .rendezvous(.unavailable("b")))
+    #expect(actions.replies[id(2)] == .rendezvous(.unavailable("lift")))
+    #expect(actions.replies[id(3)] == nil)
+    #expect(actions.aborted == ["a", "b"])
+    #expect(actions.prepared.isEmpty)
+    #expect(coordinator.request(id(4), request(["a", "b"])).prepared.isEmpty)
+  }
+
+  @Test("a caller that waits no longer is not asked for, unless its event is under way")
+  func withdraw() {
+    var coordinator = coordinator()
+    _ = coordinator.request(id(1), request(["a", "b"], .await(nil)))
+    _ = coordinator.request(id(2), request(["b", "c"], .await(nil)))
+    #expect(coordinator.withdraw(id(1)).isEmpty)
+    #expect(coordinator.withdraw(id(2)).replies[id(2)] == .rendezvous(.unavailable("lift")))
+    #expect(coordinator.withdraw(id(3)).isEmpty)
+    // What is under way is the last try.
+    let actions = coordinator.received(
+      .no(transaction(1), .refused(.guard, version: 1, state: [])), from: "b")
+    #expect(actions.replies[id(1)] != nil)
+    #expect(actions.prepared.isEmpty)
+    #expect(coordinator.isIdle)
+  }
+
+  @Test("a request that moved none can be asked anew under its number, one that was committed not")
+  func renew() {
+    var coordinator = coordinator()
+    _ = coordinator.request(id(1), request(["a", "b"]))
+    _ = coordinator.received(.no(transaction(1), .busy), from: "a")
+    coordinator.renew(id(1))
+    #expect(coordinator.request(id(1), request(["a", "b"])).prepared == ["a", "b"])
+    let committed = commit(transaction(2), ["a", "b"], in: &coordinator)
+    coordinator.renew(id(1))
+    let again = coordinator.request(id(1), request(["a", "b"]))
+    #expect(again.prepared.isEmpty)
+    #expect(again.replies[id(1)] == committed.replies[id(1)])
+  }
 }
 
 extension [RendezvousCoordinator.Action] {

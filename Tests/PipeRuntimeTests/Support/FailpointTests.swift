@@ -69,7 +69,10 @@ struct FailpointTests {
         "step.before", "step.after", "record.after", "record.error", "effect.before",
         "effect.after", "ack.after", "send.before", "send.after", "open.after", "welcome.after",
         "reply.before", "reply.after", "start.after", "restore.after", "trim.after",
-        "letter.after", "drain.before",
+        "letter.after", "drain.before", "prepare.before", "prepare.recorded", "yes.after",
+        "commit.received", "step.recorded", "acknowledge.after", "abort.received",
+        "prepare.sent", "commit.before", "commit.recorded", "commit.sent", "abort.sent",
+        "commit.finished",
       ])
   }
 

@@ -34,6 +34,12 @@ struct TopologyConfigTests {
       .ports(from: "z.out", to: "a.in", capacity: 7, onRefused: .fail),
       .rule(from: "a", when: "s", to: "z", send: ["e": ["x": "$v", "y": "$$1", "z": []]]),
     ],
+    composites: [
+      CompositeSpecification(
+        name: "both", components: ["z", "a"],
+        synchronize: ["x", Synchronization("e", participants: ["z", "a"]), "b"], projection: "P"),
+      CompositeSpecification(name: "more", components: ["both", "a"], program: "p"),
+    ],
     monitors: [
       MonitorSpecification("L", name: "m"),
       MonitorSpecification("L", name: "n", watch: ["z"], program: "p"),

@@ -19,6 +19,7 @@ struct TopologyDocumentTests {
     arguments: [
       ("Top level", ["properties"]), ("A node", ["$defs", "node", "properties"]),
       ("A pipe", ["$defs", "pipe", "properties"]),
+      ("A composite", ["$defs", "composite", "properties"]),
       ("A monitor", ["$defs", "monitor", "properties"]),
     ])
   func keys(heading: String, pointer: [String]) throws {

@@ -139,9 +139,25 @@ struct BadTopology: CustomTestStringConvertible {
     .top(
       "monitors: { a: { monitor: L } }\n", "5:13", "taken by the node at line 4, column 3",
       .nameTaken, schemaTells: false),
+    .top("composites: { c: { components: [] } }\n", "5:32", "has no components", .badValue),
+    .top("composites: { c: {} }\n", "5:18", "has no 'components'", .missingKey),
     .top(
-      "composites: { c: { components: [a] } }\n", "5:15", "composites are not run yet", .notYet,
-      schemaTells: false),
+      "composites: { c: { components: [a], synchronize: { e: [] } } }\n", "5:55",
+      "leave the list out for every component that takes the event", .badValue),
+    .top(
+      "composites: { c: { components: [a], synchronize: { e f: [a] } } }\n", "5:52",
+      "'e f' is no Swift case", .badValue),
+    .top(
+      "composites: { c: { components: [a], synchronize: [1] } }\n", "5:51", "put 1 in quotes",
+      .badValue),
+    .top(
+      "composites: { c: { components: [a, a] } }\n", "5:36", "names 'a' twice", .duplicateKey),
+    .top(
+      "composites: { a: { components: [a] } }\n", "5:15", "taken by the node at line 4, column 3",
+      .nameTaken, schemaTells: false),
+    .top(
+      "composites: { c: { components: [c] } }\n", "5:33", "contain each other: c > c",
+      .compositeCycle, schemaTells: false),
     BadTopology(
       text: "topology: t\nnodes: { a: { machine: M } }\n", place: "2:10",
       message: "has no program to run it", code: .noProgram, schemaTells: false),

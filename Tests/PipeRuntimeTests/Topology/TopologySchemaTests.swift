@@ -18,7 +18,10 @@ struct TopologySchemaTests {
 
   @Test(
     "every example keeps to it, and is read",
-    arguments: ["elevator", "washing-machine", "relay"])
+    arguments: [
+      "elevator", "washing-machine", "relay", "lift", "composite", "philosophers",
+      "vending-machine",
+    ])
   func examples(name: String) throws {
     let text = try packageFile("topologies/\(name).yaml")
     #expect(Self.schema.accepts(try json(text)))
@@ -43,6 +46,10 @@ struct TopologySchemaTests {
       (["properties"], withNodes("a: { machine: M }", and: "x-y: 1\n")),
       (["$defs", "node", "properties"], withNodes("a: { machine: M, x-y: 1 }")),
       (["$defs", "pipe", "properties"], withPipe("{ from: door.a, to: display, x-y: 1 }")),
+      (
+        ["$defs", "composite", "properties"],
+        withNodes("a: { machine: M }", and: "composites: { c: { components: [a], x-y: 1 } }\n")
+      ),
       (["$defs", "restart", "properties"], withNodes("a: { machine: M, restart: { x-y: 1 } }")),
     ]
     for (pointer, text) in asked {

@@ -139,7 +139,8 @@ enum Described {
 
   static let program = ProgramDescription(
     program: "nodes", protocolVersion: 1,
-    machines: [door, display, motor, passengers, washing, relay, types], monitors: ["StateLog"])
+    machines: [door, display, motor, passengers, washing, relay, types] + lift,
+    monitors: ["StateLog"], composites: [liftState])
 
   /// What the checker says of a text that the reader takes.
   static func check(_ text: String) throws -> [String] {

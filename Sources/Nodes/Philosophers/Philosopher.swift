@@ -1,0 +1,65 @@
+import PipeRuntime
+
+/// A philosopher, who thinks, and eats with both forks, which he takes and puts back in one event.
+package enum Philosopher: Machine {
+  package enum State: MachineState, Hashable {
+    case thinking
+    case eating
+  }
+
+  package enum Event: MachineEvent, Hashable {
+    case take
+    case release
+  }
+
+  package enum Output: MachineOutput {
+    case think
+    case eat
+  }
+
+  package struct Parameters: MachineParameters {
+    /// How long a thought takes. Unit: milliseconds.
+    package var thought = 500
+    /// How long a meal takes. Unit: milliseconds.
+    package var meal = 500
+
+    package init() {}
+  }
+
+  package static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Output> {
+    StateMachine(initial: State.thinking) {
+      When(state: State.thinking) {
+        Execute(output: Output.think)
+      } transitions: {
+        On(event: Event.take) { Transition(to: State.eating) }
+      }
+
+      When(state: State.eating) {
+        Execute(output: Output.eat)
+      } transitions: {
+        On(event: Event.release) { Transition(to: State.thinking) }
+      }
+    }
+  }
+
+  package static func runtime(_ parameters: Parameters, _ ports: Ports) -> Runtime<
+    State, Event, Output
+  > {
+    Runtime()
+      .map(
+        output: Output.think,
+        to: {
+          if parameters.thought > 0 {
+            try? await Task.sleep(for: .milliseconds(parameters.thought))
+          }
+          return Event.take
+        }
+      )
+      .map(
+        output: Output.eat,
+        to: {
+          if parameters.meal > 0 { try? await Task.sleep(for: .milliseconds(parameters.meal)) }
+          return Event.release
+        })
+  }
+}

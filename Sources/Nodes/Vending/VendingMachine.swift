@@ -1,0 +1,79 @@
+import PipeRuntime
+
+/// A vending machine, which says after each coin whether that is enough, and drops what is chosen.
+package enum VendingMachine: Machine {
+  package enum State: MachineState, Hashable {
+    case idle
+    case coins
+    case waitingChoice
+    case dropping
+  }
+
+  package enum Event: MachineEvent, Hashable {
+    case showAvailable
+    case insert
+    /// Whether another coin is needed.
+    case showPurchasable(more: Bool)
+    case choose
+    case drop
+  }
+
+  package enum Output: MachineOutput {
+    case weighCoin
+    case drop
+  }
+
+  package struct Parameters: MachineParameters {
+    /// How many coins a purchase takes on average; their weight decides.
+    package var price = 2
+    /// How long each thing that the machine does takes. Unit: milliseconds.
+    package var pace = 200
+
+    package init() {}
+  }
+
+  package static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Output> {
+    StateMachine(initial: State.idle) {
+      When(state: State.idle) {
+        On(event: Event.showAvailable) { Transition(to: State.idle) }
+        On(event: Event.insert) { Transition(to: State.coins) }
+      }
+
+      When(state: State.coins) {
+        Execute(output: Output.weighCoin)
+      } transitions: {
+        On(event: Event.showPurchasable(more:)) { _ in Transition(to: State.waitingChoice) }
+      }
+
+      When(state: State.waitingChoice) {
+        On(event: Event.insert) { Transition(to: State.coins) }
+        On(event: Event.choose) { Transition(to: State.dropping) }
+      }
+
+      When(state: State.dropping) {
+        Execute(output: Output.drop)
+      } transitions: {
+        On(event: Event.drop) { Transition(to: State.idle) }
+      }
+    }
+  }
+
+  package static func runtime(_ parameters: Parameters, _ ports: Ports) -> Runtime<
+    State, Event, Output
+  > {
+    Runtime()
+      .map(
+        output: Output.weighCoin,
+        to: {
+          try? await Task.sleep(for: .milliseconds(parameters.pace))
+          return Event.showPurchasable(more: Int.random(in: 0..<max(1, parameters.price)) > 0)
+        }
+      )
+      .map(
+        output: Output.drop,
+        to: {
+          try? await Task.sleep(for: .milliseconds(parameters.pace))
+          return Event.drop
+        })
+  }
+}

@@ -1,0 +1,100 @@
+import PipeRuntime
+
+/// Someone at a vending machine, who looks, pays coin by coin, chooses, and waits for the goods.
+package enum VendingUser: Machine {
+  package enum State: MachineState, Hashable {
+    case idle
+    case gonnaBuy
+    case paying
+    case choosing
+    case waiting
+  }
+
+  package enum Event: MachineEvent, Hashable {
+    /// Thinks of something else; of no interest to the machine.
+    case tau
+    case showAvailable
+    case insert
+    /// Whether another coin is needed.
+    case showPurchasable(more: Bool)
+    case choose
+    case drop
+  }
+
+  package enum Output: MachineOutput {
+    case look
+    case insert
+    case choose
+  }
+
+  package struct Parameters: MachineParameters {
+    /// How long each thing that the user does takes. Unit: milliseconds.
+    package var pace = 500
+
+    package init() {}
+  }
+
+  package static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Output> {
+    StateMachine(initial: State.idle) {
+      When(state: State.idle) {
+        Execute(output: Output.look)
+      } transitions: {
+        On(event: Event.tau) { Transition(to: State.idle) }
+        On(event: Event.showAvailable) { Transition(to: State.gonnaBuy) }
+      }
+
+      When(state: State.gonnaBuy) {
+        Execute(output: Output.insert)
+      } transitions: {
+        On(event: Event.insert) { Transition(to: State.paying) }
+      }
+
+      When(state: State.paying) {
+        On(event: Event.showPurchasable(more:)) { more in
+          Transition(to: more ? State.gonnaBuy : State.choosing)
+        }
+      }
+
+      When(state: State.choosing) {
+        Execute(output: Output.choose)
+      } transitions: {
+        On(event: Event.choose) { Transition(to: State.waiting) }
+      }
+
+      When(state: State.waiting) {
+        On(event: Event.drop) { Transition(to: State.idle) }
+      }
+    }
+  }
+
+  package static func runtime(_ parameters: Parameters, _ ports: Ports) -> Runtime<
+    State, Event, Output
+  > {
+    @Sendable func pause() async {
+      try? await Task.sleep(for: .milliseconds(parameters.pace))
+    }
+    return Runtime()
+      .map(
+        output: Output.look,
+        to: {
+          await pause()
+          return Event.showAvailable
+        },
+        // A thought of something else starts the look anew.
+        strategy: .cancelWhenAnyState
+      )
+      .map(
+        output: Output.insert,
+        to: {
+          await pause()
+          return Event.insert
+        }
+      )
+      .map(
+        output: Output.choose,
+        to: {
+          await pause()
+          return Event.choose
+        })
+  }
+}

@@ -1,0 +1,10 @@
+/// What a node's shell does for its content, on the loop's thread.
+struct NodeServices {
+  let loop: PollLoop
+  let context: Context
+  let incarnation: UInt64
+  /// Sends a frame to who is connected to the inbox, by its routing id.
+  let send: (FrameHeader, [UInt8], _ peer: [UInt8]) -> Void
+  /// Shows an entry to the feed's subscribers, with the next record.
+  let publish: (FeedEntry) -> Void
+}

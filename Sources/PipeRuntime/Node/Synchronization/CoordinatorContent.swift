@@ -1,0 +1,308 @@
+/// Hosts the coordinator of one conflict class of composites: performs what
+/// ``RendezvousCoordinator`` decides, and shows the composites' states.
+final class CoordinatorContent: NodeContent {
+  /// By their names, the composite states of the program: each a function of components' states.
+  typealias Projections = [String: ([JSONValue]) throws -> JSONValue]
+
+  /// What its journal and its description name instead of a machine.
+  static let machineName = "composite"
+
+  let description: MachineDescription
+  var onEntry: (() -> Void)?
+  var onEnd: ((String?) -> Void)?
+  let log: NodeLog
+  private let node: String
+  private let journal: Journal?
+  private let projections: Projections
+  var coordinator: RendezvousCoordinator
+  var states: CompositeStates?
+  private(set) var services: NodeServices?
+  private(set) var plan: CoordinatorPlan?
+  private var links: [String: CoordinatorLink] = [:]
+  private var watch: FeedWatch?
+  private var timers: [RendezvousCoordinator.Timer: TimerQueue.ID] = [:]
+  private(set) var isStarted = false
+  var pipes: [CoordinatorPipe] = []
+  var letters: DeadLetters
+  /// What callers wait for.
+  private(set) var callers: [RequestID: (RequestReply) -> Void] = [:]
+  private var lastUnnamed: UInt64 = 0
+  // What the journal lacks.
+  private var records: [CoordinatorRecord] = []
+  private var acknowledged: [TransactionID] = []
+  private var forgotten: [TransactionID] = []
+  private var published: [String: (time: Int64, cause: String)] = [:]
+  private var counts: (requests: UInt64, refused: UInt64) = (0, 0)
+
+  /// How long participants have to answer before the event is given up.
+  private static let voteTimeout: Duration = .seconds(2)
+  /// How long participants have to acknowledge a commit before it is sent again.
+  private static let resendInterval: Duration = .milliseconds(200)
+  /// How long a request that is not to wait waits for other events of its participants to end.
+  private static let lockTimeout: Duration = .seconds(1)
+  /// How long a request that waits is left alone, where no participant tells of a change.
+  private static let retryInterval: Duration = .milliseconds(500)
+  /// How long a request that was overtaken keeps others back.
+  private static let patience: Duration = .milliseconds(50)
+
+  /// - Parameter incarnation: No two processes of the node have the same.
+  init(
+    node: String, incarnation: UInt64, journal: Journal?, projections: Projections, log: NodeLog
+  ) throws(JournalError) {
+    self.node = node
+    self.journal = journal
+    self.projections = projections
+    self.log = log
+    var known = try journal?.coordinator() ?? CoordinatorJournal()
+    // Without a journal, or with a new one, the starts still tell transactions apart.
+    if incarnation > 0 { known.epoch = max(known.epoch, incarnation - 1) }
+    coordinator = RendezvousCoordinator(name: node, journal: known)
+    letters = DeadLetters(journal: journal)
+    recovered = known.commits.filter { !known.acknowledged.contains($0.transaction) }
+    description = MachineDescription(
+      machine: Self.machineName, initial: .null, states: [], events: [], alphabet: [], outputs: [],
+      outPorts: [], inPorts: [])
+  }
+
+  /// What composite states make of the states of components.
+  static func projections(_ composites: [any CompositeState.Type]) -> Projections {
+    func projection<State: CompositeState>(
+      _ type: State.Type
+    ) -> ([JSONValue]) throws -> JSONValue {
+      let project = type.projection
+      return { try JSONValue(encoding: project(json: $0)) }
+    }
+    return Dictionary(composites.map { ($0.name, projection($0)) }) { first, _ in first }
+  }
+
+  /// The commits that may not have reached all participants when the last process ended.
+  private var recovered: [CommitRecord]
+
+  // MARK: Wiring
+
+  func connect(outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe]) throws {
+    guard outs.isEmpty else { throw NodeProblem("no pipe leads from a composite") }
+    pipes = ins.map { CoordinatorPipe($0) }
+    journal?.forgetContents()
+  }
+
+  func attach(to services: NodeServices, _ configuration: NodeConfiguration) throws {
+    guard let plan = configuration.plan else {
+      throw NodeProblem("the orchestrator did not tell which composites it is to coordinate")
+    }
+    self.services = services
+    self.plan = plan
+    var shown: Projections = [:]
+    for composite in plan.conflictClass.composites {
+      guard let name = composite.projection else { continue }
+      guard let projection = projections[name] else {
+        throw NodeProblem("this program has no composite state '\(name)'")
+      }
+      shown[composite.name] = projection
+    }
+    var states = CompositeStates(plan.conflictClass.composites, projections: shown)
+    for commit in recovered { _ = states.committed(commit.moves) }
+    recovered = []
+    self.states = states
+  }
+
+  func start() {
+    guard let services, let plan else { return }
+    isStarted = true
+    perform(coordinator.start())
+    do {
+      let participants = Set(plan.conflictClass.participants)
+      for component in plan.components where participants.contains(component.name) {
+        let link = try CoordinatorLink(
+          to: component, of: node, services: services, log: log)
+        let name = component.name
+        link.onMessage = { [unowned self] in perform(coordinator.received($0, from: name)) }
+        link.onChange = { [unowned self] isJoined in
+          perform(isJoined ? coordinator.connected(name) : coordinator.disconnected(name))
+        }
+        link.onRequest = { [unowned self, unowned link] header, body in
+          synchronize(header, body, from: []) { link.reply($0, to: header.sequence) }
+        }
+        links[name] = link
+      }
+      watch = try FeedWatch(
+        feeds: plan.components.map(\.feed), in: services.context, loop: services.loop
+      ) { [unowned self] in told($0) }
+    } catch {
+      onEnd?("its participants cannot be connected: \(error)")
+    }
+  }
+
+  func stop() {
+    guard isStarted else { return }
+    isStarted = false
+    perform(coordinator.stop())
+    for timer in timers.values { services?.loop.cancel(timer) }
+    timers = [:]
+    watch?.close()
+    watch = nil
+    for link in links.values { link.close() }
+    links = [:]
+  }
+
+  // MARK: What is decided
+
+  func perform(_ actions: [RendezvousCoordinator.Action]) {
+    for action in actions {
+      switch action {
+      case .record(let record): records.append(record)
+      case .acknowledged(let transaction):
+        acknowledged.append(transaction)
+        Failpoint.hit(.commitFinished)
+      case .forget(let transaction): forgotten.append(transaction)
+      case .send(let message, let participant):
+        links[participant]?.send(message)
+        switch message {
+        case .prepare: Failpoint.hit(.prepareSent)
+        case .commit: Failpoint.hit(.commitSent)
+        case .abort: Failpoint.hit(.abortSent)
+        case .deliver: break
+        }
+      case .reply(let id, let reply): answer(id, reply)
+      case .publish(_, let moves):
+        guard let changed = states?.committed(moves) else { break }
+        show(changed, cause: committing ?? "synchronized")
+      case .startTimer(let timer): start(timer)
+      case .cancelTimer(let timer):
+        if let id = timers.removeValue(forKey: timer) { services?.loop.cancel(id) }
+      }
+    }
+  }
+
+  /// The event of the commit that is being performed.
+  private var committing: String?
+
+  private func start(_ timer: RendezvousCoordinator.Timer) {
+    let delay =
+      switch timer {
+      case .votes: Self.voteTimeout
+      case .resend: Self.resendInterval
+      case .locks: Self.lockTimeout
+      case .deadline(_, let limit): limit
+      case .retry: Self.retryInterval
+      case .patience: Self.patience
+      }
+    if let id = timers[timer] { services?.loop.cancel(id) }
+    timers[timer] = services?.loop.schedule(after: delay) { [unowned self] in
+      timers[timer] = nil
+      perform(coordinator.fired(timer))
+    }
+  }
+
+  // MARK: Callers
+
+  /// Keeps what answers a caller, in place of what did when it last asked.
+  func keep(_ id: RequestID, _ reply: @escaping (RequestReply) -> Void) { callers[id] = reply }
+
+  /// A number for a caller that gives none.
+  func unnamed() -> RequestID {
+    lastUnnamed += 1
+    return RequestID(caller: "unnamed.\(coordinator.epoch)", number: lastUnnamed)
+  }
+
+  private func answer(_ id: RequestID, _ reply: RendezvousReply) {
+    counts.requests += 1
+    switch reply {
+    case .rendezvous(let reply) where !reply.isCommitted: counts.refused += 1
+    case .rendezvous, .broadcast: break
+    }
+    callers.removeValue(forKey: id)?(.synchronized(reply))
+  }
+
+  // MARK: States
+
+  private func told(_ change: StateChange) {
+    let name = change.node
+    let isCommitting =
+      coordinator.locks[name].flatMap { coordinator.transactions[$0] }.map {
+        if case .committing = $0.phase { true } else { false }
+      } ?? false
+    let changed = states?.told(
+      name, incarnation: change.incarnation, version: change.version, state: change.state.bytes,
+      isCommitting: isCommitting)
+    show(changed ?? [], cause: name)
+  }
+
+  private func show(_ names: [String], cause: String) {
+    for name in names {
+      published[name] = (WallClock.nanoseconds, cause)
+      if let entry = entry(of: name) { services?.publish(entry) }
+    }
+  }
+
+  private func entry(of composite: String) -> FeedEntry? {
+    guard let states, let (time, cause) = published[composite],
+      let state = states.state(of: composite)
+    else { return nil }
+    return FeedEntry(
+      node: JSONValue.string(composite).bytes, version: states.version(of: composite), time: time,
+      cause: cause, state: state)
+  }
+
+  func lastStep() -> FeedEntry? { nil }
+
+  private var composites: [String] { plan?.conflictClass.composites.map(\.name) ?? [] }
+
+  func lastSteps() -> [FeedEntry] { composites.compactMap { entry(of: $0) } }
+
+  func fill(_ status: inout NodeStatus) {
+    guard isStarted, let states else { return }
+    status.events = counts.requests
+    status.refused = counts.refused
+    status.letters = UInt64(letters.present)
+    status.recentLetters = Array(letters.recent.suffix(5))
+    status.ins = pipes.map(\.status)
+    status.garbage = links.values.reduce(0) { $0 + $1.garbage }
+    status.composites = composites.map { name in
+      NodeStatus.Composite(
+        name: name, state: states.state(of: name).flatMap { try? JSONValue(parsing: $0) },
+        version: states.version(of: name))
+    }
+  }
+
+  // MARK: Records
+
+  var hasUnrecorded: Bool { !records.isEmpty || letters.hasUnrecorded }
+
+  func record(into journal: Journal) throws {
+    for record in records {
+      switch record {
+      case .start(let epoch):
+        try journal.coordinatorStarted(epoch: epoch)
+        // A record like a machine's, by which the next start tells whether the journal is whole.
+        try journal.moved(
+          to: Array("null".utf8), version: epoch, steps: 1, cause: "start",
+          time: WallClock.nanoseconds, incarnation: services?.incarnation ?? 0)
+      case .commit(let commit):
+        Failpoint.hit(.commitBefore)
+        try journal.committed(commit)
+      }
+    }
+    try letters.record(into: journal)
+    for transaction in acknowledged { try journal.acknowledged(transaction) }
+    for transaction in forgotten { try journal.forgotten(transaction) }
+  }
+
+  func becameRecorded() {
+    let done = records
+    records = []
+    letters.recorded()
+    if !done.isEmpty || journal == nil {
+      acknowledged = []
+      forgotten = []
+    }
+    for record in done {
+      if case .commit(let commit) = record {
+        Failpoint.hit(.commitRecorded)
+        committing = coordinator.calls[commit.request]?.request.event
+      }
+      perform(coordinator.recorded(record))
+      committing = nil
+    }
+  }
+}

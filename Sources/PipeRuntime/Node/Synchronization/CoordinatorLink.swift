@@ -1,0 +1,88 @@
+/// A coordinator's connection to one participant: a DEALER to its inbox.
+final class CoordinatorLink {
+  let participant: String
+  let socket: Socket
+  private let connections: ConnectionMonitor
+  private let log: NodeLog
+  /// Whether the participant has said that it takes part, on the connection that there is.
+  private(set) var isJoined = false
+  private(set) var garbage: UInt64 = 0
+  /// Called with what the participant says.
+  var onMessage: ((ParticipantMessage) -> Void)?
+  /// Called with what an effect of the participant asks for.
+  var onRequest: ((FrameHeader, UnsafeRawBufferPointer) -> Void)?
+  /// Called when the participant takes part, or not any more.
+  var onChange: ((_ isJoined: Bool) -> Void)?
+
+  init(
+    to component: CoordinatorPlan.Component, of coordinator: String, services: NodeServices,
+    log: NodeLog
+  ) throws(TransportError) {
+    participant = component.name
+    self.log = log
+    socket = try Socket(.dealer, in: services.context)
+    try socket.setHighWaterMark(0)
+    try socket.setRoutingID(WireName.coordinator(coordinator))
+    connections = try ConnectionMonitor(of: socket, in: services.context)
+    try socket.connect(component.inbox)
+    services.loop.add(socket) { [unowned self] in read() }
+    services.loop.add(connections.socket) { [unowned self] in readConnections() }
+  }
+
+  /// Sends, if the participant takes part; what is lost is said again, or asked for.
+  func send(_ message: CoordinatorMessage) {
+    guard isJoined else { return }
+    let frame = message.frame
+    socket.send(frame.header, body: frame.body)
+  }
+
+  /// Answers what an effect has asked for.
+  func reply(_ reply: RequestReply, to request: UInt64) {
+    guard isJoined else { return }
+    let parts = reply.parts
+    socket.send(
+      FrameHeader(
+        .reply, count: parts.code.rawValue, sequence: request, number: parts.version),
+      body: parts.body)
+  }
+
+  func close() {
+    connections.socket.close()
+    socket.setLinger(milliseconds: 300)
+    socket.close()
+  }
+
+  private func readConnections() {
+    connections.read { event in
+      switch event {
+      // Asks whether it takes part.
+      case .connected: socket.sendPart([], more: false)
+      case .disconnected:
+        guard isJoined else { return }
+        isJoined = false
+        onChange?(false)
+      }
+    }
+  }
+
+  private func read() {
+    while socket.receive({ _, bytes in
+      do {
+        let header = try FrameHeader(bytes)
+        if header.kind == .join {
+          isJoined = true
+          onChange?(true)
+        } else if header.kind == .synchronize {
+          onRequest?(header, UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...]))
+        } else {
+          onMessage?(
+            try ParticipantMessage(
+              header, UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...])))
+        }
+      } catch {
+        garbage += 1
+        log.garbage(error, from: "participant '\(participant)'", count: garbage)
+      }
+    }) {}
+  }
+}

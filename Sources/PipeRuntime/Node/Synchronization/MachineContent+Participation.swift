@@ -1,0 +1,131 @@
+// The machine's part in events that it takes together with others.
+extension MachineContent: ParticipatingMachine {
+  func attach(to services: NodeServices, _ configuration: NodeConfiguration) {
+    let restored = restored?.participation
+    guard let part = configuration.participation else {
+      guard let prepared = restored?.prepared, prepared.move.version == engine.version + 1 else {
+        return
+      }
+      return log.warning(
+        "the node may have promised to take part in synchronized event \(prepared.transaction), "
+          + "and is in no composite any more")
+    }
+    let participation = Participation(
+      part, machine: self, restored: restored, version: engine.version, services: services,
+      log: log)
+    self.participation = participation
+    let held = engine.isHeld
+    engine.isHeld = { participation.isFrozen || held?() == true }
+  }
+
+  func vote(on bytes: [UInt8]) -> RendezvousParticipant.Vote {
+    guard engine.canTakeInput, !outs.contains(where: \.isFull) else { return .withheld(.busy) }
+    guard let body = SynchronizedBody(bytes) else {
+      log.warning("a synchronized event came without a composite's name or an event")
+      return withheld(.noTransition)
+    }
+    let event: Event
+    do { event = try events.decode(body.event) } catch {
+      log.warning("composite '\(body.composite)': a synchronized event was refused: \(error)")
+      return withheld(.noTransition)
+    }
+    switch engine.machine.step(engine.state, event) {
+    case .refused(let refusal): return withheld(refusal)
+    // Nobody can promise where it leads.
+    case .suspended: return .withheld(.busy)
+    case .next(let next):
+      guard let state = try? states.encode(next) else { return .withheld(.busy) }
+      promised = (event, next)
+      return .enabled(ParticipantMove(version: engine.version + 1, state: state))
+    }
+  }
+
+  private func withheld(_ refusal: Refusal) -> RendezvousParticipant.Vote {
+    let state = (try? states.encode(engine.state)) ?? Array("null".utf8)
+    return .withheld(.refused(refusal, version: engine.version, state: state))
+  }
+
+  func enter(_ step: PreparedStep) {
+    let body = SynchronizedBody(step.event)
+    let cause = body?.composite ?? "synchronized"
+    if let (event, next) = promised {
+      promised = nil
+      engine.take(event, leadingTo: next, cause: cause)
+      return
+    }
+    // Promised by an earlier process.
+    do {
+      let next = try states.decode(step.move.state)
+      engine.take(try body.map { try events.decode($0.event) }, leadingTo: next, cause: cause)
+    } catch {
+      onEnd?(
+        "synchronized event \(step.transaction) is committed, and its step cannot be taken: \(error)"
+      )
+    }
+  }
+}
+
+// Events that effects give.
+extension MachineContent {
+  /// Handles what one of the engine's tasks has posted. An event that is synchronized goes to its
+  /// composite, and the effect waits until it is taken.
+  func process(_ input: Engine<State, Event, Hosted.Output>.Input) {
+    guard case .effectEvent(let event, let effect, let place, let reply) = input,
+      let participation, isStarted, let name = EnumCases.name(of: event),
+      let composites = participation.composites(of: name)
+    else { return engine.process(input) }
+    guard let version = engine.version(ofEffect: effect), let bytes = try? events.encode(event)
+    else {
+      return reply.resume(false)
+    }
+    guard composites.count == 1 else {
+      log.warning(
+        "an effect gave '\(name)', which is synchronized by several composites: "
+          + "\(composites.joined(separator: ", ")); send it to one of them")
+      return reply.resume(false)
+    }
+    let ordinal = raisedCounts[effect, default: 0]
+    raisedCounts = raisedCounts.filter { engine.version(ofEffect: $0.key) != nil }
+    raisedCounts[effect] = ordinal + 1
+    participation.raise(
+      RaisedEvent(
+        effect: effect, place: place, reply: reply, number: version << 16 | ordinal & 0xFFFF,
+        journal: engine.keyScope.journal,
+        body: SynchronizedBody(composite: composites[0], event: bytes)))
+  }
+
+  func isRunning(effect: UInt64) -> Bool { engine.version(ofEffect: effect) != nil }
+
+  func taken(_ raised: RaisedEvent) {
+    engine.takesTogether(of: raised.effect, raised.place, raised.reply)
+  }
+}
+
+extension Engine {
+  /// The version of the step that started an effect; `nil` where that has ended.
+  func version(ofEffect id: UInt64) -> UInt64? { running[id]?.version }
+
+  /// The event of an effect is taken together with other machines: what belongs to that beside the
+  /// step. To be called before it, so that both are one record.
+  func takesTogether(of id: UInt64, _ place: EffectEventPlace, _ reply: EffectReply) {
+    let ending: UInt64?
+    switch place {
+    case .last: ending = running.removeValue(forKey: id)?.version
+    case .oneOfMany:
+      ending = nil
+      if unrecorded != nil {
+        running[id]?.progress = BootClock.now
+        unrecorded?.started(id)
+      }
+    }
+    guard unrecorded != nil else { return reply.resume(true) }
+    if let ending { unrecorded?.ended(id, version: ending) }
+    unrecorded?.append(reply)
+  }
+
+  /// Takes a step whose transition was evaluated before, in the same state.
+  func take(_ event: Event?, leadingTo next: State, cause: String) {
+    if hasEventMiddleware, let event { observe(event) }
+    move(to: next) { onEntry?(state, version, cause) }
+  }
+}

@@ -1,0 +1,283 @@
+/// What a participation needs of the machine that takes part.
+protocol ParticipatingMachine: AnyObject {
+  /// Whether the machine would take the event now; nothing changes.
+  func vote(on event: [UInt8]) -> RendezvousParticipant.Vote
+  /// Takes the step that was promised: enters the state, which is recorded with all that follows.
+  func enter(_ step: PreparedStep)
+  /// Whether it runs.
+  var isStarted: Bool { get }
+  /// Whether an effect has not ended, and is not cancelled.
+  func isRunning(effect: UInt64) -> Bool
+  /// What an effect has raised is about to be taken, or was taken.
+  func taken(_ raised: RaisedEvent)
+}
+
+/// A node's part in synchronized events: performs what ``RendezvousParticipant`` decides.
+///
+/// The records are the node's: what is prepared, and the transaction whose step was taken, are written
+/// with the state, and told to the coordinator after that.
+final class Participation {
+  /// The coordinator's routing id at the inbox.
+  let peer: [UInt8]
+  /// Whether no other input may be taken.
+  private(set) var isFrozen: Bool
+  private let configuration: NodeConfiguration.Participation
+  private var participant: RendezvousParticipant
+  private unowned let machine: any ParticipatingMachine
+  private let services: NodeServices
+  private let log: NodeLog
+  /// What the journal lacks, or what needs no record, in order.
+  private var unrecorded: [ParticipantRecord] = []
+  private var queryTimer: TimerQueue.ID?
+  /// What effects wait for, by the numbers of the requests.
+  private var raised: [UInt64: RaisedEvent] = [:]
+  /// What the transactions that are not applied yet are for.
+  private var committed: [TransactionID: RaisedEvent] = [:]
+  private var toldVersion: UInt64
+  /// Whether inputs that were kept wait for the next turn.
+  private(set) var hasThawed = false
+
+  /// How long a prepared participant waits for the end before it asks.
+  private static let queryInterval: Duration = .milliseconds(200)
+
+  init(
+    _ configuration: NodeConfiguration.Participation, machine: any ParticipatingMachine,
+    restored: JournalContents.Participation?, version: UInt64, services: NodeServices,
+    log: NodeLog
+  ) {
+    self.configuration = configuration
+    peer = Array(WireName.coordinator(configuration.coordinator).utf8)
+    participant = RendezvousParticipant(
+      prepared: restored?.prepared, applied: restored?.applied ?? .zero, version: version)
+    isFrozen = !participant.takesInputs
+    toldVersion = version
+    self.machine = machine
+    self.services = services
+    self.log = log
+  }
+
+  /// The composites through which alone the event is taken; `nil` where it is not synchronized.
+  func composites(of event: String) -> [String]? { configuration.events[event] }
+
+  /// Why an event is not taken when it is sent to this node.
+  func problem(withDirect event: String?) -> String? {
+    guard let event, let composites = composites(of: event) else { return nil }
+    let names = composites.map { "'\($0)'" }.joined(separator: " or ")
+    return "'\(event)' is synchronized; send it to composite \(names)"
+  }
+
+  // MARK: The coordinator
+
+  /// The machine runs; the coordinator may have come before.
+  func started() {
+    perform(participant.start())
+    join()
+  }
+
+  /// The coordinator's connection is there, or there again.
+  func connected() {
+    guard machine.isStarted else { return }
+    join()
+  }
+
+  private func join() {
+    services.send(FrameHeader(.join, number: services.incarnation), [], peer)
+    for event in raised.values { send(event) }
+    perform(participant.connected())
+  }
+
+  /// Takes a frame of the coordinator's.
+  func received(
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer
+  ) throws(FrameError) {
+    if header.kind == .reply { return answered(header, body) }
+    let message = try CoordinatorMessage(header, body)
+    guard machine.isStarted else { return }
+    let machine = machine
+    switch message {
+    case .prepare(let transaction, let event, let wantsChange):
+      Failpoint.hit(.prepareBefore)
+      perform(
+        participant.prepare(transaction, event: event, wantsChange: wantsChange) {
+          machine.vote(on: $0)
+        })
+    case .commit(let transaction):
+      Failpoint.hit(.commitReceived)
+      perform(participant.commit(transaction))
+    case .abort(let transaction):
+      Failpoint.hit(.abortReceived)
+      perform(participant.abort(transaction))
+    case .deliver(let transaction, let event):
+      perform(participant.deliver(transaction, event: event) { machine.vote(on: $0) })
+    }
+  }
+
+  private func perform(_ actions: [RendezvousParticipant.Action]) {
+    isFrozen = !participant.takesInputs
+    for action in actions {
+      switch action {
+      case .record(let record):
+        unrecorded.append(record)
+        // The step is taken at once, so that state, outbox, effects and transaction are one record.
+        if case .step(let step) = record {
+          if let event = committed.removeValue(forKey: step.transaction) { machine.taken(event) }
+          machine.enter(step)
+        }
+      case .send(let message):
+        let frame = message.frame
+        services.send(frame.header, frame.body, peer)
+        switch message {
+        case .yes: Failpoint.hit(.yesAfter)
+        case .ack: Failpoint.hit(.acknowledgeAfter)
+        case .no, .query, .delivered, .changed: break
+        }
+      // Taken already, before its record.
+      case .enter: break
+      case .takeHeldInputs: hasThawed = true
+      case .startQueryTimer: startQueryTimer()
+      case .stopQueryTimer:
+        if let queryTimer { services.loop.cancel(queryTimer) }
+        queryTimer = nil
+      case .report(let problem): report(problem)
+      }
+    }
+  }
+
+  private func startQueryTimer() {
+    if let queryTimer { services.loop.cancel(queryTimer) }
+    queryTimer = services.loop.schedule(after: Self.queryInterval) { [weak self] in
+      guard let self else { return }
+      queryTimer = nil
+      perform(participant.queryTimerFired())
+    }
+  }
+
+  private func report(_ problem: ParticipantProblem) {
+    switch problem {
+    case .commitOfUnknown(let transaction):
+      log.warning(
+        "synchronized event \(transaction) was committed, and this node knows nothing of it: "
+          + "the process that had agreed is gone, and kept no journal, or its journal is gone. "
+          + "The step is lost")
+      // Else the coordinator would wait for ever, with all participants locked.
+      services.send(
+        ParticipantMessage.ack(transaction).frame.header, [], peer)
+    case .abortOfCommitted(let transaction):
+      log.warning(
+        "synchronized event \(transaction) was committed here, and the coordinator says that it was "
+          + "not: its journal is not the one it had")
+    }
+  }
+
+  // MARK: Effects
+
+  /// Asks the coordinator for an event that an effect has given, until it is taken.
+  func raise(_ event: RaisedEvent) {
+    raised[event.number] = event
+    send(event)
+  }
+
+  private func send(_ event: RaisedEvent) {
+    services.send(
+      FrameHeader(
+        .synchronize, flags: SynchronizeFlag.await.rawValue, sequence: event.number,
+        number: event.journal),
+      event.body.bytes, peer)
+  }
+
+  private func answered(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) {
+    guard let event = raised[header.sequence] else { return }
+    let json = (try? JSONValue(parsing: Array(body))) ?? .null
+    switch RequestReply.Code(rawValue: header.count) {
+    case .synchronized:
+      // Anything else: the coordinator ends, and the next one is asked again.
+      guard case .rendezvous(.committed(let transaction, _)) = RendezvousReply(json: json) else {
+        return
+      }
+      raised[header.sequence] = nil
+      if transaction <= participant.applied {
+        machine.taken(event)
+      } else {
+        committed[transaction] = event
+      }
+    case .invalid:
+      raised[header.sequence] = nil
+      log.warning(
+        "an effect gave an event that cannot be taken: \(json["error"]?.string ?? "no reason given")"
+      )
+      event.reply.resume(false)
+    case .moved, .refused, .busy, .unavailable, .done, nil: break
+    }
+  }
+
+  /// Gives up what effects had raised that were cancelled since.
+  private func withdraw() {
+    for event in raised.values where !machine.isRunning(effect: event.effect) {
+      raised[event.number] = nil
+      services.send(
+        FrameHeader(
+          .synchronize, flags: SynchronizeFlag.withdraw.rawValue, sequence: event.number,
+          number: event.journal), [], peer)
+      event.reply.resume(false)
+    }
+  }
+
+  /// The machine's turn: it goes on with what was kept.
+  func takeTurn() { hasThawed = false }
+
+  /// The node stops.
+  func stop() {
+    if let queryTimer { services.loop.cancel(queryTimer) }
+    queryTimer = nil
+    for event in raised.values { event.reply.resume(false) }
+    for event in committed.values { event.reply.resume(false) }
+    raised = [:]
+    committed = [:]
+  }
+
+  // MARK: Records
+
+  var hasUnrecorded: Bool { !unrecorded.isEmpty }
+
+  func record(into journal: Journal) throws {
+    for record in unrecorded {
+      switch record {
+      case .prepared(let step): try journal.prepared(step)
+      case .step(let step): try journal.applied(step.transaction)
+      }
+    }
+  }
+
+  /// What was taken is recorded, or needs no record.
+  /// - Parameter version: The count of the machine's steps.
+  func becameRecorded(version: UInt64) {
+    let records = unrecorded
+    unrecorded = []
+    for record in records {
+      switch record {
+      case .prepared: Failpoint.hit(.prepareRecorded)
+      case .step(let step):
+        Failpoint.hit(.stepRecorded)
+        // Not a step of its own: those who wait for a change are told by the coordinator.
+        if step.move.version == version { toldVersion = version }
+      }
+      perform(participant.recorded(record))
+    }
+    if !raised.isEmpty { withdraw() }
+    guard version != toldVersion else { return }
+    toldVersion = version
+    perform(participant.stepped())
+  }
+}
+
+/// An event that an effect has given, and that its machine takes only together with others.
+struct RaisedEvent {
+  /// The effect's number in its engine.
+  let effect: UInt64
+  let place: EffectEventPlace
+  let reply: EffectReply
+  /// The same whenever the same effect gives its event again: it is then taken once.
+  let number: UInt64
+  let journal: UInt64
+  let body: SynchronizedBody
+}

@@ -1,0 +1,48 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import Testing
+
+/// Topologies of two parties that meet only together.
+enum Parties {
+  static let quick = RestartPolicy(
+    max: 1_000, window: .seconds(1),
+    backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
+
+  static func pair(
+    environment: [String: String] = [:], durability: Durability = .process
+  ) -> Topology {
+    Topology(
+      name: "parties", program: "TestNodes", environment: environment,
+      nodes: ["left", "right"].map {
+        .machine("Party", name: $0, restart: quick, durability: durability)
+      },
+      composites: [
+        CompositeSpecification(
+          name: "pair", components: ["left", "right"], synchronize: ["meet"])
+      ],
+      timeouts: Timeouts(heartbeat: .seconds(60)))
+  }
+}
+
+extension TopologyHarness {
+  /// Lets the two meet, tried until it can be told what has become of it.
+  func meet(
+    _ composite: String = "pair", mode: SynchronizedMode = .try
+  ) async throws -> SynchronizedReply {
+    try await client.synchronize(
+      composite, Party.Event.meet, mode: mode, timeout: .seconds(20))
+  }
+
+  /// The state of a party, as it tells it now.
+  func party(_ name: String) async throws -> Party.State {
+    let status = try await expectStatus(of: name, "its state") { $0.status?.state != nil }
+    return try EventCodec<Party.State>().decode(status.status!.state!.bytes)
+  }
+}
+
+/// Something came that the test does not expect.
+struct Unexpected: Error, CustomStringConvertible {
+  let description: String
+  init(_ description: String) { self.description = description }
+}

@@ -1,0 +1,93 @@
+import Nodes
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+@Suite("Effects that give synchronized events", .enabled(if: RecordedNodes.arePossible))
+struct SynchronizedEffectTests {
+  /// Philosophers who do nothing but take their forks and put them back.
+  private static func table(_ count: Int, durability: Durability) -> Topology {
+    let quick = RestartPolicy(
+      max: 1_000, window: .seconds(1),
+      backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
+    let places = 1...count
+    return Topology(
+      name: "table", program: "nodes",
+      nodes: places.flatMap { place -> [NodeSpecification] in
+        [
+          .machine(
+            "Philosopher", name: "philosopher\(place)",
+            parameters: ["thought": 1, "meal": 1], restart: quick, durability: durability),
+          .machine("Fork", name: "fork\(place)", restart: quick, durability: durability),
+        ]
+      },
+      composites: places.map { place in
+        CompositeSpecification(
+          name: "seat\(place)",
+          components: ["philosopher\(place)", "fork\(place)", "fork\(place % count + 1)"],
+          synchronize: ["take", "release"])
+      },
+      timeouts: Timeouts(heartbeat: .seconds(60)))
+  }
+
+  private static func versions(_ topology: TopologyHarness) async throws -> [String: UInt64] {
+    let nodes = try await topology.directory().nodes.filter { $0.name.hasPrefix("philosopher") }
+    return Dictionary(nodes.map { ($0.name, $0.status?.version ?? 0) }) { first, _ in first }
+  }
+
+  /// Waits until each philosopher has taken so many steps more.
+  private static func eat(_ steps: UInt64, _ topology: TopologyHarness) async throws {
+    let before = try await versions(topology)
+    let all: Bool? = try await poll(every: .milliseconds(20), within: .seconds(30)) {
+      let now = try await versions(topology)
+      return before.allSatisfy { (now[$0.key] ?? 0) >= $0.value + steps } ? true : nil
+    }
+    guard all == true else { throw Unexpected("not all of them eat any more") }
+  }
+
+  @Test(
+    "philosophers eat, none starves, and no fork is in two hands or in nobody's",
+    arguments: [Durability.volatile, .process])
+  func eat(durability: Durability) async throws {
+    try await withTopology(Self.table(4, durability: durability)) { topology in
+      let stream = try await topology.states(of: (1...4).map { "seat\($0)" })
+      let watching = Task {
+        var count = 0
+        for await change in stream {
+          let place = Int(change.node.dropFirst(4))!
+          guard change.state["philosopher\(place)"] == "eating" else { continue }
+          #expect(change.state["fork\(place)"] == "held", "\(change)")
+          #expect(change.state["fork\(place % 4 + 1)"] == "held", "\(change)")
+          count += 1
+        }
+        return count
+      }
+      try await Self.eat(40, topology)
+      try await topology.stop("seat1")
+      watching.cancel()
+      #expect(await watching.value > 40)
+    }
+  }
+
+  @Test("an effect's event is not lost, whoever is killed while it waits")
+  func killed() async throws {
+    try await withTopology(Self.table(3, durability: .process)) { topology in
+      for name in ["philosopher1", "seat1", "fork2", "seat2", "philosopher3", "fork1"] {
+        try await Self.eat(4, topology)
+        try await topology.kill(name)
+      }
+      try await Self.eat(10, topology)
+      try await topology.stop("seat1")
+      // Nothing is under way: a fork is held if, and only if, one of its neighbours eats.
+      let directory = try await topology.directory()
+      func state(_ name: String) -> JSONValue? { directory[node: name]?.status?.state }
+      let eating = (1...3).filter { state("philosopher\($0)") == "eating" }
+      let held = Set(eating.flatMap { [$0, $0 % 3 + 1] })
+      for place in 1...3 {
+        #expect(state("fork\(place)") == (held.contains(place) ? "held" : "free"))
+      }
+      try await topology.start("seat1")
+      try await Self.eat(4, topology)
+    }
+  }
+}

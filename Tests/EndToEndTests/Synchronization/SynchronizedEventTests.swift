@@ -1,0 +1,182 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import Testing
+
+@Suite("Synchronized events across processes")
+struct SynchronizedEventTests {
+  @Test(
+    "an event is taken by both participants, and shown as one state of the composite",
+    arguments: Durability.allCases)
+  func committed(durability: Durability) async throws {
+    try await withTopology(Parties.pair(durability: durability)) { topology in
+      for count in 1...3 {
+        guard case .committed(_, let versions) = try await topology.meet() else {
+          throw Unexpected("the event was not committed")
+        }
+        #expect(versions == ["left": UInt64(count), "right": UInt64(count)])
+      }
+      let met = Party.State.willing(met: 3, steps: 0)
+      try await topology.expect("left", met)
+      try await topology.expect("right", met)
+      let shown = topology.seen(of: "pair").map(\.state)
+      let expected: [JSONValue] = try (0...3).map { count in
+        let state = try JSONValue(encoding: Party.State.willing(met: count, steps: 0))
+        return ["left": state, "right": state]
+      }
+      _ = try await topology.expectStatus(of: "pair", "the last state") {
+        $0.kind == .composite && $0.status?.state == expected[3]
+      }
+      #expect(shown.allSatisfy(expected.contains))
+    }
+  }
+
+  @Test("a participant that is not willing lets none move, and the caller learns who and why")
+  func refused() async throws {
+    try await withTopology(Parties.pair()) { topology in
+      try await topology.send("right", Party.Event.disagree)
+      let state = try JSONValue(encoding: Party.State.unwilling(met: 0, steps: 0))
+      #expect(
+        try await topology.meet()
+          == .refused([
+            Withholding(participant: "right", state: state, version: 1, reason: .noTransition)
+          ]))
+      #expect(try await topology.party("left") == .willing(met: 0, steps: 0))
+    }
+  }
+
+  @Test("a participant that does not run lets none move, and a later try goes through")
+  func unavailable() async throws {
+    try await withTopology(Parties.pair()) { topology in
+      try await topology.stop("right")
+      try await poll(within: .seconds(10)) {
+        try await topology.meet() == .unavailable("right") ? true : nil
+      }
+      #expect(try await topology.party("left").met == 0)
+      try await topology.start("right")
+      #expect(try await topology.meet(mode: .await(.seconds(10))).isCommitted)
+    }
+  }
+
+  @Test("a composite that does not run is unavailable itself")
+  func down() async throws {
+    try await withTopology(Parties.pair()) { topology in
+      try await topology.stop("pair")
+      #expect(try await topology.meet() == .unavailable("pair"))
+      try await topology.start("pair")
+      #expect(try await topology.meet(mode: .await(.seconds(10))).isCommitted)
+    }
+  }
+
+  @Test("events whose participants are locked by another one are busy after a while")
+  func busy() async throws {
+    try await withTopology(Parties.pair()) { topology in
+      #expect(try await topology.meet().isCommitted)
+      try await topology.pause("right")
+      async let first = topology.meet()
+      async let second = topology.meet()
+      let replies = try await [first, second]
+      #expect(replies.contains(.unavailable("right")))
+      #expect(replies.contains(.busy(["left", "right"])))
+      try await topology.resume("right")
+      #expect(try await topology.meet(mode: .await(.seconds(10))).isCommitted)
+      #expect(try await topology.party("left") == topology.party("right"))
+    }
+  }
+
+  @Test("a request that waits is committed as soon as the event is enabled, or refused in the end")
+  func waits() async throws {
+    try await withTopology(Parties.pair()) { topology in
+      try await topology.send("right", Party.Event.disagree)
+      let refused = try await topology.meet(mode: .await(.milliseconds(200)))
+      guard case .refused(let withheld) = refused else {
+        throw Unexpected("it was refused at the deadline, not \(refused)")
+      }
+      #expect(withheld.map(\.participant) == ["right"])
+      async let waiting = topology.meet(mode: .await(.seconds(20)))
+      // Refused at least once.
+      try await topology.expectStatus(of: "right", "a second refusal") { _ in true }
+      try await topology.send("right", Party.Event.agree)
+      #expect(try await waiting.isCommitted)
+    }
+  }
+
+  @Test("an event that is broadcast is taken by each for itself")
+  func broadcast() async throws {
+    try await withTopology(Parties.pair()) { topology in
+      try await topology.send("right", Party.Event.disagree)
+      let results = try await topology.client.broadcast("pair", json: "meet")
+      #expect(results["left"] == .moved(version: 1))
+      guard case .refused(let withheld) = results["right"] else {
+        throw Unexpected("the right one refused, not \(results)")
+      }
+      #expect(withheld.version == 1)
+      try await topology.expect("left", Party.State.willing(met: 1, steps: 0))
+    }
+  }
+
+  @Test("an event that is synchronized is not taken from anybody but the composite")
+  func direct() async throws {
+    try await withTopology(Parties.pair()) { topology in
+      await #expect(
+        throws: TopologyClientError.invalidEvent(
+          "left", "'meet' is synchronized; send it to composite 'pair'")
+      ) { try await topology.send("left", Party.Event.meet) }
+      await #expect(throws: TopologyClientError.self) {
+        try await topology.client.synchronize("pair", Party.Event.step)
+      }
+    }
+  }
+
+  @Test("what became of a transaction can be asked later")
+  func ask() async throws {
+    try await withTopology(Parties.pair()) { topology in
+      let reply = try await topology.meet()
+      guard case .committed(let transaction, _) = reply else {
+        throw Unexpected("it was committed, not \(reply)")
+      }
+      try await topology.kill("pair")
+      try await poll(within: .seconds(10)) {
+        (try? await topology.client.ask("pair", about: transaction)) == reply ? true : nil
+      }
+      let never = TransactionID(epoch: 1_000, sequence: 1)
+      #expect(try await topology.client.ask("pair", about: never) == .unknown(never))
+    }
+  }
+
+  @Test("under load no state of the composite has a participant that moved and one that did not")
+  func noTornState() async throws {
+    try await withTopology(Parties.pair()) { topology in
+      let stream = try await topology.states(of: ["pair"])
+      let rounds = 150
+      let watching = Task {
+        var last = (met: -1, left: -1, right: -1)
+        for await change in stream {
+          let left = try change.state["left"]!.decode(Party.State.self)
+          let right = try change.state["right"]!.decode(Party.State.self)
+          #expect(left.met == right.met)
+          #expect(left.met >= last.met)
+          last.met = left.met
+          if left.met == rounds { return }
+        }
+      }
+      try await withThrowingTaskGroup { group in
+        for name in ["left", "right"] {
+          group.addTask {
+            for _ in 0..<300 { try await topology.send(name, Party.Event.step) }
+          }
+        }
+        group.addTask {
+          for _ in 0..<rounds {
+            let reply = try await topology.meet(mode: .await(.seconds(20)))
+            #expect(reply.isCommitted, "\(reply)")
+          }
+        }
+        try await group.waitForAll()
+      }
+      try await watching.value
+      try await topology.expect("left", Party.State.willing(met: rounds, steps: 300))
+      try await topology.expect("right", Party.State.willing(met: rounds, steps: 300))
+    }
+  }
+}

@@ -1,0 +1,132 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import Testing
+
+@Suite(
+  "Synchronized events and the deaths of those who take part",
+  .enabled(if: RecordedNodes.arePossible))
+struct SynchronizedFaultTests {
+  /// Lets the parties meet, some of them dying, and compares what they know with what was told.
+  private static func meet(
+    _ topology: TopologyHarness, times rounds: Int
+  ) async throws {
+    var committed = 0
+    for _ in 0..<rounds {
+      let reply = try await topology.meet()
+      switch reply {
+      case .committed: committed += 1
+      case .refused, .busy, .unavailable: break
+      case .unknown(let transaction):
+        // Told later; none of these tests needs it.
+        throw Unexpected("transaction \(transaction) is not known")
+      }
+    }
+    // Nothing stays locked, and the last event finds all participants.
+    let last = try await topology.meet(mode: .await(.seconds(20)))
+    guard last.isCommitted else { throw Unexpected("the last one was \(last)") }
+    committed += 1
+    let state = Party.State.willing(met: committed, steps: 0)
+    try await topology.expect("left", state, within: .seconds(20))
+    try await topology.expect("right", state, within: .seconds(20))
+  }
+
+  @Test(
+    "a death at any row of both protocols leaves all moved or none, and nothing locked",
+    arguments: [
+      "left:prepare.before", "left:prepare.recorded", "left:yes.after", "left:commit.received",
+      "left:step.after", "left:record.after", "left:step.recorded", "left:acknowledge.after",
+      "pair:prepare.sent", "pair:commit.before", "pair:commit.recorded", "pair:commit.sent",
+      "pair:commit.finished", "pair:record.after",
+    ])
+  func everywhere(place: String) async throws {
+    // Once in each of two incarnations, each a little later than the other.
+    let rules = "\(place)=crash@1/1,\(place)=crash@3/2"
+    let environment = ["PIPERUNTIME_FAILPOINTS": rules]
+    var options = TopologyHarness.Options()
+    options.waitsUntilRunning = false
+    try await withTopology(Parties.pair(environment: environment), options: options) { topology in
+      try await topology.expectStatus(of: "pair", "the composite to run") { $0.isRunning }
+      try await Self.meet(topology, times: 10)
+      let node = String(place.prefix { $0 != ":" })
+      let name = place.drop { $0 != ":" }.dropFirst()
+      try await topology.expectLog(node, contains: "failpoint \(name): crash")
+    }
+  }
+
+  @Test(
+    "a death where an event is given up leaves none moved, and nothing locked",
+    arguments: ["left:abort.received", "pair:abort.sent"])
+  func abort(place: String) async throws {
+    let rules = "\(place)=crash@1/1"
+    let environment = ["PIPERUNTIME_FAILPOINTS": rules]
+    try await withTopology(Parties.pair(environment: environment)) { topology in
+      try await topology.send("right", Party.Event.disagree)
+      let reply = try await topology.meet()
+      #expect(!reply.isCommitted)
+      try await topology.send("right", Party.Event.agree)
+      try await Self.meet(topology, times: 3)
+      let node = String(place.prefix { $0 != ":" })
+      let name = place.drop { $0 != ":" }.dropFirst()
+      try await topology.expectLog(node, contains: "failpoint \(name): crash")
+    }
+  }
+
+  @Test("all are killed again and again while they meet, and agree in the end")
+  func killed() async throws {
+    try await withTopology(Parties.pair()) { topology in
+      let names = ["left", "pair", "right"]
+      let isOver = Locked(false)
+      let killing = Task {
+        defer { isOver.withLock { $0 = true } }
+        for round in 0..<12 {
+          let name = names[round % 3]
+          try await topology.expectStatus(of: name, "to be killed", within: .seconds(20)) {
+            $0.isRunning
+          }
+          try await topology.kill(name)
+        }
+      }
+      var committed = 0
+      var others = 0
+      while !isOver.withLock({ $0 }) || others + committed < 60 {
+        let reply = try await topology.meet()
+        if reply.isCommitted { committed += 1 } else { others += 1 }
+      }
+      try await killing.value
+      let last = try await topology.meet(mode: .await(.seconds(20)))
+      #expect(last.isCommitted)
+      let state = Party.State.willing(met: committed + 1, steps: 0)
+      try await topology.expect("left", state, within: .seconds(20))
+      try await topology.expect("right", state, within: .seconds(20))
+    }
+  }
+
+  @Test("when everything is started again, the states are those that were committed")
+  func restart() async throws {
+    try await withTopology(Parties.pair()) { topology in
+      for _ in 0..<5 { #expect(try await topology.meet().isCommitted) }
+      try await topology.restart("pair", "left", "right")
+      let state = Party.State.willing(met: 5, steps: 0)
+      try await topology.expect("left", state)
+      try await topology.expect("right", state)
+      #expect(try await topology.meet(mode: .await(.seconds(10))).isCommitted)
+    }
+  }
+
+  @Test("where nothing is recorded, a node that died is not waited for, and what it lost is told")
+  func volatile() async throws {
+    let rules = "left:commit.received=crash@2/1"
+    let environment = ["PIPERUNTIME_FAILPOINTS": rules]
+    let pair = Parties.pair(environment: environment, durability: .volatile)
+    try await withTopology(pair) { topology in
+      for _ in 0..<2 { #expect(try await topology.meet().isCommitted) }
+      try await topology.expectLog("left", contains: "The step is lost")
+      #expect(try await topology.meet(mode: .await(.seconds(20))).isCommitted)
+      for (name, met) in [("left", 1), ("right", 3)] {
+        let state = try JSONValue(encoding: Party.State.willing(met: met, steps: 0))
+        try await topology.expectStatus(of: name, "\(met) events") { $0.status?.state == state }
+      }
+    }
+  }
+}

@@ -1,0 +1,82 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import Testing
+
+@Suite("Pipes into composites", .enabled(if: RecordedNodes.arePossible))
+struct SynchronizedPipeTests {
+  /// A button that lets two parties meet, at its start and whenever it is pressed.
+  private static func button(
+    _ onRefused: PipeSpecification.OnRefused = .record, environment: [String: String] = [:]
+  ) -> Topology {
+    var topology = Parties.pair(environment: environment)
+    topology.nodes.append(.machine("Button", name: "button", restart: Parties.quick))
+    topology.pipes = [
+      .rule(
+        from: "button", when: "pressed", to: "pair", send: "meet", name: "bell",
+        onRefused: onRefused)
+    ]
+    return topology
+  }
+
+  private static func expect(_ met: Int, _ topology: TopologyHarness) async throws {
+    let state = try JSONValue(encoding: Party.State.willing(met: met, steps: 0))
+    for name in ["left", "right"] {
+      try await topology.expectStatus(of: name, "\(met) events", within: .seconds(20)) {
+        $0.status?.state == state
+      }
+    }
+  }
+
+  @Test(
+    "each event of a pipe is taken once, whoever is killed",
+    arguments: ["pair:commit.recorded", "pair:record.after", "left:yes.after", "pair:ack.after"])
+  func once(place: String) async throws {
+    let environment = ["PIPERUNTIME_FAILPOINTS": "\(place)=crash@3/1,\(place)=crash@4/2"]
+    try await withTopology(Self.button(environment: environment)) { topology in
+      for _ in 0..<20 { try await topology.send("button", Button.Event.press) }
+      try await Self.expect(21, topology)
+      let node = String(place.prefix { $0 != ":" })
+      try await topology.expectLog(node, contains: "crash")
+      let status = try await topology.expectStatus(of: "pair", "its pipe") {
+        $0.isRunning && $0.status != nil
+      }
+      #expect(status.status?.letters == 0)
+      #expect(status.status?.gaps == 0)
+    }
+  }
+
+  @Test("an event that is refused becomes a dead letter of the composite, and can be sent again")
+  func refused() async throws {
+    try await withTopology(Self.button()) { topology in
+      try await Self.expect(1, topology)
+      try await topology.send("right", Party.Event.disagree)
+      try await topology.send("button", Button.Event.press)
+      let status = try await topology.expectStatus(of: "pair", "a letter") {
+        $0.status?.letters == 1
+      }
+      let letter = try #require(status.status?.recentLetters.first)
+      #expect(letter.pipe == "bell")
+      #expect(letter.reason.contains("'right'"))
+      try await topology.send("right", Party.Event.agree)
+      _ = try await topology.client.resend(letter: letter.id, of: "pair")
+      try await Self.expect(2, topology)
+      try await topology.expectStatus(of: "pair", "no letter") { $0.status?.letters == 0 }
+    }
+  }
+
+  @Test("with 'postpone' an event waits until it is enabled, also while the composite dies")
+  func postponed() async throws {
+    try await withTopology(Self.button(.postpone)) { topology in
+      try await Self.expect(1, topology)
+      try await topology.send("right", Party.Event.disagree)
+      for _ in 0..<3 { try await topology.send("button", Button.Event.press) }
+      try await topology.kill("pair")
+      try await topology.expectStatus(of: "pair", "what waits") {
+        $0.isRunning && $0.status?.ins.first?.waiting == 3
+      }
+      try await topology.send("right", Party.Event.agree)
+      try await Self.expect(4, topology)
+    }
+  }
+}
