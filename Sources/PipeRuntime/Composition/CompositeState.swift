@@ -56,31 +56,20 @@ public struct Projection<Whole>: Sendable {
     let count = types.count
     self.types = types
     self.components = components
+    // All are read before any is used, by a type of its own: see ``TupleReader``.
     make = { (states) throws(ProjectionError) in
       guard states.count == count else { throw .count(states.count, expected: count) }
-      var place = -1
-      func next<Value: MachineState>(_: Value.Type) throws(ProjectionError) -> Value {
-        place += 1
-        guard let value = states[place] as? Value else {
-          throw .type("\(type(of: states[place]))", place: place, expected: "\(Value.self)")
-        }
-        return value
-      }
-      return try project(repeat next((each State).self))
+      let reader = ProjectionReader()
+      for type in repeat (each State).self { reader.read(type, states[reader.count]) }
+      if let problem = reader.problem { throw problem }
+      return project(repeat reader.next((each State).self))
     }
     decode = { (states) throws(ProjectionError) in
       guard states.count == count else { throw .count(states.count, expected: count) }
-      var place = -1
-      func next<Value: MachineState>(_: Value.Type) throws(ProjectionError) -> Value {
-        place += 1
-        do {
-          return try EnumCases<Value>.bareValue(named: states[place].string ?? "")
-            ?? states[place].decode()
-        } catch {
-          throw .type(states[place].text, place: place, expected: "\(Value.self)")
-        }
-      }
-      return try project(repeat next((each State).self))
+      let reader = ProjectionReader()
+      for type in repeat (each State).self { reader.decode(type, states[reader.count]) }
+      if let problem = reader.problem { throw problem }
+      return project(repeat reader.next((each State).self))
     }
   }
 
@@ -113,4 +102,42 @@ public enum ProjectionError: Error, Hashable, Sendable, CustomStringConvertible 
       "component \(place + 1): the projection is for \(expected), and this is \(type)"
     }
   }
+}
+
+/// The states of a projection, read one by one and then used one by one.
+private final class ProjectionReader {
+  private(set) var problem: ProjectionError?
+  private(set) var count = 0
+  private var values: [any MachineState] = []
+  private var used = 0
+
+  func read<Value: MachineState>(_: Value.Type, _ state: any MachineState) {
+    if let value = state as? Value {
+      values.append(value)
+    } else {
+      fail(.type("\(type(of: state))", place: count, expected: "\(Value.self)"))
+    }
+    count += 1
+  }
+
+  func decode<Value: MachineState>(_: Value.Type, _ state: JSONValue) {
+    do {
+      values.append(
+        try EnumCases<Value>.bareValue(named: state.string ?? "") ?? state.decode())
+    } catch {
+      fail(.type(state.text, place: count, expected: "\(Value.self)"))
+    }
+    count += 1
+  }
+
+  /// The next value; called once for each that was read, where there is no problem.
+  func next<Value: MachineState>(_: Value.Type) -> Value {
+    defer { used += 1 }
+    guard let value = values[used] as? Value else {
+      preconditionFailure("The states of a projection are used as they were read.")
+    }
+    return value
+  }
+
+  private func fail(_ error: ProjectionError) { problem = problem ?? error }
 }

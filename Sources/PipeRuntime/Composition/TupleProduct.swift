@@ -58,15 +58,8 @@ public struct TupleProduct<each State: MachineState>: Sendable {
 
   /// The tuple of a state of ``product``.
   public func states(of state: ProductState) -> States {
-    var place = -1
-    func next<Value: MachineState>(_: Value.Type) -> Value {
-      place += 1
-      guard let value = state.components[place].value as? Value else {
-        preconditionFailure("State \(state) is not one of this product's.")
-      }
-      return value
-    }
-    return (repeat next((each State).self))
+    let reader = TupleReader(state)
+    return (repeat reader.next((each State).self))
   }
 
   /// The state of ``product`` that a tuple stands for.

@@ -125,19 +125,3 @@ public struct AsyncCompositeSequence<States: Sendable>: AsyncSequence, Sendable 
 
 @available(*, unavailable)
 extension AsyncCompositeSequence.Iterator: Sendable {}
-
-/// Takes the states of a product one by one, as the components have them.
-private final class TupleReader {
-  private let state: ProductState
-  private var place = -1
-
-  init(_ state: ProductState) { self.state = state }
-
-  func next<Value: MachineState>(_: Value.Type) -> Value {
-    place += 1
-    guard let value = state.components[place].value as? Value else {
-      preconditionFailure("State \(state) is not one of this composite's.")
-    }
-    return value
-  }
-}

@@ -144,7 +144,7 @@ package struct NodeLifecycle: Sendable {
   var recentRestarts: [Instant] = []
   var complaint: String?
   /// Takes off a random part of each pause.
-  var generator: SeededGenerator
+  var generator: SplitMix64
   /// Whether any process of this node ever said hello: if none did, it is likely no node program.
   var hasSaidHello = false
   /// Whether the process was asked to end before `spawned` came in.
@@ -161,7 +161,7 @@ package struct NodeLifecycle: Sendable {
     self.timeouts = timeouts
     self.incarnation = incarnation
     highestIncarnation = incarnation
-    generator = SeededGenerator(seed: seed)
+    generator = SplitMix64(seed: seed)
   }
 }
 

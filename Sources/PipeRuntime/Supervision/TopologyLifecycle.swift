@@ -99,7 +99,7 @@ package struct TopologyLifecycle: Sendable {
       nodes: members.filter { !$0.isObserver }.map(\.name),
       dependencies: Dictionary(members.map { ($0.name, $0.dependencies) }) { first, _ in first },
       observers: members.filter(\.isObserver).map(\.name))
-    var seeds = SeededGenerator(seed: seed)
+    var seeds = SplitMix64(seed: seed)
     nodes = [:]
     for member in members where nodes[member.name] == nil {
       nodes[member.name] = NodeLifecycle(

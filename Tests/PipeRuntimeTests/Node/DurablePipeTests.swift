@@ -102,7 +102,7 @@ struct DurablePipeTests {
 
   @Test("every event is applied once and in order, whoever dies whenever", arguments: 0..<4)
   func together(seed: UInt64) async {
-    var generator = SplitMix(state: seed &* 7919 &+ 1)
+    var generator = SplitMix64(seed: seed &* 7919 &+ 1)
     for _ in 0..<50 {
       await Task.yield()
       var run = DurablePipeRun(capacity: Int.random(in: 1...12, using: &generator))
@@ -140,7 +140,7 @@ private struct DurablePipeRun {
     connect()
   }
 
-  mutating func step(using generator: inout SplitMix) {
+  mutating func step(using generator: inout SplitMix64) {
     switch Int.random(in: 0..<24, using: &generator) {
     case 0..<4: make(Int.random(in: 1...3, using: &generator))
     case 4..<8: recordSender()

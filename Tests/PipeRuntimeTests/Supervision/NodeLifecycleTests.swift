@@ -253,7 +253,7 @@ struct NodeLifecycleTests {
 
   @Test("whatever comes in, a process is spawned only when none is alive, and no wait is endless")
   func randomWalk() {
-    var generator = SplitMix(state: 42)
+    var generator = SplitMix64(seed: 42)
     var spawns = 0
     for _ in 0..<500 {
       var node = SimulatedNode(
@@ -292,17 +292,5 @@ struct NodeLifecycleTests {
       }
     }
     #expect(spawns > 500)
-  }
-}
-
-/// A small generator, so that a failing walk can be walked again.
-struct SplitMix: RandomNumberGenerator {
-  var state: UInt64
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-    return z ^ (z >> 31)
   }
 }

@@ -5,7 +5,7 @@ import Testing
 struct QueueTests {
   @Test("gives back what it got, in order, whatever is put in and taken out between")
   func order() {
-    var generator = SplitMix(state: 7)
+    var generator = SplitMix64(seed: 7)
     var queue = Queue<Int>()
     var model: [Int] = []
     for number in 0..<5_000 {
