@@ -34,6 +34,16 @@ extension TopologyHarness {
       composite, Party.Event.meet, mode: mode, timeout: .seconds(20))
   }
 
+  /// Waits until both tell that they have met so often: a commit reaches them after its caller.
+  func expectMet(_ count: Int, within timeout: Duration = .seconds(20)) async throws {
+    let state = try JSONValue(encoding: Party.State.willing(met: count, steps: 0))
+    for name in ["left", "right"] {
+      try await expectStatus(of: name, "\(count) events", within: timeout) {
+        $0.status?.state == state
+      }
+    }
+  }
+
   /// The state of a party, as it tells it now.
   func party(_ name: String) async throws -> Party.State {
     let status = try await expectStatus(of: name, "its state") { $0.status?.state != nil }

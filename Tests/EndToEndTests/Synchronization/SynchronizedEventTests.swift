@@ -72,6 +72,7 @@ struct SynchronizedEventTests {
   func busy() async throws {
     try await withTopology(Parties.pair()) { topology in
       #expect(try await topology.meet().isCommitted)
+      try await topology.expectMet(1)
       try await topology.pause("right")
       async let first = topology.meet()
       async let second = topology.meet()
@@ -80,7 +81,7 @@ struct SynchronizedEventTests {
       #expect(replies.contains(.busy(["left", "right"])))
       try await topology.resume("right")
       #expect(try await topology.meet(mode: .await(.seconds(10))).isCommitted)
-      #expect(try await topology.party("left") == topology.party("right"))
+      try await topology.expectMet(2)
     }
   }
 

@@ -19,15 +19,6 @@ struct SynchronizedPipeTests {
     return topology
   }
 
-  private static func expect(_ met: Int, _ topology: TopologyHarness) async throws {
-    let state = try JSONValue(encoding: Party.State.willing(met: met, steps: 0))
-    for name in ["left", "right"] {
-      try await topology.expectStatus(of: name, "\(met) events", within: .seconds(20)) {
-        $0.status?.state == state
-      }
-    }
-  }
-
   @Test(
     "each event of a pipe is taken once, whoever is killed",
     arguments: ["pair:commit.recorded", "pair:record.after", "left:yes.after", "pair:ack.after"])
@@ -35,7 +26,7 @@ struct SynchronizedPipeTests {
     let environment = ["PIPERUNTIME_FAILPOINTS": "\(place)=crash@3/1,\(place)=crash@4/2"]
     try await withTopology(Self.button(environment: environment)) { topology in
       for _ in 0..<20 { try await topology.send("button", Button.Event.press) }
-      try await Self.expect(21, topology)
+      try await topology.expectMet(21)
       let node = String(place.prefix { $0 != ":" })
       try await topology.expectLog(node, contains: "crash")
       let status = try await topology.expectStatus(of: "pair", "its pipe") {
@@ -49,7 +40,7 @@ struct SynchronizedPipeTests {
   @Test("an event that is refused becomes a dead letter of the composite, and can be sent again")
   func refused() async throws {
     try await withTopology(Self.button()) { topology in
-      try await Self.expect(1, topology)
+      try await topology.expectMet(1)
       try await topology.send("right", Party.Event.disagree)
       try await topology.send("button", Button.Event.press)
       let status = try await topology.expectStatus(of: "pair", "a letter") {
@@ -60,7 +51,7 @@ struct SynchronizedPipeTests {
       #expect(letter.reason.contains("'right'"))
       try await topology.send("right", Party.Event.agree)
       _ = try await topology.client.resend(letter: letter.id, of: "pair")
-      try await Self.expect(2, topology)
+      try await topology.expectMet(2)
       try await topology.expectStatus(of: "pair", "no letter") { $0.status?.letters == 0 }
     }
   }
@@ -68,7 +59,7 @@ struct SynchronizedPipeTests {
   @Test("with 'postpone' an event waits until it is enabled, also while the composite dies")
   func postponed() async throws {
     try await withTopology(Self.button(.postpone)) { topology in
-      try await Self.expect(1, topology)
+      try await topology.expectMet(1)
       try await topology.send("right", Party.Event.disagree)
       for _ in 0..<3 { try await topology.send("button", Button.Event.press) }
       try await topology.kill("pair")
@@ -76,7 +67,7 @@ struct SynchronizedPipeTests {
         $0.isRunning && $0.status?.ins.first?.waiting == 3
       }
       try await topology.send("right", Party.Event.agree)
-      try await Self.expect(4, topology)
+      try await topology.expectMet(4)
     }
   }
 }
