@@ -49,7 +49,7 @@ struct SynchronizedEventTests {
   func unavailable() async throws {
     try await withTopology(Parties.pair()) { topology in
       try await topology.stop("right")
-      try await poll(within: .seconds(10)) {
+      _ = try await poll(within: .seconds(10)) {
         try await topology.meet() == .unavailable("right") ? true : nil
       }
       #expect(try await topology.party("left").met == 0)
@@ -137,7 +137,7 @@ struct SynchronizedEventTests {
         throw Unexpected("it was committed, not \(reply)")
       }
       try await topology.kill("pair")
-      try await poll(within: .seconds(10)) {
+      _ = try await poll(within: .seconds(10)) {
         (try? await topology.client.ask("pair", about: transaction)) == reply ? true : nil
       }
       let never = TransactionID(epoch: 1_000, sequence: 1)
