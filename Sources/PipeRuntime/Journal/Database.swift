@@ -54,9 +54,6 @@ final class Database {
     pr_keep_log_on_close(handle)
   }
 
-  /// The rows that the last statement changed.
-  var changes: Int { Int(sqlite3_changes(handle)) }
-
   fileprivate func error(_ code: Int32) -> DatabaseError { DatabaseError(handle, code: code) }
 }
 

@@ -13,8 +13,8 @@ struct PoisonEvent {
     guard let step = journal.mark.interrupted else { return nil }
     let count = try journal.attempts(of: step)
     log.warning(
-      "the last process ended during the step of event \(step.sequence) of '\(step.source)', "
-        + "for the \(count). time in a row")
+      "the last process ended during the step of event \(step.sequence) of '\(step.source)': "
+        + "\(count) in a row, and after \(Self.limit) the event is put away")
     guard count >= Self.limit else { return nil }
     self.step = step
     self.count = count

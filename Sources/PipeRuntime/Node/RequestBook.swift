@@ -73,8 +73,6 @@ struct RequestBook {
     return Array(replies.values)
   }
 
-  var waitingCount: Int { replies.count }
-
   private mutating func keep(_ key: RequestKey, _ answer: Answer) {
     answers[key.client, default: [:]][key.id] = answer
     byteCount += answer.state.count
