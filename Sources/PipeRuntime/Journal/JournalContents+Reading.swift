@@ -75,14 +75,18 @@ extension JournalContents {
   private mutating func readEffects(_ database: Database) throws {
     let now = BootClock.now
     let boot = BootClock.boot
-    try database.prepare("SELECT version, state, time, boot, clock FROM effect ORDER BY version")
-      .rows { row in
-        let then = BootClock.Instant(time: row.integer(2), clock: row.integer(4))
-        effects.append(
-          Effect(
-            version: row.unsigned(0), state: row.bytes(1),
-            elapsed: now.duration(since: then, isSameBoot: row.text(3) == boot)))
-      }
+    let rows = try database.prepare(
+      """
+      SELECT version, feedback, state, time, boot, clock FROM effect ORDER BY version, feedback
+      """)
+    try rows.rows { row in
+      let then = BootClock.Instant(time: row.integer(3), clock: row.integer(5))
+      effects.append(
+        Effect(
+          origin: EffectOrigin(version: row.unsigned(0), feedback: Int(row.integer(1))),
+          state: row.bytes(2),
+          elapsed: now.duration(since: then, isSameBoot: row.text(4) == boot)))
+    }
   }
 }
 

@@ -31,8 +31,7 @@ struct JournalContents {
 
   /// An effect that had not ended.
   struct Effect {
-    /// The version of the step that started it.
-    var version: UInt64
+    var origin: EffectOrigin
     /// The state that it belongs to, as JSON.
     var state: [UInt8]
     /// How long ago it started, or last gave an event.

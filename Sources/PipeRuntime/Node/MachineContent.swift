@@ -69,6 +69,7 @@ final class MachineContent<Hosted: Machine>: NodeContent {
       node: "\(hosting.topology)/\(hosting.node)",
       journal: journal?.stream ?? UInt64.random(in: 1...UInt64(Int64.max)))
     engine.onEntry = { [unowned self] state, _, cause in entered(state, cause: cause) }
+    engine.onProblem = { [log] in log.warning($0) }
     try restore()
   }
 

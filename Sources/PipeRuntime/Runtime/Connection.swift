@@ -1,21 +1,21 @@
-/// A rule that sends into a pipe on entering a state.
-struct Sender<State: DSLCompatible>: Sendable {
+/// A rule that sends into a pipe on entering a state, or on taking an event.
+struct Sender<Cause: DSLCompatible>: Sendable {
   /// How a topology refers to the pipe, if it can.
   let port: PortDescription?
-  /// Sends, if the state is one that the rule is about.
-  let fire: @Sendable (State) -> Void
+  /// Sends, if the state or event is one that the rule is about.
+  let fire: @Sendable (Cause) -> Void
   let isFull: @Sendable () -> Bool
   /// Which pipe it is: rules that share one need ask it only once.
   let pipe: ObjectIdentifier
   /// Asks the pipe to say when it has room again; the result takes that back.
   let watchRoom: @Sendable (@escaping @Sendable () -> Void) -> @Sendable () -> Void
 
-  init<Other>(_ pipe: Pipe<Other>, fire: @escaping @Sendable (State) -> Void) {
+  init<Other>(_ pipe: Pipe<Other>, _ event: @escaping @Sendable (Cause) -> Other?) {
     port = pipe.name.map {
       PortDescription(
         name: $0, eventType: TypeName.of(Other.self), events: EnumCases<Other>.descriptions)
     }
-    self.fire = fire
+    fire = { if let event = event($0) { pipe.send(event) } }
     isFull = { pipe.isFull }
     self.pipe = ObjectIdentifier(pipe)
     watchRoom = { notify in
@@ -71,6 +71,18 @@ extension Runtime {
     sending(into: pipe) { states.contains($0) ? event($0) : nil }
   }
 
+  /// Sends the event made of each event that the machine takes, once its state is entered; nothing
+  /// where that is `nil`.
+  ///
+  /// After the rules that go by states.
+  public func connectAsSender<Other>(
+    to pipe: Pipe<Other>, forEachEvent event: @escaping @Sendable (Event) -> Other?
+  ) -> Self {
+    var runtime = self
+    runtime.eventSenders.append(Sender(pipe, event))
+    return runtime
+  }
+
   /// Takes the events that come through the pipe.
   public func connectAsReceiver(to pipe: Pipe<Event>) -> Self {
     var runtime = self
@@ -82,10 +94,7 @@ extension Runtime {
     into pipe: Pipe<Other>, _ event: @escaping @Sendable (State) -> Other?
   ) -> Self {
     var runtime = self
-    runtime.senders.append(
-      Sender(pipe) { state in
-        if let event = event(state) { pipe.send(event) }
-      })
+    runtime.senders.append(Sender(pipe, event))
     return runtime
   }
 }

@@ -15,6 +15,8 @@ public struct Runtime<State: DSLCompatible, Event: DSLCompatible, Output: DSLCom
   var eventMiddleware: [Middleware<Event>] = []
   var senders: [Sender<State>] = []
   var receivers: [Pipe<Event>] = []
+  var eventSenders: [Sender<Event>] = []
+  var feedbacks: [Feedback<State, Event>] = []
 
   /// What is wrong with the runtime, in words; empty where nothing is.
   package private(set) var problems: [String] = []
@@ -45,7 +47,9 @@ extension Runtime {
   /// The named pipes that the machine sends into, each once, as first declared.
   package var outPorts: [PortDescription] {
     var seen: Set<String> = []
-    return senders.compactMap(\.port).filter { seen.insert($0.name).inserted }
+    return (senders.map(\.port) + eventSenders.map(\.port)).compactMap(\.self).filter {
+      seen.insert($0.name).inserted
+    }
   }
 
   /// The named pipes that the machine receives from.
@@ -60,6 +64,7 @@ extension Runtime {
 
   /// How many connections have a pipe without a name, which no topology can lead anywhere.
   package var unnamedPipes: Int {
-    senders.count { $0.port == nil } + receivers.count { $0.name == nil }
+    senders.count { $0.port == nil } + eventSenders.count { $0.port == nil }
+      + receivers.count { $0.name == nil }
   }
 }
