@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -198,3 +199,15 @@ int pr_next_signal(int descriptor) {
 }
 
 void pr_line_buffer_output(void) { setvbuf(stdout, NULL, _IOLBF, 0); }
+
+// What libdispatch has for run loops that are not its own.
+int _dispatch_get_main_queue_handle_4CF(void);
+void _dispatch_main_queue_callback_4CF(void *message);
+
+int pr_main_queue_descriptor(void) { return _dispatch_get_main_queue_handle_4CF(); }
+
+void pr_run_main_queue(void) {
+  eventfd_t count;
+  while (eventfd_read(pr_main_queue_descriptor(), &count) < 0 && errno == EINTR) {}
+  _dispatch_main_queue_callback_4CF(NULL);
+}

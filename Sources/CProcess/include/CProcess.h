@@ -59,4 +59,11 @@ int pr_next_signal(int descriptor);
 /// Makes each line that is printed to stdout go out at once, also into a pipe.
 void pr_line_buffer_output(void);
 
+/// The descriptor of the main queue, on which the main actor's work comes: readable when there is some.
+/// For a program whose main thread runs a loop of its own.
+int pr_main_queue_descriptor(void);
+
+/// Does what waits in the main queue. To be called on the main thread.
+void pr_run_main_queue(void);
+
 #endif

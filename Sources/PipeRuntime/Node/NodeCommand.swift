@@ -1,4 +1,5 @@
 import CProcess
+import Dispatch
 import FoundationEssentials
 import Glibc
 
@@ -68,6 +69,8 @@ struct NodeCommand {
     signal(SIGPIPE, SIG_IGN)
     pr_line_buffer_output()
     let loop = PollLoop()
+    // This is the main thread: what effects and features do on the main actor is done between turns.
+    loop.add(descriptor: pr_main_queue_descriptor()) { pr_run_main_queue() }
     do {
       let journal = try journal(arguments)
       let content = try content(arguments, journal: journal, log: log, loop: loop.handle)
