@@ -49,7 +49,9 @@ let package = Package(
       name: "CrashingTest", dependencies: ["PipeRuntimeTestKit"], path: "Tests/CrashingTest",
       swiftSettings: strict),
     .testTarget(name: "PipeRuntimeTests", dependencies: ["PipeRuntime"], swiftSettings: strict),
-    .testTarget(name: "SeedTests", dependencies: ["PipeRuntime"], swiftSettings: strict),
+    .testTarget(
+      name: "SeedTests", dependencies: ["PipeRuntime", "PipeRuntimeTestKit", "Nodes"],
+      swiftSettings: strict),
     .testTarget(
       name: "PipeRuntimeTestKitTests", dependencies: ["PipeRuntime", "PipeRuntimeTestKit"],
       swiftSettings: strict),

@@ -7,6 +7,7 @@ import PipeRuntime
     WashingMachine.self, WasherPanel.self,
     Relay.self, Tally.self,
     LiftDoor.self, LiftMotor.self, ModelA.self, ModelB.self,
+    Counter.self, CounterTally.self, ModelMachine<ExampleModel>.self,
     Philosopher.self, Fork.self, VendingUser.self, VendingMachine.self,
   ]
   package static let monitors: [any Monitor.Type] = [StateLog.self]

@@ -60,25 +60,28 @@ public final class ConcurrentValueSubject<State: Sendable>: Sendable {
 
   /// Ends all subscriptions; the value stays.
   public func finish() {
-    storage.content.withLock { content in
+    let subscribers = storage.content.withLock { content in
       content.hasFinished = true
-      for subscriber in content.subscribers.values { subscriber.end() }
-      content.subscribers = [:]
+      defer { content.subscribers = [:] }
+      return content.subscribers.values
     }
+    // Not under the lock: an end takes the subscription back.
+    for subscriber in subscribers { subscriber.end() }
   }
 
   /// The value to those who only read it.
   public func eraseToAnyPublisher() -> StatePublisher<State> {
     StatePublisher { [storage] receive, end in
-      let id = storage.content.withLock { content -> Int in
+      let id = storage.content.withLock { content -> Int? in
         receive(content.state)
-        guard !content.hasFinished else {
-          end()
-          return 0
-        }
+        guard !content.hasFinished else { return nil }
         content.last += 1
         content.subscribers[content.last] = Subscriber(receive: receive, end: end)
         return content.last
+      }
+      guard let id else {
+        end()
+        return {}
       }
       return { storage.content.withLock { _ = $0.subscribers.removeValue(forKey: id) } }
     }

@@ -62,7 +62,8 @@ private actor ModelHost<Model: HostableModel> {
     do {
       model = try current(in: state)
     } catch {
-      StandardError.write("warning: the model cannot take '\(event)' in state '\(state)': \(error)\n")
+      StandardError.write(
+        "warning: the model cannot take '\(event)' in state '\(state)': \(error)\n")
       return state
     }
     await model.take(event)

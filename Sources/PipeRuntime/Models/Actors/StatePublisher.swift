@@ -19,8 +19,7 @@ public struct StatePublisher<State: Sendable>: AsyncSequence, Sendable {
   /// How many states an iterator may lag behind before the oldest give way. Unit: states.
   public static var bufferCapacity: Int { 1024 }
 
-  /// Calls `receive` with the current state before it returns, and then with every further one, and
-  /// `end` after the last.
+  /// Calls `receive` with the current state and then with every further one, and `end` after the last.
   let subscribe:
     @Sendable (
       _ receive: @escaping @Sendable (State) -> Void, _ end: @escaping @Sendable () -> Void
@@ -32,6 +31,28 @@ public struct StatePublisher<State: Sendable>: AsyncSequence, Sendable {
       receive(state)
       return {}
     }
+  }
+
+  /// The elements of a sequence, which is made anew, and read by a task, for each subscription.
+  public init<States: AsyncSequence & SendableMetatype>(
+    _ states: @escaping @Sendable () -> States
+  ) where States.Element == State, States.Failure == Never, States.AsyncIterator: SendableMetatype {
+    subscribe = { receive, end in
+      let task = Task {
+        for await state in states() { receive(state) }
+        end()
+      }
+      return { task.cancel() }
+    }
+  }
+
+  init(
+    subscribe:
+      @escaping @Sendable (
+        _ receive: @escaping @Sendable (State) -> Void, _ end: @escaping @Sendable () -> Void
+      ) -> Cancellation
+  ) {
+    self.subscribe = subscribe
   }
 
   /// Begins to read, with the current state.
@@ -67,10 +88,11 @@ extension StatePublisher {
       let latest = Locked<(first: State?, second: Other?, ended: Int)>((nil, nil, 0))
       // Under the lock, so that no older pair comes after a newer one.
       let ended: @Sendable () -> Void = {
-        latest.withLock { latest in
+        let count = latest.withLock { latest in
           latest.ended += 1
-          if latest.ended == 2 { end() }
+          return latest.ended
         }
+        if count == 2 { end() }
       }
       let cancelFirst = first(
         { state in

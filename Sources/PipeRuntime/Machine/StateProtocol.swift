@@ -1,4 +1,4 @@
-/// A state of a model.
+/// A state that tells whether something is under way in it: of a model, of a composite.
 public protocol StateProtocol: Sendable {
   /// Whether nothing is under way in this state, so that a model may start in it. Default: `true`.
   var isStable: Bool { get }
