@@ -8,6 +8,8 @@ import PipeRuntime
     Relay.self, Tally.self,
     LiftDoor.self, LiftMotor.self, ModelA.self, ModelB.self,
     Counter.self, CounterTally.self, ModelMachine<ExampleModel>.self,
+    KettleMachine.self, KettleReducer.self, ModelMachine<KettleModel>.self, KettleNode.self,
+    KettleLoader.self,
     Philosopher.self, Fork.self, VendingUser.self, VendingMachine.self,
   ]
   package static let monitors: [any Monitor.Type] = [StateLog.self]
