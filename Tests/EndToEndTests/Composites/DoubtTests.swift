@@ -171,7 +171,10 @@ struct DoubtTests {
       try await topology.expectMet(1)
       let calm = try await tool.run("ps")
       #expect(!calm.output.contains("IN DOUBT"), "\(calm)")
-      for monitor in [text, json] { monitor.signal(.terminate) }
+      for monitor in [text, json] {
+        monitor.signal(.terminate)
+        #expect(try await monitor.waitForExit(within: .seconds(10)) != nil)
+      }
     }
   }
 }

@@ -34,14 +34,10 @@ struct ProductStateTests {
     _ recorded: RecordedStates, in product: RecordedProduct, of nodes: [String],
     sourceLocation: SourceLocation = #_sourceLocation
   ) {
-    let states = product.states(of: nodes)
-    for state in Set(recorded.states) {
-      #expect(states.contains(state), "not reachable: \(state)", sourceLocation: sourceLocation)
-    }
-    let steps = product.steps(of: nodes)
-    for step in Set(recorded.steps) {
-      #expect(steps.contains(step), "no step: \(step)", sourceLocation: sourceLocation)
-    }
+    let unreachable = Set(recorded.states).subtracting(product.states(of: nodes))
+    #expect(unreachable == [], sourceLocation: sourceLocation)
+    let others = Set(recorded.steps).subtracting(product.steps(of: nodes))
+    #expect(others == [], sourceLocation: sourceLocation)
     #expect(recorded.changes.allSatisfy { $0.missed == 0 }, sourceLocation: sourceLocation)
   }
 
@@ -94,7 +90,7 @@ struct ProductStateTests {
       let names = seats.map(\.name) + ["table"]
       let recorded = try await Self.record(names, of: topology) { recorded in
         let table = Set(recorded["table"]?.states ?? [])
-        return table.count >= 8 && (recorded["table"]?.changes.count ?? 0) >= 300
+        return table.count >= 8 && (recorded["table"]?.changes.count ?? 0) >= 200
           && recorded.count == names.count
       }
       let table = try #require(recorded["table"])
