@@ -16,6 +16,8 @@ final class CoordinatorContent: NodeContent {
   private let projections: Projections
   var coordinator: RendezvousCoordinator
   var states: CompositeStates?
+  /// The composites whose states are known from the journal, until the start.
+  private var restoredComposites: Set<String> = []
   private(set) var services: NodeServices?
   private(set) var plan: CoordinatorPlan?
   private var links: [String: CoordinatorLink] = [:]
@@ -101,7 +103,7 @@ final class CoordinatorContent: NodeContent {
       shown[composite.name] = projection
     }
     var states = CompositeStates(plan.conflictClass.composites, projections: shown)
-    for commit in recovered { _ = states.committed(commit.moves) }
+    for commit in recovered { restoredComposites.formUnion(states.committed(commit.moves)) }
     recovered = []
     self.states = states
   }
@@ -128,6 +130,9 @@ final class CoordinatorContent: NodeContent {
       watch = try FeedWatch(
         feeds: plan.components.map(\.feed), in: services.context, loop: services.loop
       ) { [unowned self] in told($0) }
+      // Their components may have nothing to tell beyond what was committed.
+      show(restoredComposites.sorted(), cause: "restored")
+      restoredComposites = []
     } catch {
       onEnd?("its participants cannot be connected: \(error)")
     }
