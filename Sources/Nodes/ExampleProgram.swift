@@ -10,6 +10,8 @@ import PipeRuntime
     Counter.self, CounterTally.self, ModelMachine<ExampleModel>.self,
     KettleMachine.self, KettleReducer.self, ModelMachine<KettleModel>.self, KettleNode.self,
     KettleLoader.self,
+    MoviesList.self, MoviesPages.self, QuizesList.self, QuizScreen.self, QuizResults.self,
+    AddressForm.self, AddressBook.self, ReducedWashingMachine.self,
     Philosopher.self, Fork.self, VendingUser.self, VendingMachine.self,
   ]
   package static let monitors: [any Monitor.Type] = [StateLog.self]

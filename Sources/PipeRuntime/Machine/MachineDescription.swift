@@ -55,8 +55,10 @@ public struct MachineDescription: Codable, Hashable, Sendable {
   public var machine: String
   /// The state it starts in, as JSON.
   public var initial: JSONValue
-  /// Every case of its state type.
+  /// Every case of its state type; none where that is a struct.
   public var states: [CaseDescription]
+  /// The fields of its state type where that is a struct, as declared; `nil` where it is an enum.
+  public var stateFields: [CaseDescription.Field]?
   /// Every case of its event type.
   public var events: [CaseDescription]
   /// The names of the events that it takes in some state.
@@ -74,8 +76,10 @@ public struct MachineDescription: Codable, Hashable, Sendable {
   public init(
     machine: String, initial: JSONValue, states: [CaseDescription], events: [CaseDescription],
     alphabet: [String], outputs: [CaseDescription], outPorts: [PortDescription],
-    inPorts: [PortDescription], problem: String? = nil
+    inPorts: [PortDescription], problem: String? = nil,
+    stateFields: [CaseDescription.Field]? = nil
   ) {
+    self.stateFields = stateFields
     self.machine = machine
     self.initial = initial
     self.states = states

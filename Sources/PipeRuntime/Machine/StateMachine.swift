@@ -97,6 +97,16 @@ extension StateMachine {
   /// Every case of the state type.
   public var states: [CaseDescription] { EnumCases<State>.descriptions }
 
+  /// The fields of the state type where that is a struct, as declared; `nil` where it is an enum.
+  public var stateFields: [CaseDescription.Field]? {
+    let metadata = TypeMetadata(State.self)
+    guard metadata.kind == TypeMetadata.Kind.structure else { return nil }
+    return (FieldDescriptor(of: metadata)?.records ?? []).map { record in
+      CaseDescription.Field(
+        name: record.name, type: record.payload.map { String(describing: $0) } ?? "?")
+    }
+  }
+
   /// Every case of the event type.
   public var events: [CaseDescription] { EnumCases<Event>.descriptions }
 

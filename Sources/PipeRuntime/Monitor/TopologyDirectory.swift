@@ -35,6 +35,8 @@ public struct NodeInformation: Codable, Hashable, Sendable {
   public var journal: String?
   /// What it last told of itself.
   public var status: NodeStatus?
+  /// The names of its state's fields where that is a struct, as declared.
+  public var stateFields: [String]?
   /// Promises of its participants, or of itself, of which they are not told the end.
   public var doubts: [Doubt] = []
 

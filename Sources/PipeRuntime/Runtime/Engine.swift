@@ -65,7 +65,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   var followed: State?
   /// Told, in words, what is wrong with the machine while it runs.
   var onProblem: (String) -> Void = { StandardError.write("warning: \($0)\n") }
-  private var transition: (task: Task<Void, Never>, event: Event, cause: String, done: Done?)?
+  private var transition: Suspended?
   private var waiting = Queue<Waiting>()
   private var roomWatches: [@Sendable () -> Void] = []
   @usableFromInline
@@ -75,6 +75,16 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   @usableFromInline
   @exclusivity(unchecked)
   package private(set) var isSettled = true
+
+  /// An asynchronous transition that runs.
+  private struct Suspended {
+    let task: Task<Void, Never>
+    let event: Event
+    let cause: String
+    let done: Done?
+    /// Whether its event comes from an effect of the machine.
+    let isOwn: Bool
+  }
 
   private enum Waiting {
     case taken(Event, cause: String, done: Done?)
@@ -195,11 +205,13 @@ extension Engine {
     case .effectEnded(let effect):
       end(effect)
     case .settled(let next):
-      guard let (_, event, cause, done) = transition else { return }
+      guard let ended = transition else { return }
       transition = nil
       isSettled = true
-      move(to: next, on: event) { onEntry?(state, version, cause) }
-      (done ?? onSettled)?(.moved(state, version: version))
+      takesOwnEvent = ended.isOwn
+      move(to: next, on: ended.event) { onEntry?(state, version, ended.cause) }
+      takesOwnEvent = false
+      (ended.done ?? onSettled)?(.moved(state, version: version))
     case .wake: break
     }
     takeWaiting()
@@ -255,7 +267,9 @@ extension Engine {
   ) {
     let post = post
     isSettled = false
-    transition = (Task { post(.settled(await run())) }, event, cause, done)
+    transition = Suspended(
+      task: Task { post(.settled(await run())) }, event: event, cause: cause, done: done,
+      isOwn: takesOwnEvent)
   }
 
   @inlinable

@@ -55,6 +55,9 @@ final class EffectRun: Sendable {
     self.elapsed = Locked(elapsed)
   }
 
+  /// The same run for work that goes on beside it, which has its own waits.
+  func beside() -> EffectRun { EffectRun(key: key, elapsed: elapsed.withLock { $0 }) }
+
   /// What is left to wait of a time.
   func remaining(of duration: Duration) -> Duration {
     elapsed.withLock { elapsed in

@@ -28,7 +28,9 @@ extension TopologyChecker {
         report(
           .unknownState, at: path + ["when"],
           "\(owner): machine '\(sender.machine)' of node '\(pipe.sender)' has no state '\(when)'"
-            + Suggestion.among(sender.states.map(\.name), like: when))
+            + (sender.stateFields == nil
+              ? Suggestion.among(sender.states.map(\.name), like: when)
+              : "; its state is a struct, so let its code send into an out-port"))
       }
       checkSend(send, into: receiver, from: state ?? constantState(of: pipe), owner, at: path)
     }

@@ -61,8 +61,9 @@ package struct NodePage {
     let untaken = machine.events.filter { !machine.alphabet.contains($0.name) }
     return [
       ("problem", [machine.problem].compactMap(\.self)),
-      ("initial", machine.initial == .null ? [] : [machine.initial.caseText]),
+      ("initial", machine.initial == .null ? [] : [machine.stateText(machine.initial)]),
       ("states", machine.states.map(\.signature)),
+      ("state", machine.stateFields.map { $0.map { "\($0.name): \($0.type)" } } ?? []),
       ("events", machine.events.filter { machine.alphabet.contains($0.name) }.map(\.signature)),
       ("never takes", untaken.map(\.signature)),
       ("outputs", machine.outputs.map(\.signature)),

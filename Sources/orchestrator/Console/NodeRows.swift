@@ -16,7 +16,7 @@ extension NodeInformation {
 
   /// The state for a person, or why there is none; empty where neither is known.
   package var stateText: String {
-    if let state = status?.state { return state.caseText + doubtText }
+    if let state = status?.state { return state.stateText(fields: stateFields) + doubtText }
     guard let reason else { return "" }
     // The phase stands beside it.
     return reason.hasPrefix(phase + ": ") ? String(reason.dropFirst(phase.count + 2)) : reason

@@ -2,9 +2,11 @@ import PipeRuntime
 
 extension StateChange {
   /// `2026-11-20T09:00:00.123Z door  closing(persons: 3)  (request)`
-  /// - Parameter wasInDoubt: Whether the line before was.
+  /// - Parameters:
+  ///   - fields: The names of the state's fields where that is a struct.
+  ///   - wasInDoubt: Whether the line before was.
   package func line(
-    nodeWidth: Int, style: Style = Style(isColored: false), color: Int = 0,
+    nodeWidth: Int, fields: [String]? = nil, style: Style = Style(isColored: false), color: Int = 0,
     wasInDoubt: Bool = false
   ) -> String {
     let note = missed > 0 ? "\(cause); \(missed) missed before" : cause
@@ -14,7 +16,7 @@ extension StateChange {
       : style.red("  IN DOUBT: " + doubts.map(\.description).joined(separator: "; ").printable)
     return style.dim(Timestamp(nanoseconds: time).description) + " "
       + style.number(color, node.printable.padded(to: nodeWidth))
-      + "  \(state.caseText.printable)  "
+      + "  \(state.stateText(fields: fields).printable)  "
       + style.dim("(\(note.printable))") + doubt
   }
 

@@ -169,6 +169,7 @@ extension Supervisor {
       information.reason = record?.reason
       information.startedAt = information.pid == nil ? nil : record?.startedAt
       information.status = record?.status
+      information.stateFields = record?.description?.stateFields?.map(\.name)
       information.doubts = record?.status?.doubt.map { [$0] } ?? []
       return node.composites.isEmpty
         ? [information]

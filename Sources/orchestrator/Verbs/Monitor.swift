@@ -37,12 +37,12 @@ struct Watch: Verb {
       if let monitor = found.first(where: { $0.kind == .monitor }), !nodes.isEmpty {
         throw CommandError("node '\(monitor.name)' is a monitor and has no states", code: .usage)
       }
-      let names = found.filter { $0.kind != .monitor }.map(\.name)
-      return (names, try await client.states(of: names, tellingDoubts: true))
+      let watched = found.filter { $0.kind != .monitor }
+      return (watched, try await client.states(of: watched.map(\.name), tellingDoubts: true))
     }
     let deadline = arguments.duration("timeout").map { ContinuousClock.now + $0 }
     let limit = arguments.count("count") ?? .max
-    let width = watched.map(\.displayWidth).max() ?? 0
+    let width = watched.map(\.name.displayWidth).max() ?? 0
     let reader = try ChangeReader(stream)
     var records: [JSONValue] = []
     var count = 0
@@ -59,10 +59,11 @@ struct Watch: Verb {
         }
         switch arguments.format {
         case .text:
-          let color = watched.firstIndex(of: change.node) ?? 0
+          let place = watched.firstIndex { $0.name == change.node }
           try console.print(
             change.line(
-              nodeWidth: width, style: console.style, color: color, wasInDoubt: wasInDoubt))
+              nodeWidth: width, fields: place.flatMap { watched[$0].stateFields },
+              style: console.style, color: place ?? 0, wasInDoubt: wasInDoubt))
         case .json: records.append(change.record)
         case .jsonl: try console.print(change.record)
         }

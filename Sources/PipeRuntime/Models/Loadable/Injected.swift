@@ -1,4 +1,4 @@
-/// What machines and views depend on, by type: the movies' service, a clock, a database.
+/// What machines and views depend on, by type: the movies' service, a database.
 ///
 /// ```swift
 /// var services = Services()
@@ -6,7 +6,7 @@
 /// await Services.with(services) { … }
 /// ```
 public struct Services: Sendable {
-  /// The services of the current task; of the process, where the task has none of its own.
+  /// The services of the current task; none, where nobody has given it any.
   @TaskLocal public static var current = Services()
 
   private var makers: [ObjectIdentifier: @Sendable () -> any Sendable] = [:]
@@ -19,6 +19,13 @@ public struct Services: Sendable {
     _: Service.Type, _ make: @escaping @Sendable () -> Service
   ) {
     makers[ObjectIdentifier(Service.self)] = make
+  }
+
+  /// These services, and the others where these have none of a type.
+  public func merging(_ others: Services) -> Services {
+    var services = self
+    services.makers.merge(others.makers) { own, _ in own }
+    return services
   }
 
   /// A service; `nil` where none of the type is registered.

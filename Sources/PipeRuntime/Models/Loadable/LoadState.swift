@@ -44,7 +44,9 @@ where Parameter: Codable & Equatable & Sendable, Result: Codable & Sendable {
 }
 
 /// Why something could not be loaded.
-public struct LoadFailure: Error, Codable, Hashable, Sendable, CustomStringConvertible {
+///
+/// In JSON, a string.
+public struct LoadFailure: Error, Hashable, Sendable, CustomStringConvertible {
   /// The reason, for people.
   public var description: String
 
@@ -54,5 +56,18 @@ public struct LoadFailure: Error, Codable, Hashable, Sendable, CustomStringConve
   /// Takes the reason of an error.
   public init(_ error: any Error) {
     self = error as? LoadFailure ?? LoadFailure("\(error)")
+  }
+}
+
+extension LoadFailure: Codable {
+  /// Reads the reason.
+  public init(from decoder: any Decoder) throws {
+    self.init(try decoder.singleValueContainer().decode(String.self))
+  }
+
+  /// Writes the reason.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(description)
   }
 }

@@ -32,13 +32,22 @@ where
   /// Loads; cancelled when it is no longer wanted.
   static func load(_ parameter: Parameter, _ parameters: Parameters) async throws -> Result
 
-  /// How long the loading may take before it has failed. Default: 30 seconds; `nil` for ever.
+  /// How long the loading may take before it has failed; `nil` for ever. Default: 30 seconds.
+  ///
+  /// In a node that is started again while it loads, the time goes on.
   static func timeLimit(_ parameters: Parameters) -> Duration?
+
+  /// What ``load(_:_:)`` finds as ``Injected``, unless ``Services/current`` had others where the
+  /// machine was made. Default: nothing.
+  static func services(_ parameters: Parameters) -> Services
 }
 
 extension LoadableMachine {
   /// Thirty seconds.
   public static func timeLimit(_ parameters: Parameters) -> Duration? { .seconds(30) }
+
+  /// None.
+  public static func services(_ parameters: Parameters) -> Services { Services() }
 
   /// The table above.
   public static func stateMachine(
@@ -73,11 +82,14 @@ extension LoadableMachine {
   /// The loading, for a runtime that has more.
   public static func loading(_ parameters: Parameters) -> Feedback<State, Event> {
     let limit = timeLimit(parameters)
+    let services = Services.current.merging(services(parameters))
     return Feedback(lensing: { (state: State) -> Parameter? in
       if case .loading(let parameter) = state { parameter } else { nil }
     }) { parameter in
       do {
-        let result = try await withTimeLimit(limit) { try await load(parameter, parameters) }
+        let result = try await Services.with(services) {
+          try await withTimeLimit(limit) { try await load(parameter, parameters) }
+        }
         return Event.didLoad(result)
       } catch {
         return Event.didFail(LoadFailure(error))
@@ -93,12 +105,13 @@ private func withTimeLimit<Result: Sendable>(
   guard let limit else { return try await work() }
   // Not a task group: it would wait for work that does not listen to its cancellation.
   let (results, gives) = AsyncStream.makeStream(of: Swift.Result<Result, any Error>.self)
+  // What had passed before a restart counts for the limit as well as for the work's own waits.
+  let run = EffectRun.current?.beside()
   let working = Task {
     do { gives.yield(.success(try await work())) } catch { gives.yield(.failure(error)) }
   }
-  let clock = EffectClock.current
   let timer = Task {
-    try await clock.sleep(for: limit)
+    try await EffectRun.$current.withValue(run) { try await EffectClock.sleep(for: limit) }
     gives.yield(.failure(LoadFailure("no answer within \(limit.shortText)")))
   }
   defer {
