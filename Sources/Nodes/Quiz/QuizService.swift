@@ -51,7 +51,9 @@ package struct FileQuizService: QuizService {
 
   private func check(_ quiz: Quiz) throws(DataFileError) {
     let owner = "has a quiz \(quiz.id)"
-    guard !quiz.questions.isEmpty else { throw file.problem("\(owner) without questions. Add some") }
+    guard !quiz.questions.isEmpty else {
+      throw file.problem("\(owner) without questions. Add some")
+    }
     for question in quiz.questions {
       guard question.answers.count == 4 else {
         throw file.problem(

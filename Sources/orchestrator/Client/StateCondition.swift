@@ -34,12 +34,20 @@ package struct StateCondition: Hashable, Sendable {
   /// a struct match whatever the others are.
   package func matches(_ other: JSONValue) -> Bool {
     if stateFields != nil, case .object(let members) = state {
-      return members.allSatisfy { other[$0.key] ?? .null == $0.value }
+      return members.allSatisfy { Self.matches($0.value, other[$0.key] ?? .null) }
     }
     guard let members = state.caseMembers else { return state == other }
     guard state.caseName == other.caseName else { return false }
     return state.string != nil || members == other.caseMembers
   }
+
+  /// Whether a field has a value; that of an enum can be given by its bare label.
+  private static func matches(_ wanted: JSONValue, _ value: JSONValue) -> Bool {
+    wanted == value
+      || wanted.string != nil && value.caseMembers != nil && wanted.string == value.caseName
+  }
+
+  fileprivate func text(of state: JSONValue) -> String { state.stateText(fields: stateFields) }
 
   /// Why the node can never be in this state, or `nil`.
   package func problem(with machine: MachineDescription) -> String? {
@@ -88,9 +96,9 @@ package struct StateConditions: Sendable {
     zip(all, met).filter { $0.1 == nil }.map { condition, _ in
       let node = condition.node
       let present =
-        absences[node] ?? latest[node].map { "is in \($0.stateText(fields: condition.stateFields))" }
+        absences[node] ?? latest[node].map { "is in \(condition.text(of: $0))" }
         ?? "has told no state yet"
-      return "'\(node)' \(present), not in \(condition.state.stateText(fields: condition.stateFields))"
+      return "'\(node)' \(present), not in \(condition.text(of: condition.state))"
     }.joined(separator: "; ")
   }
 }

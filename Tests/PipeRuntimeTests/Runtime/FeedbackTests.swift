@@ -1,5 +1,4 @@
 import PipeRuntime
-import PipeRuntimeTestKit
 import Testing
 
 /// A list that is loaded page by page; its state is a struct.
