@@ -21,7 +21,8 @@ struct QuizNodeTests {
       let tool = CommandLineTool(beside: topology)
       func expect(_ arguments: String..., code: Int32 = 0, output: String) async throws {
         let result = try await tool.result(of: tool.start(arguments))
-        #expect(result.code == code && result.output.contains(output), "\(arguments): \(result)")
+        #expect(result.code == code, "\(arguments): \(result)")
+        #expect(output.isEmpty || result.output.contains(output), "\(arguments): \(result)")
       }
       try await expect("send", "quizes", "onAppear", output: "quizes: loading  (version 1)")
       try await expect("wait", "quizes=loaded", "--timeout", "10s", output: "State machines")
