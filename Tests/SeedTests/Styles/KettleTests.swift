@@ -1,4 +1,4 @@
-import Nodes
+import Kettles
 import PipeRuntime
 import PipeRuntimeTestKit
 import Testing
