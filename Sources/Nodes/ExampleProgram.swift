@@ -1,3 +1,4 @@
+import Kettles
 import PipeRuntime
 
 /// The example machines, in one program.

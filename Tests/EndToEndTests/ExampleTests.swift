@@ -5,8 +5,8 @@ import Testing
 @Suite("The examples")
 struct ExampleTests {
   static let files = [
-    "elevator", "washing-machine", "relay", "counter", "example", "movies", "movies-pages", "quiz",
-    "address", "washing-machine-reduced",
+    "elevator", "washing-machine", "relay", "counter", "example", "kettles", "movies",
+    "movies-pages", "quiz", "address", "washing-machine-reduced",
   ].map { "topologies/\($0).yaml" }
   static let compositeFiles = ["lift", "composite", "philosophers", "vending-machine"]
     .map { "topologies/\($0).yaml" }

@@ -6,6 +6,8 @@ package enum KettleLoader: LoadableMachine {
 
   package struct Water: Codable, Hashable, Sendable {
     package var celsius: Int
+
+    package init(celsius: Int) { self.celsius = celsius }
   }
 
   package static func first(_ parameters: KettleParameters) -> String { "water" }

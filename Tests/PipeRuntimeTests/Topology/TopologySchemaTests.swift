@@ -20,8 +20,8 @@ struct TopologySchemaTests {
     "every example keeps to it, and is read",
     arguments: [
       "elevator", "washing-machine", "relay", "lift", "composite", "philosophers",
-      "vending-machine", "counter", "example", "movies", "movies-pages", "quiz", "address",
-      "washing-machine-reduced",
+      "vending-machine", "counter", "example", "kettles", "movies", "movies-pages", "quiz",
+      "address", "washing-machine-reduced",
     ])
   func examples(name: String) throws {
     let text = try packageFile("topologies/\(name).yaml")
