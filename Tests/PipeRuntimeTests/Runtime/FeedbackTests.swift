@@ -130,6 +130,32 @@ struct FeedbackTests {
   }
 }
 
+@Suite("Feedbacks of machines that take their time", .timeLimit(.minutes(1)))
+struct SlowFeedbackTests {
+  @Test("one that starts itself by way of asynchronous transitions is held too")
+  func bounded() async {
+    let slow = StateMachine<Pages, Turn, Never>(initial: Pages()) { state, event in
+      guard case .next(let next) = machine().reduce(state, event) else {
+        return .refused(.noTransition)
+      }
+      return .suspended { next }
+    }
+    let (inputs, input) = AsyncStream.makeStream(of: Engine<Pages, Turn, Never>.Input.self)
+    let engine = Engine(
+      machine: slow,
+      runtime: Runtime().feedback(Feedback(lensing: \.next) { _ in Turn.spin }),
+      post: { input.yield($0) })
+    engine.start()
+    engine.take(.spin, cause: "test")
+    for await next in inputs {
+      engine.process(next)
+      // Held: it has come to rest, and nothing runs that could go on.
+      if engine.isSettled, engine.runningEffects == 0 { break }
+    }
+    #expect(engine.version >= UInt64(Feedback<Pages, Turn>.startLimit))
+  }
+}
+
 @Suite("Machines that are a function")
 struct FunctionMachineTests {
   @Test("it takes, refuses and enters as one that is described")
