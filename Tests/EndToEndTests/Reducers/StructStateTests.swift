@@ -39,7 +39,7 @@ struct StructStateTests {
         "wait", #"turner={"turns":{"count":1}}"#,
         output: "turner: (turns: [count: 1])  (version 1)\n")
       try await expect(
-        "wait", #"turner={"turns":{"count":2}}"#, "--timeout", "10ms", code: 124,
+        "wait", #"turner={"turns":{"count":2}}"#, "--timeout", "2s", code: 124,
         error: "'turner' is in (turns: [count: 1]), not in (turns: [count: 2])")
       try await expect(
         "wait", "turner=turns", code: 2,
