@@ -8,6 +8,7 @@ import PipeRuntime
     Relay.self, Tally.self,
     LiftDoor.self, LiftMotor.self, ModelA.self, ModelB.self,
     Counter.self, CounterTally.self, ModelMachine<ExampleModel>.self,
+    MainCoordinator.self, LoginScreen.self, ListScreen.self, DetailScreen.self,
     Philosopher.self, Fork.self, VendingUser.self, VendingMachine.self,
   ]
   package static let monitors: [any Monitor.Type] = [StateLog.self]
