@@ -111,7 +111,7 @@ extension NodeInformation {
   /// Whether it does not run, and likely soon will without being asked to.
   func isComing(in directory: TopologyDirectory) -> Bool {
     switch phase {
-    case "starting", "configuring", "ready", "backing off": true
+    case "adopting", "starting", "configuring", "ready", "backing off": true
     case "stopping": directory.phase != "stopping"
     case "idle": directory.phase == "starting"
     default: false

@@ -42,7 +42,8 @@ struct ViewCommand {
         if argument.hasPrefix("-") {
           let known = ["--topology", "--count"]
           throw UsageError(
-            "unknown option '\(argument)'" + Suggestion.among(known, like: argument, verb: "there are"))
+            "unknown option '\(argument)'"
+              + Suggestion.among(known, like: argument, verb: "there are"))
         }
         names.append(argument)
       }

@@ -78,7 +78,8 @@ struct ViewFeed: Sendable {
   private static func sent(_ reply: SynchronizedReply) -> ViewSession.Sent {
     switch reply {
     case .committed: .committed
-    case .refused(let withholdings): .refused(withholdings.map(\.description).joined(separator: "; "))
+    case .refused(let withholdings):
+      .refused(withholdings.map(\.description).joined(separator: "; "))
     case .busy(let names): .failed("busy: \(names.joined(separator: ", ")); try again")
     case .unavailable(let name): .failed("'\(name)' does not run; nothing was applied")
     case .unknown: .failed("what became of it is not known yet")

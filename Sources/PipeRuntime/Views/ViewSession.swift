@@ -84,7 +84,9 @@ package struct ViewSession {
     }
     guard keys.count < Self.keyLimit else { return say("too many keys: the node is slow") }
     keys.append(key)
-    return takeKeys()
+    guard notice != nil, underWay == nil, awaited == nil else { return takeKeys() }
+    notice = nil
+    return [.draw] + takeKeys()
   }
 
   /// What became of the event that was to be sent.

@@ -61,7 +61,8 @@ public struct DeepLinks<Route: RouteType>: Sendable, ExpressibleByArrayLiteral {
     while let byte = rest.popFirst() {
       let digits = rest.prefix(2)
       if byte == UInt8(ascii: "%"), digits.count == 2,
-        !digits.contains(UInt8(ascii: "+")), let value = UInt8(String(decoding: digits, as: UTF8.self), radix: 16)
+        !digits.contains(UInt8(ascii: "+")),
+        let value = UInt8(String(decoding: digits, as: UTF8.self), radix: 16)
       {
         bytes.append(value)
         rest = rest.dropFirst(2)
