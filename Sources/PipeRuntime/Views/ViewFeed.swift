@@ -17,8 +17,8 @@ struct ViewFeed: Sendable {
     self.node = node
   }
 
-  /// Tells what happens, until the topology goes down, or the task is cancelled. Each call must return
-  /// before the next is made, so that changes that come too fast are counted, not queued.
+  /// Tells what happens, until the topology goes down, or the task is cancelled. Each call must
+  /// return before the next is made, so that changes that come too fast are counted, not queued.
   func follow(_ tell: @escaping @Sendable (Update) async -> Void) async {
     do {
       let directory = try await client.directory(fresh: false)

@@ -17,12 +17,12 @@ final class PseudoTerminal {
     _ program: String, _ arguments: [String], environment: [String: String], columns: Int = 60,
     rows: Int = 14
   ) throws {
-    master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK)
-    try #require(master >= 0, "posix_openpt: errno \(errno)")
-    try #require(grantpt(master) == 0 && unlockpt(master) == 0)
-    var name = [CChar](repeating: 0, count: 64)
-    try #require(ptsname_r(master, &name, name.count) == 0)
-    let path = name.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+    master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK)
+    try #require(master >= 0, "/dev/ptmx: errno \(errno)")
+    // TIOCSPTLCK and TIOCGPTN, which Glibc's module does not have.
+    var (lock, number): (Int32, Int32) = (0, -1)
+    try #require(ioctl(master, 0x4004_5431, &lock) == 0 && ioctl(master, 0x8004_5430, &number) == 0)
+    let path = "/dev/pts/\(number)"
     screen = EmulatedScreen(columns: columns, rows: rows)
     var size = winsize(
       ws_row: UInt16(rows), ws_col: UInt16(columns), ws_xpixel: 0, ws_ypixel: 0)

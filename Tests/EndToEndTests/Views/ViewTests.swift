@@ -48,7 +48,7 @@ struct ViewTests {
       terminal.type("o")
       try await terminal.expect("it is constant and takes no events")
       terminal.type("q")
-      #expect(try await terminal.expectEnd() == .exited(0))
+      #expect(try await terminal.expectEnd() == .exited(code: 0))
       terminal.expectRestored()
       #expect(terminal.lines.allSatisfy { $0 == "" })
     }
@@ -78,7 +78,7 @@ struct ViewTests {
       try await door.expect("The door is closing")
       #expect(door.lines.contains { $0.contains("6 inside") })
       door.type("\u{3}")
-      #expect(try await door.expectEnd() == .exited(0))
+      #expect(try await door.expectEnd() == .exited(code: 0))
       door.expectRestored()
     }
   }
@@ -119,7 +119,7 @@ struct ViewTests {
       let terminal = try view(topology, "WasherView", "heated")
       try await terminal.expect("▶ water heated")
       terminal.signal(signal)
-      #expect(try await terminal.expectEnd() == .exited(0))
+      #expect(try await terminal.expectEnd() == .exited(code: 0))
       terminal.expectRestored()
     }
   }
@@ -130,7 +130,7 @@ struct ViewTests {
       let terminal = try view(topology, "DisplayView", "display")
       try await terminal.expect("1 person")
       terminal.hangUp()
-      #expect(try await terminal.expectEnd() == .exited(1))
+      #expect(try await terminal.expectEnd() == .exited(code: 1))
       #expect(!topology.directory.processes.contains { $0.command.contains(" view ") })
     }
   }
@@ -144,7 +144,7 @@ struct ViewTests {
       terminal.type("  ")
       try await terminal.expect("pressed 2 times")
       try await topology.stop("left")
-      #expect(try await terminal.expectEnd() == .exited(1))
+      #expect(try await terminal.expectEnd() == .exited(code: 1))
       terminal.expectRestored()
       let lines = terminal.lines.joined()
       #expect(lines.contains("TestNodes: node 'left' does not run any more"), "\(lines)")
@@ -159,7 +159,7 @@ struct ViewTests {
         environment: topology.tool.directory.environment(), columns: 200)
       try await terminal.expect("pressed 0 times")
       try await topology.killOrchestrator()
-      #expect(try await terminal.expectEnd() == .exited(1))
+      #expect(try await terminal.expectEnd() == .exited(code: 1))
       terminal.expectRestored()
       #expect(
         terminal.lines.joined().contains("topology 'button' has gone down")
@@ -173,7 +173,7 @@ struct ViewTests {
       let terminal = try view(topology, "DisplayView", "display")
       try await terminal.expect("1 person")
       topology.orchestrator.signal(.terminate)
-      #expect(try await terminal.expectEnd() == .exited(1))
+      #expect(try await terminal.expectEnd() == .exited(code: 1))
       terminal.expectRestored()
       #expect(terminal.lines.joined().contains("topology 'still'"), "\(terminal.lines)")
       #expect(try await topology.expectEnd() == 0)

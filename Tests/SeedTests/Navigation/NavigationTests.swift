@@ -216,13 +216,25 @@ struct MainCoordinatorTests {
   @Test(
     "what does not belong to what is shown is refused",
     arguments: [
-      ([], MainCoordinator.Event.open(item: 1)), ([], .logOut), ([], .switchTo(tab: .results)),
-      ([], .pop), ([], .dismiss), ([.logIn], .logIn), ([.logIn], .register), ([.logIn], .pop),
-      ([.logIn], .answer(number: 1)), ([.logIn, .openSheet(about: "x")], .open(item: 1)),
-      ([.register], .register),
+      Misplaced([], .open(item: 1)), Misplaced([], .logOut),
+      Misplaced([], .switchTo(tab: .results)), Misplaced([], .pop), Misplaced([], .dismiss),
+      Misplaced([.logIn], .logIn), Misplaced([.logIn], .register), Misplaced([.logIn], .pop),
+      Misplaced([.logIn], .answer(number: 1)),
+      Misplaced([.logIn, .openSheet(about: "x")], .open(item: 1)),
+      Misplaced([.register], .register),
     ])
-  func refused(events: [MainCoordinator.Event], event: MainCoordinator.Event) throws {
-    #expect(machine.reduce(try state(after: events), event) == .refused(.guard))
+  func refused(misplaced: Misplaced) throws {
+    #expect(
+      machine.reduce(try state(after: misplaced.before), misplaced.event) == .refused(.guard))
+  }
+
+  struct Misplaced: Sendable {
+    var before: [MainCoordinator.Event]
+    var event: MainCoordinator.Event
+
+    init(_ before: [MainCoordinator.Event], _ event: MainCoordinator.Event) {
+      (self.before, self.event) = (before, event)
+    }
   }
 
   @Test("a link waits for a login, and the reason why one leads nowhere is in the state")
