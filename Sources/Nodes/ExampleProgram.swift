@@ -1,3 +1,4 @@
+import Kettles
 import PipeRuntime
 
 /// The example machines, in one program.
@@ -9,6 +10,8 @@ import PipeRuntime
     LiftDoor.self, LiftMotor.self, ModelA.self, ModelB.self,
     Counter.self, CounterTally.self, ModelMachine<ExampleModel>.self,
     MainCoordinator.self, LoginScreen.self, ListScreen.self, DetailScreen.self,
+    KettleMachine.self, KettleReducer.self, ModelMachine<KettleModel>.self, KettleNode.self,
+    KettleLoader.self,
     Philosopher.self, Fork.self, VendingUser.self, VendingMachine.self,
   ]
   package static let monitors: [any Monitor.Type] = [StateLog.self]

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("The examples")
 struct ExampleTests {
-  static let files = ["elevator", "washing-machine", "relay"].map { "topologies/\($0).yaml" }
+  static let files = ["elevator", "washing-machine", "relay", "example", "counter", "kettles"].map { "topologies/\($0).yaml" }
   static let compositeFiles = ["lift", "composite", "philosophers", "vending-machine"]
     .map { "topologies/\($0).yaml" }
 

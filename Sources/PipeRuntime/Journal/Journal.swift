@@ -143,7 +143,8 @@ final class Journal {
     _ origin: EffectOrigin, state: [UInt8], progress: BootClock.Instant
   ) throws {
     try statements.effectStarted.run(
-      .integer(origin.version), .integer(Int64(origin.feedback)), .text(state), .integer(progress.time), .text(boot),
+      .integer(origin.version), .integer(Int64(origin.feedback)), .text(state),
+      .integer(progress.time), .text(boot),
       .integer(progress.clock))
   }
 

@@ -85,7 +85,8 @@ extension MachineContent {
     for origin in effects.ended { try journal.effectEnded(origin) }
     for effect in effects.started {
       try journal.effectStarted(
-        effect.origin, state: states.encode(effect.state), progress: effect.progress ?? BootClock.now)
+        effect.origin, state: states.encode(effect.state),
+        progress: effect.progress ?? BootClock.now)
     }
   }
 

@@ -10,10 +10,15 @@ struct Sender<Cause: DSLCompatible>: Sendable {
   /// Asks the pipe to say when it has room again; the result takes that back.
   let watchRoom: @Sendable (@escaping @Sendable () -> Void) -> @Sendable () -> Void
 
-  init<Other>(_ pipe: Pipe<Other>, _ event: @escaping @Sendable (Cause) -> Other?) {
+  /// - Parameter sent: The one that is sent, where it is always of one case.
+  init<Other>(
+    _ pipe: Pipe<Other>, sent: Other? = nil, _ event: @escaping @Sendable (Cause) -> Other?
+  ) {
+    let sent = sent.flatMap { EnumCases<Other>.name(of: $0) }.map { [$0] }
     port = pipe.name.map {
       PortDescription(
-        name: $0, eventType: TypeName.of(Other.self), events: EnumCases<Other>.descriptions)
+        name: $0, eventType: TypeName.of(Other.self), events: EnumCases<Other>.descriptions,
+        sent: sent)
     }
     fire = { if let event = event($0) { pipe.send(event) } }
     isFull = { pipe.isFull }
@@ -31,7 +36,7 @@ extension Runtime {
     to pipe: Pipe<Other>, when state: State, send event: Other
   ) -> Self {
     let pattern = CasePattern(value: state)
-    return sending(into: pipe) { pattern.matches($0) ? event : nil }
+    return sending(event, into: pipe) { pattern.matches($0) }
   }
 
   /// Sends `event` into the pipe on each entry into the case of this constructor.
@@ -39,7 +44,7 @@ extension Runtime {
     to pipe: Pipe<Other>, when state: (repeat each Value) -> State, send event: Other
   ) -> Self {
     let pattern = CasePattern(constructor: state)
-    return sending(into: pipe) { pattern.matches($0) ? event : nil }
+    return sending(event, into: pipe) { pattern.matches($0) }
   }
 
   /// Sends the event made from the associated values on each entry into the case.
@@ -60,7 +65,7 @@ extension Runtime {
   public func connectAsSender<Other>(
     to pipe: Pipe<Other>, when states: OneOf<State>, send event: Other
   ) -> Self {
-    sending(into: pipe) { states.contains($0) ? event : nil }
+    sending(event, into: pipe) { states.contains($0) }
   }
 
   /// Sends the event made from the state on each entry into one of several cases.
@@ -95,11 +100,21 @@ extension Runtime {
     return runtime
   }
 
+  /// Sends what the function makes of a state.
   func sending<Other>(
     into pipe: Pipe<Other>, _ event: @escaping @Sendable (State) -> Other?
   ) -> Self {
     var runtime = self
     runtime.senders.append(Sender(pipe, event))
+    return runtime
+  }
+
+  /// Sends the same event on each entry into a state that matches.
+  func sending<Other>(
+    _ event: Other, into pipe: Pipe<Other>, when matches: @escaping @Sendable (State) -> Bool
+  ) -> Self {
+    var runtime = self
+    runtime.senders.append(Sender(pipe, sent: event) { matches($0) ? event : nil })
     return runtime
   }
 }

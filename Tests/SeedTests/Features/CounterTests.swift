@@ -150,4 +150,30 @@ struct CounterTests {
     #expect(whole.state.tally == TallyFeature.State(counter: .init(count: 1), increments: 1))
     #expect(whole.state.heard == 1)
   }
+
+  @Test("two features that are scoped to one part of the state are a mistake that says what to do")
+  func alias() async throws {
+    let result = try await #require(
+      processExitsWith: .failure, observing: [\.standardErrorContent]
+    ) {
+      await MainActor.run {
+        struct Other: FeatureType {
+          func reduce(state: CounterFeature.State, action: Bool) async -> CounterFeature.State {
+            state
+          }
+        }
+        let parent = Store(feature: TallyFeature(), initialState: .init())
+        let child = parent.scope(
+          state: \.counter, action: TallyFeature.Action.counter, feature: CounterFeature())
+        let again = parent.scope(
+          state: \.counter, action: TallyFeature.Action.counter, feature: CounterFeature())
+        // One feature twice is one feature; another one on the same part is not.
+        let other = parent.scope(
+          state: \.counter, action: { _ in TallyFeature.Action.reset }, feature: Other())
+        _ = (child, again, other)
+      }
+    }
+    let text = String(decoding: result.standardErrorContent, as: UTF8.self)
+    #expect(text.contains("Give each scope a property of its own"))
+  }
 }

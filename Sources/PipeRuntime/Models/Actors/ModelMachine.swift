@@ -21,6 +21,18 @@ where State: MachineState & Equatable {
 
   /// Takes an event; returns once the model is done with it and its state is stable.
   func take(_ event: Event) async
+
+  /// The event that stands for a change which the model makes by itself, to a stable state. When a node
+  /// hosts the model, the change is a step on that event, and the model does not take it again.
+  ///
+  /// Default: `nil`. A node whose model then changes by itself says so in its log, and shows that with
+  /// the next event.
+  static func event(forChangeTo state: State) -> Event?
+}
+
+extension HostableModel {
+  /// None.
+  public static func event(forChangeTo state: State) -> Event? { nil }
 }
 
 /// A model as a machine, so that a node can host it: `ModelMachine<LampModel>`.
@@ -43,41 +55,27 @@ public enum ModelMachine<Model: HostableModel>: Machine {
 
   /// The model as a function.
   public static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Never> {
-    let host = ModelHost<Model>(parameters)
-    return StateMachine(initial: Model.initialState(parameters)) { state, event in
-      .suspended { await host.step(from: state, event) }
-    }
-  }
-}
-
-/// Keeps a model between the steps of its machine.
-private actor ModelHost<Model: HostableModel> {
-  private let parameters: Model.Parameters
-  private var model: Model?
-
-  init(_ parameters: Model.Parameters) { self.parameters = parameters }
-
-  func step(from state: Model.State, _ event: Model.Event) async -> Model.State {
-    let model: Model
-    do {
-      model = try current(in: state)
-    } catch {
-      StandardError.write(
-        "warning: the model cannot take '\(event)' in state '\(state)': \(error)\n")
-      return state
-    }
-    await model.take(event)
-    if model.state.isStable { return model.state }
-    // It goes on by itself: the step ends where it comes to rest.
-    for await state in model.stateDidChange where state.isStable { return state }
-    return model.state
+    let host = ModelHost<Model>.current(parameters)
+    return StateMachine(
+      initial: Model.initialState(parameters),
+      reduce: { state, event in .suspended { await host.step(from: state, event) } })
   }
 
-  /// The model in a state: the one of the last step, or a new one.
-  private func current(in state: Model.State) throws -> Model {
-    if let model, model.state == state { return model }
-    let model = try Model(startsWith: state.stable(), parameters)
-    self.model = model
-    return model
+  /// Follows what the model does by itself.
+  public static func runtime(
+    _ parameters: Parameters, _ ports: Ports
+  ) -> Runtime<State, Event, Never> {
+    let host = ModelHost<Model>.current(parameters)
+    return Runtime().feedback(
+      Feedback(lensing: { _ in true }, effects: { (_: Bool) in await host.changes() }))
+  }
+
+  /// Hosts the model: its machine and its runtime share one.
+  public static func _host(_ hosting: _Hosting) throws -> _HostedMachine {
+    let parameters = try Parameters(parameters: hosting.parameters)
+    let state = try hosting.restoredState(as: State.self) ?? Model.initialState(parameters)
+    return try ModelHosting.$current.withValue(ModelHost<Model>(parameters, in: state)) {
+      try hostContent(hosting)
+    }
   }
 }

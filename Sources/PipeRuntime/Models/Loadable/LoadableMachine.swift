@@ -2,6 +2,8 @@
 ///
 /// ```swift
 /// enum MoviesList: LoadableMachine {
+///   typealias Parameters = MovieParameters
+///
 ///   static func first(_ parameters: MovieParameters) -> Int { 1 }
 ///
 ///   static func load(page: Int, _ parameters: MovieParameters) async throws -> [Movie] { … }

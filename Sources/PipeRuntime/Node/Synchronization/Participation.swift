@@ -10,6 +10,8 @@ protocol ParticipatingMachine: AnyObject {
   func isRunning(effect: UInt64) -> Bool
   /// What an effect has raised is about to be taken, or was taken.
   func taken(_ raised: RaisedEvent)
+  /// Whether it is in doubt has changed, in the same state.
+  func doubtChanged()
 }
 
 /// A node's part in synchronized events: performs what ``RendezvousParticipant`` decides.
@@ -22,7 +24,11 @@ final class Participation {
   /// Whether no other input may be taken.
   private(set) var isFrozen: Bool
   private let configuration: NodeConfiguration.Participation
-  private var participant: RendezvousParticipant
+  private(set) var participant: RendezvousParticipant
+  /// Whether it has asked for the end of what it has promised, and is not told.
+  private(set) var isInDoubt: Bool
+  /// When it promised, or when this process started. Unit: nanoseconds since 1970.
+  private(set) var promisedAt = WallClock.nanoseconds
   private unowned let machine: any ParticipatingMachine
   private let services: NodeServices
   private let log: NodeLog
@@ -50,6 +56,7 @@ final class Participation {
     participant = RendezvousParticipant(
       prepared: restored?.prepared, applied: restored?.applied ?? .zero, version: version)
     isFrozen = !participant.takesInputs
+    isInDoubt = participant.isPrepared
     toldVersion = version
     self.machine = machine
     self.services = services
@@ -114,10 +121,13 @@ final class Participation {
 
   private func perform(_ actions: [RendezvousParticipant.Action]) {
     isFrozen = !participant.takesInputs
+    let wasInDoubt = isInDoubt
+    if !participant.isPrepared { isInDoubt = false }
     for action in actions {
       switch action {
       case .record(let record):
         unrecorded.append(record)
+        if case .prepared = record { promisedAt = WallClock.nanoseconds }
         // The step is taken at once, so that state, outbox, effects and transaction are one record.
         if case .step(let step) = record {
           if let event = committed.removeValue(forKey: step.transaction) { machine.taken(event) }
@@ -129,7 +139,8 @@ final class Participation {
         switch message {
         case .yes: Failpoint.hit(.yesAfter)
         case .ack: Failpoint.hit(.acknowledgeAfter)
-        case .no, .query, .delivered, .changed: break
+        case .query: isInDoubt = true
+        case .no, .delivered, .changed: break
         }
       // Taken already, before its record.
       case .enter: break
@@ -140,6 +151,10 @@ final class Participation {
         queryTimer = nil
       case .report(let problem): report(problem)
       }
+    }
+    // A step that ends it tells of itself.
+    if wasInDoubt != isInDoubt, participant.isPrepared || participant.takesInputs {
+      machine.doubtChanged()
     }
   }
 
@@ -206,7 +221,7 @@ final class Participation {
         "an effect gave an event that cannot be taken: \(json["error"]?.string ?? "no reason given")"
       )
       event.reply.resume(false)
-    case .moved, .refused, .busy, .unavailable, .done, nil: break
+    case .moved, .refused, .busy, .unavailable, .done, .explained, nil: break
     }
   }
 
