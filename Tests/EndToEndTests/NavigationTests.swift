@@ -46,22 +46,33 @@ struct NavigationTests {
       try await topology.send("login", LoginScreen.Event.logIn)
       try await topology.expect("list", ListScreen.State.shown)
       for item in 1...2 {
+        try await runs("coordinator", start: UInt64(2 * item - 1), in: topology)
         // The coordinator has not taken it yet when it dies.
         try await topology.pause("coordinator")
         try await topology.send("list", ListScreen.Event.open(item: item))
         try await topology.kill("coordinator")
         try await topology.expect("detail", DetailScreen.State.showing(item: item))
+        try await runs("coordinator", start: UInt64(2 * item), in: topology)
         // It may have taken it when it dies now, but not told the list.
         try await topology.send("coordinator", MainCoordinator.Event.pop)
         try await topology.kill("coordinator")
         try await topology.expect("detail", DetailScreen.State.hidden)
         try await topology.expect("list", ListScreen.State.shown)
       }
+      try await runs("coordinator", start: 5, in: topology)
       let coordinator = try await topology.status("coordinator")
       #expect(coordinator.restarts == 4)
       // A login and twice there and back: nothing twice, nothing lost.
       #expect(coordinator.status?.version == 5)
       #expect(coordinator.status?.letters == 0)
+    }
+  }
+
+  private func runs(
+    _ node: String, start: UInt64, in topology: TopologyHarness
+  ) async throws {
+    try await topology.expectStatus(of: node, "start \(start)") {
+      $0.isRunning && $0.incarnation == start
     }
   }
 

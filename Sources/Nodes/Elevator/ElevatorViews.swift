@@ -40,6 +40,8 @@ package enum DoorView: TerminalView {
 
 /// The elevator's motor on a terminal.
 package enum MotorView: TerminalView {
+  package static let minimumSize = TerminalSize(columns: 24, rows: 3)
+
   package static func body(_ state: ElevatorMotor.State, size: TerminalSize) -> [StyledLine] {
     let (floor, word): (Int, StyledLine) =
       switch state {

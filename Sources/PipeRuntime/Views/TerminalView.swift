@@ -59,6 +59,6 @@ public struct TerminalSize: Hashable, Sendable, CustomStringConvertible {
     self.rows = rows
   }
 
-  /// `80 × 24`
-  public var description: String { "\(columns) × \(rows)" }
+  /// `80×24`
+  public var description: String { "\(columns)×\(rows)" }
 }

@@ -67,8 +67,8 @@ struct ViewFeed: Sendable {
       switch try await client.send(node, json: event) {
       case .moved(let version, _): return .moved(version: version)
       case .done: return .committed
-      case .refused(.noTransition, _): return .refused("the state has no transition for it")
-      case .refused(.guard, _): return .refused("its guard said no")
+      case .refused(.noTransition, _): return .refused("no transition")
+      case .refused(.guard, _): return .refused("the guard said no")
       }
     } catch {
       return .failed("\(error)")

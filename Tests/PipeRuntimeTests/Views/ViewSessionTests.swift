@@ -37,7 +37,7 @@ struct ViewSessionTests {
   func lines() {
     #expect(texts(session(count: nil))[0] == "waiting for 'n'")
     let status = "n" + String(repeating: " ", count: 22) + "q quits"
-    #expect(texts(session()) == ["count 0", "in 30 × 2", status])
+    #expect(texts(session()) == ["count 0", "in 30×2", status])
   }
 
   @Test("keys wait until the state that the last one led to is shown")
