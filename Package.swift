@@ -54,7 +54,9 @@ let package = Package(
     .executableTarget(
       name: "CrashingTest", dependencies: ["PipeRuntimeTestKit"], path: "Tests/CrashingTest",
       swiftSettings: strict),
-    .testTarget(name: "PipeRuntimeTests", dependencies: ["PipeRuntime"], swiftSettings: strict),
+    .testTarget(
+      name: "PipeRuntimeTests", dependencies: ["PipeRuntime", "PipeRuntimeTestKit"],
+      swiftSettings: strict),
     .testTarget(
       name: "SeedTests", dependencies: ["PipeRuntime", "PipeRuntimeTestKit", "Nodes", "Kettles"],
       swiftSettings: strict),

@@ -9,6 +9,7 @@ import PipeRuntime
     Relay.self, Tally.self,
     LiftDoor.self, LiftMotor.self, ModelA.self, ModelB.self,
     Counter.self, CounterTally.self, ModelMachine<ExampleModel>.self,
+    MainCoordinator.self, LoginScreen.self, ListScreen.self, DetailScreen.self,
     KettleMachine.self, KettleReducer.self, ModelMachine<KettleModel>.self, KettleNode.self,
     KettleLoader.self,
     MoviesList.self, MoviesPages.self, QuizesList.self, QuizScreen.self, QuizResults.self,
@@ -17,4 +18,7 @@ import PipeRuntime
   ]
   package static let monitors: [any Monitor.Type] = [StateLog.self]
   package static let composites: [any CompositeState.Type] = [LiftState.self, ModelsState.self]
+  package static let views: [any TerminalView.Type] = [
+    DoorView.self, MotorView.self, DisplayView.self, WasherView.self,
+  ]
 }

@@ -11,4 +11,5 @@ struct TestNodes: NodeProgram {
     NumberSink.self,
   ]
   static let monitors: [any Monitor.Type] = [Census.self]
+  static let views: [any TerminalView.Type] = [ButtonView.self, FragileView.self]
 }

@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/types.h>
+#include <termios.h>
 
 /// How a child process is started.
 struct pr_spawn {
@@ -65,5 +66,12 @@ int pr_main_queue_descriptor(void);
 
 /// Does what waits in the main queue. To be called on the main thread.
 void pr_run_main_queue(void);
+
+/// Gives the terminal back where this process crashes: writes the text to `output`, and sets `input`
+/// to the attributes. NULL as the text ends that.
+void pr_guard_terminal(int input, const struct termios *attributes, int output, const char *text);
+
+/// Lets this process's group stop, as ^Z does; returns when it goes on.
+void pr_suspend(void);
 
 #endif

@@ -110,9 +110,9 @@ extension TopologyClient {
 
 extension NodeInformation {
   /// Whether it does not run, and likely soon will without being asked to.
-  fileprivate func isComing(in directory: TopologyDirectory) -> Bool {
+  func isComing(in directory: TopologyDirectory) -> Bool {
     switch phase {
-    case "starting", "configuring", "ready", "backing off": true
+    case "adopting", "starting", "configuring", "ready", "backing off": true
     case "stopping": directory.phase != "stopping"
     case "idle": directory.phase == "starting"
     default: false

@@ -76,6 +76,11 @@ extension Runtime {
     sending(into: pipe) { states.contains($0) ? event($0) : nil }
   }
 
+  /// Sends the event made of each state that is entered; nothing where that is `nil`.
+  public func connectAsSender<Other>(
+    to pipe: Pipe<Other>, forEachState event: @escaping @Sendable (State) -> Other?
+  ) -> Self { sending(into: pipe, event) }
+
   /// Sends the event made of each event that the machine takes, once its state is entered; nothing
   /// where that is `nil`.
   ///

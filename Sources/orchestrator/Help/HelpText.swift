@@ -1,3 +1,5 @@
+import PipeRuntime
+
 /// The help pages, made from the verbs' descriptions.
 package struct HelpText {
   let style: Style
