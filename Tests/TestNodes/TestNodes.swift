@@ -7,7 +7,7 @@ struct TestNodes: NodeProgram {
   static let machines: [any Machine.Type] = [
     Source.self, Sink.self, Gate.self, Button.self, Fragile.self, Blob.self, Clerk.self, Party.self,
     NumberSource.self, NumberRelay.self, NumberFilter.self, NumberWorker.self, NumberGate.self,
-    NumberSink.self,
+    NumberSink.self, NumberMember.self,
   ]
   static let monitors: [any Monitor.Type] = [Census.self]
 }

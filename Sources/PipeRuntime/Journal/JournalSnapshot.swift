@@ -52,6 +52,13 @@ package struct JournalSnapshot: Sendable {
     package var time: Int64
   }
 
+  /// A step that the node has promised to take together with others, and that has not ended.
+  package struct Promise: Hashable, Sendable {
+    package var transaction: TransactionID
+    package var composite: String
+    package var event: JSONValue
+  }
+
   package var path: String
   /// Of the database and its log.
   package var byteCount: Int64
@@ -68,6 +75,9 @@ package struct JournalSnapshot: Sendable {
   package var effects: [Effect] = []
   package var letterCount = 0
   package var requestCount = 0
+  /// Whether this is so cannot be told from the journal alone where the promise was given up: that is
+  /// not recorded.
+  package var promise: Promise?
 
   /// What would be gone with the journal, of what was accepted and is not done.
   package var pending: Pending {

@@ -268,6 +268,7 @@ final class NodeShell {
       send: { [socket = inbox.socket] header, body, peer in
         socket.send(header, body: body, to: peer)
       },
+      cut: { [inbox = arguments.inbox] in LocalConnections.cut(inbox) },
       publish: { [unowned self] entry in
         if feed.hasSubscribers { unpublished.append(entry) }
       })

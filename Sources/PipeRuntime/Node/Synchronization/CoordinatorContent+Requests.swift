@@ -54,6 +54,7 @@ extension CoordinatorContent {
   /// The request that a body asks for.
   /// - Throws: Why the composite cannot be asked for it.
   func request(_ bytes: [UInt8], _ mode: RendezvousMode) throws -> RendezvousRequest {
+    reach(.synchronizeReceived)
     guard let body = SynchronizedBody(bytes) else {
       throw NodeProblem("the body is a composite's name, a line feed and an event")
     }

@@ -101,6 +101,11 @@ final class CoordinatorContent: NodeContent {
       shown[composite.name] = projection
     }
     var states = CompositeStates(plan.conflictClass.composites, projections: shown)
+    if !recovered.isEmpty {
+      log.note(
+        "\(recovered.count) synchronized events are committed, and not all participants have said "
+          + "that they know: they are told again")
+    }
     for commit in recovered { _ = states.committed(commit.moves) }
     recovered = []
     self.states = states
@@ -116,7 +121,10 @@ final class CoordinatorContent: NodeContent {
         let link = try CoordinatorLink(
           to: component, of: node, services: services, log: log)
         let name = component.name
-        link.onMessage = { [unowned self] in perform(coordinator.received($0, from: name)) }
+        link.onMessage = { [unowned self] message in
+          if case .query = message { reach(.queryReceived, with: name) }
+          perform(coordinator.received(message, from: name))
+        }
         link.onChange = { [unowned self] isJoined in
           perform(isJoined ? coordinator.connected(name) : coordinator.disconnected(name))
         }
@@ -153,14 +161,15 @@ final class CoordinatorContent: NodeContent {
       case .record(let record): records.append(record)
       case .acknowledged(let transaction):
         acknowledged.append(transaction)
-        Failpoint.hit(.commitFinished)
+        reach(.commitFinished)
       case .forget(let transaction): forgotten.append(transaction)
       case .send(let message, let participant):
+        if case .abort = message { reach(.abortBefore, with: participant) }
         links[participant]?.send(message)
         switch message {
-        case .prepare: Failpoint.hit(.prepareSent)
-        case .commit: Failpoint.hit(.commitSent)
-        case .abort: Failpoint.hit(.abortSent)
+        case .prepare: reach(.prepareSent, with: participant)
+        case .commit: reach(.commitSent, with: participant)
+        case .abort: reach(.abortSent, with: participant)
         case .deliver: break
         }
       case .reply(let id, let reply): answer(id, reply)
@@ -172,6 +181,13 @@ final class CoordinatorContent: NodeContent {
         if let id = timers.removeValue(forKey: timer) { services?.loop.cancel(id) }
       }
     }
+  }
+
+  /// Says that the coordinator is at this place; cuts its connections where it is told to.
+  /// - Parameter participant: Whom the place is about; `nil` where it is about all.
+  func reach(_ point: Failpoint, with participant: String? = nil) {
+    guard Failpoint.hit(point) else { return }
+    for (name, link) in links where participant == nil || name == participant { link.cut() }
   }
 
   /// The event of the commit that is being performed.
@@ -279,7 +295,7 @@ final class CoordinatorContent: NodeContent {
           to: Array("null".utf8), version: epoch, steps: 1, cause: "start",
           time: WallClock.nanoseconds, incarnation: services?.incarnation ?? 0)
       case .commit(let commit):
-        Failpoint.hit(.commitBefore)
+        reach(.commitBefore)
         try journal.committed(commit)
       }
     }
@@ -298,7 +314,7 @@ final class CoordinatorContent: NodeContent {
     }
     for record in done {
       if case .commit(let commit) = record {
-        Failpoint.hit(.commitRecorded)
+        reach(.commitRecorded)
         committing = coordinator.calls[commit.request]?.request.event
       }
       perform(coordinator.recorded(record))

@@ -2,6 +2,7 @@
 final class CoordinatorLink {
   let participant: String
   let socket: Socket
+  private let endpoint: String
   private let connections: ConnectionMonitor
   private let log: NodeLog
   /// Whether the participant has said that it takes part, on the connection that there is.
@@ -19,6 +20,7 @@ final class CoordinatorLink {
     log: NodeLog
   ) throws(TransportError) {
     participant = component.name
+    endpoint = component.inbox
     self.log = log
     socket = try Socket(.dealer, in: services.context)
     try socket.setHighWaterMark(0)
@@ -45,6 +47,9 @@ final class CoordinatorLink {
         .reply, count: parts.code.rawValue, sequence: request, number: parts.version),
       body: parts.body)
   }
+
+  /// Cuts the connection, as a failing network would.
+  func cut() { LocalConnections.cut(endpoint) }
 
   func close() {
     connections.socket.close()

@@ -29,6 +29,8 @@ final class Participation {
   /// What the journal lacks, or what needs no record, in order.
   private var unrecorded: [ParticipantRecord] = []
   private var queryTimer: TimerQueue.ID?
+  /// Whether it was said that the end of what is promised is not known.
+  private var isInDoubt = false
   /// What effects wait for, by the numbers of the requests.
   private var raised: [UInt64: RaisedEvent] = [:]
   /// What the transactions that are not applied yet are for.
@@ -70,6 +72,7 @@ final class Participation {
 
   /// The machine runs; the coordinator may have come before.
   func started() {
+    doubt(after: "a restart")
     perform(participant.start())
     join()
   }
@@ -77,6 +80,7 @@ final class Participation {
   /// The coordinator's connection is there, or there again.
   func connected() {
     guard machine.isStarted else { return }
+    doubt(after: "a lost connection")
     join()
   }
 
@@ -96,16 +100,18 @@ final class Participation {
     let machine = machine
     switch message {
     case .prepare(let transaction, let event, let wantsChange):
-      Failpoint.hit(.prepareBefore)
+      reach(.prepareBefore)
       perform(
         participant.prepare(transaction, event: event, wantsChange: wantsChange) {
           machine.vote(on: $0)
         })
     case .commit(let transaction):
-      Failpoint.hit(.commitReceived)
+      reach(.commitReceived)
+      settle(transaction, "committed")
       perform(participant.commit(transaction))
     case .abort(let transaction):
-      Failpoint.hit(.abortReceived)
+      reach(.abortReceived)
+      settle(transaction, "given up")
       perform(participant.abort(transaction))
     case .deliver(let transaction, let event):
       perform(participant.deliver(transaction, event: event) { machine.vote(on: $0) })
@@ -127,9 +133,11 @@ final class Participation {
         let frame = message.frame
         services.send(frame.header, frame.body, peer)
         switch message {
-        case .yes: Failpoint.hit(.yesAfter)
-        case .ack: Failpoint.hit(.acknowledgeAfter)
-        case .no, .query, .delivered, .changed: break
+        case .yes: reach(.yesAfter)
+        case .no: reach(.noAfter)
+        case .ack: reach(.acknowledgeAfter)
+        case .query: reach(.querySent)
+        case .delivered, .changed: break
         }
       // Taken already, before its record.
       case .enter: break
@@ -143,13 +151,37 @@ final class Participation {
     }
   }
 
+  /// Says that the node is at this place; cuts the connections at its inbox where it is told to.
+  private func reach(_ point: Failpoint) {
+    if Failpoint.hit(point) { services.cut() }
+  }
+
   private func startQueryTimer() {
     if let queryTimer { services.loop.cancel(queryTimer) }
     queryTimer = services.loop.schedule(after: Self.queryInterval) { [weak self] in
       guard let self else { return }
       queryTimer = nil
+      doubt(after: "a silence of \(Self.queryInterval.shortText)")
       perform(participant.queryTimerFired())
     }
+  }
+
+  /// Says, once, that nobody has told how the event has ended that is promised.
+  private func doubt(after cause: String) {
+    guard !isInDoubt, case .prepared(let step) = participant.phase else { return }
+    isInDoubt = true
+    log.note(
+      "synchronized event \(step.transaction) is in doubt after \(cause): the node has promised to "
+        + "take it, and asks '\(configuration.coordinator)' how it has ended")
+  }
+
+  /// Says how an event has ended that was in doubt.
+  private func settle(_ transaction: TransactionID, _ end: String) {
+    guard isInDoubt, case .prepared(let step) = participant.phase,
+      step.transaction == transaction
+    else { return }
+    isInDoubt = false
+    log.note("synchronized event \(transaction) is in doubt no more: it was \(end)")
   }
 
   private func report(_ problem: ParticipantProblem) {
@@ -255,9 +287,9 @@ final class Participation {
     unrecorded = []
     for record in records {
       switch record {
-      case .prepared: Failpoint.hit(.prepareRecorded)
+      case .prepared: reach(.prepareRecorded)
       case .step(let step):
-        Failpoint.hit(.stepRecorded)
+        reach(.stepRecorded)
         // Not a step of its own: those who wait for a change are told by the coordinator.
         if step.move.version == version { toldVersion = version }
       }
