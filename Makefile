@@ -57,10 +57,16 @@ build: setup
 run: build
 	$(RELEASE)/orchestrator run $(TOPOLOGY)
 
+# What failed is said again at the end, where it is found among hundreds of lines.
 test: setup
 	$(SWIFT) build --build-tests
-	$(SWIFT) test --skip-build --skip ReadmePackageTests
-	$(SWIFT) test --skip-build --filter ReadmePackageTests
+	@set -o pipefail; for tests in '--skip ReadmePackageTests' '--filter ReadmePackageTests'; do \
+	  echo "swift test --skip-build $$tests"; \
+	  $(SWIFT) test --skip-build $$tests 2>&1 | tee .build/test.log \
+	    || { echo; echo "what failed:"; \
+	         grep -A 5 ' recorded an issue at ' .build/test.log | grep -v '^[✔◇]' | cut -c 1-1000; \
+	         grep 'error: ' .build/test.log | cut -c 1-1000; exit 1; }; \
+	done
 
 # Without XCTest's own run, which has no test of ours and leaks.
 sanitize: setup

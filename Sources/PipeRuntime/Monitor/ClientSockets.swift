@@ -129,6 +129,8 @@ final class ClientSockets {
     guard request.repeatTimer == nil else { return }
     request.repeatTimer = loop.schedule(after: request.pause) { [weak self] in
       request.repeatTimer = nil
+      // A node that says that it does not run may be the second one that it is sent to.
+      request.isRepeated = true
       request.pause = min(request.pause * 2, .seconds(5))
       self?.submit(request, to: peer)
     }

@@ -10,6 +10,7 @@ extension RendezvousCoordinator {
   /// The coordinator is to end: gives up what is not decided, and takes nothing any more.
   package mutating func stop() -> [Action] {
     isStarted = false
+    hasEnded = true
     var actions: [Action] = []
     for call in calls.values.sorted(by: { $0.order < $1.order }) {
       if case .running = call.phase {

@@ -34,6 +34,8 @@ package struct RendezvousCoordinator: Sendable {
     /// Calls ``RendezvousCoordinator/fired(_:)`` after the time that the timer is for, once.
     case startTimer(Timer)
     case cancelTimer(Timer)
+    /// Tells of what no sound journal leads to.
+    case report(CoordinatorProblem)
   }
 
   /// What a timer is for, which says how long it takes; its owner may fire it late, or twice.
@@ -54,10 +56,11 @@ package struct RendezvousCoordinator: Sendable {
 
   /// The name by which callers are told that the coordinator itself does not answer for a request.
   package let name: String
-  /// Which start this is.
-  package let epoch: UInt64
+  /// Which start this is; a new one begins where participants have heard of higher numbers.
+  package internal(set) var epoch: UInt64
   var sequence: UInt64 = 0
   var isStarted = false
+  var hasEnded = false
 
   // Requests that are not answered.
   var calls: [RequestID: Call] = [:]
@@ -144,6 +147,13 @@ package enum CoordinatorRecord: Hashable, Sendable {
   case start(epoch: UInt64)
   /// A commit: the point at which a transaction is decided.
   case commit(CommitRecord)
+}
+
+/// What contradicts the coordinator's journal.
+package enum CoordinatorProblem: Hashable, Sendable {
+  /// A participant has promised to take part in a transaction of which nothing is known any more. It
+  /// is told that the transaction was given up.
+  case queryOfForgotten(TransactionID, from: String)
 }
 
 /// A transaction that is committed.

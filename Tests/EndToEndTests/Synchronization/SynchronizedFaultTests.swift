@@ -52,6 +52,21 @@ struct SynchronizedFaultTests {
     }
   }
 
+  @Test("a composite that is started again shows its state, also where nothing has changed since")
+  func shownAgain() async throws {
+    let environment = ["PIPERUNTIME_FAILPOINTS": "pair:commit.recorded=crash@2/1"]
+    try await withTopology(Parties.pair(environment: environment)) { topology in
+      #expect(try await topology.meet().isCommitted)
+      _ = try await topology.meet()
+      try await topology.expectMet(2)
+      let shown = try await poll(every: .milliseconds(10), within: .seconds(20)) {
+        topology.seen(of: "pair").last { $0.incarnation == 2 }
+      }
+      let party = try JSONValue(encoding: Party.State.willing(met: 2, steps: 0))
+      #expect(shown?.state == ["left": party, "right": party])
+    }
+  }
+
   @Test("all are killed again and again while they meet, and agree in the end")
   func killed() async throws {
     try await withTopology(Parties.pair()) { topology in

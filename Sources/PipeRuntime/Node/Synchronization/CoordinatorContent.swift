@@ -16,6 +16,8 @@ final class CoordinatorContent: NodeContent {
   private let projections: Projections
   var coordinator: RendezvousCoordinator
   var states: CompositeStates?
+  /// The composites whose states are known from the journal, until the start.
+  private var restoredComposites: Set<String> = []
   private(set) var services: NodeServices?
   private(set) var plan: CoordinatorPlan?
   private var links: [String: CoordinatorLink] = [:]
@@ -55,7 +57,14 @@ final class CoordinatorContent: NodeContent {
     self.log = log
     var known = try journal?.coordinator() ?? CoordinatorJournal()
     // Without a journal, or with a new one, the starts still tell transactions apart.
-    if incarnation > 0 { known.epoch = max(known.epoch, incarnation - 1) }
+    if incarnation > 0 {
+      if known.epoch == 0 {
+        known.forgottenThrough = TransactionID(
+          epoch: incarnation - 1, sequence: UInt64(Int64.max))
+        forgotten.append(known.forgottenThrough)
+      }
+      known.epoch = max(known.epoch, incarnation - 1)
+    }
     coordinator = RendezvousCoordinator(name: node, journal: known)
     letters = DeadLetters(journal: journal)
     recovered = known.commits.filter { !known.acknowledged.contains($0.transaction) }
@@ -106,7 +115,7 @@ final class CoordinatorContent: NodeContent {
         "\(recovered.count) synchronized events are committed, and not all participants have said "
           + "that they know: they are told again")
     }
-    for commit in recovered { _ = states.committed(commit.moves) }
+    for commit in recovered { restoredComposites.formUnion(states.committed(commit.moves)) }
     recovered = []
     self.states = states
   }
@@ -115,8 +124,9 @@ final class CoordinatorContent: NodeContent {
     guard let services, let plan else { return }
     isStarted = true
     perform(coordinator.start())
+    let participants = Set(plan.conflictClass.participants)
+    release(except: participants)
     do {
-      let participants = Set(plan.conflictClass.participants)
       for component in plan.components where participants.contains(component.name) {
         let link = try CoordinatorLink(
           to: component, of: node, services: services, log: log)
@@ -125,8 +135,10 @@ final class CoordinatorContent: NodeContent {
           if case .query = message { reach(.queryReceived, with: name) }
           perform(coordinator.received(message, from: name))
         }
-        link.onChange = { [unowned self] isJoined in
-          perform(isJoined ? coordinator.connected(name) : coordinator.disconnected(name))
+        link.onChange = { [unowned self] watermark in
+          perform(
+            watermark.map { coordinator.connected(name, watermark: $0) }
+              ?? coordinator.disconnected(name))
         }
         link.onRequest = { [unowned self, unowned link] header, body in
           synchronize(header, body, from: []) { link.reply($0, to: header.sequence) }
@@ -136,8 +148,24 @@ final class CoordinatorContent: NodeContent {
       watch = try FeedWatch(
         feeds: plan.components.map(\.feed), in: services.context, loop: services.loop
       ) { [unowned self] in told($0) }
+      // Their components may have nothing to tell beyond what was committed.
+      show(restoredComposites.sorted(), cause: "restored")
+      restoredComposites = []
     } catch {
       onEnd?("its participants cannot be connected: \(error)")
+    }
+  }
+
+  /// Waits no longer for those who are in none of the composites any more: all others would stay
+  /// locked.
+  private func release(except participants: Set<String>) {
+    for transaction in coordinator.transactionsUnderWay {
+      for gone in transaction.participants where !participants.contains(gone) {
+        log.warning(
+          "synchronized event \(transaction.id) was committed, and '\(gone)' has not said that it "
+            + "knows; it takes part no more, and is not waited for")
+        perform(coordinator.received(.ack(transaction.id), from: gone))
+      }
     }
   }
 
@@ -179,7 +207,19 @@ final class CoordinatorContent: NodeContent {
       case .startTimer(let timer): start(timer)
       case .cancelTimer(let timer):
         if let id = timers.removeValue(forKey: timer) { services?.loop.cancel(id) }
+      case .report(let problem): report(problem)
       }
+    }
+  }
+
+  private func report(_ problem: CoordinatorProblem) {
+    switch problem {
+    case .queryOfForgotten(let transaction, let participant):
+      log.warning(
+        "participant '\(participant)' has promised to take synchronized event \(transaction), of "
+          + "which nothing is known any more: the journal is not the one that this composite had, or "
+          + "the composites were renamed. It is told that the event was given up. Where others have "
+          + "taken it, their states do not agree now")
     }
   }
 

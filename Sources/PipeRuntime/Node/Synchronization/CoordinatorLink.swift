@@ -12,8 +12,9 @@ final class CoordinatorLink {
   var onMessage: ((ParticipantMessage) -> Void)?
   /// Called with what an effect of the participant asks for.
   var onRequest: ((FrameHeader, UnsafeRawBufferPointer) -> Void)?
-  /// Called when the participant takes part, or not any more.
-  var onChange: ((_ isJoined: Bool) -> Void)?
+  /// Called when the participant takes part, with the highest transaction that it has heard of; with
+  /// `nil` when it does so no more.
+  var onChange: ((_ watermark: TransactionID?) -> Void)?
 
   init(
     to component: CoordinatorPlan.Component, of coordinator: String, services: NodeServices,
@@ -65,7 +66,7 @@ final class CoordinatorLink {
       case .disconnected:
         guard isJoined else { return }
         isJoined = false
-        onChange?(false)
+        onChange?(nil)
       }
     }
   }
@@ -76,7 +77,7 @@ final class CoordinatorLink {
         let header = try FrameHeader(bytes)
         if header.kind == .join {
           isJoined = true
-          onChange?(true)
+          onChange?(TransactionID(epoch: header.number, sequence: header.sequence))
         } else if header.kind == .synchronize {
           onRequest?(header, UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...]))
         } else {

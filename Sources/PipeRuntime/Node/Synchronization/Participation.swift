@@ -85,7 +85,8 @@ final class Participation {
   }
 
   private func join() {
-    services.send(FrameHeader(.join, number: services.incarnation), [], peer)
+    let heard = participant.watermark
+    services.send(FrameHeader(.join, sequence: heard.sequence, number: heard.epoch), [], peer)
     for event in raised.values { send(event) }
     perform(participant.connected())
   }
