@@ -81,7 +81,8 @@ struct SoakRun {
       problems.append("only \(counts.total) of \(options.faults) faults in the time")
     }
     if counts.total >= Self.longRun {
-      problems += missing("struck", counts.missing(durability: options.durability, of: options.topic))
+      let faults = counts.missing(durability: options.durability, of: options.topic)
+      problems += missing("struck", faults)
       if options.topic == .composites { problems += missing("seen", total.meetings.missing) }
     }
     say(

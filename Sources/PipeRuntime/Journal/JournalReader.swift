@@ -50,6 +50,9 @@ package struct JournalReader {
       }
       snapshot.letterCount = Int(try JournalCheck.number(Self.count("letter"), in: database))
       snapshot.requestCount = Int(try JournalCheck.number(Self.count("request"), in: database))
+      snapshot.unacknowledgedCount = Int(
+        try JournalCheck.number(
+          "SELECT count(*) FROM committed WHERE acknowledged = 0", in: database))
       snapshot.promise = try promise(after: snapshot.records.last?.version ?? 0)
       return snapshot
     }

@@ -42,10 +42,16 @@ protocol NodeContent: AnyObject {
   var onEnd: ((String?) -> Void)? { get set }
   /// Fills in what the content knows.
   func fill(_ status: inout NodeStatus)
+  /// It is to stop soon: begins nothing that takes its time.
+  func prepareToStop()
+  /// Whether nothing is under way that others wait for, and that may end soon.
+  var mayStop: Bool { get }
   /// Ends effects; no input is taken any more.
   func stop()
   /// Whether there is something that the journal lacks.
   var hasUnrecorded: Bool { get }
+  /// Whether the journal has something that needs not be kept: written at the end, if not before.
+  var hasLeftover: Bool { get }
   /// Writes what the journal lacks.
   func record(into journal: Journal) throws
   /// What was taken is recorded, or needs no record: answers clients and starts effects.
@@ -58,6 +64,8 @@ extension NodeContent {
   var participation: Participation? { nil }
   func attach(to services: NodeServices, _ configuration: NodeConfiguration) throws {}
   func lastSteps() -> [FeedEntry] { lastStep().map { [$0] } ?? [] }
+  func prepareToStop() {}
+  var mayStop: Bool { participation?.isFrozen != true }
 
   func synchronize(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from peer: [UInt8],
@@ -71,6 +79,7 @@ extension NodeContent {
   }
 
   var hasUnrecorded: Bool { false }
+  var hasLeftover: Bool { participation?.hasGivenUp == true }
   func record(into journal: Journal) {}
   func becameRecorded() {}
 }

@@ -54,6 +54,20 @@ extension RendezvousCoordinator {
     }
   }
 
+  /// A caller waits for no answer to a request before this one: those may be forgotten first.
+  package mutating func settle(_ caller: String, before oldest: UInt64) {
+    awaited[caller] = max(awaited[caller] ?? 0, oldest)
+    guard awaited.count > 2 * resultCapacity else { return }
+    let callers = Set(results.keys.map(\.caller))
+    awaited = awaited.filter { callers.contains($0.key) }
+  }
+
+  /// Whether an answer must be kept: its participants need the record, or its caller may ask again.
+  private func isNeeded(_ id: RequestID) -> Bool {
+    if let transaction = resultTransactions[id], transactions[transaction] != nil { return true }
+    return resultOrder.count < 2 * resultCapacity && id.number >= awaited[id.caller] ?? 0
+  }
+
   /// A caller that was told that none has moved is to ask anew under the same number.
   package mutating func renew(_ id: RequestID) {
     guard case .rendezvous(let reply) = results[id], !reply.isCommitted else { return }
@@ -179,12 +193,11 @@ extension RendezvousCoordinator {
     results[id] = reply
     resultOrder.append(id)
     var actions: [Action] = []
-    var kept: [RequestID] = []
-    while resultOrder.count + kept.count > resultCapacity, let oldest = resultOrder.popFirst() {
-      if let transaction = resultTransactions[oldest], transactions[transaction] != nil {
-        // Its participants still need the record.
-        kept.append(oldest)
-        if resultOrder.isEmpty { break }
+    // A few are looked at each time, so that many that are needed do not hold up all others.
+    for _ in 0..<Self.lookedAt where resultOrder.count > resultCapacity {
+      guard let oldest = resultOrder.popFirst() else { break }
+      if isNeeded(oldest) {
+        resultOrder.append(oldest)
         continue
       }
       let isCommitted =
@@ -195,7 +208,6 @@ extension RendezvousCoordinator {
       forgottenThrough = max(forgottenThrough, transaction)
       if isCommitted { actions.append(.forget(transaction)) }
     }
-    resultOrder.prepend(contentsOf: kept)
     return actions
   }
 }

@@ -79,12 +79,17 @@ package struct RendezvousCoordinator: Sendable {
   var resultOrder = Queue<RequestID>()
   var resultTransactions: [RequestID: TransactionID] = [:]
   var forgottenThrough: TransactionID
+  /// Of each caller that has said so, the oldest request whose answer it waits for.
+  var awaited: [String: UInt64] = [:]
   let resultCapacity: Int
   let overtakingLimit: Int
+  /// Answers that are looked at when there is one too many.
+  static let lookedAt = 8
 
   /// A coordinator as its journal tells.
   /// - Parameters:
-  ///   - resultCapacity: How many answers are kept for callers that ask again. Unit: answers.
+  ///   - resultCapacity: How many answers are kept for callers that ask again; as many again where
+  ///     callers wait for them. Unit: answers.
   ///   - overtakingLimit: How often others may get the event that a request waits for, before it
   ///     keeps them back.
   package init(

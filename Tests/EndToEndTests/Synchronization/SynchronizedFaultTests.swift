@@ -109,6 +109,26 @@ struct SynchronizedFaultTests {
     }
   }
 
+  @Test("a node that is told to stop waits for the end of what it has promised")
+  func stopWaits() async throws {
+    let rules = "pair:commit.recorded=delay:300ms@1/1"
+    let environment = [FailpointCounter.rulesVariable: rules]
+    let pair = Parties.pair(environment: environment, durability: .volatile)
+    try await withTopology(pair) { topology in
+      async let reply = topology.meet()
+      try await topology.expectLog("pair", contains: "failpoint commit.recorded: delay")
+      try await topology.stop("left")
+      #expect(try await reply.isCommitted)
+      let met = Party.State.willing(met: 1, steps: 0)
+      try await topology.expect("left", met)
+      try await topology.expect("right", met)
+      try await topology.start("left")
+      try await topology.expectStatus(of: "left", "to run") { $0.isRunning }
+      #expect(try await topology.meet(mode: .await(.seconds(10))).isCommitted)
+      #expect(!topology.logs("left").contains { $0.contains("The step is lost") })
+    }
+  }
+
   @Test("where nothing is recorded, a node that died is not waited for, and what it lost is told")
   func volatile() async throws {
     let rules = "left:commit.received=crash@2/1"

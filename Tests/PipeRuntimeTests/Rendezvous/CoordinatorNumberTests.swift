@@ -54,11 +54,12 @@ struct CoordinatorNumberTests {
     _ = coordinator.request(Self.id, Self.request)
     _ = coordinator.disconnected("a")
     #expect(coordinator.connected("a", watermark: Self.transaction(1, 1)) == [])
-    var next = Self.started({
-      var journal = CoordinatorJournal()
-      journal.epoch = 1
-      return journal
-    }())
+    var next = Self.started(
+      {
+        var journal = CoordinatorJournal()
+        journal.epoch = 1
+        return journal
+      }())
     #expect(next.connected("a", watermark: Self.transaction(1, 99)) == [])
     // No sound participant has heard of so high a one.
     #expect(next.connected("a", watermark: Self.transaction(.max, .max)) == [])

@@ -88,7 +88,8 @@ package struct MeetingCheck {
           + "letters of '\(composite.coordinator)'")
     }
     if bell.onRefused == .postpone, missing > 0 {
-      violations.append("\(missing) meetings of \(bell.source) were not taken, which waits for each")
+      violations.append(
+        "\(missing) meetings of \(bell.source) were not taken, and its pipe waits for each")
     }
   }
 

@@ -38,6 +38,8 @@ final class MeetingLoad: SoakLoad {
 
   /// How long anything may be under way after the last fault.
   private static let settleLimit: Duration = .seconds(60)
+  /// How often nothing has changed when nothing more will.
+  private static let stuck = 100
   /// The caller of the meetings that must take place at the end, which nobody refuses.
   private static let last = NumberMember.bell + "Last"
 
@@ -96,14 +98,15 @@ final class MeetingLoad: SoakLoad {
   /// Waits until nothing is under way, and looks.
   private func rest() async throws -> MeetingView {
     var last: MeetingView?
-    var good = 0
+    var (good, same) = (0, 0)
     _ = try await poll(every: .milliseconds(100), within: Self.settleLimit) {
       let view = MeetingView(
         plan, until: until.withLock { $0 }, try await client.directory())
       // Twice: what is under way between two nodes is seen at neither.
       good = view == last && view.unrest.isEmpty ? good + 1 : 0
+      same = view == last ? same + 1 : 0
       last = view
-      return good == 2 ? true : nil
+      return good == 2 || same == Self.stuck ? true : nil
     }
     guard let last else { throw SoakFailure("no node has told its state") }
     return last

@@ -102,7 +102,8 @@ package struct MeetingPlan: Equatable, Sendable {
     return Topology(
       name: name, program: program, environment: environment,
       nodes: members.map {
-        node($0, "NumberMember", ["id": .string($0), "refuses": .integer(Int64(refusals[$0] ?? -1))])
+        let refused = Int64(refusals[$0] ?? -1)
+        return node($0, "NumberMember", ["id": .string($0), "refuses": .integer(refused)])
       } + [
         node(Self.source, "NumberSource", ["id": .string(Self.source)]),
         node(Self.sink, "NumberSink", ["id": .string(Self.sink)]),

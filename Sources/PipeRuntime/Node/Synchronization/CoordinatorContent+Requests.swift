@@ -10,6 +10,8 @@ package enum SynchronizeFlag: UInt8, Sendable {
   case ask = 3
   /// The request of this number is of no interest any more, if nothing is under way for it.
   case withdraw = 4
+  /// The caller waits for no answer to a request before this number.
+  case settle = 5
 }
 
 // What callers ask for.
@@ -40,6 +42,7 @@ extension CoordinatorContent {
       keep(id, reply)
       return perform(coordinator.ask(id, for: transaction))
     case .withdraw: return perform(coordinator.withdraw(id))
+    case .settle: return coordinator.settle(id.caller, before: id.number)
     case nil: return reply(.invalid("there is no mode \(header.flags)"))
     }
     do {

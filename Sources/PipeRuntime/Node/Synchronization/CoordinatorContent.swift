@@ -20,7 +20,7 @@ final class CoordinatorContent: NodeContent {
   private var restoredComposites: Set<String> = []
   private(set) var services: NodeServices?
   private(set) var plan: CoordinatorPlan?
-  private var links: [String: CoordinatorLink] = [:]
+  private(set) var links: [String: CoordinatorLink] = [:]
   private var watch: FeedWatch?
   private var timers: [RendezvousCoordinator.Timer: TimerQueue.ID] = [:]
   private(set) var isStarted = false
@@ -156,18 +156,10 @@ final class CoordinatorContent: NodeContent {
     }
   }
 
-  /// Waits no longer for those who are in none of the composites any more: all others would stay
-  /// locked.
-  private func release(except participants: Set<String>) {
-    for transaction in coordinator.transactionsUnderWay {
-      for gone in transaction.participants where !participants.contains(gone) {
-        log.warning(
-          "synchronized event \(transaction.id) was committed, and '\(gone)' has not said that it "
-            + "knows; it takes part no more, and is not waited for")
-        perform(coordinator.received(.ack(transaction.id), from: gone))
-      }
-    }
-  }
+  /// Gives up what is not decided; what is committed goes on until all have acknowledged it.
+  func prepareToStop() { perform(coordinator.stop()) }
+
+  var mayStop: Bool { coordinator.transactionsUnderWay.isEmpty }
 
   func stop() {
     guard isStarted else { return }
@@ -210,24 +202,6 @@ final class CoordinatorContent: NodeContent {
       case .report(let problem): report(problem)
       }
     }
-  }
-
-  private func report(_ problem: CoordinatorProblem) {
-    switch problem {
-    case .queryOfForgotten(let transaction, let participant):
-      log.warning(
-        "participant '\(participant)' has promised to take synchronized event \(transaction), of "
-          + "which nothing is known any more: the journal is not the one that this composite had, or "
-          + "the composites were renamed. It is told that the event was given up. Where others have "
-          + "taken it, their states do not agree now")
-    }
-  }
-
-  /// Says that the coordinator is at this place; cuts its connections where it is told to.
-  /// - Parameter participant: Whom the place is about; `nil` where it is about all.
-  func reach(_ point: Failpoint, with participant: String? = nil) {
-    guard Failpoint.hit(point) else { return }
-    for (name, link) in links where participant == nil || name == participant { link.cut() }
   }
 
   /// The event of the commit that is being performed.
@@ -324,6 +298,8 @@ final class CoordinatorContent: NodeContent {
   // MARK: Records
 
   var hasUnrecorded: Bool { !records.isEmpty || letters.hasUnrecorded }
+
+  var hasLeftover: Bool { !acknowledged.isEmpty || !forgotten.isEmpty }
 
   func record(into journal: Journal) throws {
     for record in records {

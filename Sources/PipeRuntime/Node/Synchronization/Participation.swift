@@ -21,18 +21,22 @@ final class Participation {
   let peer: [UInt8]
   /// Whether no other input may be taken.
   private(set) var isFrozen: Bool
-  private let configuration: NodeConfiguration.Participation
-  private var participant: RendezvousParticipant
+  let configuration: NodeConfiguration.Participation
+  private(set) var participant: RendezvousParticipant
   private unowned let machine: any ParticipatingMachine
-  private let services: NodeServices
-  private let log: NodeLog
+  let services: NodeServices
+  let log: NodeLog
   /// What the journal lacks, or what needs no record, in order.
   private var unrecorded: [ParticipantRecord] = []
+  /// A promise that was given up, which the journal is told some time; and whether it has just been.
+  private var givenUp: (transaction: TransactionID, isWritten: Bool)?
   private var queryTimer: TimerQueue.ID?
   /// Whether it was said that the end of what is promised is not known.
-  private var isInDoubt = false
+  var isInDoubt = false
   /// What effects wait for, by the numbers of the requests.
   private var raised: [UInt64: RaisedEvent] = [:]
+  /// How many events of effects were taken since the coordinator was told which ones still wait.
+  private var takenCount = 0
   /// What the transactions that are not applied yet are for.
   private var committed: [TransactionID: RaisedEvent] = [:]
   private var toldVersion: UInt64
@@ -41,6 +45,8 @@ final class Participation {
 
   /// How long a prepared participant waits for the end before it asks.
   private static let queryInterval: Duration = .milliseconds(200)
+  /// Events of effects that are taken before the coordinator is told so.
+  private static let settledTogether = 64
 
   init(
     _ configuration: NodeConfiguration.Participation, machine: any ParticipatingMachine,
@@ -113,6 +119,11 @@ final class Participation {
     case .abort(let transaction):
       reach(.abortReceived)
       settle(transaction, "given up")
+      switch participant.phase {
+      case .preparing(let step), .prepared(let step):
+        if step.transaction == transaction { givenUp = (transaction, false) }
+      case .free, .applying, .delivering: break
+      }
       perform(participant.abort(transaction))
     case .deliver(let transaction, let event):
       perform(participant.deliver(transaction, event: event) { machine.vote(on: $0) })
@@ -152,11 +163,6 @@ final class Participation {
     }
   }
 
-  /// Says that the node is at this place; cuts the connections at its inbox where it is told to.
-  private func reach(_ point: Failpoint) {
-    if Failpoint.hit(point) { services.cut() }
-  }
-
   private func startQueryTimer() {
     if let queryTimer { services.loop.cancel(queryTimer) }
     queryTimer = services.loop.schedule(after: Self.queryInterval) { [weak self] in
@@ -164,41 +170,6 @@ final class Participation {
       queryTimer = nil
       doubt(after: "a silence of \(Self.queryInterval.shortText)")
       perform(participant.queryTimerFired())
-    }
-  }
-
-  /// Says, once, that nobody has told how the event has ended that is promised.
-  private func doubt(after cause: String) {
-    guard !isInDoubt, case .prepared(let step) = participant.phase else { return }
-    isInDoubt = true
-    log.note(
-      "synchronized event \(step.transaction) is in doubt after \(cause): the node has promised to "
-        + "take it, and asks '\(configuration.coordinator)' how it has ended")
-  }
-
-  /// Says how an event has ended that was in doubt.
-  private func settle(_ transaction: TransactionID, _ end: String) {
-    guard isInDoubt, case .prepared(let step) = participant.phase,
-      step.transaction == transaction
-    else { return }
-    isInDoubt = false
-    log.note("synchronized event \(transaction) is in doubt no more: it was \(end)")
-  }
-
-  private func report(_ problem: ParticipantProblem) {
-    switch problem {
-    case .commitOfUnknown(let transaction):
-      log.warning(
-        "synchronized event \(transaction) was committed, and this node knows nothing of it: "
-          + "the process that had agreed is gone, and kept no journal, or its journal is gone. "
-          + "The step is lost")
-      // Else the coordinator would wait for ever, with all participants locked.
-      services.send(
-        ParticipantMessage.ack(transaction).frame.header, [], peer)
-    case .abortOfCommitted(let transaction):
-      log.warning(
-        "synchronized event \(transaction) was committed here, and the coordinator says that it was "
-          + "not: its journal is not the one it had")
     }
   }
 
@@ -228,6 +199,7 @@ final class Participation {
         return
       }
       raised[header.sequence] = nil
+      settle(event)
       if transaction <= participant.applied {
         machine.taken(event)
       } else {
@@ -241,6 +213,16 @@ final class Participation {
       event.reply.resume(false)
     case .moved, .refused, .busy, .unavailable, .done, nil: break
     }
+  }
+
+  /// Tells the coordinator now and then which answers are not waited for any more.
+  private func settle(_ event: RaisedEvent) {
+    takenCount += 1
+    guard takenCount.isMultiple(of: Self.settledTogether) else { return }
+    services.send(
+      FrameHeader(
+        .synchronize, flags: SynchronizeFlag.settle.rawValue,
+        sequence: raised.keys.min() ?? event.number, number: event.journal), [], peer)
   }
 
   /// Gives up what effects had raised that were cancelled since.
@@ -272,12 +254,19 @@ final class Participation {
 
   var hasUnrecorded: Bool { !unrecorded.isEmpty }
 
+  /// Whether the journal has a promise that was given up: no harm, but for who reads it.
+  var hasGivenUp: Bool { givenUp != nil }
+
   func record(into journal: Journal) throws {
     for record in unrecorded {
       switch record {
       case .prepared(let step): try journal.prepared(step)
       case .step(let step): try journal.applied(step.transaction)
       }
+    }
+    if let transaction = givenUp?.transaction {
+      try journal.unprepared(transaction)
+      givenUp?.isWritten = true
     }
   }
 
@@ -286,6 +275,7 @@ final class Participation {
   func becameRecorded(version: UInt64) {
     let records = unrecorded
     unrecorded = []
+    if givenUp?.isWritten == true { givenUp = nil }
     for record in records {
       switch record {
       case .prepared: reach(.prepareRecorded)
