@@ -34,12 +34,18 @@ public struct PortDescription: Codable, Hashable, Sendable {
   public var eventType: String
   /// The cases of that event type.
   public var events: [CaseDescription]
+  /// Of an out-port, the names of those that the machine sends there; `nil` where that is not known
+  /// before it runs, since some are made by a function of the state.
+  public var sent: [String]?
 
   /// Makes a port.
-  public init(name: String, eventType: String, events: [CaseDescription]) {
+  public init(
+    name: String, eventType: String, events: [CaseDescription], sent: [String]? = nil
+  ) {
     self.name = name
     self.eventType = eventType
     self.events = events
+    self.sent = sent
   }
 }
 

@@ -54,7 +54,8 @@ extension StateMachine {
     return names(of: Set(entries.flatMap(\.tags)).subtracting(free))
   }
 
-  private func list(_ state: State) -> EventList {
+  /// The events that this very state takes.
+  func list(_ state: State) -> EventList {
     let list = EventList()
     withUnsafePointer(to: state) { state in
       list.list(State.self, Event.self) {

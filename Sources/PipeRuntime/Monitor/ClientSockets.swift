@@ -151,7 +151,7 @@ final class ClientSockets {
     guard peers[request.node.inbox]?.requests.removeValue(forKey: request.id) != nil else { return }
     request.completion(
       .failure(
-        request.isSent
+        request.isSent || request.isQuestion
           ? .unknownOutcome(request.node.name, after: request.timeout)
           : .nodeDown(
             request.node.name,
@@ -223,10 +223,11 @@ final class ClientSockets {
   // MARK: Feeds
 
   func watch(
-    _ feeds: [String], _ receive: @escaping @Sendable (StateChange) -> Void
+    _ feeds: [String], tellsDoubts: Bool, _ receive: @escaping @Sendable (StateChange) -> Void
   ) throws(TransportError) -> UInt64 {
     let id = nextID()
-    watches[id] = try FeedWatch(feeds: feeds, in: context, loop: loop, receive)
+    watches[id] = try FeedWatch(
+      feeds: feeds, in: context, loop: loop, tellsDoubts: tellsDoubts, receive)
     return id
   }
 
@@ -297,6 +298,9 @@ extension RequestReply {
     case .synchronized:
       body.flatMap { RendezvousReply(json: $0) }.map { .success(.synchronized($0)) }
         ?? .failure(.failed("composite '\(node)' answered in a form that this client cannot read"))
+    case .explained:
+      body.map { .success(.explained($0)) }
+        ?? .failure(.failed("node '\(node)' answered in a form that this client cannot read"))
     case .busy: .failure(.busy(node, text))
     case .invalid: .failure(.invalidEvent(node, text))
     case .unavailable: .failure(.nodeDown(node, text))

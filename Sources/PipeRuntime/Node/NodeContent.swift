@@ -27,6 +27,8 @@ protocol NodeContent: AnyObject {
   func synchronize(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from peer: [UInt8],
     reply: @escaping (RequestReply) -> Void)
+  /// Tells what would be said to an event, or to all where the body is empty; answers once.
+  func explain(_ body: UnsafeRawBufferPointer, reply: @escaping (RequestReply) -> Void)
   /// Takes queued inputs, a bounded number of them.
   func takeTurn()
   /// Whether a turn would take something.
@@ -78,6 +80,10 @@ extension NodeContent {
     reply(.invalid("it has no dead letters"))
   }
 
+  func explain(_ body: UnsafeRawBufferPointer, reply: @escaping (RequestReply) -> Void) {
+    reply(.invalid("it takes no events"))
+  }
+
   var hasUnrecorded: Bool { false }
   var hasLeftover: Bool { participation?.hasGivenUp == true }
   func record(into journal: Journal) {}
@@ -100,10 +106,13 @@ package enum RequestReply: Sendable {
   case done
   /// What became of a synchronized event.
   case synchronized(RendezvousReply)
+  /// What would be said to events, as JSON.
+  case explained([UInt8])
 
   /// The code in the reply's header.
   package enum Code: UInt32, Sendable {
     case moved = 0, refused = 1, busy = 2, invalid = 3, unavailable = 4, done = 5, synchronized = 6
+    case explained = 7
   }
 
   /// The code, the version and the body of the frame.
@@ -119,6 +128,7 @@ package enum RequestReply: Sendable {
     case .unavailable(let text): return (.unavailable, 0, Self.error(text))
     case .done: return (.done, 0, [])
     case .synchronized(let reply): return (.synchronized, 0, reply.json.bytes)
+    case .explained(let json): return (.explained, 0, json)
     }
   }
 

@@ -51,6 +51,8 @@ public struct NodeStatus: Codable, Hashable, Sendable {
   public var outs: [Pipe] = []
   /// The receiving ends.
   public var ins: [Pipe] = []
+  /// The synchronized event that it has promised to take, and of which it is not told the end.
+  public var doubt: Doubt?
   /// What a coordinator coordinates; empty for any other node.
   public var composites: [Composite] = []
 

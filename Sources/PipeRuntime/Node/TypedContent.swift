@@ -66,6 +66,10 @@ final class TypedContent: NodeContent {
     content.letter(id, drops: drops, reply: reply)
   }
 
+  func explain(_ body: UnsafeRawBufferPointer, reply: @escaping (RequestReply) -> Void) {
+    content.explain(body, reply: reply)
+  }
+
   var hasUnrecorded: Bool { content.hasUnrecorded }
   func record(into journal: Journal) throws { try content.record(into: journal) }
   func becameRecorded() { content.becameRecorded() }

@@ -10,10 +10,13 @@ struct Sender<State: DSLCompatible>: Sendable {
   /// Asks the pipe to say when it has room again; the result takes that back.
   let watchRoom: @Sendable (@escaping @Sendable () -> Void) -> @Sendable () -> Void
 
-  init<Other>(_ pipe: Pipe<Other>, fire: @escaping @Sendable (State) -> Void) {
+  /// - Parameter event: The one that is sent, where it is always of one case.
+  init<Other>(_ pipe: Pipe<Other>, event: Other?, fire: @escaping @Sendable (State) -> Void) {
+    let sent = event.flatMap { EnumCases<Other>.name(of: $0) }.map { [$0] }
     port = pipe.name.map {
       PortDescription(
-        name: $0, eventType: TypeName.of(Other.self), events: EnumCases<Other>.descriptions)
+        name: $0, eventType: TypeName.of(Other.self), events: EnumCases<Other>.descriptions,
+        sent: sent)
     }
     self.fire = fire
     isFull = { pipe.isFull }
@@ -31,7 +34,7 @@ extension Runtime {
     to pipe: Pipe<Other>, when state: State, send event: Other
   ) -> Self {
     let pattern = CasePattern(value: state)
-    return sending(into: pipe) { pattern.matches($0) ? event : nil }
+    return sending(event, into: pipe) { pattern.matches($0) }
   }
 
   /// Sends `event` into the pipe on each entry into the case of this constructor.
@@ -39,7 +42,7 @@ extension Runtime {
     to pipe: Pipe<Other>, when state: (repeat each Value) -> State, send event: Other
   ) -> Self {
     let pattern = CasePattern(constructor: state)
-    return sending(into: pipe) { pattern.matches($0) ? event : nil }
+    return sending(event, into: pipe) { pattern.matches($0) }
   }
 
   /// Sends the event made from the associated values on each entry into the case.
@@ -60,7 +63,7 @@ extension Runtime {
   public func connectAsSender<Other>(
     to pipe: Pipe<Other>, when states: OneOf<State>, send event: Other
   ) -> Self {
-    sending(into: pipe) { states.contains($0) ? event : nil }
+    sending(event, into: pipe) { states.contains($0) }
   }
 
   /// Sends the event made from the state on each entry into one of several cases.
@@ -78,13 +81,26 @@ extension Runtime {
     return runtime
   }
 
+  /// Sends what the function makes of a state.
   func sending<Other>(
     into pipe: Pipe<Other>, _ event: @escaping @Sendable (State) -> Other?
   ) -> Self {
     var runtime = self
     runtime.senders.append(
-      Sender(pipe) { state in
+      Sender(pipe, event: nil) { state in
         if let event = event(state) { pipe.send(event) }
+      })
+    return runtime
+  }
+
+  /// Sends the same event on each entry into a state that matches.
+  func sending<Other>(
+    _ event: Other, into pipe: Pipe<Other>, when matches: @escaping @Sendable (State) -> Bool
+  ) -> Self {
+    var runtime = self
+    runtime.senders.append(
+      Sender(pipe, event: event) { state in
+        if matches(state) { pipe.send(event) }
       })
     return runtime
   }

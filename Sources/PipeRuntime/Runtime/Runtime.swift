@@ -44,8 +44,19 @@ public struct Runtime<State: DSLCompatible, Event: DSLCompatible, Output: DSLCom
 extension Runtime {
   /// The named pipes that the machine sends into, each once, as first declared.
   package var outPorts: [PortDescription] {
-    var seen: Set<String> = []
-    return senders.compactMap(\.port).filter { seen.insert($0.name).inserted }
+    var ports: [PortDescription] = []
+    for port in senders.compactMap(\.port) {
+      guard let index = ports.firstIndex(where: { $0.name == port.name }) else {
+        ports.append(port)
+        continue
+      }
+      guard let known = ports[index].sent, let more = port.sent else {
+        ports[index].sent = nil
+        continue
+      }
+      ports[index].sent = known + more.filter { !known.contains($0) }
+    }
+    return ports
   }
 
   /// The named pipes that the machine receives from.

@@ -107,7 +107,7 @@ extension CoordinatorContent {
     case .synchronized(.rendezvous(.refused(let withheld))):
       problem = "refused: " + withheld.map(\.description).joined(separator: "; ")
     case .invalid(let text): problem = text
-    case .synchronized, .busy, .unavailable, .done, .moved, .refused:
+    case .synchronized, .busy, .unavailable, .done, .moved, .refused, .explained:
       // None has moved, and not because of a state.
       coordinator.renew(id(sequence, of: index))
       pipes[index].pause()

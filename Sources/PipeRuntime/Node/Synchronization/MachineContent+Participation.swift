@@ -79,10 +79,12 @@ extension MachineContent {
       return reply.resume(false)
     }
     guard composites.count == 1 else {
-      log.warning(
-        "an effect gave '\(name)', which is synchronized by several composites: "
-          + "\(composites.joined(separator: ", ")); send it to one of them")
-      return reply.resume(false)
+      reply.resume(false)
+      let names = composites.map { "'\($0)'" }.joined(separator: " and ")
+      onEnd?(
+        "an effect gave '\(name)', which composites \(names) synchronize, and nobody can tell "
+          + "through which it is to be taken; let a pipe send it to one of them")
+      return
     }
     let ordinal = raisedCounts[effect, default: 0]
     raisedCounts = raisedCounts.filter { engine.version(ofEffect: $0.key) != nil }
@@ -93,6 +95,8 @@ extension MachineContent {
         journal: engine.keyScope.journal,
         body: SynchronizedBody(composite: composites[0], event: bytes)))
   }
+
+  func doubtChanged() { onEntry?() }
 
   func isRunning(effect: UInt64) -> Bool { engine.version(ofEffect: effect) != nil }
 

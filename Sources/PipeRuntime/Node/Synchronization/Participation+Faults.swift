@@ -1,20 +1,20 @@
 // What a participant does about what should not happen.
 extension Participation {
   /// Says, once, that nobody has told how the event has ended that is promised.
-  func doubt(after cause: String) {
-    guard !isInDoubt, case .prepared(let step) = participant.phase else { return }
-    isInDoubt = true
+  func noteDoubt(after cause: String) {
+    guard !hasToldDoubt, case .prepared(let step) = participant.phase else { return }
+    hasToldDoubt = true
     log.note(
       "synchronized event \(step.transaction) is in doubt after \(cause): the node has promised to "
         + "take it, and asks '\(configuration.coordinator)' how it has ended")
   }
 
   /// Says how an event has ended that was in doubt.
-  func settle(_ transaction: TransactionID, _ end: String) {
-    guard isInDoubt, case .prepared(let step) = participant.phase,
+  func noteEnd(of transaction: TransactionID, _ end: String) {
+    guard hasToldDoubt, case .prepared(let step) = participant.phase,
       step.transaction == transaction
     else { return }
-    isInDoubt = false
+    hasToldDoubt = false
     log.note("synchronized event \(transaction) is in doubt no more: it was \(end)")
   }
 

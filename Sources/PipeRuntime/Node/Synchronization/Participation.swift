@@ -10,6 +10,8 @@ protocol ParticipatingMachine: AnyObject {
   func isRunning(effect: UInt64) -> Bool
   /// What an effect has raised is about to be taken, or was taken.
   func taken(_ raised: RaisedEvent)
+  /// Whether it is in doubt has changed, in the same state.
+  func doubtChanged()
 }
 
 /// A node's part in synchronized events: performs what ``RendezvousParticipant`` decides.
@@ -23,6 +25,10 @@ final class Participation {
   private(set) var isFrozen: Bool
   let configuration: NodeConfiguration.Participation
   private(set) var participant: RendezvousParticipant
+  /// Whether it has asked for the end of what it has promised, and is not told.
+  private(set) var isInDoubt: Bool
+  /// When it promised, or when this process started. Unit: nanoseconds since 1970.
+  private(set) var promisedAt = WallClock.nanoseconds
   private unowned let machine: any ParticipatingMachine
   let services: NodeServices
   let log: NodeLog
@@ -31,8 +37,8 @@ final class Participation {
   /// A promise that was given up, which the journal is told some time; and whether it has just been.
   private var givenUp: (transaction: TransactionID, isWritten: Bool)?
   private var queryTimer: TimerQueue.ID?
-  /// Whether it was said that the end of what is promised is not known.
-  var isInDoubt = false
+  /// Whether the log says that the end of what is promised is not known.
+  var hasToldDoubt = false
   /// What effects wait for, by the numbers of the requests.
   private var raised: [UInt64: RaisedEvent] = [:]
   /// How many events of effects were taken since the coordinator was told which ones still wait.
@@ -58,6 +64,7 @@ final class Participation {
     participant = RendezvousParticipant(
       prepared: restored?.prepared, applied: restored?.applied ?? .zero, version: version)
     isFrozen = !participant.takesInputs
+    isInDoubt = participant.isPrepared
     toldVersion = version
     self.machine = machine
     self.services = services
@@ -78,7 +85,7 @@ final class Participation {
 
   /// The machine runs; the coordinator may have come before.
   func started() {
-    doubt(after: "a restart")
+    noteDoubt(after: "a restart")
     perform(participant.start())
     join()
   }
@@ -86,7 +93,7 @@ final class Participation {
   /// The coordinator's connection is there, or there again.
   func connected() {
     guard machine.isStarted else { return }
-    doubt(after: "a lost connection")
+    noteDoubt(after: "a lost connection")
     join()
   }
 
@@ -114,11 +121,11 @@ final class Participation {
         })
     case .commit(let transaction):
       reach(.commitReceived)
-      settle(transaction, "committed")
+      noteEnd(of: transaction, "committed")
       perform(participant.commit(transaction))
     case .abort(let transaction):
       reach(.abortReceived)
-      settle(transaction, "given up")
+      noteEnd(of: transaction, "given up")
       switch participant.phase {
       case .preparing(let step), .prepared(let step):
         if step.transaction == transaction { givenUp = (transaction, false) }
@@ -132,10 +139,13 @@ final class Participation {
 
   private func perform(_ actions: [RendezvousParticipant.Action]) {
     isFrozen = !participant.takesInputs
+    let wasInDoubt = isInDoubt
+    if !participant.isPrepared { isInDoubt = false }
     for action in actions {
       switch action {
       case .record(let record):
         unrecorded.append(record)
+        if case .prepared = record { promisedAt = WallClock.nanoseconds }
         // The step is taken at once, so that state, outbox, effects and transaction are one record.
         if case .step(let step) = record {
           if let event = committed.removeValue(forKey: step.transaction) { machine.taken(event) }
@@ -148,7 +158,9 @@ final class Participation {
         case .yes: reach(.yesAfter)
         case .no: reach(.noAfter)
         case .ack: reach(.acknowledgeAfter)
-        case .query: reach(.querySent)
+        case .query:
+          isInDoubt = true
+          reach(.querySent)
         case .delivered, .changed: break
         }
       // Taken already, before its record.
@@ -161,6 +173,10 @@ final class Participation {
       case .report(let problem): report(problem)
       }
     }
+    // A step that ends it tells of itself.
+    if wasInDoubt != isInDoubt, participant.isPrepared || participant.takesInputs {
+      machine.doubtChanged()
+    }
   }
 
   private func startQueryTimer() {
@@ -168,7 +184,7 @@ final class Participation {
     queryTimer = services.loop.schedule(after: Self.queryInterval) { [weak self] in
       guard let self else { return }
       queryTimer = nil
-      doubt(after: "a silence of \(Self.queryInterval.shortText)")
+      noteDoubt(after: "a silence of \(Self.queryInterval.shortText)")
       perform(participant.queryTimerFired())
     }
   }
@@ -211,7 +227,7 @@ final class Participation {
         "an effect gave an event that cannot be taken: \(json["error"]?.string ?? "no reason given")"
       )
       event.reply.resume(false)
-    case .moved, .refused, .busy, .unavailable, .done, nil: break
+    case .moved, .refused, .busy, .unavailable, .done, .explained, nil: break
     }
   }
 
