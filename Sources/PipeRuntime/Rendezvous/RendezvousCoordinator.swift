@@ -83,8 +83,9 @@ package struct RendezvousCoordinator: Sendable {
   var awaited: [String: UInt64] = [:]
   let resultCapacity: Int
   let overtakingLimit: Int
-  /// Answers that are looked at when there is one too many.
-  static let lookedAt = 8
+  /// Answers that are looked at when there is one too many. It divides no usual capacity, so that each
+  /// has its turn where all are waited for.
+  static let lookedAt = 7
 
   /// A coordinator as its journal tells.
   /// - Parameters:

@@ -92,7 +92,8 @@ final class Callers: Sendable {
   /// Asks what has become of a transaction near the newest one, which may be under way.
   private func ask(_ composite: MeetingPlan.Composite, _ distance: Int) async throws {
     let newest = state.withLock { $0.endings.newest(of: composite.coordinator) }
-    guard let newest, let place = UInt64(exactly: Int(newest.sequence) + distance) else { return }
+    guard let newest, let place = UInt64(exactly: Int(newest.sequence) + distance), place > 0
+    else { return }
     try await ask(composite.name, TransactionID(epoch: newest.epoch, sequence: place))
   }
 

@@ -80,13 +80,13 @@ final class MeetingLoad: SoakLoad {
       if case .committed = end { continue }
       outcome.violations.append("\(composite.name) takes no event any more: \(end)")
     }
-    outcome.violations += try await callers.askAgain()
+    let lost = try await callers.askAgain()
     let view = try await rest()
     let endings = callers.endings
     let check = MeetingCheck(
       plan, met: view.met, attempts: callers.attempts, rung: view.sent, letters: view.letters)
-    outcome.violations += view.unrest + view.differences + endings.contradictions
-    outcome.violations += check.violations
+    outcome.violations += check.violations + endings.contradictions + lost
+    outcome.violations += view.unrest + view.differences
     outcome.arrived = view.arrived
     outcome.meetings.add(callers.attempts)
     outcome.meetings.unknownTaken = check.unknown.taken
