@@ -35,7 +35,8 @@ final class RunningTopology: Sendable {
         return FileSystem.exists(path) ? true : nil
       }
       guard isThere != nil else { throw SoakFailure("the orchestrator has no socket") }
-      client = try TopologyClient(topology: topology.name, control: control)
+      client = try TopologyClient(
+        topology: topology.name, control: control, answerTimeout: .seconds(30))
     } catch {
       orchestrator.signal(.kill)
       _ = try? await orchestrator.waitForExit(within: .seconds(10))

@@ -4,7 +4,7 @@ extension RendezvousCoordinator {
   /// The coordinator has started; its journal has been read.
   package mutating func start() -> [Action] {
     let resends = transactions.keys.sorted().map { Action.startTimer(.resend($0)) }
-    return [.record(.start(epoch: epoch))] + resends
+    return [.record(.start(epoch: epoch)), .startTimer(.join)] + resends
   }
 
   /// The coordinator is to end: gives up what is not decided, and takes nothing any more.
@@ -118,7 +118,10 @@ extension RendezvousCoordinator {
       return transactions[transaction] == nil ? actions : actions + [.startTimer(timer)]
     case .locks(let id):
       guard let call = calls[id], call.phase == .queued else { return [] }
-      return finish(id, .rendezvous(.busy(lockedParticipants(of: call)))) + grant()
+      let missing = call.request.participants.first { !connectedParticipants.contains($0) }
+      let reply =
+        missing.map { .unavailable($0) } ?? SynchronizedReply.busy(lockedParticipants(of: call))
+      return finish(id, .rendezvous(reply)) + grant()
     case .deadline(let id, _):
       guard let call = calls[id] else { return [] }
       switch call.phase {
@@ -137,6 +140,9 @@ extension RendezvousCoordinator {
       guard calls[id] != nil else { return [] }
       calls[id]?.keepsOthersBack = false
       calls[id]?.overtaken = 0
+      return grant()
+    case .join:
+      joined = nil
       return grant()
     }
   }

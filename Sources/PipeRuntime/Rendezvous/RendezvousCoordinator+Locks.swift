@@ -12,6 +12,8 @@ extension RendezvousCoordinator {
       if let missing = participants.first(where: { !connectedParticipants.contains($0) }),
         call.request.mode != .broadcast
       {
+        // After a start, one that is tried once waits for those who are on their way.
+        if call.request.mode == .try, joined?.contains(missing) == false { continue }
         actions += fail(id, .unavailable(missing))
         continue
       }

@@ -7,6 +7,7 @@ extension RendezvousCoordinator {
     _ participant: String, watermark: TransactionID = .zero
   ) -> [Action] {
     connectedParticipants.insert(participant)
+    joined?.insert(participant)
     var actions = rise(above: watermark)
     for transaction in transactions.keys.sorted() {
       actions += take(.connected(participant), transaction)

@@ -52,6 +52,8 @@ package struct RendezvousCoordinator: Sendable {
     case retry(RequestID)
     /// A request that others have overtaken has kept them back long enough.
     case patience(RequestID)
+    /// Those who run have joined by now.
+    case join
   }
 
   /// The name by which callers are told that the coordinator itself does not answer for a request.
@@ -73,6 +75,8 @@ package struct RendezvousCoordinator: Sendable {
   /// Which transaction each participant is locked by.
   package internal(set) var locks: [String: TransactionID] = [:]
   package internal(set) var connectedParticipants: Set<String> = []
+  /// Those that were connected at any time, while the others may be about to be, after a start.
+  var joined: Set<String>? = []
 
   // What callers are answered with who ask again.
   var results: [RequestID: RendezvousReply] = [:]

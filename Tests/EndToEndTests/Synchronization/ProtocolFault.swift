@@ -22,7 +22,7 @@ struct ProtocolFault: Sendable, CustomTestStringConvertible {
     case doubt
     /// The right one takes its time, so that the left one asks before anything is decided.
     case undecided
-    /// The left one's acknowledgement is lost.
+    /// The left one dies when its step is recorded, and is told of the commit again.
     case again
 
     /// The failpoints that make it.
@@ -32,7 +32,7 @@ struct ProtocolFault: Sendable, CustomTestStringConvertible {
       case .unwilling: ["right:prepare.before=delay:100ms@1/1"]
       case .doubt: ["left:yes.after=crash@1/1"]
       case .undecided: ["right:prepare.before=delay:600ms@1/1"]
-      case .again: ["left:step.recorded=cut@1/1"]
+      case .again: ["left:step.recorded=crash@1/1"]
       }
     }
   }
@@ -60,10 +60,10 @@ struct ProtocolFault: Sendable, CustomTestStringConvertible {
 
   /// The failpoints of the topology.
   var rules: String {
-    // The first acknowledgement is the one that gets lost; the first process the one that dies.
+    // Where the left one dies on the way, its second process is meant.
     let moment =
       switch path {
-      case .again: "@2/1"
+      case .again: "@1/2"
       case .doubt where node == "left": "@1/2"
       case .willing, .unwilling, .doubt, .undecided: "@1/1"
       }

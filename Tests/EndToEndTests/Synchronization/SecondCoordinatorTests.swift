@@ -17,12 +17,18 @@ struct SecondCoordinatorTests {
     timeouts: { heartbeat: 60s }
     """
 
+  private static func meet(_ client: TopologyClient) async throws {
+    let reply = try await client.synchronize(
+      "pair", Party.Event.meet, mode: .await(.seconds(20)))
+    #expect(reply.isCommitted, "\(reply)")
+  }
+
   @Test("a second process of a coordinator does not run while the first one lives, or stands still")
   func lock() async throws {
     try await DetachedTopology.with(Self.parties, name: "parties") { parties in
       let client = try parties.client()
       defer { client.close() }
-      #expect(try await client.synchronize("pair", Party.Event.meet).isCommitted)
+      try await Self.meet(client)
       let pid = try #require(try await parties.pids()["pair"])
       kill(pid, SIGSTOP)
       defer { kill(pid, SIGCONT) }
@@ -40,7 +46,7 @@ struct SecondCoordinatorTests {
       #expect(result.error.contains("pair.sqlite' is in use by process \(pid)"), "\(result)")
 
       kill(pid, SIGCONT)
-      #expect(try await client.synchronize("pair", Party.Event.meet).isCommitted)
+      try await Self.meet(client)
       #expect(try await parties.tool.run("down").code == 0)
     }
   }

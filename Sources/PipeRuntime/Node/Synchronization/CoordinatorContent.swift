@@ -42,6 +42,8 @@ final class CoordinatorContent: NodeContent {
   private static let resendInterval: Duration = .milliseconds(200)
   /// How long a request that is not to wait waits for other events of its participants to end.
   private static let lockTimeout: Duration = .seconds(1)
+  /// How long participants that run may take to join after a start.
+  private static let joinTimeout: Duration = .seconds(1)
   /// How long a request that waits is left alone, where no participant tells of a change.
   private static let retryInterval: Duration = .milliseconds(500)
   /// How long a request that was overtaken keeps others back.
@@ -216,6 +218,7 @@ final class CoordinatorContent: NodeContent {
       case .deadline(_, let limit): limit
       case .retry: Self.retryInterval
       case .patience: Self.patience
+      case .join: Self.joinTimeout
       }
     if let id = timers[timer] { services?.loop.cancel(id) }
     timers[timer] = services?.loop.schedule(after: delay) { [unowned self] in
