@@ -243,6 +243,7 @@ final class MachineContent<Hosted: Machine>: NodeContent {
     status.effects = engine.runningEffects
     status.unconnected = outlets.reduce(0) { $0 + $1.discarded }
     status.ins = queues.map(\.status)
+    status.synchronization = participation?.messages
   }
 }
 

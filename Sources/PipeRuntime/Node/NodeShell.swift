@@ -280,6 +280,7 @@ final class NodeShell {
     status.gaps = inbox.pipes.reduce(0) { $0 + $1.gaps }
     status.blocked = outs.filter(\.isFull).map(\.name)
     status.outs = outs.map(\.status)
+    status.records = journal?.recordCount
     let body = (try? JSONEncoder().encode(status)).map { Array($0) } ?? []
     control.send(
       FrameHeader(.status, sequence: sequence, number: arguments.incarnation), body: body)

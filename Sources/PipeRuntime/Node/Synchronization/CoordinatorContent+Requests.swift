@@ -25,6 +25,17 @@ extension CoordinatorContent {
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from peer: [UInt8],
     reply: @escaping (RequestReply) -> Void
   ) {
+    messages.received += 1
+    synchronize(header, body) { [unowned self] answer in
+      messages.sent += 1
+      reply(answer)
+    }
+  }
+
+  /// Takes what a caller asks for, at the inbox or as a participant.
+  func synchronize(
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, reply: @escaping (RequestReply) -> Void
+  ) {
     let id =
       header.number == 0
       ? unnamed() : RequestID(caller: String(header.number), number: header.sequence)

@@ -33,6 +33,8 @@ final class CoordinatorContent: NodeContent {
   private var forgotten: [TransactionID] = []
   private var published: [String: (time: Int64, cause: String)] = [:]
   private var counts: (requests: UInt64, refused: UInt64) = (0, 0)
+  /// Those of callers that are connected to the inbox.
+  var messages = NodeStatus.Messages()
 
   /// How long participants have to answer before the event is given up.
   private static let voteTimeout: Duration = .seconds(2)
@@ -121,7 +123,7 @@ final class CoordinatorContent: NodeContent {
           perform(isJoined ? coordinator.connected(name) : coordinator.disconnected(name))
         }
         link.onRequest = { [unowned self, unowned link] header, body in
-          synchronize(header, body, from: []) { link.reply($0, to: header.sequence) }
+          synchronize(header, body) { link.reply($0, to: header.sequence) }
         }
         links[name] = link
       }
@@ -258,6 +260,10 @@ final class CoordinatorContent: NodeContent {
     status.recentLetters = Array(letters.recent.suffix(5))
     status.ins = pipes.map(\.status)
     status.garbage = links.values.reduce(0) { $0 + $1.garbage }
+    status.synchronization = links.values.reduce(into: messages) { sum, link in
+      sum.sent += link.messages.sent
+      sum.received += link.messages.received
+    }
     status.composites = composites.map { name in
       NodeStatus.Composite(
         name: name, state: states.state(of: name).flatMap { try? JSONValue(parsing: $0) },

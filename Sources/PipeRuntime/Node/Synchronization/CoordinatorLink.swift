@@ -7,6 +7,7 @@ final class CoordinatorLink {
   /// Whether the participant has said that it takes part, on the connection that there is.
   private(set) var isJoined = false
   private(set) var garbage: UInt64 = 0
+  private(set) var messages = NodeStatus.Messages()
   /// Called with what the participant says.
   var onMessage: ((ParticipantMessage) -> Void)?
   /// Called with what an effect of the participant asks for.
@@ -34,6 +35,7 @@ final class CoordinatorLink {
     guard isJoined else { return }
     let frame = message.frame
     socket.send(frame.header, body: frame.body)
+    messages.sent += 1
   }
 
   /// Answers what an effect has asked for.
@@ -44,6 +46,7 @@ final class CoordinatorLink {
       FrameHeader(
         .reply, count: parts.code.rawValue, sequence: request, number: parts.version),
       body: parts.body)
+    messages.sent += 1
   }
 
   func close() {
@@ -69,20 +72,27 @@ final class CoordinatorLink {
     while socket.receive({ _, bytes in
       do {
         let header = try FrameHeader(bytes)
-        if header.kind == .join {
-          isJoined = true
-          onChange?(true)
-        } else if header.kind == .synchronize {
-          onRequest?(header, UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...]))
-        } else {
-          onMessage?(
-            try ParticipantMessage(
-              header, UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...])))
-        }
+        try take(header, UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...]))
       } catch {
         garbage += 1
         log.garbage(error, from: "participant '\(participant)'", count: garbage)
       }
     }) {}
+  }
+
+  private func take(
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer
+  ) throws(FrameError) {
+    if header.kind == .join {
+      isJoined = true
+      onChange?(true)
+      return
+    }
+    messages.received += 1
+    if header.kind == .synchronize {
+      onRequest?(header, body)
+    } else {
+      onMessage?(try ParticipantMessage(header, body))
+    }
   }
 }

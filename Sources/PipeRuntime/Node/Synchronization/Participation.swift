@@ -34,6 +34,8 @@ final class Participation {
   /// What the transactions that are not applied yet are for.
   private var committed: [TransactionID: RaisedEvent] = [:]
   private var toldVersion: UInt64
+  /// What has passed between the coordinator and this node.
+  private(set) var messages = NodeStatus.Messages()
   /// Whether inputs that were kept wait for the next turn.
   private(set) var hasThawed = false
 
@@ -81,6 +83,7 @@ final class Participation {
   }
 
   private func join() {
+    // Not counted: it belongs to the connection.
     services.send(FrameHeader(.join, number: services.incarnation), [], peer)
     for event in raised.values { send(event) }
     perform(participant.connected())
@@ -90,6 +93,7 @@ final class Participation {
   func received(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer
   ) throws(FrameError) {
+    messages.received += 1
     if header.kind == .reply { return answered(header, body) }
     let message = try CoordinatorMessage(header, body)
     guard machine.isStarted else { return }
@@ -124,8 +128,7 @@ final class Participation {
           machine.enter(step)
         }
       case .send(let message):
-        let frame = message.frame
-        services.send(frame.header, frame.body, peer)
+        send(message)
         switch message {
         case .yes: Failpoint.hit(.yesAfter)
         case .ack: Failpoint.hit(.acknowledgeAfter)
@@ -141,6 +144,16 @@ final class Participation {
       case .report(let problem): report(problem)
       }
     }
+  }
+
+  private func send(_ message: ParticipantMessage) {
+    let frame = message.frame
+    send(frame.header, frame.body)
+  }
+
+  private func send(_ header: FrameHeader, _ body: [UInt8]) {
+    messages.sent += 1
+    services.send(header, body, peer)
   }
 
   private func startQueryTimer() {
@@ -160,8 +173,7 @@ final class Participation {
           + "the process that had agreed is gone, and kept no journal, or its journal is gone. "
           + "The step is lost")
       // Else the coordinator would wait for ever, with all participants locked.
-      services.send(
-        ParticipantMessage.ack(transaction).frame.header, [], peer)
+      send(.ack(transaction))
     case .abortOfCommitted(let transaction):
       log.warning(
         "synchronized event \(transaction) was committed here, and the coordinator says that it was "
@@ -178,11 +190,11 @@ final class Participation {
   }
 
   private func send(_ event: RaisedEvent) {
-    services.send(
+    send(
       FrameHeader(
         .synchronize, flags: SynchronizeFlag.await.rawValue, sequence: event.number,
         number: event.journal),
-      event.body.bytes, peer)
+      event.body.bytes)
   }
 
   private func answered(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) {
@@ -214,10 +226,10 @@ final class Participation {
   private func withdraw() {
     for event in raised.values where !machine.isRunning(effect: event.effect) {
       raised[event.number] = nil
-      services.send(
+      send(
         FrameHeader(
           .synchronize, flags: SynchronizeFlag.withdraw.rawValue, sequence: event.number,
-          number: event.journal), [], peer)
+          number: event.journal), [])
       event.reply.resume(false)
     }
   }
