@@ -23,7 +23,7 @@ struct Lamps {
 
   /// - Parameter count: Events of each measurement.
   init(
-    _ participantCount: Int = 2, _ durability: Durability, count: Int,
+    _ participantCount: Int, _ durability: Durability, count: Int,
     in directory: TemporaryDirectory
   ) throws {
     self.count = count
@@ -40,7 +40,7 @@ struct Lamps {
   }
 
   /// Counts what the events cost.
-  mutating func count() throws {
+  mutating func measureCosts() throws {
     let before = try counters()
     _ = try press()
     let after = try counters()

@@ -4,19 +4,33 @@ import PipeRuntime
 /// them.
 struct PhilosophersTable {
   private(set) var rates = Samples()
-  /// Meals of the philosopher who had the least in one measurement, of the mean.
-  private(set) var leastShare = 1.0
-  /// Meals of the philosopher who had the most in one measurement, of the mean.
-  private(set) var greatestShare = 0.0
-  /// Meals of the ones with the least and with the most in one measurement.
-  private(set) var leastMeals = Int.max
-  private(set) var mostMeals = 0
+  /// Meals of the ones who had the least and the most in one measurement, of the mean.
+  private(set) var shares = (least: 1.0, most: 1.0)
+  /// The same, counted.
+  private(set) var meals = (least: Int.max, most: 0)
+  /// What a meal cost in the last measurement.
+  private(set) var costs = ""
   private let topology: TopologyRun
-  private let names: [String]
+  private let philosophers: [String]
+  private let forks: [String]
+
+  /// What the processes tell at an instant.
+  private struct Look {
+    /// Unit: seconds.
+    var time = 0.0
+    var meals: [Double] = []
+    var messages = 0.0
+    var records = 0.0
+    /// Unit: seconds.
+    var processorTimes: [Double] = []
+  }
+
+  private static let coordinator = "seat1"
 
   /// - Parameter count: How many philosophers there are, and forks.
   init(_ count: Int, _ durability: Durability, in directory: TemporaryDirectory) throws {
-    names = (1...count).map { "philosopher\($0)" }
+    philosophers = (1...count).map { "philosopher\($0)" }
+    forks = (1...count).map { "fork\($0)" }
     let name = "table-\(durability.rawValue)"
     topology = try TopologyRun(
       Self.text(named: name, count, durability), named: name, in: directory)
@@ -24,39 +38,50 @@ struct PhilosophersTable {
 
   /// Lets them eat for a while.
   mutating func measure(for duration: Duration, isKept: Bool = true) throws {
-    let (before, start) = try meals()
+    let before = try look()
     try Blocking.attempt { try await Task.sleep(for: duration) }
-    let (after, end) = try meals()
-    let had = names.map { after[$0, default: 0] - before[$0, default: 0] }
-    let sum = had.reduce(0, +)
+    let after = try look()
     guard isKept else { return }
-    rates.add(sum / (end - start))
+    let had = zip(after.meals, before.meals).map(-)
+    let sum = had.reduce(0, +)
+    let (least, most) = (had.min() ?? 0, had.max() ?? 0)
     let mean = sum / Double(had.count)
-    leastShare = min(leastShare, (had.min() ?? 0) / mean)
-    greatestShare = max(greatestShare, (had.max() ?? 0) / mean)
-    leastMeals = min(leastMeals, Int(had.min() ?? 0))
-    mostMeals = max(mostMeals, Int(had.max() ?? 0))
+    rates.add(sum / (after.time - before.time))
+    shares = (min(shares.least, least / mean), max(shares.most, most / mean))
+    meals = (min(meals.least, Int(least)), max(meals.most, Int(most)))
+    let times = zip(after.processorTimes, before.processorTimes).map {
+      "\(Quantity.seconds(($0 - $1) / sum))"
+    }
+    costs = """
+      \(((after.messages - before.messages) / sum).fixed(1)) messages, \
+      \(((after.records - before.records) / sum).fixed(1)) records; processor time: \
+      philosopher \(times[0]), forks \(times[1]), coordinator \(times[2])
+      """
   }
 
-  /// Meals so far, and when that was. Unit: seconds.
-  private func meals() throws -> ([String: Double], Double) {
+  /// Asks until all have answered.
+  private func look() throws -> Look {
     let client = topology.client
-    let names = names
-    return try Blocking.attempt {
+    let names = philosophers + forks + [Self.coordinator]
+    let (statuses, time) = try Blocking.attempt {
       while true {
         let start = Clock.nanoseconds
         let directory = try await client.directory()
-        let now = (Double(start) + Double(Clock.nanoseconds)) / 2e9
-        var meals: [String: Double] = [:]
-        for name in names {
-          // A meal is two steps: forks are taken, and put back.
-          if let version = directory[node: name]?.status?.version {
-            meals[name] = Double(version) / 2
-          }
+        let end = Clock.nanoseconds
+        let statuses = names.compactMap { directory[node: $0]?.status }
+        if statuses.count == names.count {
+          return (statuses, (Double(start) + Double(end)) / 2e9)
         }
-        if meals.count == names.count { return (meals, now) }
       }
     }
+    // A meal is two steps: forks are taken, and put back.
+    return Look(
+      time: time, meals: statuses.prefix(philosophers.count).map { Double($0.version) / 2 },
+      messages: statuses.last?.synchronization.map { Double($0.sent + $0.received) } ?? 0,
+      records: statuses.reduce(0) { $0 + Double($1.records ?? 0) },
+      processorTimes: [philosophers, forks, [Self.coordinator]].map { names in
+        names.reduce(0) { $0 + topology.processorTime(of: $1) }
+      })
   }
 
   private static func text(named name: String, _ count: Int, _ durability: Durability) -> String {

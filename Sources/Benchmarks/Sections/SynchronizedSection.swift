@@ -21,8 +21,8 @@ struct SynchronizedSection {
   private func runPair(_ report: inout Report) throws {
     let count = setting.pick(4_000, quick: 1_000)
     let repeats = setting.pick(9, quick: 3)
-    var volatile = try Lamps(.volatile, count: count, in: directory)
-    var recorded = try Lamps(.process, count: count, in: directory)
+    var volatile = try Lamps(2, .volatile, count: count, in: directory)
+    var recorded = try Lamps(2, .process, count: count, in: directory)
     let raw = try RawPair(.echo, count: 0, in: directory)
     var baseline = Samples()
     for round in 0...repeats {
@@ -50,7 +50,7 @@ struct SynchronizedSection {
   private func runCosts(_ report: inout Report) throws {
     for participantCount in [2, 3] {
       var lamps = try Lamps(participantCount, .process, count: 500, in: directory)
-      try lamps.count()
+      try lamps.measureCosts()
       let expected = Double(4 * participantCount)
       report.add(
         Figure(
@@ -80,11 +80,12 @@ struct SynchronizedSection {
           value: .perSecond(table.rates.median), target: .atLeast(.perSecond(2_000))))
       report.add(
         Figure(
-          name: "the least that one had, of the mean", value: .count(table.leastShare),
+          name: "the least that one had, of the mean", value: .count(table.shares.least),
           target: .atLeast(.count(0.25))))
       report.note(
-        "the most: \(table.greatestShare.fixed(2)) of the mean; within \(duration.shortText) from "
-          + "\(table.leastMeals) to \(table.mostMeals) meals each")
+        "the most: \(table.shares.most.fixed(2)) of the mean; within \(duration.shortText) from "
+          + "\(table.meals.least) to \(table.meals.most) meals each")
+      report.note("a meal: \(table.costs)")
     }
     report.note("a meal: two synchronized events of three processes")
   }
