@@ -26,7 +26,11 @@ package final class Socket {
   private var isOpen = true
   /// Whether a message may wait without the descriptor saying so: any call on the socket may have
   /// taken in what the descriptor told of. Known to be untrue after a `receive` that found none.
-  private(set) var mayHaveInput = true
+  private(set) var mayHaveInput = true {
+    didSet { if mayHaveInput { onPossibleInput?() } }
+  }
+  /// Called whenever a message may wait.
+  var onPossibleInput: (() -> Void)?
   /// Whether a message was received since somebody set this to `false`.
   var hasReceived = false
   /// Readable when something has happened to the socket. Source: zmq_getsockopt(3), ZMQ_FD.
