@@ -3,6 +3,7 @@
 final class FeedWatch {
   private let socket: Socket
   private let loop: PollLoop
+  private let topic: [UInt8]
   private let receive: (StateChange) -> Void
   private var registration: PollLoop.Registration?
   private var seen: [String: (incarnation: UInt64, version: UInt64)] = [:]
@@ -13,15 +14,17 @@ final class FeedWatch {
   private static let highWaterMark: Int32 = 10_000
   private static let checkInterval: Duration = .milliseconds(500)
 
+  /// - Parameter topic: How the frames that it takes begin.
   init(
-    feeds: [String], in context: Context, loop: PollLoop,
+    feeds: [String], topic: [UInt8] = [], in context: Context, loop: PollLoop,
     _ receive: @escaping (StateChange) -> Void
   ) throws(TransportError) {
     self.loop = loop
+    self.topic = topic
     self.receive = receive
     socket = try Socket(.subscriber, in: context)
     try socket.setHighWaterMark(Self.highWaterMark)
-    try socket.subscribeToAll()
+    try socket.subscribe(to: topic)
     for feed in feeds { try socket.connect(feed) }
     registration = loop.add(socket) { [unowned self] in read() }
     check()
@@ -60,7 +63,7 @@ final class FeedWatch {
   /// After a flood the last value may have been dropped at the high-water mark: it is asked for.
   private func check() {
     timer = loop.schedule(after: Self.checkInterval) { [unowned self] in
-      if received >= Int(Self.highWaterMark) / 4 { try? socket.subscribeToAll() }
+      if received >= Int(Self.highWaterMark) / 4 { try? socket.subscribe(to: topic) }
       received = 0
       check()
     }

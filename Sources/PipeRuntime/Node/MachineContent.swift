@@ -4,7 +4,7 @@ final class MachineContent<Hosted: Machine>: NodeContent {
   typealias Event = Hosted.Event
 
   let description: MachineDescription
-  var onEntry: (() -> Void)?
+  var onEntry: ((_ isCommitted: Bool) -> Void)?
   var onEnd: ((String?) -> Void)?
 
   let engine: Engine<State, Event, Hosted.Output>
@@ -43,6 +43,8 @@ final class MachineContent<Hosted: Machine>: NodeContent {
   var unrecorded: UnrecordedSteps
   /// Its part in synchronized events, where it has one.
   var participation: Participation?
+  /// Whether the step under way is one that the coordinator has committed.
+  var isCommitted = false
   /// The event that is promised to be taken, and the state that it leads to.
   var promised: (event: Event, next: State)?
 
@@ -216,7 +218,7 @@ final class MachineContent<Hosted: Machine>: NodeContent {
         }
       }
     }
-    onEntry?()
+    onEntry?(isCommitted)
   }
 
   func lastStep() -> FeedEntry? {

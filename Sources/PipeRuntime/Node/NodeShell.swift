@@ -66,8 +66,10 @@ final class NodeShell {
       unpublished += content.lastSteps()
       return []
     }
-    content.onEntry = { [unowned self] in
-      if feed.hasSubscribers, let entry = content.lastStep() { unpublished.append(entry) }
+    content.onEntry = { [unowned self] isCommitted in
+      guard feed.isWanted(isCommitted: isCommitted), var entry = content.lastStep() else { return }
+      entry.isCommitted = isCommitted
+      unpublished.append(entry)
     }
     content.onEnd = { [unowned self] reason in
       if let reason { fail(reason) } else { leave() }
@@ -269,7 +271,7 @@ final class NodeShell {
         socket.send(header, body: body, to: peer)
       },
       publish: { [unowned self] entry in
-        if feed.hasSubscribers { unpublished.append(entry) }
+        if feed.isWanted(isCommitted: false), let entry = entry() { unpublished.append(entry) }
       })
   }
 

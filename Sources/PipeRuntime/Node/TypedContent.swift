@@ -33,7 +33,7 @@ final class TypedContent: NodeContent {
 
   var description: MachineDescription { content.description }
 
-  var onEntry: (() -> Void)? {
+  var onEntry: ((_ isCommitted: Bool) -> Void)? {
     get { content.onEntry }
     set { content.onEntry = newValue }
   }

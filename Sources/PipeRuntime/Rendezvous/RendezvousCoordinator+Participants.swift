@@ -4,6 +4,7 @@ extension RendezvousCoordinator {
   /// A participant's connection is there, or there again.
   package mutating func connected(_ participant: String) -> [Action] {
     connectedParticipants.insert(participant)
+    refusals.forget(participant)
     var actions: [Action] = []
     for transaction in transactions.keys.sorted() {
       actions += take(.connected(participant), transaction)
@@ -14,6 +15,7 @@ extension RendezvousCoordinator {
   /// A participant's connection is gone, with all that was under way on it.
   package mutating func disconnected(_ participant: String) -> [Action] {
     connectedParticipants.remove(participant)
+    refusals.forget(participant)
     var actions: [Action] = []
     for transaction in transactions.keys.sorted() {
       actions += take(.disconnected(participant), transaction)
@@ -38,14 +40,25 @@ extension RendezvousCoordinator {
       }
       return take(.query(participant), transaction)
     case .no(let transaction, let refusal):
+      if let caller = callers[transaction], let call = calls[caller] {
+        refusals.refused(participant, call.request.question, refusal)
+      }
       return take(.no(participant, refusal), transaction)
     case .ack(let transaction):
       return take(.ack(participant), transaction)
     case .delivered(let transaction, let result):
+      refusals.changed(participant)
       return take(.delivered(participant, result), transaction)
     case .changed:
+      refusals.changed(participant)
       return wake([participant]) + grant()
     }
+  }
+
+  /// A participant's feed tells of a step that it has taken by itself.
+  package mutating func told(_ participant: String, version: UInt64) -> [Action] {
+    guard refusals.told(participant, version: version) else { return [] }
+    return wake([participant]) + grant()
   }
 
   /// A record is durable.
@@ -94,6 +107,7 @@ extension RendezvousCoordinator {
     _ commit: CommitRecord, _ transaction: RendezvousTransaction
   ) -> [Action] {
     var actions: [Action] = []
+    for (participant, move) in commit.moves { refusals.moved(participant, move) }
     if let call = calls[commit.request] {
       actions += finish(commit.request, commit.reply)
       actions += countOvertaken(by: call)

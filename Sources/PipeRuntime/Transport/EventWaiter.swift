@@ -1,3 +1,4 @@
+import CProcess
 import Glibc
 
 /// Waits for any of many descriptors, in a time that does not grow with their number (epoll).
@@ -10,7 +11,7 @@ final class EventWaiter {
   private var files: [Int32: UInt64] = [:]
 
   init() {
-    descriptor = epoll_create1(Int32(EPOLL_CLOEXEC.rawValue))
+    descriptor = epoll_create1(Int32(EPOLL_CLOEXEC))
     precondition(descriptor >= 0, "epoll_create1: errno \(errno)")
     events.initialize(repeating: epoll_event())
   }
@@ -28,7 +29,7 @@ final class EventWaiter {
     if epoll_ctl(descriptor, EPOLL_CTL_ADD, watched, &event) == 0 { return }
     switch errno {
     case EPERM: files[watched] = number
-    case EEXIST: epoll_ctl(descriptor, EPOLL_CTL_MOD, watched, &event)
+    case EEXIST: _ = epoll_ctl(descriptor, EPOLL_CTL_MOD, watched, &event)
     case let code: preconditionFailure("epoll_ctl(\(watched)): errno \(code)")
     }
   }
@@ -39,7 +40,7 @@ final class EventWaiter {
     numbers[watched] = nil
     guard files.removeValue(forKey: watched) == nil else { return }
     var event = epoll_event()
-    epoll_ctl(descriptor, EPOLL_CTL_DEL, watched, &event)
+    _ = epoll_ctl(descriptor, EPOLL_CTL_DEL, watched, &event)
   }
 
   /// The numbers of descriptors that are readable or at their end; some of them where they are many.

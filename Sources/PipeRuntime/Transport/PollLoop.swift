@@ -1,5 +1,3 @@
-import Glibc
-
 /// Drives everything on the one thread that owns a process's sockets: sockets, descriptors, timers, posts.
 ///
 /// It waits for the sockets' descriptors itself: `zmq_poll` asks every socket twice a turn, by a

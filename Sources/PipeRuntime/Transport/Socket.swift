@@ -112,8 +112,11 @@ package final class Socket {
   /// Refuses messages while no connection is complete, instead of queueing them for later.
   package func sendOnlyWhenConnected() throws(TransportError) { try set(ZMQ_IMMEDIATE, 1) }
 
-  /// Asks for every message; asked again, makes the publisher send its last value again.
-  package func subscribeToAll() throws(TransportError) { try set(ZMQ_SUBSCRIBE, []) }
+  /// Asks for every message that begins so; asked again, makes the publisher send its last value
+  /// again.
+  package func subscribe(to topic: [UInt8]) throws(TransportError) {
+    try set(ZMQ_SUBSCRIBE, topic)
+  }
 
   package func bind(_ endpoint: String) throws(TransportError) {
     mayHaveInput = true

@@ -85,7 +85,8 @@ extension CoordinatorContent {
     }
     return RendezvousRequest(
       composite: vector.composite, event: event, participants: vector.participants,
-      body: SynchronizedBody(composite: vector.composite, event: body.event).bytes, mode: mode)
+      body: SynchronizedBody(composite: vector.composite, event: body.event).bytes,
+      question: body.event, mode: mode)
   }
 }
 

@@ -8,7 +8,7 @@ final class CoordinatorContent: NodeContent {
   static let machineName = "composite"
 
   let description: MachineDescription
-  var onEntry: (() -> Void)?
+  var onEntry: ((_ isCommitted: Bool) -> Void)?
   var onEnd: ((String?) -> Void)?
   let log: NodeLog
   private let node: String
@@ -128,7 +128,8 @@ final class CoordinatorContent: NodeContent {
         links[name] = link
       }
       watch = try FeedWatch(
-        feeds: plan.components.map(\.feed), in: services.context, loop: services.loop
+        feeds: plan.components.map(\.feed), topic: Feed.uncommitted, in: services.context,
+        loop: services.loop
       ) { [unowned self] in told($0) }
     } catch {
       onEnd?("its participants cannot be connected: \(error)")
@@ -228,12 +229,13 @@ final class CoordinatorContent: NodeContent {
       name, incarnation: change.incarnation, version: change.version, state: change.state.bytes,
       isCommitting: isCommitting)
     show(changed ?? [], cause: name)
+    perform(coordinator.told(name, version: change.version))
   }
 
   private func show(_ names: [String], cause: String) {
     for name in names {
       published[name] = (WallClock.nanoseconds, cause)
-      if let entry = entry(of: name) { services?.publish(entry) }
+      services?.publish { entry(of: name) }
     }
   }
 
@@ -305,7 +307,7 @@ final class CoordinatorContent: NodeContent {
     for record in done {
       if case .commit(let commit) = record {
         Failpoint.hit(.commitRecorded)
-        committing = coordinator.calls[commit.request]?.request.event
+        committing = coordinator.event(of: commit.request)
       }
       perform(coordinator.recorded(record))
       committing = nil

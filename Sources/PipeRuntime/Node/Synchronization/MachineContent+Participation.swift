@@ -45,7 +45,11 @@ extension MachineContent: ParticipatingMachine {
     return .withheld(.refused(refusal, version: engine.version, state: state))
   }
 
-  func enter(_ step: PreparedStep) {
+  func tellState() { onEntry?(false) }
+
+  func enter(_ step: PreparedStep, isCommitted: Bool) {
+    self.isCommitted = isCommitted
+    defer { self.isCommitted = false }
     let body = SynchronizedBody(step.event)
     let cause = body?.composite ?? "synchronized"
     if let (event, next) = promised {

@@ -3,7 +3,10 @@ protocol ParticipatingMachine: AnyObject {
   /// Whether the machine would take the event now; nothing changes.
   func vote(on event: [UInt8]) -> RendezvousParticipant.Vote
   /// Takes the step that was promised: enters the state, which is recorded with all that follows.
-  func enter(_ step: PreparedStep)
+  /// - Parameter isCommitted: Whether all participants take it.
+  func enter(_ step: PreparedStep, isCommitted: Bool)
+  /// Tells the state to a coordinator that has just come.
+  func tellState()
   /// Whether it runs.
   var isStarted: Bool { get }
   /// Whether an effect has not ended, and is not cancelled.
@@ -80,6 +83,9 @@ final class Participation {
   func connected() {
     guard machine.isStarted else { return }
     join()
+    // A commit that the last coordinator told just before its end is not known to this one, where
+    // nothing is recorded.
+    machine.tellState()
   }
 
   private func join() {
@@ -125,7 +131,7 @@ final class Participation {
         // The step is taken at once, so that state, outbox, effects and transaction are one record.
         if case .step(let step) = record {
           if let event = committed.removeValue(forKey: step.transaction) { machine.taken(event) }
-          machine.enter(step)
+          machine.enter(step, isCommitted: participant.phase == .applying(step))
         }
       case .send(let message):
         send(message)
