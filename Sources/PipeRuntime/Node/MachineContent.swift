@@ -43,6 +43,8 @@ final class MachineContent<Hosted: Machine>: NodeContent {
   var unrecorded: UnrecordedSteps
   /// Its part in synchronized events, where it has one.
   var participation: Participation?
+  /// What the participation calls; set once.
+  var participant: TypedParticipant?
   /// Whether the step under way is one that the coordinator has committed.
   var isCommitted = false
   /// The event that is promised to be taken, and the state that it leads to.
@@ -165,12 +167,11 @@ final class MachineContent<Hosted: Machine>: NodeContent {
 
   var hasWork: Bool {
     guard isStarted, engine.canTakeInput else { return false }
-    return !inputs.isEmpty || queues.contains { $0.hasNext } || participation?.hasThawed == true
+    return !inputs.isEmpty || queues.contains { $0.hasNext } || engine.hasWaiting
   }
 
   func takeTurn() {
     guard isStarted else { return }
-    participation?.takeTurn()
     var budget = Self.stepsPerTurn
     while budget > 0, engine.canTakeInput, let input = inputs.popFirst() {
       take(input)
@@ -189,7 +190,7 @@ final class MachineContent<Hosted: Machine>: NodeContent {
       budget -= 1
       takeNext(of: index)
     }
-    // What waits in the engine for room in a pipe goes on when there is some.
+    // What waits in the engine for room in a pipe, or for the end of a synchronized event, goes on.
     if engine.canTakeInput { engine.process(.wake) }
   }
 

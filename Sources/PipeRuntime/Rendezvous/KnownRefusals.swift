@@ -12,15 +12,19 @@ struct KnownRefusals {
   private struct Standing {
     /// Its state and version, where they are known.
     var present: ParticipantMove?
-    /// The reasons, by the state and then by the event.
-    var reasons: [[UInt8]: [[UInt8]: Refusal]] = [:]
-    var count = 0
+    /// What it has refused in which state; few, so that a look at each does.
+    var refused: [(state: [UInt8], event: [UInt8], reason: Refusal)] = []
+
+    func reason(for event: [UInt8]) -> Refusal? {
+      guard let present else { return nil }
+      return refused.first { $0.event == event && $0.state == present.state }?.reason
+    }
   }
 
   private var standings: [String: Standing] = [:]
 
   /// What is remembered of one participant before it is forgotten. Unit: refusals.
-  private static let kept = 64
+  private static let kept = 16
   /// Larger states and events are not remembered: they seldom come again. Unit: bytes.
   private static let longest = 256
 
@@ -28,12 +32,12 @@ struct KnownRefusals {
   mutating func refused(_ participant: String, _ event: [UInt8], _ refusal: ParticipantRefusal) {
     guard case .refused(let reason, let version, let state) = refusal else { return }
     var standing = standings[participant] ?? Standing()
-    if standing.count == Self.kept { standing = Standing() }
     standing.present = ParticipantMove(version: version, state: state)
     if state.count <= Self.longest, event.count <= Self.longest,
-      standing.reasons[state, default: [:]].updateValue(reason, forKey: event) == nil
+      standing.reason(for: event) == nil
     {
-      standing.count += 1
+      if standing.refused.count == Self.kept { standing.refused.removeFirst() }
+      standing.refused.append((state, event, reason))
     }
     standings[participant] = standing
   }
@@ -62,7 +66,7 @@ struct KnownRefusals {
   func refusals(of event: [UInt8], by participants: [String]) -> [KnownRefusal] {
     participants.compactMap { participant in
       guard let standing = standings[participant], let present = standing.present,
-        present.state.count <= Self.longest, let reason = standing.reasons[present.state]?[event]
+        let reason = standing.reason(for: event)
       else { return nil }
       return KnownRefusal(
         participant: participant,

@@ -43,13 +43,15 @@ final class EventWaiter {
     _ = epoll_ctl(descriptor, EPOLL_CTL_DEL, watched, &event)
   }
 
-  /// The numbers of descriptors that are readable or at their end; some of them where they are many.
+  /// Waits, and calls back with the numbers of descriptors that are readable or at their end; with
+  /// some of them where they are many.
   /// - Parameter milliseconds: The longest wait; -1 is without limit.
-  func wait(milliseconds: Int) -> [UInt64] {
+  func wait(milliseconds: Int, _ found: (UInt64) -> Void) {
     let count = epoll_wait(
       descriptor, events.baseAddress, Int32(events.count),
       files.isEmpty ? Int32(milliseconds) : 0)
-    guard count > 0 || !files.isEmpty else { return [] }
-    return events[..<max(0, Int(count))].map(\.data.u64) + files.values
+    // Interrupted by a signal: nothing was found.
+    for place in 0..<max(0, Int(count)) { found(events[place].data.u64) }
+    if !files.isEmpty { for number in files.values { found(number) } }
   }
 }

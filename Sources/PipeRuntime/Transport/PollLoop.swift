@@ -16,8 +16,8 @@ package final class PollLoop {
     let onReadable: () -> Void
     /// Whether it is among those whose socket may have input.
     var isDue = false
-    /// Whether a look at the descriptors has found something, or the socket may have input.
-    var isReadable = false
+    /// Whether it is among those that are called back next.
+    var isReady = false
 
     init(_ id: UInt64, _ socket: Socket?, _ descriptor: Int32, _ onReadable: @escaping () -> Void) {
       self.id = id
@@ -33,6 +33,8 @@ package final class PollLoop {
   private var sources: [UInt64: Source] = [:]
   /// Those whose sockets may have a message that no descriptor tells of.
   private var due: [Source] = []
+  /// Those that are called back next.
+  private var ready: [Source] = []
   private var timers = TimerQueue()
   private var lastID: UInt64 = 0
   private var isStopped = false
@@ -97,31 +99,45 @@ package final class PollLoop {
     var isBusy = hasWork?() == true
     if !isBusy, !due.isEmpty {
       // Mostly nothing is there, and the wait can follow at once; else it is the next turn's.
-      isBusy = dispatch(takeDue())
+      takeDue()
+      isBusy = dispatch()
       if isStopped { return }
     }
-    var readable = waiter.wait(
-      milliseconds: isBusy ? 0 : timers.millisecondsUntilNext(from: .now)
-    ).compactMap { sources[$0] }
-    for source in readable { source.isReadable = true }
-    readable += takeDue().filter { !$0.isReadable }
-    for source in readable { source.isReadable = false }
-    dispatch(readable)
-    if isStopped { return }
+    waiter.wait(milliseconds: isBusy ? 0 : timers.millisecondsUntilNext(from: .now)) { number in
+      if let source = sources[number] { makeReady(source) }
+    }
+    takeDue()
+    dispatch()
+    if isStopped || timers.isEmpty { return }
     for work in timers.due(at: .now) { work() }
   }
 
+  /// Calls back for what is ready.
   /// - Returns: Whether a message was received, or may have come.
   @discardableResult
-  private func dispatch(_ readable: [Source]) -> Bool {
-    for source in readable {
+  private func dispatch() -> Bool {
+    guard !ready.isEmpty else { return false }
+    // In place, so that its room is used again.
+    var hasReceived = false
+    var place = 0
+    while place < ready.count {
+      let source = ready[place]
+      place += 1
+      source.isReady = false
       source.socket?.hasReceived = false
       // A callback may have removed it.
       if sources[source.id] != nil { source.onReadable() }
-      if isStopped { return false }
+      if isStopped { break }
+      hasReceived = hasReceived || source.socket?.hasReceived == true
     }
-    return due.contains { $0.socket?.mayHaveInput == true }
-      || readable.contains { $0.socket?.hasReceived == true }
+    ready.removeAll(keepingCapacity: true)
+    return hasReceived || due.contains { $0.socket?.mayHaveInput == true }
+  }
+
+  private func makeReady(_ source: Source) {
+    guard !source.isReady else { return }
+    source.isReady = true
+    ready.append(source)
   }
 
   private func mark(_ source: Source) {
@@ -130,12 +146,15 @@ package final class PollLoop {
     due.append(source)
   }
 
-  private func takeDue() -> [Source] {
-    guard !due.isEmpty else { return [] }
-    defer { due.removeAll() }
-    for source in due { source.isDue = false }
-    // What has come since it was put here may have been taken.
-    return due.filter { $0.socket?.mayHaveInput == true }
+  /// Makes ready whose sockets may have input.
+  private func takeDue() {
+    guard !due.isEmpty else { return }
+    for source in due {
+      source.isDue = false
+      // What has come since it was put here may have been taken.
+      if source.socket?.mayHaveInput == true { makeReady(source) }
+    }
+    due.removeAll(keepingCapacity: true)
   }
 
   private func add(_ source: Source) -> Registration {

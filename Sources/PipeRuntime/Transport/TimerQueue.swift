@@ -14,6 +14,8 @@ package struct TimerQueue {
 
   package init() {}
 
+  package var isEmpty: Bool { entries.isEmpty }
+
   package mutating func schedule(
     at due: ContinuousClock.Instant, _ work: @escaping () -> Void
   ) -> ID {

@@ -73,7 +73,7 @@ extension CoordinatorContent {
         (try? JSONValue(parsing: body.event))
           ?? .string(String(decoding: body.event, as: UTF8.self)))
     }
-    guard let composite = plan?.conflictClass[body.composite] else {
+    guard let composite = composites[body.composite] else {
       throw RoutingError.unknownComposite(body.composite)
     }
     guard let vector = composite.vector(of: event) else {

@@ -18,6 +18,8 @@ final class CoordinatorContent: NodeContent {
   var states: CompositeStates?
   private(set) var services: NodeServices?
   private(set) var plan: CoordinatorPlan?
+  /// The composites by their names.
+  private(set) var composites: [String: CompositePlan] = [:]
   private var links: [String: CoordinatorLink] = [:]
   private var watch: FeedWatch?
   private var timers: [RendezvousCoordinator.Timer: TimerQueue.ID] = [:]
@@ -94,6 +96,9 @@ final class CoordinatorContent: NodeContent {
     }
     self.services = services
     self.plan = plan
+    composites = Dictionary(plan.conflictClass.composites.map { ($0.name, $0) }) { first, _ in
+      first
+    }
     var shown: Projections = [:]
     for composite in plan.conflictClass.composites {
       guard let name = composite.projection else { continue }
@@ -123,7 +128,10 @@ final class CoordinatorContent: NodeContent {
           perform(isJoined ? coordinator.connected(name) : coordinator.disconnected(name))
         }
         link.onRequest = { [unowned self, unowned link] header, body in
-          synchronize(header, body) { link.reply($0, to: header.sequence) }
+          synchronize(header, body) { [unowned self, unowned link] reply in
+            link.hold(reply, to: header.sequence)
+            if isPerforming { holders.append(link) } else { link.flush() }
+          }
         }
         links[name] = link
       }
@@ -151,6 +159,12 @@ final class CoordinatorContent: NodeContent {
   // MARK: What is decided
 
   func perform(_ actions: [RendezvousCoordinator.Action]) {
+    isPerforming = true
+    defer {
+      isPerforming = false
+      for link in holders { link.flush() }
+      holders.removeAll(keepingCapacity: true)
+    }
     for action in actions {
       switch action {
       case .record(let record): records.append(record)
@@ -177,6 +191,9 @@ final class CoordinatorContent: NodeContent {
     }
   }
 
+  private var isPerforming = false
+  /// Those that hold replies until what is being performed is done.
+  private var holders: [CoordinatorLink] = []
   /// The event of the commit that is being performed.
   private var committing: String?
 
@@ -250,9 +267,9 @@ final class CoordinatorContent: NodeContent {
 
   func lastStep() -> FeedEntry? { nil }
 
-  private var composites: [String] { plan?.conflictClass.composites.map(\.name) ?? [] }
+  private var names: [String] { plan?.conflictClass.composites.map(\.name) ?? [] }
 
-  func lastSteps() -> [FeedEntry] { composites.compactMap { entry(of: $0) } }
+  func lastSteps() -> [FeedEntry] { names.compactMap { entry(of: $0) } }
 
   func fill(_ status: inout NodeStatus) {
     guard isStarted, let states else { return }
@@ -266,7 +283,7 @@ final class CoordinatorContent: NodeContent {
       sum.sent += link.messages.sent
       sum.received += link.messages.received
     }
-    status.composites = composites.map { name in
+    status.composites = names.map { name in
       NodeStatus.Composite(
         name: name, state: states.state(of: name).flatMap { try? JSONValue(parsing: $0) },
         version: states.version(of: name))

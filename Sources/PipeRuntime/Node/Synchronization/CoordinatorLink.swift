@@ -8,6 +8,7 @@ final class CoordinatorLink {
   private(set) var isJoined = false
   private(set) var garbage: UInt64 = 0
   private(set) var messages = NodeStatus.Messages()
+  private var held: [(RequestReply, request: UInt64)] = []
   /// Called with what the participant says.
   var onMessage: ((ParticipantMessage) -> Void)?
   /// Called with what an effect of the participant asks for.
@@ -33,20 +34,29 @@ final class CoordinatorLink {
   /// Sends, if the participant takes part; what is lost is said again, or asked for.
   func send(_ message: CoordinatorMessage) {
     guard isJoined else { return }
+    flush()
     let frame = message.frame
     socket.send(frame.header, body: frame.body)
     messages.sent += 1
   }
 
-  /// Answers what an effect has asked for.
-  func reply(_ reply: RequestReply, to request: UInt64) {
+  /// Answers what an effect has asked for: with the next message, so that it wakes the participant
+  /// together with that, or when told to ``flush()``.
+  func hold(_ reply: RequestReply, to request: UInt64) { held.append((reply, request)) }
+
+  /// Sends the answers that are held.
+  func flush() {
+    guard !held.isEmpty else { return }
+    defer { held.removeAll(keepingCapacity: true) }
     guard isJoined else { return }
-    let parts = reply.parts
-    socket.send(
-      FrameHeader(
-        .reply, count: parts.code.rawValue, sequence: request, number: parts.version),
-      body: parts.body)
-    messages.sent += 1
+    for (reply, request) in held {
+      let parts = reply.parts
+      socket.send(
+        FrameHeader(
+          .reply, count: parts.code.rawValue, sequence: request, number: parts.version),
+        body: parts.body)
+      messages.sent += 1
+    }
   }
 
   func close() {

@@ -11,8 +11,8 @@ extension MachineContent: ParticipatingMachine {
           + "and is in no composite any more")
     }
     let participation = Participation(
-      part, machine: self, restored: restored, version: engine.version, services: services,
-      log: log)
+      part, machine: participant ?? self, restored: restored, version: engine.version,
+      services: services, log: log)
     self.participation = participation
     let held = engine.isHeld
     engine.isHeld = { participation.isFrozen || held?() == true }

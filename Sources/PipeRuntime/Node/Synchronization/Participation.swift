@@ -39,8 +39,6 @@ final class Participation {
   private var toldVersion: UInt64
   /// What has passed between the coordinator and this node.
   private(set) var messages = NodeStatus.Messages()
-  /// Whether inputs that were kept wait for the next turn.
-  private(set) var hasThawed = false
 
   /// How long a prepared participant waits for the end before it asks.
   private static let queryInterval: Duration = .milliseconds(200)
@@ -142,7 +140,8 @@ final class Participation {
         }
       // Taken already, before its record.
       case .enter: break
-      case .takeHeldInputs: hasThawed = true
+      // They are taken in the next turn.
+      case .takeHeldInputs: break
       case .startQueryTimer: startQueryTimer()
       case .stopQueryTimer:
         if let queryTimer { services.loop.cancel(queryTimer) }
@@ -239,9 +238,6 @@ final class Participation {
       event.reply.resume(false)
     }
   }
-
-  /// The machine's turn: it goes on with what was kept.
-  func takeTurn() { hasThawed = false }
 
   /// The node stops.
   func stop() {
