@@ -80,7 +80,7 @@ package final class PollLoop {
   /// Calls back once, after the delay.
   @discardableResult
   package func schedule(after delay: Duration, _ work: @escaping () -> Void) -> TimerQueue.ID {
-    timers.schedule(at: .now + delay, work)
+    timers.schedule(at: BootClock.nanoseconds + delay.clampedNanoseconds, work)
   }
 
   package func cancel(_ timer: TimerQueue.ID) { timers.cancel(timer) }
@@ -103,13 +103,17 @@ package final class PollLoop {
       isBusy = dispatch()
       if isStopped { return }
     }
-    waiter.wait(milliseconds: isBusy ? 0 : timers.millisecondsUntilNext(from: .now)) { number in
+    waiter.wait(milliseconds: isBusy ? 0 : millisecondsUntilNextTimer) { number in
       if let source = sources[number] { makeReady(source) }
     }
     takeDue()
     dispatch()
     if isStopped || timers.isEmpty { return }
-    for work in timers.due(at: .now) { work() }
+    for work in timers.due(at: BootClock.nanoseconds) { work() }
+  }
+
+  private var millisecondsUntilNextTimer: Int {
+    timers.isEmpty ? -1 : timers.millisecondsUntilNext(from: BootClock.nanoseconds)
   }
 
   /// Calls back for what is ready.

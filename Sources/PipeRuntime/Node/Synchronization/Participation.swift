@@ -32,6 +32,8 @@ final class Participation {
   /// What the journal lacks, or what needs no record, in order.
   private var unrecorded: [ParticipantRecord] = []
   private var queryTimer: TimerQueue.ID?
+  /// When the coordinator is to be asked for the end; `nil` where nothing is promised.
+  private var queryDue: Int64?
   /// What effects wait for, by the numbers of the requests.
   private var raised: [UInt64: RaisedEvent] = [:]
   /// What the transactions that are not applied yet are for.
@@ -40,8 +42,8 @@ final class Participation {
   /// What has passed between the coordinator and this node.
   private(set) var messages = NodeStatus.Messages()
 
-  /// How long a prepared participant waits for the end before it asks.
-  private static let queryInterval: Duration = .milliseconds(200)
+  /// How long a prepared participant waits for the end before it asks. Unit: nanoseconds.
+  private static let queryInterval: Int64 = 200_000_000
 
   init(
     _ configuration: NodeConfiguration.Participation, machine: any ParticipatingMachine,
@@ -143,9 +145,7 @@ final class Participation {
       // They are taken in the next turn.
       case .takeHeldInputs: break
       case .startQueryTimer: startQueryTimer()
-      case .stopQueryTimer:
-        if let queryTimer { services.loop.cancel(queryTimer) }
-        queryTimer = nil
+      case .stopQueryTimer: queryDue = nil
       case .report(let problem): report(problem)
       }
     }
@@ -162,12 +162,26 @@ final class Participation {
   }
 
   private func startQueryTimer() {
-    if let queryTimer { services.loop.cancel(queryTimer) }
-    queryTimer = services.loop.schedule(after: Self.queryInterval) { [weak self] in
-      guard let self else { return }
-      queryTimer = nil
-      perform(participant.queryTimerFired())
+    queryDue = BootClock.nanoseconds + Self.queryInterval
+    scheduleQueryTimer(after: Self.queryInterval)
+  }
+
+  /// The timer runs on when the query is not due any more: that is more often than not, and so is the
+  /// next promise.
+  private func scheduleQueryTimer(after nanoseconds: Int64) {
+    guard queryTimer == nil else { return }
+    queryTimer = services.loop.schedule(after: .nanoseconds(nanoseconds)) { [weak self] in
+      self?.queryTimerFired()
     }
+  }
+
+  private func queryTimerFired() {
+    queryTimer = nil
+    guard let queryDue else { return }
+    let left = queryDue - BootClock.nanoseconds
+    guard left <= 0 else { return scheduleQueryTimer(after: left) }
+    self.queryDue = nil
+    perform(participant.queryTimerFired())
   }
 
   private func report(_ problem: ParticipantProblem) {
@@ -243,6 +257,7 @@ final class Participation {
   func stop() {
     if let queryTimer { services.loop.cancel(queryTimer) }
     queryTimer = nil
+    queryDue = nil
     for event in raised.values { event.reply.resume(false) }
     for event in committed.values { event.reply.resume(false) }
     raised = [:]
