@@ -37,8 +37,9 @@ protocol NodeContent: AnyObject {
   func lastStep() -> FeedEntry?
   /// The current states of all that it publishes.
   func lastSteps() -> [FeedEntry]
-  /// Called on each entry, and where a recorded state is gone on from.
-  var onEntry: (() -> Void)? { get set }
+  /// Called on each entry, and where a recorded state is gone on from; with whether it is known to a
+  /// coordinator, which has committed it.
+  var onEntry: ((_ isCommitted: Bool) -> Void)? { get set }
   /// Called where the node must end by itself: with the reason of its failure, or `nil` where its
   /// work is done.
   var onEnd: ((String?) -> Void)? { get set }

@@ -7,6 +7,6 @@ struct NodeServices {
   let send: (FrameHeader, [UInt8], _ peer: [UInt8]) -> Void
   /// Cuts the connections at the inbox, as a failing network would.
   let cut: () -> Void
-  /// Shows an entry to the feed's subscribers, with the next record.
-  let publish: (FeedEntry) -> Void
+  /// Shows an entry to the feed's subscribers, if there are any, with the next record.
+  let publish: (_ entry: () -> FeedEntry?) -> Void
 }

@@ -70,8 +70,10 @@ final class NodeShell {
       unpublished += content.lastSteps()
       return []
     }
-    content.onEntry = { [unowned self] in
-      if feed.hasSubscribers, let entry = content.lastStep() { unpublished.append(entry) }
+    content.onEntry = { [unowned self] isCommitted in
+      guard feed.isWanted(isCommitted: isCommitted), var entry = content.lastStep() else { return }
+      entry.isCommitted = isCommitted
+      unpublished.append(entry)
     }
     content.onEnd = { [unowned self] reason in
       if let reason { fail(reason) } else { leave() }
@@ -291,7 +293,7 @@ final class NodeShell {
       },
       cut: { [inbox = arguments.inbox] in LocalConnections.cut(inbox) },
       publish: { [unowned self] entry in
-        if feed.hasSubscribers { unpublished.append(entry) }
+        if feed.isWanted(isCommitted: false), let entry = entry() { unpublished.append(entry) }
       })
   }
 
@@ -302,6 +304,7 @@ final class NodeShell {
     status.gaps = inbox.pipes.reduce(0) { $0 + $1.gaps }
     status.blocked = outs.filter(\.isFull).map(\.name)
     status.outs = outs.map(\.status)
+    status.records = journal?.recordCount
     let body = (try? JSONEncoder().encode(status)).map { Array($0) } ?? []
     control.send(
       FrameHeader(.status, sequence: sequence, number: arguments.incarnation), body: body)

@@ -7,6 +7,7 @@ extension RendezvousCoordinator {
     _ participant: String, watermark: TransactionID = .zero
   ) -> [Action] {
     connectedParticipants.insert(participant)
+    refusals.forget(participant)
     joined?.insert(participant)
     var actions = rise(above: watermark)
     for transaction in transactions.keys.sorted() {
@@ -33,6 +34,7 @@ extension RendezvousCoordinator {
   /// A participant's connection is gone, with all that was under way on it.
   package mutating func disconnected(_ participant: String) -> [Action] {
     connectedParticipants.remove(participant)
+    refusals.forget(participant)
     var actions: [Action] = []
     for transaction in transactions.keys.sorted() {
       actions += take(.disconnected(participant), transaction)
@@ -59,14 +61,25 @@ extension RendezvousCoordinator {
       }
       return take(.query(participant), transaction)
     case .no(let transaction, let refusal):
+      if let caller = callers[transaction], let call = calls[caller] {
+        refusals.refused(participant, call.request.question, refusal)
+      }
       return take(.no(participant, refusal), transaction)
     case .ack(let transaction):
       return take(.ack(participant), transaction)
     case .delivered(let transaction, let result):
+      refusals.changed(participant)
       return take(.delivered(participant, result), transaction)
     case .changed:
+      refusals.changed(participant)
       return wake([participant]) + grant()
     }
+  }
+
+  /// A participant's feed tells of a step that it has taken by itself.
+  package mutating func told(_ participant: String, version: UInt64) -> [Action] {
+    guard refusals.told(participant, version: version) else { return [] }
+    return wake([participant]) + grant()
   }
 
   /// A record is durable.
@@ -115,6 +128,7 @@ extension RendezvousCoordinator {
     _ commit: CommitRecord, _ transaction: RendezvousTransaction
   ) -> [Action] {
     var actions: [Action] = []
+    for (participant, move) in commit.moves { refusals.moved(participant, move) }
     if let call = calls[commit.request] {
       actions += finish(commit.request, commit.reply)
       actions += countOvertaken(by: call)

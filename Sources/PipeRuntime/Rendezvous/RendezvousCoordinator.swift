@@ -64,11 +64,12 @@ package struct RendezvousCoordinator: Sendable {
   var isStarted = false
   var hasEnded = false
 
-  // Requests that are not answered.
-  var calls: [RequestID: Call] = [:]
-  /// Those that wait for locks, in the order in which they came.
-  var queue: [RequestID] = []
-  var nextOrder: UInt64 = 0
+  /// Requests that are not answered.
+  var calls = Calls()
+  /// Those that wait for locks, by their places, in the order in which they came.
+  var queue: [UInt64] = []
+  /// What participants are known to refuse, so that they are not asked in vain.
+  var refusals = KnownRefusals()
 
   var transactions: [TransactionID: RendezvousTransaction] = [:]
   var callers: [TransactionID: RequestID] = [:]
@@ -118,32 +119,11 @@ package struct RendezvousCoordinator: Sendable {
     }
   }
 
-  /// A request that is not answered.
-  struct Call {
-    let id: RequestID
-    let request: RendezvousRequest
-    /// Its place among all that came.
-    let order: UInt64
-    var phase = Phase.queued
-    /// Why it has failed so far.
-    var failure: SynchronizedReply?
-    /// The caller waits no longer than for what is under way.
-    var isOverdue = false
-    /// How often a later request has got the event.
-    var overtaken = 0
-    var keepsOthersBack = false
-
-    enum Phase: Hashable {
-      /// Waits for locks.
-      case queued
-      case running(TransactionID)
-      /// Waits until one of these has changed.
-      case sleeping(Set<String>)
-    }
-  }
-
   /// Whether nothing is under way: no locks, no requests.
   package var isIdle: Bool { locks.isEmpty && calls.isEmpty && transactions.isEmpty }
+
+  /// The event that a request asks for, while it is not answered.
+  package func event(of request: RequestID) -> String? { calls[request]?.request.event }
 
   /// The transactions under way.
   package var transactionsUnderWay: [RendezvousTransaction] {

@@ -27,6 +27,17 @@ extension CoordinatorContent {
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from peer: [UInt8],
     reply: @escaping (RequestReply) -> Void
   ) {
+    messages.received += 1
+    synchronize(header, body) { [unowned self] answer in
+      messages.sent += 1
+      reply(answer)
+    }
+  }
+
+  /// Takes what a caller asks for, at the inbox or as a participant.
+  func synchronize(
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, reply: @escaping (RequestReply) -> Void
+  ) {
     let id =
       header.number == 0
       ? unnamed() : RequestID(caller: String(header.number), number: header.sequence)
@@ -66,7 +77,7 @@ extension CoordinatorContent {
         (try? JSONValue(parsing: body.event))
           ?? .string(String(decoding: body.event, as: UTF8.self)))
     }
-    guard let composite = plan?.conflictClass[body.composite] else {
+    guard let composite = composites[body.composite] else {
       throw RoutingError.unknownComposite(body.composite)
     }
     guard let vector = composite.vector(of: event) else {
@@ -78,7 +89,8 @@ extension CoordinatorContent {
     }
     return RendezvousRequest(
       composite: vector.composite, event: event, participants: vector.participants,
-      body: SynchronizedBody(composite: vector.composite, event: body.event).bytes, mode: mode)
+      body: SynchronizedBody(composite: vector.composite, event: body.event).bytes,
+      question: body.event, mode: mode)
   }
 }
 

@@ -8,7 +8,7 @@ final class CoordinatorContent: NodeContent {
   static let machineName = "composite"
 
   let description: MachineDescription
-  var onEntry: (() -> Void)?
+  var onEntry: ((_ isCommitted: Bool) -> Void)?
   var onEnd: ((String?) -> Void)?
   let log: NodeLog
   private let node: String
@@ -20,6 +20,8 @@ final class CoordinatorContent: NodeContent {
   private var restoredComposites: Set<String> = []
   private(set) var services: NodeServices?
   private(set) var plan: CoordinatorPlan?
+  /// The composites by their names.
+  private(set) var composites: [String: CompositePlan] = [:]
   private(set) var links: [String: CoordinatorLink] = [:]
   private var watch: FeedWatch?
   private var timers: [RendezvousCoordinator.Timer: TimerQueue.ID] = [:]
@@ -35,6 +37,8 @@ final class CoordinatorContent: NodeContent {
   private var forgotten: [TransactionID] = []
   private var published: [String: (time: Int64, cause: String)] = [:]
   private var counts: (requests: UInt64, refused: UInt64) = (0, 0)
+  /// Those of callers that are connected to the inbox.
+  var messages = NodeStatus.Messages()
 
   /// How long participants have to answer before the event is given up.
   private static let voteTimeout: Duration = .seconds(2)
@@ -103,6 +107,9 @@ final class CoordinatorContent: NodeContent {
     }
     self.services = services
     self.plan = plan
+    composites = Dictionary(plan.conflictClass.composites.map { ($0.name, $0) }) { first, _ in
+      first
+    }
     var shown: Projections = [:]
     for composite in plan.conflictClass.composites {
       guard let name = composite.projection else { continue }
@@ -143,12 +150,16 @@ final class CoordinatorContent: NodeContent {
               ?? coordinator.disconnected(name))
         }
         link.onRequest = { [unowned self, unowned link] header, body in
-          synchronize(header, body, from: []) { link.reply($0, to: header.sequence) }
+          synchronize(header, body) { [unowned self, unowned link] reply in
+            link.hold(reply, to: header.sequence)
+            if isPerforming { holders.append(link) } else { link.flush() }
+          }
         }
         links[name] = link
       }
       watch = try FeedWatch(
-        feeds: plan.components.map(\.feed), in: services.context, loop: services.loop
+        feeds: plan.components.map(\.feed), topic: Feed.uncommitted, in: services.context,
+        loop: services.loop
       ) { [unowned self] in told($0) }
       // Their components may have nothing to tell beyond what was committed.
       show(restoredComposites.sorted(), cause: "restored")
@@ -178,6 +189,12 @@ final class CoordinatorContent: NodeContent {
   // MARK: What is decided
 
   func perform(_ actions: [RendezvousCoordinator.Action]) {
+    isPerforming = true
+    defer {
+      isPerforming = false
+      for link in holders { link.flush() }
+      holders.removeAll(keepingCapacity: true)
+    }
     for action in actions {
       switch action {
       case .record(let record): records.append(record)
@@ -206,6 +223,9 @@ final class CoordinatorContent: NodeContent {
     }
   }
 
+  private var isPerforming = false
+  /// Those that hold replies until what is being performed is done.
+  private var holders: [CoordinatorLink] = []
   /// The event of the commit that is being performed.
   private var committing: String?
 
@@ -259,12 +279,13 @@ final class CoordinatorContent: NodeContent {
       name, incarnation: change.incarnation, version: change.version, state: change.state.bytes,
       isCommitting: isCommitting)
     show(changed ?? [], cause: name)
+    perform(coordinator.told(name, version: change.version))
   }
 
   private func show(_ names: [String], cause: String) {
     for name in names {
       published[name] = (WallClock.nanoseconds, cause)
-      if let entry = entry(of: name) { services?.publish(entry) }
+      services?.publish { entry(of: name) }
     }
   }
 
@@ -279,9 +300,9 @@ final class CoordinatorContent: NodeContent {
 
   func lastStep() -> FeedEntry? { nil }
 
-  private var composites: [String] { plan?.conflictClass.composites.map(\.name) ?? [] }
+  private var names: [String] { plan?.conflictClass.composites.map(\.name) ?? [] }
 
-  func lastSteps() -> [FeedEntry] { composites.compactMap { entry(of: $0) } }
+  func lastSteps() -> [FeedEntry] { names.compactMap { entry(of: $0) } }
 
   func fill(_ status: inout NodeStatus) {
     guard isStarted, let states else { return }
@@ -291,7 +312,11 @@ final class CoordinatorContent: NodeContent {
     status.recentLetters = Array(letters.recent.suffix(5))
     status.ins = pipes.map(\.status)
     status.garbage = links.values.reduce(0) { $0 + $1.garbage }
-    status.composites = composites.map { name in
+    status.synchronization = links.values.reduce(into: messages) { sum, link in
+      sum.sent += link.messages.sent
+      sum.received += link.messages.received
+    }
+    status.composites = names.map { name in
       NodeStatus.Composite(
         name: name, state: states.state(of: name).flatMap { try? JSONValue(parsing: $0) },
         version: states.version(of: name))
@@ -334,7 +359,7 @@ final class CoordinatorContent: NodeContent {
     for record in done {
       if case .commit(let commit) = record {
         reach(.commitRecorded)
-        committing = coordinator.calls[commit.request]?.request.event
+        committing = coordinator.event(of: commit.request)
       }
       perform(coordinator.recorded(record))
       committing = nil

@@ -31,8 +31,7 @@ extension Participation {
           + "the process that had agreed is gone, and kept no journal, or its journal is gone. "
           + "The step is lost")
       // Else the coordinator would wait for ever, with all participants locked.
-      services.send(
-        ParticipantMessage.ack(transaction).frame.header, [], peer)
+      send(ParticipantMessage.ack(transaction))
     case .abortOfCommitted(let transaction):
       log.warning(
         "synchronized event \(transaction) was committed here, and the coordinator says that it was "

@@ -3,7 +3,10 @@ protocol ParticipatingMachine: AnyObject {
   /// Whether the machine would take the event now; nothing changes.
   func vote(on event: [UInt8]) -> RendezvousParticipant.Vote
   /// Takes the step that was promised: enters the state, which is recorded with all that follows.
-  func enter(_ step: PreparedStep)
+  /// - Parameter isCommitted: Whether all participants take it.
+  func enter(_ step: PreparedStep, isCommitted: Bool)
+  /// Tells the state to a coordinator that has just come.
+  func tellState()
   /// Whether it runs.
   var isStarted: Bool { get }
   /// Whether an effect has not ended, and is not cancelled.
@@ -37,6 +40,8 @@ final class Participation {
   /// A promise that was given up, which the journal is told some time; and whether it has just been.
   private var givenUp: (transaction: TransactionID, isWritten: Bool)?
   private var queryTimer: TimerQueue.ID?
+  /// When the coordinator is to be asked for the end; `nil` where nothing is promised.
+  private var queryDue: Int64?
   /// Whether the log says that the end of what is promised is not known.
   var hasToldDoubt = false
   /// What effects wait for, by the numbers of the requests.
@@ -46,11 +51,11 @@ final class Participation {
   /// What the transactions that are not applied yet are for.
   private var committed: [TransactionID: RaisedEvent] = [:]
   private var toldVersion: UInt64
-  /// Whether inputs that were kept wait for the next turn.
-  private(set) var hasThawed = false
+  /// What has passed between the coordinator and this node.
+  private(set) var messages = NodeStatus.Messages()
 
-  /// How long a prepared participant waits for the end before it asks.
-  private static let queryInterval: Duration = .milliseconds(200)
+  /// How long a prepared participant waits for the end before it asks. Unit: nanoseconds.
+  private static let queryInterval: Int64 = 200_000_000
   /// Events of effects that are taken before the coordinator is told so.
   private static let settledTogether = 64
 
@@ -95,9 +100,13 @@ final class Participation {
     guard machine.isStarted else { return }
     noteDoubt(after: "a lost connection")
     join()
+    // A commit that the last coordinator told just before its end is not known to this one, where
+    // nothing is recorded.
+    machine.tellState()
   }
 
   private func join() {
+    // Not counted: it belongs to the connection.
     let heard = participant.watermark
     services.send(FrameHeader(.join, sequence: heard.sequence, number: heard.epoch), [], peer)
     for event in raised.values { send(event) }
@@ -108,6 +117,7 @@ final class Participation {
   func received(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer
   ) throws(FrameError) {
+    messages.received += 1
     if header.kind == .reply { return answered(header, body) }
     let message = try CoordinatorMessage(header, body)
     guard machine.isStarted else { return }
@@ -149,11 +159,10 @@ final class Participation {
         // The step is taken at once, so that state, outbox, effects and transaction are one record.
         if case .step(let step) = record {
           if let event = committed.removeValue(forKey: step.transaction) { machine.taken(event) }
-          machine.enter(step)
+          machine.enter(step, isCommitted: participant.phase == .applying(step))
         }
       case .send(let message):
-        let frame = message.frame
-        services.send(frame.header, frame.body, peer)
+        send(message)
         switch message {
         case .yes: reach(.yesAfter)
         case .no: reach(.noAfter)
@@ -165,11 +174,10 @@ final class Participation {
         }
       // Taken already, before its record.
       case .enter: break
-      case .takeHeldInputs: hasThawed = true
+      // They are taken in the next turn.
+      case .takeHeldInputs: break
       case .startQueryTimer: startQueryTimer()
-      case .stopQueryTimer:
-        if let queryTimer { services.loop.cancel(queryTimer) }
-        queryTimer = nil
+      case .stopQueryTimer: queryDue = nil
       case .report(let problem): report(problem)
       }
     }
@@ -179,14 +187,38 @@ final class Participation {
     }
   }
 
+  func send(_ message: ParticipantMessage) {
+    let frame = message.frame
+    send(frame.header, frame.body)
+  }
+
+  private func send(_ header: FrameHeader, _ body: [UInt8]) {
+    messages.sent += 1
+    services.send(header, body, peer)
+  }
+
   private func startQueryTimer() {
-    if let queryTimer { services.loop.cancel(queryTimer) }
-    queryTimer = services.loop.schedule(after: Self.queryInterval) { [weak self] in
-      guard let self else { return }
-      queryTimer = nil
-      noteDoubt(after: "a silence of \(Self.queryInterval.shortText)")
-      perform(participant.queryTimerFired())
+    queryDue = BootClock.nanoseconds + Self.queryInterval
+    scheduleQueryTimer(after: Self.queryInterval)
+  }
+
+  /// The timer runs on when the query is not due any more: that is more often than not, and so is the
+  /// next promise.
+  private func scheduleQueryTimer(after nanoseconds: Int64) {
+    guard queryTimer == nil else { return }
+    queryTimer = services.loop.schedule(after: .nanoseconds(nanoseconds)) { [weak self] in
+      self?.queryTimerFired()
     }
+  }
+
+  private func queryTimerFired() {
+    queryTimer = nil
+    guard let queryDue else { return }
+    let left = queryDue - BootClock.nanoseconds
+    guard left <= 0 else { return scheduleQueryTimer(after: left) }
+    self.queryDue = nil
+    noteDoubt(after: "a silence of \(Duration.nanoseconds(Self.queryInterval).shortText)")
+    perform(participant.queryTimerFired())
   }
 
   // MARK: Effects
@@ -198,11 +230,11 @@ final class Participation {
   }
 
   private func send(_ event: RaisedEvent) {
-    services.send(
+    send(
       FrameHeader(
         .synchronize, flags: SynchronizeFlag.await.rawValue, sequence: event.number,
         number: event.journal),
-      event.body.bytes, peer)
+      event.body.bytes)
   }
 
   private func answered(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) {
@@ -235,31 +267,29 @@ final class Participation {
   private func settle(_ event: RaisedEvent) {
     takenCount += 1
     guard takenCount.isMultiple(of: Self.settledTogether) else { return }
-    services.send(
+    send(
       FrameHeader(
         .synchronize, flags: SynchronizeFlag.settle.rawValue,
-        sequence: raised.keys.min() ?? event.number, number: event.journal), [], peer)
+        sequence: raised.keys.min() ?? event.number, number: event.journal), [])
   }
 
   /// Gives up what effects had raised that were cancelled since.
   private func withdraw() {
     for event in raised.values where !machine.isRunning(effect: event.effect) {
       raised[event.number] = nil
-      services.send(
+      send(
         FrameHeader(
           .synchronize, flags: SynchronizeFlag.withdraw.rawValue, sequence: event.number,
-          number: event.journal), [], peer)
+          number: event.journal), [])
       event.reply.resume(false)
     }
   }
-
-  /// The machine's turn: it goes on with what was kept.
-  func takeTurn() { hasThawed = false }
 
   /// The node stops.
   func stop() {
     if let queryTimer { services.loop.cancel(queryTimer) }
     queryTimer = nil
+    queryDue = nil
     for event in raised.values { event.reply.resume(false) }
     for event in committed.values { event.reply.resume(false) }
     raised = [:]
