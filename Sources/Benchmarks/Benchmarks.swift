@@ -44,5 +44,7 @@ import PipeRuntime
 
 /// The machines that topologies of this program run.
 enum BenchmarkNodes: NodeProgram {
-  static let machines: [any Machine.Type] = [Pinger.self, Ponger.self, Source.self, Sink.self]
+  static let machines: [any Machine.Type] = [
+    Lamp.self, Pinger.self, Ponger.self, Source.self, Sink.self,
+  ]
 }

@@ -6,7 +6,7 @@ struct Options {
 
   static var help: String {
     let list = Section.allCases.map { section in
-      "  " + section.rawValue.padded(to: 11) + section.summary
+      "  " + section.rawValue.padded(to: 13) + section.summary
     }
     return """
       usage: benchmarks [--quick] [SECTION…]

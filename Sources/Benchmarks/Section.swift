@@ -1,6 +1,7 @@
 /// A part of the report, by the name that a person types.
 enum Section: String, CaseIterable, Sendable {
-  case roundtrip, oneway, durability, start, restart, recovery, memory, endurance, reduce, steady, styles
+  case roundtrip, oneway, durability, synchronized, start, restart, recovery, memory, endurance
+  case reduce, steady, styles
 
   /// What it measures.
   var summary: String {
@@ -8,6 +9,7 @@ enum Section: String, CaseIterable, Sendable {
     case .roundtrip: "one event from a node to another and back"
     case .oneway: "events a second from a node to another"
     case .durability: "what a journal costs a pipe and a round trip"
+    case .synchronized: "events that several nodes take together"
     case .restart: "how soon a node that was killed is ready again"
     case .recovery: "how soon a topology is whole of which half was killed"
     case .endurance: "whether memory and journals stay as they are"
@@ -25,6 +27,7 @@ enum Section: String, CaseIterable, Sendable {
     case .roundtrip: try RoundTripSection(setting).run(&report)
     case .oneway: try OneWaySection(setting).run(&report)
     case .durability: try DurabilitySection(setting).run(&report)
+    case .synchronized: try SynchronizedSection(setting).run(&report)
     case .restart: try RestartSection(setting).run(&report)
     case .recovery: try RecoverySection(setting).run(&report)
     case .endurance: try EnduranceSection(setting).run(&report)

@@ -19,6 +19,6 @@ import PipeRuntime
   package static let monitors: [any Monitor.Type] = [StateLog.self]
   package static let composites: [any CompositeState.Type] = [LiftState.self, ModelsState.self]
   package static let views: [any TerminalView.Type] = [
-    DoorView.self, MotorView.self, DisplayView.self, WasherView.self,
+    DoorView.self, MotorView.self, DisplayView.self, WasherView.self, QuizView.self,
   ]
 }

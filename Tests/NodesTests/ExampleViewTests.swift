@@ -55,3 +55,38 @@ struct ExampleViewTests {
     #expect(text(DisplayView.self, .showing(floor: 2, persons: 1)) == ["  2  ", "1 person"])
   }
 }
+
+@Suite("The view of a quiz")
+struct QuizViewTests {
+  private let question = Question(
+    id: 7, text: "Which one?",
+    answers: (1...4).map { Question.Answer(id: 10 * $0, text: "answer \($0)") }, timeLimit: 5)
+
+  private var asking: QuizScreen.State {
+    .question(
+      number: 2, count: 3, question: question,
+      attempt: QuizScreen.Attempt(sheet: AnswerSheet(quiz: 1, title: "Swift"), next: []))
+  }
+
+  @Test("a question is shown with its answers, of which a digit gives one")
+  func question() {
+    let lines = QuizView.body(asking, size: QuizView.minimumSize).map(\.description)
+    #expect(lines[0...1] == ["Question 2 of 3  5 s", "Which one?"])
+    #expect(lines[3...] == ["1 answer 1", "2 answer 2", "3 answer 3", "4 answer 4"])
+    #expect(
+      QuizView.event(for: .character("3"), in: asking)
+        == .questionAnswered(questionId: 7, answerId: 30))
+    #expect(QuizView.event(for: .character("5"), in: asking) == nil)
+    #expect(QuizView.event(for: .character("0"), in: asking) == nil)
+    #expect(QuizView.event(for: .escape, in: asking) == .onDisappear)
+  }
+
+  @Test("the results are shown when they are asked for")
+  func results() {
+    let score = QuizScore(title: "Swift", right: 2, questions: 3)
+    #expect(QuizView.event(for: .enter, in: .quizAnswersSended(score)) == .onResults)
+    #expect(QuizView.event(for: .enter, in: .results(score)) == nil)
+    let lines = QuizView.body(.results(score), size: QuizView.minimumSize).map(\.description)
+    #expect(lines == ["Swift", "2 of 3 answers are right"])
+  }
+}

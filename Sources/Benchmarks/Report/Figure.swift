@@ -4,6 +4,7 @@ struct Figure {
   enum Target {
     case atMost(Quantity)
     case atLeast(Quantity)
+    case exactly(Quantity)
     /// Of the baseline's value.
     case ratioAtMost(Double)
   }
@@ -21,6 +22,7 @@ struct Figure {
     switch target {
     case .atMost(let limit): value <= limit
     case .atLeast(let limit): value >= limit
+    case .exactly(let expected): value == expected
     case .ratioAtMost(let limit): ratio.map { $0 <= limit }
     case nil: nil
     }
@@ -30,6 +32,7 @@ struct Figure {
     switch target {
     case .atMost(let limit): "≤ \(limit)"
     case .atLeast(let limit): "≥ \(limit)"
+    case .exactly(let expected): "= \(expected)"
     case .ratioAtMost(let limit): "≤ \(limit.fixed(2))×"
     case nil: ""
     }

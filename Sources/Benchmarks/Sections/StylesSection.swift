@@ -27,7 +27,8 @@ struct StylesSection {
           name: "a kettle: \(style)", value: .perSecond(samples.median),
           baseline: .perSecond(language)))
     }
-    report.note("switched on and off: every second event starts an effect, and the next cancels it;")
+    report.note(
+      "switched on and off: every second event starts an effect, and the next cancels it;")
     report.note("the baseline is the machine language")
   }
 

@@ -2,6 +2,7 @@
 #define CPROCESS_H
 
 // Linux interfaces that Swift's Glibc module leaves out.
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>

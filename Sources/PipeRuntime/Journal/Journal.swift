@@ -28,6 +28,8 @@ final class Journal {
   private let statements: Statements
   private let boot = BootClock.boot
   private var lastRecord: Int64 = 0
+  /// How many were made since it was opened.
+  private(set) var recordCount: UInt64 = 0
   private var oldestRecord: Int64 = 0
   /// Whether nothing is in a new file's log, which needs not be on the disk before what follows it.
   private var isFirstRecordDue = false
@@ -93,6 +95,7 @@ final class Journal {
         throw error
       }
       mark.lastRecord = lastRecord
+      recordCount += 1
       if isFirstRecordDue {
         isFirstRecordDue = false
         try database.execute("PRAGMA synchronous = NORMAL")

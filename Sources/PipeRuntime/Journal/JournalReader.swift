@@ -50,6 +50,10 @@ package struct JournalReader {
       }
       snapshot.letterCount = Int(try JournalCheck.number(Self.count("letter"), in: database))
       snapshot.requestCount = Int(try JournalCheck.number(Self.count("request"), in: database))
+      snapshot.unacknowledgedCount = Int(
+        try JournalCheck.number(
+          "SELECT count(*) FROM committed WHERE acknowledged = 0", in: database))
+      snapshot.promise = try promise(after: snapshot.records.last?.version ?? 0)
       return snapshot
     }
   }
@@ -142,6 +146,23 @@ package struct JournalReader {
       }
     }
     return outs
+  }
+
+  private func promise(after version: UInt64) throws -> JournalSnapshot.Promise? {
+    var promise: JournalSnapshot.Promise?
+    try database.prepare(
+      """
+      SELECT epoch, sequence, event FROM prepared
+      WHERE version = ? AND NOT EXISTS (SELECT 1 FROM applied
+        WHERE (applied.epoch, applied.sequence) >= (prepared.epoch, prepared.sequence))
+      """
+    ).rows(.integer(version + 1)) { row in
+      let body = SynchronizedBody(row.bytes(2))
+      promise = JournalSnapshot.Promise(
+        transaction: TransactionID(epoch: row.unsigned(0), sequence: row.unsigned(1)),
+        composite: body?.composite ?? "", event: JSONValue(lenient: body?.event ?? []))
+    }
+    return promise
   }
 
   private var byteCount: Int64 {

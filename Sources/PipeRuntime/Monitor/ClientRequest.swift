@@ -81,11 +81,25 @@ final class ClientPeer {
   let connections: ConnectionMonitor
   var requests: [UInt64: ClientRequest] = [:]
   private var answered: UInt64 = 0
+  /// The oldest request that a coordinator was told of, and how far that may lag.
+  private var told: UInt64 = 0
+  private static let lag: UInt64 = 64
 
   init(socket: Socket, connections: ConnectionMonitor) {
     self.socket = socket
     self.connections = connections
   }
+
+  /// The oldest request that is not answered yet, where a coordinator is to be told of it.
+  func oldestToTell(before id: UInt64) -> UInt64? {
+    let oldest = oldest(before: id)
+    guard oldest >= told + Self.lag else { return nil }
+    told = oldest
+    return oldest
+  }
+
+  /// The connection is gone: whoever is there next was told nothing.
+  func forgetTold() { told = 0 }
 
   /// The oldest request that is not answered yet.
   func oldest(before id: UInt64) -> UInt64 {

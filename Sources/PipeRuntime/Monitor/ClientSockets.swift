@@ -119,6 +119,11 @@ final class ClientSockets {
     let (header, body) = request.frame(client: client, oldest: peer.oldest(before: request.id))
     guard case .queued = peer.socket.send(header, body: body) else { return false }
     request.isSent = true
+    if case .synchronize = request.content, let oldest = peer.oldestToTell(before: request.id) {
+      peer.socket.send(
+        FrameHeader(
+          .synchronize, flags: SynchronizeFlag.settle.rawValue, sequence: oldest, number: client))
+    }
     if request.isRepeatable { scheduleRepeat(of: request, to: peer) }
     return true
   }
@@ -129,6 +134,8 @@ final class ClientSockets {
     guard request.repeatTimer == nil else { return }
     request.repeatTimer = loop.schedule(after: request.pause) { [weak self] in
       request.repeatTimer = nil
+      // A node that says that it does not run may be the second one that it is sent to.
+      request.isRepeated = true
       request.pause = min(request.pause * 2, .seconds(5))
       self?.submit(request, to: peer)
     }
@@ -182,6 +189,7 @@ final class ClientSockets {
   /// the same number, so that it is applied once; else nobody knows whether it was. A letter is not
   /// resent: it may be what ended the node, and is still there if it was not applied.
   private func lost(_ peer: ClientPeer) {
+    peer.forgetTold()
     for request in peer.requests.values where request.isSent {
       if request.isRepeatable {
         request.isRepeated = true

@@ -3,6 +3,7 @@
 final class FeedWatch {
   private let socket: Socket
   private let loop: PollLoop
+  private let topic: [UInt8]
   private let receive: (StateChange) -> Void
   private var registration: PollLoop.Registration?
   private let tellsDoubts: Bool
@@ -14,17 +15,20 @@ final class FeedWatch {
   private static let highWaterMark: Int32 = 10_000
   private static let checkInterval: Duration = .milliseconds(500)
 
-  /// - Parameter tellsDoubts: Whether a state is told again whose doubts have changed.
+  /// - Parameters:
+  ///   - topic: How the frames that it takes begin.
+  ///   - tellsDoubts: Whether a state is told again whose doubts have changed.
   init(
-    feeds: [String], in context: Context, loop: PollLoop, tellsDoubts: Bool = false,
-    _ receive: @escaping (StateChange) -> Void
+    feeds: [String], topic: [UInt8] = [], in context: Context, loop: PollLoop,
+    tellsDoubts: Bool = false, _ receive: @escaping (StateChange) -> Void
   ) throws(TransportError) {
     self.loop = loop
+    self.topic = topic
     self.tellsDoubts = tellsDoubts
     self.receive = receive
     socket = try Socket(.subscriber, in: context)
     try socket.setHighWaterMark(Self.highWaterMark)
-    try socket.subscribeToAll()
+    try socket.subscribe(to: topic)
     for feed in feeds { try socket.connect(feed) }
     registration = loop.add(socket) { [unowned self] in read() }
     check()
@@ -65,7 +69,7 @@ final class FeedWatch {
   /// After a flood the last value may have been dropped at the high-water mark: it is asked for.
   private func check() {
     timer = loop.schedule(after: Self.checkInterval) { [unowned self] in
-      if received >= Int(Self.highWaterMark) / 4 { try? socket.subscribeToAll() }
+      if received >= Int(Self.highWaterMark) / 4 { try? socket.subscribe(to: topic) }
       received = 0
       check()
     }

@@ -1,7 +1,7 @@
 /// Hosts a state that never changes: a stand-in for a machine in tests and previews.
 final class ConstantContent: NodeContent {
   let description: MachineDescription
-  var onEntry: (() -> Void)?
+  var onEntry: ((_ isCommitted: Bool) -> Void)?
   var onEnd: ((String?) -> Void)?
   private let state: JSONValue
   private var isStarted = false
@@ -23,7 +23,7 @@ final class ConstantContent: NodeContent {
   func start() {
     isStarted = true
     startedAt = WallClock.nanoseconds
-    onEntry?()
+    onEntry?(false)
   }
 
   func accept(

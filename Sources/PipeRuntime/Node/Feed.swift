@@ -10,6 +10,8 @@ struct FeedEntry {
   var state: [UInt8]
   /// What it has promised to take in this state, and of which it is not told the end.
   var doubt: Doubt?
+  /// Whether the coordinator has committed the step, and so knows it.
+  var isCommitted = false
 }
 
 /// The publishing end of a node's states: the last value to whoever comes, then every change.
@@ -18,6 +20,8 @@ final class Feed {
   private let node: [UInt8]
   private let incarnation: UInt64
   private var topics: Set<[UInt8]> = []
+  /// Whether somebody listens to steps, and whether also to those that a coordinator has committed.
+  private var isWanted = (other: false, committed: false)
   /// Asked for the last steps when a subscriber comes.
   var last: (() -> [FeedEntry])?
 
@@ -27,8 +31,27 @@ final class Feed {
     self.incarnation = incarnation
   }
 
-  /// Whether anybody listens; where nobody does, a step need not be encoded.
-  var hasSubscribers: Bool { !topics.isEmpty }
+  /// What a coordinator subscribes to: the frames of steps that it has not committed itself.
+  static let uncommitted = topic(flags: 0)
+
+  /// Set in frames of steps that a coordinator has committed.
+  private static let committedFlag: UInt8 = 1
+
+  private static func topic(flags: UInt8) -> [UInt8] {
+    [FrameHeader.magic, FrameHeader.version, FrameKind.state.rawValue, flags]
+  }
+
+  /// Whether anybody listens to such steps; where nobody does, a step need not be encoded.
+  func isWanted(isCommitted: Bool) -> Bool { isCommitted ? isWanted.committed : isWanted.other }
+
+  private func topicsHaveChanged() {
+    func isWanted(flags: UInt8) -> Bool {
+      let start = Self.topic(flags: flags)
+      // A longer topic asks for some of them.
+      return topics.contains { $0.starts(with: start.prefix($0.count)) }
+    }
+    self.isWanted = (isWanted(flags: 0), isWanted(flags: Self.committedFlag))
+  }
 
   /// Sends one step to all subscribers.
   func publish(_ entry: FeedEntry) {
@@ -47,7 +70,9 @@ final class Feed {
     }
     body.append(UInt8(ascii: "}"))
     socket.send(
-      FrameHeader(.state, sequence: entry.version, number: incarnation), body: body)
+      FrameHeader(
+        .state, flags: entry.isCommitted ? Self.committedFlag : 0, sequence: entry.version,
+        number: incarnation), body: body)
   }
 
   /// Takes subscriptions; each asks for the last value, a repeated one too.
@@ -64,6 +89,7 @@ final class Feed {
         topics.remove(topic)
       }
     }) {}
+    topicsHaveChanged()
     guard asked else { return }
     for entry in last?() ?? [] { publish(entry) }
   }

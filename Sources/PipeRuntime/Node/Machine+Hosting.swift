@@ -16,6 +16,9 @@ extension Machine {
   static func hostContent(_ hosting: _Hosting) throws -> _HostedMachine {
     let content = try MachineContent<Self>(
       parameters: Parameters(parameters: hosting.parameters), hosting: hosting)
+    content.participant = TypedParticipant(
+      content, vote: { [unowned content] in content.vote(on: $0) },
+      enter: { [unowned content] in content.enter($0, isCommitted: $1) })
     // Closures made here are compiled for this machine's types; the content's own conformance,
     // which is one for all machines, is not.
     return _HostedMachine(
@@ -26,7 +29,10 @@ extension Machine {
         },
         takeTurn: { content.takeTurn() },
         hasWork: { content.hasWork },
-        lastStep: { content.lastStep() }))
+        lastStep: { content.lastStep() },
+        hasUnrecorded: { content.hasUnrecorded },
+        record: { try content.record(into: $0) },
+        becameRecorded: { content.becameRecorded() }))
   }
 
   /// Throws where the JSON is not a state of the machine.

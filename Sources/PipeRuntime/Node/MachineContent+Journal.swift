@@ -179,6 +179,6 @@ extension MachineContent {
     let state = stateText
     let shown = state.utf8.count > 200 ? state.prefix(200) + "…" : state[...]
     log.note("restored at version \(engine.version) in state \(shown)")
-    onEntry?()
+    onEntry?(false)
   }
 }

@@ -4,7 +4,7 @@ final class MachineContent<Hosted: Machine>: NodeContent {
   typealias Event = Hosted.Event
 
   let description: MachineDescription
-  var onEntry: (() -> Void)?
+  var onEntry: ((_ isCommitted: Bool) -> Void)?
   var onEnd: ((String?) -> Void)?
 
   let engine: Engine<State, Event, Hosted.Output>
@@ -45,6 +45,10 @@ final class MachineContent<Hosted: Machine>: NodeContent {
   var unrecorded: UnrecordedSteps
   /// Its part in synchronized events, where it has one.
   var participation: Participation?
+  /// What the participation calls; set once.
+  var participant: TypedParticipant?
+  /// Whether the step under way is one that the coordinator has committed.
+  var isCommitted = false
   /// The event that is promised to be taken, and the state that it leads to.
   var promised: (event: Event, next: State)?
 
@@ -167,12 +171,11 @@ final class MachineContent<Hosted: Machine>: NodeContent {
 
   var hasWork: Bool {
     guard isStarted, engine.canTakeInput else { return false }
-    return !inputs.isEmpty || queues.contains { $0.hasNext } || participation?.hasThawed == true
+    return !inputs.isEmpty || queues.contains { $0.hasNext } || engine.hasWaiting
   }
 
   func takeTurn() {
     guard isStarted else { return }
-    participation?.takeTurn()
     var budget = Self.stepsPerTurn
     while budget > 0, engine.canTakeInput, let input = inputs.popFirst() {
       take(input)
@@ -191,7 +194,7 @@ final class MachineContent<Hosted: Machine>: NodeContent {
       budget -= 1
       takeNext(of: index)
     }
-    // What waits in the engine for room in a pipe goes on when there is some.
+    // What waits in the engine for room in a pipe, or for the end of a synchronized event, goes on.
     if engine.canTakeInput { engine.process(.wake) }
   }
 
@@ -220,7 +223,7 @@ final class MachineContent<Hosted: Machine>: NodeContent {
         }
       }
     }
-    onEntry?()
+    onEntry?(isCommitted)
   }
 
   func lastStep() -> FeedEntry? {
@@ -249,6 +252,7 @@ final class MachineContent<Hosted: Machine>: NodeContent {
     status.effects = engine.runningEffects
     status.unconnected = outlets.reduce(0) { $0 + $1.discarded }
     status.ins = queues.map(\.status)
+    status.synchronization = participation?.messages
   }
 }
 

@@ -1,7 +1,7 @@
 /// Hosts a monitor that a topology started: supervised like a machine, connected like a client.
 final class MonitorContent: NodeContent {
   let description: MachineDescription
-  var onEntry: (() -> Void)?
+  var onEntry: ((_ isCommitted: Bool) -> Void)?
   var onEnd: ((String?) -> Void)?
   private let monitor: any Monitor.Type
   private let watch: [String]?

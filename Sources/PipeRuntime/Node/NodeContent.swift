@@ -37,17 +37,24 @@ protocol NodeContent: AnyObject {
   func lastStep() -> FeedEntry?
   /// The current states of all that it publishes.
   func lastSteps() -> [FeedEntry]
-  /// Called on each entry, and where a recorded state is gone on from.
-  var onEntry: (() -> Void)? { get set }
+  /// Called on each entry, and where a recorded state is gone on from; with whether it is known to a
+  /// coordinator, which has committed it.
+  var onEntry: ((_ isCommitted: Bool) -> Void)? { get set }
   /// Called where the node must end by itself: with the reason of its failure, or `nil` where its
   /// work is done.
   var onEnd: ((String?) -> Void)? { get set }
   /// Fills in what the content knows.
   func fill(_ status: inout NodeStatus)
+  /// It is to stop soon: begins nothing that takes its time.
+  func prepareToStop()
+  /// Whether nothing is under way that others wait for, and that may end soon.
+  var mayStop: Bool { get }
   /// Ends effects; no input is taken any more.
   func stop()
   /// Whether there is something that the journal lacks.
   var hasUnrecorded: Bool { get }
+  /// Whether the journal has something that needs not be kept: written at the end, if not before.
+  var hasLeftover: Bool { get }
   /// Writes what the journal lacks.
   func record(into journal: Journal) throws
   /// What was taken is recorded, or needs no record: answers clients and starts effects.
@@ -60,6 +67,8 @@ extension NodeContent {
   var participation: Participation? { nil }
   func attach(to services: NodeServices, _ configuration: NodeConfiguration) throws {}
   func lastSteps() -> [FeedEntry] { lastStep().map { [$0] } ?? [] }
+  func prepareToStop() {}
+  var mayStop: Bool { participation?.isFrozen != true }
 
   func synchronize(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from peer: [UInt8],
@@ -77,6 +86,7 @@ extension NodeContent {
   }
 
   var hasUnrecorded: Bool { false }
+  var hasLeftover: Bool { participation?.hasGivenUp == true }
   func record(into journal: Journal) {}
   func becameRecorded() {}
 }

@@ -24,6 +24,15 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     public var version: UInt64
   }
 
+  /// What passes between a coordinator and others because of synchronized events: at a coordinator
+  /// its callers and all participants, at a participant its coordinator.
+  public struct Messages: Codable, Hashable, Sendable {
+    /// Messages sent since this start.
+    public var sent: UInt64 = 0
+    /// Messages received since this start.
+    public var received: UInt64 = 0
+  }
+
   /// The current state, or `nil` before the start.
   public var state: JSONValue?
   /// The count of steps since it first entered its initial state; with a journal those of earlier
@@ -55,6 +64,10 @@ public struct NodeStatus: Codable, Hashable, Sendable {
   public var doubt: Doubt?
   /// What a coordinator coordinates; empty for any other node.
   public var composites: [Composite] = []
+  /// Records made since this start, each one transaction of the journal; `nil` without a journal.
+  public var records: UInt64?
+  /// Messages of synchronized events; `nil` where the node has no part in any.
+  public var synchronization: Messages?
 
   package init() {}
 }

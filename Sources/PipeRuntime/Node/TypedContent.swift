@@ -9,11 +9,19 @@ final class TypedContent: NodeContent {
   private let turn: () -> Void
   private let hasEvents: () -> Bool
   private let step: () -> FeedEntry?
+  private let lacksRecord: () -> Bool
+  private let write: (Journal) throws -> Void
+  private let afterRecord: () -> Void
 
   init(
     _ content: any NodeContent, accept: @escaping Accept, takeTurn: @escaping () -> Void,
-    hasWork: @escaping () -> Bool, lastStep: @escaping () -> FeedEntry?
+    hasWork: @escaping () -> Bool, lastStep: @escaping () -> FeedEntry?,
+    hasUnrecorded: @escaping () -> Bool, record: @escaping (Journal) throws -> Void,
+    becameRecorded: @escaping () -> Void
   ) {
+    lacksRecord = hasUnrecorded
+    write = record
+    afterRecord = becameRecorded
     self.content = content
     acceptEvents = accept
     turn = takeTurn
@@ -28,12 +36,15 @@ final class TypedContent: NodeContent {
   func takeTurn() { turn() }
   var hasWork: Bool { hasEvents() }
   func lastStep() -> FeedEntry? { step() }
+  var hasUnrecorded: Bool { lacksRecord() }
+  func record(into journal: Journal) throws { try write(journal) }
+  func becameRecorded() { afterRecord() }
 
   // MARK: Seldom
 
   var description: MachineDescription { content.description }
 
-  var onEntry: (() -> Void)? {
+  var onEntry: ((_ isCommitted: Bool) -> Void)? {
     get { content.onEntry }
     set { content.onEntry = newValue }
   }
@@ -69,8 +80,4 @@ final class TypedContent: NodeContent {
   func explain(_ body: UnsafeRawBufferPointer, reply: @escaping (RequestReply) -> Void) {
     content.explain(body, reply: reply)
   }
-
-  var hasUnrecorded: Bool { content.hasUnrecorded }
-  func record(into journal: Journal) throws { try content.record(into: journal) }
-  func becameRecorded() { content.becameRecorded() }
 }

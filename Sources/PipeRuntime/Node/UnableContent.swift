@@ -4,7 +4,7 @@ final class UnableContent: NodeContent {
   let description = MachineDescription(
     machine: "", initial: .null, states: [], events: [], alphabet: [], outputs: [], outPorts: [],
     inPorts: [])
-  var onEntry: (() -> Void)?
+  var onEntry: ((_ isCommitted: Bool) -> Void)?
   var onEnd: ((String?) -> Void)?
 
   init(problem: String?) { self.problem = problem }

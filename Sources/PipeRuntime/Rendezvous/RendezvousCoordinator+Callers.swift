@@ -4,16 +4,17 @@ extension RendezvousCoordinator {
   /// The coordinator has started; its journal has been read.
   package mutating func start() -> [Action] {
     let resends = transactions.keys.sorted().map { Action.startTimer(.resend($0)) }
-    return [.record(.start(epoch: epoch))] + resends
+    return [.record(.start(epoch: epoch)), .startTimer(.join)] + resends
   }
 
   /// The coordinator is to end: gives up what is not decided, and takes nothing any more.
   package mutating func stop() -> [Action] {
     isStarted = false
+    hasEnded = true
     var actions: [Action] = []
-    for call in calls.values.sorted(by: { $0.order < $1.order }) {
-      if case .running = call.phase {
-        calls[call.id]?.isOverdue = true
+    for call in calls.all {
+      if call.isRunning {
+        calls.update(call.place) { $0.isOverdue = true }
       } else {
         actions += finish(call.id, .rendezvous(.unavailable(name)))
       }
@@ -26,15 +27,13 @@ extension RendezvousCoordinator {
   package mutating func request(_ id: RequestID, _ request: RendezvousRequest) -> [Action] {
     if let result = results[id] { return [.reply(id, result)] }
     guard calls[id] == nil else { return [] }
-    calls[id] = Call(id: id, request: request, order: nextOrder)
-    nextOrder += 1
-    queue.append(id)
+    queue.append(calls.add(id, request))
     var actions: [Action] = []
     if case .await(let limit?) = request.mode {
       actions.append(.startTimer(.deadline(id, limit)))
     }
     actions += grant()
-    guard calls[id]?.phase == .queued else { return actions }
+    guard calls[id]?.isQueued == true else { return actions }
     switch request.mode {
     case .try, .broadcast: actions.append(.startTimer(.locks(id)))
     case .await: break
@@ -45,12 +44,27 @@ extension RendezvousCoordinator {
   /// A caller waits no longer for its request, if nothing is under way for it.
   package mutating func withdraw(_ id: RequestID) -> [Action] {
     switch calls[id]?.phase {
-    case .queued, .sleeping: return finish(id, .rendezvous(.unavailable(name))) + grant()
+    case .queued, .sleeping, .deferred:
+      return finish(id, .rendezvous(.unavailable(name))) + grant()
     case .running:
-      calls[id]?.isOverdue = true
+      calls.update(id) { $0.isOverdue = true }
       return []
     case nil: return []
     }
+  }
+
+  /// A caller waits for no answer to a request before this one: those may be forgotten first.
+  package mutating func settle(_ caller: String, before oldest: UInt64) {
+    awaited[caller] = max(awaited[caller] ?? 0, oldest)
+    guard awaited.count > 2 * resultCapacity else { return }
+    let callers = Set(results.keys.map(\.caller))
+    awaited = awaited.filter { callers.contains($0.key) }
+  }
+
+  /// Whether an answer must be kept: its participants need the record, or its caller may ask again.
+  private func isNeeded(_ id: RequestID) -> Bool {
+    if let transaction = resultTransactions[id], transactions[transaction] != nil { return true }
+    return resultOrder.count < 2 * resultCapacity && id.number >= awaited[id.caller] ?? 0
   }
 
   /// A caller that was told that none has moved is to ask anew under the same number.
@@ -70,7 +84,7 @@ extension RendezvousCoordinator {
     switch calls[id]?.phase {
     case .running(let transaction):
       return [.reply(id, .rendezvous(.unknown(transaction)))]
-    case .queued, .sleeping:
+    case .queued, .sleeping, .deferred:
       // The answer comes when there is one.
       return []
     case nil:
@@ -102,26 +116,38 @@ extension RendezvousCoordinator {
       let actions = take(.resendDue, transaction)
       return transactions[transaction] == nil ? actions : actions + [.startTimer(timer)]
     case .locks(let id):
-      guard let call = calls[id], call.phase == .queued else { return [] }
-      return finish(id, .rendezvous(.busy(lockedParticipants(of: call)))) + grant()
+      guard let call = calls[id], call.isQueued else { return [] }
+      let missing = call.request.participants.first { !connectedParticipants.contains($0) }
+      let reply =
+        missing.map { .unavailable($0) } ?? SynchronizedReply.busy(lockedParticipants(of: call))
+      return finish(id, .rendezvous(reply)) + grant()
     case .deadline(let id, _):
       guard let call = calls[id] else { return [] }
       switch call.phase {
       case .queued, .sleeping:
         let reply = call.failure ?? .busy(lockedParticipants(of: call))
         return finish(id, .rendezvous(reply)) + grant()
+      case .deferred(let refusals):
+        return finish(id, .rendezvous(SynchronizedReply(refusals))) + grant()
       case .running:
-        calls[id]?.isOverdue = true
+        calls.update(id) { $0.isOverdue = true }
         return []
       }
     case .retry(let id):
-      guard case .sleeping = calls[id]?.phase else { return [] }
-      queueAgain(id)
+      guard let call = calls[id], call.isWaiting else { return [] }
+      // What was known of them may be old.
+      calls.update(id) { $0.isInsistent = true }
+      queueAgain(call.place)
       return grant()
     case .patience(let id):
       guard calls[id] != nil else { return [] }
-      calls[id]?.keepsOthersBack = false
-      calls[id]?.overtaken = 0
+      calls.update(id) {
+        $0.keepsOthersBack = false
+        $0.overtaken = 0
+      }
+      return grant()
+    case .join:
+      joined = nil
       return grant()
     }
   }
@@ -137,13 +163,22 @@ extension RendezvousCoordinator {
     guard let call = calls[id] else { return [] }
     switch call.request.mode {
     case .await where !call.isOverdue:
-      calls[id]?.failure = reply
-      calls[id]?.phase = .sleeping(Self.obstacles(reply, of: call.request))
-      queue.removeAll { $0 == id }
+      calls.update(call.place) {
+        $0.failure = reply
+        $0.phase = .sleeping(Self.obstacles(reply, of: call.request))
+      }
+      queue.removeAll { $0 == call.place }
       return [.startTimer(.retry(id))]
     case .try, .await, .broadcast:
       return finish(id, .rendezvous(reply))
     }
+  }
+
+  /// Does without an attempt that is known to fail; waits for another chance.
+  mutating func putOff(_ call: Call, because refusals: [KnownRefusal]) -> [Action] {
+    calls.update(call.place) { $0.phase = .deferred(refusals) }
+    queue.removeAll { $0 == call.place }
+    return [.startTimer(.retry(call.id))]
   }
 
   /// Whose change may let the event be taken.
@@ -160,15 +195,17 @@ extension RendezvousCoordinator {
 
   /// Answers a caller, once and for all.
   mutating func finish(_ id: RequestID, _ reply: RendezvousReply) -> [Action] {
-    guard let call = calls.removeValue(forKey: id) else { return [] }
-    queue.removeAll { $0 == id }
+    guard let call = calls.remove(id) else { return [] }
+    queue.removeAll { $0 == call.place }
     var actions: [Action] = []
-    if case .running(let transaction) = call.phase { resultTransactions[id] = transaction }
     if case .await(let limit?) = call.request.mode {
       actions.append(.cancelTimer(.deadline(id, limit)))
     }
-    if case .sleeping = call.phase { actions.append(.cancelTimer(.retry(id))) }
-    if case .queued = call.phase { actions.append(.cancelTimer(.locks(id))) }
+    switch call.phase {
+    case .running(let transaction): resultTransactions[id] = transaction
+    case .sleeping, .deferred: actions.append(.cancelTimer(.retry(id)))
+    case .queued: actions.append(.cancelTimer(.locks(id)))
+    }
     if call.keepsOthersBack { actions.append(.cancelTimer(.patience(id))) }
     return actions + remember(reply, of: id) + [.reply(id, reply)]
   }
@@ -178,12 +215,11 @@ extension RendezvousCoordinator {
     results[id] = reply
     resultOrder.append(id)
     var actions: [Action] = []
-    var kept: [RequestID] = []
-    while resultOrder.count + kept.count > resultCapacity, let oldest = resultOrder.popFirst() {
-      if let transaction = resultTransactions[oldest], transactions[transaction] != nil {
-        // Its participants still need the record.
-        kept.append(oldest)
-        if resultOrder.isEmpty { break }
+    // A few are looked at each time, so that many that are needed do not hold up all others.
+    for _ in 0..<Self.lookedAt where resultOrder.count > resultCapacity {
+      guard let oldest = resultOrder.popFirst() else { break }
+      if isNeeded(oldest) {
+        resultOrder.append(oldest)
         continue
       }
       let isCommitted =
@@ -194,7 +230,6 @@ extension RendezvousCoordinator {
       forgottenThrough = max(forgottenThrough, transaction)
       if isCommitted { actions.append(.forget(transaction)) }
     }
-    resultOrder.prepend(contentsOf: kept)
     return actions
   }
 }

@@ -3,16 +3,23 @@
 extension RendezvousCoordinator {
   /// Begins every request that can have all its locks and takes none from an earlier one.
   mutating func grant() -> [Action] {
-    guard isStarted else { return [] }
+    guard isStarted, !queue.isEmpty else { return [] }
     var actions: [Action] = []
     var reserved: Set<String> = []
-    for id in queue {
-      guard let call = calls[id], call.phase == .queued else { continue }
+    for place in queue {
+      guard let call = calls[place], call.isQueued else { continue }
       let participants = call.request.participants
-      if let missing = participants.first(where: { !connectedParticipants.contains($0) }),
-        call.request.mode != .broadcast
+      if call.request.mode != .broadcast,
+        let missing = participants.first(where: { !connectedParticipants.contains($0) })
       {
-        actions += fail(id, .unavailable(missing))
+        // After a start, one that is tried once waits for those who are on their way.
+        if call.request.mode == .try, joined?.contains(missing) == false { continue }
+        actions += fail(call.id, .unavailable(missing))
+        continue
+      }
+      let refusals = refusals(of: call)
+      if !refusals.isEmpty {
+        actions += putOff(call, because: refusals)
         continue
       }
       // Those that are kept back reserve nothing: what they are kept back for may need it.
@@ -32,8 +39,11 @@ extension RendezvousCoordinator {
     let participants = call.request.participants.sorted()
     for participant in participants { locks[participant] = id }
     callers[id] = call.id
-    calls[call.id]?.phase = .running(id)
-    queue.removeAll { $0 == call.id }
+    calls.update(call.place) {
+      $0.phase = .running(id)
+      $0.isInsistent = false
+    }
+    queue.removeAll { $0 == call.place }
     var actions: [Action] = [.cancelTimer(.locks(call.id)), .startTimer(.votes(id))]
     let body = call.request.body
     switch call.request.mode {
@@ -61,27 +71,38 @@ extension RendezvousCoordinator {
     }
   }
 
-  /// Lets the requests try again that wait for one of these to change.
+  /// Who would refuse the event of a request that waits, as far as is known.
+  private func refusals(of call: Call) -> [KnownRefusal] {
+    // One that is tried once is told what they say now.
+    guard case .await = call.request.mode, !call.isInsistent else { return [] }
+    return refusals.refusals(of: call.request.question, by: call.request.participants)
+  }
+
+  /// Lets the requests try again that wait for one of these to change, unless somebody is known to
+  /// refuse still.
   mutating func wake(_ participants: some Sequence<String>) -> [Action] {
-    let changed = Set(participants)
-    let woken = calls.values.filter { call in
-      if case .sleeping(let obstacles) = call.phase {
-        !obstacles.isDisjoint(with: changed)
-      } else {
-        false
+    var woken: Set<UInt64> = []
+    for participant in participants {
+      for place in calls.needing(participant) {
+        guard let call = calls[place], call.waits(for: participant) else { continue }
+        let refusals = refusals(of: call)
+        if refusals.isEmpty {
+          woken.insert(place)
+        } else {
+          calls.update(place) { $0.phase = .deferred(refusals) }
+        }
       }
     }
-    for call in woken { queueAgain(call.id) }
-    let ids = woken.sorted { $0.order < $1.order }.map(\.id)
-    return ids.map { .cancelTimer(.retry($0)) }
+    return woken.sorted().compactMap { place in
+      queueAgain(place)
+      return calls[place].map { .cancelTimer(.retry($0.id)) }
+    }
   }
 
   /// Puts a waiting request back into the queue, at the place that it came at.
-  mutating func queueAgain(_ id: RequestID) {
-    guard let order = calls[id]?.order else { return }
-    calls[id]?.phase = .queued
-    let place = queue.firstIndex { (calls[$0]?.order ?? 0) > order } ?? queue.endIndex
-    queue.insert(id, at: place)
+  mutating func queueAgain(_ place: UInt64) {
+    calls.update(place) { $0.phase = .queued }
+    queue.insert(place, at: queue.firstIndex { $0 > place } ?? queue.endIndex)
   }
 }
 
@@ -90,26 +111,35 @@ extension RendezvousCoordinator {
 // same event at a shared participant: for a while, since what it waits for may lie behind them.
 extension RendezvousCoordinator {
   private func isKeptBack(_ call: Call) -> Bool {
-    calls.values.contains { other in
-      other.keepsOthersBack && Self.competes(other, before: call)
-    }
+    calls.keepers > 0 && competitors(before: call).contains(where: \.keepsOthersBack)
   }
 
   /// Notes whom a request that was committed has overtaken.
   mutating func countOvertaken(by call: Call) -> [Action] {
     var actions: [Action] = []
-    for other in calls.values.sorted(by: { $0.order < $1.order }) {
-      guard case .sleeping = other.phase, Self.competes(other, before: call) else { continue }
-      calls[other.id]?.overtaken += 1
-      guard other.overtaken + 1 >= overtakingLimit, !other.keepsOthersBack else { continue }
-      calls[other.id]?.keepsOthersBack = true
-      actions.append(.startTimer(.patience(other.id)))
+    for other in competitors(before: call) where other.isWaiting {
+      let keepsOthersBack = other.overtaken + 1 >= overtakingLimit
+      calls.update(other.place) {
+        $0.overtaken += 1
+        $0.keepsOthersBack = $0.keepsOthersBack || keepsOthersBack
+      }
+      if keepsOthersBack, !other.keepsOthersBack {
+        actions.append(.startTimer(.patience(other.id)))
+      }
     }
     return actions
   }
 
-  private static func competes(_ other: Call, before call: Call) -> Bool {
-    other.order < call.order && other.request.event == call.request.event
-      && !Set(other.request.participants).isDisjoint(with: call.request.participants)
+  /// Earlier requests of the same event that share a participant with this one, in their order.
+  private func competitors(before call: Call) -> [Call] {
+    var places: [UInt64] = []
+    for participant in call.request.participants {
+      for place in calls.needing(participant) where place < call.place && !places.contains(place) {
+        places.append(place)
+      }
+    }
+    return places.sorted().compactMap { calls[$0] }.filter {
+      $0.request.event == call.request.event
+    }
   }
 }

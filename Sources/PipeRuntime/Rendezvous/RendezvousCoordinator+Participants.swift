@@ -2,18 +2,39 @@
 
 extension RendezvousCoordinator {
   /// A participant's connection is there, or there again.
-  package mutating func connected(_ participant: String) -> [Action] {
+  /// - Parameter watermark: The highest transaction that the participant has heard of.
+  package mutating func connected(
+    _ participant: String, watermark: TransactionID = .zero
+  ) -> [Action] {
     connectedParticipants.insert(participant)
-    var actions: [Action] = []
+    refusals.forget(participant)
+    joined?.insert(participant)
+    var actions = rise(above: watermark)
     for transaction in transactions.keys.sorted() {
       actions += take(.connected(participant), transaction)
     }
     return actions + wake([participant]) + grant()
   }
 
+  /// Begins a new epoch where a participant has heard of a number that this coordinator has not given
+  /// yet: it would pass over all numbers up to that.
+  ///
+  /// Such a number was given by a coordinator of another name, or by one whose journal is gone.
+  private mutating func rise(above watermark: TransactionID) -> [Action] {
+    guard !hasEnded, watermark > TransactionID(epoch: epoch, sequence: sequence),
+      watermark.epoch < UInt64(Int64.max)
+    else { return [] }
+    epoch = watermark.epoch + 1
+    sequence = 0
+    isStarted = false
+    forgottenThrough = max(forgottenThrough, watermark)
+    return [.record(.start(epoch: epoch)), .forget(watermark)]
+  }
+
   /// A participant's connection is gone, with all that was under way on it.
   package mutating func disconnected(_ participant: String) -> [Action] {
     connectedParticipants.remove(participant)
+    refusals.forget(participant)
     var actions: [Action] = []
     for transaction in transactions.keys.sorted() {
       actions += take(.disconnected(participant), transaction)
@@ -34,25 +55,38 @@ extension RendezvousCoordinator {
     case .query(let transaction):
       // No record: aborted. A record would have brought the transaction back.
       guard transactions[transaction] != nil else {
+        let isForgotten = transaction <= forgottenThrough
         return [.send(.abort(transaction), to: participant)]
+          + (isForgotten ? [.report(.queryOfForgotten(transaction, from: participant))] : [])
       }
       return take(.query(participant), transaction)
     case .no(let transaction, let refusal):
+      if let caller = callers[transaction], let call = calls[caller] {
+        refusals.refused(participant, call.request.question, refusal)
+      }
       return take(.no(participant, refusal), transaction)
     case .ack(let transaction):
       return take(.ack(participant), transaction)
     case .delivered(let transaction, let result):
+      refusals.changed(participant)
       return take(.delivered(participant, result), transaction)
     case .changed:
+      refusals.changed(participant)
       return wake([participant]) + grant()
     }
+  }
+
+  /// A participant's feed tells of a step that it has taken by itself.
+  package mutating func told(_ participant: String, version: UInt64) -> [Action] {
+    guard refusals.told(participant, version: version) else { return [] }
+    return wake([participant]) + grant()
   }
 
   /// A record is durable.
   package mutating func recorded(_ record: CoordinatorRecord) -> [Action] {
     switch record {
     case .start(let epoch):
-      guard epoch == self.epoch else { return [] }
+      guard epoch == self.epoch, !hasEnded else { return [] }
       isStarted = true
       return grant()
     case .commit(let commit):
@@ -94,6 +128,7 @@ extension RendezvousCoordinator {
     _ commit: CommitRecord, _ transaction: RendezvousTransaction
   ) -> [Action] {
     var actions: [Action] = []
+    for (participant, move) in commit.moves { refusals.moved(participant, move) }
     if let call = calls[commit.request] {
       actions += finish(commit.request, commit.reply)
       actions += countOvertaken(by: call)

@@ -34,6 +34,8 @@ package struct RendezvousCoordinator: Sendable {
     /// Calls ``RendezvousCoordinator/fired(_:)`` after the time that the timer is for, once.
     case startTimer(Timer)
     case cancelTimer(Timer)
+    /// Tells of what no sound journal leads to.
+    case report(CoordinatorProblem)
   }
 
   /// What a timer is for, which says how long it takes; its owner may fire it late, or twice.
@@ -50,38 +52,50 @@ package struct RendezvousCoordinator: Sendable {
     case retry(RequestID)
     /// A request that others have overtaken has kept them back long enough.
     case patience(RequestID)
+    /// Those who run have joined by now.
+    case join
   }
 
   /// The name by which callers are told that the coordinator itself does not answer for a request.
   package let name: String
-  /// Which start this is.
-  package let epoch: UInt64
+  /// Which start this is; a new one begins where participants have heard of higher numbers.
+  package internal(set) var epoch: UInt64
   var sequence: UInt64 = 0
   var isStarted = false
+  var hasEnded = false
 
-  // Requests that are not answered.
-  var calls: [RequestID: Call] = [:]
-  /// Those that wait for locks, in the order in which they came.
-  var queue: [RequestID] = []
-  var nextOrder: UInt64 = 0
+  /// Requests that are not answered.
+  var calls = Calls()
+  /// Those that wait for locks, by their places, in the order in which they came.
+  var queue: [UInt64] = []
+  /// What participants are known to refuse, so that they are not asked in vain.
+  var refusals = KnownRefusals()
 
   var transactions: [TransactionID: RendezvousTransaction] = [:]
   var callers: [TransactionID: RequestID] = [:]
   /// Which transaction each participant is locked by.
   package internal(set) var locks: [String: TransactionID] = [:]
   package internal(set) var connectedParticipants: Set<String> = []
+  /// Those that were connected at any time, while the others may be about to be, after a start.
+  var joined: Set<String>? = []
 
   // What callers are answered with who ask again.
   var results: [RequestID: RendezvousReply] = [:]
   var resultOrder = Queue<RequestID>()
   var resultTransactions: [RequestID: TransactionID] = [:]
   var forgottenThrough: TransactionID
+  /// Of each caller that has said so, the oldest request whose answer it waits for.
+  var awaited: [String: UInt64] = [:]
   let resultCapacity: Int
   let overtakingLimit: Int
+  /// Answers that are looked at when there is one too many. It divides no usual capacity, so that each
+  /// has its turn where all are waited for.
+  static let lookedAt = 7
 
   /// A coordinator as its journal tells.
   /// - Parameters:
-  ///   - resultCapacity: How many answers are kept for callers that ask again. Unit: answers.
+  ///   - resultCapacity: How many answers are kept for callers that ask again; as many again where
+  ///     callers wait for them. Unit: answers.
   ///   - overtakingLimit: How often others may get the event that a request waits for, before it
   ///     keeps them back.
   package init(
@@ -105,32 +119,11 @@ package struct RendezvousCoordinator: Sendable {
     }
   }
 
-  /// A request that is not answered.
-  struct Call {
-    let id: RequestID
-    let request: RendezvousRequest
-    /// Its place among all that came.
-    let order: UInt64
-    var phase = Phase.queued
-    /// Why it has failed so far.
-    var failure: SynchronizedReply?
-    /// The caller waits no longer than for what is under way.
-    var isOverdue = false
-    /// How often a later request has got the event.
-    var overtaken = 0
-    var keepsOthersBack = false
-
-    enum Phase: Hashable {
-      /// Waits for locks.
-      case queued
-      case running(TransactionID)
-      /// Waits until one of these has changed.
-      case sleeping(Set<String>)
-    }
-  }
-
   /// Whether nothing is under way: no locks, no requests.
   package var isIdle: Bool { locks.isEmpty && calls.isEmpty && transactions.isEmpty }
+
+  /// The event that a request asks for, while it is not answered.
+  package func event(of request: RequestID) -> String? { calls[request]?.request.event }
 
   /// The transactions under way.
   package var transactionsUnderWay: [RendezvousTransaction] {
@@ -144,6 +137,13 @@ package enum CoordinatorRecord: Hashable, Sendable {
   case start(epoch: UInt64)
   /// A commit: the point at which a transaction is decided.
   case commit(CommitRecord)
+}
+
+/// What contradicts the coordinator's journal.
+package enum CoordinatorProblem: Hashable, Sendable {
+  /// A participant has promised to take part in a transaction of which nothing is known any more. It
+  /// is told that the transaction was given up.
+  case queryOfForgotten(TransactionID, from: String)
 }
 
 /// A transaction that is committed.

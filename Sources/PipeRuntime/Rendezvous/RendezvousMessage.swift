@@ -29,11 +29,16 @@ package struct RendezvousRequest: Hashable, Sendable {
   package var participants: [String]
   /// The event as it travels.
   package var body: [UInt8]
+  /// What the participants' answers depend on, beside their states.
+  package var question: [UInt8]
   package var mode: RendezvousMode
 
+  /// - Parameter question: The event alone; `nil` for the whole body.
   package init(
-    composite: String, event: String, participants: [String], body: [UInt8], mode: RendezvousMode
+    composite: String, event: String, participants: [String], body: [UInt8],
+    question: [UInt8]? = nil, mode: RendezvousMode
   ) {
+    self.question = question ?? body
     self.composite = composite
     self.event = event
     self.participants = participants

@@ -193,11 +193,22 @@ extension RendezvousTransaction {
     }
   }
 
-  private static func withholding(
+  static func withholding(
     _ participant: String, _ reason: Refusal, _ version: UInt64, _ state: [UInt8]
   ) -> Withholding {
     // A node's state is JSON; whatever else comes is shown as it is.
     let json = (try? JSONValue(parsing: state)) ?? .string(String(decoding: state, as: UTF8.self))
     return Withholding(participant: participant, state: json, version: version, reason: reason)
+  }
+}
+
+extension SynchronizedReply {
+  /// Refused by those who are known to refuse.
+  init(_ refusals: [KnownRefusal]) {
+    self = .refused(
+      refusals.compactMap { known in
+        guard case .refused(let reason, let version, let state) = known.refusal else { return nil }
+        return RendezvousTransaction.withholding(known.participant, reason, version, state)
+      })
   }
 }

@@ -67,6 +67,7 @@ extension Engine {
     let post = post
     let clock = clock
     let work = effect.run
+    let isOver = Locked(false)
     let run = EffectRun(
       key: IdempotencyKey(scope: keyScope, origin: effect.origin), elapsed: elapsed)
     running[id]?.task = Task(priority: effect.priority) {
@@ -74,14 +75,23 @@ extension Engine {
         await EffectRun.$current.withValue(run) {
           await work { event, place in
             guard !Task.isCancelled else { return false }
-            return await withCheckedContinuation { continuation in
-              post(
-                .effectEvent(event, effect: id, place: place, reply: EffectReply(continuation)))
+            switch place {
+            case .last:
+              // Nothing in the effect waits for that.
+              isOver.withLock { $0 = true }
+              let reply = EffectReply { isTaken in if !isTaken { post(.effectEnded(id)) } }
+              post(.effectEvent(event, effect: id, place: place, reply: reply))
+              return true
+            case .oneOfMany:
+              return await withCheckedContinuation { continuation in
+                let reply = EffectReply { continuation.resume(returning: $0) }
+                post(.effectEvent(event, effect: id, place: place, reply: reply))
+              }
             }
           }
         }
       }
-      post(.effectEnded(id))
+      if !isOver.withLock({ $0 }) { post(.effectEnded(id)) }
     }
   }
 

@@ -135,6 +135,9 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     return true
   }
 
+  /// Whether something that was posted, or taken in the middle of a step, waits for its turn.
+  package var hasWaiting: Bool { !waiting.isEmpty }
+
   /// The number of effects that have not ended.
   package var runningEffects: Int { running.count }
 

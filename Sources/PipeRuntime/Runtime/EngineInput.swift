@@ -19,24 +19,25 @@ package enum EffectEventPlace: Sendable {
   case last
 }
 
-/// Resumes an effect that waits for its event to be taken; forgetting it resumes it too.
+/// Tells an effect what became of its event; forgetting it tells that the event is not taken.
 @usableFromInline
 package final class EffectReply: Sendable {
-  private let continuation: Locked<CheckedContinuation<Bool, Never>?>
+  private let answer: Locked<(@Sendable (Bool) -> Void)?>
 
-  init(_ continuation: CheckedContinuation<Bool, Never>) {
-    self.continuation = Locked(continuation)
+  /// - Parameter answer: Called once, with whether the effect is to go on.
+  init(_ answer: @escaping @Sendable (Bool) -> Void) {
+    self.answer = Locked(answer)
   }
 
   deinit { resume(false) }
 
   /// Says whether the effect is to go on.
   func resume(_ goOn: Bool) {
-    let waiting = continuation.withLock { continuation in
-      defer { continuation = nil }
-      return continuation
+    let waiting = answer.withLock { answer in
+      defer { answer = nil }
+      return answer
     }
-    waiting?.resume(returning: goOn)
+    waiting?(goOn)
   }
 }
 

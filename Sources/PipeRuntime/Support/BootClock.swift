@@ -23,11 +23,14 @@ package enum BootClock {
   }
 
   package static var now: Instant {
+    Instant(time: WallClock.nanoseconds, clock: nanoseconds)
+  }
+
+  /// The steady clock alone. Unit: nanoseconds since the system was started, sleep included.
+  package static var nanoseconds: Int64 {
     var clock = timespec()
     clock_gettime(CLOCK_BOOTTIME, &clock)
-    return Instant(
-      time: WallClock.nanoseconds,
-      clock: Int64(clock.tv_sec) * 1_000_000_000 + Int64(clock.tv_nsec))
+    return Int64(clock.tv_sec) * 1_000_000_000 + Int64(clock.tv_nsec)
   }
 
   /// Names the present run of the system.

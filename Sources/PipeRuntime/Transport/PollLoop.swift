@@ -1,10 +1,7 @@
-import CProcess
-import Glibc
-
-/// The loop of the one thread that owns a process's sockets: sockets, descriptors, timers, posts.
+/// Drives everything on the one thread that owns a process's sockets: sockets, descriptors, timers, posts.
 ///
-/// It polls the sockets' descriptors itself: `zmq_poll` asks every socket twice a turn, by a system
-/// call each.
+/// It waits for the sockets' descriptors itself: `zmq_poll` asks every socket twice a turn, by a
+/// system call each. What a turn costs depends on how much there is to do, not on how many there are.
 ///
 /// Everything that it calls back runs on the thread that called `run`. Only its ``handle`` may be
 /// used from elsewhere.
@@ -12,19 +9,32 @@ package final class PollLoop {
   /// A registered socket or descriptor.
   package struct Registration: Hashable, Sendable { fileprivate let id: UInt64 }
 
-  private struct Source {
+  private final class Source {
     let id: UInt64
     let socket: Socket?
     let descriptor: Int32
     let onReadable: () -> Void
+    /// Whether it is among those whose socket may have input.
+    var isDue = false
+    /// Whether it is among those that are called back next.
+    var isReady = false
 
-    var mayHaveInput: Bool { socket?.mayHaveInput == true }
+    init(_ id: UInt64, _ socket: Socket?, _ descriptor: Int32, _ onReadable: @escaping () -> Void) {
+      self.id = id
+      self.socket = socket
+      self.descriptor = descriptor
+      self.onReadable = onReadable
+    }
   }
 
   /// Posts work to the loop from any thread.
   package let handle: LoopHandle
-  private var sources: [Source] = []
-  private var items: [pollfd] = []
+  private let waiter: EventWaiter
+  private var sources: [UInt64: Source] = [:]
+  /// Those whose sockets may have a message that no descriptor tells of.
+  private var due: [Source] = []
+  /// Those that are called back next.
+  private var ready: [Source] = []
   private var timers = TimerQueue()
   private var lastID: UInt64 = 0
   private var isStopped = false
@@ -35,31 +45,42 @@ package final class PollLoop {
 
   package init() {
     handle = LoopHandle()
+    waiter = EventWaiter()
     let handle = handle
     add(descriptor: handle.descriptor) { handle.runPosted() }
+  }
+
+  deinit {
+    // Sockets may outlive the loop.
+    for source in sources.values { source.socket?.onPossibleInput = nil }
   }
 
   /// Calls back while a message waits to be read, and now and then when none does.
   @discardableResult
   package func add(_ socket: Socket, onReadable: @escaping () -> Void) -> Registration {
-    add(Source(id: nextID(), socket: socket, descriptor: -1, onReadable: onReadable))
+    let source = Source(nextID(), socket, socket.descriptor, onReadable)
+    socket.onPossibleInput = { [unowned self, unowned source] in mark(source) }
+    if socket.mayHaveInput { mark(source) }
+    return add(source)
   }
 
   /// Calls back while the descriptor is readable, or at its end.
   @discardableResult
   package func add(descriptor: Int32, onReadable: @escaping () -> Void) -> Registration {
-    add(Source(id: nextID(), socket: nil, descriptor: descriptor, onReadable: onReadable))
+    add(Source(nextID(), nil, descriptor, onReadable))
   }
 
   package func remove(_ registration: Registration) {
-    sources.removeAll { $0.id == registration.id }
-    items = []
+    guard let source = sources.removeValue(forKey: registration.id) else { return }
+    source.socket?.onPossibleInput = nil
+    due.removeAll { $0 === source }
+    waiter.remove(source.descriptor, source.id)
   }
 
   /// Calls back once, after the delay.
   @discardableResult
   package func schedule(after delay: Duration, _ work: @escaping () -> Void) -> TimerQueue.ID {
-    timers.schedule(at: .now + delay, work)
+    timers.schedule(at: BootClock.nanoseconds + delay.clampedNanoseconds, work)
   }
 
   package func cancel(_ timer: TimerQueue.ID) { timers.cancel(timer) }
@@ -75,93 +96,79 @@ package final class PollLoop {
   private func turn() {
     beforeWait?()
     if isStopped { return }
-    if items.isEmpty { items = sources.map(Self.item) }
     var isBusy = hasWork?() == true
-    if !isBusy, sources.contains(where: \.mayHaveInput) {
-      for source in sources { source.socket?.hasReceived = false }
-      dispatch { _, source in source.mayHaveInput }
+    if !isBusy, !due.isEmpty {
+      // Mostly nothing is there, and the wait can follow at once; else it is the next turn's.
+      takeDue()
+      isBusy = dispatch()
       if isStopped { return }
-      // Mostly nothing was there, and the wait can follow at once; else it is the next turn's.
-      isBusy =
-        items.isEmpty || sources.contains { $0.mayHaveInput || $0.socket?.hasReceived == true }
     }
-    if items.isEmpty { items = sources.map(Self.item) }
-    let timeout = isBusy ? 0 : timers.millisecondsUntilNext(from: .now)
-    if poll(&items, nfds_t(items.count), Int32(timeout)) > 0 {
-      dispatch { item, source in item.revents != 0 || source.mayHaveInput }
-    } else if isBusy {
-      dispatch { _, source in source.mayHaveInput }
+    waiter.wait(milliseconds: isBusy ? 0 : millisecondsUntilNextTimer) { number in
+      if let source = sources[number] { makeReady(source) }
     }
-    for work in timers.due(at: .now) { work() }
+    takeDue()
+    dispatch()
+    if isStopped || timers.isEmpty { return }
+    for work in timers.due(at: BootClock.nanoseconds) { work() }
   }
 
-  private func dispatch(_ isDue: (pollfd, Source) -> Bool) {
-    // A callback may add or remove sources; then the rest waits for the next turn.
-    let current = sources
-    for index in current.indices {
-      guard index < items.count else { return }
-      if isDue(items[index], current[index]) { current[index].onReadable() }
-      if isStopped { return }
+  private var millisecondsUntilNextTimer: Int {
+    timers.isEmpty ? -1 : timers.millisecondsUntilNext(from: BootClock.nanoseconds)
+  }
+
+  /// Calls back for what is ready.
+  /// - Returns: Whether a message was received, or may have come.
+  @discardableResult
+  private func dispatch() -> Bool {
+    guard !ready.isEmpty else { return false }
+    // In place, so that its room is used again.
+    var hasReceived = false
+    var place = 0
+    while place < ready.count {
+      let source = ready[place]
+      place += 1
+      source.isReady = false
+      source.socket?.hasReceived = false
+      // A callback may have removed it.
+      if sources[source.id] != nil { source.onReadable() }
+      if isStopped { break }
+      hasReceived = hasReceived || source.socket?.hasReceived == true
     }
+    ready.removeAll(keepingCapacity: true)
+    return hasReceived || due.contains { $0.socket?.mayHaveInput == true }
+  }
+
+  private func makeReady(_ source: Source) {
+    guard !source.isReady else { return }
+    source.isReady = true
+    ready.append(source)
+  }
+
+  private func mark(_ source: Source) {
+    guard !source.isDue else { return }
+    source.isDue = true
+    due.append(source)
+  }
+
+  /// Makes ready whose sockets may have input.
+  private func takeDue() {
+    guard !due.isEmpty else { return }
+    for source in due {
+      source.isDue = false
+      // What has come since it was put here may have been taken.
+      if source.socket?.mayHaveInput == true { makeReady(source) }
+    }
+    due.removeAll(keepingCapacity: true)
   }
 
   private func add(_ source: Source) -> Registration {
-    sources.append(source)
-    items = []
+    sources[source.id] = source
+    waiter.add(source.descriptor, source.id)
     return Registration(id: source.id)
   }
 
   private func nextID() -> UInt64 {
     lastID += 1
     return lastID
-  }
-
-  private static func item(_ source: Source) -> pollfd {
-    pollfd(
-      fd: source.socket?.descriptor ?? source.descriptor, events: Int16(POLLIN), revents: 0)
-  }
-}
-
-/// The part of a loop that other threads may hold: it queues work and wakes the loop.
-package final class LoopHandle: Sendable {
-  private struct State {
-    var posted: [@Sendable () -> Void] = []
-    var hasEnded = false
-  }
-
-  let descriptor: Int32
-  private let state = Locked(State())
-
-  init() { descriptor = eventfd(0, Int32(EFD_NONBLOCK | EFD_CLOEXEC)) }
-
-  deinit { close(descriptor) }
-
-  /// Runs the work on the loop's thread, in the order posted; at once where that has ended.
-  package func post(_ work: @escaping @Sendable () -> Void) {
-    let (wasEmpty, hasEnded) = state.withLock { state in
-      if !state.hasEnded { state.posted.append(work) }
-      return (state.posted.count == 1, state.hasEnded)
-    }
-    if hasEnded { work() } else if wasEmpty { _ = eventfd_write(descriptor, 1) }
-  }
-
-  /// Runs what is still posted. The loop must have stopped for good.
-  func end() {
-    let rest = state.withLock { state in
-      state.hasEnded = true
-      defer { state.posted = [] }
-      return state.posted
-    }
-    for work in rest { work() }
-  }
-
-  fileprivate func runPosted() {
-    var value: eventfd_t = 0
-    _ = eventfd_read(descriptor, &value)
-    let work = state.withLock { state in
-      defer { state.posted = [] }
-      return state.posted
-    }
-    for item in work { item() }
   }
 }

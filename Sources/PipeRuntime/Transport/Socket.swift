@@ -26,7 +26,11 @@ package final class Socket {
   private var isOpen = true
   /// Whether a message may wait without the descriptor saying so: any call on the socket may have
   /// taken in what the descriptor told of. Known to be untrue after a `receive` that found none.
-  private(set) var mayHaveInput = true
+  private(set) var mayHaveInput = true {
+    didSet { if mayHaveInput { onPossibleInput?() } }
+  }
+  /// Called whenever a message may wait.
+  var onPossibleInput: (() -> Void)?
   /// Whether a message was received since somebody set this to `false`.
   var hasReceived = false
   /// Readable when something has happened to the socket. Source: zmq_getsockopt(3), ZMQ_FD.
@@ -108,8 +112,11 @@ package final class Socket {
   /// Refuses messages while no connection is complete, instead of queueing them for later.
   package func sendOnlyWhenConnected() throws(TransportError) { try set(ZMQ_IMMEDIATE, 1) }
 
-  /// Asks for every message; asked again, makes the publisher send its last value again.
-  package func subscribeToAll() throws(TransportError) { try set(ZMQ_SUBSCRIBE, []) }
+  /// Asks for every message that begins so; asked again, makes the publisher send its last value
+  /// again.
+  package func subscribe(to topic: [UInt8]) throws(TransportError) {
+    try set(ZMQ_SUBSCRIBE, topic)
+  }
 
   package func bind(_ endpoint: String) throws(TransportError) {
     mayHaveInput = true

@@ -1,46 +1,62 @@
-/// Work that is due at instants; a few dozen at most, so a sorted array does.
+/// Work that is due at instants of the steady clock; some hundreds at most, so a sorted array does.
 package struct TimerQueue {
   /// Names a scheduled timer.
-  package struct ID: Hashable, Sendable { fileprivate let value: UInt64 }
+  package struct ID: Hashable, Sendable {
+    fileprivate let due: Int64
+    fileprivate let number: UInt64
+  }
 
   private struct Entry {
     let id: ID
-    let due: ContinuousClock.Instant
     let work: () -> Void
   }
 
   private var entries: [Entry] = []
-  private var lastID: UInt64 = 0
+  private var lastNumber: UInt64 = 0
 
   package init() {}
 
-  package mutating func schedule(
-    at due: ContinuousClock.Instant, _ work: @escaping () -> Void
-  ) -> ID {
-    lastID += 1
-    let entry = Entry(id: ID(value: lastID), due: due, work: work)
-    let index = entries.firstIndex { $0.due > due } ?? entries.endIndex
-    entries.insert(entry, at: index)
-    return entry.id
+  package var isEmpty: Bool { entries.isEmpty }
+
+  /// - Parameter due: Unit: nanoseconds.
+  package mutating func schedule(at due: Int64, _ work: @escaping () -> Void) -> ID {
+    lastNumber += 1
+    let id = ID(due: due, number: lastNumber)
+    entries.insert(Entry(id: id, work: work), at: place(of: id))
+    return id
   }
 
-  package mutating func cancel(_ id: ID) { entries.removeAll { $0.id == id } }
+  package mutating func cancel(_ id: ID) {
+    let place = place(of: id)
+    if place < entries.count, entries[place].id == id { entries.remove(at: place) }
+  }
 
   /// Takes out what is due, earliest first.
-  package mutating func due(at now: ContinuousClock.Instant) -> [() -> Void] {
-    guard let first = entries.first, first.due <= now else { return [] }
-    let count = entries.prefix { $0.due <= now }.count
+  /// - Parameter now: Unit: nanoseconds.
+  package mutating func due(at now: Int64) -> [() -> Void] {
+    guard let first = entries.first, first.id.due <= now else { return [] }
+    let count = place(of: ID(due: now, number: .max))
     defer { entries.removeFirst(count) }
     return entries[..<count].map(\.work)
   }
 
   /// The wait until the next timer, rounded up; -1 where there is none. Unit: milliseconds.
-  package func millisecondsUntilNext(from now: ContinuousClock.Instant) -> Int {
+  /// - Parameter now: Unit: nanoseconds.
+  package func millisecondsUntilNext(from now: Int64) -> Int {
     guard let first = entries.first else { return -1 }
-    let wait = first.due - now
-    guard wait > .zero else { return 0 }
-    let (seconds, attoseconds) = wait.components
-    let milliseconds = (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000
-    return Int(min(seconds, 3_600) * 1_000 + milliseconds)
+    let wait = first.id.due - now
+    return wait <= 0 ? 0 : min(3_600_000, Int((wait + 999_999) / 1_000_000))
+  }
+
+  /// Where a timer is, or belongs: behind those that are due earlier, or at the same time and are older.
+  private func place(of id: ID) -> Int {
+    var low = 0
+    var high = entries.count
+    while low < high {
+      let middle = (low + high) / 2
+      let other = entries[middle].id
+      if (other.due, other.number) < (id.due, id.number) { low = middle + 1 } else { high = middle }
+    }
+    return low
   }
 }

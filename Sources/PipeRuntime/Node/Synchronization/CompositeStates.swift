@@ -23,6 +23,8 @@ package struct CompositeStates {
   private var known: [String: Known] = [:]
   private var composites: [Composite]
   private let places: [String: Int]
+  /// The places of the composites that each node is a part of.
+  private let placesOfNode: [String: [Int]]
 
   /// - Parameter projections: By the composites' names, what they show instead of the plain tuple.
   package init(
@@ -30,6 +32,9 @@ package struct CompositeStates {
   ) {
     composites = plans.map {
       Composite(name: $0.name, nodes: $0.nodes, projection: projections[$0.name])
+    }
+    placesOfNode = plans.enumerated().reduce(into: [:]) { places, plan in
+      for node in Set(plan.element.nodes) { places[node, default: []].append(plan.offset) }
     }
     places = Dictionary(plans.enumerated().map { ($0.element.name, $0.offset) }) { first, _ in first
     }
@@ -65,20 +70,24 @@ package struct CompositeStates {
       known[component] = Known(
         incarnation: last?.incarnation ?? 0, version: move.version, state: move.state)
     }
-    return changed(Set(moves.keys))
+    return changed(moves.keys)
   }
 
-  private mutating func changed(_ components: Set<String>) -> [String] {
-    var names: [String] = []
-    for index in composites.indices
-    where composites[index].nodes.contains(where: components.contains)
-      && composites[index].nodes.allSatisfy({ known[$0] != nil })
-    {
-      if composites[index].isShown { composites[index].version += 1 }
-      composites[index].isShown = true
-      names.append(composites[index].name)
+  private mutating func changed(_ components: some Sequence<String>) -> [String] {
+    var changed: [Int] = []
+    for component in components {
+      for place in placesOfNode[component] ?? [] where !changed.contains(place) {
+        // Once all of its nodes are known, they stay so.
+        guard composites[place].isShown || composites[place].nodes.allSatisfy({ known[$0] != nil })
+        else { continue }
+        changed.append(place)
+      }
     }
-    return names
+    return changed.sorted().map { place in
+      if composites[place].isShown { composites[place].version += 1 }
+      composites[place].isShown = true
+      return composites[place].name
+    }
   }
 
   /// How many states the composite has shown after the first.

@@ -88,6 +88,7 @@ extension CoordinatorContent {
         SynchronizedBody(composite: composite, event: event).bytes,
         pipe.onRefused == .postpone ? .await(nil) : .try)
       let id = id(sequence, of: index)
+      coordinator.settle(id.caller, before: sequence)
       keep(id) { [unowned self] reply in pipes[index].reply = reply }
       perform(coordinator.request(id, request))
     } catch {

@@ -10,6 +10,8 @@ package enum SynchronizeFlag: UInt8, Sendable {
   case ask = 3
   /// The request of this number is of no interest any more, if nothing is under way for it.
   case withdraw = 4
+  /// The caller waits for no answer to a request before this number.
+  case settle = 5
 }
 
 // What callers ask for.
@@ -24,6 +26,17 @@ extension CoordinatorContent {
   func synchronize(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from peer: [UInt8],
     reply: @escaping (RequestReply) -> Void
+  ) {
+    messages.received += 1
+    synchronize(header, body) { [unowned self] answer in
+      messages.sent += 1
+      reply(answer)
+    }
+  }
+
+  /// Takes what a caller asks for, at the inbox or as a participant.
+  func synchronize(
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, reply: @escaping (RequestReply) -> Void
   ) {
     let id =
       header.number == 0
@@ -40,6 +53,7 @@ extension CoordinatorContent {
       keep(id, reply)
       return perform(coordinator.ask(id, for: transaction))
     case .withdraw: return perform(coordinator.withdraw(id))
+    case .settle: return coordinator.settle(id.caller, before: id.number)
     case nil: return reply(.invalid("there is no mode \(header.flags)"))
     }
     do {
@@ -54,6 +68,7 @@ extension CoordinatorContent {
   /// The request that a body asks for.
   /// - Throws: Why the composite cannot be asked for it.
   func request(_ bytes: [UInt8], _ mode: RendezvousMode) throws -> RendezvousRequest {
+    reach(.synchronizeReceived)
     guard let body = SynchronizedBody(bytes) else {
       throw NodeProblem("the body is a composite's name, a line feed and an event")
     }
@@ -62,7 +77,7 @@ extension CoordinatorContent {
         (try? JSONValue(parsing: body.event))
           ?? .string(String(decoding: body.event, as: UTF8.self)))
     }
-    guard let composite = plan?.conflictClass[body.composite] else {
+    guard let composite = composites[body.composite] else {
       throw RoutingError.unknownComposite(body.composite)
     }
     guard let vector = composite.vector(of: event) else {
@@ -74,7 +89,8 @@ extension CoordinatorContent {
     }
     return RendezvousRequest(
       composite: vector.composite, event: event, participants: vector.participants,
-      body: SynchronizedBody(composite: vector.composite, event: body.event).bytes, mode: mode)
+      body: SynchronizedBody(composite: vector.composite, event: body.event).bytes,
+      question: body.event, mode: mode)
   }
 }
 

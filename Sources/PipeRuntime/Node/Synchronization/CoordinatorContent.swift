@@ -8,7 +8,7 @@ final class CoordinatorContent: NodeContent {
   static let machineName = "composite"
 
   let description: MachineDescription
-  var onEntry: (() -> Void)?
+  var onEntry: ((_ isCommitted: Bool) -> Void)?
   var onEnd: ((String?) -> Void)?
   let log: NodeLog
   private let node: String
@@ -20,7 +20,9 @@ final class CoordinatorContent: NodeContent {
   private var restoredComposites: Set<String> = []
   private(set) var services: NodeServices?
   private(set) var plan: CoordinatorPlan?
-  private var links: [String: CoordinatorLink] = [:]
+  /// The composites by their names.
+  private(set) var composites: [String: CompositePlan] = [:]
+  private(set) var links: [String: CoordinatorLink] = [:]
   private var watch: FeedWatch?
   private var timers: [RendezvousCoordinator.Timer: TimerQueue.ID] = [:]
   private(set) var isStarted = false
@@ -35,6 +37,8 @@ final class CoordinatorContent: NodeContent {
   private var forgotten: [TransactionID] = []
   private var published: [String: (time: Int64, cause: String)] = [:]
   private var counts: (requests: UInt64, refused: UInt64) = (0, 0)
+  /// Those of callers that are connected to the inbox.
+  var messages = NodeStatus.Messages()
 
   /// How long participants have to answer before the event is given up.
   private static let voteTimeout: Duration = .seconds(2)
@@ -42,6 +46,8 @@ final class CoordinatorContent: NodeContent {
   private static let resendInterval: Duration = .milliseconds(200)
   /// How long a request that is not to wait waits for other events of its participants to end.
   private static let lockTimeout: Duration = .seconds(1)
+  /// How long participants that run may take to join after a start.
+  private static let joinTimeout: Duration = .seconds(1)
   /// How long a request that waits is left alone, where no participant tells of a change.
   private static let retryInterval: Duration = .milliseconds(500)
   /// How long a request that was overtaken keeps others back.
@@ -57,7 +63,14 @@ final class CoordinatorContent: NodeContent {
     self.log = log
     var known = try journal?.coordinator() ?? CoordinatorJournal()
     // Without a journal, or with a new one, the starts still tell transactions apart.
-    if incarnation > 0 { known.epoch = max(known.epoch, incarnation - 1) }
+    if incarnation > 0 {
+      if known.epoch == 0 {
+        known.forgottenThrough = TransactionID(
+          epoch: incarnation - 1, sequence: UInt64(Int64.max))
+        forgotten.append(known.forgottenThrough)
+      }
+      known.epoch = max(known.epoch, incarnation - 1)
+    }
     coordinator = RendezvousCoordinator(name: node, journal: known)
     letters = DeadLetters(journal: journal)
     recovered = known.commits.filter { !known.acknowledged.contains($0.transaction) }
@@ -94,6 +107,9 @@ final class CoordinatorContent: NodeContent {
     }
     self.services = services
     self.plan = plan
+    composites = Dictionary(plan.conflictClass.composites.map { ($0.name, $0) }) { first, _ in
+      first
+    }
     var shown: Projections = [:]
     for composite in plan.conflictClass.composites {
       guard let name = composite.projection else { continue }
@@ -103,6 +119,11 @@ final class CoordinatorContent: NodeContent {
       shown[composite.name] = projection
     }
     var states = CompositeStates(plan.conflictClass.composites, projections: shown)
+    if !recovered.isEmpty {
+      log.note(
+        "\(recovered.count) synchronized events are committed, and not all participants have said "
+          + "that they know: they are told again")
+    }
     for commit in recovered { restoredComposites.formUnion(states.committed(commit.moves)) }
     recovered = []
     self.states = states
@@ -112,23 +133,33 @@ final class CoordinatorContent: NodeContent {
     guard let services, let plan else { return }
     isStarted = true
     perform(coordinator.start())
+    let participants = Set(plan.conflictClass.participants)
+    release(except: participants)
     do {
-      let participants = Set(plan.conflictClass.participants)
       for component in plan.components where participants.contains(component.name) {
         let link = try CoordinatorLink(
           to: component, of: node, services: services, log: log)
         let name = component.name
-        link.onMessage = { [unowned self] in perform(coordinator.received($0, from: name)) }
-        link.onChange = { [unowned self] isJoined in
-          perform(isJoined ? coordinator.connected(name) : coordinator.disconnected(name))
+        link.onMessage = { [unowned self] message in
+          if case .query = message { reach(.queryReceived, with: name) }
+          perform(coordinator.received(message, from: name))
+        }
+        link.onChange = { [unowned self] watermark in
+          perform(
+            watermark.map { coordinator.connected(name, watermark: $0) }
+              ?? coordinator.disconnected(name))
         }
         link.onRequest = { [unowned self, unowned link] header, body in
-          synchronize(header, body, from: []) { link.reply($0, to: header.sequence) }
+          synchronize(header, body) { [unowned self, unowned link] reply in
+            link.hold(reply, to: header.sequence)
+            if isPerforming { holders.append(link) } else { link.flush() }
+          }
         }
         links[name] = link
       }
       watch = try FeedWatch(
-        feeds: plan.components.map(\.feed), in: services.context, loop: services.loop
+        feeds: plan.components.map(\.feed), topic: Feed.uncommitted, in: services.context,
+        loop: services.loop
       ) { [unowned self] in told($0) }
       // Their components may have nothing to tell beyond what was committed.
       show(restoredComposites.sorted(), cause: "restored")
@@ -137,6 +168,11 @@ final class CoordinatorContent: NodeContent {
       onEnd?("its participants cannot be connected: \(error)")
     }
   }
+
+  /// Gives up what is not decided; what is committed goes on until all have acknowledged it.
+  func prepareToStop() { perform(coordinator.stop()) }
+
+  var mayStop: Bool { coordinator.transactionsUnderWay.isEmpty }
 
   func stop() {
     guard isStarted else { return }
@@ -153,19 +189,26 @@ final class CoordinatorContent: NodeContent {
   // MARK: What is decided
 
   func perform(_ actions: [RendezvousCoordinator.Action]) {
+    isPerforming = true
+    defer {
+      isPerforming = false
+      for link in holders { link.flush() }
+      holders.removeAll(keepingCapacity: true)
+    }
     for action in actions {
       switch action {
       case .record(let record): records.append(record)
       case .acknowledged(let transaction):
         acknowledged.append(transaction)
-        Failpoint.hit(.commitFinished)
+        reach(.commitFinished)
       case .forget(let transaction): forgotten.append(transaction)
       case .send(let message, let participant):
+        if case .abort = message { reach(.abortBefore, with: participant) }
         links[participant]?.send(message)
         switch message {
-        case .prepare: Failpoint.hit(.prepareSent)
-        case .commit: Failpoint.hit(.commitSent)
-        case .abort: Failpoint.hit(.abortSent)
+        case .prepare: reach(.prepareSent, with: participant)
+        case .commit: reach(.commitSent, with: participant)
+        case .abort: reach(.abortSent, with: participant)
         case .deliver: break
         }
       case .reply(let id, let reply): answer(id, reply)
@@ -175,10 +218,14 @@ final class CoordinatorContent: NodeContent {
       case .startTimer(let timer): start(timer)
       case .cancelTimer(let timer):
         if let id = timers.removeValue(forKey: timer) { services?.loop.cancel(id) }
+      case .report(let problem): report(problem)
       }
     }
   }
 
+  private var isPerforming = false
+  /// Those that hold replies until what is being performed is done.
+  private var holders: [CoordinatorLink] = []
   /// The event of the commit that is being performed.
   private var committing: String?
 
@@ -191,6 +238,7 @@ final class CoordinatorContent: NodeContent {
       case .deadline(_, let limit): limit
       case .retry: Self.retryInterval
       case .patience: Self.patience
+      case .join: Self.joinTimeout
       }
     if let id = timers[timer] { services?.loop.cancel(id) }
     timers[timer] = services?.loop.schedule(after: delay) { [unowned self] in
@@ -231,12 +279,13 @@ final class CoordinatorContent: NodeContent {
       name, incarnation: change.incarnation, version: change.version, state: change.state.bytes,
       isCommitting: isCommitting)
     show(changed ?? [], cause: name)
+    perform(coordinator.told(name, version: change.version))
   }
 
   private func show(_ names: [String], cause: String) {
     for name in names {
       published[name] = (WallClock.nanoseconds, cause)
-      if let entry = entry(of: name) { services?.publish(entry) }
+      services?.publish { entry(of: name) }
     }
   }
 
@@ -251,9 +300,9 @@ final class CoordinatorContent: NodeContent {
 
   func lastStep() -> FeedEntry? { nil }
 
-  private var composites: [String] { plan?.conflictClass.composites.map(\.name) ?? [] }
+  private var names: [String] { plan?.conflictClass.composites.map(\.name) ?? [] }
 
-  func lastSteps() -> [FeedEntry] { composites.compactMap { entry(of: $0) } }
+  func lastSteps() -> [FeedEntry] { names.compactMap { entry(of: $0) } }
 
   func fill(_ status: inout NodeStatus) {
     guard isStarted, let states else { return }
@@ -263,7 +312,11 @@ final class CoordinatorContent: NodeContent {
     status.recentLetters = Array(letters.recent.suffix(5))
     status.ins = pipes.map(\.status)
     status.garbage = links.values.reduce(0) { $0 + $1.garbage }
-    status.composites = composites.map { name in
+    status.synchronization = links.values.reduce(into: messages) { sum, link in
+      sum.sent += link.messages.sent
+      sum.received += link.messages.received
+    }
+    status.composites = names.map { name in
       NodeStatus.Composite(
         name: name, state: states.state(of: name).flatMap { try? JSONValue(parsing: $0) },
         version: states.version(of: name))
@@ -273,6 +326,8 @@ final class CoordinatorContent: NodeContent {
   // MARK: Records
 
   var hasUnrecorded: Bool { !records.isEmpty || letters.hasUnrecorded }
+
+  var hasLeftover: Bool { !acknowledged.isEmpty || !forgotten.isEmpty }
 
   func record(into journal: Journal) throws {
     for record in records {
@@ -284,7 +339,7 @@ final class CoordinatorContent: NodeContent {
           to: Array("null".utf8), version: epoch, steps: 1, cause: "start",
           time: WallClock.nanoseconds, incarnation: services?.incarnation ?? 0)
       case .commit(let commit):
-        Failpoint.hit(.commitBefore)
+        reach(.commitBefore)
         try journal.committed(commit)
       }
     }
@@ -303,8 +358,8 @@ final class CoordinatorContent: NodeContent {
     }
     for record in done {
       if case .commit(let commit) = record {
-        Failpoint.hit(.commitRecorded)
-        committing = coordinator.calls[commit.request]?.request.event
+        reach(.commitRecorded)
+        committing = coordinator.event(of: commit.request)
       }
       perform(coordinator.recorded(record))
       committing = nil

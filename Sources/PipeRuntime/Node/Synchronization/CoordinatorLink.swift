@@ -2,23 +2,28 @@
 final class CoordinatorLink {
   let participant: String
   let socket: Socket
+  private let endpoint: String
   private let connections: ConnectionMonitor
   private let log: NodeLog
   /// Whether the participant has said that it takes part, on the connection that there is.
   private(set) var isJoined = false
   private(set) var garbage: UInt64 = 0
+  private(set) var messages = NodeStatus.Messages()
+  private var held: [(RequestReply, request: UInt64)] = []
   /// Called with what the participant says.
   var onMessage: ((ParticipantMessage) -> Void)?
   /// Called with what an effect of the participant asks for.
   var onRequest: ((FrameHeader, UnsafeRawBufferPointer) -> Void)?
-  /// Called when the participant takes part, or not any more.
-  var onChange: ((_ isJoined: Bool) -> Void)?
+  /// Called when the participant takes part, with the highest transaction that it has heard of; with
+  /// `nil` when it does so no more.
+  var onChange: ((_ watermark: TransactionID?) -> Void)?
 
   init(
     to component: CoordinatorPlan.Component, of coordinator: String, services: NodeServices,
     log: NodeLog
   ) throws(TransportError) {
     participant = component.name
+    endpoint = component.inbox
     self.log = log
     socket = try Socket(.dealer, in: services.context)
     try socket.setHighWaterMark(0)
@@ -32,19 +37,33 @@ final class CoordinatorLink {
   /// Sends, if the participant takes part; what is lost is said again, or asked for.
   func send(_ message: CoordinatorMessage) {
     guard isJoined else { return }
+    flush()
     let frame = message.frame
     socket.send(frame.header, body: frame.body)
+    messages.sent += 1
   }
 
-  /// Answers what an effect has asked for.
-  func reply(_ reply: RequestReply, to request: UInt64) {
+  /// Answers what an effect has asked for: with the next message, so that it wakes the participant
+  /// together with that, or when told to ``flush()``.
+  func hold(_ reply: RequestReply, to request: UInt64) { held.append((reply, request)) }
+
+  /// Sends the answers that are held.
+  func flush() {
+    guard !held.isEmpty else { return }
+    defer { held.removeAll(keepingCapacity: true) }
     guard isJoined else { return }
-    let parts = reply.parts
-    socket.send(
-      FrameHeader(
-        .reply, count: parts.code.rawValue, sequence: request, number: parts.version),
-      body: parts.body)
+    for (reply, request) in held {
+      let parts = reply.parts
+      socket.send(
+        FrameHeader(
+          .reply, count: parts.code.rawValue, sequence: request, number: parts.version),
+        body: parts.body)
+      messages.sent += 1
+    }
   }
+
+  /// Cuts the connection, as a failing network would.
+  func cut() { LocalConnections.cut(endpoint) }
 
   func close() {
     connections.socket.close()
@@ -60,7 +79,7 @@ final class CoordinatorLink {
       case .disconnected:
         guard isJoined else { return }
         isJoined = false
-        onChange?(false)
+        onChange?(nil)
       }
     }
   }
@@ -69,20 +88,27 @@ final class CoordinatorLink {
     while socket.receive({ _, bytes in
       do {
         let header = try FrameHeader(bytes)
-        if header.kind == .join {
-          isJoined = true
-          onChange?(true)
-        } else if header.kind == .synchronize {
-          onRequest?(header, UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...]))
-        } else {
-          onMessage?(
-            try ParticipantMessage(
-              header, UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...])))
-        }
+        try take(header, UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...]))
       } catch {
         garbage += 1
         log.garbage(error, from: "participant '\(participant)'", count: garbage)
       }
     }) {}
+  }
+
+  private func take(
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer
+  ) throws(FrameError) {
+    if header.kind == .join {
+      isJoined = true
+      onChange?(TransactionID(epoch: header.number, sequence: header.sequence))
+      return
+    }
+    messages.received += 1
+    if header.kind == .synchronize {
+      onRequest?(header, body)
+    } else {
+      onMessage?(try ParticipantMessage(header, body))
+    }
   }
 }

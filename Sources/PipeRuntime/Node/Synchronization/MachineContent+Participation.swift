@@ -11,8 +11,8 @@ extension MachineContent: ParticipatingMachine {
           + "and is in no composite any more")
     }
     let participation = Participation(
-      part, machine: self, restored: restored, version: engine.version, services: services,
-      log: log)
+      part, machine: participant ?? self, restored: restored, version: engine.version,
+      services: services, log: log)
     self.participation = participation
     let held = engine.isHeld
     engine.isHeld = { participation.isFrozen || held?() == true }
@@ -45,7 +45,11 @@ extension MachineContent: ParticipatingMachine {
     return .withheld(.refused(refusal, version: engine.version, state: state))
   }
 
-  func enter(_ step: PreparedStep) {
+  func tellState() { onEntry?(false) }
+
+  func enter(_ step: PreparedStep, isCommitted: Bool) {
+    self.isCommitted = isCommitted
+    defer { self.isCommitted = false }
     let body = SynchronizedBody(step.event)
     let cause = body?.composite ?? "synchronized"
     if let (event, next) = promised {
@@ -96,7 +100,7 @@ extension MachineContent {
         body: SynchronizedBody(composite: composites[0], event: bytes)))
   }
 
-  func doubtChanged() { onEntry?() }
+  func doubtChanged() { onEntry?(false) }
 
   func isRunning(effect: UInt64) -> Bool { engine.version(ofEffect: effect) != nil }
 

@@ -3,7 +3,10 @@ protocol ParticipatingMachine: AnyObject {
   /// Whether the machine would take the event now; nothing changes.
   func vote(on event: [UInt8]) -> RendezvousParticipant.Vote
   /// Takes the step that was promised: enters the state, which is recorded with all that follows.
-  func enter(_ step: PreparedStep)
+  /// - Parameter isCommitted: Whether all participants take it.
+  func enter(_ step: PreparedStep, isCommitted: Bool)
+  /// Tells the state to a coordinator that has just come.
+  func tellState()
   /// Whether it runs.
   var isStarted: Bool { get }
   /// Whether an effect has not ended, and is not cancelled.
@@ -23,28 +26,38 @@ final class Participation {
   let peer: [UInt8]
   /// Whether no other input may be taken.
   private(set) var isFrozen: Bool
-  private let configuration: NodeConfiguration.Participation
+  let configuration: NodeConfiguration.Participation
   private(set) var participant: RendezvousParticipant
   /// Whether it has asked for the end of what it has promised, and is not told.
   private(set) var isInDoubt: Bool
   /// When it promised, or when this process started. Unit: nanoseconds since 1970.
   private(set) var promisedAt = WallClock.nanoseconds
   private unowned let machine: any ParticipatingMachine
-  private let services: NodeServices
-  private let log: NodeLog
+  let services: NodeServices
+  let log: NodeLog
   /// What the journal lacks, or what needs no record, in order.
   private var unrecorded: [ParticipantRecord] = []
+  /// A promise that was given up, which the journal is told some time; and whether it has just been.
+  private var givenUp: (transaction: TransactionID, isWritten: Bool)?
   private var queryTimer: TimerQueue.ID?
+  /// When the coordinator is to be asked for the end; `nil` where nothing is promised.
+  private var queryDue: Int64?
+  /// Whether the log says that the end of what is promised is not known.
+  var hasToldDoubt = false
   /// What effects wait for, by the numbers of the requests.
   private var raised: [UInt64: RaisedEvent] = [:]
+  /// How many events of effects were taken since the coordinator was told which ones still wait.
+  private var takenCount = 0
   /// What the transactions that are not applied yet are for.
   private var committed: [TransactionID: RaisedEvent] = [:]
   private var toldVersion: UInt64
-  /// Whether inputs that were kept wait for the next turn.
-  private(set) var hasThawed = false
+  /// What has passed between the coordinator and this node.
+  private(set) var messages = NodeStatus.Messages()
 
-  /// How long a prepared participant waits for the end before it asks.
-  private static let queryInterval: Duration = .milliseconds(200)
+  /// How long a prepared participant waits for the end before it asks. Unit: nanoseconds.
+  private static let queryInterval: Int64 = 200_000_000
+  /// Events of effects that are taken before the coordinator is told so.
+  private static let settledTogether = 64
 
   init(
     _ configuration: NodeConfiguration.Participation, machine: any ParticipatingMachine,
@@ -77,6 +90,7 @@ final class Participation {
 
   /// The machine runs; the coordinator may have come before.
   func started() {
+    noteDoubt(after: "a restart")
     perform(participant.start())
     join()
   }
@@ -84,11 +98,17 @@ final class Participation {
   /// The coordinator's connection is there, or there again.
   func connected() {
     guard machine.isStarted else { return }
+    noteDoubt(after: "a lost connection")
     join()
+    // A commit that the last coordinator told just before its end is not known to this one, where
+    // nothing is recorded.
+    machine.tellState()
   }
 
   private func join() {
-    services.send(FrameHeader(.join, number: services.incarnation), [], peer)
+    // Not counted: it belongs to the connection.
+    let heard = participant.watermark
+    services.send(FrameHeader(.join, sequence: heard.sequence, number: heard.epoch), [], peer)
     for event in raised.values { send(event) }
     perform(participant.connected())
   }
@@ -97,22 +117,30 @@ final class Participation {
   func received(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer
   ) throws(FrameError) {
+    messages.received += 1
     if header.kind == .reply { return answered(header, body) }
     let message = try CoordinatorMessage(header, body)
     guard machine.isStarted else { return }
     let machine = machine
     switch message {
     case .prepare(let transaction, let event, let wantsChange):
-      Failpoint.hit(.prepareBefore)
+      reach(.prepareBefore)
       perform(
         participant.prepare(transaction, event: event, wantsChange: wantsChange) {
           machine.vote(on: $0)
         })
     case .commit(let transaction):
-      Failpoint.hit(.commitReceived)
+      reach(.commitReceived)
+      noteEnd(of: transaction, "committed")
       perform(participant.commit(transaction))
     case .abort(let transaction):
-      Failpoint.hit(.abortReceived)
+      reach(.abortReceived)
+      noteEnd(of: transaction, "given up")
+      switch participant.phase {
+      case .preparing(let step), .prepared(let step):
+        if step.transaction == transaction { givenUp = (transaction, false) }
+      case .free, .applying, .delivering: break
+      }
       perform(participant.abort(transaction))
     case .deliver(let transaction, let event):
       perform(participant.deliver(transaction, event: event) { machine.vote(on: $0) })
@@ -131,24 +159,25 @@ final class Participation {
         // The step is taken at once, so that state, outbox, effects and transaction are one record.
         if case .step(let step) = record {
           if let event = committed.removeValue(forKey: step.transaction) { machine.taken(event) }
-          machine.enter(step)
+          machine.enter(step, isCommitted: participant.phase == .applying(step))
         }
       case .send(let message):
-        let frame = message.frame
-        services.send(frame.header, frame.body, peer)
+        send(message)
         switch message {
-        case .yes: Failpoint.hit(.yesAfter)
-        case .ack: Failpoint.hit(.acknowledgeAfter)
-        case .query: isInDoubt = true
-        case .no, .delivered, .changed: break
+        case .yes: reach(.yesAfter)
+        case .no: reach(.noAfter)
+        case .ack: reach(.acknowledgeAfter)
+        case .query:
+          isInDoubt = true
+          reach(.querySent)
+        case .delivered, .changed: break
         }
       // Taken already, before its record.
       case .enter: break
-      case .takeHeldInputs: hasThawed = true
+      // They are taken in the next turn.
+      case .takeHeldInputs: break
       case .startQueryTimer: startQueryTimer()
-      case .stopQueryTimer:
-        if let queryTimer { services.loop.cancel(queryTimer) }
-        queryTimer = nil
+      case .stopQueryTimer: queryDue = nil
       case .report(let problem): report(problem)
       }
     }
@@ -158,30 +187,38 @@ final class Participation {
     }
   }
 
+  func send(_ message: ParticipantMessage) {
+    let frame = message.frame
+    send(frame.header, frame.body)
+  }
+
+  private func send(_ header: FrameHeader, _ body: [UInt8]) {
+    messages.sent += 1
+    services.send(header, body, peer)
+  }
+
   private func startQueryTimer() {
-    if let queryTimer { services.loop.cancel(queryTimer) }
-    queryTimer = services.loop.schedule(after: Self.queryInterval) { [weak self] in
-      guard let self else { return }
-      queryTimer = nil
-      perform(participant.queryTimerFired())
+    queryDue = BootClock.nanoseconds + Self.queryInterval
+    scheduleQueryTimer(after: Self.queryInterval)
+  }
+
+  /// The timer runs on when the query is not due any more: that is more often than not, and so is the
+  /// next promise.
+  private func scheduleQueryTimer(after nanoseconds: Int64) {
+    guard queryTimer == nil else { return }
+    queryTimer = services.loop.schedule(after: .nanoseconds(nanoseconds)) { [weak self] in
+      self?.queryTimerFired()
     }
   }
 
-  private func report(_ problem: ParticipantProblem) {
-    switch problem {
-    case .commitOfUnknown(let transaction):
-      log.warning(
-        "synchronized event \(transaction) was committed, and this node knows nothing of it: "
-          + "the process that had agreed is gone, and kept no journal, or its journal is gone. "
-          + "The step is lost")
-      // Else the coordinator would wait for ever, with all participants locked.
-      services.send(
-        ParticipantMessage.ack(transaction).frame.header, [], peer)
-    case .abortOfCommitted(let transaction):
-      log.warning(
-        "synchronized event \(transaction) was committed here, and the coordinator says that it was "
-          + "not: its journal is not the one it had")
-    }
+  private func queryTimerFired() {
+    queryTimer = nil
+    guard let queryDue else { return }
+    let left = queryDue - BootClock.nanoseconds
+    guard left <= 0 else { return scheduleQueryTimer(after: left) }
+    self.queryDue = nil
+    noteDoubt(after: "a silence of \(Duration.nanoseconds(Self.queryInterval).shortText)")
+    perform(participant.queryTimerFired())
   }
 
   // MARK: Effects
@@ -193,11 +230,11 @@ final class Participation {
   }
 
   private func send(_ event: RaisedEvent) {
-    services.send(
+    send(
       FrameHeader(
         .synchronize, flags: SynchronizeFlag.await.rawValue, sequence: event.number,
         number: event.journal),
-      event.body.bytes, peer)
+      event.body.bytes)
   }
 
   private func answered(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) {
@@ -210,6 +247,7 @@ final class Participation {
         return
       }
       raised[header.sequence] = nil
+      settle(event)
       if transaction <= participant.applied {
         machine.taken(event)
       } else {
@@ -225,25 +263,33 @@ final class Participation {
     }
   }
 
+  /// Tells the coordinator now and then which answers are not waited for any more.
+  private func settle(_ event: RaisedEvent) {
+    takenCount += 1
+    guard takenCount.isMultiple(of: Self.settledTogether) else { return }
+    send(
+      FrameHeader(
+        .synchronize, flags: SynchronizeFlag.settle.rawValue,
+        sequence: raised.keys.min() ?? event.number, number: event.journal), [])
+  }
+
   /// Gives up what effects had raised that were cancelled since.
   private func withdraw() {
     for event in raised.values where !machine.isRunning(effect: event.effect) {
       raised[event.number] = nil
-      services.send(
+      send(
         FrameHeader(
           .synchronize, flags: SynchronizeFlag.withdraw.rawValue, sequence: event.number,
-          number: event.journal), [], peer)
+          number: event.journal), [])
       event.reply.resume(false)
     }
   }
-
-  /// The machine's turn: it goes on with what was kept.
-  func takeTurn() { hasThawed = false }
 
   /// The node stops.
   func stop() {
     if let queryTimer { services.loop.cancel(queryTimer) }
     queryTimer = nil
+    queryDue = nil
     for event in raised.values { event.reply.resume(false) }
     for event in committed.values { event.reply.resume(false) }
     raised = [:]
@@ -254,12 +300,19 @@ final class Participation {
 
   var hasUnrecorded: Bool { !unrecorded.isEmpty }
 
+  /// Whether the journal has a promise that was given up: no harm, but for who reads it.
+  var hasGivenUp: Bool { givenUp != nil }
+
   func record(into journal: Journal) throws {
     for record in unrecorded {
       switch record {
       case .prepared(let step): try journal.prepared(step)
       case .step(let step): try journal.applied(step.transaction)
       }
+    }
+    if let transaction = givenUp?.transaction {
+      try journal.unprepared(transaction)
+      givenUp?.isWritten = true
     }
   }
 
@@ -268,11 +321,12 @@ final class Participation {
   func becameRecorded(version: UInt64) {
     let records = unrecorded
     unrecorded = []
+    if givenUp?.isWritten == true { givenUp = nil }
     for record in records {
       switch record {
-      case .prepared: Failpoint.hit(.prepareRecorded)
+      case .prepared: reach(.prepareRecorded)
       case .step(let step):
-        Failpoint.hit(.stepRecorded)
+        reach(.stepRecorded)
         // Not a step of its own: those who wait for a change are told by the coordinator.
         if step.move.version == version { toldVersion = version }
       }

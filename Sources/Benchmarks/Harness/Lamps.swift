@@ -1,0 +1,111 @@
+import PipeRuntime
+
+/// Lamps that are pressed together, each a process of a topology, and what was measured of them.
+struct Lamps {
+  private(set) var times = Samples()
+  /// What each of them cost, in the mean.
+  private(set) var costs = Costs()
+  let participantCount: Int
+  private let topology: TopologyRun
+  private let count: Int
+
+  /// Messages and records of an event, as the processes count them.
+  struct Costs {
+    /// Sent or received by the coordinator.
+    var coordinatorMessages = 0.0
+    /// Sent or received by the participants.
+    var participantMessages = 0.0
+    /// Transactions of all journals.
+    var records = 0.0
+  }
+
+  private static let composite = "lamps"
+
+  /// - Parameter count: Events of each measurement.
+  init(
+    _ participantCount: Int, _ durability: Durability, count: Int,
+    in directory: TemporaryDirectory
+  ) throws {
+    self.count = count
+    self.participantCount = participantCount
+    let name = "lamps-\(participantCount)-\(durability.rawValue)"
+    topology = try TopologyRun(
+      Self.text(named: name, participantCount, durability), named: name, in: directory)
+  }
+
+  /// Asks for the event, waits for the answer, and does so again and again.
+  mutating func measure(isKept: Bool = true) throws {
+    let elapsed = try press()
+    if isKept { times.add(elapsed / Double(count)) }
+  }
+
+  /// Counts what the events cost.
+  mutating func measureCosts() throws {
+    let before = try counters()
+    _ = try press()
+    let after = try counters()
+    func mean(_ value: KeyPath<Costs, Double>) -> Double {
+      (after[keyPath: value] - before[keyPath: value]) / Double(count)
+    }
+    costs = Costs(
+      coordinatorMessages: mean(\.coordinatorMessages),
+      participantMessages: mean(\.participantMessages), records: mean(\.records))
+  }
+
+  private func press() throws -> Double {
+    let client = topology.client
+    let count = count
+    return try Blocking.attempt {
+      let start = Clock.nanoseconds
+      for _ in 0..<count {
+        let reply = try await client.synchronize(Self.composite, Lamp.Event.press)
+        guard case .committed = reply else {
+          throw HarnessError("a synchronized event was not committed: \(reply)")
+        }
+      }
+      return Double(Clock.nanoseconds - start) / 1e9
+    }
+  }
+
+  /// What the processes have counted, when nothing is under way any more.
+  private func counters() throws -> Costs {
+    let client = topology.client
+    return try Blocking.attempt {
+      var last: [NodeStatus] = []
+      while true {
+        let now = try await client.directory().nodes.compactMap(\.status)
+        if now == last { return Costs(now) }
+        last = now
+      }
+    }
+  }
+
+  private static func text(
+    named name: String, _ participantCount: Int, _ durability: Durability
+  ) -> String {
+    let lamps = (1...participantCount).map { "lamp\($0)" }
+    let nodes = lamps.map { "  \($0): { machine: Lamp, durability: \(durability.rawValue) }" }
+    return """
+      topology: \(name)
+      program: \(Programs.own)
+      nodes:
+      \(nodes.joined(separator: "\n"))
+      composites:
+        \(composite): { components: [\(lamps.joined(separator: ", "))], synchronize: [press] }
+      """
+  }
+}
+
+extension Lamps.Costs {
+  fileprivate init(_ statuses: [NodeStatus]) {
+    for status in statuses {
+      let messages = status.synchronization.map { Double($0.sent + $0.received) } ?? 0
+      if status.composites.isEmpty {
+        participantMessages += messages
+      } else {
+        coordinatorMessages += messages
+      }
+      records += Double(status.records ?? 0)
+    }
+  }
+}

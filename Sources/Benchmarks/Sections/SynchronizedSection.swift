@@ -1,0 +1,92 @@
+import PipeRuntime
+
+/// Events that several processes take together, all or none.
+struct SynchronizedSection {
+  private let setting: Setting
+  private let directory: TemporaryDirectory
+
+  private static let philosopherCount = 50
+
+  init(_ setting: Setting) throws {
+    self.setting = setting
+    directory = try TemporaryDirectory()
+  }
+
+  func run(_ report: inout Report) throws {
+    try runPair(&report)
+    try runCosts(&report)
+    try runTable(&report)
+  }
+
+  private func runPair(_ report: inout Report) throws {
+    let count = setting.pick(4_000, quick: 1_000)
+    let repeats = setting.pick(9, quick: 3)
+    var volatile = try Lamps(2, .volatile, count: count, in: directory)
+    var recorded = try Lamps(2, .process, count: count, in: directory)
+    let raw = try RawPair(.echo, count: 0, in: directory)
+    var baseline = Samples()
+    for round in 0...repeats {
+      // The first of each is thrown away.
+      let time = try raw.roundTrip(count: count)
+      if round > 0 { baseline.add(time) }
+      try volatile.measure(isKept: round > 0)
+      try recorded.measure(isKept: round > 0)
+    }
+    report.add(
+      Figure(
+        name: "an event of two, none; raw DEALER–DEALER", value: .seconds(volatile.times.median),
+        baseline: .seconds(baseline.median), target: .ratioAtMost(3)))
+    report.add(
+      Figure(
+        name: "an event of two, process; none", value: .seconds(recorded.times.median),
+        baseline: .seconds(volatile.times.median), target: .ratioAtMost(2)))
+    report.note(
+      "medians of \(repeats) × \(count.grouped), from the call of a client until it is told that "
+        + "all have moved")
+  }
+
+  /// k participants: a request and its reply, and of each participant PREPARE, YES, COMMIT and ACK;
+  /// two records of each participant, and the coordinator's.
+  private func runCosts(_ report: inout Report) throws {
+    for participantCount in [2, 3] {
+      var lamps = try Lamps(participantCount, .process, count: 500, in: directory)
+      try lamps.measureCosts()
+      let expected = Double(4 * participantCount)
+      report.add(
+        Figure(
+          name: "messages of an event of \(participantCount), at the coordinator",
+          value: .count(lamps.costs.coordinatorMessages), target: .exactly(.count(expected + 2))))
+      report.add(
+        Figure(
+          name: "of these, at the participants",
+          value: .count(lamps.costs.participantMessages), target: .exactly(.count(expected))))
+      report.add(
+        Figure(
+          name: "records of it", value: .count(lamps.costs.records),
+          target: .exactly(.count(Double(2 * participantCount + 1)))))
+    }
+    report.note("means of 500 events, one after the other; counted by the processes")
+  }
+
+  private func runTable(_ report: inout Report) throws {
+    let duration: Duration = .seconds(setting.pick(4, quick: 2))
+    let repeats = setting.pick(3, quick: 1)
+    for durability in [Durability.volatile, .process] {
+      var table = try PhilosophersTable(Self.philosopherCount, durability, in: directory)
+      for round in 0...repeats { try table.measure(for: duration, isKept: round > 0) }
+      report.add(
+        Figure(
+          name: "meals of \(Self.philosopherCount) philosophers, \(durability.rawValue)",
+          value: .perSecond(table.rates.median), target: .atLeast(.perSecond(2_000))))
+      report.add(
+        Figure(
+          name: "the least that one had, of the mean", value: .count(table.shares.least),
+          target: .atLeast(.count(0.25))))
+      report.note(
+        "the most: \(table.shares.most.fixed(2)) of the mean; within \(duration.shortText) from "
+          + "\(table.meals.least) to \(table.meals.most) meals each")
+      report.note("a meal: \(table.costs)")
+    }
+    report.note("a meal: two synchronized events of three processes")
+  }
+}
