@@ -69,7 +69,7 @@ struct QuizViewTests {
   }
 
   @Test("a question is shown with its answers, of which a digit gives one")
-  func question() {
+  func shown() {
     let lines = QuizView.body(asking, size: QuizView.minimumSize).map(\.description)
     #expect(lines[0...1] == ["Question 2 of 3  5 s", "Which one?"])
     #expect(lines[3...] == ["1 answer 1", "2 answer 2", "3 answer 3", "4 answer 4"])
@@ -82,7 +82,7 @@ struct QuizViewTests {
   }
 
   @Test("the results are shown when they are asked for")
-  func results() {
+  func scored() {
     let score = QuizScore(title: "Swift", right: 2, questions: 3)
     #expect(QuizView.event(for: .enter, in: .quizAnswersSended(score)) == .onResults)
     #expect(QuizView.event(for: .enter, in: .results(score)) == nil)

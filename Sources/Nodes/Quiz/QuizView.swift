@@ -29,7 +29,8 @@ package enum QuizView: TerminalView {
         StyledLine(score.title, .bold),
         StyledLine("\(score.right) of \(score.questions) answers are right", .color(.green)),
       ]
-    case .error(let message): [StyledLine("It did not work", .bold, .color(.red)), StyledLine(message)]
+    case .error(let message):
+      [StyledLine("It did not work", .bold, .color(.red)), StyledLine(message)]
     }
   }
 
