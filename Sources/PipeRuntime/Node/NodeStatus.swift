@@ -66,7 +66,8 @@ public struct NodeStatus: Codable, Hashable, Sendable {
   public var composites: [Composite] = []
   /// Records made since this start, each one transaction of the journal; `nil` without a journal.
   public var records: UInt64?
-  /// Messages of synchronized events; `nil` where the node has no part in any.
+  /// Messages of synchronized events, without those that belong to no one event, such as `join`; `nil`
+  /// where the node has no part in any.
   public var synchronization: Messages?
 
   package init() {}

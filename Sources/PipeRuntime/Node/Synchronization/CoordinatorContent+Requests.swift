@@ -12,6 +12,11 @@ package enum SynchronizeFlag: UInt8, Sendable {
   case withdraw = 4
   /// The caller waits for no answer to a request before this number.
   case settle = 5
+
+  /// Whether the frame only tells which answers are not waited for any more, and so belongs to no event.
+  static func isSettling(_ header: FrameHeader) -> Bool {
+    header.kind == .synchronize && header.flags == settle.rawValue
+  }
 }
 
 // What callers ask for.
@@ -27,7 +32,7 @@ extension CoordinatorContent {
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from peer: [UInt8],
     reply: @escaping (RequestReply) -> Void
   ) {
-    messages.received += 1
+    if !SynchronizeFlag.isSettling(header) { messages.received += 1 }
     synchronize(header, body) { [unowned self] answer in
       messages.sent += 1
       reply(answer)

@@ -104,7 +104,7 @@ final class CoordinatorLink {
       onChange?(TransactionID(epoch: header.number, sequence: header.sequence))
       return
     }
-    messages.received += 1
+    if !SynchronizeFlag.isSettling(header) { messages.received += 1 }
     if header.kind == .synchronize {
       onRequest?(header, body)
     } else {

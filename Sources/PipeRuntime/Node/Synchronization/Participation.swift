@@ -267,10 +267,11 @@ final class Participation {
   private func settle(_ event: RaisedEvent) {
     takenCount += 1
     guard takenCount.isMultiple(of: Self.settledTogether) else { return }
-    send(
+    // Not counted: it belongs to no one event.
+    services.send(
       FrameHeader(
         .synchronize, flags: SynchronizeFlag.settle.rawValue,
-        sequence: raised.keys.min() ?? event.number, number: event.journal), [])
+        sequence: raised.keys.min() ?? event.number, number: event.journal), [], peer)
   }
 
   /// Gives up what effects had raised that were cancelled since.
