@@ -54,6 +54,34 @@ struct ViewTests {
     }
   }
 
+  @Test("the quiz is played in a terminal, from its first question to the results")
+  func quiz() async throws {
+    try await withTopology("topologies/quiz.yaml") { topology in
+      let terminal = try view(topology, "QuizView", "quiz")
+      try await terminal.expect("No quiz is shown")
+      try await topology.send("quizes", QuizesList.Event.onAppear)
+      try await topology.expect("quizes", "the list") { (state: QuizesList.State) in
+        if case .loaded = state { true } else { false }
+      }
+      try await topology.send("quizes", QuizesList.Event.onQuizSelect(2))
+      try await terminal.expect("Question 1 of 2")
+      terminal.type("2")
+      try await terminal.expect("Question 2 of 2")
+      // Killed in the middle, the quiz goes on at the same question.
+      try await topology.kill("quiz")
+      try await topology.expectStatus(of: "quiz", "its second start") {
+        $0.isRunning && $0.incarnation == 2
+      }
+      terminal.type("1")
+      try await terminal.expect("r shows the results")
+      terminal.type("r")
+      try await terminal.expect("1 of 2 answers are right")
+      terminal.type("q")
+      #expect(try await terminal.expectEnd() == .exited(code: 0))
+      terminal.expectRestored()
+    }
+  }
+
   @Test("keys become events, each in the state that is shown, and refused ones are told of")
   func keys() async throws {
     let yaml = """
