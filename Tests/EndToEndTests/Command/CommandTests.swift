@@ -65,7 +65,7 @@ struct Command {
     var text: [UInt8] = []
     while true {
       var item = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-      guard poll(&item, 1, 10_000) > 0 else { break }
+      guard poll(&item, 1, 60_000) > 0 else { break }
       guard let bytes = try? FileSystem.read(descriptor), !bytes.isEmpty else { break }
       text += bytes
       if isEnough(String(decoding: text, as: UTF8.self)) { break }
