@@ -12,7 +12,7 @@ private actor KeyedMotor {
   func turn(speed: Int, idempotencyKey key: String) { keys.append(key) }
 }
 
-@Suite("Effects, as documented", .timeLimit(.minutes(1)))
+@Suite("Effects, as documented", .timeLimit(.minutes(5)))
 struct Effects {
   private func closes(_ runtime: Runtime<State, Event, Output>) async -> Bool {
     let door = AsyncStateMachineSequence(stateMachine: stateMachine, runtime: runtime)

@@ -55,7 +55,7 @@ func close(speed: Int) async -> Event {
 
 @Suite("Getting started, as documented")
 struct GettingStarted {
-  @Test("the elevator runs from open to closed", .timeLimit(.minutes(1)))
+  @Test("the elevator runs from open to closed", .timeLimit(.minutes(5)))
   func run() async {
     // docs: begin
     let runtime = Runtime<State, Event, Output>()

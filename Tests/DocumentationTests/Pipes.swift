@@ -5,7 +5,7 @@ import Testing
 enum Sign: DSLCompatible { case dark, shows(persons: Int) }
 enum SignEvent: DSLCompatible { case clear, show(persons: Int) }
 
-@Suite("Pipes, as documented", .timeLimit(.minutes(1)))
+@Suite("Pipes, as documented", .timeLimit(.minutes(5)))
 struct Pipes {
   @Test("connect two machines of one process")
   func connects() async {

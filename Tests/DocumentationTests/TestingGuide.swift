@@ -2,7 +2,7 @@ import PipeRuntime
 import PipeRuntimeTestKit
 import Testing
 
-@Suite("Testing, as documented", .timeLimit(.minutes(1)))
+@Suite("Testing, as documented", .timeLimit(.minutes(5)))
 struct TestingGuide {
   @Test("assertions on a machine")
   func assertions() {

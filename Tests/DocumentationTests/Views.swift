@@ -3,7 +3,7 @@ import PipeRuntimeTestKit
 import Testing
 
 @MainActor
-@Suite("Views, as documented", .timeLimit(.minutes(1)))
+@Suite("Views, as documented", .timeLimit(.minutes(5)))
 struct Views {
   @Test("show a state and send events")
   func viewState() async {

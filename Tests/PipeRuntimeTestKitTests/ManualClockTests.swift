@@ -3,7 +3,7 @@ import Testing
 
 import PipeRuntimeTestKit
 
-@Suite("The manual clock", .timeLimit(.minutes(1)))
+@Suite("The manual clock", .timeLimit(.minutes(5)))
 struct ManualClockTests {
   private final class Log: Sendable {
     let entries = Locked<[String]>([])

@@ -3,7 +3,7 @@ import Testing
 
 import PipeRuntimeTestKit
 
-@Suite("The recorder of states", .timeLimit(.minutes(1)))
+@Suite("The recorder of states", .timeLimit(.minutes(5)))
 struct StateRecorderTests {
   private func makeDoor() -> AsyncStateMachineSequence<State, Event, Output> {
     AsyncStateMachineSequence(

@@ -130,7 +130,7 @@ struct FeedbackTests {
   }
 }
 
-@Suite("Feedbacks of machines that take their time", .timeLimit(.minutes(1)))
+@Suite("Feedbacks of machines that take their time", .timeLimit(.minutes(5)))
 struct SlowFeedbackTests {
   @Test("one that starts itself by way of asynchronous transitions is held too")
   func bounded() async {

@@ -8,7 +8,7 @@ import Testing
 // view appears, from a service that is injected.
 
 @MainActor
-@Suite("Seed: a view model that loads", .timeLimit(.minutes(1)))
+@Suite("Seed: a view model that loads", .timeLimit(.minutes(5)))
 struct MoviesListTests {
   private typealias Model = LoadableViewModel<MoviesList>
 

@@ -5,7 +5,7 @@ import Testing
 
 // The examples of the document on state machines given by a function, with feedback.
 
-@Suite("Seed: a list that grows page by page", .timeLimit(.minutes(1)))
+@Suite("Seed: a list that grows page by page", .timeLimit(.minutes(5)))
 struct MoviesPagesTests {
   private typealias Run = AsyncStateMachineSequence<MoviesPages.State, MoviesPages.Event, Never>
 

@@ -3,7 +3,7 @@ import PipeRuntime
 import PipeRuntimeTestKit
 import Testing
 
-@Suite("Seed: a list of quizzes", .timeLimit(.minutes(1)))
+@Suite("Seed: a list of quizzes", .timeLimit(.minutes(5)))
 struct QuizesListTests {
   private typealias Run = AsyncStateMachineSequence<QuizesList.State, QuizesList.Event, Never>
 
@@ -42,7 +42,7 @@ struct QuizesListTests {
   }
 }
 
-@Suite("Seed: the screen of a quiz", .timeLimit(.minutes(1)))
+@Suite("Seed: the screen of a quiz", .timeLimit(.minutes(5)))
 struct QuizScreenTests {
   private typealias State = QuizScreen.State
   private typealias Event = QuizScreen.Event
@@ -161,7 +161,7 @@ struct QuizScreenTests {
   }
 }
 
-@Suite("Seed: the results of a quiz", .timeLimit(.minutes(1)))
+@Suite("Seed: the results of a quiz", .timeLimit(.minutes(5)))
 struct QuizResultsTests {
   private func results(_ service: StubQuizes) async -> QuizResults.State? {
     let run = await Services.with(service.services) {
