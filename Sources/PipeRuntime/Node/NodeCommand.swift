@@ -16,10 +16,8 @@ struct NodeCommand {
   }
 
   func run() -> Never {
+    checkNames()
     let rest = arguments.dropFirst(2)
-    // A node looks up its own machine only: to ask each for its name would take memory for each. Whoever
-    // starts a node has had the program describe itself before.
-    if arguments.dropFirst().first != "run" { checkNames() }
     switch arguments.dropFirst().first {
     case "run": runNode(rest)
     case "describe": describe(rest)
