@@ -109,24 +109,21 @@ struct FeedbackTests {
 
   @Test("a feedback that starts itself for ever is held, and goes on with an event from elsewhere")
   func bounded() async {
-    let runs = Locked(0)
-    let runtime = Runtime<Pages, Turn, Never>()
-      .feedback(
-        Feedback(lensing: \.next) { _ -> Turn? in
-          runs.withLock { $0 += 1 }
-          return Turn.spin
-        })
-    let run = Run(stateMachine: machine(), runtime: runtime)
-    await run.send(.fetch(0))
-    let limit = Feedback<Pages, Turn>.startLimit
-    // It is held only where it is faster than the limit, which a loaded machine may prevent for a
-    // while, and not for ever.
-    #expect(await run.first { ($0.next ?? 0) >= limit } != nil)
-    let held = run.state.next ?? 0
-    await run.send(.watch)
-    #expect(await run.first { ($0.next ?? 0) > held } != nil)
-    run.finish()
-    #expect(runs.withLock { $0 } > limit)
+    let (inputs, input) = AsyncStream.makeStream(of: Engine<Pages, Turn, Never>.Input.self)
+    let engine = Engine(
+      machine: machine(),
+      runtime: Runtime().feedback(Feedback(lensing: \.next) { _ in Turn.spin }),
+      post: { input.yield($0) })
+    engine.start()
+    engine.take(.spin, cause: "test")
+    for await next in inputs {
+      engine.process(next)
+      // Held: nothing runs that could go on.
+      if engine.runningEffects == 0 { break }
+    }
+    #expect(engine.version >= UInt64(Feedback<Pages, Turn>.startLimit))
+    engine.take(.watch, cause: "test")
+    #expect(engine.runningEffects == 1)
   }
 }
 
