@@ -1,5 +1,13 @@
 // What participants of synchronized events record, and their coordinators.
 extension Journal {
+  /// The node has promised a step: makes that as durable as a record, where it can without one.
+  /// Returns `false` where it cannot.
+  func promise(_ step: PreparedStep) -> Bool {
+    guard durability == .process, mark.promise.write(step) else { return false }
+    countRecord()
+    return true
+  }
+
   /// The node has promised a step.
   func prepared(_ step: PreparedStep) throws {
     let statement = try rendezvous.get().prepared

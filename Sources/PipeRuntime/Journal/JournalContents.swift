@@ -52,6 +52,12 @@ struct JournalContents {
     var applied = TransactionID.zero
     /// The step that was last promised, which may have been taken or given up since.
     var prepared: PreparedStep?
+
+    /// What was promised without a record, if it is the last promise.
+    mutating func took(_ promise: PreparedStep?) {
+      guard let promise, promise.transaction > prepared?.transaction ?? .zero else { return }
+      prepared = promise
+    }
   }
 
   var record: Record

@@ -45,6 +45,8 @@ protocol NodeContent: AnyObject {
   func fill(_ status: inout NodeStatus)
   /// Ends effects; no input is taken any more.
   func stop()
+  /// Makes durable what needs no record for that.
+  func promise(in journal: Journal)
   /// Whether there is something that the journal lacks.
   var hasUnrecorded: Bool { get }
   /// Writes what the journal lacks.
@@ -71,6 +73,7 @@ extension NodeContent {
     reply(.invalid("it has no dead letters"))
   }
 
+  func promise(in journal: Journal) {}
   var hasUnrecorded: Bool { false }
   func record(into journal: Journal) {}
   func becameRecorded() {}

@@ -7,8 +7,6 @@ protocol ParticipatingMachine: AnyObject {
   func enter(_ step: PreparedStep, isCommitted: Bool)
   /// Tells the state to a coordinator that has just come.
   func tellState()
-  /// Whether it runs.
-  var isStarted: Bool { get }
   /// Whether an effect has not ended, and is not cancelled.
   func isRunning(effect: UInt64) -> Bool
   /// What an effect has raised is about to be taken, or was taken.
@@ -22,22 +20,25 @@ protocol ParticipatingMachine: AnyObject {
 final class Participation {
   /// The coordinator's routing id at the inbox.
   let peer: [UInt8]
+  private var isStarted = false
   /// Whether no other input may be taken.
   private(set) var isFrozen: Bool
   private let configuration: NodeConfiguration.Participation
-  private var participant: RendezvousParticipant
-  private unowned let machine: any ParticipatingMachine
+  var participant: RendezvousParticipant
+  unowned let machine: any ParticipatingMachine
   private let services: NodeServices
-  private let log: NodeLog
+  let log: NodeLog
   /// What the journal lacks, or what needs no record, in order.
   private var unrecorded: [ParticipantRecord] = []
+  /// How many of these are durable as they are.
+  private var durableCount = 0
   private var queryTimer: TimerQueue.ID?
   /// When the coordinator is to be asked for the end; `nil` where nothing is promised.
   private var queryDue: Int64?
   /// What effects wait for, by the numbers of the requests.
-  private var raised: [UInt64: RaisedEvent] = [:]
+  var raised: [UInt64: RaisedEvent] = [:]
   /// What the transactions that are not applied yet are for.
-  private var committed: [TransactionID: RaisedEvent] = [:]
+  var committed: [TransactionID: RaisedEvent] = [:]
   private var toldVersion: UInt64
   /// What has passed between the coordinator and this node.
   private(set) var messages = NodeStatus.Messages()
@@ -75,13 +76,14 @@ final class Participation {
 
   /// The machine runs; the coordinator may have come before.
   func started() {
+    isStarted = true
     perform(participant.start())
     join()
   }
 
   /// The coordinator's connection is there, or there again.
   func connected() {
-    guard machine.isStarted else { return }
+    guard isStarted else { return }
     join()
     // A commit that the last coordinator told just before its end is not known to this one, where
     // nothing is recorded.
@@ -102,7 +104,7 @@ final class Participation {
     messages.received += 1
     if header.kind == .reply { return answered(header, body) }
     let message = try CoordinatorMessage(header, body)
-    guard machine.isStarted else { return }
+    guard isStarted else { return }
     let machine = machine
     switch message {
     case .prepare(let transaction, let event, let wantsChange):
@@ -156,7 +158,7 @@ final class Participation {
     send(frame.header, frame.body)
   }
 
-  private func send(_ header: FrameHeader, _ body: [UInt8]) {
+  func send(_ header: FrameHeader, _ body: [UInt8]) {
     messages.sent += 1
     services.send(header, body, peer)
   }
@@ -200,61 +202,9 @@ final class Participation {
     }
   }
 
-  // MARK: Effects
-
-  /// Asks the coordinator for an event that an effect has given, until it is taken.
-  func raise(_ event: RaisedEvent) {
-    raised[event.number] = event
-    send(event)
-  }
-
-  private func send(_ event: RaisedEvent) {
-    send(
-      FrameHeader(
-        .synchronize, flags: SynchronizeFlag.await.rawValue, sequence: event.number,
-        number: event.journal),
-      event.body.bytes)
-  }
-
-  private func answered(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) {
-    guard let event = raised[header.sequence] else { return }
-    let json = (try? JSONValue(parsing: Array(body))) ?? .null
-    switch RequestReply.Code(rawValue: header.count) {
-    case .synchronized:
-      // Anything else: the coordinator ends, and the next one is asked again.
-      guard case .rendezvous(.committed(let transaction, _)) = RendezvousReply(json: json) else {
-        return
-      }
-      raised[header.sequence] = nil
-      if transaction <= participant.applied {
-        machine.taken(event)
-      } else {
-        committed[transaction] = event
-      }
-    case .invalid:
-      raised[header.sequence] = nil
-      log.warning(
-        "an effect gave an event that cannot be taken: \(json["error"]?.string ?? "no reason given")"
-      )
-      event.reply.resume(false)
-    case .moved, .refused, .busy, .unavailable, .done, nil: break
-    }
-  }
-
-  /// Gives up what effects had raised that were cancelled since.
-  private func withdraw() {
-    for event in raised.values where !machine.isRunning(effect: event.effect) {
-      raised[event.number] = nil
-      send(
-        FrameHeader(
-          .synchronize, flags: SynchronizeFlag.withdraw.rawValue, sequence: event.number,
-          number: event.journal), [])
-      event.reply.resume(false)
-    }
-  }
-
   /// The node stops.
   func stop() {
+    isStarted = false
     if let queryTimer { services.loop.cancel(queryTimer) }
     queryTimer = nil
     queryDue = nil
@@ -266,10 +216,17 @@ final class Participation {
 
   // MARK: Records
 
-  var hasUnrecorded: Bool { !unrecorded.isEmpty }
+  var hasUnrecorded: Bool { unrecorded.count > durableCount }
+
+  /// Makes promises durable that need no record for that.
+  func promise(in journal: Journal) {
+    while durableCount < unrecorded.count,
+      case .prepared(let step) = unrecorded[durableCount], journal.promise(step)
+    { durableCount += 1 }
+  }
 
   func record(into journal: Journal) throws {
-    for record in unrecorded {
+    for record in unrecorded[durableCount...] {
       switch record {
       case .prepared(let step): try journal.prepared(step)
       case .step(let step): try journal.applied(step.transaction)
@@ -282,6 +239,7 @@ final class Participation {
   func becameRecorded(version: UInt64) {
     let records = unrecorded
     unrecorded = []
+    durableCount = 0
     for record in records {
       switch record {
       case .prepared: Failpoint.hit(.prepareRecorded)
@@ -297,16 +255,4 @@ final class Participation {
     toldVersion = version
     perform(participant.stepped())
   }
-}
-
-/// An event that an effect has given, and that its machine takes only together with others.
-struct RaisedEvent {
-  /// The effect's number in its engine.
-  let effect: UInt64
-  let place: EffectEventPlace
-  let reply: EffectReply
-  /// The same whenever the same effect gives its event again: it is then taken once.
-  let number: UInt64
-  let journal: UInt64
-  let body: SynchronizedBody
 }
