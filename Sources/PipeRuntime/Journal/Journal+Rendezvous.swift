@@ -18,6 +18,7 @@ extension Journal {
 
   /// The step of a transaction is taken; recorded with the state that it has led to.
   func applied(_ transaction: TransactionID) throws {
+    if durability == .process, mark.promise.take(transaction) { return }
     let statement = try rendezvous.get().applied
     try statement.run(.integer(transaction.epoch), .integer(transaction.sequence))
   }

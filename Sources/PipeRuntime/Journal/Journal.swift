@@ -69,7 +69,9 @@ final class Journal {
       statements = try Statements(database)
       stream = try JournalCheck.stream(of: database, path, node: identity.node)
       contents = try JournalContents.read(database)
-      contents?.participation.took(mark.promise.read())
+      if let promise = mark.promise.read() {
+        contents?.promised(promise, isTaken: mark.promise.isTaken)
+      }
       oldestRecord = try Self.oldestRecord(database)
       lastRecord = contents?.record.id ?? 0
       try mark.check(against: lastRecord, path: path, node: identity.node)

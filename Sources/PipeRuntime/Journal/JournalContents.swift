@@ -52,12 +52,6 @@ struct JournalContents {
     var applied = TransactionID.zero
     /// The step that was last promised, which may have been taken or given up since.
     var prepared: PreparedStep?
-
-    /// What was promised without a record, if it is the last promise.
-    mutating func took(_ promise: PreparedStep?) {
-      guard let promise, promise.transaction > prepared?.transaction ?? .zero else { return }
-      prepared = promise
-    }
   }
 
   var record: Record
@@ -71,6 +65,16 @@ struct JournalContents {
   /// The number of the last letter there was; it is not given to another one.
   var lastLetter: UInt64 = 0
   var requests: [Request] = []
+
+  /// A step was promised without a record of its own.
+  /// - Parameter isTaken: Whether its record was about to be made, or was.
+  mutating func promised(_ step: PreparedStep, isTaken: Bool) {
+    guard step.transaction > participation.prepared?.transaction ?? .zero else { return }
+    participation.prepared = step
+    if isTaken, record.version >= step.move.version {
+      participation.applied = max(participation.applied, step.transaction)
+    }
+  }
 }
 
 /// Who asked, and which of its requests it was: the same however often it is sent.

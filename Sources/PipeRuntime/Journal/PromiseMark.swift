@@ -5,10 +5,11 @@ struct PromiseMark {
   static let byteCount = 4096
   private let words: UnsafeMutablePointer<UInt64>
 
-  // Words: checksum of what follows (0: none), epoch, sequence, version, length of the state, length of
-  // the event, then both.
+  // Words: whether the step is taken, checksum of what follows (0: none), epoch, sequence, version,
+  // length of the state, length of the event, then both.
   private enum Word {
-    static let checksum = 0, epoch = 1, sequence = 2, version = 3, state = 4, event = 5, bytes = 6
+    static let taken = 0, checksum = 1, epoch = 2, sequence = 3, version = 4, state = 5, event = 6
+    static let bytes = 7
   }
 
   private static let room = byteCount - Word.bytes * 8
@@ -19,6 +20,7 @@ struct PromiseMark {
   func write(_ step: PreparedStep) -> Bool {
     let (state, event) = (step.move.state, step.event)
     guard state.count <= Self.room, event.count <= Self.room - state.count else { return false }
+    words[Word.taken] = 0
     words[Word.epoch] = step.transaction.epoch
     words[Word.sequence] = step.transaction.sequence
     words[Word.version] = step.move.version
@@ -31,6 +33,18 @@ struct PromiseMark {
     words[Word.checksum] = checksum(byteCount: state.count + event.count)
     return true
   }
+
+  /// The step of a transaction is about to be recorded; returns `false` where that was not promised
+  /// here. Whether it was recorded, the record's version tells.
+  func take(_ transaction: TransactionID) -> Bool {
+    guard words[Word.epoch] == transaction.epoch, words[Word.sequence] == transaction.sequence
+    else { return false }
+    words[Word.taken] = 1
+    return true
+  }
+
+  /// Whether the step was about to be recorded, or was.
+  var isTaken: Bool { words[Word.taken] != 0 }
 
   /// The promise that is there; `nil` where none is whole.
   func read() -> PreparedStep? {
