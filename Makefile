@@ -16,7 +16,9 @@ SANITIZED := PipeRuntimeTests|PipeRuntimeTestKitTests|DocumentationTests|SeedTes
 # What 'make bench' measures: by default everything.
 SECTIONS ?=
 
-# What 'make soak' injects: by default a new seed each time, and no limit of time.
+# What 'make soak' is about and injects: by default both topics, each with a new seed each time and
+# no limit of time.
+SOAKS ?= pipes composites
 SEED ?=
 FAULTS ?= 2000
 TIME ?=
@@ -27,7 +29,7 @@ help:
 	@echo "make test    build, and run every test"
 	@echo "make sanitize  run the unit tests under Thread Sanitizer and Address Sanitizer"
 	@echo "make bench   measure speed and memory beside raw baselines (SECTIONS='oneway start')"
-	@echo "make soak    run random topologies under random faults (SEED=N FAULTS=N TIME=10m)"
+	@echo "make soak    run random topologies under random faults (SOAKS=composites SEED=N FAULTS=N TIME=10m)"
 	@echo "make mutants plant known mistakes one by one, and see that tests find each"
 	@echo "make docs    build the library's documentation in .build/docs"
 	@echo "make lint    check the format of the sources"
@@ -57,10 +59,16 @@ build: setup
 run: build
 	$(RELEASE)/orchestrator run $(TOPOLOGY)
 
+# What failed is said again at the end, where it is found among hundreds of lines.
 test: setup
 	$(SWIFT) build --build-tests
-	$(SWIFT) test --skip-build --skip ReadmePackageTests
-	$(SWIFT) test --skip-build --filter ReadmePackageTests
+	@set -o pipefail; for tests in '--skip ReadmePackageTests' '--filter ReadmePackageTests'; do \
+	  echo "swift test --skip-build $$tests"; \
+	  $(SWIFT) test --skip-build $$tests 2>&1 | tee .build/test.log \
+	    || { echo; echo "what failed:"; \
+	         grep -A 5 ' recorded an issue at ' .build/test.log | grep -v '^[✔◇]' | cut -c 1-1000; \
+	         grep 'error: ' .build/test.log | cut -c 1-1000; exit 1; }; \
+	done
 
 # Without XCTest's own run, which has no test of ours and leaks.
 sanitize: setup
@@ -76,7 +84,11 @@ bench: build
 soak: build
 	$(SWIFT) build $(RELEASE_FLAGS) --product TestNodes
 	$(SWIFT) build $(RELEASE_FLAGS) --product soak
-	$(RELEASE)/soak --faults $(FAULTS) $(if $(SEED),--seed $(SEED)) $(if $(TIME),--time $(TIME))
+	@for topic in $(SOAKS); do \
+	  command="$(RELEASE)/soak --of $$topic --faults $(FAULTS) $(if $(SEED),--seed $(SEED)) \
+	    $(if $(TIME),--time $(TIME))"; \
+	  echo $$command; $$command || exit 1; \
+	done
 
 mutants: setup
 	Tests/mutants/run

@@ -30,11 +30,17 @@ let package = Package(
       name: "PipeRuntime", dependencies: ["CZMQ", "CYAML", "CSQLite", "CProcess"],
       swiftSettings: strict + specialized),
     .target(name: "PipeRuntimeTestKit", dependencies: ["PipeRuntime"], swiftSettings: strict),
-    .executableTarget(name: "Nodes", dependencies: ["PipeRuntime"], swiftSettings: strict),
+    .target(
+      name: "Kettles", dependencies: ["PipeRuntime"], path: "Sources/Nodes/Kettle",
+      swiftSettings: strict),
+    .executableTarget(
+      name: "Nodes", dependencies: ["PipeRuntime", "Kettles"], exclude: ["Kettle"],
+      swiftSettings: strict),
     .executableTarget(name: "orchestrator", dependencies: ["PipeRuntime"], swiftSettings: strict),
     .target(name: "CAllocations"),
     .executableTarget(
-      name: "Benchmarks", dependencies: ["PipeRuntime", "CZMQ", "CAllocations"],
+      name: "Benchmarks",
+      dependencies: ["PipeRuntime", "Kettles", "CZMQ", "CProcess", "CAllocations"],
       swiftSettings: strict),
     .target(
       name: "NumberMachines", dependencies: ["PipeRuntime"], path: "Tests/NumberMachines",
@@ -48,8 +54,12 @@ let package = Package(
     .executableTarget(
       name: "CrashingTest", dependencies: ["PipeRuntimeTestKit"], path: "Tests/CrashingTest",
       swiftSettings: strict),
-    .testTarget(name: "PipeRuntimeTests", dependencies: ["PipeRuntime"], swiftSettings: strict),
-    .testTarget(name: "SeedTests", dependencies: ["PipeRuntime"], swiftSettings: strict),
+    .testTarget(
+      name: "PipeRuntimeTests", dependencies: ["PipeRuntime", "PipeRuntimeTestKit"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "SeedTests", dependencies: ["PipeRuntime", "PipeRuntimeTestKit", "Nodes", "Kettles"],
+      swiftSettings: strict),
     .testTarget(
       name: "PipeRuntimeTestKitTests", dependencies: ["PipeRuntime", "PipeRuntimeTestKit"],
       swiftSettings: strict),
@@ -62,7 +72,7 @@ let package = Package(
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
-        "PipeRuntime", "PipeRuntimeTestKit", "Nodes", "NumberMachines", "TestNodes",
+        "PipeRuntime", "PipeRuntimeTestKit", "Nodes", "Kettles", "NumberMachines", "TestNodes",
         "CrashingTest", "Soak", "orchestrator", "CSQLite",
       ],
       swiftSettings: strict),

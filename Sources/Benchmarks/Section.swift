@@ -1,7 +1,7 @@
 /// A part of the report, by the name that a person types.
 enum Section: String, CaseIterable, Sendable {
   case roundtrip, oneway, durability, synchronized, start, restart, recovery, memory, endurance
-  case reduce, steady
+  case reduce, steady, styles
 
   /// What it measures.
   var summary: String {
@@ -17,6 +17,7 @@ enum Section: String, CaseIterable, Sendable {
     case .memory: "what a node holds resident"
     case .reduce: "steps and events a second within one process"
     case .steady: "what a step within one process costs in the long run"
+    case .styles: "what each style of writing a machine costs"
     }
   }
 
@@ -34,6 +35,7 @@ enum Section: String, CaseIterable, Sendable {
     case .memory: try MemorySection(setting).run(&report)
     case .reduce: ReduceSection(setting).run(&report)
     case .steady: SteadySection(setting).run(&report)
+    case .styles: StylesSection(setting).run(&report)
     }
   }
 }

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -198,3 +200,50 @@ int pr_next_signal(int descriptor) {
 }
 
 void pr_line_buffer_output(void) { setvbuf(stdout, NULL, _IOLBF, 0); }
+
+// What libdispatch has for run loops that are not its own.
+int _dispatch_get_main_queue_handle_4CF(void);
+void _dispatch_main_queue_callback_4CF(void *message);
+
+int pr_main_queue_descriptor(void) { return _dispatch_get_main_queue_handle_4CF(); }
+
+void pr_run_main_queue(void) {
+  eventfd_t count;
+  while (eventfd_read(pr_main_queue_descriptor(), &count) < 0 && errno == EINTR) {}
+  _dispatch_main_queue_callback_4CF(NULL);
+}
+
+static struct {
+  int input, output;
+  struct termios attributes;
+  char text[128];
+  size_t count;
+} terminal;
+
+static const int crashes[] = {SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGQUIT};
+
+static void give_terminal_back(int signal) {
+  ssize_t written = write(terminal.output, terminal.text, terminal.count);
+  (void)written;
+  tcsetattr(terminal.input, TCSANOW, &terminal.attributes);
+  // The handler was reset when it was called: this is the end that the crash would have had.
+  raise(signal);
+}
+
+void pr_guard_terminal(int input, const struct termios *attributes, int output, const char *text) {
+  struct sigaction action = {.sa_handler = SIG_DFL};
+  if (text) {
+    terminal.input = input;
+    terminal.output = output;
+    terminal.attributes = *attributes;
+    terminal.count = strlen(text) < sizeof terminal.text ? strlen(text) : sizeof terminal.text;
+    memcpy(terminal.text, text, terminal.count);
+    action.sa_handler = give_terminal_back;
+    action.sa_flags = SA_RESETHAND;
+  }
+  for (size_t index = 0; index < sizeof crashes / sizeof *crashes; index++) {
+    sigaction(crashes[index], &action, NULL);
+  }
+}
+
+void pr_suspend(void) { kill(0, SIGTSTP); }

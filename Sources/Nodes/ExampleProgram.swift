@@ -1,3 +1,4 @@
+import Kettles
 import PipeRuntime
 
 /// The example machines, in one program.
@@ -7,8 +8,17 @@ import PipeRuntime
     WashingMachine.self, WasherPanel.self,
     Relay.self, Tally.self,
     LiftDoor.self, LiftMotor.self, ModelA.self, ModelB.self,
+    Counter.self, CounterTally.self, ModelMachine<ExampleModel>.self,
+    MainCoordinator.self, LoginScreen.self, ListScreen.self, DetailScreen.self,
+    KettleMachine.self, KettleReducer.self, ModelMachine<KettleModel>.self, KettleNode.self,
+    KettleLoader.self,
+    MoviesList.self, MoviesPages.self, QuizesList.self, QuizScreen.self, QuizResults.self,
+    AddressForm.self, AddressBook.self, ReducedWashingMachine.self,
     Philosopher.self, Fork.self, VendingUser.self, VendingMachine.self,
   ]
   package static let monitors: [any Monitor.Type] = [StateLog.self]
   package static let composites: [any CompositeState.Type] = [LiftState.self, ModelsState.self]
+  package static let views: [any TerminalView.Type] = [
+    DoorView.self, MotorView.self, DisplayView.self, WasherView.self, QuizView.self,
+  ]
 }

@@ -10,6 +10,10 @@ package struct ExitCode: RawRepresentable, Hashable, Sendable {
   package static let usage = ExitCode(rawValue: 2)
   /// No such running topology.
   package static let notRunning = ExitCode(rawValue: 3)
+  /// `why`: the event is withheld.
+  package static let notEnabled = ExitCode(rawValue: 4)
+  /// `why`: the event's values decide.
+  package static let dependsOnValue = ExitCode(rawValue: 5)
   package static let timedOut = ExitCode(rawValue: 124)
   /// Second ^C.
   package static let forced = ExitCode(rawValue: 130)

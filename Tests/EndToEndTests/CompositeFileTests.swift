@@ -23,6 +23,7 @@ struct CompositeFileTests {
                         go(floor: Int)  door, motor
                         open            door, motor
                         reset           door, motor
+          mode          rendezvous: all or none; a caller may ask for broadcast instead
           projection    LiftState
           coordinator   its own
 

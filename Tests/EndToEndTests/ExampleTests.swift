@@ -4,7 +4,10 @@ import Testing
 
 @Suite("The examples")
 struct ExampleTests {
-  static let files = ["elevator", "washing-machine", "relay"].map { "topologies/\($0).yaml" }
+  static let files = [
+    "elevator", "washing-machine", "relay", "counter", "example", "kettles", "movies",
+    "movies-pages", "quiz", "address", "washing-machine-reduced",
+  ].map { "topologies/\($0).yaml" }
   static let compositeFiles = ["lift", "composite", "philosophers", "vending-machine"]
     .map { "topologies/\($0).yaml" }
 
@@ -110,9 +113,11 @@ struct ExampleTests {
     }
   }
 
-  @Test("the washing machine goes through its seven states, and its panel counts the program")
-  func washingMachine() async throws {
-    try await withTopology("topologies/washing-machine.yaml") { laundry in
+  @Test(
+    "the washing machine goes through its seven states, and its panel counts the program",
+    arguments: ["washing-machine", "washing-machine-reduced"])
+  func washingMachine(name: String) async throws {
+    try await withTopology("topologies/\(name).yaml") { laundry in
       try await laundry.expect("washer", is: "coldAndEmpty")
       try await laundry.send("washer", "start")
       try await laundry.expect(

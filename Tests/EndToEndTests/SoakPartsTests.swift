@@ -85,31 +85,38 @@ struct SoakPartsTests {
     #expect(counts.failpoints == [.recordAfter: ["crash": 2], .sendAfter: ["delay": 1]])
     #expect(counts.foundHung == 1)
     #expect(counts.total == 3)
-    let missing = counts.missing(durability: .process)
+    let missing = counts.missing(durability: .process, of: .pipes)
     #expect(missing.contains("send.before"))
     #expect(!missing.contains("send.after"))
-    #expect(counts.missing(durability: .volatile).allSatisfy { !$0.contains(".") })
+    #expect(!missing.contains("yes.after"))
+    let together = counts.missing(durability: .process, of: .composites)
+    #expect(together.contains("yes.after"))
+    #expect(!together.contains("send.before"))
+    #expect(
+      counts.missing(durability: .volatile, of: .pipes).allSatisfy { !$0.contains(".") })
   }
 
-  @Test("the failpoints of every round are well formed, and each is in focus in some")
-  func rates() throws {
+  @Test(
+    "the failpoints of every round are well formed, and each is in focus in some",
+    arguments: SoakTopic.allCases)
+  func rates(topic: SoakTopic) throws {
     var most: [Failpoint: Double] = [:]
     var least: [Failpoint: Double] = [:]
-    for round in 0..<FaultCounts.points.count {
+    for round in 0..<topic.points.count {
       var sums: [Failpoint: Double] = [:]
-      for rule in try FailpointRule.parse(list: FailpointRates.text(round: round)) {
+      for rule in try FailpointRule.parse(list: FailpointRates.text(of: topic, round: round)) {
         guard case .probability(let probability) = rule.moment else {
           Issue.record("\(rule) has no probability")
           continue
         }
         sums[rule.point, default: 0] += probability
       }
-      #expect(sums.count == FaultCounts.points.count)
+      #expect(Set(sums.keys).isSuperset(of: topic.points))
       for (point, sum) in sums {
         most[point] = max(most[point] ?? 0, sum)
         least[point] = min(least[point] ?? 1, sum)
       }
     }
-    for point in FaultCounts.points { #expect(most[point]! > 2 * least[point]!) }
+    for point in topic.points { #expect(most[point]! > 2 * least[point]!) }
   }
 }

@@ -52,12 +52,38 @@ struct SoakTests {
     #expect(result.output.contains("verdict: exact"))
   }
 
+  @Test("the soak finds events that only some have taken, where nothing is recorded")
+  func findsHalves() async throws {
+    let result = try await Self.soak([
+      "--of", "composites", "--durability", "none", "--seed", "7", "--faults", "30",
+      "--round-faults", "30",
+    ])
+    #expect(result.code == 1, "\(result)")
+    #expect(result.output.contains("whose caller was told committed"), "\(result)")
+    #expect(result.output.contains("repeat with: soak --of composites --seed 7 --faults 30"))
+  }
+
+  @Test(
+    "two hundred faults at random let all who take part in an event take it, or none",
+    .enabled(if: RecordedNodes.arePossible))
+  func composites() async throws {
+    let seed = UInt64.random(in: 1...999_999)
+    let result = try await Self.soak([
+      "--of", "composites", "--seed", "\(seed)", "--faults", "200", "--round-faults", "50",
+      "--time", "120s",
+    ])
+    #expect(result.code == 0, "\(result)")
+    #expect(result.output.contains("verdict: exact"))
+    #expect(!result.output.contains("meetings: 0 committed"))
+  }
+
   @Test(
     "a soak that is called wrongly says so with exit code 2",
     arguments: [
       (["--sead", "1"], "there is no option '--sead'"),
       (["--faults", "-1"], "the value of '--faults' is malformed: '-1'"),
       (["--seed"], "'--seed' needs a value"),
+      (["--of", "fish"], "the value of '--of' is malformed: 'fish'"),
       (["--durability", "some"], "the value of '--durability' is malformed: 'some'"),
       (["--faults", "0"], "'--faults 0' needs a '--time'"),
     ])

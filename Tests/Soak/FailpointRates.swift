@@ -10,10 +10,11 @@ package enum FailpointRates {
   private static let factor = 6
 
   /// What the environment of a round says.
-  package static func text(round: Int) -> String {
-    let points = FaultCounts.points
+  package static func text(of topic: SoakTopic, round: Int) -> String {
+    let points = topic.points
     let focus = (0..<focused).map { points[(round * focused + $0) % points.count] }
-    return points.flatMap { point -> [String] in
+    return Failpoint.allCases.flatMap { point -> [String] in
+      guard points.contains(point) || !point.isOfSynchronizedEvents else { return [] }
       let rate = min(500_000, millionths(point) * (focus.contains(point) ? factor : 1))
       let actions = actions(at: point)
       let sum = actions.reduce(0) { $0 + $1.weight }
@@ -36,18 +37,21 @@ package enum FailpointRates {
     case .replyBefore, .replyAfter, .restoreAfter: 10_000
     // Hit by a filter's tenth numbers, at the first start of a node, and when it is told to stop.
     case .letterAfter, .startAfter, .drainBefore: 120_000
-    // The soak has no composites.
     case .prepareBefore, .prepareRecorded, .yesAfter, .commitReceived, .stepRecorded,
-      .acknowledgeAfter, .abortReceived, .prepareSent, .commitBefore, .commitRecorded,
-      .commitSent, .abortSent, .commitFinished:
-      0
+      .acknowledgeAfter, .synchronizeReceived, .prepareSent, .commitBefore, .commitRecorded,
+      .commitSent, .commitFinished:
+      6_000
+    // Hit where an event is refused, or something has gone wrong already.
+    case .noAfter, .abortReceived, .abortBefore, .abortSent: 15_000
+    case .querySent, .queryReceived: 50_000
     }
   }
 
   private static func actions(at point: Failpoint) -> [(action: FailpointAction, weight: Int)] {
     let all: [(action: FailpointAction, weight: Int)] = [
       (.crash, 10), (.exit, 2), (.delay(.milliseconds(5)), 2), (.stop, 1), (.cut, 10), (.error, 1),
+      (.delay(.milliseconds(250)), point.isOfSynchronizedEvents ? 2 : 0),
     ]
-    return all.filter { $0.action.isPossible(at: point) }
+    return all.filter { $0.weight > 0 && $0.action.isPossible(at: point) }
   }
 }

@@ -5,8 +5,26 @@ package enum FaultKind: String, CaseIterable {
   case kill = "kill -9 of a node"
   case killTwo = "kill -9 of two nodes at once"
   case pause = "SIGSTOP, then SIGCONT"
+  case longPause = "SIGSTOP, then SIGCONT when others have asked"
   case hang = "SIGSTOP until found hung"
   case restart = "restart in order"
+
+  /// How often it is chosen, beside others.
+  var weight: Int {
+    switch self {
+    case .kill: 12
+    case .pause: 5
+    case .killTwo: 3
+    case .restart, .longPause: 2
+    case .hang: 1
+    }
+  }
+
+  /// How long a process stands still. Unit: microseconds.
+  var pause: ClosedRange<Int> {
+    // Participants ask for the end of what they have promised after 200 ms.
+    self == .longPause ? 220_000...350_000 : 500...30_000
+  }
 }
 
 /// The faults that have struck.
@@ -16,9 +34,6 @@ package struct FaultCounts: Equatable {
   package var failpoints: [Failpoint: [String: Int]] = [:]
   /// Nodes that the orchestrator found hung and killed.
   package var foundHung = 0
-
-  /// The failpoints that the soak's nodes come to; it has no composites.
-  package static let points = Failpoint.allCases.filter { !$0.isOfSynchronizedEvents }
 
   package init() {}
 
@@ -48,21 +63,21 @@ package struct FaultCounts: Equatable {
   }
 
   /// What never struck, in words.
-  package func missing(durability: Durability) -> [String] {
-    var missing = FaultKind.allCases.filter { kinds[$0] == nil }.map(\.rawValue)
+  package func missing(durability: Durability, of topic: SoakTopic) -> [String] {
+    var missing = topic.kinds.filter { kinds[$0] == nil }.map(\.rawValue)
     // Without a record there is nothing to fail or to restore.
     if durability != .volatile {
-      missing += Self.points.filter { failpoints[$0] == nil }.map(\.rawValue)
+      missing += topic.points.filter { failpoints[$0] == nil }.map(\.rawValue)
       if foundHung == 0 { missing.append("found hung") }
     }
     return missing
   }
 
   /// A table for a person to read.
-  package var table: String {
-    var lines = FaultKind.allCases.map { line($0.rawValue, kinds[$0] ?? 0, "") }
+  package func table(of topic: SoakTopic) -> String {
+    var lines = topic.kinds.map { line($0.rawValue, kinds[$0] ?? 0, "") }
     lines.append(line("  of all, found hung and killed", foundHung, ""))
-    for point in Self.points {
+    for point in Failpoint.allCases where topic.points.contains(point) || failpoints[point] != nil {
       let actions = failpoints[point] ?? [:]
       let detail = actions.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
       lines.append(

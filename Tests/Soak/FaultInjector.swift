@@ -8,15 +8,15 @@ final class FaultInjector: Sendable {
     var counts = FaultCounts()
     /// Nodes that stand still.
     var still: Set<String> = []
-    /// What the sinks have counted when it was last looked at.
+    /// How far the topology was when it was last looked at.
     var progress = 0
   }
 
   private let client: TopologyClient
-  private let plan: SoakPlan
+  private let plan: any SoakSubject
   private let state = Mutex(State())
 
-  init(_ client: TopologyClient, _ plan: SoakPlan) {
+  init(_ client: TopologyClient, _ plan: any SoakSubject) {
     self.client = client
     self.plan = plan
   }
@@ -29,25 +29,24 @@ final class FaultInjector: Sendable {
   func run(
     using generator: inout SplitMix64, until isEnough: () -> Bool
   ) async throws {
+    let weighted = plan.kinds.flatMap { Array(repeating: $0, count: $0.weight) }
     try await withThrowingTaskGroup { group in
       var count = 0
       while !isEnough() {
-        let kind = Self.weighted.randomElement(using: &generator)!
-        let nodes = plan.nodes.map(\.name).shuffled(using: &generator)
-        let pause = Duration.microseconds(Int.random(in: 500...30_000, using: &generator))
+        let kind = weighted.randomElement(using: &generator)!
+        let first = plan.struck.randomElement(using: &generator)!
+        let others = plan.struck.filter { $0 != first }
+        let nodes = [first, others.randomElement(using: &generator) ?? first]
+        let pause = Duration.microseconds(Int.random(in: kind.pause, using: &generator))
         group.addTask { [self] in try await strike(kind, nodes, pause) }
-        try await Task.sleep(for: .microseconds(Int.random(in: 0...20_000, using: &generator)))
+        try await Task.sleep(for: .microseconds(Int.random(in: plan.topic.gap, using: &generator)))
         count += 1
         // Faults are to meet events on their way, not a topology that never gets to its feet.
-        if count.isMultiple(of: 6) { try await awaitProgress() }
+        if count.isMultiple(of: plan.topic.patience) { try await awaitProgress() }
       }
       try await group.waitForAll()
     }
   }
-
-  private static let weighted: [FaultKind] =
-    Array(repeating: .kill, count: 12) + Array(repeating: .pause, count: 5)
-    + [.killTwo, .killTwo, .killTwo, .restart, .restart, .hang]
 
   private func strike(_ kind: FaultKind, _ nodes: [String], _ pause: Duration) async throws {
     switch kind {
@@ -57,7 +56,7 @@ final class FaultInjector: Sendable {
       async let first = signal(.kill, to: nodes[0])
       async let second = signal(.kill, to: nodes[1])
       if try await (first, second) == (true, true) { count(kind) }
-    case .pause:
+    case .pause, .longPause:
       guard hold(nodes[0]) else { return }
       if try await signal(.stop, to: nodes[0]) {
         count(kind)
@@ -106,11 +105,12 @@ final class FaultInjector: Sendable {
     let deadline = ContinuousClock.now + .seconds(1)
     while ContinuousClock.now < deadline {
       let directory = try await client.directory(fresh: false)
-      let now = plan.nodes.filter { $0.kind == .sink }
-        .reduce(0) { $0 + Int(directory[node: $1.name]?.status?.version ?? 0) }
+      let now = plan.progress(directory)
       let hasMoved = state.withLock { state in
-        defer { state.progress = now }
-        return now != state.progress
+        // Less than before where a node has told nothing since its start.
+        let hasMoved = now < state.progress || now >= state.progress + plan.topic.advance
+        if hasMoved { state.progress = now }
+        return hasMoved
       }
       if hasMoved { return }
       try await Task.sleep(for: .milliseconds(10))

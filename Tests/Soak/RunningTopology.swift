@@ -5,7 +5,7 @@ import PipeRuntimeTestKit
 final class RunningTopology: Sendable {
   let client: TopologyClient
   let directory: TestDirectory
-  let logs: String
+  let directories: RuntimeDirectories
   private let orchestrator: LaunchedProgram
   private let guardian: LaunchedProgram
 
@@ -15,8 +15,7 @@ final class RunningTopology: Sendable {
   /// Starts a topology; returns when an orchestrator answers.
   init(_ topology: Topology, in directory: TestDirectory) async throws {
     self.directory = directory
-    let directories = try RuntimeDirectories(topology: topology.name, roots: directory.roots)
-    logs = directories.logs
+    directories = try RuntimeDirectories(topology: topology.name, roots: directory.roots)
     let control = try directories.endpoint(.control)
     let file = try directory.write(topology.yaml, to: "topology.yaml")
     orchestrator = try LaunchedProgram(
@@ -36,7 +35,8 @@ final class RunningTopology: Sendable {
         return FileSystem.exists(path) ? true : nil
       }
       guard isThere != nil else { throw SoakFailure("the orchestrator has no socket") }
-      client = try TopologyClient(topology: topology.name, control: control)
+      client = try TopologyClient(
+        topology: topology.name, control: control, answerTimeout: .seconds(30))
     } catch {
       orchestrator.signal(.kill)
       _ = try? await orchestrator.waitForExit(within: .seconds(10))

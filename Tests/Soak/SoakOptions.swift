@@ -3,6 +3,8 @@ import PipeRuntime
 /// The command line of a soak.
 struct SoakOptions: Equatable {
   var seed: UInt64 = 1
+  /// What the topologies are made for.
+  var topic = SoakTopic.pipes
   /// Faults to inject in all; 0 goes on until the time is over.
   var faults = 2_000
   /// Faults of one topology.
@@ -16,10 +18,13 @@ struct SoakOptions: Equatable {
   var wantsHelp = false
 
   static let help = """
-    usage: soak [--seed N] [--faults N] [--round-faults N] [--time D] [--durability LEVEL] [--calm]
+    usage: soak [--of TOPIC] [--seed N] [--faults N] [--round-faults N] [--time D]
+                [--durability LEVEL] [--calm]
 
-    Runs random topologies, injects faults, and checks that no event is lost, repeated or reordered.
+    Runs random topologies, injects faults, and checks that no event is lost, repeated or reordered,
+    and that events of composites are taken by all who take part, or by none.
 
+      --of TOPIC         pipes (the default) or composites
       --seed N           the seed of all that is random; by default a new one
       --faults N         faults in all, by default 2000; 0 goes on until the time is over
       --round-faults N   faults of one topology, by default 100
@@ -43,6 +48,7 @@ struct SoakOptions: Equatable {
         return value
       }
       switch name {
+      case "--of": topic = try value { SoakTopic(rawValue: $0) }
       case "--seed": self.seed = try value { UInt64($0) }
       case "--faults": faults = try value { Int($0).flatMap { $0 >= 0 ? $0 : nil } }
       case "--round-faults": roundFaults = try value { Int($0).flatMap { $0 > 0 ? $0 : nil } }
@@ -60,7 +66,8 @@ struct SoakOptions: Equatable {
 
   /// The arguments that repeat this soak.
   var text: String {
-    var text = "--seed \(seed) --faults \(faults) --round-faults \(roundFaults)"
+    var text = topic == .pipes ? "" : "--of \(topic.rawValue) "
+    text += "--seed \(seed) --faults \(faults) --round-faults \(roundFaults)"
     if let time { text += " --time \(DurationText.write(time))" }
     if durability != .process { text += " --durability \(durability.rawValue)" }
     return isCalm ? text + " --calm" : text

@@ -2,12 +2,12 @@ import PipeRuntime
 import NumberMachines
 
 /// A random topology of the soak: layers of nodes, from sources to sinks.
-package struct SoakPlan: Equatable {
-  package enum Shape: String, CaseIterable {
+package struct SoakPlan: Equatable, Sendable {
+  package enum Shape: String, CaseIterable, Sendable {
     case chain, fan, diamond, merge, mixed
   }
 
-  package enum Kind: String, CaseIterable {
+  package enum Kind: String, CaseIterable, Sendable {
     case source, relay, filter, worker, gate, sink
 
     var machine: any NumberMachine.Type {
@@ -30,7 +30,7 @@ package struct SoakPlan: Equatable {
     }
   }
 
-  package struct Node: Equatable {
+  package struct Node: Equatable, Sendable {
     package var name: String
     package var kind: Kind
 
@@ -41,7 +41,7 @@ package struct SoakPlan: Equatable {
     }
   }
 
-  package struct Pipe: Equatable {
+  package struct Pipe: Equatable, Sendable {
     package var from: String
     package var to: String
     var capacity: Int
@@ -115,6 +115,11 @@ package struct SoakPlan: Equatable {
     }
   }
 
+  /// Nodes that are killed often must be started often.
+  static let restart = RestartPolicy(
+    max: 1_000_000, window: .seconds(1),
+    backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
+
   /// The names of those that send to a node.
   func senders(to node: String) -> [String] { pipes.filter { $0.to == node }.map(\.from) }
 
@@ -128,9 +133,7 @@ package struct SoakPlan: Equatable {
       nodes: nodes.map { node in
         var specification = NodeSpecification.machine(
           node.kind.machine.name, name: node.name, parameters: ["id": .string(node.name)],
-          restart: RestartPolicy(
-            max: 1_000_000, window: .seconds(1),
-            backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10))))
+          restart: Self.restart)
         specification.durability = durability
         return specification
       },

@@ -5,7 +5,7 @@ import PipeRuntime
 struct SoakRun {
   private let options: SoakOptions
   private var generator: SplitMix64
-  private var total = SoakRound.Outcome()
+  private var total = SoakOutcome()
   private var rounds = 0
 
   /// Faults from which on each kind must have struck.
@@ -21,20 +21,21 @@ struct SoakRun {
   mutating func run() async throws -> Bool {
     let start = ContinuousClock.now
     let deadline = options.time.map { start + $0 }
-    say("soak: seed \(options.seed), durability \(options.durability.rawValue)")
+    say(
+      "soak of \(options.topic.rawValue): seed \(options.seed), "
+        + "durability \(options.durability.rawValue)")
     while wantsMore(until: deadline) {
       // Each round has a generator of its own: how long the one before took does not matter.
       var generator = SplitMix64(seed: self.generator.next())
-      let shapes = SoakPlan.Shape.allCases
-      let plan = SoakPlan(shapes[rounds % shapes.count], using: &generator)
+      let subject = options.topic.subject(round: rounds, using: &generator)
       let left = options.faults == 0 ? Int.max : options.faults - total.counts.total
       rounds += 1
       let began = ContinuousClock.now
       let round = SoakRound(
-        number: rounds - 1, plan: plan, options: options, deadline: deadline)
+        number: rounds - 1, subject: subject, options: options, deadline: deadline)
       let outcome = try await round.run(
         faults: min(left, options.roundFaults), using: &generator)
-      tell(outcome, of: plan, took: .now - began)
+      tell(outcome, of: subject, took: .now - began)
       add(outcome)
     }
     return conclude(took: .now - start)
@@ -46,24 +47,26 @@ struct SoakRun {
     return options.faults == 0 || total.counts.total < options.faults
   }
 
-  private mutating func add(_ outcome: SoakRound.Outcome) {
+  private mutating func add(_ outcome: SoakOutcome) {
     total.counts += outcome.counts
     total.arrived += outcome.arrived
     total.lost += outcome.lost
     total.repeated += outcome.repeated
     total.reordered += outcome.reordered
+    total.meetings += outcome.meetings
     total.violations += outcome.violations.map { "round \(rounds): \($0)" }
   }
 
   private func tell(
-    _ outcome: SoakRound.Outcome, of plan: SoakPlan, took time: Duration
+    _ outcome: SoakOutcome, of subject: any SoakSubject, took time: Duration
   ) {
+    let met = options.topic == .composites ? "\(outcome.meetings.committed) meetings, " : ""
     say(
-      "round \(rounds): \(plan.shape.rawValue) of \(plan.nodes.count) nodes, "
-        + "\(outcome.counts.total) faults, \(outcome.arrived) numbers arrived, "
+      "round \(rounds): \(subject.summary), \(outcome.counts.total) faults, \(met)"
+        + "\(outcome.arrived) numbers arrived, "
         + "\(time.shortText): \(outcome.violations.isEmpty ? "exact" : "VIOLATED")")
     guard let directory = outcome.directory else { return }
-    say("  nodes: " + plan.nodes.map { "\($0.name)" }.joined(separator: " "))
+    say("  nodes: " + subject.details)
     for violation in outcome.violations.prefix(12) { say("  \(violation)") }
     if outcome.violations.count > 12 { say("  and \(outcome.violations.count - 12) more") }
     say("  its file and its logs are kept in \(directory)")
@@ -71,14 +74,16 @@ struct SoakRun {
 
   private func conclude(took time: Duration) -> Bool {
     let counts = total.counts
-    if !options.isCalm { say("faults that struck:\n\(counts.table)") }
+    if !options.isCalm { say("faults that struck:\n\(counts.table(of: options.topic))") }
+    if options.topic == .composites { say("what became of meetings:\n\(total.meetings.text)") }
     var problems = total.violations
     if !options.isCalm, counts.total < options.faults {
       problems.append("only \(counts.total) of \(options.faults) faults in the time")
     }
-    let missing = counts.missing(durability: options.durability)
-    if counts.total >= Self.longRun, !missing.isEmpty {
-      problems.append("never struck: \(missing.joined(separator: ", "))")
+    if counts.total >= Self.longRun {
+      let faults = counts.missing(durability: options.durability, of: options.topic)
+      problems += missing("struck", faults)
+      if options.topic == .composites { problems += missing("seen", total.meetings.missing) }
     }
     say(
       "\(rounds) topologies, \(counts.total) faults, \(total.arrived) numbers arrived: "
@@ -91,6 +96,10 @@ struct SoakRun {
     for problem in problems.dropFirst(total.violations.count) { say(problem) }
     say("verdict: VIOLATED, in \(problems.count) places; repeat with: soak \(options.text)")
     return false
+  }
+
+  private func missing(_ verb: String, _ what: [String]) -> [String] {
+    what.isEmpty ? [] : ["never \(verb): \(what.joined(separator: ", "))"]
   }
 
   /// Prints a line at once, also into a pipe.

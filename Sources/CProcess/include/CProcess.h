@@ -8,6 +8,7 @@
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <sys/types.h>
+#include <termios.h>
 
 /// How a child process is started.
 struct pr_spawn {
@@ -60,5 +61,19 @@ int pr_next_signal(int descriptor);
 
 /// Makes each line that is printed to stdout go out at once, also into a pipe.
 void pr_line_buffer_output(void);
+
+/// The descriptor of the main queue, on which the main actor's work comes: readable when there is some.
+/// For a program whose main thread runs a loop of its own.
+int pr_main_queue_descriptor(void);
+
+/// Does what waits in the main queue. To be called on the main thread.
+void pr_run_main_queue(void);
+
+/// Gives the terminal back where this process crashes: writes the text to `output`, and sets `input`
+/// to the attributes. NULL as the text ends that.
+void pr_guard_terminal(int input, const struct termios *attributes, int output, const char *text);
+
+/// Lets this process's group stop, as ^Z does; returns when it goes on.
+void pr_suspend(void);
 
 #endif

@@ -15,23 +15,17 @@
 ///   }
 /// }
 /// ```
-public protocol CompositeState: MachineState {
+public protocol CompositeState: MachineState, StateProtocol {
   /// The name that a topology file refers to it by. Default: the type's own name.
   static var name: String { get }
 
   /// How the state is made of those of the components, in their order.
   static var projection: Projection<Self> { get }
-
-  /// Whether nothing is under way in this state. Default: `true`.
-  var isStable: Bool { get }
 }
 
 extension CompositeState {
   /// The type's own name, without its module.
   public static var name: String { String(describing: Self.self) }
-
-  /// Stable, as far as the state tells.
-  public var isStable: Bool { true }
 }
 
 /// A function from the states of several components to one value, which also reads them from JSON.

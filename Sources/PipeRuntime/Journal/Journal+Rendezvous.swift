@@ -16,6 +16,13 @@ extension Journal {
       .integer(step.move.version), .text(step.move.state), .text(step.event))
   }
 
+  /// A step that was promised is given up.
+  func unprepared(_ transaction: TransactionID) throws {
+    if mark.promise.giveUp(transaction) { return }
+    try rendezvous.get().unprepared.run(
+      .integer(transaction.epoch), .integer(transaction.sequence))
+  }
+
   /// The step of a transaction is taken; recorded with the state that it has led to.
   func applied(_ transaction: TransactionID) throws {
     if durability == .process, mark.promise.take(transaction) { return }
@@ -105,10 +112,12 @@ extension Journal {
 
 /// The statements of synchronized events.
 struct RendezvousStatements {
-  let prepared, applied, started, committed, acknowledged, forgotten, forgottenThrough: Statement
+  let prepared, unprepared, applied, started: Statement
+  let committed, acknowledged, forgotten, forgottenThrough: Statement
 
   init(_ database: Database) throws(DatabaseError) {
     prepared = try database.prepare("REPLACE INTO prepared VALUES (1, ?, ?, ?, ?, ?)")
+    unprepared = try database.prepare("DELETE FROM prepared WHERE epoch = ? AND sequence = ?")
     applied = try database.prepare("REPLACE INTO applied VALUES (1, ?, ?)")
     started = try database.prepare(
       "INSERT INTO coordinator VALUES (1, ?1, 0, 0) ON CONFLICT (id) DO UPDATE SET epoch = ?1")

@@ -69,8 +69,8 @@ final class Journal {
       statements = try Statements(database)
       stream = try JournalCheck.stream(of: database, path, node: identity.node)
       contents = try JournalContents.read(database)
-      if let promise = mark.promise.read() {
-        contents?.promised(promise, isTaken: mark.promise.isTaken)
+      if let promise = mark.promise.read(), let version = contents?.record.version {
+        contents?.participation.promised(promise, isTaken: mark.promise.isTaken, at: version)
       }
       oldestRecord = try Self.oldestRecord(database)
       lastRecord = contents?.record.id ?? 0
@@ -149,13 +149,18 @@ final class Journal {
     if trims { try statements.trim.run(.text(pipe), .integer(acknowledged)) }
   }
 
-  func effectStarted(version: UInt64, state: [UInt8], progress: BootClock.Instant) throws {
+  func effectStarted(
+    _ origin: EffectOrigin, state: [UInt8], progress: BootClock.Instant
+  ) throws {
     try statements.effectStarted.run(
-      .integer(version), .text(state), .integer(progress.time), .text(boot),
+      .integer(origin.version), .integer(Int64(origin.feedback)), .text(state),
+      .integer(progress.time), .text(boot),
       .integer(progress.clock))
   }
 
-  func effectEnded(version: UInt64) throws { try statements.effectEnded.run(.integer(version)) }
+  func effectEnded(_ origin: EffectOrigin) throws {
+    try statements.effectEnded.run(.integer(origin.version), .integer(Int64(origin.feedback)))
+  }
 
   func postponed(_ id: Int64, _ pipe: String, _ sequence: UInt64, event: [UInt8]) throws {
     try statements.postponed.run(
@@ -288,8 +293,9 @@ private struct Statements {
     queued = try database.prepare("INSERT INTO outbox VALUES (?, ?, ?, ?)")
     sent = try database.prepare("REPLACE INTO sent VALUES (?, ?, ?)")
     trim = try database.prepare("DELETE FROM outbox WHERE pipe = ? AND last <= ?")
-    effectStarted = try database.prepare("REPLACE INTO effect VALUES (?, ?, ?, ?, ?)")
-    effectEnded = try database.prepare("DELETE FROM effect WHERE version = ?")
+    effectStarted = try database.prepare("REPLACE INTO effect VALUES (?, ?, ?, ?, ?, ?)")
+    effectEnded = try database.prepare(
+      "DELETE FROM effect WHERE version = ? AND feedback = ?")
     postponed = try database.prepare("REPLACE INTO postponed VALUES (?, ?, ?, ?)")
     unpostponed = try database.prepare("DELETE FROM postponed WHERE id = ?")
     letter = try database.prepare("REPLACE INTO letter VALUES (?, ?, ?, ?, ?, ?, ?, ?)")

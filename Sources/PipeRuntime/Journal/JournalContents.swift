@@ -31,8 +31,7 @@ struct JournalContents {
 
   /// An effect that had not ended.
   struct Effect {
-    /// The version of the step that started it.
-    var version: UInt64
+    var origin: EffectOrigin
     /// The state that it belongs to, as JSON.
     var state: [UInt8]
     /// How long ago it started, or last gave an event.
@@ -52,6 +51,16 @@ struct JournalContents {
     var applied = TransactionID.zero
     /// The step that was last promised, which may have been taken or given up since.
     var prepared: PreparedStep?
+
+    /// A step was promised without a record of its own.
+    /// - Parameters:
+    ///   - isTaken: Whether its record was about to be made, or was.
+    ///   - version: That of the last record.
+    mutating func promised(_ step: PreparedStep, isTaken: Bool, at version: UInt64) {
+      guard step.transaction > prepared?.transaction ?? .zero else { return }
+      prepared = step
+      if isTaken, version >= step.move.version { applied = max(applied, step.transaction) }
+    }
   }
 
   var record: Record
@@ -65,16 +74,6 @@ struct JournalContents {
   /// The number of the last letter there was; it is not given to another one.
   var lastLetter: UInt64 = 0
   var requests: [Request] = []
-
-  /// A step was promised without a record of its own.
-  /// - Parameter isTaken: Whether its record was about to be made, or was.
-  mutating func promised(_ step: PreparedStep, isTaken: Bool) {
-    guard step.transaction > participation.prepared?.transaction ?? .zero else { return }
-    participation.prepared = step
-    if isTaken, record.version >= step.move.version {
-      participation.applied = max(participation.applied, step.transaction)
-    }
-  }
 }
 
 /// Who asked, and which of its requests it was: the same however often it is sent.

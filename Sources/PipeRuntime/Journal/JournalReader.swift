@@ -50,6 +50,10 @@ package struct JournalReader {
       }
       snapshot.letterCount = Int(try JournalCheck.number(Self.count("letter"), in: database))
       snapshot.requestCount = Int(try JournalCheck.number(Self.count("request"), in: database))
+      snapshot.unacknowledgedCount = Int(
+        try JournalCheck.number(
+          "SELECT count(*) FROM committed WHERE acknowledged = 0", in: database))
+      snapshot.promise = try promise()
       return snapshot
     }
   }
@@ -142,6 +146,22 @@ package struct JournalReader {
       }
     }
     return outs
+  }
+
+  /// The step that the node has promised, if it has not ended.
+  private func promise() throws -> JournalSnapshot.Promise? {
+    guard var contents = try JournalContents.participation(of: database) else { return nil }
+    if let (step, isTaken) = StepMark.promise(ofJournal: path) {
+      contents.participation.promised(step, isTaken: isTaken, at: contents.version)
+    }
+    let participation = contents.participation
+    guard let step = participation.prepared, step.transaction > participation.applied,
+      step.move.version == contents.version + 1
+    else { return nil }
+    let body = SynchronizedBody(step.event)
+    return JournalSnapshot.Promise(
+      transaction: step.transaction, composite: body?.composite ?? "",
+      event: JSONValue(lenient: body?.event ?? []))
   }
 
   private var byteCount: Int64 {

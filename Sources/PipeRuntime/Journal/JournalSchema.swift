@@ -25,9 +25,10 @@ enum JournalSchema {
       PRIMARY KEY (pipe, last)
     ) WITHOUT ROWID;
     CREATE TABLE effect (
-      version INTEGER PRIMARY KEY, state TEXT NOT NULL, time INTEGER NOT NULL,
-      boot TEXT NOT NULL, clock INTEGER NOT NULL
-    );
+      version INTEGER NOT NULL, feedback INTEGER NOT NULL, state TEXT NOT NULL,
+      time INTEGER NOT NULL, boot TEXT NOT NULL, clock INTEGER NOT NULL,
+      PRIMARY KEY (version, feedback)
+    ) WITHOUT ROWID;
     CREATE TABLE postponed (
       id INTEGER PRIMARY KEY, pipe TEXT NOT NULL, sequence INTEGER NOT NULL, event TEXT NOT NULL
     );

@@ -52,6 +52,16 @@ package struct JournalSnapshot: Sendable {
     package var time: Int64
   }
 
+  /// A step that the node has promised to take together with others, and that has not ended.
+  package struct Promise: Hashable, Sendable {
+    package var transaction: TransactionID
+    package var composite: String
+    package var event: JSONValue
+  }
+
+  /// The machine that a composite's journal names.
+  package static let compositeMachine = CoordinatorContent.machineName
+
   package var path: String
   /// Of the database and its log.
   package var byteCount: Int64
@@ -68,13 +78,19 @@ package struct JournalSnapshot: Sendable {
   package var effects: [Effect] = []
   package var letterCount = 0
   package var requestCount = 0
+  /// That a promise was given up may be recorded later.
+  package var promise: Promise?
+  /// A composite's commits that not all participants have said to know; that they have may be recorded
+  /// later.
+  package var unacknowledgedCount = 0
 
   /// What would be gone with the journal, of what was accepted and is not done.
   package var pending: Pending {
     Pending(
       waiting: outs.reduce(0) { $0 + Int(clamping: $1.waitingCount) },
       postponed: ins.reduce(0) { $0 + $1.postponedCount }, letters: letterCount,
-      effects: effects.count)
+      effects: effects.count, promises: promise == nil ? 0 : 1,
+      unacknowledged: unacknowledgedCount)
   }
 
   /// Counts of what was accepted and is not done.
@@ -84,6 +100,10 @@ package struct JournalSnapshot: Sendable {
     package var postponed = 0
     package var letters = 0
     package var effects = 0
+    /// Synchronized events that the node has promised to take.
+    package var promises = 0
+    /// Commits of synchronized events.
+    package var unacknowledged = 0
 
     package var isEmpty: Bool { self == Pending() }
   }

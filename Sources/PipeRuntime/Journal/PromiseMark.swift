@@ -43,6 +43,14 @@ struct PromiseMark {
     return true
   }
 
+  /// A step is given up; returns `false` where it was not promised here.
+  func giveUp(_ transaction: TransactionID) -> Bool {
+    guard words[Word.epoch] == transaction.epoch, words[Word.sequence] == transaction.sequence
+    else { return false }
+    words[Word.checksum] = 0
+    return true
+  }
+
   /// Whether the step was about to be recorded, or was.
   var isTaken: Bool { words[Word.taken] != 0 }
 

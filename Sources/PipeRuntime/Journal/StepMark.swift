@@ -85,6 +85,21 @@ final class StepMark {
     return Int32(exactly: pid)
   }
 
+  /// The promise that the mark of a journal holds, also while its node runs.
+  static func promise(ofJournal journal: String) -> (step: PreparedStep, isTaken: Bool)? {
+    let descriptor = open(journal + ".step", O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    return withUnsafeTemporaryAllocation(of: UInt64.self, capacity: PromiseMark.byteCount / 8) {
+      words in
+      let count = pread(
+        descriptor, words.baseAddress, PromiseMark.byteCount, off_t(Self.byteCount))
+      guard count == PromiseMark.byteCount, let start = words.baseAddress else { return nil }
+      let promise = PromiseMark(start)
+      return promise.read().map { ($0, promise.isTaken) }
+    }
+  }
+
   /// The number of the last record.
   var lastRecord: Int64 {
     get { Int64(bitPattern: words[Word.record]) }

@@ -34,12 +34,18 @@ public struct PortDescription: Codable, Hashable, Sendable {
   public var eventType: String
   /// The cases of that event type.
   public var events: [CaseDescription]
+  /// Of an out-port, the names of those that the machine sends there; `nil` where that is not known
+  /// before it runs, since some are made by a function of the state.
+  public var sent: [String]?
 
   /// Makes a port.
-  public init(name: String, eventType: String, events: [CaseDescription]) {
+  public init(
+    name: String, eventType: String, events: [CaseDescription], sent: [String]? = nil
+  ) {
     self.name = name
     self.eventType = eventType
     self.events = events
+    self.sent = sent
   }
 }
 
@@ -49,8 +55,10 @@ public struct MachineDescription: Codable, Hashable, Sendable {
   public var machine: String
   /// The state it starts in, as JSON.
   public var initial: JSONValue
-  /// Every case of its state type.
+  /// Every case of its state type; none where that is a struct.
   public var states: [CaseDescription]
+  /// The fields of its state type where that is a struct, as declared; `nil` where it is an enum.
+  public var stateFields: [CaseDescription.Field]?
   /// Every case of its event type.
   public var events: [CaseDescription]
   /// The names of the events that it takes in some state.
@@ -68,8 +76,10 @@ public struct MachineDescription: Codable, Hashable, Sendable {
   public init(
     machine: String, initial: JSONValue, states: [CaseDescription], events: [CaseDescription],
     alphabet: [String], outputs: [CaseDescription], outPorts: [PortDescription],
-    inPorts: [PortDescription], problem: String? = nil
+    inPorts: [PortDescription], problem: String? = nil,
+    stateFields: [CaseDescription.Field]? = nil
   ) {
+    self.stateFields = stateFields
     self.machine = machine
     self.initial = initial
     self.states = states

@@ -18,6 +18,9 @@ extension StateMachine {
   ///
   /// Found by reading each `When` with sample values and the initial state.
   package var transitions: TransitionListing {
+    guard isListed else {
+      return TransitionListing(entries: [], openStates: EnumCases<State>.names)
+    }
     var taken: [Set<Int>] = EnumCases<State>.names.map { _ in [] }
     var isOpen = taken.map { _ in false }
     for when in table.whens where when.transitions != nil {
@@ -44,7 +47,8 @@ extension StateMachine {
       openStates: zip(EnumCases<State>.names, isOpen).filter(\.1).map(\.0))
   }
 
-  /// The names of the events that this very state takes, if their guards pass.
+  /// The names of the events that this very state takes, if their guards pass; none where the machine
+  /// is a function.
   package func events(takenIn state: State) -> [String] { names(of: list(state).tags) }
 
   /// The names of those among them for which each `On` has a guard.
@@ -54,7 +58,8 @@ extension StateMachine {
     return names(of: Set(entries.flatMap(\.tags)).subtracting(free))
   }
 
-  private func list(_ state: State) -> EventList {
+  /// The events that this very state takes.
+  func list(_ state: State) -> EventList {
     let list = EventList()
     withUnsafePointer(to: state) { state in
       list.list(State.self, Event.self) {

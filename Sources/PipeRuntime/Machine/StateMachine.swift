@@ -23,6 +23,8 @@ public struct StateMachine<State: DSLCompatible, Event: DSLCompatible, Output: D
   // such as the engine: several times faster there than `reduce` and `output` themselves.
   @usableFromInline let step: @Sendable (State, Event) -> Reduction<State>
   @usableFromInline let emit: @Sendable (State) -> Output?
+  /// Whether its transitions stand in the table; a function cannot be read without a call.
+  @usableFromInline let isListed: Bool
 
   @inlinable
   init(initial: State, whens: Whens<State, Event, Output>) {
@@ -31,6 +33,19 @@ public struct StateMachine<State: DSLCompatible, Event: DSLCompatible, Output: D
     self.table = table
     step = { table.reduce($0, $1) }
     emit = { table.output($0) }
+    isListed = true
+  }
+
+  @inlinable
+  init(
+    initial: State, step: @escaping @Sendable (State, Event) -> Reduction<State>,
+    emit: @escaping @Sendable (State) -> Output?
+  ) {
+    self.initial = initial
+    table = StateTable([])
+    self.step = step
+    self.emit = emit
+    isListed = false
   }
 
   /// Describes a machine by what it does in each state.
@@ -58,7 +73,7 @@ extension StateMachine {
   /// written, and not after one has matched.
   @inlinable
   public func reduce(_ state: State, _ event: Event) -> Reduction<State> {
-    table.reduce(state, event)
+    isListed ? table.reduce(state, event) : step(state, event)
   }
 
   /// The state that the event leads to, once its transition has returned; `nil` if refused.
@@ -72,13 +87,25 @@ extension StateMachine {
 
   /// What entering the state asks the runtime to do.
   @inlinable
-  public func output(_ state: State) -> Output? { table.output(state) }
+  public func output(_ state: State) -> Output? {
+    isListed ? table.output(state) : emit(state)
+  }
 }
 
 // Listing.
 extension StateMachine {
   /// Every case of the state type.
   public var states: [CaseDescription] { EnumCases<State>.descriptions }
+
+  /// The fields of the state type where that is a struct, as declared; `nil` where it is an enum.
+  public var stateFields: [CaseDescription.Field]? {
+    let metadata = TypeMetadata(State.self)
+    guard metadata.kind == TypeMetadata.Kind.structure else { return nil }
+    return (FieldDescriptor(of: metadata)?.records ?? []).map { record in
+      CaseDescription.Field(
+        name: record.name, type: record.payload.map { String(describing: $0) } ?? "?")
+    }
+  }
 
   /// Every case of the event type.
   public var events: [CaseDescription] { EnumCases<Event>.descriptions }
@@ -89,8 +116,10 @@ extension StateMachine {
   /// The names of the events that the machine takes in some state.
   ///
   /// Found by reading each `When` with sample values. Where an `if` or a `for` hides some `On`s
-  /// from that, or no sample can be made, every event counts as taken.
+  /// from that, or no sample can be made, or where the machine is a function, every event counts as
+  /// taken.
   public var alphabet: [String] {
+    guard isListed else { return EnumCases<Event>.names }
     let list = EventList()
     for when in table.whens {
       guard let transitions = when.list else { continue }

@@ -5,12 +5,15 @@ final class ClientRequest {
     case letter(UInt64, drops: Bool)
     /// To a coordinator; the count says how long it may wait. Unit: milliseconds.
     case synchronize([UInt8], SynchronizeFlag, count: UInt32)
+    /// What would be said to an event, or to all where there is none.
+    case explain([UInt8])
   }
 
   /// What a node answers.
   enum Answer: Sendable {
     case outcome(RequestOutcome)
     case synchronized(RendezvousReply)
+    case explained(JSONValue)
   }
 
   let id: UInt64
@@ -46,8 +49,13 @@ final class ClientRequest {
     case .letter(_, let drops): drops
     // What a broadcast has done is not recorded.
     case .synchronize(_, let flag, _): flag != .broadcast
+    // A node that goes away is a part of the answer.
+    case .explain: false
     }
   }
+
+  /// Whether it asks, and would change nothing.
+  var isQuestion: Bool { if case .explain = content { true } else { false } }
 
   /// The frame; the same request has the same number however often it is sent.
   func frame(client: UInt64, oldest: UInt64) -> (FrameHeader, [UInt8]) {
@@ -62,6 +70,7 @@ final class ClientRequest {
       let header = FrameHeader(
         .synchronize, flags: flag.rawValue, count: count, sequence: id, number: client)
       return (header, body)
+    case .explain(let event): return (FrameHeader(.explain, sequence: id), event)
     }
   }
 }
@@ -72,11 +81,25 @@ final class ClientPeer {
   let connections: ConnectionMonitor
   var requests: [UInt64: ClientRequest] = [:]
   private var answered: UInt64 = 0
+  /// The oldest request that a coordinator was told of, and how far that may lag.
+  private var told: UInt64 = 0
+  private static let lag: UInt64 = 64
 
   init(socket: Socket, connections: ConnectionMonitor) {
     self.socket = socket
     self.connections = connections
   }
+
+  /// The oldest request that is not answered yet, where a coordinator is to be told of it.
+  func oldestToTell(before id: UInt64) -> UInt64? {
+    let oldest = oldest(before: id)
+    guard oldest >= told + Self.lag else { return nil }
+    told = oldest
+    return oldest
+  }
+
+  /// The connection is gone: whoever is there next was told nothing.
+  func forgetTold() { told = 0 }
 
   /// The oldest request that is not answered yet.
   func oldest(before id: UInt64) -> UInt64 {

@@ -119,6 +119,11 @@ final class ClientSockets {
     let (header, body) = request.frame(client: client, oldest: peer.oldest(before: request.id))
     guard case .queued = peer.socket.send(header, body: body) else { return false }
     request.isSent = true
+    if case .synchronize = request.content, let oldest = peer.oldestToTell(before: request.id) {
+      peer.socket.send(
+        FrameHeader(
+          .synchronize, flags: SynchronizeFlag.settle.rawValue, sequence: oldest, number: client))
+    }
     if request.isRepeatable { scheduleRepeat(of: request, to: peer) }
     return true
   }
@@ -129,6 +134,8 @@ final class ClientSockets {
     guard request.repeatTimer == nil else { return }
     request.repeatTimer = loop.schedule(after: request.pause) { [weak self] in
       request.repeatTimer = nil
+      // A node that says that it does not run may be the second one that it is sent to.
+      request.isRepeated = true
       request.pause = min(request.pause * 2, .seconds(5))
       self?.submit(request, to: peer)
     }
@@ -144,7 +151,7 @@ final class ClientSockets {
     guard peers[request.node.inbox]?.requests.removeValue(forKey: request.id) != nil else { return }
     request.completion(
       .failure(
-        request.isSent
+        request.isSent || request.isQuestion
           ? .unknownOutcome(request.node.name, after: request.timeout)
           : .nodeDown(
             request.node.name,
@@ -182,6 +189,7 @@ final class ClientSockets {
   /// the same number, so that it is applied once; else nobody knows whether it was. A letter is not
   /// resent: it may be what ended the node, and is still there if it was not applied.
   private func lost(_ peer: ClientPeer) {
+    peer.forgetTold()
     for request in peer.requests.values where request.isSent {
       if request.isRepeatable {
         request.isRepeated = true
@@ -215,10 +223,11 @@ final class ClientSockets {
   // MARK: Feeds
 
   func watch(
-    _ feeds: [String], _ receive: @escaping @Sendable (StateChange) -> Void
+    _ feeds: [String], tellsDoubts: Bool, _ receive: @escaping @Sendable (StateChange) -> Void
   ) throws(TransportError) -> UInt64 {
     let id = nextID()
-    watches[id] = try FeedWatch(feeds: feeds, in: context, loop: loop, receive)
+    watches[id] = try FeedWatch(
+      feeds: feeds, in: context, loop: loop, tellsDoubts: tellsDoubts, receive)
     return id
   }
 
@@ -289,6 +298,9 @@ extension RequestReply {
     case .synchronized:
       body.flatMap { RendezvousReply(json: $0) }.map { .success(.synchronized($0)) }
         ?? .failure(.failed("composite '\(node)' answered in a form that this client cannot read"))
+    case .explained:
+      body.map { .success(.explained($0)) }
+        ?? .failure(.failed("node '\(node)' answered in a form that this client cannot read"))
     case .busy: .failure(.busy(node, text))
     case .invalid: .failure(.invalidEvent(node, text))
     case .unavailable: .failure(.nodeDown(node, text))

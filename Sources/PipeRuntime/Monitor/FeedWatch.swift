@@ -6,7 +6,8 @@ final class FeedWatch {
   private let topic: [UInt8]
   private let receive: (StateChange) -> Void
   private var registration: PollLoop.Registration?
-  private var seen: [String: (incarnation: UInt64, version: UInt64)] = [:]
+  private let tellsDoubts: Bool
+  private var seen: [String: (incarnation: UInt64, version: UInt64, doubts: [Doubt])] = [:]
   private var received = 0
   private var timer: TimerQueue.ID?
 
@@ -14,13 +15,16 @@ final class FeedWatch {
   private static let highWaterMark: Int32 = 10_000
   private static let checkInterval: Duration = .milliseconds(500)
 
-  /// - Parameter topic: How the frames that it takes begin.
+  /// - Parameters:
+  ///   - topic: How the frames that it takes begin.
+  ///   - tellsDoubts: Whether a state is told again whose doubts have changed.
   init(
     feeds: [String], topic: [UInt8] = [], in context: Context, loop: PollLoop,
-    _ receive: @escaping (StateChange) -> Void
+    tellsDoubts: Bool = false, _ receive: @escaping (StateChange) -> Void
   ) throws(TransportError) {
     self.loop = loop
     self.topic = topic
+    self.tellsDoubts = tellsDoubts
     self.receive = receive
     socket = try Socket(.subscriber, in: context)
     try socket.setHighWaterMark(Self.highWaterMark)
@@ -52,11 +56,13 @@ final class FeedWatch {
     if let last = seen[change.node] {
       if change.incarnation < last.incarnation { return }
       if change.incarnation == last.incarnation {
-        guard change.version > last.version else { return }
-        change.missed = change.version - last.version - 1
+        let isRepeated = change.version == last.version
+        let isNews = tellsDoubts && isRepeated && change.doubts != last.doubts
+        guard change.version > last.version || isNews else { return }
+        change.missed = isRepeated ? 0 : change.version - last.version - 1
       }
     }
-    seen[change.node] = (change.incarnation, change.version)
+    seen[change.node] = (change.incarnation, change.version, change.doubts)
     receive(change)
   }
 

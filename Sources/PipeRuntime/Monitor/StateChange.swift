@@ -17,10 +17,13 @@ public struct StateChange: Hashable, Sendable {
   /// States between the last one seen of this incarnation and this one that were not seen,
   /// because this observer was too slow. Unit: states.
   public var missed: UInt64 = 0
+  /// Promises of the node, or of those that a composite is made of, of which they are not told the
+  /// end; see ``TopologyClient/states(of:tellingDoubts:)``.
+  public var doubts: [Doubt] = []
 
   package init(
     node: String, incarnation: UInt64, version: UInt64, time: Int64, cause: String,
-    state: JSONValue, missed: UInt64 = 0
+    state: JSONValue, missed: UInt64 = 0, doubts: [Doubt] = []
   ) {
     self.node = node
     self.incarnation = incarnation
@@ -29,6 +32,7 @@ public struct StateChange: Hashable, Sendable {
     self.cause = cause
     self.state = state
     self.missed = missed
+    self.doubts = doubts
   }
 
   /// Decodes the state. Throws `DecodingError` where it is not of the type.
@@ -43,6 +47,7 @@ extension StateChange {
     var time: Int64
     var cause: String
     var state: JSONValue
+    var doubt: Doubt?
   }
 
   /// Reads a frame of a feed.
@@ -57,5 +62,6 @@ extension StateChange {
     time = body.time
     cause = body.cause
     state = body.state
+    doubts = body.doubt.map { [$0] } ?? []
   }
 }

@@ -9,7 +9,8 @@ extension TopologyClient {
     switch try await exchange(name, content, timeout: timeout) {
     case .outcome(let outcome): return outcome
     case .synchronized(.rendezvous(let reply)): return try Self.outcome(reply, of: name)
-    case .synchronized(.broadcast): throw TopologyClientError.failed("an answer out of place")
+    case .synchronized(.broadcast), .explained:
+      throw TopologyClientError.failed("an answer out of place")
     }
   }
 
@@ -100,7 +101,7 @@ extension TopologyClient {
       case (.composite, .event):
         "it is a composite; what it synchronizes is asked for by 'synchronize'"
       case (.machine, .event), (.machine, .letter), (.composite, .letter),
-        (.composite, .synchronize):
+        (.composite, .synchronize), (.machine, .explain), (.composite, .explain):
         nil
       }
     if let problem { throw .invalidEvent(node.name, problem) }
@@ -109,9 +110,9 @@ extension TopologyClient {
 
 extension NodeInformation {
   /// Whether it does not run, and likely soon will without being asked to.
-  fileprivate func isComing(in directory: TopologyDirectory) -> Bool {
+  func isComing(in directory: TopologyDirectory) -> Bool {
     switch phase {
-    case "starting", "configuring", "ready", "backing off": true
+    case "adopting", "starting", "configuring", "ready", "backing off": true
     case "stopping": directory.phase != "stopping"
     case "idle": directory.phase == "starting"
     default: false

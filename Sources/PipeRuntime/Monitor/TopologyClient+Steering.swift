@@ -6,7 +6,18 @@ extension TopologyClient {
     switch try await command(.describe(node: node)) {
     case .description(let description): return description
     case .failed(let reason): throw TopologyClientError.failed(reason)
-    case .done, .directory: throw TopologyClientError.failed("an answer out of place")
+    case .done, .directory, .composites:
+      throw TopologyClientError.failed("an answer out of place")
+    }
+  }
+
+  /// The composites, in classes of which each has one coordinator.
+  package func conflictClasses() async throws -> [ConflictClassPlan] {
+    switch try await command(.composites) {
+    case .composites(let classes): return classes
+    case .failed(let reason): throw TopologyClientError.failed(reason)
+    case .done, .directory, .description:
+      throw TopologyClientError.failed("an answer out of place")
     }
   }
 
@@ -57,7 +68,8 @@ extension TopologyClient {
     switch answer {
     case .done: return
     case .failed(let reason): throw TopologyClientError.failed(reason)
-    case .directory, .description: throw TopologyClientError.failed("an answer out of place")
+    case .directory, .description, .composites:
+      throw TopologyClientError.failed("an answer out of place")
     }
   }
 }

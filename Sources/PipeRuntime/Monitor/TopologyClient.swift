@@ -73,7 +73,8 @@ public final class TopologyClient: Sendable {
     switch try await command(.directory(fresh: fresh)) {
     case .directory(let directory): return directory
     case .failed(let reason): throw TopologyClientError.failed(reason)
-    case .done, .description: throw TopologyClientError.failed("an answer out of place")
+    case .done, .description, .composites:
+      throw TopologyClientError.failed("an answer out of place")
     }
   }
 
@@ -140,19 +141,27 @@ public final class TopologyClient: Sendable {
   ///
   /// A consumer that is slower than the nodes makes the oldest buffered changes of a node give way;
   /// the next change that it gets says how many it missed.
-  public func states(of nodes: [String]? = nil) async throws -> StateStream {
+  /// - Parameter tellingDoubts: Whether ``StateChange/doubts`` are told, of composites those of their
+  ///   nodes. A state then comes once more, under the same version, when a doubt begins or ends.
+  public func states(
+    of nodes: [String]? = nil, tellingDoubts: Bool = false
+  ) async throws -> StateStream {
     let directory = try await directory(fresh: false)
     let chosen =
       try nodes?.map { try node($0, in: directory) }
       ?? directory.nodes.filter { $0.kind != .monitor }
     let buffer = StateStreamBuffer()
-    // Composites share a feed where they share participants.
-    let feeds = Array(Set(chosen.map(\.feed)))
     let names = Set(chosen.map(\.name))
+    let hasComposites = tellingDoubts && chosen.contains { $0.kind == .composite }
+    let marks = DoubtMarks(
+      shown: names, classes: hasComposites ? try await conflictClasses() : [])
+    // Composites share a feed where they share participants.
+    let feeds = Set(chosen.map(\.feed)).union(marks.nodes.compactMap { directory[node: $0]?.feed })
+    let locked = Locked(marks)
     let id: UInt64 = try await call { sockets, resume in
       do {
-        let watch = try sockets.watch(feeds) { change in
-          if names.contains(change.node) { buffer.append(change) }
+        let watch = try sockets.watch(Array(feeds), tellsDoubts: tellingDoubts) { change in
+          for shown in locked.withLock({ $0.take(change) }) { buffer.append(shown) }
         }
         resume(.success(watch))
       } catch {

@@ -35,6 +35,10 @@ public struct NodeInformation: Codable, Hashable, Sendable {
   public var journal: String?
   /// What it last told of itself.
   public var status: NodeStatus?
+  /// The names of its state's fields where that is a struct, as declared.
+  public var stateFields: [String]?
+  /// Promises of its participants, or of itself, of which they are not told the end.
+  public var doubts: [Doubt] = []
 
   package init(
     name: String, kind: Kind, hosts: String?, program: String, phase: String, isRunning: Bool,
@@ -113,6 +117,8 @@ package enum ControlCommand: Codable, Hashable, Sendable {
   /// The directory; with what the nodes tell now where `fresh`.
   case directory(fresh: Bool)
   case describe(node: String)
+  /// The composites, by the processes that coordinate them.
+  case composites
   case start(nodes: [String])
   case stop(nodes: [String])
   case restart(nodes: [String])
@@ -128,5 +134,6 @@ package enum ControlAnswer: Codable, Hashable, Sendable {
   case done
   case directory(TopologyDirectory)
   case description(MachineDescription)
+  case composites([ConflictClassPlan])
   case failed(String)
 }

@@ -8,6 +8,8 @@ struct FeedEntry {
   var cause: String
   /// The state as JSON.
   var state: [UInt8]
+  /// What it has promised to take in this state, and of which it is not told the end.
+  var doubt: Doubt?
   /// Whether the coordinator has committed the step, and so knows it.
   var isCommitted = false
 }
@@ -62,6 +64,10 @@ final class Feed {
     body.append(contentsOf: JSONValue.string(entry.cause).bytes)
     body.append(contentsOf: ",\"state\":".utf8)
     body.append(contentsOf: entry.state)
+    if let doubt = entry.doubt, let json = try? JSONValue(encoding: doubt) {
+      body.append(contentsOf: ",\"doubt\":".utf8)
+      body.append(contentsOf: json.bytes)
+    }
     body.append(UInt8(ascii: "}"))
     socket.send(
       FrameHeader(

@@ -7,6 +7,12 @@ public struct _Hosting {
   let node: String
   let incarnation: UInt64
   let journal: Journal?
+
+  /// The state that the machine goes on from; `nil` where it starts anew.
+  func restoredState<State: MachineState>(as _: State.Type) throws -> State? {
+    guard let record = journal?.contents?.record else { return nil }
+    return try EventCodec<State>().decode(record.state)
+  }
 }
 
 /// A machine as a node holds it.

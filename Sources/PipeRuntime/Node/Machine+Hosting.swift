@@ -10,6 +10,10 @@ extension Machine {
 
   /// The content of a node that hosts the machine.
   public static func _host(_ hosting: _Hosting) throws -> _HostedMachine {
+    try hostContent(hosting)
+  }
+
+  static func hostContent(_ hosting: _Hosting) throws -> _HostedMachine {
     let content = try MachineContent<Self>(
       parameters: Parameters(parameters: hosting.parameters), hosting: hosting)
     content.participant = TypedParticipant(

@@ -84,10 +84,10 @@ extension MachineContent {
     try requests.record(into: journal)
     try participation?.record(into: journal)
     let effects = engine.unrecordedEffects()
-    for version in effects.ended { try journal.effectEnded(version: version) }
+    for origin in effects.ended { try journal.effectEnded(origin) }
     for effect in effects.started {
       try journal.effectStarted(
-        version: effect.version, state: states.encode(effect.state),
+        effect.origin, state: states.encode(effect.state),
         progress: effect.progress ?? BootClock.now)
     }
   }
@@ -173,9 +173,9 @@ extension MachineContent {
   func resume(_ restored: RestoredMachine<State>) {
     engine.resume()
     for (state, effect) in restored.effects
-    where !engine.resumeEffect(of: state, version: effect.version, elapsed: effect.elapsed) {
+    where !engine.resumeEffect(of: state, effect.origin, elapsed: effect.elapsed) {
       log.warning(
-        "the effect of step \(effect.version) was under way, and the machine does not have it any "
+        "the effect of step \(effect.origin.version) was under way, and the machine does not have it any "
           + "more")
     }
     let state = stateText

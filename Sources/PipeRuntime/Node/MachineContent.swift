@@ -9,6 +9,8 @@ final class MachineContent<Hosted: Machine>: NodeContent {
 
   let engine: Engine<State, Event, Hosted.Output>
   let log: NodeLog
+  /// The node's name.
+  let node: String
   let journal: Journal?
   let events = EventCodec<Event>()
   let states = EventCodec<State>()
@@ -56,6 +58,7 @@ final class MachineContent<Hosted: Machine>: NodeContent {
   /// Makes the machine, in its recorded state where there is one; its engine posts to the loop.
   init(parameters: Hosted.Parameters, hosting: _Hosting) throws {
     log = hosting.log
+    node = hosting.node
     journal = hosting.journal
     incarnation = hosting.incarnation
     let machine = Hosted.stateMachine(parameters)
@@ -73,6 +76,7 @@ final class MachineContent<Hosted: Machine>: NodeContent {
       node: "\(hosting.topology)/\(hosting.node)",
       journal: journal?.stream ?? UInt64.random(in: 1...UInt64(Int64.max)))
     engine.onEntry = { [unowned self] state, _, cause in entered(state, cause: cause) }
+    engine.onProblem = { [log] in log.warning($0) }
     try restore()
   }
 
@@ -227,7 +231,8 @@ final class MachineContent<Hosted: Machine>: NodeContent {
       return nil
     }
     return FeedEntry(
-      version: engine.version, time: last.time, cause: last.cause, state: state)
+      version: engine.version, time: last.time, cause: last.cause, state: state,
+      doubt: participation?.doubt(of: node))
   }
 
   var stateText: String {
@@ -239,6 +244,7 @@ final class MachineContent<Hosted: Machine>: NodeContent {
       status.state = try? JSONValue(parsing: state)
     }
     status.version = engine.version
+    status.doubt = participation?.doubt(of: node)
     status.refused = engine.refusals + undecodable
     status.events = unrecorded.taken(version: engine.version) + status.refused
     status.letters = UInt64(letters.present)

@@ -1,4 +1,5 @@
 import CProcess
+import Dispatch
 import FoundationEssentials
 import Glibc
 
@@ -7,6 +8,7 @@ struct NodeCommand {
   let machines: [any Machine.Type]
   let monitors: [any Monitor.Type]
   let composites: [any CompositeState.Type]
+  let views: [any TerminalView.Type]
   let arguments: [String]
 
   private var program: String {
@@ -21,6 +23,7 @@ struct NodeCommand {
     case "describe": describe(rest)
     case "list": list()
     case "monitor": attach(rest)
+    case "view": view(rest)
     case "help", "--help", "-h":
       print(help)
       exit(0)
@@ -36,6 +39,10 @@ struct NodeCommand {
       stop(
         "two machines, monitors or composite states are named '\(name)'; give one of them another "
           + "'name'", code: 2)
+    }
+    seen = []
+    for view in views where !seen.insert(view.name).inserted {
+      stop("two views are named '\(view.name)'; give one of them another 'name'", code: 2)
     }
   }
 
@@ -68,6 +75,8 @@ struct NodeCommand {
     signal(SIGPIPE, SIG_IGN)
     pr_line_buffer_output()
     let loop = PollLoop()
+    // This is the main thread: what effects and features do on the main actor is done between turns.
+    loop.add(descriptor: pr_main_queue_descriptor()) { pr_run_main_queue() }
     do {
       let journal = try journal(arguments)
       let content = try content(arguments, journal: journal, log: log, loop: loop.handle)
@@ -175,6 +184,7 @@ struct NodeCommand {
       let types = composite.description.components.map(\.type).joined(separator: ", ")
       print("composite \(composite.name) of \(types)")
     }
+    for view in views { print("view \(view.name)") }
     exit(0)
   }
 
@@ -219,16 +229,34 @@ struct NodeCommand {
     exit(code)
   }
 
+  // MARK: view
+
+  private func view(_ rest: ArraySlice<String>) -> Never {
+    do throws(ViewCommand.UsageError) {
+      exit(try ViewCommand(program: program, views: views).run(ViewCommand.parse(rest)))
+    } catch {
+      usage("\(error)")
+    }
+  }
+
   // MARK: Messages
 
   private var help: String {
     """
     \(program): hosts state machines as nodes of a topology.
 
-      \(program) list                                  the machines, monitors and composite states it has
-      \(program) describe                              what they take and give, as JSON
-      \(program) monitor NAME [-p TOPOLOGY] [--watch A,B]  attach a monitor to a running topology
-      \(program) run …                                 called by 'orchestrator run FILE'
+      \(program) list                           the machines, monitors, composite states and views it has
+      \(program) describe                       what its machines take and give, as JSON
+      \(program) monitor NAME [-p TOPOLOGY] [--watch A,B]
+                                               attach a monitor to a running topology
+      \(program) view VIEW NODE [-p TOPOLOGY] [-n N]
+                                               show a node on the terminal, and send it events by keys;
+                                               print it where there is no terminal, N times at most
+      \(program) run …                          called by 'orchestrator run FILE'
+
+    '-p' is '--topology', '-n' is '--count'. A view ends with q or ^C, and with exit code 0 then, 1
+    where the node, the topology or the terminal has gone, 2 where it is called in a wrong way or
+    cannot show the node's states, 3 where no such topology runs.
     """
   }
 

@@ -27,6 +27,8 @@ protocol NodeContent: AnyObject {
   func synchronize(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from peer: [UInt8],
     reply: @escaping (RequestReply) -> Void)
+  /// Tells what would be said to an event, or to all where the body is empty; answers once.
+  func explain(_ body: UnsafeRawBufferPointer, reply: @escaping (RequestReply) -> Void)
   /// Takes queued inputs, a bounded number of them.
   func takeTurn()
   /// Whether a turn would take something.
@@ -43,12 +45,18 @@ protocol NodeContent: AnyObject {
   var onEnd: ((String?) -> Void)? { get set }
   /// Fills in what the content knows.
   func fill(_ status: inout NodeStatus)
+  /// It is to stop soon: begins nothing that takes its time.
+  func prepareToStop()
+  /// Whether nothing is under way that others wait for, and that may end soon.
+  var mayStop: Bool { get }
   /// Ends effects; no input is taken any more.
   func stop()
   /// Makes durable what needs no record for that.
   func promise(in journal: Journal)
   /// Whether there is something that the journal lacks.
   var hasUnrecorded: Bool { get }
+  /// Whether the journal has something that needs not be kept: written at the end, if not before.
+  var hasLeftover: Bool { get }
   /// Writes what the journal lacks.
   func record(into journal: Journal) throws
   /// What was taken is recorded, or needs no record: answers clients and starts effects.
@@ -61,6 +69,8 @@ extension NodeContent {
   var participation: Participation? { nil }
   func attach(to services: NodeServices, _ configuration: NodeConfiguration) throws {}
   func lastSteps() -> [FeedEntry] { lastStep().map { [$0] } ?? [] }
+  func prepareToStop() {}
+  var mayStop: Bool { participation?.isFrozen != true }
 
   func synchronize(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from peer: [UInt8],
@@ -73,8 +83,13 @@ extension NodeContent {
     reply(.invalid("it has no dead letters"))
   }
 
+  func explain(_ body: UnsafeRawBufferPointer, reply: @escaping (RequestReply) -> Void) {
+    reply(.invalid("it takes no events"))
+  }
+
   func promise(in journal: Journal) {}
   var hasUnrecorded: Bool { false }
+  var hasLeftover: Bool { participation?.hasGivenUp == true }
   func record(into journal: Journal) {}
   func becameRecorded() {}
 }
@@ -95,10 +110,13 @@ package enum RequestReply: Sendable {
   case done
   /// What became of a synchronized event.
   case synchronized(RendezvousReply)
+  /// What would be said to events, as JSON.
+  case explained([UInt8])
 
   /// The code in the reply's header.
   package enum Code: UInt32, Sendable {
     case moved = 0, refused = 1, busy = 2, invalid = 3, unavailable = 4, done = 5, synchronized = 6
+    case explained = 7
   }
 
   /// The code, the version and the body of the frame.
@@ -114,6 +132,7 @@ package enum RequestReply: Sendable {
     case .unavailable(let text): return (.unavailable, 0, Self.error(text))
     case .done: return (.done, 0, [])
     case .synchronized(let reply): return (.synchronized, 0, reply.json.bytes)
+    case .explained(let json): return (.explained, 0, json)
     }
   }
 

@@ -93,6 +93,8 @@ final class NodeInbox {
         request(header, body, from: peer)
       } else if header.kind == .letter {
         letter(header, from: peer)
+      } else if header.kind == .explain {
+        explain(header, body, from: peer)
       } else {
         throw FrameError.kind(header.kind.rawValue)
       }
@@ -165,6 +167,14 @@ final class NodeInbox {
     let answer = answer(to: peer, header)
     if let unavailable { return answer(.unavailable(unavailable)) }
     content.letter(header.number, drops: header.count == 1, reply: answer)
+  }
+
+  private func explain(
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from peer: [UInt8]
+  ) {
+    let answer = answer(to: peer, header)
+    if let unavailable { return answer(.unavailable(unavailable)) }
+    content.explain(body, reply: answer)
   }
 
   private func answer(

@@ -6,8 +6,8 @@
 /// }
 /// ```
 ///
-/// The program then has the verbs `run` (called by the orchestrator), `describe`, `list` and
-/// `monitor`.
+/// The program then has the verbs `run` (called by the orchestrator), `describe`, `list`,
+/// `monitor` and `view`.
 public protocol NodeProgram {
   /// The machines that topologies may name.
   static var machines: [any Machine.Type] { get }
@@ -15,6 +15,8 @@ public protocol NodeProgram {
   static var monitors: [any Monitor.Type] { get }
   /// The composite states that composites of topologies may be shown as. Default: none.
   static var composites: [any CompositeState.Type] { get }
+  /// The views that a terminal can show of nodes. Default: none.
+  static var views: [any TerminalView.Type] { get }
 }
 
 extension NodeProgram {
@@ -24,10 +26,13 @@ extension NodeProgram {
   /// None.
   public static var composites: [any CompositeState.Type] { [] }
 
+  /// None.
+  public static var views: [any TerminalView.Type] { [] }
+
   /// Runs the program as its arguments say, and exits.
   public static func main() {
     NodeCommand(
-      machines: machines, monitors: monitors, composites: composites,
+      machines: machines, monitors: monitors, composites: composites, views: views,
       arguments: CommandLine.arguments
     ).run()
   }

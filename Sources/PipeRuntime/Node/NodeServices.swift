@@ -5,6 +5,8 @@ struct NodeServices {
   let incarnation: UInt64
   /// Sends a frame to who is connected to the inbox, by its routing id.
   let send: (FrameHeader, [UInt8], _ peer: [UInt8]) -> Void
+  /// Cuts the connections at the inbox, as a failing network would.
+  let cut: () -> Void
   /// Shows an entry to the feed's subscribers, if there are any, with the next record.
   let publish: (_ entry: () -> FeedEntry?) -> Void
 }

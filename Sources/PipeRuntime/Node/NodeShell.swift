@@ -22,10 +22,14 @@ final class NodeShell {
   /// Entries that subscribers have not been told of, because they were not recorded.
   private var unpublished: [FeedEntry] = []
   private var hasLeft = false
+  /// Whether it is to stop as soon as its content may.
+  private var isStopDue = false
   private var exitCode: Int32 = 0
 
   /// How long a stopping node waits until its receivers have everything.
   private static let drainTimeout: Duration = .seconds(1)
+  /// How long a stopping node waits until what others take part in has ended.
+  private static let settleTimeout: Duration = .milliseconds(500)
   /// How long a started process waits for its orchestrator.
   private static let greetingTimeout: Duration = .seconds(30)
   /// How late an acknowledgement may be.
@@ -105,6 +109,7 @@ final class NodeShell {
       if content.hasWork { Failpoint.hit(.stepBefore) }
       content.takeTurn()
       settle()
+      if isStopDue, content.mayStop { stopIfDue() }
     case .draining:
       settle()
       if outs.allSatisfy(\.isDrained) { perform(.drained) }
@@ -210,7 +215,7 @@ final class NodeShell {
       guard handshake.handle(.configure) == .connect else { return }
       try connect(JSONDecoder().decode(NodeConfiguration.self, from: Data(body)))
     case .start: perform(.start)
-    case .stop: perform(.stop)
+    case .stop: stop()
     case .ping:
       // What is told is recorded.
       if handshake.phase == .running { settle() }
@@ -227,6 +232,22 @@ final class NodeShell {
       loop.add(descriptor: lifeline) { kill(getpid(), SIGKILL) }
     }
     sayHello()
+  }
+
+  /// Stops in order: what others take part in is to end first, if that is soon.
+  private func stop() {
+    guard handshake.phase == .running else { return perform(.stop) }
+    if isStopDue { return }
+    content.prepareToStop()
+    guard !content.mayStop else { return perform(.stop) }
+    isStopDue = true
+    loop.schedule(after: Self.settleTimeout) { [unowned self] in stopIfDue() }
+  }
+
+  private func stopIfDue() {
+    guard isStopDue else { return }
+    isStopDue = false
+    perform(.stop)
   }
 
   private func perform(_ input: NodeHandshake.Input) {
@@ -275,6 +296,7 @@ final class NodeShell {
       send: { [socket = inbox.socket] header, body, peer in
         socket.send(header, body: body, to: peer)
       },
+      cut: { [inbox = arguments.inbox] in LocalConnections.cut(inbox) },
       publish: { [unowned self] entry in
         if feed.isWanted(isCommitted: false), let entry = entry() { unpublished.append(entry) }
       })
@@ -308,9 +330,8 @@ final class NodeShell {
     hasLeft = true
     content.stop()
     // What is acknowledged since the last record needs not be kept.
-    if exitCode == 0, let journal, outs.contains(where: \.hasAcknowledged) {
-      try? write(to: journal)
-    }
+    let hasLeftover = content.hasLeftover || outs.contains(where: \.hasAcknowledged)
+    if exitCode == 0, hasLeftover, let journal { try? write(to: journal) }
     for out in outs {
       if out.state.pending > 0, !out.state.isDurable {
         log.warning("pipe '\(out.name)': \(out.state.pending) events were not delivered")
@@ -331,7 +352,7 @@ final class NodeShell {
   private func watchSignals() {
     loop.add(descriptor: signals.descriptor) { [unowned self] in
       while signals.next() != nil {}
-      perform(.stop)
+      stop()
     }
   }
 }

@@ -60,11 +60,14 @@ public struct NodeStatus: Codable, Hashable, Sendable {
   public var outs: [Pipe] = []
   /// The receiving ends.
   public var ins: [Pipe] = []
+  /// The synchronized event that it has promised to take, and of which it is not told the end.
+  public var doubt: Doubt?
   /// What a coordinator coordinates; empty for any other node.
   public var composites: [Composite] = []
   /// Records made since this start, each one transaction of the journal; `nil` without a journal.
   public var records: UInt64?
-  /// Messages of synchronized events; `nil` where the node has no part in any.
+  /// Messages of synchronized events, without those that belong to no one event, such as `join`; `nil`
+  /// where the node has no part in any.
   public var synchronization: Messages?
 
   package init() {}

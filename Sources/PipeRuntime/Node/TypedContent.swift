@@ -77,4 +77,8 @@ final class TypedContent: NodeContent {
   func letter(_ id: UInt64, drops: Bool, reply: @escaping (RequestReply) -> Void) {
     content.letter(id, drops: drops, reply: reply)
   }
+
+  func explain(_ body: UnsafeRawBufferPointer, reply: @escaping (RequestReply) -> Void) {
+    content.explain(body, reply: reply)
+  }
 }

@@ -4,12 +4,13 @@ extension RendezvousCoordinator {
   /// The coordinator has started; its journal has been read.
   package mutating func start() -> [Action] {
     let resends = transactions.keys.sorted().map { Action.startTimer(.resend($0)) }
-    return [.record(.start(epoch: epoch))] + resends
+    return [.record(.start(epoch: epoch)), .startTimer(.join)] + resends
   }
 
   /// The coordinator is to end: gives up what is not decided, and takes nothing any more.
   package mutating func stop() -> [Action] {
     isStarted = false
+    hasEnded = true
     var actions: [Action] = []
     for call in calls.all {
       if call.isRunning {
@@ -50,6 +51,20 @@ extension RendezvousCoordinator {
       return []
     case nil: return []
     }
+  }
+
+  /// A caller waits for no answer to a request before this one: those may be forgotten first.
+  package mutating func settle(_ caller: String, before oldest: UInt64) {
+    awaited[caller] = max(awaited[caller] ?? 0, oldest)
+    guard awaited.count > 2 * resultCapacity else { return }
+    let callers = Set(results.keys.map(\.caller))
+    awaited = awaited.filter { callers.contains($0.key) }
+  }
+
+  /// Whether an answer must be kept: its participants need the record, or its caller may ask again.
+  private func isNeeded(_ id: RequestID) -> Bool {
+    if let transaction = resultTransactions[id], transactions[transaction] != nil { return true }
+    return resultOrder.count < 2 * resultCapacity && id.number >= awaited[id.caller] ?? 0
   }
 
   /// A caller that was told that none has moved is to ask anew under the same number.
@@ -102,7 +117,10 @@ extension RendezvousCoordinator {
       return transactions[transaction] == nil ? actions : actions + [.startTimer(timer)]
     case .locks(let id):
       guard let call = calls[id], call.isQueued else { return [] }
-      return finish(id, .rendezvous(.busy(lockedParticipants(of: call)))) + grant()
+      let missing = call.request.participants.first { !connectedParticipants.contains($0) }
+      let reply =
+        missing.map { .unavailable($0) } ?? SynchronizedReply.busy(lockedParticipants(of: call))
+      return finish(id, .rendezvous(reply)) + grant()
     case .deadline(let id, _):
       guard let call = calls[id] else { return [] }
       switch call.phase {
@@ -127,6 +145,9 @@ extension RendezvousCoordinator {
         $0.keepsOthersBack = false
         $0.overtaken = 0
       }
+      return grant()
+    case .join:
+      joined = nil
       return grant()
     }
   }
@@ -194,12 +215,11 @@ extension RendezvousCoordinator {
     results[id] = reply
     resultOrder.append(id)
     var actions: [Action] = []
-    var kept: [RequestID] = []
-    while resultOrder.count + kept.count > resultCapacity, let oldest = resultOrder.popFirst() {
-      if let transaction = resultTransactions[oldest], transactions[transaction] != nil {
-        // Its participants still need the record.
-        kept.append(oldest)
-        if resultOrder.isEmpty { break }
+    // A few are looked at each time, so that many that are needed do not hold up all others.
+    for _ in 0..<Self.lookedAt where resultOrder.count > resultCapacity {
+      guard let oldest = resultOrder.popFirst() else { break }
+      if isNeeded(oldest) {
+        resultOrder.append(oldest)
         continue
       }
       let isCommitted =
@@ -210,7 +230,6 @@ extension RendezvousCoordinator {
       forgottenThrough = max(forgottenThrough, transaction)
       if isCommitted { actions.append(.forget(transaction)) }
     }
-    resultOrder.prepend(contentsOf: kept)
     return actions
   }
 }

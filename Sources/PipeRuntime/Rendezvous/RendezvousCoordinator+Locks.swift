@@ -12,6 +12,8 @@ extension RendezvousCoordinator {
       if call.request.mode != .broadcast,
         let missing = participants.first(where: { !connectedParticipants.contains($0) })
       {
+        // After a start, one that is tried once waits for those who are on their way.
+        if call.request.mode == .try, joined?.contains(missing) == false { continue }
         actions += fail(call.id, .unavailable(missing))
         continue
       }

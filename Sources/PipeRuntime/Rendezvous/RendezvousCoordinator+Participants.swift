@@ -2,14 +2,33 @@
 
 extension RendezvousCoordinator {
   /// A participant's connection is there, or there again.
-  package mutating func connected(_ participant: String) -> [Action] {
+  /// - Parameter watermark: The highest transaction that the participant has heard of.
+  package mutating func connected(
+    _ participant: String, watermark: TransactionID = .zero
+  ) -> [Action] {
     connectedParticipants.insert(participant)
     refusals.forget(participant)
-    var actions: [Action] = []
+    joined?.insert(participant)
+    var actions = rise(above: watermark)
     for transaction in transactions.keys.sorted() {
       actions += take(.connected(participant), transaction)
     }
     return actions + wake([participant]) + grant()
+  }
+
+  /// Begins a new epoch where a participant has heard of a number that this coordinator has not given
+  /// yet: it would pass over all numbers up to that.
+  ///
+  /// Such a number was given by a coordinator of another name, or by one whose journal is gone.
+  private mutating func rise(above watermark: TransactionID) -> [Action] {
+    guard !hasEnded, watermark > TransactionID(epoch: epoch, sequence: sequence),
+      watermark.epoch < UInt64(Int64.max)
+    else { return [] }
+    epoch = watermark.epoch + 1
+    sequence = 0
+    isStarted = false
+    forgottenThrough = max(forgottenThrough, watermark)
+    return [.record(.start(epoch: epoch)), .forget(watermark)]
   }
 
   /// A participant's connection is gone, with all that was under way on it.
@@ -36,7 +55,9 @@ extension RendezvousCoordinator {
     case .query(let transaction):
       // No record: aborted. A record would have brought the transaction back.
       guard transactions[transaction] != nil else {
+        let isForgotten = transaction <= forgottenThrough
         return [.send(.abort(transaction), to: participant)]
+          + (isForgotten ? [.report(.queryOfForgotten(transaction, from: participant))] : [])
       }
       return take(.query(participant), transaction)
     case .no(let transaction, let refusal):
@@ -65,7 +86,7 @@ extension RendezvousCoordinator {
   package mutating func recorded(_ record: CoordinatorRecord) -> [Action] {
     switch record {
     case .start(let epoch):
-      guard epoch == self.epoch else { return [] }
+      guard epoch == self.epoch, !hasEnded else { return [] }
       isStarted = true
       return grant()
     case .commit(let commit):

@@ -34,6 +34,8 @@ package struct RendezvousCoordinator: Sendable {
     /// Calls ``RendezvousCoordinator/fired(_:)`` after the time that the timer is for, once.
     case startTimer(Timer)
     case cancelTimer(Timer)
+    /// Tells of what no sound journal leads to.
+    case report(CoordinatorProblem)
   }
 
   /// What a timer is for, which says how long it takes; its owner may fire it late, or twice.
@@ -50,14 +52,17 @@ package struct RendezvousCoordinator: Sendable {
     case retry(RequestID)
     /// A request that others have overtaken has kept them back long enough.
     case patience(RequestID)
+    /// Those who run have joined by now.
+    case join
   }
 
   /// The name by which callers are told that the coordinator itself does not answer for a request.
   package let name: String
-  /// Which start this is.
-  package let epoch: UInt64
+  /// Which start this is; a new one begins where participants have heard of higher numbers.
+  package internal(set) var epoch: UInt64
   var sequence: UInt64 = 0
   var isStarted = false
+  var hasEnded = false
 
   /// Requests that are not answered.
   var calls = Calls()
@@ -71,18 +76,26 @@ package struct RendezvousCoordinator: Sendable {
   /// Which transaction each participant is locked by.
   package internal(set) var locks: [String: TransactionID] = [:]
   package internal(set) var connectedParticipants: Set<String> = []
+  /// Those that were connected at any time, while the others may be about to be, after a start.
+  var joined: Set<String>? = []
 
   // What callers are answered with who ask again.
   var results: [RequestID: RendezvousReply] = [:]
   var resultOrder = Queue<RequestID>()
   var resultTransactions: [RequestID: TransactionID] = [:]
   var forgottenThrough: TransactionID
+  /// Of each caller that has said so, the oldest request whose answer it waits for.
+  var awaited: [String: UInt64] = [:]
   let resultCapacity: Int
   let overtakingLimit: Int
+  /// Answers that are looked at when there is one too many. It divides no usual capacity, so that each
+  /// has its turn where all are waited for.
+  static let lookedAt = 7
 
   /// A coordinator as its journal tells.
   /// - Parameters:
-  ///   - resultCapacity: How many answers are kept for callers that ask again. Unit: answers.
+  ///   - resultCapacity: How many answers are kept for callers that ask again; as many again where
+  ///     callers wait for them. Unit: answers.
   ///   - overtakingLimit: How often others may get the event that a request waits for, before it
   ///     keeps them back.
   package init(
@@ -124,6 +137,13 @@ package enum CoordinatorRecord: Hashable, Sendable {
   case start(epoch: UInt64)
   /// A commit: the point at which a transaction is decided.
   case commit(CommitRecord)
+}
+
+/// What contradicts the coordinator's journal.
+package enum CoordinatorProblem: Hashable, Sendable {
+  /// A participant has promised to take part in a transaction of which nothing is known any more. It
+  /// is told that the transaction was given up.
+  case queryOfForgotten(TransactionID, from: String)
 }
 
 /// A transaction that is committed.

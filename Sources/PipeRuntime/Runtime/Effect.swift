@@ -1,7 +1,6 @@
 /// The async work of one output case.
 struct Effect<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible>: Sendable {
-  /// Gives an event to the machine and returns after its step; `false` says to stop.
-  typealias Deliver = @Sendable (Event, EffectEventPlace) async -> Bool
+  typealias Deliver = EffectDelivery<Event>
 
   let tag: Int
   let priority: TaskPriority?

@@ -1,10 +1,19 @@
+/// Which effect of a machine it is: the step that started it, and which of those it started.
+struct EffectOrigin: Hashable, Sendable {
+  /// The version of the step.
+  var version: UInt64
+  /// 0 for the effect of the output; the place of a feedback, counted from 1.
+  var feedback = 0
+}
+
 /// An effect that has not ended.
-struct RunningEffect<State: DSLCompatible, Output: DSLCompatible> {
-  let output: Output
-  let strategy: ExecutionStrategy<State>
-  /// The state and the version of the step that started it.
+struct RunningEffect<State: DSLCompatible, Event: DSLCompatible> {
+  let origin: EffectOrigin
+  /// The state of the step that started it.
   let state: State
-  let version: UInt64
+  let strategy: ExecutionStrategy<State>
+  let priority: TaskPriority?
+  let run: @Sendable (EffectDelivery<Event>) async -> Void
   /// When it was started, or last gave an event.
   var progress: BootClock.Instant?
   /// `nil` while its start waits for the record.
@@ -14,9 +23,10 @@ struct RunningEffect<State: DSLCompatible, Output: DSLCompatible> {
 extension Engine {
   /// Cancels effects on entering the current state, then starts the one of its output.
   @usableFromInline
-  func changeEffects(output: Output?) {
+  func changeEffects() {
     cancelEffects()
-    if let output { startEffect(of: output) }
+    if let effect = outputEffect(of: state, version: version) { start(effect) }
+    if !runtime.feedbacks.isEmpty { changeFeedbacks() }
   }
 
   /// Cancels the effects whose strategy says so.
@@ -28,13 +38,10 @@ extension Engine {
     }
   }
 
-  /// Starts the effect that the output is mapped to, if any; where steps are recorded, after the
-  /// record.
-  private func startEffect(of output: Output) {
-    guard let effect = effect(of: output) else { return }
+  /// Starts an effect; where steps are recorded, after the record.
+  func start(_ effect: RunningEffect<State, Event>) {
     lastEffect += 1
-    running[lastEffect] = RunningEffect(
-      output: output, strategy: effect.strategy, state: state, version: version)
+    running[lastEffect] = effect
     if unrecorded != nil {
       running[lastEffect]?.progress = BootClock.now
       unrecorded?.started(lastEffect)
@@ -43,23 +50,30 @@ extension Engine {
     }
   }
 
-  private func effect(of output: Output) -> Effect<State, Event, Output>? {
-    EnumCases<Output>.tag(of: output).flatMap { runtime.effects[$0] }
+  /// The effect that a state's output is mapped to, if any.
+  private func outputEffect(of state: State, version: UInt64) -> RunningEffect<State, Event>? {
+    guard !runtime.effects.isEmpty, let output = machine.emit(state),
+      let effect = EnumCases<Output>.tag(of: output).flatMap({ runtime.effects[$0] })
+    else { return nil }
+    let run = effect.run
+    return RunningEffect(
+      origin: EffectOrigin(version: version), state: state, strategy: effect.strategy,
+      priority: effect.priority, run: { await run(output, $0) })
   }
 
   /// Runs an effect, of which `elapsed` has passed already in an earlier process.
   private func launch(_ id: UInt64, elapsed: Duration = .zero) {
-    guard let entry = running[id], let effect = effect(of: entry.output) else { return }
+    guard let effect = running[id] else { return }
     let post = post
     let clock = clock
-    let output = entry.output
+    let work = effect.run
     let isOver = Locked(false)
     let run = EffectRun(
-      key: IdempotencyKey(scope: keyScope, version: entry.version), elapsed: elapsed)
+      key: IdempotencyKey(scope: keyScope, origin: effect.origin), elapsed: elapsed)
     running[id]?.task = Task(priority: effect.priority) {
       await EffectClock.$current.withValue(clock) {
         await EffectRun.$current.withValue(run) {
-          await effect.run(output) { event, place in
+          await work { event, place in
             guard !Task.isCancelled else { return false }
             switch place {
             case .last:
@@ -83,26 +97,28 @@ extension Engine {
 
   func end(_ id: UInt64) {
     guard let effect = running.removeValue(forKey: id) else { return }
-    unrecorded?.ended(id, version: effect.version)
+    unrecorded?.ended(id, effect.origin)
   }
 
   /// Takes an event of an effect, which goes on once it is applied; where steps are recorded, once
   /// it is recorded.
   func take(_ event: Event, of id: UInt64, _ place: EffectEventPlace, _ reply: EffectReply) {
-    var ending: UInt64?
+    var ending: EffectOrigin?
     switch place {
     case .last:
       // Out before the step, whose entry could cancel it; recorded as ended with the step.
-      ending = running.removeValue(forKey: id)?.version
+      ending = running.removeValue(forKey: id)?.origin
     case .oneOfMany:
       if unrecorded != nil {
         running[id]?.progress = BootClock.now
         unrecorded?.started(id)
       }
     }
+    takesOwnEvent = true
+    defer { takesOwnEvent = false }
     step(event, cause: "effect") { [unowned self] _ in
       guard unrecorded != nil else { return reply.resume(true) }
-      if let ending { unrecorded?.ended(id, version: ending) }
+      if let ending { unrecorded?.ended(id, ending) }
       unrecorded?.append(reply)
     }
   }
@@ -117,9 +133,9 @@ extension Engine {
   var hasUnrecordedEffects: Bool { unrecorded?.isEmpty == false }
 
   /// What is to be recorded of effects.
-  func unrecordedEffects() -> (started: [RunningEffect<State, Output>], ended: [UInt64]) {
+  func unrecordedEffects() -> (started: [RunningEffect<State, Event>], ended: [EffectOrigin]) {
     guard let unrecorded else { return ([], []) }
-    return (unrecorded.startedIDs.compactMap { running[$0] }, unrecorded.endedVersions)
+    return (unrecorded.startedIDs.compactMap { running[$0] }, unrecorded.ended)
   }
 
   /// Starts and answers the effects whose steps are recorded now.
@@ -134,11 +150,14 @@ extension Engine {
 
   /// Runs an effect again that had not ended in an earlier process. Returns `false` where the
   /// machine has none for that state any more.
-  func resumeEffect(of state: State, version: UInt64, elapsed: Duration) -> Bool {
-    guard let output = machine.emit(state), let effect = effect(of: output) else { return false }
+  func resumeEffect(of state: State, _ origin: EffectOrigin, elapsed: Duration) -> Bool {
+    let effect =
+      origin.feedback == 0
+      ? outputEffect(of: state, version: origin.version)
+      : feedback(origin.feedback, of: state, version: origin.version)
+    guard let effect else { return false }
     lastEffect += 1
-    running[lastEffect] = RunningEffect(
-      output: output, strategy: effect.strategy, state: state, version: version)
+    running[lastEffect] = effect
     launch(lastEffect, elapsed: elapsed)
     return true
   }
@@ -148,19 +167,18 @@ extension Engine {
 struct UnrecordedEffects {
   /// Started, or given an event.
   private(set) var startedIDs: [UInt64] = []
-  /// The versions of the steps that started those that ended.
-  private(set) var endedVersions: [UInt64] = []
+  private(set) var ended: [EffectOrigin] = []
   private(set) var replies: [EffectReply] = []
 
-  var isEmpty: Bool { startedIDs.isEmpty && endedVersions.isEmpty && replies.isEmpty }
+  var isEmpty: Bool { startedIDs.isEmpty && ended.isEmpty && replies.isEmpty }
 
   mutating func started(_ id: UInt64) {
     if !startedIDs.contains(id) { startedIDs.append(id) }
   }
 
-  mutating func ended(_ id: UInt64, version: UInt64) {
+  mutating func ended(_ id: UInt64, _ origin: EffectOrigin) {
     startedIDs.removeAll { $0 == id }
-    endedVersions.append(version)
+    ended.append(origin)
   }
 
   mutating func append(_ reply: EffectReply) { replies.append(reply) }

@@ -49,14 +49,23 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   @usableFromInline let hasEntryRules: Bool
   @usableFromInline let hasEffects: Bool
   @usableFromInline let hasBounds: Bool
+  @usableFromInline let hasEventSenders: Bool
 
-  var running: [UInt64: RunningEffect<State, Output>] = [:]
+  var running: [UInt64: RunningEffect<State, Event>] = [:]
   var lastEffect: UInt64 = 0
   /// What the owner records before anybody learns of it; `nil` where nothing is recorded.
   var unrecorded: UnrecordedEffects?
   /// What effects are told of the machine that they belong to.
   var keyScope = IdempotencyKey.Scope()
-  private var transition: (task: Task<Void, Never>, cause: String, done: Done?)?
+  /// Which feedbacks are held, and whether the event of the step comes from one of its own effects.
+  var feedbackGuard = FeedbackGuard()
+  var heldFeedbacks: Set<Int> = []
+  var takesOwnEvent = false
+  /// The state that the feedbacks were last compared with.
+  var followed: State?
+  /// Told, in words, what is wrong with the machine while it runs.
+  var onProblem: (String) -> Void = { StandardError.write("warning: \($0)\n") }
+  private var transition: Suspended?
   private var waiting = Queue<Waiting>()
   private var roomWatches: [@Sendable () -> Void] = []
   @usableFromInline
@@ -66,6 +75,16 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   @usableFromInline
   @exclusivity(unchecked)
   package private(set) var isSettled = true
+
+  /// An asynchronous transition that runs.
+  private struct Suspended {
+    let task: Task<Void, Never>
+    let event: Event
+    let cause: String
+    let done: Done?
+    /// Whether its event comes from an effect of the machine.
+    let isOwn: Bool
+  }
 
   private enum Waiting {
     case taken(Event, cause: String, done: Done?)
@@ -87,11 +106,14 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     hasObservers = runtime.hasAsyncMiddleware
     senders = runtime.senders
     var seen: Set<ObjectIdentifier> = []
-    gates = senders.filter { seen.insert($0.pipe).inserted }.map(\.isFull)
+    gates =
+      senders.filter { seen.insert($0.pipe).inserted }.map(\.isFull)
+      + runtime.eventSenders.filter { seen.insert($0.pipe).inserted }.map(\.isFull)
     hasEventMiddleware = !runtime.eventMiddleware.isEmpty
     hasEntryRules = !runtime.stateMiddleware.isEmpty || !runtime.senders.isEmpty
-    hasEffects = !runtime.effects.isEmpty
-    hasBounds = hasObservers || !runtime.senders.isEmpty
+    hasEffects = !runtime.effects.isEmpty || !runtime.feedbacks.isEmpty
+    hasBounds = hasObservers || !runtime.senders.isEmpty || !runtime.eventSenders.isEmpty
+    hasEventSenders = !runtime.eventSenders.isEmpty
   }
 
   deinit { stop() }
@@ -129,6 +151,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   package func restore(_ state: State, version: UInt64) {
     self.state = state
     self.version = version
+    followed = state
   }
 
   /// Goes on without entering the state again.
@@ -136,7 +159,9 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
 
   private func watchRoom() {
     let post = post
-    roomWatches = senders.map { $0.watchRoom { post(.wake) } }
+    roomWatches =
+      senders.map { $0.watchRoom { post(.wake) } }
+      + runtime.eventSenders.map { $0.watchRoom { post(.wake) } }
   }
 
   /// Cancels the effects and the running transition; what is posted later is ignored.
@@ -183,11 +208,13 @@ extension Engine {
     case .effectEnded(let effect):
       end(effect)
     case .settled(let next):
-      guard let (_, cause, done) = transition else { return }
+      guard let ended = transition else { return }
       transition = nil
       isSettled = true
-      move(to: next) { onEntry?(state, version, cause) }
-      (done ?? onSettled)?(.moved(state, version: version))
+      takesOwnEvent = ended.isOwn
+      move(to: next, on: ended.event) { onEntry?(state, version, ended.cause) }
+      takesOwnEvent = false
+      (ended.done ?? onSettled)?(.moved(state, version: version))
     case .wake: break
     }
     takeWaiting()
@@ -226,36 +253,47 @@ extension Engine {
     if hasEventMiddleware { observe(event) }
     switch machine.step(state, event) {
     case .next(let next):
-      move(to: next, entered: entered)
+      move(to: next, on: event, entered: entered)
       return .moved(state, version: version)
     case .refused(let refusal):
       refusals &+= 1
       return .refused(refusal)
     case .suspended(let run):
-      suspend(run, cause: cause, done: done)
+      suspend(run, event: event, cause: cause, done: done)
       return .pending
     }
   }
 
   @usableFromInline
-  func suspend(_ run: @escaping @Sendable () async -> State, cause: String, done: Done?) {
+  func suspend(
+    _ run: @escaping @Sendable () async -> State, event: Event, cause: String, done: Done?
+  ) {
     let post = post
     isSettled = false
-    transition = (Task { post(.settled(await run())) }, cause, done)
+    transition = Suspended(
+      task: Task { post(.settled(await run())) }, event: event, cause: cause, done: done,
+      isOwn: takesOwnEvent)
   }
 
   @inlinable
-  func move(to next: State, entered: () -> Void) {
+  func move(to next: State, on event: Event?, entered: () -> Void) {
     state = next
     version &+= 1
     enter(entered)
+    if hasEventSenders, let event { send(event) }
+  }
+
+  /// Sends what the event that was taken is turned into.
+  @usableFromInline
+  func send(_ event: Event) {
+    for sender in runtime.eventSenders { sender.fire(event) }
   }
 
   @inlinable
   func enter(_ entered: () -> Void) {
     entered()
     if hasEntryRules { applyEntryRules() }
-    if hasEffects { changeEffects(output: machine.emit(state)) }
+    if hasEffects { changeEffects() }
   }
 
   /// The first half of a step that is taken together with other machines: the state changes.
@@ -265,7 +303,10 @@ extension Engine {
   }
 
   /// The second half, when the states of all of them have changed: the state is entered.
-  func enterAdopted() { enter {} }
+  func enterAdopted(on event: Event) {
+    enter {}
+    if hasEventSenders { send(event) }
+  }
 
   @usableFromInline
   func applyEntryRules() {

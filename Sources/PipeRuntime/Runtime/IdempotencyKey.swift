@@ -16,9 +16,13 @@ public struct IdempotencyKey: Hashable, Sendable, CustomStringConvertible {
   /// The version of the step that started the effect.
   public var version: UInt64
 
-  /// The key as text: `elevator/door/5f3a…/17`.
+  /// Which effect of the step: 0 for that of the output, and for a feedback its place in the
+  /// runtime, counted from 1.
+  public var feedback: Int
+
+  /// The key as text: `elevator/door/5f3a…/17`, and with a feedback's place `elevator/door/5f3a…/17.1`.
   public var description: String {
-    "\(node)/\(String(journal, radix: 16))/\(version)"
+    "\(node)/\(String(journal, radix: 16))/\(version)" + (feedback > 0 ? ".\(feedback)" : "")
   }
 
   /// The key of the effect whose task this is; `nil` outside of effects.
@@ -30,10 +34,11 @@ public struct IdempotencyKey: Hashable, Sendable, CustomStringConvertible {
     var journal = UInt64.random(in: 1...UInt64(Int64.max))
   }
 
-  init(scope: Scope, version: UInt64) {
+  init(scope: Scope, origin: EffectOrigin) {
     node = scope.node
     journal = scope.journal
-    self.version = version
+    version = origin.version
+    feedback = origin.feedback
   }
 }
 
@@ -49,6 +54,9 @@ final class EffectRun: Sendable {
     self.key = key
     self.elapsed = Locked(elapsed)
   }
+
+  /// The same run for work that goes on beside it, which has its own waits.
+  func beside() -> EffectRun { EffectRun(key: key, elapsed: elapsed.withLock { $0 }) }
 
   /// What is left to wait of a time.
   func remaining(of duration: Duration) -> Duration {

@@ -55,6 +55,7 @@ extension Machine {
       machine: name, initial: try JSONValue(encoding: machine.initial), states: machine.states,
       events: machine.events, alphabet: machine.alphabet, outputs: machine.outputs,
       outPorts: runtime.outPorts, inPorts: runtime.inPorts,
-      problem: (runtime.problems + ports.problems + unnamed).first)
+      problem: (runtime.problems + ports.problems + unnamed).first,
+      stateFields: machine.stateFields)
   }
 }

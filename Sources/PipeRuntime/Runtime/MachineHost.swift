@@ -14,6 +14,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
   private var favoursSends = false
   private let pipes: [Pipe<Event>]
   private var prepared: (event: Event, next: State?)?
+  private var adopted: Event?
   var isFrozen = false
 
   /// Inputs taken before the others have their turn.
@@ -164,10 +165,15 @@ extension MachineHost {
       preconditionFailure("'\(name)' was not prepared for the event that it is to take.")
     }
     prepared = nil
+    adopted = event
     if engine.hasEventMiddleware { engine.observe(event) }
     engine.adopt(next)
     run.keep(next, at: place)
   }
 
-  func enter() { engine.enterAdopted() }
+  func enter() {
+    guard let event = adopted else { preconditionFailure("'\(name)' has adopted no state.") }
+    adopted = nil
+    engine.enterAdopted(on: event)
+  }
 }

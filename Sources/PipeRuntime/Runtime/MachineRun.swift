@@ -21,7 +21,7 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
   @usableFromInline let gate = DrainGate()
   @usableFromInline let shown: Locked<ShownStates<State>>
   private let posts = Locked(Queue<EngineInput<State, Event>>())
-  private let sends = Locked(Queue<(event: Event, answer: Answer)>())
+  private let sends = Locked(Queue<(event: Event, answer: Answer?)>())
 
   private var engine: Engine<State, Event, Output>?  // `nil` once stopped.
   /// The engine, without a count of its references; for the drainer of a run that goes on.
@@ -135,9 +135,19 @@ extension MachineRun {
     }
   }
 
-  private func take(_ send: (event: Event, answer: Answer)) {
+  /// Leaves an event for the machine to take after those sent before it; its outcome is of no interest.
+  func sendUnanswered(_ event: Event) {
+    sends.withLock { $0.append((event, nil)) }
+    // In a task of its own: the sender may be in the middle of another machine's step.
+    if gate.sent() { Task { drain() } }
+  }
+
+  private func take(_ send: (event: Event, answer: Answer?)) {
     let (event, answer) = send
-    guard let engine else { return answer.resume(returning: .finished) }
+    guard let engine else {
+      answer?.resume(returning: .finished)
+      return
+    }
     suspended = answer
     engine.take(event, cause: "send") { [self] in settle($0) }
   }

@@ -87,7 +87,7 @@ extension Runtime {
     to pipe: Pipe<Other>, when state: (Value) -> State, send event: Other
   ) -> Self {
     let pattern = CasePattern(constructor: state)
-    return sending(into: pipe) { pattern.matches($0) ? event : nil }
+    return sending(event, into: pipe) { pattern.matches($0) }
   }
 
   /// Sends the event made from the associated value on each entry into the case.

@@ -15,6 +15,8 @@ public struct Runtime<State: DSLCompatible, Event: DSLCompatible, Output: DSLCom
   var eventMiddleware: [Middleware<Event>] = []
   var senders: [Sender<State>] = []
   var receivers: [Pipe<Event>] = []
+  var eventSenders: [Sender<Event>] = []
+  var feedbacks: [Feedback<State, Event>] = []
 
   /// What is wrong with the runtime, in words; empty where nothing is.
   package private(set) var problems: [String] = []
@@ -44,8 +46,19 @@ public struct Runtime<State: DSLCompatible, Event: DSLCompatible, Output: DSLCom
 extension Runtime {
   /// The named pipes that the machine sends into, each once, as first declared.
   package var outPorts: [PortDescription] {
-    var seen: Set<String> = []
-    return senders.compactMap(\.port).filter { seen.insert($0.name).inserted }
+    var ports: [PortDescription] = []
+    for port in (senders.map(\.port) + eventSenders.map(\.port)).compactMap(\.self) {
+      guard let index = ports.firstIndex(where: { $0.name == port.name }) else {
+        ports.append(port)
+        continue
+      }
+      guard let known = ports[index].sent, let more = port.sent else {
+        ports[index].sent = nil
+        continue
+      }
+      ports[index].sent = known + more.filter { !known.contains($0) }
+    }
+    return ports
   }
 
   /// The named pipes that the machine receives from.
@@ -60,6 +73,7 @@ extension Runtime {
 
   /// How many connections have a pipe without a name, which no topology can lead anywhere.
   package var unnamedPipes: Int {
-    senders.count { $0.port == nil } + receivers.count { $0.name == nil }
+    senders.count { $0.port == nil } + eventSenders.count { $0.port == nil }
+      + receivers.count { $0.name == nil }
   }
 }

@@ -99,7 +99,9 @@ package struct ChildProcess: Sendable {
   @discardableResult
   package func signal(_ signal: Signal, group: Bool = false) -> Bool {
     guard status == nil else { return false }
-    return kill(group ? -pid : pid, signal.number) == 0
+    if group, kill(-pid, signal.number) == 0 { return true }
+    // Just after the fork the child leads no group yet.
+    return kill(pid, signal.number) == 0
   }
 
   /// Takes the child's exit status if it has ended; never waits.

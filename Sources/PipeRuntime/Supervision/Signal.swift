@@ -30,6 +30,7 @@ package struct Signal: Hashable, Sendable, CustomStringConvertible {
   package static let terminate = Signal(number: SIGTERM)
   package static let kill = Signal(number: SIGKILL)
   package static let stop = Signal(number: SIGSTOP)
+  package static let windowSize = Signal(number: SIGWINCH)
   package static let resume = Signal(number: SIGCONT)
 
   /// The signals that have a name here, in order of number.
@@ -39,6 +40,6 @@ package struct Signal: Hashable, Sendable, CustomStringConvertible {
     ("SEGV", SIGSEGV), ("USR2", SIGUSR2), ("PIPE", SIGPIPE), ("ALRM", SIGALRM),
     ("TERM", SIGTERM), ("CHLD", SIGCHLD), ("CONT", SIGCONT), ("STOP", SIGSTOP),
     ("TSTP", SIGTSTP), ("TTIN", SIGTTIN), ("TTOU", SIGTTOU), ("XCPU", SIGXCPU),
-    ("XFSZ", SIGXFSZ), ("SYS", SIGSYS),
+    ("XFSZ", SIGXFSZ), ("WINCH", SIGWINCH), ("SYS", SIGSYS),
   ]
 }

@@ -46,6 +46,8 @@ package enum Failpoint: String, CaseIterable, Sendable {
   case prepareRecorded = "prepare.recorded"
   /// YES is said.
   case yesAfter = "yes.after"
+  /// NO is said.
+  case noAfter = "no.after"
   /// COMMIT has come.
   case commitReceived = "commit.received"
   /// The step is recorded, and not acknowledged.
@@ -54,8 +56,12 @@ package enum Failpoint: String, CaseIterable, Sendable {
   case acknowledgeAfter = "acknowledge.after"
   /// ABORT has come.
   case abortReceived = "abort.received"
+  /// QUERY is sent: how a promised event has ended.
+  case querySent = "query.sent"
 
   // A coordinator.
+  /// A caller has asked for an event, and no participant is asked.
+  case synchronizeReceived = "synchronize.received"
   /// PREPARE has gone to a participant.
   case prepareSent = "prepare.sent"
   /// All have said yes; COMMIT is not recorded.
@@ -64,10 +70,14 @@ package enum Failpoint: String, CaseIterable, Sendable {
   case commitRecorded = "commit.recorded"
   /// COMMIT has gone to a participant.
   case commitSent = "commit.sent"
+  /// An event is given up, and a participant is not told.
+  case abortBefore = "abort.before"
   /// ABORT has gone to a participant.
   case abortSent = "abort.sent"
   /// All have acknowledged COMMIT.
   case commitFinished = "commit.finished"
+  /// QUERY has come, and is not answered.
+  case queryReceived = "query.received"
 
   /// Whether only participants of synchronized events, or their coordinators, come there.
   package var isOfSynchronizedEvents: Bool {
@@ -76,9 +86,10 @@ package enum Failpoint: String, CaseIterable, Sendable {
       .ackAfter, .sendBefore, .sendAfter, .openAfter, .welcomeAfter, .replyBefore, .replyAfter,
       .startAfter, .restoreAfter, .trimAfter, .letterAfter, .drainBefore:
       false
-    case .prepareBefore, .prepareRecorded, .yesAfter, .commitReceived, .stepRecorded,
-      .acknowledgeAfter, .abortReceived, .prepareSent, .commitBefore, .commitRecorded,
-      .commitSent, .abortSent, .commitFinished:
+    case .prepareBefore, .prepareRecorded, .yesAfter, .noAfter, .commitReceived, .stepRecorded,
+      .acknowledgeAfter, .abortReceived, .querySent, .synchronizeReceived, .prepareSent,
+      .commitBefore, .commitRecorded, .commitSent, .abortBefore, .abortSent, .commitFinished,
+      .queryReceived:
       true
     }
   }

@@ -32,12 +32,12 @@ package enum FailpointAction: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Whether the code at this place can do it. Only a sender can cut a connection: a ZeroMQ socket
-  /// that is bound has no means to part from one peer.
+  /// Whether the code at this place can do it.
   package func isPossible(at point: Failpoint) -> Bool {
     switch self {
     case .crash, .exit, .stop, .delay: point != .recordError
-    case .cut: [.sendBefore, .sendAfter, .openAfter].contains(point)
+    case .cut:
+      point.isOfSynchronizedEvents || [.sendBefore, .sendAfter, .openAfter].contains(point)
     case .error: point == .recordError
     }
   }

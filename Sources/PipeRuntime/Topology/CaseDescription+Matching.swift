@@ -33,12 +33,37 @@ extension [CaseDescription] {
   }
 }
 
+extension [CaseDescription.Field] {
+  /// Why some JSON does not give values of some of these fields, in a sentence; `nil` where it may.
+  /// - Parameter owner: Whose fields they are: `the state of node 'counter'`.
+  package func problem(withSome json: JSONValue, owner: String) -> String? {
+    guard case .object(let members) = json else {
+      let example = CaseDescription(name: "", fields: Array(prefix(1))).exampleMembers.text
+      return "\(owner) is a struct: write some of its fields, as in '\(example)'"
+    }
+    for (name, value) in members.sorted(by: { $0.key < $1.key }) {
+      guard let field = first(where: { $0.name == name }) else {
+        return "\(owner) has no field '\(name)'" + Suggestion.among(map(\.name), like: name)
+      }
+      guard SwiftType(field.type).takes(value) else {
+        return "field '\(name)' of \(owner) cannot be \(value.text); "
+          + "write a value of type \(field.type)"
+      }
+    }
+    return nil
+  }
+}
+
 extension CaseDescription {
   /// The case with values of its types, as a person would type it.
   package var exampleText: String {
     guard !fields.isEmpty else { return name }
+    return JSONValue.object([name: exampleMembers]).text
+  }
+
+  fileprivate var exampleMembers: JSONValue {
     let members = fields.map { ($0.name, SwiftType($0.type).example) }
-    return JSONValue.object([name: .object(Dictionary(members) { first, _ in first })]).text
+    return .object(Dictionary(members) { first, _ in first })
   }
 }
 

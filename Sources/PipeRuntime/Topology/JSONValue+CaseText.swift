@@ -8,6 +8,17 @@ extension JSONValue {
     return Self.wording(name, members)
   }
 
+  /// A state for a person to read: a case, or a struct as `(count: 3, note: "")`.
+  /// - Parameter fields: The names of a struct's fields in their order; `nil` where the state is a
+  ///   case. A struct of one field cannot be told from a case by its JSON.
+  package func stateText(fields: [String]?) -> String {
+    guard let fields, case .object(let members) = self else { return caseText }
+    let known = fields.filter { members[$0] != nil }
+    let others = members.keys.filter { !fields.contains($0) }.sorted()
+    let list = (known + others).map { "\($0): \(members[$0]!.fieldText)" }
+    return "(\(list.joined(separator: ", ")))"
+  }
+
   private static func wording(_ name: String, _ members: [String: JSONValue]) -> String {
     guard !members.isEmpty else { return name }
     let list = members.sorted { precedes($0.key, $1.key) }.map { key, value in

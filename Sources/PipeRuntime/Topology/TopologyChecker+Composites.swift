@@ -14,6 +14,7 @@ extension TopologyChecker {
       self.composites = composites
       for vector in composites.composition.vectors { checkPayloads(of: vector, in: composites) }
       for plan in composites.plans { checkPrograms(of: plan) }
+      checkEffects(in: composites)
     } catch {
       for problem in error.problems { report(problem, machines) }
     }
@@ -63,6 +64,22 @@ extension TopologyChecker {
         .unlikePrograms, at: ["composites", composite.name, "program"],
         "composite '\(composite.name)' shares participants with '\(plan.name)', and so its process, "
           + "but not its program: '\(program)' and '\(plan.program)'; name one program for both")
+    }
+  }
+
+  /// An effect cannot say through which composite its event is to be taken.
+  private mutating func checkEffects(in composites: TopologyComposites) {
+    for node in topology.nodes {
+      guard let machine = composites.machines[node.name], !machine.outputs.isEmpty else { continue }
+      for event in machine.alphabet {
+        let vectors = composites.composition.vectors(of: node.name, event: event)
+        guard Set(vectors.map(\.composite)).count > 1 else { continue }
+        report(
+          .ambiguousEvent, .warning, at: ["nodes", node.name],
+          "node '\(node.name)' takes '\(event)' through composite \(Self.list(vectors)): an effect "
+            + "that gives '\(event)' ends the node, since nobody can tell through which; let a pipe "
+            + "send it to the composite that is meant")
+      }
     }
   }
 
@@ -124,16 +141,18 @@ extension TopologyChecker {
         "pipe '\(pipe.name)': node '\(node.name)' takes '\(event)' only together with others; "
           + "send it to composite " + Self.list(found))
     } else if let port = outPort(of: pipe) {
-      let events = port.events.filter { !vectors(of: $0.name).isEmpty }
+      let events = (port.sent ?? port.events.map(\.name)).filter { !vectors(of: $0).isEmpty }
       guard !events.isEmpty else { return }
-      // Of some of the events nobody knows whether they are ever sent.
-      let isAll = events.count == port.events.count
+      // Where it is not known which of them are sent, none of these may be.
+      let isSure = port.sent != nil || events.count == port.events.count
+      let isAll = events.count == (port.sent?.count ?? port.events.count)
       report(
-        .synchronizedEvent, isAll ? .error : .warning, at: path + ["to"],
-        "pipe '\(pipe.name)': out-port '\(port.name)' of node '\(pipe.sender)' \(isAll ? "" : "can ")"
-          + "send\(isAll ? "s" : "") \(events.map { "'\($0.name)'" }.joined(separator: ", ")), which "
-          + "node '\(node.name)' takes only together with others; send that to composite "
-          + Self.list(events.flatMap { vectors(of: $0.name) }))
+        .synchronizedEvent, isSure ? .error : .warning, at: path + ["to"],
+        "pipe '\(pipe.name)': out-port '\(port.name)' of node '\(pipe.sender)' "
+          + "\(isSure ? "sends" : "can send") \(events.map { "'\($0)'" }.joined(separator: ", ")), "
+          + "which node '\(node.name)' takes only together with others; send that to composite "
+          + Self.list(events.flatMap { vectors(of: $0) })
+          + (isSure && !isAll ? ", from a port of its own" : ""))
     }
   }
 

@@ -28,7 +28,9 @@ extension TopologyChecker {
         report(
           .unknownState, at: path + ["when"],
           "\(owner): machine '\(sender.machine)' of node '\(pipe.sender)' has no state '\(when)'"
-            + Suggestion.among(sender.states.map(\.name), like: when))
+            + (sender.stateFields == nil
+              ? Suggestion.among(sender.states.map(\.name), like: when)
+              : "; its state is a struct, so let its code send into an out-port"))
       }
       checkSend(send, into: receiver, from: state ?? constantState(of: pipe), owner, at: path)
     }
@@ -78,16 +80,24 @@ extension TopologyChecker {
     guard let port = outPort(of: pipe) else {
       return Receiver(holder: holder, events: events, alphabet: names)
     }
-    guard port.events.contains(where: { names.contains($0.name) }) else {
+    let sent = port.sent ?? port.events.map(\.name)
+    guard sent.contains(where: names.contains) else {
       report(
         .notSynchronized, at: path + ["to"],
         "\(owner): \(holder) synchronizes no event of out-port '\(port.name)' of node "
-          + "'\(pipe.sender)', which sends "
-          + port.events.map { "'\($0.name)'" }.joined(separator: ", ")
+          + "'\(pipe.sender)', which sends " + sent.map { "'\($0)'" }.joined(separator: ", ")
           + "; connect the port to a node")
       return nil
     }
-    // Of the port's other events nobody knows whether they are ever sent; the composite refuses them.
+    let stray = (port.sent ?? []).filter { !names.contains($0) }
+    if !stray.isEmpty {
+      report(
+        .notSynchronized, at: path + ["to"],
+        "\(owner): \(holder) does not synchronize \(stray.map { "'\($0)'" }.joined(separator: ", "))"
+          + ", which out-port '\(port.name)' of node '\(pipe.sender)' sends as well; send that to a "
+          + "node, from a port of its own")
+    }
+    // Where it is not known which of them are sent, the composite refuses the others.
     let others = port.events.filter { !names.contains($0.name) }
     return Receiver(holder: holder, events: events + others, alphabet: names)
   }

@@ -81,9 +81,12 @@ public struct TopologyChecker {
     }
     guard let machine = machine(of: node) else { return }
     if let constant = node.constant {
-      checkCase(
-        constant, against: machine.states, kind: .state,
-        holder: "machine '\(machine.machine)'", owner: owner, at: path + ["constant"])
+      // A struct is judged by its own decoder, when the node starts.
+      if machine.stateFields == nil {
+        checkCase(
+          constant, against: machine.states, kind: .state,
+          holder: "machine '\(machine.machine)'", owner: owner, at: path + ["constant"])
+      }
     } else {
       for port in machine.outPorts where !isConnected(node, port) {
         report(

@@ -13,6 +13,8 @@ package enum FrameKind: UInt8, CaseIterable, Sendable {
   case letter = 18
   /// To a coordinator: a synchronized event, or a question about one.
   case synchronize = 19
+  /// What would be said to events; nothing changes by that.
+  case explain = 20
   // Feeds: the node's XPUB.
   case state = 32
   // Control, node to orchestrator.

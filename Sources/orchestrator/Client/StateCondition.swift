@@ -3,8 +3,10 @@ import PipeRuntime
 /// A state that a node is waited to be in: `door=closed`.
 package struct StateCondition: Hashable, Sendable {
   package let node: String
-  /// A bare label, or a case with its fields.
+  /// A bare label, or a case with its fields; some fields, of a state that is a struct.
   package let state: JSONValue
+  /// The names of the state's fields, where the node's state is a struct.
+  package var stateFields: [String]?
 
   /// Reads `NODE=STATE`.
   package init(_ text: String) throws(CommandError) {
@@ -13,18 +15,46 @@ package struct StateCondition: Hashable, Sendable {
         "'\(text)' is no NODE=STATE. Write it as in 'door=closed'", code: .usage)
     }
     node = String(text[..<equals])
-    state = try CaseArgument.parse(String(text[text.index(after: equals)...]), noun: "state")
+    state = try Self.parse(String(text[text.index(after: equals)...]))
   }
 
-  /// Whether a state is the one waited for. A bare label matches whatever the fields are.
-  package func matches(_ other: JSONValue) -> Bool {
-    guard state.caseName == other.caseName else { return false }
-    return state.string != nil || state.caseMembers == other.caseMembers
+  private static func parse(_ text: String) throws(CommandError) -> JSONValue {
+    do {
+      return try CaseArgument.parse(text, noun: "state")
+    } catch {
+      // The fields of a struct; of which node it is, and so whether it can be, is not known here.
+      guard let value = try? JSONValue(parsing: text.utf8), case .object(let fields) = value,
+        !fields.isEmpty
+      else { throw error }
+      return value
+    }
   }
+
+  /// Whether a state is the one waited for. A bare label matches whatever the fields are; fields of
+  /// a struct match whatever the others are.
+  package func matches(_ other: JSONValue) -> Bool {
+    if stateFields != nil, case .object(let members) = state {
+      return members.allSatisfy { Self.matches($0.value, other[$0.key] ?? .null) }
+    }
+    guard let members = state.caseMembers else { return state == other }
+    guard state.caseName == other.caseName else { return false }
+    return state.string != nil || members == other.caseMembers
+  }
+
+  /// Whether a field has a value; that of an enum can be given by its bare label.
+  private static func matches(_ wanted: JSONValue, _ value: JSONValue) -> Bool {
+    wanted == value
+      || wanted.string != nil && value.caseMembers != nil && wanted.string == value.caseName
+  }
+
+  fileprivate func text(of state: JSONValue) -> String { state.stateText(fields: stateFields) }
 
   /// Why the node can never be in this state, or `nil`.
   package func problem(with machine: MachineDescription) -> String? {
     let owner = "node '\(node)'"
+    if let fields = machine.stateFields {
+      return fields.problem(withSome: state, owner: "the state of \(owner)")
+    }
     if state.string != nil {
       // The label alone: its fields are not missing.
       let labels = machine.states.map { CaseDescription(name: $0.name) }
@@ -66,8 +96,9 @@ package struct StateConditions: Sendable {
     zip(all, met).filter { $0.1 == nil }.map { condition, _ in
       let node = condition.node
       let present =
-        absences[node] ?? latest[node].map { "is in \($0.caseText)" } ?? "has told no state yet"
-      return "'\(node)' \(present), not in \(condition.state.caseText)"
+        absences[node] ?? latest[node].map { "is in \(condition.text(of: $0))" }
+        ?? "has told no state yet"
+      return "'\(node)' \(present), not in \(condition.text(of: condition.state))"
     }.joined(separator: "; ")
   }
 }

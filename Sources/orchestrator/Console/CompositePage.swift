@@ -1,13 +1,22 @@
 import PipeRuntime
 
-/// All that `describe` tells of one composite, as far as its file and its programs tell.
+/// All that `describe` tells of one composite.
 package struct CompositePage {
   let composite: CompositePlan
   let group: ConflictClassPlan
+  /// How it is; `nil` where it need not run.
+  let node: NodeInformation?
+  /// The topology's pipes.
+  let pipes: [PipeInformation]
 
-  package init(_ composite: CompositePlan, in group: ConflictClassPlan) {
+  package init(
+    _ composite: CompositePlan, in group: ConflictClassPlan, node: NodeInformation? = nil,
+    pipes: [PipeInformation] = []
+  ) {
     self.composite = composite
     self.group = group
+    self.node = node
+    self.pipes = pipes
   }
 
   /// The pages of all composites of some classes.
@@ -19,7 +28,7 @@ package struct CompositePage {
 
   /// A heading, then a line or more for each thing that is known.
   package func lines(style: Style = Style(isColored: false)) -> [String] {
-    var lines = [style.bold(name)]
+    var lines = [heading(style)]
     func add(_ label: String, _ values: [String]) {
       for (index, value) in values.enumerated() {
         let heading = (index == 0 ? label : "").padded(to: 12)
@@ -32,11 +41,23 @@ package struct CompositePage {
       add("nodes", [composite.nodes.joined(separator: ", ")])
     }
     add("synchronizes", vectors)
+    add("mode", ["rendezvous: all or none; a caller may ask for broadcast instead"])
     add("projection", [composite.projection ?? "none: the list of the nodes' states"])
     let others = group.composites.map(\.name).filter { $0 != name }
     let sharing = others.isEmpty ? "its own" : "shared with \(others.joined(separator: ", "))"
     add("coordinator", [sharing])
+    if let node {
+      add("durability", [node.durability.rawValue, node.journal].compactMap(\.self))
+      add("in doubt", node.doubts.map(\.description))
+      let page = NodePage(node: node, machine: nil, pipes: pipes)
+      for (label, values) in page.traffic { add(label, values) }
+    }
     return lines
+  }
+
+  private func heading(_ style: Style) -> String {
+    guard let node else { return style.bold(name) }
+    return NodePage(node: node, machine: nil, pipes: []).heading(style)
   }
 
   /// `go(floor: Int)  door, motor`
@@ -54,7 +75,9 @@ package struct CompositePage {
     let plan = (try? JSONValue(encoding: composite)) ?? .null
     return [
       "composite": .string(name), "description": plan, "coordinator": .string(group.name),
-      "program": .string(group.program),
+      "program": .string(group.program), "modes": ["rendezvous", "broadcast"],
+      "conflictClass": .array(group.composites.map { .string($0.name) }),
+      "status": node?.record(now: WallClock.nanoseconds) ?? .null,
     ]
   }
 }

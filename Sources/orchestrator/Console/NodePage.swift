@@ -16,9 +16,7 @@ package struct NodePage {
 
   /// A heading, then a line or more for each thing that is known.
   package func lines(style: Style = Style(isColored: false)) -> [String] {
-    let state = node.stateText.isEmpty ? "" : "  " + node.stateText.printable
-    let version = node.versionText.map { "  (\($0))" } ?? ""
-    var lines = ["\(style.bold(node.name))  \(style.status(node.phase))\(state)\(version)"]
+    var lines = [heading(style)]
     func add(_ label: String, _ values: [String]) {
       for (index, value) in values.enumerated() {
         let heading = (index == 0 ? label : "").padded(to: 11)
@@ -30,10 +28,24 @@ package struct NodePage {
       add("durability", [node.durability.rawValue, node.journal].compactMap(\.self))
     }
     if let machine { for (label, values) in Self.parts(of: machine) { add(label, values) } }
-    add("pipes in", pipes.filter { $0.to == node.name }.map(inText))
-    add("pipes out", pipes.filter { $0.from == node.name }.map(outText))
-    add("letters", letters)
+    add("in doubt", node.doubts.map(\.description))
+    for (label, values) in traffic { add(label, values) }
     return lines
+  }
+
+  /// `door  running  closed  (version 3)`
+  func heading(_ style: Style) -> String {
+    let state = node.stateText.isEmpty ? "" : "  " + node.stateText.printable
+    let version = node.versionText.map { "  (\($0))" } ?? ""
+    return "\(style.bold(node.name))  \(style.status(node.phase))\(state)\(version)"
+  }
+
+  /// What comes in and goes out.
+  var traffic: [(label: String, values: [String])] {
+    [
+      ("pipes in", pipes.filter { $0.to == node.name }.map(inText)),
+      ("pipes out", pipes.filter { $0.from == node.name }.map(outText)), ("letters", letters),
+    ]
   }
 
   /// The JSON form.
@@ -49,8 +61,9 @@ package struct NodePage {
     let untaken = machine.events.filter { !machine.alphabet.contains($0.name) }
     return [
       ("problem", [machine.problem].compactMap(\.self)),
-      ("initial", machine.initial == .null ? [] : [machine.initial.caseText]),
+      ("initial", machine.initial == .null ? [] : [machine.stateText(machine.initial)]),
       ("states", machine.states.map(\.signature)),
+      ("state", machine.stateFields.map { $0.map { "\($0.name): \($0.type)" } } ?? []),
       ("events", machine.events.filter { machine.alphabet.contains($0.name) }.map(\.signature)),
       ("never takes", untaken.map(\.signature)),
       ("outputs", machine.outputs.map(\.signature)),

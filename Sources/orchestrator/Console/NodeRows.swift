@@ -16,10 +16,16 @@ extension NodeInformation {
 
   /// The state for a person, or why there is none; empty where neither is known.
   package var stateText: String {
-    if let state = status?.state { return state.caseText }
+    if let state = status?.state { return state.stateText(fields: stateFields) + doubtText }
     guard let reason else { return "" }
     // The phase stands beside it.
     return reason.hasPrefix(phase + ": ") ? String(reason.dropFirst(phase.count + 2)) : reason
+  }
+
+  /// `, IN DOUBT in 3.17`, where it is.
+  private var doubtText: String {
+    let transactions = Set(doubts.map(\.transaction)).sorted().map(\.description)
+    return transactions.isEmpty ? "" : "  IN DOUBT in \(transactions.joined(separator: ", "))"
   }
 
   /// How long its process has lived.
@@ -42,7 +48,7 @@ extension NodeInformation {
       "restarts": .count(restarts),
       "started": startedAt.map { .string(Timestamp(nanoseconds: $0).description) } ?? .null,
       "uptime": uptime(now: now).map { .number(Double($0.wholeMilliseconds) / 1000) } ?? .null,
-      "state": .null,
+      "state": .null, "doubts": .array(doubts.map(\.record)),
     ]
     if let status { record.merge(status.record) { _, new in new } }
     return .object(record)

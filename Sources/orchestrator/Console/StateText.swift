@@ -2,14 +2,22 @@ import PipeRuntime
 
 extension StateChange {
   /// `2026-11-20T09:00:00.123Z door  closing(persons: 3)  (request)`
-  package func line(nodeWidth: Int, style: Style = Style(isColored: false), color: Int = 0)
-    -> String
-  {
+  /// - Parameters:
+  ///   - fields: The names of the state's fields where that is a struct.
+  ///   - wasInDoubt: Whether the line before was.
+  package func line(
+    nodeWidth: Int, fields: [String]? = nil, style: Style = Style(isColored: false), color: Int = 0,
+    wasInDoubt: Bool = false
+  ) -> String {
     let note = missed > 0 ? "\(cause); \(missed) missed before" : cause
+    let doubt =
+      doubts.isEmpty
+      ? (wasInDoubt ? style.green("  not in doubt any more") : "")
+      : style.red("  IN DOUBT: " + doubts.map(\.description).joined(separator: "; ").printable)
     return style.dim(Timestamp(nanoseconds: time).description) + " "
       + style.number(color, node.printable.padded(to: nodeWidth))
-      + "  \(state.caseText.printable)  "
-      + style.dim("(\(note.printable))")
+      + "  \(state.stateText(fields: fields).printable)  "
+      + style.dim("(\(note.printable))") + doubt
   }
 
   /// The JSON form of `-o json` and `-o jsonl`.
@@ -19,6 +27,7 @@ extension StateChange {
       "version": .integer(Int64(clamping: version)),
       "time": .string(Timestamp(nanoseconds: time).description), "cause": .string(cause),
       "state": state, "missed": .integer(Int64(clamping: missed)),
+      "doubts": .array(doubts.map(\.record)),
     ]
   }
 }

@@ -1,3 +1,5 @@
+import PipeRuntime
+
 /// Rows of text under headings, in aligned columns.
 package struct Table: Hashable, Sendable {
   package enum Alignment: Hashable, Sendable { case left, right }

@@ -1,3 +1,5 @@
+import PipeRuntime
+
 /// The help pages, made from the verbs' descriptions.
 package struct HelpText {
   let style: Style
@@ -50,6 +52,8 @@ package struct HelpText {
     ("1", "the run failed, or an event was refused"),
     ("2", "usage, or an invalid topology"),
     ("3", "no such running topology"),
+    ("4", "'why': the event is withheld"),
+    ("5", "'why': whether it is enabled depends on the event's values"),
     ("124", "a wait timed out"),
     ("130", "second ^C, forced"),
   ]

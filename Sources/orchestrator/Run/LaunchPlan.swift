@@ -53,7 +53,8 @@ struct LaunchPlan {
     self.topology = topology.name
     file = FileSystem.absolute(loaded.file)
     control = try directories.endpoint(.control)
-    let inherited = ProcessEnvironment.current
+    var inherited = ProcessEnvironment.current
+    inherited[TopologyFile.variable] = file
     var inboxes: [String: String] = [:]
     for node in topology.nodes {
       inboxes[node.name] = try directories.endpoint(.inbox(node: node.name))

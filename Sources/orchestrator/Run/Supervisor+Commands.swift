@@ -44,6 +44,10 @@ extension Supervisor {
         records[node]?.description.map { .description($0) }
         ?? .failed("node '\(node)' has not described itself yet")
       self.answer(answer, to: peer, id: id)
+    case .composites:
+      answer(
+        .composites(plan.nodes.compactMap { $0.configuration.plan?.conflictClass }), to: peer,
+        id: id)
     case .stop(let nodes):
       steer(nodes, .stopRequested, from: peer, id: id) { state, _ in state.hasEnded }
     case .start(let nodes):
@@ -165,8 +169,15 @@ extension Supervisor {
       information.reason = record?.reason
       information.startedAt = information.pid == nil ? nil : record?.startedAt
       information.status = record?.status
+      information.stateFields = record?.description?.stateFields?.map(\.name)
+      information.doubts = record?.status?.doubt.map { [$0] } ?? []
       return node.composites.isEmpty
-        ? [information] : node.composites.map { information.row(of: $0) }
+        ? [information]
+        : node.composites.map { composite in
+          var row = information.row(of: composite)
+          row.doubts = composite.nodes.compactMap { records[$0]?.status?.doubt }
+          return row
+        }
     }
     return TopologyDirectory(
       topology: plan.topology, file: plan.file, pid: getpid(),
@@ -192,7 +203,7 @@ extension ControlCommand {
     case .stop(let nodes): .stop(nodes: processes(of: nodes))
     case .restart(let nodes): .restart(nodes: processes(of: nodes))
     case .kill(let node, let signal): .kill(node: plan.process(of: node), signal: signal)
-    case .directory, .down, .forceDown: self
+    case .directory, .composites, .down, .forceDown: self
     }
   }
 }

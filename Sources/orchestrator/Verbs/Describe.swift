@@ -21,8 +21,12 @@ struct Describe: Verb {
         "What the door says of itself"
       ),
       (
+        "orchestrator describe lift",
+        "Which events a composite's nodes take together, and how it is"
+      ),
+      (
         "orchestrator describe --file topologies/lift.yaml lift",
-        "Which events the lift's door and motor take together"
+        "The same, as the file has it"
       ),
     ])
 
@@ -66,20 +70,27 @@ struct Describe: Verb {
 
   private func running(_ arguments: ParsedArguments) throws -> [Page] {
     let nodes = arguments.positionals
-    let (found, machines, pipes) = try arguments.onTopology { topology in
+    let (found, machines, classes, pipes) = try arguments.onTopology { topology in
       let directory = try await topology.directory()
       let found = try directory.nodes(named: nodes)
+      let hasComposites = found.contains { $0.kind == .composite }
+      let classes = hasComposites ? try await topology.conflictClasses() : []
       var machines: [String: MachineDescription] = [:]
-      for node in found {
+      for node in found where node.kind != .composite {
         do {
           machines[node.name] = try await topology.describe(node.name)
         } catch TopologyClientError.failed {
           // It has not described itself: there is its status alone.
         }
       }
-      return (found, machines, directory.pipes)
+      return (found, machines, classes, directory.pipes)
     }
-    return found.map { Page(NodePage(node: $0, machine: machines[$0.name], pipes: pipes)) }
+    return found.map { node in
+      if let group = classes.first(where: { $0[node.name] != nil }), let plan = group[node.name] {
+        return Page(CompositePage(plan, in: group, node: node, pipes: pipes))
+      }
+      return Page(NodePage(node: node, machine: machines[node.name], pipes: pipes))
+    }
   }
 
   private func filed(_ path: String, _ names: [String]) throws -> [Page] {

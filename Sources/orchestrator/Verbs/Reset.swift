@@ -26,6 +26,7 @@ struct Reset: Verb {
     try checkNoneRuns(nodes, directories)
     // Held until the end: none can start in between.
     let journals = try nodes.map { try hold($0, directories) }
+    try checkPromises(to: nodes, directories)
     let losses = journals.map(Loss.init)
     let serious = zip(nodes, losses).filter { !$0.1.isNothing }
     if !serious.isEmpty, console.canAsk, !arguments.flag("yes") {
@@ -67,6 +68,25 @@ struct Reset: Verb {
     throw CommandError(
       "node '\(first.name)' is \(first.phase): only nodes that do not run can be reset. Stop "
         + "\(active.count == 1 ? "it" : "them") first: 'orchestrator stop \(names)'")
+  }
+
+  /// A participant that has promised to take an event asks its composite how that has ended; one that
+  /// had forgotten would say that it was given up, also where others have taken it.
+  private func checkPromises(to nodes: [String], _ directories: RuntimeDirectories) throws {
+    func snapshot(_ node: String) -> JournalSnapshot? {
+      try? JournalReader(directories.journal(of: node), node: node).snapshot(limit: 0)
+    }
+    let composites = nodes.filter { snapshot($0)?.machine == JournalSnapshot.compositeMachine }
+    guard let composite = composites.first else { return }
+    for node in JournalReader.nodes(in: directories.journals) where !nodes.contains(node) {
+      guard let promise = snapshot(node)?.promise else { continue }
+      throw CommandError(
+        "node '\(node)' has promised to take synchronized event \(promise.transaction), "
+          + "\(promise.event.text) of composite '\(promise.composite)', and does not know how it has "
+          + "ended. If '\(composite)' forgot that, '\(node)' would give it up, also where others have "
+          + "taken it. Let both run until it knows, then stop both in order; or reset '\(node)' as "
+          + "well: nothing was forgotten")
+    }
   }
 
   private func hold(_ node: String, _ directories: RuntimeDirectories) throws -> JournalFiles {
@@ -130,6 +150,8 @@ extension JournalSnapshot.Pending {
       count(postponed, "postponed event", "postponed events"),
       count(letters, "dead letter", "dead letters"),
       count(effects, "running effect", "running effects"),
+      count(promises, "promised synchronized event", "promised synchronized events"),
+      count(unacknowledged, "commit not known to all", "commits not known to all"),
     ].compactMap(\.self)
   }
 }

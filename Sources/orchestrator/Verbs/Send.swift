@@ -88,13 +88,15 @@ struct Send: Verb {
     switch outcome {
     case .moved(let version, let state):
       if arguments.format == .text {
-        try console.print("\(node): \(state.caseText.printable)  (version \(version))")
+        let text = machine?.stateText(state) ?? state.caseText
+        try console.print("\(node): \(text.printable)  (version \(version))")
       }
       return .success
     case .refused(let refusal, let state):
       let takes = machine.map { "; \($0.machine) takes " + $0.alphabetText } ?? ""
+      let text = machine?.stateText(state) ?? state.caseText
       throw CommandError(
-        "node '\(node)' refused \(event.caseText) in \(state.caseText): \(refusal.wording)\(takes)")
+        "node '\(node)' refused \(event.caseText) in \(text): \(refusal.wording)\(takes)")
     case .done: return .success
     }
   }
@@ -136,6 +138,11 @@ extension Refusal {
 }
 
 extension MachineDescription {
+  /// One of its states for a person to read.
+  package func stateText(_ state: JSONValue) -> String {
+    state.stateText(fields: stateFields?.map(\.name))
+  }
+
   /// The events that it takes in some state, with their fields.
   package var alphabetText: String {
     let taken = events.filter { alphabet.contains($0.name) }.map(\.signature)

@@ -2,8 +2,8 @@
 package enum Verbs {
   package static let all: [any Verb] = [
     Check(), Run(), Up(), Down(), List(), Processes(), Status(), Start(), Stop(), Restart(), Kill(),
-    Send(), Wait(), Logs(), Watch(), Describe(), ShowJournal(), Letters(), Reset(), Config(),
-    Schema(), Completion(), ShowVersion(), Help(),
+    Send(), Wait(), Logs(), Watch(), Describe(), Why(), ShowJournal(), Letters(), Reset(),
+    Config(), Schema(), Completion(), ShowVersion(), Help(),
   ]
 
   package static var descriptions: [VerbDescription] { all.map(\.description) }

@@ -6,8 +6,9 @@ struct Wait: Verb {
   let description = VerbDescription(
     "wait", "Waits until nodes are in given states",
     discussion:
-      "A state's label stands for the state whatever its values are. All conditions hold "
-      + "at some moment each. Exit code 124: not in time.",
+      "A state's label stands for the state whatever its values are; some fields of a state that "
+      + "is a struct stand for it whatever the others are. All conditions hold at some moment "
+      + "each. Exit code 124: not in time.",
     options: [
       .topology,
       .output,
@@ -20,7 +21,11 @@ struct Wait: Verb {
       (
         "orchestrator wait door=closed --timeout 10s",
         "Returns when the door is closed"
-      )
+      ),
+      (
+        "orchestrator wait counter='{\"count\":3}'",
+        "Returns when that field of the counter's state is 3"
+      ),
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
@@ -28,14 +33,17 @@ struct Wait: Verb {
     for text in arguments.positionals { parsed.append(try StateCondition(text)) }
     let conditions = parsed
     let timeout = arguments.duration("timeout")
-    let changes = try arguments.onTopology { topology in
-      try await StateWait(topology: topology, conditions: conditions).run(within: timeout)
+    let (changes, fields) = try arguments.onTopology { topology in
+      var wait = StateWait(topology: topology, conditions: conditions)
+      let changes = try await wait.run(within: timeout)
+      return (changes, wait.conditions.map { ($0.node, $0.stateFields) })
     }
     switch arguments.format {
     case .text:
       for change in changes {
-        let state = change.state.caseText.printable
-        try console.print("\(change.node): \(state)  (version \(change.version))")
+        let fields = fields.first { $0.0 == change.node }?.1
+        let state = change.state.stateText(fields: fields)
+        try console.print("\(change.node): \(state.printable)  (version \(change.version))")
       }
     case .json: try console.print(.array(changes.map(\.record)))
     case .jsonl: for change in changes { try console.print(change.record) }
@@ -47,11 +55,18 @@ struct Wait: Verb {
 /// Waits for states of a running topology.
 private struct StateWait {
   let topology: TopologyClient
-  let conditions: [StateCondition]
+  private(set) var conditions: [StateCondition]
+
+  init(topology: TopologyClient, conditions: [StateCondition]) {
+    self.topology = topology
+    self.conditions = conditions
+  }
 
   /// Returns the changes that met the conditions.
-  func run(within timeout: Duration?) async throws -> [StateChange] {
-    for condition in conditions { try await check(condition) }
+  mutating func run(within timeout: Duration?) async throws -> [StateChange] {
+    for index in conditions.indices {
+      conditions[index].stateFields = try await check(conditions[index])?.map(\.name)
+    }
     let stream = try await topology.states(of: Array(Set(conditions.map(\.node))))
     let progress = Mutex(StateConditions(conditions))
     let wait: @Sendable () async -> Bool = {
@@ -70,20 +85,22 @@ private struct StateWait {
     }
   }
 
-  private func check(_ condition: StateCondition) async throws {
+  /// Throws where a condition can never hold.
+  /// - Returns: The fields of the node's state, where that is a struct.
+  private func check(_ condition: StateCondition) async throws -> [CaseDescription.Field]? {
     let node = try await topology.directory().nodes(named: [condition.node])[0]
     var machine: MachineDescription
     switch node.kind {
     case .monitor:
       throw TopologyClientError.invalidEvent(node.name, "it is a monitor and has no states")
     // What it shows is a tuple of states, or the program's.
-    case .composite: return
+    case .composite: return nil
     case .machine, .constant:
       do {
         machine = try await topology.describe(node.name)
       } catch TopologyClientError.failed {
         // It has not described itself yet: what it can be is not known.
-        return
+        return nil
       }
     }
     if node.kind == .constant, let only = machine.initial.caseName {
@@ -92,6 +109,7 @@ private struct StateWait {
     if let problem = condition.problem(with: machine) {
       throw CommandError(problem, code: .usage)
     }
+    return machine.stateFields
   }
 
   /// Why nodes do not run.

@@ -49,6 +49,21 @@ struct StateArgumentTests {
     #expect(try StateCondition(condition).matches(state) == isMatch)
   }
 
+  @Test(
+    "a condition on a struct names some of its fields; a label stands for a case with any values",
+    arguments: [
+      (#"pages={"page":2}"#, true), (#"pages={"page":3}"#, false),
+      (#"pages={"page":2,"status":"failed"}"#, true), (#"pages={"status":"idle"}"#, false),
+      (#"pages={"status":{"failed":{"_0":"x"}}}"#, true),
+      (#"pages={"status":{"failed":{"_0":"y"}}}"#, false), (#"pages={"batch":null}"#, true),
+    ])
+  func matchesStruct(condition: String, isMatch: Bool) throws {
+    var condition = try StateCondition(condition)
+    condition.stateFields = ["batch", "page", "status"]
+    let state: JSONValue = ["page": 2, "status": ["failed": ["_0": "x"]]]
+    #expect(condition.matches(state) == isMatch)
+  }
+
   @Test("a condition is written NODE=STATE", arguments: ["door", "=closed", "door=", "door=a b"])
   func malformed(text: String) throws {
     let error = try #require(throws: CommandError.self) { try StateCondition(text) }

@@ -157,9 +157,13 @@ struct JournalPlaceTests {
     #expect(taken > 2 && taken < 40, "\(taken)")
     #expect(last?.code == 1 || last?.code == 124, "\(last.map { "\($0)" } ?? "")")
     let path = directories.journal(of: "blob")
-    let failed = try await poll(every: .milliseconds(20), within: .seconds(10)) {
+    // A restarted node is well until it is asked again.
+    let failed = try await poll(every: .milliseconds(20), within: .seconds(40)) {
       let status = try await tool.run("status", "blob")
-      return status.output.contains("failed") ? status : nil
+      if status.output.contains("failed") { return status }
+      let again = "{\"grow\":{\"byteCount\":\(100_000 + taken)}}"
+      #expect(try await tool.run("send", "blob", again, "--timeout", "500ms").code != 0)
+      return nil
     }
     let status = try #require(failed)
     #expect(status.output.contains(path), "\(status)")

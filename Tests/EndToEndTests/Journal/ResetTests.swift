@@ -19,6 +19,47 @@ struct ResetTests {
         ]))
   }
 
+  @Test("does not forget a composite while a participant depends on what it knows")
+  func promises() async throws {
+    let rules = "pair:commit.before=stop@1/1"
+    var pair = Parties.pair(environment: [FailpointCounter.rulesVariable: rules])
+    pair.timeouts.stop = .milliseconds(700)
+    try await withTopology(pair) { topology in
+      // A caller that does not ask again.
+      await #expect(throws: TopologyClientError.self) {
+        try await topology.client.synchronize(
+          "pair", Party.Event.meet, timeout: .milliseconds(500))
+      }
+      try await topology.expectLog("right", contains: "is in doubt after a silence")
+      try await topology.expectLog("left", contains: "is in doubt after a silence")
+      // It stands still, and is killed.
+      try await topology.stop("left", "right", "pair")
+      let tool = CommandLineTool(beside: topology)
+      let refused = try await tool.run("reset", "pair")
+      #expect(refused.code == 1, "\(refused)")
+      #expect(
+        refused.error.contains(
+          "node 'left' has promised to take synchronized event 1.1, \"meet\" of composite 'pair'"),
+        "\(refused)")
+      let one = try await tool.run("reset", "pair", "left")
+      #expect(one.code == 1, "\(one)")
+      #expect(one.error.contains("node 'right' has promised"), "\(one)")
+
+      // Both learn that it was given up, and say so in their journals when they stop.
+      try await topology.start("left", "right", "pair")
+      for name in ["left", "right"] {
+        try await topology.expectLog(name, contains: "is in doubt no more: it was given up")
+      }
+      try await topology.stop("left", "right", "pair")
+      let reset = try await tool.run("reset", "pair")
+      #expect(reset.code == 0, "\(reset)")
+      #expect(reset.output.hasPrefix("pair: forgot "), "\(reset)")
+      #expect(!reset.output.contains("not known to all"), "\(reset)")
+      try await topology.start("left", "right", "pair")
+      #expect(try await topology.meet(mode: .await(.seconds(10))).isCommitted)
+    }
+  }
+
   @Test("forgets the state, the outbox, postponed events and letters of stopped nodes")
   func forgets() async throws {
     try await withTopology(Visitors.topology(.postpone)) { topology in

@@ -145,6 +145,21 @@ struct SynchronizedEventTests {
     }
   }
 
+  @Test("a composite that keeps no journal does not claim to know what was before its start")
+  func askWithoutJournal() async throws {
+    try await withTopology(Parties.pair(durability: .volatile)) { topology in
+      guard case .committed(let transaction, _) = try await topology.meet() else {
+        throw Unexpected("it was not committed")
+      }
+      try await topology.kill("pair")
+      _ = try await poll(within: .seconds(10)) {
+        let reply = try? await topology.client.ask("pair", about: transaction)
+        if let reply { #expect(reply == .unknown(transaction)) }
+        return reply
+      }
+    }
+  }
+
   @Test("under load no state of the composite has a participant that moved and one that did not")
   func noTornState() async throws {
     try await withTopology(Parties.pair()) { topology in

@@ -56,6 +56,41 @@ struct SynchronizedPipeTests {
     }
   }
 
+  @Test(
+    "an event that is synchronized and comes to a node by a pipe is a dead letter, and stays one",
+    arguments: [PipeSpecification.OnRefused.record, .postpone])
+  func direct(onRefused: PipeSpecification.OnRefused) async throws {
+    var pair = Parties.pair()
+    pair.nodes.append(.machine("Ringer", name: "ringer", restart: Parties.quick))
+    pair.pipes = [
+      .ports(from: "ringer.out", to: "left", name: "bell", onRefused: onRefused)
+    ]
+    try await withTopology(pair) { topology in
+      try await topology.send("ringer", Ringer.Event.ring)
+      try await topology.send("ringer", Ringer.Event.nudge)
+      try await topology.expect("left", Party.State.willing(met: 0, steps: 1))
+      let problem = "'meet' is synchronized; send it to composite 'pair'"
+      let status = try await topology.expectStatus(of: "left", "a letter") {
+        $0.status?.letters == 1
+      }
+      let letter = try #require(status.status?.recentLetters.first)
+      #expect(letter.pipe == "bell")
+      #expect(letter.sequence == 1)
+      #expect(letter.reason == problem)
+      await #expect(throws: TopologyClientError.invalidEvent("left", problem)) {
+        try await topology.client.resend(letter: letter.id, of: "left")
+      }
+      #expect(try await topology.meet().isCommitted)
+      try await topology.kill("left")
+      try await topology.expectStatus(of: "left", "its letter") {
+        $0.isRunning && $0.status?.letters == 1
+      }
+      _ = try await topology.client.drop(letter: letter.id, of: "left")
+      #expect(
+        try await topology.party("left") == .willing(met: 1, steps: 1))
+    }
+  }
+
   @Test("with 'postpone' an event waits until it is enabled, also while the composite dies")
   func postponed() async throws {
     try await withTopology(Self.button(.postpone)) { topology in

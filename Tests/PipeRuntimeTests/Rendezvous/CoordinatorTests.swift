@@ -15,6 +15,7 @@ struct CoordinatorTests {
     _ = coordinator.start()
     _ = coordinator.recorded(.start(epoch: coordinator.epoch))
     for name in ["a", "b", "c", "d", "e"] { _ = coordinator.connected(name) }
+    _ = coordinator.fired(.join)
     return coordinator
   }
 
@@ -159,7 +160,8 @@ struct CoordinatorTests {
     var coordinator = RendezvousCoordinator(name: "lift", journal: journal)
     #expect(
       coordinator.start() == [
-        .record(.start(epoch: 5)), .startTimer(.resend(transaction(6, epoch: 4))),
+        .record(.start(epoch: 5)), .startTimer(.join),
+        .startTimer(.resend(transaction(6, epoch: 4))),
       ])
     #expect(coordinator.connected("a").committed == ["a"])
     #expect(coordinator.connected("b").committed == ["b"])
@@ -184,7 +186,7 @@ struct CoordinatorTests {
   @Test("begins nothing before its epoch is durable")
   func epoch() {
     var coordinator = RendezvousCoordinator(name: "lift")
-    #expect(coordinator.start() == [.record(.start(epoch: 1))])
+    #expect(coordinator.start() == [.record(.start(epoch: 1)), .startTimer(.join)])
     for name in ["a", "b"] { _ = coordinator.connected(name) }
     #expect(coordinator.request(id(1), request(["a", "b"])).prepared == [])
     #expect(coordinator.recorded(.start(epoch: 1)).prepared == ["a", "b"])
@@ -280,6 +282,7 @@ struct CoordinatorTests {
     for number in UInt64(2)...5 { forgotten += coordinator.ask(id(number)) }
     #expect(!forgotten.contains(.forget(transaction(1))))
     for name in ["a", "b"] { _ = coordinator.received(.ack(transaction(1)), from: name) }
+    coordinator.settle("me", before: 6)
     for number in UInt64(6)...8 { forgotten += coordinator.ask(id(number)) }
     #expect(forgotten.contains(.forget(transaction(1))))
     #expect(

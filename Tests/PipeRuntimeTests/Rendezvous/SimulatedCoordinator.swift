@@ -16,6 +16,7 @@ struct SimulatedCoordinator {
   /// How many transactions a restart found committed and not acknowledged.
   private(set) var inDoubt = 0
   private(set) var aborts = 0
+  private(set) var problems: [String] = []
 
   init(name: String, resultCapacity: Int = 4096) {
     self.name = name
@@ -85,6 +86,7 @@ struct SimulatedCoordinator {
       case .publish: break
       case .startTimer(let timer): timers.append(timer)
       case .cancelTimer(let timer): timers.removeAll { $0 == timer }
+      case .report(let problem): problems.append("\(name): \(problem)")
       }
     }
     return output

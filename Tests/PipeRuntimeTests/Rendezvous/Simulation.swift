@@ -105,7 +105,8 @@ struct Simulation {
       coordinators[index].machine != nil
     else { return }
     isUp[name] = true
-    deliver(coordinators[index].take { $0.connected(name) }, from: index)
+    let heard = participants[name]?.machine?.watermark ?? .zero
+    deliver(coordinators[index].take { $0.connected(name, watermark: heard) }, from: index)
     deliver(participants[name]?.connected() ?? [], from: name)
   }
 

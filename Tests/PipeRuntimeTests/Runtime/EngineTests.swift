@@ -235,6 +235,20 @@ struct EngineTests {
     #expect(runtime.inPorts.first?.eventType == "Order")
     #expect(runtime.unnamedPipes == 1)
   }
+
+  @Test("a port tells which events are sent there, where none is made by a function")
+  func sentEvents() {
+    let ports = Ports()
+    let known = Runtime<Job, Order, Task_>()
+      .connectAsSender(to: ports.pipe("ends"), when: Job.done, send: Elsewhere.stopped)
+      .connectAsSender(to: ports.pipe("ends"), when: Job.idle, send: Elsewhere.started(1))
+      .connectAsSender(to: ports.pipe("ends"), when: Job.paused, send: Elsewhere.stopped)
+    #expect(known.outPorts.map(\.sent) == [["stopped", "started"]])
+    let unknown = known.connectAsSender(
+      to: ports.pipe("ends"), when: Job.working, send: Elsewhere.started)
+    #expect(unknown.outPorts.map(\.sent) == [nil])
+    #expect(unknown.outPorts.map(\.name) == ["ends"])
+  }
 }
 
 @Suite("How long effects run")

@@ -62,6 +62,8 @@ struct MachineTests {
     #expect(door.outputs.map(\.name) == ["close"])
     #expect(door.outPorts.map(\.name) == ["arrivals", "persons"])
     #expect(door.outPorts.map(\.eventType) == ["Display.Event", "Display.Event"])
+    // What a function makes of a state is not known before it runs.
+    #expect(door.outPorts.map(\.sent) == [["off"], nil])
     #expect(door.inPorts.isEmpty)
   }
 

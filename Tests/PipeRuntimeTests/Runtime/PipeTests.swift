@@ -121,3 +121,44 @@ struct PortsTests {
     #expect(box.names == ["b Count", "a Other"])
   }
 }
+
+@Suite("Pipes that go by events")
+struct EventPipeTests {
+  private enum Lamp: DSLCompatible { case off, on }
+  private enum Switch: DSLCompatible, Equatable { case press, release }
+  private enum Heard: DSLCompatible, Equatable { case start, click(isOn: Bool) }
+
+  @Test("what an event is turned into is sent once for each that is taken, and for no other")
+  func events() async {
+    let pipe = Pipe<Heard>()
+    let lamp = StateMachine<Lamp, Switch, Never>(initial: Lamp.off) {
+      When(state: Lamp.off) {
+        Execute.noOutput
+      } transitions: {
+        On(event: Switch.press) { Transition(to: Lamp.on) }
+      }
+      When(state: Lamp.on) {
+        Execute.noOutput
+      } transitions: {
+        On(event: Switch.release) { Transition(to: Lamp.off) }
+      }
+    }
+    let listener = StateMachine<Heard, Heard, Never>(initial: .start) { _, event in .next(event) }
+    let run = AsyncStateMachineSequence(
+      stateMachine: lamp,
+      runtime: Runtime().connectAsSender(
+        to: pipe,
+        forEachEvent: { event in
+          Heard.click(isOn: event == .press)
+        }))
+    let heard = AsyncStateMachineSequence(
+      stateMachine: listener, runtime: Runtime().connectAsReceiver(to: pipe))
+    for event in [Switch.release, .press, .press, .release] { await run.send(event) }
+    var states: [Heard] = []
+    for await state in heard {
+      states.append(state)
+      if states.count == 3 { break }
+    }
+    #expect(states == [.start, .click(isOn: true), .click(isOn: false)])
+  }
+}

@@ -93,6 +93,22 @@ struct ChildProcessTests {
     child.closePipes()
   }
 
+  @Test("a child can be killed from the moment of its launch, also before it leads its group")
+  func earlyKill() throws {
+    for _ in 0..<20 {
+      var child = try ChildProcess.launch(
+        ChildCommand(path: "/bin/sleep", arguments: ["60"], deathSignal: .kill))
+      // Stopped wherever it is, so that it does not get further by itself.
+      #expect(child.signal(.stop))
+      #expect(child.signal(.kill, group: true))
+      let deadline = ContinuousClock.now + .seconds(10)
+      while child.reap() == nil, ContinuousClock.now < deadline { sched_yield() }
+      #expect(child.status == .signalled(number: SIGKILL))
+      child.signal(.kill)
+      child.closePipes()
+    }
+  }
+
   @Test(
     "a program that cannot be started is an error that says what to do",
     arguments: [

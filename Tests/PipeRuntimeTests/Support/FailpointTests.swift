@@ -10,6 +10,7 @@ struct FailpointTests {
       ("step.before=exit@3", FailpointRule(.stepBefore, .exit, .hit(3))),
       ("send.after=stop%0.01", FailpointRule(.sendAfter, .stop, .probability(0.01))),
       ("open.after=cut%1", FailpointRule(.openAfter, .cut, .probability(1))),
+      ("yes.after=cut@2", FailpointRule(.yesAfter, .cut, .hit(2))),
       ("drain.before=delay:20ms", FailpointRule(.drainBefore, .delay(.milliseconds(20)))),
       ("record.error=error@2/1", FailpointRule(.recordError, .error, .hit(2), incarnation: 1)),
       (
@@ -70,9 +71,10 @@ struct FailpointTests {
         "effect.after", "ack.after", "send.before", "send.after", "open.after", "welcome.after",
         "reply.before", "reply.after", "start.after", "restore.after", "trim.after",
         "letter.after", "drain.before", "prepare.before", "prepare.recorded", "yes.after",
-        "commit.received", "step.recorded", "acknowledge.after", "abort.received",
-        "prepare.sent", "commit.before", "commit.recorded", "commit.sent", "abort.sent",
-        "commit.finished",
+        "no.after", "commit.received", "step.recorded", "acknowledge.after", "abort.received",
+        "query.sent", "synchronize.received", "prepare.sent", "commit.before",
+        "commit.recorded", "commit.sent", "abort.before", "abort.sent", "commit.finished",
+        "query.received",
       ])
   }
 

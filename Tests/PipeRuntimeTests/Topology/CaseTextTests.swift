@@ -28,6 +28,18 @@ struct CaseTextTests {
     #expect(try JSONValue(parsing: json.utf8).caseText == text)
   }
 
+  @Test(
+    "a struct reads by its fields in their order, and is no case",
+    arguments: [
+      (#"{"turns":{"count":3}}"#, ["turns"], "(turns: [count: 3])"),
+      (#"{"turns":{"count":3}}"#, nil, "turns(count: 3)"),
+      (#"{"b":1,"a":{"idle":{}},"z":null}"#, ["b", "a"], "(b: 1, a: idle, z: nil)"),
+      (#"{"a":"x"}"#, ["b", "a"], #"(a: "x")"#), ("{}", [], "()"), (#""closed""#, [], "closed"),
+    ] as [(String, [String]?, String)])
+  func stateText(json: String, fields: [String]?, text: String) throws {
+    #expect(try JSONValue(parsing: json.utf8).stateText(fields: fields) == text)
+  }
+
   private let events = [
     CaseDescription(
       name: "call",

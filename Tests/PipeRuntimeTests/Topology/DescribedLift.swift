@@ -25,7 +25,7 @@ extension Described {
       events: [
         .init(name: "open"),
         .init(name: "go", fields: [.init(name: "floor", type: "String")]),
-      ]),
+      ], outputs: [.init(name: "hum")]),
     machine(
       "LiftPanel", initial: "idle",
       states: [.init(name: "idle"), .init(name: "pressed", fields: call)],
@@ -37,6 +37,15 @@ extension Described {
           name: "doors", eventType: "LiftDoor.Event",
           events: [.init(name: "open"), .init(name: "close")]),
         .init(name: "closes", eventType: "Closing", events: [.init(name: "close")]),
+        .init(
+          name: "shuts", eventType: "LiftDoor.Event",
+          events: [.init(name: "open"), .init(name: "close")], sent: ["close"]),
+        .init(
+          name: "opens", eventType: "LiftDoor.Event",
+          events: [.init(name: "open"), .init(name: "close")], sent: ["open"]),
+        .init(
+          name: "turns", eventType: "LiftDoor.Event",
+          events: [.init(name: "open"), .init(name: "close")], sent: ["close", "open"]),
       ]),
   ]
 

@@ -124,6 +124,7 @@ struct TopologyCompositeTests {
       "[{ from: panel, when: pressed, to: lift, send: { go: { floor: $floor } } }]",
       "[{ from: panel.calls, to: lift }]", "[{ from: panel.doors, to: lift }]",
       "[{ from: panel, when: idle, to: door, send: close }]", "[{ from: panel.closes, to: door }]",
+      "[{ from: panel.shuts, to: door }]", "[{ from: panel.opens, to: lift }]",
     ])
   func pipes(pipes: String) {
     let text = Described.withLift(composites: Self.lift, pipes: pipes)
@@ -141,6 +142,26 @@ struct TopologyCompositeTests {
         "[{ from: panel.calls, to: ^motor }]", "synchronized-event",
         "out-port 'calls' of node 'panel' sends 'go', which node 'motor' takes only together with "
           + "others; send that to composite 'lift'"
+      ),
+      (
+        "[{ from: panel.opens, to: ^door }]", "synchronized-event",
+        "out-port 'opens' of node 'panel' sends 'open', which node 'door' takes only together with "
+          + "others; send that to composite 'lift' ["
+      ),
+      (
+        "[{ from: panel.turns, to: ^door }]", "synchronized-event",
+        "out-port 'turns' of node 'panel' sends 'open', which node 'door' takes only together with "
+          + "others; send that to composite 'lift', from a port of its own"
+      ),
+      (
+        "[{ from: panel.turns, to: ^lift }]", "not-synchronized",
+        "composite 'lift' does not synchronize 'close', which out-port 'turns' of node 'panel' sends "
+          + "as well; send that to a node, from a port of its own"
+      ),
+      (
+        "[{ from: panel.shuts, to: ^lift }]", "not-synchronized",
+        "composite 'lift' synchronizes no event of out-port 'shuts' of node 'panel', which sends "
+          + "'close'; connect the port to a node"
       ),
       (
         "[{ from: panel, when: idle, to: lift, send: ^close }]", "not-synchronized",
@@ -177,7 +198,25 @@ struct TopologyCompositeTests {
     #expect(first.hasSuffix("[\(code)]"), "\(found)")
   }
 
-  @Test("a port that can also send other events than synchronized ones is a warning")
+  @Test("an event that effects may give and that several composites synchronize is a warning")
+  func ambiguousEffect() {
+    let composites = """
+      a: { components: [door, odd], synchronize: [open] }
+      b: { components: [motor, odd], synchronize: [open] }
+      """
+    let (found, _) = Described.problems(Described.withLift(composites: composites))
+    #expect(found.count == 1, "\(found)")
+    let first = found.first ?? ""
+    #expect(
+      first.hasPrefix(
+        "test.yaml:6:8: warning: node 'odd' takes 'open' through composite 'a' or 'b': an effect "
+          + "that gives 'open' ends the node"), "\(found)")
+    #expect(first.hasSuffix("[ambiguous-event]"), "\(found)")
+    let once = "a: { components: [door, odd], synchronize: [open] }"
+    #expect(Described.problems(Described.withLift(composites: once)).found == [])
+  }
+
+  @Test("a port that may also send other events than synchronized ones is a warning")
   func mixedPort() {
     let pipes = "[{ from: panel.doors, to: ^door }]"
     let (found, place) = Described.problems(

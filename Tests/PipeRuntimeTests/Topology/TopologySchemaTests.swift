@@ -20,7 +20,8 @@ struct TopologySchemaTests {
     "every example keeps to it, and is read",
     arguments: [
       "elevator", "washing-machine", "relay", "lift", "composite", "philosophers",
-      "vending-machine",
+      "vending-machine", "counter", "example", "kettles", "movies", "movies-pages", "quiz",
+      "address", "washing-machine-reduced",
     ])
   func examples(name: String) throws {
     let text = try packageFile("topologies/\(name).yaml")

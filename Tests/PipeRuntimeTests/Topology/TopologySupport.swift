@@ -53,11 +53,13 @@ enum Described {
 
   static func machine(
     _ name: String, initial: JSONValue, states: [CaseDescription], events: [CaseDescription],
-    out: [PortDescription] = [], in inPorts: [PortDescription] = [], alphabet: [String]? = nil
+    out: [PortDescription] = [], in inPorts: [PortDescription] = [], alphabet: [String]? = nil,
+    outputs: [CaseDescription] = []
   ) -> MachineDescription {
     MachineDescription(
       machine: name, initial: initial, states: states, events: events,
-      alphabet: alphabet ?? events.map(\.name), outputs: [], outPorts: out, inPorts: inPorts)
+      alphabet: alphabet ?? events.map(\.name), outputs: outputs,
+      outPorts: out, inPorts: inPorts)
   }
 
   static let door = machine(

@@ -57,6 +57,48 @@ struct ConversationFrameTests {
       ])
   }
 
+  @Test("asking what would be said to an event, and the replies of a node and of a coordinator")
+  func explain() throws {
+    #expect(
+      FrameHeader(.explain, sequence: 7).frame(body: Array("\"go\"".utf8)) == [
+        0x70, 1, 20, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0x22, 0x67, 0x6F, 0x22,
+      ])
+    #expect(
+      FrameHeader(.reply, count: RequestReply.Code.explained.rawValue, sequence: 7).frame() == [
+        0x70, 1, 17, 0, 7, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+      ])
+    let promise = Doubt(
+      participant: "door", composite: "lift", event: "stop",
+      transaction: TransactionID(epoch: 3, sequence: 17), since: 1_700_000_000_000_000_000)
+    let node = NodeExplanation(
+      state: "shut", version: 4, events: ["go": .guard, "open": .taken], hold: .doubt(promise))
+    let doubt =
+      #"{"composite":"lift","event":"stop","participant":"door","since":1700000000000000000,"#
+      + #""transaction":"3.17"}"#
+    #expect(
+      try JSONValue(encoding: node).text
+        == #"{"events":{"go":"guard","open":"taken"},"hold":{"doubt":{"_0":\#(doubt)}},"#
+        + #""state":"shut","version":4}"#)
+    #expect(try JSONValue(encoding: node).decode(NodeExplanation.self) == node)
+    let coordinator = CoordinatorExplanation(
+      connected: ["door"], transactions: [.init(transaction: "3.17", participants: ["door"])])
+    #expect(
+      try JSONValue(encoding: coordinator).text
+        == #"{"connected":["door"],"#
+        + #""transactions":[{"participants":["door"],"transaction":"3.17"}]}"#)
+  }
+
+  @Test(
+    "why a node takes nothing travels as it is",
+    arguments: [
+      (.transition, #"{"transition":{}}"#), (.pipes(["a", "b"]), #"{"pipes":{"_0":["a","b"]}}"#),
+    ] as [(NodeExplanation.Hold, String)])
+  func holds(hold: NodeExplanation.Hold, json: String) throws {
+    #expect(try JSONValue(encoding: hold).text == json)
+    #expect(try JSONValue(parsing: json.utf8).decode(NodeExplanation.Hold.self) == hold)
+  }
+
   @Test("dropping letter 9 and its reply")
   func letter() {
     #expect(

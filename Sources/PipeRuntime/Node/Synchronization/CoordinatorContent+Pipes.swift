@@ -88,6 +88,7 @@ extension CoordinatorContent {
         SynchronizedBody(composite: composite, event: event).bytes,
         pipe.onRefused == .postpone ? .await(nil) : .try)
       let id = id(sequence, of: index)
+      coordinator.settle(id.caller, before: sequence)
       keep(id) { [unowned self] reply in pipes[index].reply = reply }
       perform(coordinator.request(id, request))
     } catch {
@@ -106,7 +107,7 @@ extension CoordinatorContent {
     case .synchronized(.rendezvous(.refused(let withheld))):
       problem = "refused: " + withheld.map(\.description).joined(separator: "; ")
     case .invalid(let text): problem = text
-    case .synchronized, .busy, .unavailable, .done, .moved, .refused:
+    case .synchronized, .busy, .unavailable, .done, .moved, .refused, .explained:
       // None has moved, and not because of a state.
       coordinator.renew(id(sequence, of: index))
       pipes[index].pause()

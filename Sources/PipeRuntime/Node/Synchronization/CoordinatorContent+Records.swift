@@ -2,6 +2,8 @@
 extension CoordinatorContent {
   var hasUnrecorded: Bool { !records.isEmpty || letters.hasUnrecorded }
 
+  var hasLeftover: Bool { !acknowledged.isEmpty || !forgotten.isEmpty }
+
   func record(into journal: Journal) throws {
     for record in records {
       switch record {
@@ -12,7 +14,7 @@ extension CoordinatorContent {
           to: Array("null".utf8), version: epoch, steps: 1, cause: "start",
           time: WallClock.nanoseconds, incarnation: services?.incarnation ?? 0)
       case .commit(let commit):
-        Failpoint.hit(.commitBefore)
+        reach(.commitBefore)
         try journal.committed(commit)
       }
     }
@@ -31,7 +33,7 @@ extension CoordinatorContent {
     }
     for record in done {
       if case .commit(let commit) = record {
-        Failpoint.hit(.commitRecorded)
+        reach(.commitRecorded)
         committing = coordinator.event(of: commit.request)
       }
       perform(coordinator.recorded(record))

@@ -10,6 +10,13 @@ package enum SynchronizeFlag: UInt8, Sendable {
   case ask = 3
   /// The request of this number is of no interest any more, if nothing is under way for it.
   case withdraw = 4
+  /// The caller waits for no answer to a request before this number.
+  case settle = 5
+
+  /// Whether the frame only tells which answers are not waited for any more, and so belongs to no event.
+  static func isSettling(_ header: FrameHeader) -> Bool {
+    header.kind == .synchronize && header.flags == settle.rawValue
+  }
 }
 
 // What callers ask for.
@@ -25,7 +32,7 @@ extension CoordinatorContent {
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from peer: [UInt8],
     reply: @escaping (RequestReply) -> Void
   ) {
-    messages.received += 1
+    if !SynchronizeFlag.isSettling(header) { messages.received += 1 }
     synchronize(header, body) { [unowned self] answer in
       messages.sent += 1
       reply(answer)
@@ -51,6 +58,7 @@ extension CoordinatorContent {
       keep(id, reply)
       return perform(coordinator.ask(id, for: transaction))
     case .withdraw: return perform(coordinator.withdraw(id))
+    case .settle: return coordinator.settle(id.caller, before: id.number)
     case nil: return reply(.invalid("there is no mode \(header.flags)"))
     }
     do {
@@ -65,6 +73,7 @@ extension CoordinatorContent {
   /// The request that a body asks for.
   /// - Throws: Why the composite cannot be asked for it.
   func request(_ bytes: [UInt8], _ mode: RendezvousMode) throws -> RendezvousRequest {
+    reach(.synchronizeReceived)
     guard let body = SynchronizedBody(bytes) else {
       throw NodeProblem("the body is a composite's name, a line feed and an event")
     }

@@ -16,11 +16,13 @@ final class CoordinatorContent: NodeContent {
   private let projections: Projections
   var coordinator: RendezvousCoordinator
   var states: CompositeStates?
+  /// The composites whose states are known from the journal, until the start.
+  private var restoredComposites: Set<String> = []
   private(set) var services: NodeServices?
   private(set) var plan: CoordinatorPlan?
   /// The composites by their names.
   private(set) var composites: [String: CompositePlan] = [:]
-  private var links: [String: CoordinatorLink] = [:]
+  private(set) var links: [String: CoordinatorLink] = [:]
   private var watch: FeedWatch?
   private var timers: [RendezvousCoordinator.Timer: TimerQueue.ID] = [:]
   private(set) var isStarted = false
@@ -44,6 +46,8 @@ final class CoordinatorContent: NodeContent {
   private static let resendInterval: Duration = .milliseconds(200)
   /// How long a request that is not to wait waits for other events of its participants to end.
   private static let lockTimeout: Duration = .seconds(1)
+  /// How long participants that run may take to join after a start.
+  private static let joinTimeout: Duration = .seconds(1)
   /// How long a request that waits is left alone, where no participant tells of a change.
   private static let retryInterval: Duration = .milliseconds(500)
   /// How long a request that was overtaken keeps others back.
@@ -59,7 +63,14 @@ final class CoordinatorContent: NodeContent {
     self.log = log
     var known = try journal?.coordinator() ?? CoordinatorJournal()
     // Without a journal, or with a new one, the starts still tell transactions apart.
-    if incarnation > 0 { known.epoch = max(known.epoch, incarnation - 1) }
+    if incarnation > 0 {
+      if known.epoch == 0 {
+        known.forgottenThrough = TransactionID(
+          epoch: incarnation - 1, sequence: UInt64(Int64.max))
+        forgotten.append(known.forgottenThrough)
+      }
+      known.epoch = max(known.epoch, incarnation - 1)
+    }
     coordinator = RendezvousCoordinator(name: node, journal: known)
     letters = DeadLetters(journal: journal)
     recovered = known.commits.filter { !known.acknowledged.contains($0.transaction) }
@@ -108,7 +119,12 @@ final class CoordinatorContent: NodeContent {
       shown[composite.name] = projection
     }
     var states = CompositeStates(plan.conflictClass.composites, projections: shown)
-    for commit in recovered { _ = states.committed(commit.moves) }
+    if !recovered.isEmpty {
+      log.note(
+        "\(recovered.count) synchronized events are committed, and not all participants have said "
+          + "that they know: they are told again")
+    }
+    for commit in recovered { restoredComposites.formUnion(states.committed(commit.moves)) }
     recovered = []
     self.states = states
   }
@@ -117,15 +133,21 @@ final class CoordinatorContent: NodeContent {
     guard let services, let plan else { return }
     isStarted = true
     perform(coordinator.start())
+    let participants = Set(plan.conflictClass.participants)
+    release(except: participants)
     do {
-      let participants = Set(plan.conflictClass.participants)
       for component in plan.components where participants.contains(component.name) {
         let link = try CoordinatorLink(
           to: component, of: node, services: services, log: log)
         let name = component.name
-        link.onMessage = { [unowned self] in perform(coordinator.received($0, from: name)) }
-        link.onChange = { [unowned self] isJoined in
-          perform(isJoined ? coordinator.connected(name) : coordinator.disconnected(name))
+        link.onMessage = { [unowned self] message in
+          if case .query = message { reach(.queryReceived, with: name) }
+          perform(coordinator.received(message, from: name))
+        }
+        link.onChange = { [unowned self] watermark in
+          perform(
+            watermark.map { coordinator.connected(name, watermark: $0) }
+              ?? coordinator.disconnected(name))
         }
         link.onRequest = { [unowned self, unowned link] header, body in
           synchronize(header, body) { [unowned self, unowned link] reply in
@@ -139,10 +161,18 @@ final class CoordinatorContent: NodeContent {
         feeds: plan.components.map(\.feed), topic: Feed.uncommitted, in: services.context,
         loop: services.loop
       ) { [unowned self] in told($0) }
+      // Their components may have nothing to tell beyond what was committed.
+      show(restoredComposites.sorted(), cause: "restored")
+      restoredComposites = []
     } catch {
       onEnd?("its participants cannot be connected: \(error)")
     }
   }
+
+  /// Gives up what is not decided; what is committed goes on until all have acknowledged it.
+  func prepareToStop() { perform(coordinator.stop()) }
+
+  var mayStop: Bool { coordinator.transactionsUnderWay.isEmpty }
 
   func stop() {
     guard isStarted else { return }
@@ -170,14 +200,15 @@ final class CoordinatorContent: NodeContent {
       case .record(let record): records.append(record)
       case .acknowledged(let transaction):
         acknowledged.append(transaction)
-        Failpoint.hit(.commitFinished)
+        reach(.commitFinished)
       case .forget(let transaction): forgotten.append(transaction)
       case .send(let message, let participant):
+        if case .abort = message { reach(.abortBefore, with: participant) }
         links[participant]?.send(message)
         switch message {
-        case .prepare: Failpoint.hit(.prepareSent)
-        case .commit: Failpoint.hit(.commitSent)
-        case .abort: Failpoint.hit(.abortSent)
+        case .prepare: reach(.prepareSent, with: participant)
+        case .commit: reach(.commitSent, with: participant)
+        case .abort: reach(.abortSent, with: participant)
         case .deliver: break
         }
       case .reply(let id, let reply): answer(id, reply)
@@ -187,6 +218,7 @@ final class CoordinatorContent: NodeContent {
       case .startTimer(let timer): start(timer)
       case .cancelTimer(let timer):
         if let id = timers.removeValue(forKey: timer) { services?.loop.cancel(id) }
+      case .report(let problem): report(problem)
       }
     }
   }
@@ -206,6 +238,7 @@ final class CoordinatorContent: NodeContent {
       case .deadline(_, let limit): limit
       case .retry: Self.retryInterval
       case .patience: Self.patience
+      case .join: Self.joinTimeout
       }
     if let id = timers[timer] { services?.loop.cancel(id) }
     timers[timer] = services?.loop.schedule(after: delay) { [unowned self] in

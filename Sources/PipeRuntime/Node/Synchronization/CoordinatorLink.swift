@@ -2,6 +2,7 @@
 final class CoordinatorLink {
   let participant: String
   let socket: Socket
+  private let endpoint: String
   private let connections: ConnectionMonitor
   private let log: NodeLog
   /// Whether the participant has said that it takes part, on the connection that there is.
@@ -13,14 +14,16 @@ final class CoordinatorLink {
   var onMessage: ((ParticipantMessage) -> Void)?
   /// Called with what an effect of the participant asks for.
   var onRequest: ((FrameHeader, UnsafeRawBufferPointer) -> Void)?
-  /// Called when the participant takes part, or not any more.
-  var onChange: ((_ isJoined: Bool) -> Void)?
+  /// Called when the participant takes part, with the highest transaction that it has heard of; with
+  /// `nil` when it does so no more.
+  var onChange: ((_ watermark: TransactionID?) -> Void)?
 
   init(
     to component: CoordinatorPlan.Component, of coordinator: String, services: NodeServices,
     log: NodeLog
   ) throws(TransportError) {
     participant = component.name
+    endpoint = component.inbox
     self.log = log
     socket = try Socket(.dealer, in: services.context)
     try socket.setHighWaterMark(0)
@@ -59,6 +62,9 @@ final class CoordinatorLink {
     }
   }
 
+  /// Cuts the connection, as a failing network would.
+  func cut() { LocalConnections.cut(endpoint) }
+
   func close() {
     connections.socket.close()
     socket.setLinger(milliseconds: 300)
@@ -73,7 +79,7 @@ final class CoordinatorLink {
       case .disconnected:
         guard isJoined else { return }
         isJoined = false
-        onChange?(false)
+        onChange?(nil)
       }
     }
   }
@@ -95,10 +101,10 @@ final class CoordinatorLink {
   ) throws(FrameError) {
     if header.kind == .join {
       isJoined = true
-      onChange?(true)
+      onChange?(TransactionID(epoch: header.number, sequence: header.sequence))
       return
     }
-    messages.received += 1
+    if !SynchronizeFlag.isSettling(header) { messages.received += 1 }
     if header.kind == .synchronize {
       onRequest?(header, body)
     } else {

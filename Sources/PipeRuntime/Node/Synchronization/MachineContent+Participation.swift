@@ -86,10 +86,12 @@ extension MachineContent {
       return reply.resume(false)
     }
     guard composites.count == 1 else {
-      log.warning(
-        "an effect gave '\(name)', which is synchronized by several composites: "
-          + "\(composites.joined(separator: ", ")); send it to one of them")
-      return reply.resume(false)
+      reply.resume(false)
+      let names = composites.map { "'\($0)'" }.joined(separator: " and ")
+      onEnd?(
+        "an effect gave '\(name)', which composites \(names) synchronize, and nobody can tell "
+          + "through which it is to be taken; let a pipe send it to one of them")
+      return
     }
     let ordinal = raisedCounts[effect, default: 0]
     raisedCounts = raisedCounts.filter { engine.version(ofEffect: $0.key) != nil }
@@ -101,6 +103,8 @@ extension MachineContent {
         body: SynchronizedBody(composite: composites[0], event: bytes)))
   }
 
+  func doubtChanged() { onEntry?(false) }
+
   func isRunning(effect: UInt64) -> Bool { engine.version(ofEffect: effect) != nil }
 
   func taken(_ raised: RaisedEvent) {
@@ -110,14 +114,14 @@ extension MachineContent {
 
 extension Engine {
   /// The version of the step that started an effect; `nil` where that has ended.
-  func version(ofEffect id: UInt64) -> UInt64? { running[id]?.version }
+  func version(ofEffect id: UInt64) -> UInt64? { running[id]?.origin.version }
 
   /// The event of an effect is taken together with other machines: what belongs to that beside the
   /// step. To be called before it, so that both are one record.
   func takesTogether(of id: UInt64, _ place: EffectEventPlace, _ reply: EffectReply) {
-    let ending: UInt64?
+    let ending: EffectOrigin?
     switch place {
-    case .last: ending = running.removeValue(forKey: id)?.version
+    case .last: ending = running.removeValue(forKey: id)?.origin
     case .oneOfMany:
       ending = nil
       if unrecorded != nil {
@@ -126,13 +130,13 @@ extension Engine {
       }
     }
     guard unrecorded != nil else { return reply.resume(true) }
-    if let ending { unrecorded?.ended(id, version: ending) }
+    if let ending { unrecorded?.ended(id, ending) }
     unrecorded?.append(reply)
   }
 
   /// Takes a step whose transition was evaluated before, in the same state.
   func take(_ event: Event?, leadingTo next: State, cause: String) {
     if hasEventMiddleware, let event { observe(event) }
-    move(to: next) { onEntry?(state, version, cause) }
+    move(to: next, on: event) { onEntry?(state, version, cause) }
   }
 }

@@ -1,5 +1,8 @@
 // Events that effects of the node give, and that it takes only together with others.
 extension Participation {
+  /// Events of effects that are taken before the coordinator is told so.
+  private static let settledTogether = 64
+
   /// Asks the coordinator for an event that an effect has given, until it is taken.
   func raise(_ event: RaisedEvent) {
     raised[event.number] = event
@@ -24,6 +27,7 @@ extension Participation {
         return
       }
       raised[header.sequence] = nil
+      settle(event)
       if transaction <= participant.applied {
         machine.taken(event)
       } else {
@@ -35,8 +39,19 @@ extension Participation {
         "an effect gave an event that cannot be taken: \(json["error"]?.string ?? "no reason given")"
       )
       event.reply.resume(false)
-    case .moved, .refused, .busy, .unavailable, .done, nil: break
+    case .moved, .refused, .busy, .unavailable, .done, .explained, nil: break
     }
+  }
+
+  /// Tells the coordinator now and then which answers are not waited for any more.
+  private func settle(_ event: RaisedEvent) {
+    takenCount += 1
+    guard takenCount.isMultiple(of: Self.settledTogether) else { return }
+    // Not counted: it belongs to no one event.
+    services.send(
+      FrameHeader(
+        .synchronize, flags: SynchronizeFlag.settle.rawValue,
+        sequence: raised.keys.min() ?? event.number, number: event.journal), [], peer)
   }
 
   /// Gives up what effects had raised that were cancelled since.

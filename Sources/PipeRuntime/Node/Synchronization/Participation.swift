@@ -11,6 +11,8 @@ protocol ParticipatingMachine: AnyObject {
   func isRunning(effect: UInt64) -> Bool
   /// What an effect has raised is about to be taken, or was taken.
   func taken(_ raised: RaisedEvent)
+  /// Whether it is in doubt has changed, in the same state.
+  func doubtChanged()
 }
 
 /// A node's part in synchronized events: performs what ``RendezvousParticipant`` decides.
@@ -23,20 +25,30 @@ final class Participation {
   private var isStarted = false
   /// Whether no other input may be taken.
   private(set) var isFrozen: Bool
-  private let configuration: NodeConfiguration.Participation
-  var participant: RendezvousParticipant
+  let configuration: NodeConfiguration.Participation
+  private(set) var participant: RendezvousParticipant
+  /// Whether it has asked for the end of what it has promised, and is not told.
+  private(set) var isInDoubt: Bool
+  /// When it promised, or when this process started. Unit: nanoseconds since 1970.
+  private(set) var promisedAt = WallClock.nanoseconds
   unowned let machine: any ParticipatingMachine
-  private let services: NodeServices
+  let services: NodeServices
   let log: NodeLog
   /// What the journal lacks, or what needs no record, in order.
   private var unrecorded: [ParticipantRecord] = []
   /// How many of these are durable as they are.
   private var durableCount = 0
+  /// A promise that was given up, which the journal is told some time; and whether it has just been.
+  private var givenUp: (transaction: TransactionID, isWritten: Bool)?
   private var queryTimer: TimerQueue.ID?
   /// When the coordinator is to be asked for the end; `nil` where nothing is promised.
   private var queryDue: Int64?
+  /// Whether the log says that the end of what is promised is not known.
+  var hasToldDoubt = false
   /// What effects wait for, by the numbers of the requests.
   var raised: [UInt64: RaisedEvent] = [:]
+  /// How many events of effects were taken since the coordinator was told which ones still wait.
+  var takenCount = 0
   /// What the transactions that are not applied yet are for.
   var committed: [TransactionID: RaisedEvent] = [:]
   private var toldVersion: UInt64
@@ -56,6 +68,7 @@ final class Participation {
     participant = RendezvousParticipant(
       prepared: restored?.prepared, applied: restored?.applied ?? .zero, version: version)
     isFrozen = !participant.takesInputs
+    isInDoubt = participant.isPrepared
     toldVersion = version
     self.machine = machine
     self.services = services
@@ -77,6 +90,7 @@ final class Participation {
   /// The machine runs; the coordinator may have come before.
   func started() {
     isStarted = true
+    noteDoubt(after: "a restart")
     perform(participant.start())
     join()
   }
@@ -84,6 +98,7 @@ final class Participation {
   /// The coordinator's connection is there, or there again.
   func connected() {
     guard isStarted else { return }
+    noteDoubt(after: "a lost connection")
     join()
     // A commit that the last coordinator told just before its end is not known to this one, where
     // nothing is recorded.
@@ -92,7 +107,8 @@ final class Participation {
 
   private func join() {
     // Not counted: it belongs to the connection.
-    services.send(FrameHeader(.join, number: services.incarnation), [], peer)
+    let heard = participant.watermark
+    services.send(FrameHeader(.join, sequence: heard.sequence, number: heard.epoch), [], peer)
     for event in raised.values { send(event) }
     perform(participant.connected())
   }
@@ -108,16 +124,23 @@ final class Participation {
     let machine = machine
     switch message {
     case .prepare(let transaction, let event, let wantsChange):
-      Failpoint.hit(.prepareBefore)
+      reach(.prepareBefore)
       perform(
         participant.prepare(transaction, event: event, wantsChange: wantsChange) {
           machine.vote(on: $0)
         })
     case .commit(let transaction):
-      Failpoint.hit(.commitReceived)
+      reach(.commitReceived)
+      noteEnd(of: transaction, "committed")
       perform(participant.commit(transaction))
     case .abort(let transaction):
-      Failpoint.hit(.abortReceived)
+      reach(.abortReceived)
+      noteEnd(of: transaction, "given up")
+      switch participant.phase {
+      case .preparing(let step), .prepared(let step):
+        if step.transaction == transaction { givenUp = (transaction, false) }
+      case .free, .applying, .delivering: break
+      }
       perform(participant.abort(transaction))
     case .deliver(let transaction, let event):
       perform(participant.deliver(transaction, event: event) { machine.vote(on: $0) })
@@ -126,10 +149,13 @@ final class Participation {
 
   private func perform(_ actions: [RendezvousParticipant.Action]) {
     isFrozen = !participant.takesInputs
+    let wasInDoubt = isInDoubt
+    if !participant.isPrepared { isInDoubt = false }
     for action in actions {
       switch action {
       case .record(let record):
         unrecorded.append(record)
+        if case .prepared = record { promisedAt = WallClock.nanoseconds }
         // The step is taken at once, so that state, outbox, effects and transaction are one record.
         if case .step(let step) = record {
           if let event = committed.removeValue(forKey: step.transaction) { machine.taken(event) }
@@ -138,9 +164,13 @@ final class Participation {
       case .send(let message):
         send(message)
         switch message {
-        case .yes: Failpoint.hit(.yesAfter)
-        case .ack: Failpoint.hit(.acknowledgeAfter)
-        case .no, .query, .delivered, .changed: break
+        case .yes: reach(.yesAfter)
+        case .no: reach(.noAfter)
+        case .ack: reach(.acknowledgeAfter)
+        case .query:
+          isInDoubt = true
+          reach(.querySent)
+        case .delivered, .changed: break
         }
       // Taken already, before its record.
       case .enter: break
@@ -151,9 +181,13 @@ final class Participation {
       case .report(let problem): report(problem)
       }
     }
+    // A step that ends it tells of itself.
+    if wasInDoubt != isInDoubt, participant.isPrepared || participant.takesInputs {
+      machine.doubtChanged()
+    }
   }
 
-  private func send(_ message: ParticipantMessage) {
+  func send(_ message: ParticipantMessage) {
     let frame = message.frame
     send(frame.header, frame.body)
   }
@@ -183,23 +217,8 @@ final class Participation {
     let left = queryDue - BootClock.nanoseconds
     guard left <= 0 else { return scheduleQueryTimer(after: left) }
     self.queryDue = nil
+    noteDoubt(after: "a silence of \(Duration.nanoseconds(Self.queryInterval).shortText)")
     perform(participant.queryTimerFired())
-  }
-
-  private func report(_ problem: ParticipantProblem) {
-    switch problem {
-    case .commitOfUnknown(let transaction):
-      log.warning(
-        "synchronized event \(transaction) was committed, and this node knows nothing of it: "
-          + "the process that had agreed is gone, and kept no journal, or its journal is gone. "
-          + "The step is lost")
-      // Else the coordinator would wait for ever, with all participants locked.
-      send(.ack(transaction))
-    case .abortOfCommitted(let transaction):
-      log.warning(
-        "synchronized event \(transaction) was committed here, and the coordinator says that it was "
-          + "not: its journal is not the one it had")
-    }
   }
 
   /// The node stops.
@@ -225,12 +244,19 @@ final class Participation {
     { durableCount += 1 }
   }
 
+  /// Whether the journal has a promise that was given up: no harm, but for who reads it.
+  var hasGivenUp: Bool { givenUp != nil }
+
   func record(into journal: Journal) throws {
     for record in unrecorded[durableCount...] {
       switch record {
       case .prepared(let step): try journal.prepared(step)
       case .step(let step): try journal.applied(step.transaction)
       }
+    }
+    if let transaction = givenUp?.transaction {
+      try journal.unprepared(transaction)
+      givenUp?.isWritten = true
     }
   }
 
@@ -240,11 +266,12 @@ final class Participation {
     let records = unrecorded
     unrecorded = []
     durableCount = 0
+    if givenUp?.isWritten == true { givenUp = nil }
     for record in records {
       switch record {
-      case .prepared: Failpoint.hit(.prepareRecorded)
+      case .prepared: reach(.prepareRecorded)
       case .step(let step):
-        Failpoint.hit(.stepRecorded)
+        reach(.stepRecorded)
         // Not a step of its own: those who wait for a change are told by the coordinator.
         if step.move.version == version { toldVersion = version }
       }

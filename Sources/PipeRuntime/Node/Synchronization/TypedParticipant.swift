@@ -22,4 +22,5 @@ final class TypedParticipant: ParticipatingMachine {
   func tellState() { machine.tellState() }
   func isRunning(effect: UInt64) -> Bool { machine.isRunning(effect: effect) }
   func taken(_ raised: RaisedEvent) { machine.taken(raised) }
+  func doubtChanged() { machine.doubtChanged() }
 }

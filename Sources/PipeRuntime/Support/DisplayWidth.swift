@@ -30,14 +30,23 @@ extension StringProtocol {
 }
 
 extension Character {
-  fileprivate var displayWidth: Int {
+  /// The terminal columns that the character takes.
+  package var displayWidth: Int {
     let first = unicodeScalars[unicodeScalars.startIndex]
-    if first.isControl || first.properties.generalCategory == .nonspacingMark { return 0 }
+    if first.isControl { return 0 }
+    switch first.properties.generalCategory {
+    // A mark, a joiner or another character without a width, that stands alone.
+    case .nonspacingMark, .enclosingMark, .format, .lineSeparator, .paragraphSeparator:
+      return first.value == 0xAD ? 1 : 0
+    default: break
+    }
+    // A sign that is shown as a picture.
+    if unicodeScalars.contains("\u{FE0F}") { return 2 }
     return switch first.value {
     case 0x1100...0x115F, 0x2E80...0xA4CF, 0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE30...0xFE6F,
-      0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x1F300...0x1FAFF, 0x20000...0x3FFFD:
+      0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x1F1E6...0x1F1FF, 0x1F300...0x1FAFF, 0x20000...0x3FFFD:
       2
-    default: 1
+    default: first.properties.isEmojiPresentation ? 2 : 1
     }
   }
 }

@@ -1,0 +1,48 @@
+import PipeRuntime
+
+/// Keeps addresses, each once, and answers the form that sends them.
+package enum AddressBook: Machine {
+  package enum State: MachineState, Hashable {
+    case empty
+    case added(Address, all: [Address])
+    case known(Address, all: [Address])
+
+    package var all: [Address] {
+      switch self {
+      case .empty: []
+      case .added(_, let all), .known(_, let all): all
+      }
+    }
+  }
+
+  package enum Event: MachineEvent, Hashable {
+    case add(Address)
+  }
+
+  /// Every address has its answer, also one that was asked for before: so none is refused.
+  package static func reduce(_ state: State, _ event: Event) -> Reduction<State> {
+    switch event {
+    case .add(let address):
+      state.all.contains(address)
+        ? .next(.known(address, all: state.all))
+        : .next(.added(address, all: state.all + [address]))
+    }
+  }
+
+  package static func stateMachine(_ parameters: NoParameters) -> StateMachine<State, Event, Never>
+  {
+    StateMachine(initial: .empty, reduce: reduce)
+  }
+
+  package static func runtime(
+    _ parameters: NoParameters, _ ports: Ports
+  ) -> Runtime<State, Event, Never> {
+    let answers: Pipe<AddressForm.Event> = ports.pipe("answers")
+    return Runtime()
+      .connectAsReceiver(to: ports.pipe("addresses"))
+      .connectAsSender(to: answers, when: State.added, send: AddressForm.Event.didSave)
+      .connectAsSender(
+        to: answers, when: State.known,
+        send: AddressForm.Event.didReject(reason: "this address is known already"))
+  }
+}

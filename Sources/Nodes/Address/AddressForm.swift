@@ -1,0 +1,112 @@
+import PipeRuntime
+
+package struct Address: Codable, Hashable, Sendable {
+  package var city: String
+  package var street: String
+  package var house: String
+
+  package init(city: String, street: String, house: String) {
+    self.city = city
+    self.street = street
+    self.house = house
+  }
+}
+
+/// A form for an address, which is filled in from the city to the house.
+///
+/// Three fields that may be filled in or not, and five things that can happen to them, would make
+/// forty states. These seven are all that there are.
+package enum AddressForm: Machine {
+  package enum State: MachineState, Hashable {
+    case empty
+    case city(city: String)
+    case street(city: String, street: String)
+    /// It can be saved.
+    case complete(Address)
+    case saving(Address)
+    case saved(Address)
+    /// It was not saved, and can be changed.
+    case rejected(Address, reason: String)
+  }
+
+  package enum Event: MachineEvent, Hashable {
+    case cityChanged(to: String)
+    case streetChanged(to: String)
+    case houseChanged(to: String)
+    case save
+    case didSave
+    case didReject(reason: String)
+    /// Another address is to be added.
+    case clear
+  }
+
+  package static func reduce(_ state: State, _ event: Event) -> State {
+    switch (state, event) {
+    case (.saving(let address), .didSave): .saved(address)
+    case (.saving(let address), .didReject(let reason)): .rejected(address, reason: reason)
+    case (.saving, _): state
+    case (.saved, .clear): .empty
+    case (.saved, _): state
+    case (.complete(let address), .save), (.rejected(let address, _), .save): .saving(address)
+    case (_, .cityChanged(let text)): changing(.city, of: state, to: text.trimmed)
+    case (_, .streetChanged(let text)): changing(.street, of: state, to: text.trimmed)
+    case (_, .houseChanged(let text)): changing(.house, of: state, to: text.trimmed)
+    case (_, .clear): .empty
+    case (.empty, _), (.city, _), (.street, _), (.complete, _), (.rejected, _): state
+    }
+  }
+
+  private enum Field { case city, street, house }
+
+  /// A field that changes takes those below it with it: a house stands in one street only.
+  private static func changing(_ field: Field, of state: State, to text: String) -> State {
+    let (city, street, house) = state.fields
+    switch field {
+    case .city:
+      if text == city { return state }
+      return text.isEmpty ? .empty : .city(city: text)
+    case .street:
+      guard let city, text != street else { return state }
+      return text.isEmpty ? .city(city: city) : .street(city: city, street: text)
+    case .house:
+      guard let city, let street, text != house else { return state }
+      return text.isEmpty
+        ? .street(city: city, street: street)
+        : .complete(Address(city: city, street: street, house: text))
+    }
+  }
+
+  package static func stateMachine(_ parameters: NoParameters) -> StateMachine<State, Event, Never>
+  {
+    StateMachine(initial: .empty, reduce: reduce)
+  }
+
+  package static func runtime(
+    _ parameters: NoParameters, _ ports: Ports
+  ) -> Runtime<State, Event, Never> {
+    Runtime()
+      .connectAsSender(to: ports.pipe("addresses"), when: State.saving, send: AddressBook.Event.add)
+      .connectAsReceiver(to: ports.pipe("answers"))
+  }
+}
+
+extension AddressForm.State {
+  fileprivate var fields: (city: String?, street: String?, house: String?) {
+    switch self {
+    case .empty: (nil, nil, nil)
+    case .city(let city): (city, nil, nil)
+    case .street(let city, let street): (city, street, nil)
+    case .complete(let address), .saving(let address), .saved(let address),
+      .rejected(let address, _):
+      (address.city, address.street, address.house)
+    }
+  }
+}
+
+extension String {
+  fileprivate var trimmed: String {
+    let start = drop { $0.isWhitespace }
+    guard let last = start.lastIndex(where: { !$0.isWhitespace }) else { return "" }
+    return String(start[...last])
+  }
+}

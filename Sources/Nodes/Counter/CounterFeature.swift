@@ -1,0 +1,61 @@
+import PipeRuntime
+
+/// What a counter depends on: who does the sums.
+package protocol CounterService: Sendable {
+  func increment(_ count: Int) async -> Int
+  func decrement(_ count: Int) async -> Int
+}
+
+/// Adds and takes away one.
+package struct UnitSteps: CounterService {
+  package init() {}
+  package func increment(_ count: Int) async -> Int { count + 1 }
+  package func decrement(_ count: Int) async -> Int { count - 1 }
+}
+
+/// A counter with a note that a view can edit.
+package struct CounterFeature: FeatureType {
+  package struct State: MachineState, Hashable {
+    package var count: Int
+    package var note: String
+
+    package init(count: Int = 0, note: String = "") {
+      self.count = count
+      self.note = note
+    }
+  }
+
+  package enum Action: MachineEvent, BindableAction, Hashable {
+    case increment
+    case decrement
+    case binding(Field)
+
+    package enum Field: String, Codable, Hashable, Sendable { case note }
+  }
+
+  package let service: any CounterService
+
+  package init(service: any CounterService = UnitSteps()) { self.service = service }
+
+  package func reduce(state: State, action: Action) async -> State {
+    var state = state
+    switch action {
+    case .increment: state.count = await service.increment(state.count)
+    case .decrement: state.count = await service.decrement(state.count)
+    case .binding(.note): state.note = String(state.note.prefix(40))
+    }
+    return state
+  }
+}
+
+/// The counter as a node: each of its actions reaches the parent through its port `parent`.
+package enum Counter: FeatureMachine {
+  package static func initialState(_ parameters: NoParameters) -> CounterFeature.State { .init() }
+  package static func feature(_ parameters: NoParameters) -> CounterFeature { CounterFeature() }
+
+  package static func runtime(
+    _ parameters: NoParameters, _ ports: Ports
+  ) -> Runtime<CounterFeature.State, CounterFeature.Action, Never> {
+    Runtime().connectAsSender(to: ports.pipe("parent"), forEachEvent: TallyFeature.Action.counter)
+  }
+}

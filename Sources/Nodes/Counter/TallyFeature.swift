@@ -1,0 +1,50 @@
+import PipeRuntime
+
+/// The parent of a counter: it counts what is done to it.
+package struct TallyFeature: FeatureType {
+  package struct State: MachineState, Hashable {
+    /// The counter that lives in the parent's state, where it has no node of its own.
+    package var counter: CounterFeature.State
+    package var increments: Int
+    package var decrements: Int
+
+    package init(
+      counter: CounterFeature.State = .init(), increments: Int = 0, decrements: Int = 0
+    ) {
+      self.counter = counter
+      self.increments = increments
+      self.decrements = decrements
+    }
+  }
+
+  package enum Action: MachineEvent, Hashable {
+    /// The counter has taken an action.
+    case counter(CounterFeature.Action)
+    case reset
+  }
+
+  package init() {}
+
+  package func reduce(state: State, action: Action) async -> State {
+    var state = state
+    switch action {
+    case .counter(.increment): state.increments += 1
+    case .counter(.decrement): state.decrements += 1
+    case .counter(.binding): break
+    case .reset: state = State(counter: state.counter)
+    }
+    return state
+  }
+}
+
+/// The parent as a node.
+package enum CounterTally: FeatureMachine {
+  package static func initialState(_ parameters: NoParameters) -> TallyFeature.State { .init() }
+  package static func feature(_ parameters: NoParameters) -> TallyFeature { TallyFeature() }
+
+  package static func runtime(
+    _ parameters: NoParameters, _ ports: Ports
+  ) -> Runtime<TallyFeature.State, TallyFeature.Action, Never> {
+    Runtime().connectAsReceiver(to: ports.pipe("actions"))
+  }
+}

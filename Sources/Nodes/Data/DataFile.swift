@@ -1,0 +1,75 @@
+import Glibc
+import PipeRuntime
+
+/// A JSON file that an example has its data from.
+package struct DataFile: Hashable, Sendable {
+  package let path: String
+
+  /// The largest file that is read. Unit: bytes.
+  private static let limit = 1 << 20
+
+  /// - Parameter name: The value of the parameter `path`; a relative one counts from the directory
+  ///   of the topology file.
+  package init(_ name: String) { path = TopologyFile.path(of: name) }
+
+  /// Reads a value from the file.
+  package func decode<Value: Decodable>(_: Value.Type = Value.self) throws(DataFileError) -> Value {
+    let json: JSONValue
+    do { json = try JSONValue(parsing: bytes()) } catch let error as DataFileError {
+      throw error
+    } catch {
+      throw problem("is not JSON. Correct it")
+    }
+    do { return try json.decode() } catch {
+      throw problem("does not fit: \(Self.wording(of: error)). Correct it")
+    }
+  }
+
+  /// An error that names the file.
+  package func problem(_ what: String) -> DataFileError {
+    DataFileError("the data file '\(path)' \(what), or set the parameter 'path' to another file")
+  }
+
+  private func bytes() throws -> [UInt8] {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+    guard descriptor >= 0 else {
+      throw problem("cannot be opened: \(SystemError.text(of: errno)). Create it")
+    }
+    defer { close(descriptor) }
+    do {
+      let bytes = try FileSystem.read(descriptor, limit: Self.limit + 1)
+      guard bytes.count <= Self.limit else {
+        throw problem("has more than \(Self.limit) bytes. Shorten it")
+      }
+      return bytes
+    } catch let error as SystemError {
+      throw problem("cannot be read: \(SystemError.text(of: error.code)). Replace it")
+    }
+  }
+
+  private static func wording(of error: any Error) -> String {
+    guard let error = error as? DecodingError else { return "\(error)" }
+    switch error {
+    case .keyNotFound(let key, let context):
+      return "\(place(context)) has no '\(key.stringValue)'"
+    case .typeMismatch(let type, let context), .valueNotFound(let type, let context):
+      return "\(place(context)) is no \(type)"
+    case .dataCorrupted(let context): return "\(place(context)): \(context.debugDescription)"
+    @unknown default: return "\(error)"
+    }
+  }
+
+  /// `[2].questions[0]`, of which the numbers count from 0.
+  private static func place(_ context: DecodingError.Context) -> String {
+    let path = context.codingPath.map { key in
+      key.intValue.map { "[\($0)]" } ?? ".\(key.stringValue)"
+    }.joined()
+    return path.isEmpty ? "the whole" : "'\(path.drop { $0 == "." })'"
+  }
+}
+
+/// Why a data file cannot be used, and what to do.
+package struct DataFileError: Error, Hashable, Sendable, CustomStringConvertible {
+  package let description: String
+  package init(_ description: String) { self.description = description }
+}

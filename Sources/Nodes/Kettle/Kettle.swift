@@ -1,0 +1,29 @@
+import PipeRuntime
+
+// One kettle, written in each style; docs/STYLES.md sets them side by side.
+
+package enum KettleState: MachineState, Hashable {
+  case off
+  case heating
+  case hot
+}
+
+package enum KettleEvent: MachineEvent, Hashable {
+  case switchOn
+  case switchOff
+  case boiled
+}
+
+package struct KettleParameters: MachineParameters {
+  /// How long the water takes to boil. Unit: milliseconds.
+  package var boilTime = 1_000
+
+  package init() {}
+
+  package init(boilTime: Int) { self.boilTime = boilTime }
+
+  /// Waits until the water boils; throws where that is cancelled.
+  package func boil() async throws {
+    try await EffectClock.sleep(for: .milliseconds(boilTime))
+  }
+}

@@ -1,0 +1,77 @@
+import PipeRuntime
+
+package struct Movie: Codable, Hashable, Sendable {
+  package var id: Int
+  package var title: String
+  package var year: Int
+
+  package init(id: Int, title: String, year: Int) {
+    self.id = id
+    self.title = title
+    self.year = year
+  }
+}
+
+/// One page of the movies. Pages count from 1.
+package struct MovieBatch: Codable, Hashable, Sendable {
+  package var page: Int
+  package var totalPages: Int
+  package var results: [Movie]
+
+  package init(page: Int, totalPages: Int, results: [Movie]) {
+    self.page = page
+    self.totalPages = totalPages
+    self.results = results
+  }
+}
+
+/// Where the lists have their movies from.
+package protocol MovieService: Sendable {
+  func fetchMovies(page: Int) async throws -> MovieBatch
+}
+
+/// Movies in a file, page by page.
+package struct FileMovieService: MovieService {
+  let file: DataFile
+  let pageSize: Int
+  /// How long it takes to answer.
+  let answerTime: Duration
+
+  package func fetchMovies(page: Int) async throws -> MovieBatch {
+    try await EffectClock.sleep(for: answerTime)
+    guard pageSize > 0 else {
+      throw LoadFailure("a page of \(pageSize) movies has none; set the parameter 'pageSize'")
+    }
+    let movies = try file.decode([Movie].self)
+    let totalPages = max(1, (movies.count + pageSize - 1) / pageSize)
+    guard (1...totalPages).contains(page) else {
+      throw LoadFailure("there is no page \(page); the pages are 1 to \(totalPages)")
+    }
+    return MovieBatch(
+      page: page, totalPages: totalPages,
+      results: Array(movies.dropFirst((page - 1) * pageSize).prefix(pageSize)))
+  }
+}
+
+/// The parameters of the lists of movies.
+package struct MovieParameters: MachineParameters {
+  /// The file of the movies.
+  package var path = "movies.json"
+  /// Unit: movies.
+  package var pageSize = 10
+  /// How long the service takes to answer. Unit: milliseconds.
+  package var answerTime = 0
+  /// How long a page may take before its loading has failed. Unit: milliseconds.
+  package var timeLimit = 10_000
+
+  package init() {}
+
+  /// The real service.
+  var services: Services {
+    let service = FileMovieService(
+      file: DataFile(path), pageSize: pageSize, answerTime: .milliseconds(answerTime))
+    var services = Services()
+    services.register((any MovieService).self) { service }
+    return services
+  }
+}

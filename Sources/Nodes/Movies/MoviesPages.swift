@@ -1,0 +1,94 @@
+import PipeRuntime
+
+/// A list of movies that grows page by page as it is scrolled to its end.
+package enum MoviesPages: Machine {
+  package struct State: MachineState, Hashable {
+    /// The page that came last; `nil` before the first.
+    package var batch: MovieBatch?
+    /// The movies of all pages that have come.
+    package var movies: [Movie]
+    package var status: Status
+
+    package init(batch: MovieBatch? = nil, movies: [Movie] = [], status: Status = .idle) {
+      self.batch = batch
+      self.movies = movies
+      self.status = status
+    }
+
+    /// The page that is being loaded.
+    package var nextPage: Int? { status == .loading ? (batch?.page ?? 0) + 1 : nil }
+
+    /// Whether no page is missing.
+    package var isComplete: Bool { batch.map { $0.page >= $0.totalPages } ?? false }
+  }
+
+  package enum Status: Codable, Hashable, Sendable {
+    case idle
+    case loading
+    case failed(LoadFailure)
+  }
+
+  package enum Event: MachineEvent, Hashable {
+    case didLoad(MovieBatch)
+    case didFail(LoadFailure)
+    /// The end of the list is in sight.
+    case fetchNext
+    case retry
+  }
+
+  /// Why an event is refused.
+  package enum Misplaced: Error {
+    /// There is no further page.
+    case complete
+    /// Another page is being loaded, or none.
+    case otherPage
+    /// There is nothing to try again.
+    case notFailed
+  }
+
+  package static func reducer(state: inout State, event: Event) throws(Misplaced) {
+    switch event {
+    case .didLoad(let batch):
+      guard batch.page == state.nextPage else { throw .otherPage }
+      state.movies += batch.results
+      state.status = .idle
+      state.batch = batch
+    case .didFail(let failure):
+      guard state.nextPage != nil else { throw .otherPage }
+      state.status = .failed(failure)
+    case .retry:
+      guard case .failed = state.status else { throw .notFailed }
+      state.status = .loading
+    case .fetchNext:
+      guard !state.isComplete else { throw .complete }
+      // After a failure it is for the user to try again.
+      if state.status == .idle { state.status = .loading }
+    }
+  }
+
+  package static func feedback(_ parameters: MovieParameters) -> Feedback<State, Event> {
+    let services = Services.current.merging(parameters.services)
+    return Feedback(lensing: { $0.nextPage }) { page in
+      await Services.with(services) {
+        @Injected var service: any MovieService
+        do {
+          return Event.didLoad(try await service.fetchMovies(page: page))
+        } catch {
+          return Event.didFail(LoadFailure(error))
+        }
+      }
+    }
+  }
+
+  package static func stateMachine(
+    _ parameters: MovieParameters
+  ) -> StateMachine<State, Event, Never> {
+    StateMachine(initial: State(), reducer: reducer)
+  }
+
+  package static func runtime(
+    _ parameters: MovieParameters, _ ports: Ports
+  ) -> Runtime<State, Event, Never> {
+    Runtime().feedback(feedback(parameters))
+  }
+}

@@ -1,0 +1,141 @@
+import PipeRuntime
+
+/// Which screens are shown. Screens ask it through its port `requests`, and learn through one port each
+/// what they show.
+package enum MainCoordinator: Machine {
+  package typealias Root = NavigationRoot<
+    NavigationStack<UnauthenticatedRoute>, NavigationTabs<CoordinatorTab>
+  >
+
+  package struct State: MachineState, Hashable {
+    package var root: Root
+    /// A link that waits for a login.
+    package var pending: String?
+    /// The last link, where it led nowhere.
+    package var problem: LinkProblem?
+
+    package init(root: Root = .unauthenticated(screens: .init(root: .start))) { self.root = root }
+  }
+
+  package enum Event: MachineEvent, Hashable {
+    case logIn
+    case logOut
+    case open(item: Int)
+    case answer(number: Int)
+    case openSheet(about: String)
+    case register
+    case forgotPassword
+    case dismiss
+    case pop
+    case popToRoot
+    case switchTo(tab: CoordinatorTab)
+    case follow(link: String)
+  }
+
+  package static func stateMachine(
+    _ parameters: NoParameters
+  ) -> StateMachine<State, Event, Never> {
+    StateMachine(initial: State(), reducer: { try $0.take($1) })
+  }
+
+  package static func runtime(
+    _ parameters: NoParameters, _ ports: Ports
+  ) -> Runtime<State, Event, Never> {
+    Runtime()
+      .connectAsReceiver(to: ports.pipe("requests"))
+      .connectAsSender(to: ports.pipe("login")) { state in
+        state.root.isAuthenticated ? LoginScreen.Event.leave : .show
+      }
+      .connectAsSender(to: ports.pipe("list")) { state in
+        state.main == .quizzes ? ListScreen.Event.show : .hide
+      }
+      .connectAsSender(to: ports.pipe("detail")) { state in
+        switch state.main {
+        case .detail(let item): DetailScreen.Event.show(item: item)
+        case .question(let item, let number): .showQuestion(item: item, number: number)
+        default: .hide
+        }
+      }
+  }
+}
+
+extension MainCoordinator.State {
+  /// What those who have logged in see, below a sheet.
+  package var main: MainRoute? {
+    if case .authenticated(let tabs) = root { tabs.stack.top } else { nil }
+  }
+
+  mutating func take(_ event: MainCoordinator.Event) throws(NavigationError) {
+    problem = nil
+    switch event {
+    case .logIn:
+      try root.logIn(to: NavigationTabs(selected: .quizzes))
+      if let pending {
+        self.pending = nil
+        follow(pending)
+      }
+    case .logOut:
+      try root.logOut(to: NavigationStack(root: .start))
+    case .open(let item): try push(.detail(item: item))
+    case .answer(let number):
+      guard case .detail(let item) = main else { throw .notShown("detail") }
+      try push(.question(item: item, number: number))
+    case .openSheet(let subject):
+      try changeStack { stack throws(NavigationError) in
+        try stack.present(.information(about: subject))
+      }
+    case .register:
+      try root.whenUnauthenticated { stack throws(NavigationError) in
+        try stack.push(.registration)
+      }
+    case .forgotPassword:
+      try root.whenUnauthenticated { stack throws(NavigationError) in
+        try stack.present(.forgotPassword)
+      }
+    case .dismiss:
+      if root.isAuthenticated {
+        try changeStack { stack throws(NavigationError) in try stack.dismiss() }
+      } else {
+        try root.whenUnauthenticated { stack throws(NavigationError) in try stack.dismiss() }
+      }
+    case .pop:
+      if root.isAuthenticated {
+        try changeStack { stack throws(NavigationError) in try stack.pop() }
+      } else {
+        try root.whenUnauthenticated { stack throws(NavigationError) in try stack.pop() }
+      }
+    case .popToRoot:
+      try changeStack { stack throws(NavigationError) in try stack.popToRoot() }
+    case .switchTo(let tab):
+      try root.whenAuthenticated { tabs throws(NavigationError) in try tabs.select(tab) }
+    case .follow(let link): follow(link)
+    }
+  }
+
+  /// A link is text from outside: that one leads nowhere is a state to be shown, with the reason.
+  private mutating func follow(_ link: String) {
+    do throws(NavigationError) {
+      if root.isAuthenticated {
+        let path = try MainRoute.path(to: link)
+        try root.whenAuthenticated { tabs throws(NavigationError) in try tabs.show(path) }
+      } else if let path = try? UnauthenticatedRoute.path(to: link) {
+        try root.whenUnauthenticated { stack throws(NavigationError) in try stack.show(path) }
+      } else {
+        _ = try MainRoute.path(to: link)
+        pending = link
+      }
+    } catch {
+      problem = LinkProblem(link, error)
+    }
+  }
+
+  private mutating func push(_ route: MainRoute) throws(NavigationError) {
+    try changeStack { stack throws(NavigationError) in try stack.push(route) }
+  }
+
+  private mutating func changeStack(
+    _ change: (inout NavigationStack<MainRoute>) throws(NavigationError) -> Void
+  ) throws(NavigationError) {
+    try root.whenAuthenticated { tabs throws(NavigationError) in try tabs.change(change) }
+  }
+}

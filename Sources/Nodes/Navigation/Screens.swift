@@ -1,0 +1,146 @@
+import PipeRuntime
+
+/// The screen on which one logs in.
+package enum LoginScreen: Machine {
+  package enum State: MachineState, Hashable {
+    case hidden
+    case shown
+    /// Logged in.
+    case left
+  }
+
+  package enum Event: MachineEvent, Hashable {
+    case show
+    case leave
+    case logIn
+    case forgotPassword
+  }
+
+  package static func stateMachine(
+    _ parameters: NoParameters
+  ) -> StateMachine<State, Event, Never> {
+    StateMachine(initial: State.hidden) {
+      for state in [State.hidden, .shown, .left] {
+        When(state: state) {
+          Execute.noOutput
+        } transitions: {
+          On(event: Event.show) { Transition(to: State.shown) }
+          On(event: Event.leave) { Transition(to: State.left) }
+          On(event: Event.logIn) {
+            Guard(predicate: state == .shown)
+          } transition: {
+            Transition(to: state)
+          }
+          On(event: Event.forgotPassword) {
+            Guard(predicate: state == .shown)
+          } transition: {
+            Transition(to: state)
+          }
+        }
+      }
+    }
+  }
+
+  package static func runtime(
+    _ parameters: NoParameters, _ ports: Ports
+  ) -> Runtime<State, Event, Never> {
+    Runtime()
+      .connectAsReceiver(to: ports.pipe("updates"))
+      .connectAsSender(
+        to: ports.pipe("coordinator"),
+        forEachEvent: { event -> MainCoordinator.Event? in
+          switch event {
+          case .logIn: .logIn
+          case .forgotPassword: .forgotPassword
+          case .show, .leave: nil
+          }
+        })
+  }
+}
+
+/// The list of quizzes: opening an item asks the coordinator for the screen of it.
+package enum ListScreen: Machine {
+  package enum State: MachineState, Hashable {
+    case hidden
+    case shown
+  }
+
+  package enum Event: MachineEvent, Hashable {
+    case show
+    case hide
+    case open(item: Int)
+  }
+
+  package struct Parameters: MachineParameters {
+    /// The number of items, which have the numbers from 1.
+    package var items = 10
+
+    package init() {}
+  }
+
+  package static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Never> {
+    StateMachine(initial: State.hidden) {
+      for state in [State.hidden, .shown] {
+        When(state: state) {
+          Execute.noOutput
+        } transitions: {
+          On(event: Event.show) { Transition(to: State.shown) }
+          On(event: Event.hide) { Transition(to: State.hidden) }
+          On(event: Event.open(item:)) { item in
+            Guard(predicate: state == .shown && (1...max(1, parameters.items)).contains(item))
+          } transition: { _ in
+            Transition(to: state)
+          }
+        }
+      }
+    }
+  }
+
+  package static func runtime(
+    _ parameters: Parameters, _ ports: Ports
+  ) -> Runtime<State, Event, Never> {
+    Runtime()
+      .connectAsReceiver(to: ports.pipe("updates"))
+      .connectAsSender(
+        to: ports.pipe("coordinator"),
+        forEachEvent: { event -> MainCoordinator.Event? in
+          if case .open(let item) = event { .open(item: item) } else { nil }
+        })
+  }
+}
+
+/// The screen of one quiz, or of one of its questions.
+package enum DetailScreen: Machine {
+  package enum State: MachineState, Hashable {
+    case hidden
+    case showing(item: Int)
+    case asking(item: Int, number: Int)
+  }
+
+  package enum Event: MachineEvent, Hashable {
+    case show(item: Int)
+    case showQuestion(item: Int, number: Int)
+    case hide
+  }
+
+  package static func stateMachine(
+    _ parameters: NoParameters
+  ) -> StateMachine<State, Event, Never> {
+    // What is shown already is shown again: the coordinator tells with each of its steps.
+    StateMachine(
+      initial: State.hidden,
+      reduce: { (_: State, event: Event) -> Reduction<State> in
+        switch event {
+        case .show(let item): .next(.showing(item: item))
+        case .showQuestion(let item, let number): .next(.asking(item: item, number: number))
+        case .hide: .next(.hidden)
+        }
+      })
+  }
+
+  package static func runtime(
+    _ parameters: NoParameters, _ ports: Ports
+  ) -> Runtime<State, Event, Never> {
+    Runtime().connectAsReceiver(to: ports.pipe("updates"))
+  }
+}

@@ -1,0 +1,59 @@
+import PipeRuntime
+
+/// Where answers are sent to: it knows the right ones, and tells how many there are.
+package enum QuizResults: Machine {
+  package enum State: MachineState, Hashable {
+    case waiting
+    case scoring(AnswerSheet)
+    case scored(QuizScore)
+    case failed(message: String)
+  }
+
+  package enum Event: MachineEvent, Hashable {
+    case answers(AnswerSheet)
+    case didScore(QuizScore)
+    case didFail(LoadFailure)
+  }
+
+  package static func reduce(_ state: State, _ event: Event) -> Reduction<State> {
+    switch (state, event) {
+    case (.waiting, .answers(let sheet)), (.scored, .answers(let sheet)),
+      (.failed, .answers(let sheet)):
+      .next(.scoring(sheet))
+    case (.scoring, .didScore(let score)): .next(.scored(score))
+    case (.scoring, .didFail(let failure)): .next(.failed(message: failure.description))
+    case (.waiting, _), (.scoring, _), (.scored, _), (.failed, _): .refused(.noTransition)
+    }
+  }
+
+  package static func stateMachine(
+    _ parameters: QuizParameters
+  ) -> StateMachine<State, Event, Never> {
+    StateMachine(initial: .waiting, reduce: reduce)
+  }
+
+  package static func runtime(
+    _ parameters: QuizParameters, _ ports: Ports
+  ) -> Runtime<State, Event, Never> {
+    let service = parameters.service
+    let confirmations: Pipe<QuizScreen.Event> = ports.pipe("confirmations")
+    return Runtime()
+      .feedback(
+        Feedback(lensing: { (state: State) -> AnswerSheet? in
+          if case .scoring(let sheet) = state { sheet } else { nil }
+        }) { sheet in
+          do {
+            return Event.didScore(try await service.score(sheet))
+          } catch {
+            return Event.didFail(LoadFailure(error))
+          }
+        }
+      )
+      .connectAsReceiver(to: ports.pipe("answers"))
+      .connectAsSender(
+        to: confirmations, when: State.scored, send: QuizScreen.Event.quizAnswersSendingCompleted
+      )
+      .connectAsSender(
+        to: confirmations, when: State.failed(message:), send: QuizScreen.Event.error(message:))
+  }
+}

@@ -1,0 +1,81 @@
+/// A model that a node can host.
+///
+/// ```swift
+/// extension LampModel: HostableModel {
+///   enum Event: MachineEvent { case toggle }
+///   func take(_ event: Event) async { … }
+/// }
+/// ```
+public protocol HostableModel: StateMachineProtocol
+where State: MachineState & Equatable {
+  /// The events, as they travel.
+  associatedtype Event: MachineEvent
+  /// What a topology file can set.
+  associatedtype Parameters: MachineParameters = NoParameters
+
+  /// The state of a node that has never run.
+  static func initialState(_ parameters: Parameters) -> State
+
+  /// Makes the model in a stable state.
+  init(startsWith state: State, _ parameters: Parameters) throws
+
+  /// Takes an event; returns once the model is done with it and its state is stable.
+  func take(_ event: Event) async
+
+  /// The event that stands for a change which the model makes by itself, to a stable state. When a node
+  /// hosts the model, the change is a step on that event, and the model does not take it again.
+  ///
+  /// Default: `nil`. A node whose model then changes by itself says so in its log, and shows that with
+  /// the next event.
+  static func event(forChangeTo state: State) -> Event?
+}
+
+extension HostableModel {
+  /// None.
+  public static func event(forChangeTo state: State) -> Event? { nil }
+}
+
+/// A model as a machine, so that a node can host it: `ModelMachine<LampModel>`.
+///
+/// A step goes from one stable state to the next: the event is taken with its last state, and recorded
+/// then. Where the process dies before, the event has not been taken, and is taken again by a model
+/// that starts in the state before it. So what a model does to others on the way may happen again, and
+/// the states in between are seen in the process only. A model refuses nothing: an event that means
+/// nothing to it leads to the state that it is in.
+public enum ModelMachine<Model: HostableModel>: Machine {
+  /// The model's states.
+  public typealias State = Model.State
+  /// The model's events.
+  public typealias Event = Model.Event
+  /// The model's parameters.
+  public typealias Parameters = Model.Parameters
+
+  /// The name of the model's type, without its module.
+  public static var name: String { String(describing: Model.self) }
+
+  /// The model as a function.
+  public static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Never> {
+    let host = ModelHost<Model>.current(parameters)
+    return StateMachine(
+      initial: Model.initialState(parameters),
+      reduce: { state, event in .suspended { await host.step(from: state, event) } })
+  }
+
+  /// Follows what the model does by itself.
+  public static func runtime(
+    _ parameters: Parameters, _ ports: Ports
+  ) -> Runtime<State, Event, Never> {
+    let host = ModelHost<Model>.current(parameters)
+    return Runtime().feedback(
+      Feedback(lensing: { _ in true }, effects: { (_: Bool) in await host.changes() }))
+  }
+
+  /// Hosts the model: its machine and its runtime share one.
+  public static func _host(_ hosting: _Hosting) throws -> _HostedMachine {
+    let parameters = try Parameters(parameters: hosting.parameters)
+    let state = try hosting.restoredState(as: State.self) ?? Model.initialState(parameters)
+    return try ModelHosting.$current.withValue(ModelHost<Model>(parameters, in: state)) {
+      try hostContent(hosting)
+    }
+  }
+}

@@ -1,0 +1,27 @@
+import Observation
+
+/// The state of a model for a view to show, on the main actor.
+///
+/// It is observable: what reads ``state`` within `withObservationTracking`, as views do, is told when
+/// it changes.
+@MainActor
+@Observable
+public final class ViewBinding<State: Sendable> {
+  /// The state to show.
+  public private(set) var state: State
+  @ObservationIgnored private var following: Task<Void, Never>?
+
+  /// Shows the state of a model, as long as the binding is held.
+  public init<Model: StateMachineProtocol>(source: Model) where Model.State == State {
+    state = source.state
+    let states = source.stateDidChange
+    following = Task { [weak self] in
+      for await state in states {
+        guard let self else { return }
+        self.state = state
+      }
+    }
+  }
+
+  isolated deinit { following?.cancel() }
+}

@@ -1,0 +1,89 @@
+import Observation
+
+/// Holds the state of a feature and takes its actions, one after the other in the order sent.
+///
+/// An action that waits for something keeps those after it waiting, so that none starts from a state
+/// that another is about to replace.
+///
+/// ```swift
+/// let store = Store(feature: CounterFeature(dependency: service), initialState: .init())
+/// await store.send(action: .increment)
+/// ```
+///
+/// It is observable: what reads ``state`` within `withObservationTracking`, as views do, is told when it
+/// changes.
+@MainActor
+@Observable
+public final class Store<Feature: FeatureType> {
+  @ObservationIgnored private let scope: any StoreScope<Feature>
+  @ObservationIgnored private var following: Task<Void, Never>?
+  /// What is observed in place of the state, which is elsewhere.
+  private var changes = 0
+
+  /// Makes a store.
+  public convenience init(feature: Feature, initialState state: Feature.State) {
+    self.init(
+      PartScope<Feature.State, Feature>(
+        root: StoreRoot(state), feature: feature, part: \.self, above: { _ in nil }))
+  }
+
+  private init(_ scope: any StoreScope<Feature>) {
+    self.scope = scope
+    let changes = scope.changes()
+    following = Task { [weak self] in
+      for await _ in changes {
+        guard let self else { return }
+        self.changes += 1
+      }
+    }
+  }
+
+  isolated deinit { following?.cancel() }
+
+  /// The state. Setting it is no action: the feature is not asked.
+  public var state: Feature.State {
+    get {
+      _ = changes
+      return scope.state
+    }
+    set { scope.edit { $0 = newValue } }
+  }
+
+  /// Has the feature take an action after those sent before it, and does not wait for that.
+  public func send(action: Feature.Action) { scope.post(action) }
+
+  /// Has the feature take an action after those sent before it; returns once ``state`` is the one it
+  /// leads to.
+  public func send(action: Feature.Action) async { await scope.send(action) }
+
+  /// A part of the state for a view that reads it and sets it: setting it to another value changes the
+  /// state, after the actions that are being taken, and then sends `.binding(action)`.
+  public func binding<Value: Equatable & Sendable>(
+    for keyPath: WritableKeyPath<Feature.State, Value> & Sendable,
+    action: Feature.Action.BindingAction
+  ) -> Binding<Value> where Feature.Action: BindableAction {
+    Binding(
+      get: { self.state[keyPath: keyPath] },
+      set: { value in
+        guard self.state[keyPath: keyPath] != value else { return }
+        self.scope.edit { $0[keyPath: keyPath] = value }
+        self.send(action: .binding(action))
+      },
+      timers: ViewTimers())
+  }
+
+  /// A store for a part of the state, with a feature of its own.
+  ///
+  /// Its actions are taken by its feature, which changes its part; then the parent's feature takes what
+  /// `action` makes of them. Both are one step: nobody sees the child moved and the parent not.
+  /// - Parameters:
+  ///   - state: The part.
+  ///   - action: What the parent takes for an action of the child.
+  /// - Precondition: No feature of another type is scoped to some of the same part.
+  public func scope<Scoped: FeatureType>(
+    state keyPath: WritableKeyPath<Feature.State, Scoped.State> & Sendable,
+    action: @escaping @Sendable (Scoped.Action) -> Feature.Action, feature: Scoped
+  ) -> Store<Scoped> {
+    Store<Scoped>(scope.scoped(keyPath, action, feature))
+  }
+}

@@ -1,0 +1,135 @@
+/// Work that goes by a part of the state: it starts when that part comes to be, is cancelled when the
+/// part goes or is another one, and gives events to its own machine.
+///
+/// ```swift
+/// Runtime().feedback(
+///   Feedback(lensing: { $0.nextPage }) { page in
+///     await Event.didLoad(movies.fetch(page: page))
+///   })
+/// ```
+///
+/// A feedback that has ended starts again only when its part of the state changes. In a node that was
+/// killed, one that had not ended is run again, as effects are.
+///
+/// One that keeps starting itself without an event from elsewhere, ``startLimit`` times within a
+/// second, is held until such an event comes; that is reported.
+public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
+  /// How a step bears on the work.
+  enum Change {
+    case none, starts, restarts, stops
+  }
+
+  let priority: TaskPriority?
+  let change: @Sendable (_ old: State?, _ new: State) -> Change
+  let run: @Sendable (State, EffectDelivery<Event>) async -> Void
+
+  /// Runs `effect` on a part of the state while it is there, and takes the event that it returns.
+  /// - Parameters:
+  ///   - lens: The part; `nil` where there is nothing to do. Pure, and called on every entry.
+  ///   - effect: The work.
+  public init<Part: Equatable & Sendable>(
+    lensing lens: @escaping @Sendable (State) -> Part?, priority: TaskPriority? = nil,
+    effect: @escaping @Sendable (Part) async -> Event?
+  ) {
+    self.init(lens, priority) { part, deliver in
+      if let event = await effect(part) { _ = await deliver(event, .last) }
+    }
+  }
+
+  /// Runs `effects` on a part of the state while it is there, and takes every event of its sequence.
+  /// - Parameters:
+  ///   - lens: The part; `nil` where there is nothing to do. Pure, and called on every entry.
+  ///   - effects: The work.
+  public init<Part: Equatable & Sendable, Events: AsyncSequence & SendableMetatype>(
+    lensing lens: @escaping @Sendable (State) -> Part?, priority: TaskPriority? = nil,
+    effects: @escaping @Sendable (Part) async -> Events
+  )
+  where
+    Events.Element == Event, Events.Failure == Never, Events.AsyncIterator: SendableMetatype
+  {
+    self.init(lens, priority) { part, deliver in
+      for await event in await effects(part) {
+        guard await deliver(event, .oneOfMany) else { return }
+      }
+    }
+  }
+
+  /// Runs `effect` while the predicate holds, and takes the event that it returns.
+  public init(
+    when holds: @escaping @Sendable (State) -> Bool, priority: TaskPriority? = nil,
+    effect: @escaping @Sendable (State) async -> Event?
+  ) {
+    self.priority = priority
+    change = { old, new in
+      switch (old.map(holds) ?? false, holds(new)) {
+      case (false, true): .starts
+      case (true, false): .stops
+      case (false, false), (true, true): .none
+      }
+    }
+    run = { state, deliver in
+      if let event = await effect(state) { _ = await deliver(event, .last) }
+    }
+  }
+
+  private init<Part: Equatable & Sendable>(
+    _ lens: @escaping @Sendable (State) -> Part?, _ priority: TaskPriority?,
+    _ run: @escaping @Sendable (Part, EffectDelivery<Event>) async -> Void
+  ) {
+    self.priority = priority
+    change = { old, new in
+      switch (old.flatMap(lens), lens(new)) {
+      case (nil, .some): .starts
+      case (.some, nil): .stops
+      case (nil, nil): .none
+      case (.some(let old), .some(let new)): old == new ? .none : .restarts
+      }
+    }
+    self.run = { state, deliver in
+      if let part = lens(state) { await run(part, deliver) }
+    }
+  }
+
+  /// How often feedbacks of a machine may start within a second without an event from elsewhere.
+  public static var startLimit: Int { FeedbackGuard.startLimit }
+}
+
+/// Gives an event to the machine and returns after its step; `false` says to stop.
+typealias EffectDelivery<Event> = @Sendable (Event, EffectEventPlace) async -> Bool
+
+extension Runtime {
+  /// Runs a feedback loop on the machine's states.
+  public func feedback(_ feedback: Feedback<State, Event>) -> Self {
+    var runtime = self
+    runtime.feedbacks.append(feedback)
+    return runtime
+  }
+}
+
+/// Notices feedbacks that start each other, or themselves, for ever.
+struct FeedbackGuard {
+  /// Starts within a second. An effect that waits for anything real stays far below.
+  static let startLimit = 1_000
+
+  private var first: ContinuousClock.Instant?
+  private var starts = 0
+  /// Whether feedbacks are held.
+  private(set) var isHolding = false
+
+  /// An event has come from elsewhere: what was held may go on.
+  mutating func reset() { self = Self() }
+
+  /// Whether one more may start.
+  mutating func permitsStart() -> Bool {
+    guard !isHolding else { return false }
+    let now = ContinuousClock.now
+    if let first, now - first < .seconds(1) {
+      starts += 1
+      isHolding = starts > Self.startLimit
+      return !isHolding
+    }
+    first = now
+    starts = 1
+    return true
+  }
+}

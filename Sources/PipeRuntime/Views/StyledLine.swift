@@ -1,0 +1,108 @@
+/// A line of text for a terminal, with styles.
+///
+/// ```swift
+/// let line: StyledLine = "The door is " + StyledLine("open", .bold, .color(.green))
+/// ```
+public struct StyledLine: Hashable, Sendable, ExpressibleByStringInterpolation,
+  CustomStringConvertible
+{
+  /// Text of one style.
+  public struct Span: Hashable, Sendable {
+    /// The text; control characters in it are shown as `\u{FFFD}`.
+    public var text: String
+    /// How it looks.
+    public var styles: Set<TextStyle>
+  }
+
+  /// The parts, from left to right.
+  public private(set) var spans: [Span]
+
+  /// Makes a line of one style.
+  public init(_ text: String, _ styles: TextStyle...) {
+    spans = text.isEmpty ? [] : [Span(text: text.printable, styles: Set(styles))]
+  }
+
+  /// Makes a plain line.
+  public init(stringLiteral value: String) { self.init(value) }
+
+  /// Puts one line behind the other.
+  public static func + (left: StyledLine, right: StyledLine) -> StyledLine {
+    var line = left
+    line.spans += right.spans
+    return line
+  }
+
+  /// The text alone.
+  public var description: String { spans.map(\.text).joined() }
+
+  /// The columns that it takes.
+  public var width: Int { spans.reduce(0) { $0 + $1.text.displayWidth } }
+
+  /// The line in at most so many columns, with an ellipsis where it was cut.
+  public func cut(to columns: Int) -> StyledLine {
+    guard width > columns else { return self }
+    var line = StyledLine("")
+    guard columns > 0 else { return line }
+    var left = columns - 1
+    for span in spans {
+      var part = Span(text: "", styles: span.styles)
+      var isFull = false
+      for character in span.text {
+        left -= character.displayWidth
+        isFull = left < 0
+        if isFull { break }
+        part.text.append(character)
+      }
+      if isFull { part.text += "…" }
+      line.spans.append(part)
+      if isFull { break }
+    }
+    return line
+  }
+}
+
+/// How text looks on a terminal.
+public enum TextStyle: Hashable, Sendable {
+  case bold
+  case dim
+  case underlined
+  /// Foreground and background are exchanged.
+  case reversed
+  case color(TerminalColor)
+}
+
+/// The colours that every terminal has.
+public enum TerminalColor: Int, Hashable, Sendable, CaseIterable {
+  case black
+  case red
+  case green
+  case yellow
+  case blue
+  case magenta
+  case cyan
+  case white
+}
+
+extension StyledLine {
+  /// The line with the escape sequences of its styles.
+  /// - Parameter isColored: Whether colours are shown; weights always are.
+  func encoded(isColored: Bool) -> String {
+    spans.map { span in
+      let codes = span.styles.compactMap { $0.code(isColored: isColored) }.sorted()
+      guard !codes.isEmpty else { return span.text }
+      return "\u{1B}[\(codes.map(String.init).joined(separator: ";"))m\(span.text)\u{1B}[0m"
+    }.joined()
+  }
+}
+
+extension TextStyle {
+  fileprivate func code(isColored: Bool) -> Int? {
+    switch self {
+    case .bold: 1
+    case .dim: 2
+    case .underlined: 4
+    case .reversed: 7
+    case .color(let color): isColored ? 30 + color.rawValue : nil
+    }
+  }
+}

@@ -1,0 +1,147 @@
+import PipeRuntime
+
+/// All that `why` tells of one node or composite.
+package struct EnabledPage {
+  let found: EnabledEvents
+
+  package init(_ found: EnabledEvents) { self.found = found }
+
+  /// A heading, and a table of all events.
+  package func lines(_ style: Style = Style(isColored: false)) -> [String] {
+    guard !found.events.isEmpty else { return [heading(style), "  it takes no events"] }
+    var table = Table(
+      .init("EVENT"), .init("ENABLED"), .init("TAKEN BY"), .init("BECAUSE"))
+    for event in found.events {
+      table.add(event.event.signature, event.verdict.wording, takers(of: event), event.because)
+    }
+    return [heading(style)] + table.lines(style: style).map { "  " + $0 }
+  }
+
+  /// Of each event what everybody says who is to take it.
+  package func details(_ style: Style = Style(isColored: false)) -> [String] {
+    var lines: [String] = []
+    for event in found.events {
+      let through = event.composite.map { " through composite \($0)" } ?? ""
+      lines.append(
+        "\(style.bold(found.name)): \(event.event.signature)\(through): \(event.verdict.sentence)")
+      var table = Table(
+        .init("PARTICIPANT"), .init("TAKES IT"), .init("STATE"), .init("VERSION", .right),
+        .init("BECAUSE"))
+      for answer in event.answers {
+        table.add(
+          answer.participant, answer.verdict.wording, answer.state?.caseText ?? "-",
+          answer.version.map(String.init) ?? "-", answer.because)
+      }
+      lines += table.lines(style: style).map { "  " + $0 }
+    }
+    return lines
+  }
+
+  private func heading(_ style: Style) -> String {
+    let state = found.state.map { "  " + $0.caseText.printable } ?? ""
+    let version = found.version.map { "  (version \($0))" } ?? ""
+    return "\(style.bold(found.name))  \(found.kind.rawValue)\(state)\(version)"
+  }
+
+  /// `lift: door, motor`
+  private func takers(of event: EventEnabledness) -> String {
+    let list = event.participants.joined(separator: ", ")
+    guard let composite = event.composite, composite != found.name else { return list }
+    return "\(composite): \(list)"
+  }
+
+  // MARK: JSON
+
+  /// The JSON form.
+  package var record: JSONValue {
+    [
+      "name": .string(found.name), "kind": .string(found.kind.rawValue),
+      "state": found.state ?? .null, "version": found.version.map { .count($0) } ?? .null,
+      "events": .array(found.events.map(\.record)),
+    ]
+  }
+
+  /// An object for each event.
+  package var records: [JSONValue] {
+    found.events.map { event in
+      guard case .object(var record) = event.record else { return .null }
+      record["name"] = .string(found.name)
+      return .object(record)
+    }
+  }
+}
+
+extension EventEnabledness {
+  /// Who withholds it, in which state, and why.
+  fileprivate var because: String {
+    answers.filter { $0.verdict != .enabled }.map { answer in
+      let state = answer.state.map { " is in \($0.caseText)" } ?? ""
+      let who = "'\(answer.participant)'" + state
+      return participants == [answer.participant] ? answer.because : "\(who): \(answer.because)"
+    }.joined(separator: "; ")
+  }
+
+  fileprivate var record: JSONValue {
+    [
+      "event": .string(event.name),
+      "fields": .array(event.fields.map { ["name": .string($0.name), "type": .string($0.type)] }),
+      "verdict": .string(verdict.rawValue), "composite": composite.map { .string($0) } ?? .null,
+      "participants": .array(participants.map { .string($0) }),
+      "answers": .array(answers.map(\.record)),
+    ]
+  }
+}
+
+extension EventEnabledness.Answer {
+  fileprivate var because: String {
+    if let obstacle { return obstacle.description }
+    return verdict == .dependsOnValue ? "its guard decides by the event's values" : ""
+  }
+
+  fileprivate var record: JSONValue {
+    var record: [String: JSONValue] = [
+      "participant": .string(participant), "verdict": .string(verdict.rawValue),
+      "state": state ?? .null, "version": version.map { .count($0) } ?? .null,
+      "reason": obstacle.map { .string($0.code) } ?? .null,
+      "because": .string(because),
+    ]
+    switch obstacle {
+    case .inTransaction(let transaction): record["transaction"] = .string("\(transaction)")
+    case .inDoubt(let doubt): record["doubt"] = doubt.record
+    case .pipesFull(let names): record["pipes"] = .array(names.map { .string($0) })
+    case .noTransition, .guard, .asynchronous, .inTransition, .notConnected, .down, .silent,
+      .unreadable, nil:
+      break
+    }
+    return .object(record)
+  }
+}
+
+extension EventEnabledness.Verdict {
+  fileprivate var wording: String {
+    switch self {
+    case .enabled: "yes"
+    case .withheld: "no"
+    case .dependsOnValue: "by its values"
+    }
+  }
+
+  fileprivate var sentence: String {
+    switch self {
+    case .enabled: "enabled"
+    case .withheld: "withheld"
+    case .dependsOnValue: "depends on its values; give EVENT with them"
+    }
+  }
+}
+
+extension Doubt {
+  /// The JSON form, with the time as text.
+  var record: JSONValue {
+    [
+      "participant": .string(participant), "composite": .string(composite),
+      "event": .string(event), "transaction": .string("\(transaction)"),
+      "since": .string(Timestamp(nanoseconds: since).description),
+    ]
+  }
+}

@@ -1,0 +1,54 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+@Suite("Effects whose event several composites synchronize")
+struct AmbiguousEffectTests {
+  /// A philosopher at two seats, who gives 'take' by an effect.
+  private static let table = """
+    topology: two-seats
+    program: nodes
+    nodes:
+      guest: { machine: Philosopher, parameters: { thought: 1 }, restart: { max: 1, backoff: { initial: 1ms, max: 1ms } } }
+      fork1: { machine: Fork }
+      fork2: { machine: Fork }
+    composites:
+      seat1: { components: [guest, fork1], synchronize: [take, release] }
+      seat2: { components: [guest, fork2], synchronize: [take, release] }
+    """
+
+  @Test("are warned of by 'check', with the composites")
+  func check() async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    let file = try tool.directory.write(Self.table, to: "table.yaml")
+    let result = try await tool.run("check", file)
+    #expect(result.code == 0, "\(result)")
+    for event in ["take", "release"] {
+      #expect(
+        result.error.contains(
+          "warning: node 'guest' takes '\(event)' through composite 'seat1' or 'seat2': an effect "
+            + "that gives '\(event)' ends the node"), "\(result)")
+    }
+    #expect(result.error.split(separator: "\n").count == 2, "\(result)")
+    let example = try tool.start(["check", "topologies/philosophers.yaml"], in: nil)
+    #expect(try await tool.result(of: example).error == "")
+  }
+
+  @Test("end their node, which says why, and nothing is lost without a word")
+  func run() async throws {
+    var options = TopologyHarness.Options()
+    options.waitsUntilRunning = false
+    try await withTopology(yaml: Self.table, options: options) { topology in
+      let guest = try await topology.expectStatus(of: "guest", "to fail") { $0.phase == "failed" }
+      let reason = guest.reason ?? ""
+      #expect(
+        reason.contains(
+          "an effect gave 'take', which composites 'seat1' and 'seat2' synchronize"), "\(reason)")
+      #expect(reason.contains("let a pipe send it to one of them"), "\(reason)")
+      // Others ask for it by the composite's name, as ever.
+      let why = try await topology.client.why("seat2", json: "take")
+      #expect(why.events[0].withheld.map(\.participant) == ["guest"])
+    }
+  }
+}

@@ -1,0 +1,198 @@
+import Nodes
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import Testing
+
+@Suite("Which events are enabled in a running topology")
+struct WhyTests {
+  /// The verdict on each event, which must come once.
+  private static func verdicts(
+    _ found: EnabledEvents
+  ) -> [String: EventEnabledness.Verdict] {
+    Dictionary(uniqueKeysWithValues: found.events.map { ($0.event.name, $0.verdict) })
+  }
+
+  @Test("a composite tells of what it synchronizes and of what its nodes take alone")
+  func composite() async throws {
+    try await withTopology(ExampleTopology.slowLift()) { topology in
+      let client = topology.client
+      let standing = try await client.enabledEvents(of: "lift")
+      #expect(standing.kind == .composite)
+      #expect(standing.state == ["waiting": ["floor": 0]])
+      #expect(
+        Self.verdicts(standing) == [
+          "emergencyStop": .enabled, "go": .dependsOnValue, "open": .enabled, "reset": .withheld,
+          "enter": .withheld, "close": .withheld, "floorReached": .withheld,
+        ])
+      let go = LiftMotor.Event.go(floor: 3)
+      #expect(try await client.synchronize("lift", go).isCommitted)
+      try await topology.expect("motor", LiftMotor.State.moving(from: 0, to: 3))
+      let moving = try await client.enabledEvents(of: "lift")
+      #expect(
+        Self.verdicts(moving) == [
+          "emergencyStop": .enabled, "go": .withheld, "open": .withheld, "reset": .withheld,
+          "enter": .withheld, "close": .withheld, "floorReached": .enabled,
+        ])
+      let open = try #require(moving.events.first { $0.event.name == "open" })
+      #expect(open.composite == "lift")
+      #expect(open.participants == ["door", "motor"])
+      #expect(
+        open.withheld == [
+          .init(
+            participant: "motor", state: ["moving": ["from": 0, "to": 3]], version: 1,
+            obstacle: .noTransition)
+        ])
+    }
+  }
+
+  @Test("a guard on the values of an event is asked with them, by each participant")
+  func values() async throws {
+    try await withTopology(ExampleTopology.slowLift()) { topology in
+      let client = topology.client
+      let any = try await client.why("lift", json: "go")
+      #expect(any.events.map(\.verdict) == [.dependsOnValue])
+      #expect(any.events[0].answers.map(\.verdict) == [.enabled, .dependsOnValue])
+      let there = try await client.why("lift", LiftMotor.Event.go(floor: 3))
+      #expect(there.verdict == .enabled)
+      // Asked of a node, it is asked through its composite.
+      let here = try await client.why("door", json: ["go": ["floor": 0]])
+      #expect(here.verdict == .withheld)
+      #expect(here.events[0].withheld.map(\.participant) == ["motor"])
+      #expect(here.events[0].withheld.map(\.obstacle) == [.guard])
+      #expect(try await client.synchronize("lift", LiftMotor.Event.open).isCommitted)
+      let full = try await client.why("door", LiftDoor.Event.enter(persons: 9))
+      #expect(full.events[0].composite == nil)
+      #expect(full.events[0].withheld.map(\.obstacle) == [.guard])
+      #expect(
+        try await client.why("lift", LiftDoor.Event.enter(persons: 8)).verdict == .enabled)
+    }
+  }
+
+  @Test("a node that takes an event through several composites tells of each")
+  func overlapping() async throws {
+    let table = try ExampleTopology.read(
+      "philosophers.yaml", parameters: ["Philosopher": ["thought": 600_000, "meal": 600_000]])
+    try await withTopology(table) { topology in
+      let client = topology.client
+      #expect(try await client.synchronize("seat1", json: "take").isCommitted)
+      try await topology.expect("fork2", Fork.State.held)
+      try await topology.expect("fork1", Fork.State.held)
+      try await topology.expect("philosopher1", Philosopher.State.eating)
+      let fork = try await client.why("fork2", json: "take")
+      #expect(fork.events.map(\.composite) == ["seat1", "seat2"])
+      #expect(
+        fork.events.map { $0.withheld.map(\.participant) } == [
+          ["fork1", "fork2", "philosopher1"], ["fork2"],
+        ])
+      let release = try await client.why("fork2", json: "release")
+      #expect(release.events.map(\.verdict) == [.enabled, .withheld])
+      #expect(release.verdict == .enabled)
+      #expect(try await client.why("seat4", json: "take").verdict == .enabled)
+      #expect(try await client.enabledEvents(of: "seat2").events.count == 2)
+    }
+  }
+
+  @Test("who is down, does not answer, or is not started withholds its events")
+  func absent() async throws {
+    try await withTopology(Parties.pair()) { topology in
+      let client = topology.client
+      func obstacles(_ name: String) async throws -> [String: EventObstacle] {
+        let found = try await client.why(name, json: "meet", timeout: .milliseconds(300))
+        let withheld = found.events.flatMap(\.withheld)
+        return Dictionary(withheld.map { ($0.participant, $0.obstacle!) }) { first, _ in first }
+      }
+      try await topology.pause("right")
+      #expect(try await obstacles("pair") == ["right": .silent(.milliseconds(300))])
+      #expect(try await obstacles("left") == ["right": .silent(.milliseconds(300))])
+      try await topology.resume("right")
+      try await topology.stop("right")
+      let stopped = try await obstacles("pair")
+      guard case .down(let reason) = stopped["right"] else {
+        throw Unexpected("the right one is down, not \(stopped)")
+      }
+      #expect(reason.hasPrefix("stopped"))
+      try await topology.stop("pair")
+      #expect(try await Set(obstacles("pair").keys) == ["pair", "right"])
+      // What a node takes alone needs no coordinator.
+      #expect(try await client.why("left", json: "step").verdict == .enabled)
+    }
+  }
+
+  @Test("a full pipe keeps its sender from taking what its state allows")
+  func fullPipe() async throws {
+    let buttons = Topology(
+      name: "full", program: "TestNodes",
+      nodes: [.machine("Button", name: "button"), .machine("Gate", name: "gate")],
+      pipes: [
+        .rule(
+          from: "button", when: "pressed", to: "gate", send: "pass", name: "passes", capacity: 1)
+      ])
+    try await withTopology(buttons) { topology in
+      try await topology.expectStatus(of: "button", "room in its pipe") {
+        $0.status?.outs.first?.applied == 1
+      }
+      #expect(try await topology.client.why("button", json: "press").verdict == .enabled)
+      try await topology.pause("gate")
+      try await topology.send("button", Button.Event.press)
+      let found = try await topology.client.why("button", json: "press")
+      #expect(found.events[0].withheld.map(\.obstacle) == [.pipesFull(["passes"])])
+      try await topology.resume("gate")
+      let again = try await poll(within: .seconds(10)) {
+        try await topology.client.why("button", json: "press").verdict == .enabled ? true : nil
+      }
+      #expect(again == true)
+    }
+  }
+
+  @Test("asking changes nothing")
+  func harmless() async throws {
+    try await withTopology(ExampleTopology.slowLift()) { topology in
+      #expect(try await topology.client.synchronize("lift", LiftMotor.Event.open).isCommitted)
+      try await topology.expect("door", LiftDoor.State.open(persons: 0))
+      func counts() async throws -> [[UInt64]] {
+        try await topology.directory().nodes.map { node in
+          [node.status?.version ?? 0, node.status?.events ?? 0, node.status?.refused ?? 0]
+        }
+      }
+      let before = try await counts()
+      for _ in 0..<5 {
+        for name in ["lift", "door", "motor"] {
+          _ = try await topology.client.enabledEvents(of: name)
+          _ = try? await topology.client.why(name, json: ["go": ["floor": 2]])
+        }
+      }
+      #expect(try await counts() == before)
+      #expect(try await topology.client.why("door", json: "close").verdict == .enabled)
+    }
+  }
+
+  @Test("what cannot be asked is refused with what can")
+  func wrong() async throws {
+    let questions: [(name: String, event: JSONValue, message: String)] = [
+      ("lift", "opn", "composite 'lift' has no event 'opn'"),
+      ("door", "opn", "machine 'LiftDoor' has no event 'opn'; it has"),
+      ("motor", "enter", "machine 'LiftMotor' has no event 'enter'"),
+      ("house", "open", "there is no node 'house'"),
+      ("lift", ["go": ["flor": 1]], "event 'go(floor: Int)' has no field 'flor'"),
+      ("door", ["enter": ["persons": "two"]], "field 'persons' of event"),
+      ("preview", "open", "it is constant and takes no events"),
+      ("audit", "open", "it is a monitor and takes no events"),
+    ]
+    var lift = try ExampleTopology.slowLift()
+    lift.nodes.append(.constant("closed", name: "preview", machine: "LiftDoor"))
+    lift.monitors = [MonitorSpecification("StateLog", name: "audit")]
+    try await withTopology(lift) { topology in
+      for question in questions {
+        do {
+          _ = try await topology.client.why(question.name, json: question.event)
+          Issue.record("\(question) was asked")
+        } catch {
+          #expect("\(error)".contains(question.message), "\(error)")
+        }
+      }
+      let preview = try await topology.client.enabledEvents(of: "preview")
+      #expect(preview.events == [])
+    }
+  }
+}

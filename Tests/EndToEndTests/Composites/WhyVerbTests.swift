@@ -1,0 +1,132 @@
+import Nodes
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+@Suite("The verb 'why'")
+struct WhyVerbTests {
+  /// An argument list, the exit code, and all of stdout.
+  private typealias Call = (arguments: [String], code: Int32, output: String)
+
+  private func expect(_ calls: [Call], of topology: TopologyHarness) async throws {
+    let tool = CommandLineTool(beside: topology)
+    for call in calls {
+      let result = try await tool.result(of: tool.start(["why"] + call.arguments))
+      #expect(result.code == call.code, "\(call.arguments): \(result)")
+      #expect(result.output == call.output, "\(call.arguments): \(result)")
+      #expect(result.error == "", "\(call.arguments): \(result)")
+    }
+  }
+
+  @Test("tells of all events, of one in detail, and by its exit code")
+  func text() async throws {
+    try await withTopology(ExampleTopology.slowLift()) { topology in
+      try await expect(
+        [
+          (
+            ["motor"], 0,
+            """
+            motor  machine  standing(floor: 0)  (version 0)
+              EVENT           ENABLED        TAKEN BY           BECAUSE
+              go(floor: Int)  by its values  lift: door, motor  'motor' is in standing(floor: 0): \
+            its guard decides by the event's values
+              open            yes            lift: door, motor
+              floorReached    no             motor              that state has no transition for it
+              emergencyStop   yes            lift: door, motor
+              reset           no             lift: door, motor  'door' is in closed: that state has \
+            no transition for it; 'motor' is in standing(floor: 0): that state has no transition for it
+
+            """
+          ),
+          (
+            ["lift", "open"], 0,
+            """
+            lift: open through composite lift: enabled
+              PARTICIPANT  TAKES IT  STATE               VERSION  BECAUSE
+              door         yes       closed                    0
+              motor        yes       standing(floor: 0)        0
+
+            """
+          ),
+          (
+            ["lift", "go"], 5,
+            """
+            lift: go(floor: Int) through composite lift: depends on its values; give EVENT with them
+              PARTICIPANT  TAKES IT       STATE               VERSION  BECAUSE
+              door         yes            closed                    0
+              motor        by its values  standing(floor: 0)        0  its guard decides by the event's \
+            values
+
+            """
+          ),
+          (
+            ["lift", #"{"go":{"floor":0}}"#], 4,
+            """
+            lift: go(floor: Int) through composite lift: withheld
+              PARTICIPANT  TAKES IT  STATE               VERSION  BECAUSE
+              door         yes       closed                    0
+              motor        no        standing(floor: 0)        0  the transition's guard says no
+
+            """
+          ),
+          (
+            ["door", "close"], 4,
+            """
+            door: close: withheld
+              PARTICIPANT  TAKES IT  STATE   VERSION  BECAUSE
+              door         no        closed        0  that state has no transition for it
+
+            """
+          ),
+          (
+            ["lift", #"{"go":{"floor":0}}"#, "-o", "jsonl"], 4,
+            #"{"answers":[{"because":"","participant":"door","reason":null,"state":"closed","#
+              + #""verdict":"enabled","version":0},"#
+              + #"{"because":"the transition's guard says no","participant":"motor","#
+              + #""reason":"guard","state":{"standing":{"floor":0}},"verdict":"withheld","#
+              + #""version":0}],"composite":"lift","event":"go","#
+              + #""fields":[{"name":"floor","type":"Int"}],"name":"lift","#
+              + #""participants":["door","motor"],"verdict":"withheld"}"# + "\n"
+          ),
+        ], of: topology)
+    }
+  }
+
+  @Test("tells all as one JSON object")
+  func json() async throws {
+    try await withTopology(ExampleTopology.slowLift()) { topology in
+      let tool = CommandLineTool(beside: topology)
+      let result = try await tool.run("why", "door", "-o", "json")
+      #expect(result.code == 0, "\(result)")
+      let record = try JSONValue(parsing: result.output.utf8)
+      #expect(record["name"] == "door" && record["kind"] == "machine")
+      #expect(record["state"] == "closed" && record["version"] == 0)
+      guard case .array(let events)? = record["events"] else {
+        throw Unexpected("events, not \(result)")
+      }
+      let verdicts = events.map { "\($0["event"]?.string ?? "") \($0["verdict"]?.string ?? "")" }
+      #expect(
+        verdicts == [
+          "enter withheld", "go dependsOnValue", "open enabled", "close withheld",
+          "emergencyStop enabled", "reset withheld",
+        ])
+    }
+  }
+
+  @Test("an event that is none, a node that is none, and no topology are told apart")
+  func errors() async throws {
+    try await withTopology(ExampleTopology.slowLift()) { topology in
+      let tool = CommandLineTool(beside: topology)
+      let event = try await tool.run("why", "lift", "opn")
+      #expect(event.code == 2 && event.error.contains("Did you mean 'open'?"), "\(event)")
+      let node = try await tool.run("why", "lft")
+      #expect(node.code == 2 && node.error.contains("Did you mean 'lift'?"), "\(node)")
+      let json = try await tool.run("why", "lift", "{")
+      #expect(json.code == 2, "\(json)")
+    }
+    let alone = try CommandLineTool()
+    defer { alone.remove() }
+    let none = try await alone.run("why", "lift")
+    #expect(none.code == 3 && none.output == "", "\(none)")
+  }
+}

@@ -1,0 +1,174 @@
+import PipeRuntime
+import Soak
+import Testing
+
+@Suite("The parts of the soak of composites")
+struct MeetingPartsTests {
+  private static func plan(seed: UInt64) -> MeetingPlan {
+    var generator = SplitMix64(seed: seed)
+    return MeetingPlan(using: &generator)
+  }
+
+  @Test("every plan is a topology with composites that share members and others that do not")
+  func plans() async throws {
+    for seed in UInt64(0)..<20 {
+      // Others wait for this thread.
+      await Task.yield()
+      let plan = Self.plan(seed: seed)
+      #expect(plan == Self.plan(seed: seed))
+      #expect((5...10).contains(plan.members.count))
+      #expect((2...3).contains(plan.coordinators.count))
+      let topology = plan.topology(
+        name: "soak", program: "TestNodes", environment: [:], durability: .process,
+        heartbeat: .seconds(1))
+      let read = try TopologyReader.read(text: topology.yaml.utf8, file: "soak.yaml")
+      #expect(read.topology == topology)
+      for left in plan.composites {
+        for right in plan.composites where left != right {
+          let share = !Set(left.members).isDisjoint(with: right.members)
+          if share { #expect(left.coordinator == right.coordinator) }
+        }
+      }
+      for coordinator in plan.coordinators {
+        #expect(plan.bells.contains { plan[$0.composite]?.coordinator == coordinator })
+      }
+      #expect(plan.composites.filter { $0.coordinator == "c1" }.count >= 2)
+    }
+  }
+
+  /// A plan, and what its members remember of sound meetings of its first two composites.
+  private struct Sound {
+    let plan = MeetingPartsTests.plan(seed: 1)
+    var met: [String: [String]] = [:]
+    var attempts: [Attempt] = []
+    var rung: [String: Int] = [:]
+    var letters: [String: Int] = [:]
+    private var versions: [String: UInt64] = [:]
+    private var count: UInt64 = 0
+
+    /// The members of both composites, and one of the second alone.
+    var shared: String { plan.composites[0].members[1] }
+    var first: String { plan.composites[0].members[0] }
+
+    init() {
+      for place in [0, 1, 0, 1] { meet(place) }
+      attempts.append(Attempt("c1", "c1a:90", .refused))
+      attempts.append(Attempt("c1", "c1a:91", .unknown))
+    }
+
+    mutating func meet(_ place: Int) {
+      let composite = plan.composites[place]
+      count += 1
+      let meeting = "\(composite.name)a:\(count)"
+      var moved: [String: UInt64] = [:]
+      for member in composite.members {
+        met[member, default: []].append(meeting)
+        versions[member, default: 0] += 1
+        moved[member] = versions[member]
+      }
+      attempts.append(
+        Attempt(
+          composite.name, meeting,
+          .committed(TransactionID(epoch: 1, sequence: count), versions: moved)))
+    }
+
+    var check: MeetingCheck {
+      MeetingCheck(plan, met: met, attempts: attempts, rung: rung, letters: letters)
+    }
+  }
+
+  @Test("what callers were told and members remember is sound where it agrees")
+  func sound() {
+    let check = Sound().check
+    #expect(check.violations == [])
+    #expect(check.unknown == (0, 1))
+  }
+
+  @Test("an event that some have lost, or taken twice, or in another order, is found")
+  func torn() {
+    var lost = Sound()
+    lost.met[lost.first]?.removeLast()
+    #expect(lost.check.violations.contains { $0.contains("was told committed") })
+
+    var twice = Sound()
+    twice.met[twice.first]?.append("c1a:1")
+    #expect(twice.check.violations.contains { $0.contains("2 times by \(twice.first)") })
+
+    var turned = Sound()
+    turned.met[turned.shared]?.reverse()
+    #expect(turned.check.violations.contains { $0.contains("in different orders") })
+    #expect(turned.check.violations.contains { $0.contains("after 1.") })
+  }
+
+  @Test("an event that nobody was to take, or has asked for, or only some have taken, is found")
+  func uncalledFor() {
+    for (meeting, problem) in [
+      ("c1a:90", "whose caller was told refused"), ("c1a:91", "whose caller was told unknown"),
+      ("c1a:92", "nobody has asked for it"),
+    ] {
+      var sound = Sound()
+      sound.met[sound.first]?.append(meeting)
+      #expect(sound.check.violations.contains { $0.contains(problem) }, "\(meeting)")
+    }
+    // By all of them, though, what the caller does not know may have been taken.
+    var known = Sound()
+    for member in known.plan.composites[0].members { known.met[member]?.append("c1a:91") }
+    #expect(known.check.violations == [])
+    #expect(known.check.unknown == (1, 0))
+  }
+
+  @Test("what a bell has rung for is taken once, in its order, or is a dead letter")
+  func bells() throws {
+    let bell = try #require(Sound().plan.bells.first)
+    let composite = try #require(Sound().plan[bell.composite])
+    func rung(_ numbers: [Int], letters: Int) -> [String] {
+      var sound = Sound()
+      sound.rung[bell.source] = 3
+      sound.letters[composite.coordinator] = letters
+      for member in composite.members {
+        sound.met[member, default: []] += numbers.map { "\(bell.source):\($0)" }
+      }
+      return sound.check.violations
+    }
+    #expect(rung([1, 2, 3], letters: 0) == [])
+    #expect(rung([1, 2], letters: 1).isEmpty == (bell.onRefused == .record))
+    #expect(!rung([1, 2], letters: 0).isEmpty)
+    #expect(!rung([1, 3, 2], letters: 0).isEmpty)
+    #expect(!rung([1, 2, 3, 3], letters: 0).isEmpty)
+    #expect(!rung([1, 2, 3], letters: 1).isEmpty)
+  }
+
+  @Test("an answer about a transaction that contradicts an earlier one is found")
+  func endings() {
+    let number = TransactionID(epoch: 1, sequence: 1)
+    var endings = Endings()
+    endings.tell(number, of: "c1", .unknown(number))
+    endings.tell(number, of: "c1", .committed(number, versions: ["m1": 1]))
+    endings.tell(number, of: "c1", .committed(number, versions: ["m1": 1]))
+    endings.tell(number, of: "c2", .unavailable("c2"))
+    #expect(endings.contradictions == [])
+    endings.tell(number, of: "c1", .unavailable("c1"))
+    #expect(endings.contradictions.count == 1)
+  }
+
+  @Test("a node's log tells of promises in doubt and of their ends")
+  func doubts() {
+    var counts = MeetingCounts()
+    for text in [
+      "piperuntime: synchronized event 3.1 is in doubt after a restart: the node has promised",
+      "piperuntime: synchronized event 3.2 is in doubt after a silence of 200 ms: the node has",
+      "piperuntime: synchronized event 3.1 is in doubt no more: it was committed",
+      "piperuntime: synchronized event 3.2 is in doubt no more: it was given up",
+      "piperuntime: 1 synchronized events are committed, and not all participants have said that",
+    ] {
+      counts.take(
+        LogEntry(node: "m1", time: Timestamp(milliseconds: 0), stream: .err, text: text))
+    }
+    #expect(counts.doubts == ["a restart": 1, "a silence": 1])
+    #expect(counts.doubtsCommitted == 1)
+    #expect(counts.doubtsGivenUp == 1)
+    #expect(counts.recoveries == 1)
+    #expect(counts.missing.contains("a doubt after a lost connection"))
+    #expect(!counts.missing.contains("a doubt after a restart"))
+  }
+}

@@ -1,0 +1,104 @@
+import Nodes
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+@Suite("The example of navigation")
+struct NavigationTests {
+  private static let file = "topologies/navigation.yaml"
+
+  @Test("the example checks without an error or a warning")
+  func checks() async throws {
+    let command = try CommandLineTool()
+    defer { command.remove() }
+    let result = try await command.run("check", Self.file, in: nil)
+    #expect(result.code == 0, "\(result)")
+    #expect(result.error == "")
+  }
+
+  @Test(
+    "an item that is opened in the list is what the detail screen shows, and goes with a logout")
+  func open() async throws {
+    try await withTopology(Self.file) { topology in
+      try await topology.expect("login", LoginScreen.State.shown)
+      let early = try await topology.send("list", ListScreen.Event.open(item: 7))
+      #expect(early == .refused(.guard, state: "hidden"))
+      try await topology.send("login", LoginScreen.Event.logIn)
+      try await topology.expect("list", ListScreen.State.shown)
+      try await topology.send("list", ListScreen.Event.open(item: 7))
+      try await topology.expect("detail", DetailScreen.State.showing(item: 7))
+      try await topology.send("coordinator", MainCoordinator.Event.answer(number: 2))
+      try await topology.expect("detail", DetailScreen.State.asking(item: 7, number: 2))
+      try await topology.send("coordinator", MainCoordinator.Event.pop)
+      try await topology.expect("detail", DetailScreen.State.showing(item: 7))
+      try await topology.send("coordinator", MainCoordinator.Event.logOut)
+      try await topology.expect("detail", DetailScreen.State.hidden)
+      try await topology.expect("login", LoginScreen.State.shown)
+      for node in ["coordinator", "login", "list", "detail"] {
+        #expect(try await topology.status(node).status?.letters == 0, "\(node)")
+      }
+    }
+  }
+
+  @Test("an item reaches its screen also when the coordinator is killed on the way")
+  func killed() async throws {
+    try await withTopology(Self.file) { topology in
+      try await topology.send("login", LoginScreen.Event.logIn)
+      try await topology.expect("list", ListScreen.State.shown)
+      for item in 1...2 {
+        try await runs("coordinator", start: UInt64(2 * item - 1), in: topology)
+        // The coordinator has not taken it yet when it dies.
+        try await topology.pause("coordinator")
+        try await topology.send("list", ListScreen.Event.open(item: item))
+        try await topology.kill("coordinator")
+        try await topology.expect("detail", DetailScreen.State.showing(item: item))
+        try await runs("coordinator", start: UInt64(2 * item), in: topology)
+        // It may have taken it when it dies now, but not told the list.
+        try await topology.send("coordinator", MainCoordinator.Event.pop)
+        try await topology.kill("coordinator")
+        try await topology.expect("detail", DetailScreen.State.hidden)
+        try await topology.expect("list", ListScreen.State.shown)
+      }
+      try await runs("coordinator", start: 5, in: topology)
+      let coordinator = try await topology.status("coordinator")
+      #expect(coordinator.restarts == 4)
+      // A login and twice there and back: nothing twice, nothing lost.
+      #expect(coordinator.status?.version == 5)
+      #expect(coordinator.status?.letters == 0)
+    }
+  }
+
+  private func runs(
+    _ node: String, start: UInt64, in topology: TopologyHarness
+  ) async throws {
+    try await topology.expectStatus(of: node, "start \(start)") {
+      $0.isRunning && $0.incarnation == start
+    }
+  }
+
+  @Test("a link leads through its screens, and one that leads nowhere is shown with the reason")
+  func links() async throws {
+    try await withTopology(Self.file) { topology in
+      func follow(_ link: String) async throws -> RequestOutcome {
+        try await topology.send("coordinator", MainCoordinator.Event.follow(link: link))
+      }
+      // It waits for the login.
+      _ = try await follow("app://quizzes/7/question/2")
+      try await topology.send("login", LoginScreen.Event.logIn)
+      try await topology.expect("detail", DetailScreen.State.asking(item: 7, number: 2))
+      guard case .moved(_, let state) = try await follow("quizes/3") else {
+        Issue.record("a link that leads nowhere is taken all the same")
+        return
+      }
+      #expect(state["problem"]?["link"] == "quizes/3")
+      #expect(state["problem"]?["reason"]?.string?.hasSuffix("Did you mean 'quizzes/3'?") == true)
+      try await topology.expect("detail", DetailScreen.State.asking(item: 7, number: 2))
+      guard case .moved(_, let state) = try await follow("results/5") else {
+        Issue.record("a link to results should be followed")
+        return
+      }
+      #expect(state["problem"] == nil)
+      try await topology.expect("detail", DetailScreen.State.showing(item: 5))
+    }
+  }
+}

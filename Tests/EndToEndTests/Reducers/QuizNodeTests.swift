@@ -1,0 +1,148 @@
+import Nodes
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+@Suite("A quiz and an address form, as nodes")
+struct QuizNodeTests {
+  private static let quick = RestartPolicy(
+    max: 1_000, window: .seconds(1),
+    backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
+
+  private func number(_ number: Int) -> StatePattern {
+    .matching("question \(number)") { (state: QuizScreen.State) in
+      if case .question(number, _, _, _) = state { true } else { false }
+    }
+  }
+
+  @Test("a quiz is played from the command line, from the list to the results")
+  func played() async throws {
+    try await withTopology("topologies/quiz.yaml") { topology in
+      let tool = CommandLineTool(beside: topology)
+      func expect(_ arguments: String..., code: Int32 = 0, output: String) async throws {
+        let result = try await tool.result(of: tool.start(arguments))
+        #expect(result.code == code, "\(arguments): \(result)")
+        #expect(output.isEmpty || result.output.contains(output), "\(arguments): \(result)")
+      }
+      try await expect("send", "quizes", "onAppear", output: "quizes: loading  (version 1)")
+      try await expect("wait", "quizes=loaded", "--timeout", "10s", output: "State machines")
+      try await expect("send", "quizes", #"{"onQuizSelect":{"_0":2}}"#, output: "quizes: loaded")
+      try await expect(
+        "wait", "quiz=question", "--timeout", "10s", output: "What does a view do")
+      try await expect(
+        "send", "quiz", #"{"questionAnswered":{"questionId":1,"answerId":9}}"#, code: 1, output: "")
+      try await expect(
+        "send", "quiz", #"{"questionAnswered":{"questionId":1,"answerId":2}}"#,
+        output: "count: 2, number: 2")
+      try await expect(
+        "send", "quiz", #"{"questionAnswered":{"questionId":2,"answerId":1}}"#,
+        output: "quiz: noQuestionsLeft")
+      try await expect(
+        "wait", "quiz=quizAnswersSended", "--timeout", "10s",
+        output: #"quizAnswersSended([questions: 2, right: 1, title: "SwiftUI"])"#)
+      try await expect("send", "quiz", "onResults", output: "quiz: results(")
+      try await expect("send", "quizes", #"{"onQuizSelect":{"_0":3}}"#, output: "quizes: loaded")
+      try await expect("wait", "quiz=question", "--timeout", "10s", output: "a feedback")
+    }
+  }
+
+  @Test("a question whose time is over is left, and its answers are sent without one")
+  func timesOver() async throws {
+    let parameters: JSONValue = ["second": 1]
+    let topology = try TopologyReader.read(path: Self.file).topology
+    var quick = topology
+    quick.nodes = topology.nodes.map { node in
+      var node = node
+      guard case .object(var members) = node.parameters else { return node }
+      members["second"] = parameters["second"]
+      members["path"] = .string(Self.data)
+      node.parameters = .object(members)
+      return node
+    }
+    try await withTopology(quick) { topology in
+      try await topology.send("quiz", QuizScreen.Event.onAppear(quiz: 1))
+      try await topology.expect(
+        "quiz", inOrder: [number(1), number(2), number(3), number(4), "quizAnswersSended"],
+        within: .seconds(20))
+      try await topology.expect(
+        "results", QuizResults.State.scored(.init(title: "State machines", right: 0, questions: 4)))
+    }
+  }
+
+  private static let root = FileSystem.directory(of: #filePath) + "/../../.."
+  private static let file = root + "/topologies/quiz.yaml"
+  private static let data = root + "/topologies/quizes.json"
+
+  @Test("the time of a question goes on when its node is killed")
+  func killed() async throws {
+    // The 20 seconds of the question are 3 here.
+    let topology = Topology(
+      name: "quiz", program: "nodes",
+      nodes: [
+        .machine(
+          "QuizScreen", name: "quiz", parameters: ["path": .string(Self.data), "second": 150],
+          restart: Self.quick)
+      ])
+    try await withTopology(topology) { topology in
+      try await topology.send("quiz", QuizScreen.Event.onAppear(quiz: 2))
+      let first = try await topology.expect("quiz", is: number(1))
+      let restart = try await topology.killUntil(.milliseconds(2_500), after: first)
+      let second = try await topology.expect("quiz", is: number(2))
+      #expect(second.time - first.time >= 2_950_000_000)
+      // Half a second is left, and not three.
+      #expect(second.time - restart < 2_000_000_000)
+      let state: QuizScreen.State = try second.state.decode()
+      guard case .question(_, _, _, let attempt) = state else {
+        Issue.record("\(state)")
+        return
+      }
+      #expect(attempt.sheet.answers == [GivenAnswer(questionId: 1, answerId: nil)])
+    }
+  }
+
+  @Test("a quiz that is not there, and a file that is not, are told of, and the nodes live")
+  func errors() async throws {
+    let topology = Topology(
+      name: "quiz", program: "nodes",
+      nodes: [
+        .machine("QuizScreen", name: "quiz", parameters: ["path": .string(Self.data)]),
+        .machine("QuizesList", name: "quizes", parameters: ["path": "no-quizes.json"]),
+      ], pipes: [.ports(from: "quizes.selections", to: "quiz.selections")])
+    try await withTopology(topology) { topology in
+      try await topology.send("quiz", QuizScreen.Event.onAppear(quiz: 7))
+      try await topology.expect(
+        "quiz", QuizScreen.State.error(message: "there is no quiz 7; there are 1, 2, 3"))
+      try await topology.send("quizes", QuizesList.Event.onAppear)
+      try await topology.expect("quizes", "an error") { (state: QuizesList.State) in
+        guard case .error(let message) = state else { return false }
+        return message.contains("no-quizes.json' cannot be opened")
+      }
+      for node in try await topology.directory().nodes {
+        #expect(node.isRunning && node.incarnation == 1)
+      }
+    }
+  }
+
+  @Test("an address is saved once, and the form is told the second time")
+  func address() async throws {
+    try await withTopology("topologies/address.yaml") { topology in
+      let address = Address(city: "Lisbon", street: "Rua Augusta", house: "24")
+      let events: [AddressForm.Event] = [
+        .cityChanged(to: "Lisbon"), .streetChanged(to: " Rua Augusta "), .houseChanged(to: "24"),
+        .save,
+      ]
+      for event in events { try await topology.send("form", event) }
+      try await topology.expect("form", AddressForm.State.saved(address))
+      try await topology.send("form", AddressForm.Event.clear)
+      for event in events { try await topology.send("form", event) }
+      try await topology.expect(
+        "form", AddressForm.State.rejected(address, reason: "this address is known already"))
+      try await topology.expect("book", AddressBook.State.known(address, all: [address]))
+      let refused = try await topology.send("form", AddressForm.Event.didSave)
+      guard case .refused(.noTransition, _) = refused else {
+        Issue.record("\(refused)")
+        return
+      }
+    }
+  }
+}

@@ -1,0 +1,106 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import Testing
+
+@Suite("Nodes whose state is a struct")
+struct StructStateTests {
+  private static func turner(spins: Bool) -> Topology {
+    Topology(
+      name: "turner", program: "TestNodes",
+      nodes: [
+        .machine(
+          "Turner", name: "turner", parameters: ["spins": .bool(spins)], durability: .volatile)
+      ])
+  }
+
+  @Test("a struct of one field is no case, whatever verb shows it, and is waited for by its fields")
+  func verbs() async throws {
+    try await withTopology(Self.turner(spins: false)) { topology in
+      let tool = CommandLineTool(beside: topology)
+      func expect(
+        _ arguments: String..., code: Int32 = 0, output: String = "", error: String = ""
+      ) async throws {
+        let result = try await tool.result(of: tool.start(arguments))
+        #expect(result.code == code, "\(arguments): \(result)")
+        #expect(output.isEmpty || result.output.contains(output), "\(arguments): \(result)")
+        #expect(result.error.contains(error) || error.isEmpty, "\(arguments): \(result)")
+      }
+      try await expect("describe", output: "\n  state        turns: Turns\n")
+      try await expect("describe", output: "\n  initial      (turns: [count: 0])\n")
+      try await expect(
+        "send", "turner", "turn", output: "turner: (turns: [count: 1])  (version 1)\n")
+      try await expect(
+        "send", "turner", "fail", code: 1,
+        error: "'turner' refused fail in (turns: [count: 1]): the transition's guard said no")
+      try await expect("ps", output: "(turns: [count: 1])")
+      try await expect("monitor", "-n", "1", output: "turner  (turns: [count: 1])  (request)")
+      try await expect(
+        "wait", #"turner={"turns":{"count":1}}"#,
+        output: "turner: (turns: [count: 1])  (version 1)\n")
+      try await expect(
+        "wait", #"turner={"turns":{"count":2}}"#, "--timeout", "2s", code: 124,
+        error: "'turner' is in (turns: [count: 1]), not in (turns: [count: 2])")
+      try await expect(
+        "wait", "turner=turns", code: 2,
+        error: "the state of node 'turner' is a struct: write some of its fields")
+      try await expect(
+        "wait", #"turner={"turn":1}"#, code: 2,
+        error: "the state of node 'turner' has no field 'turn'; it has 'turns'")
+    }
+  }
+
+  @Test("a function that throws refuses its event, and the caller is told")
+  func throwing() async throws {
+    try await withTopology(Self.turner(spins: false)) { topology in
+      let refused = try await topology.send("turner", Turner.Event.fail)
+      #expect(refused == .refused(.guard, state: ["turns": ["count": 0]]))
+      #expect(try await topology.status("turner").status?.version == 0)
+    }
+  }
+
+  @Test("a feedback that starts itself for ever is held, which the log tells")
+  func held() async throws {
+    try await withTopology(Self.turner(spins: true)) { topology in
+      try await topology.send("turner", Turner.Event.turn)
+      try await topology.expectLog(
+        "turner", contains: "is held until the next such event", within: .seconds(60))
+      let held = try await topology.expectStatus(of: "turner", "no effect") {
+        $0.status?.effects == 0
+      }
+      let version = try #require(held.status?.version)
+      #expect(version >= UInt64(Feedback<Turner.State, Turner.Event>.startLimit))
+      // An event from elsewhere lets it go on.
+      try await topology.send("turner", Turner.Event.turn)
+      try await topology.expectStatus(of: "turner", "further turns") {
+        ($0.status?.version ?? 0) > version + 1
+      }
+    }
+  }
+
+  @Test("a constant that is a struct, and a rule for a state that a struct does not have")
+  func checked() async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    let text = """
+      topology: t
+      program: TestNodes
+      nodes:
+        still: { constant: { turns: { count: 3 } }, machine: Turner }
+        turner: { machine: Turner }
+        gate: { machine: Gate }
+
+      """
+    try tool.directory.write(text, to: "good.yaml")
+    let good = try await tool.run("check", "good.yaml")
+    #expect(good.code == 0 && good.error == "", "\(good)")
+    try tool.directory.write(
+      text + "pipes: [{ from: turner, when: turns, to: gate, send: pass }]\n", to: "bad.yaml")
+    let bad = try await tool.run("check", "bad.yaml")
+    #expect(bad.code == 2)
+    #expect(
+      bad.error.contains(
+        "machine 'Turner' of node 'turner' has no state 'turns'; its state is a struct, so let its "
+          + "code send into an out-port"), "\(bad)")
+  }
+}

@@ -1,0 +1,87 @@
+import Kettles
+import Nodes
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+@Suite("Each style as a node", .enabled(if: RecordedNodes.arePossible))
+struct StyleNodeTests {
+  private static func kettles(boilTime: Int) -> String {
+    """
+    topology: kettles
+    program: nodes
+    nodes:
+      language: { machine: KettleMachine, parameters: { boilTime: \(boilTime) } }
+      reducer: { machine: KettleReducer, parameters: { boilTime: \(boilTime) } }
+      model: { machine: KettleModel, parameters: { boilTime: \(boilTime) } }
+      feature: { machine: KettleNode, parameters: { boilTime: \(boilTime) } }
+      loader: { machine: KettleLoader, parameters: { boilTime: \(boilTime) } }
+    """
+  }
+
+  private static let names = ["language", "reducer", "model", "feature"]
+
+  @Test("what is under way when a node is killed is done by the next process, and states are kept")
+  func restored() async throws {
+    try await withTopology(yaml: Self.kettles(boilTime: 400)) { topology in
+      for name in Self.names {
+        try await topology.send(name, KettleEvent.switchOn)
+        try await topology.expect(name, KettleState.heating)
+      }
+      try await topology.send("loader", KettleLoader.Event.onAppear)
+      for name in Self.names + ["loader"] { try await topology.kill(name) }
+      for name in Self.names {
+        try await topology.expect(name, KettleState.hot, within: .seconds(20))
+      }
+      try await topology.expect(
+        "loader", KettleLoader.State.loaded(.init(celsius: 100)), within: .seconds(20))
+      for name in Self.names + ["loader"] { try await topology.kill(name) }
+      for name in Self.names {
+        let outcome = try await topology.send(name, KettleEvent.switchOff)
+        // Boiled once, before or after its process ended.
+        #expect(
+          outcome == .moved(version: 3, state: "off"), "\(name)")
+      }
+    }
+  }
+
+  @Test("what a state does not take leaves it as it is, and what is left is cancelled")
+  func cancelled() async throws {
+    try await withTopology(yaml: Self.kettles(boilTime: 60_000)) { topology in
+      for name in Self.names {
+        try await topology.send(name, KettleEvent.switchOn)
+        try await topology.send(name, KettleEvent.switchOff)
+        try await topology.expect(name, KettleState.off)
+        let quiet = name == "model" ? 1 : 0
+        try await topology.expectStatus(of: name, "nothing to be under way") {
+          $0.status?.effects == quiet
+        }
+      }
+    }
+  }
+
+  @Test("a child feature that is a node of its own tells its parent of each action, once")
+  func counter() async throws {
+    try await withTopology("topologies/counter.yaml") { topology in
+      for round in 1...20 {
+        try await topology.send("counter", CounterFeature.Action.increment)
+        if round.isMultiple(of: 5) { try await topology.kill(round == 10 ? "tally" : "counter") }
+      }
+      try await topology.send("counter", CounterFeature.Action.decrement)
+      try await topology.expect("counter", CounterFeature.State(count: 19), within: .seconds(20))
+      try await topology.expect(
+        "tally", TallyFeature.State(increments: 20, decrements: 1), within: .seconds(20))
+    }
+  }
+
+  @Test("a model that is an actor keeps its state over its process")
+  func model() async throws {
+    try await withTopology("topologies/example.yaml") { topology in
+      try await topology.send("example", ExampleModel.Event.eventA)
+      try await topology.expect("example", ExampleState.state3(message: "start, done"))
+      try await topology.kill("example")
+      try await topology.send("example", ExampleModel.Event.eventB(param: 7))
+      try await topology.expect("example", ExampleState.state1(message: "7"))
+    }
+  }
+}

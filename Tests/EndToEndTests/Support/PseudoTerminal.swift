@@ -1,0 +1,133 @@
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+/// A program on a terminal of its own, which the test looks at and types on.
+final class PseudoTerminal {
+  let pid: Int32
+  private let master: Int32
+  private var isOpen = true
+  private var child: ChildProcess
+  private var screen: EmulatedScreen
+  private let before: termios
+
+  /// Starts a program as the leader of the terminal's session.
+  init(
+    _ program: String, _ arguments: [String], environment: [String: String], columns: Int = 60,
+    rows: Int = 14
+  ) throws {
+    master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK)
+    try #require(master >= 0, "/dev/ptmx: errno \(errno)")
+    // TIOCSPTLCK and TIOCGPTN, which Glibc's module does not have.
+    var (lock, number): (Int32, Int32) = (0, -1)
+    try #require(ioctl(master, 0x4004_5431, &lock) == 0 && ioctl(master, 0x8004_5430, &number) == 0)
+    let path = "/dev/pts/\(number)"
+    screen = EmulatedScreen(columns: columns, rows: rows)
+    var size = winsize(
+      ws_row: UInt16(rows), ws_col: UInt16(columns), ws_xpixel: 0, ws_ypixel: 0)
+    try #require(ioctl(master, UInt(TIOCSWINSZ), &size) == 0)
+    var attributes = termios()
+    try #require(tcgetattr(master, &attributes) == 0)
+    before = attributes
+    // The terminal that a session's leader opens first is the session's. What it prints after the
+    // terminal was given back, it prints there.
+    let script = "exec < \"$0\" > \"$0\" 2>&1; exec \"$@\""
+    child = try ChildProcess.spawn(
+      ChildCommand(
+        path: "/bin/sh", arguments: ["-c", script, path, program] + arguments,
+        environment: environment.merging(["TERM": "xterm"]) { _, own in own },
+        output: .inherited, deathSignal: nil, leadsSession: true))
+    pid = child.pid
+  }
+
+  deinit {
+    if child.reap() == nil {
+      _ = child.signal(.kill)
+      while child.reap() == nil { usleep(1_000) }
+    }
+    hangUp()
+  }
+
+  /// Types text, control characters and escape sequences.
+  func type(_ text: String) {
+    let bytes = Array(text.utf8)
+    #expect(write(master, bytes, bytes.count) == bytes.count)
+  }
+
+  func resize(columns: Int, rows: Int) {
+    screen.resize(columns: columns, rows: rows)
+    var size = winsize(
+      ws_row: UInt16(rows), ws_col: UInt16(columns), ws_xpixel: 0, ws_ypixel: 0)
+    #expect(ioctl(master, UInt(TIOCSWINSZ), &size) == 0)
+  }
+
+  func signal(_ signal: Signal) { _ = child.signal(signal) }
+
+  /// Closes the terminal under the program.
+  func hangUp() {
+    if isOpen { close(master) }
+    isOpen = false
+  }
+
+  /// What is on the screen now.
+  var lines: [String] {
+    read()
+    return screen.lines
+  }
+
+  /// All bytes that the program has written.
+  var byteCount: Int {
+    read()
+    return screen.byteCount
+  }
+
+  private func read() {
+    var bytes = [UInt8](repeating: 0, count: 4_096)
+    while isOpen {
+      let count = Glibc.read(master, &bytes, bytes.count)
+      guard count > 0 else { return }
+      screen.take(bytes[..<count])
+    }
+  }
+
+  /// Waits until a line of the screen contains the text. Returns the screen.
+  @discardableResult
+  func expect(
+    _ text: String, within timeout: Duration = .seconds(20),
+    isolation: isolated (any Actor)? = #isolation,
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws -> [String] {
+    let found = try await poll(within: timeout) { () -> [String]? in
+      let lines = lines
+      return lines.contains { $0.contains(text) } ? lines : nil
+    }
+    return try #require(
+      found, "'\(text)' was not shown, but:\n\(lines.joined(separator: "\n"))",
+      sourceLocation: sourceLocation)
+  }
+
+  /// Waits for the program's end.
+  func expectEnd(
+    within timeout: Duration = .seconds(20), isolation: isolated (any Actor)? = #isolation
+  ) async throws -> ProcessExit? {
+    try await poll(within: timeout) {
+      // What it writes must be taken, or it would not end.
+      read()
+      return child.reap()
+    }
+  }
+
+  /// Whether the terminal is as it was before the program.
+  func expectRestored(sourceLocation: SourceLocation = #_sourceLocation) {
+    read()
+    #expect(!screen.isAlternate, sourceLocation: sourceLocation)
+    #expect(screen.isCursorVisible, sourceLocation: sourceLocation)
+    #expect(screen.wraps, sourceLocation: sourceLocation)
+    var now = termios()
+    #expect(tcgetattr(master, &now) == 0, sourceLocation: sourceLocation)
+    #expect(now.c_lflag == before.c_lflag, sourceLocation: sourceLocation)
+    #expect(now.c_iflag == before.c_iflag, sourceLocation: sourceLocation)
+    #expect(now.c_oflag == before.c_oflag, sourceLocation: sourceLocation)
+  }
+}

@@ -1,0 +1,68 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import Testing
+
+@Suite(
+  "Composites that are changed between two runs", .enabled(if: RecordedNodes.arePossible))
+struct ChangedCompositeTests {
+  private static func parties(_ composites: String, third: String = "machine: Party") -> String {
+    """
+    topology: parties
+    program: TestNodes
+    nodes:
+      left: { machine: Party }
+      right: { machine: Party }
+      third: { \(third) }
+    composites:
+    \(composites)
+    timeouts: { heartbeat: 60s }
+    """
+  }
+
+  private static let pair = "  pair: { components: [left, right], synchronize: [meet] }\n"
+
+  private static func meet(
+    _ composites: String..., in parties: DetachedTopology
+  ) async throws {
+    let client = try parties.client()
+    defer { client.close() }
+    for composite in composites {
+      let reply = try await client.synchronize(
+        composite, Party.Event.meet, mode: .await(.seconds(20)))
+      #expect(reply.isCommitted, "\(composite): \(reply)")
+    }
+  }
+
+  @Test("their participants follow a coordinator of another name, though it counts from one")
+  func renamed() async throws {
+    try await DetachedTopology.with(Self.parties(Self.pair), name: "parties") { parties in
+      for _ in 0..<2 { #expect(try await parties.tool.run("restart", "pair").code == 0) }
+      try await Self.meet("pair", "pair", in: parties)
+      #expect(try await parties.tool.run("down").code == 0)
+      let other = "  other: { components: [right, third], synchronize: [meet] }\n"
+      try parties.write(Self.parties(other + Self.pair))
+      try await parties.up()
+      try await Self.meet("pair", "other", "pair", in: parties)
+      #expect(try await parties.tool.run("down").code == 0)
+    }
+  }
+
+  @Test("a participant that had not acknowledged and takes part no more is not waited for")
+  func gone() async throws {
+    let all = "  pair: { components: [left, right, third], synchronize: [meet] }\n"
+    let dying =
+      "machine: Party, restart: { policy: never }, "
+      + "environment: { PIPERUNTIME_FAILPOINTS: commit.received=crash }"
+    try await DetachedTopology.with(Self.parties(all, third: dying), name: "parties") { parties in
+      try await Self.meet("pair", in: parties)
+      try await parties.await("the third one is dead") { $0[node: "third"]?.phase == "failed" }
+      #expect(try await parties.tool.run("down").code == 0)
+      try parties.write(Self.parties(Self.pair))
+      try await parties.up()
+      try await Self.meet("pair", in: parties)
+      #expect(try parties.log("pair").contains { $0.contains("it takes part no more") })
+      #expect(try await parties.tool.run("down").code == 0)
+    }
+  }
+}

@@ -1,0 +1,53 @@
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import Testing
+
+@Suite("A coordinator and no other", .enabled(if: RecordedNodes.arePossible))
+struct SecondCoordinatorTests {
+  private static let parties = """
+    topology: parties
+    program: TestNodes
+    nodes:
+      left: { machine: Party }
+      right: { machine: Party }
+    composites:
+      pair: { components: [left, right], synchronize: [meet] }
+    timeouts: { heartbeat: 60s }
+    """
+
+  private static func meet(_ client: TopologyClient) async throws {
+    let reply = try await client.synchronize(
+      "pair", Party.Event.meet, mode: .await(.seconds(20)))
+    #expect(reply.isCommitted, "\(reply)")
+  }
+
+  @Test("a second process of a coordinator does not run while the first one lives, or stands still")
+  func lock() async throws {
+    try await DetachedTopology.with(Self.parties, name: "parties") { parties in
+      let client = try parties.client()
+      defer { client.close() }
+      try await Self.meet(client)
+      let pid = try #require(try await parties.pids()["pair"])
+      kill(pid, SIGSTOP)
+      defer { kill(pid, SIGCONT) }
+
+      let directories = try parties.directories
+      let place = "ipc://" + parties.tool.directory.path
+      let own = NodeArguments(
+        topology: "parties", node: "pair", content: .composites(["pair"]),
+        control: place + "/c", inbox: place + "/i", feed: place + "/f", incarnation: 2,
+        journal: .init(path: directories.journal(of: "pair"), durability: .process))
+      let second = try parties.tool.start(
+        program: CommandLineTool.products + "/TestNodes", own.arguments)
+      let result = try await parties.tool.result(of: second, within: .seconds(20))
+      #expect(result.code == 1, "\(result)")
+      #expect(result.error.contains("pair.sqlite' is in use by process \(pid)"), "\(result)")
+
+      kill(pid, SIGCONT)
+      try await Self.meet(client)
+      #expect(try await parties.tool.run("down").code == 0)
+    }
+  }
+}

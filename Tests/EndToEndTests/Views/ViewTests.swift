@@ -1,0 +1,261 @@
+import Nodes
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import Testing
+
+@Suite("Views on a terminal")
+struct ViewTests {
+  static let constants = """
+    topology: still
+    program: nodes
+    nodes:
+      open: { machine: ElevatorDoor, constant: { open: { persons: 2 } } }
+      closing: { machine: ElevatorDoor, constant: { closing: { persons: 3 } } }
+      closed: { machine: ElevatorDoor, constant: closed }
+      heated: { machine: WashingMachine, constant: waterHeated }
+      display: { machine: FloorDisplay, constant: { showing: { floor: 4, persons: 1 } } }
+    """
+  static let button = """
+    topology: button
+    program: TestNodes
+    nodes:
+      left: { machine: Button, restart: { backoff: { initial: 20ms } } }
+    """
+
+  private func view(
+    _ topology: TopologyHarness, _ view: String, _ node: String, program: String = "nodes",
+    columns: Int = 60, rows: Int = 14, environment: [String: String] = [:]
+  ) throws -> PseudoTerminal {
+    try PseudoTerminal(
+      CommandLineTool.products + "/" + program, ["view", view, node, "-p", topology.topology],
+      environment: topology.directory.environment(adding: environment), columns: columns,
+      rows: rows)
+  }
+
+  @Test("a view shows a state on a screen of its own, and q gives the terminal back")
+  func shows() async throws {
+    try await withTopology(yaml: Self.constants) { topology in
+      let terminal = try view(topology, "DoorView", "closing")
+      let lines = try await terminal.expect("3 inside")
+      #expect(
+        lines == [
+          "┌────────────┐", "│███      ███│", "│███      ███│  The door is closing",
+          "│███      ███│  3 inside", "└────────────┘", "", "1-9 enter, c closes, o opens", "", "",
+          "", "", "", "", "closing" + String(repeating: " ", count: 46) + "q quits",
+        ])
+      // A constant node takes nothing, and the status line says so.
+      terminal.type("o")
+      try await terminal.expect("it is constant and takes")
+      terminal.type("q")
+      #expect(try await terminal.expectEnd() == .exited(code: 0))
+      terminal.expectRestored()
+      #expect(terminal.lines.allSatisfy { $0 == "" })
+    }
+  }
+
+  @Test("keys become events, each in the state that is shown, and refused ones are told of")
+  func keys() async throws {
+    let yaml = """
+      topology: keys
+      program: nodes
+      nodes:
+        washer: { machine: WashingMachine, parameters: { unit: 600000 } }
+        door: { machine: ElevatorDoor, parameters: { closingTime: 600000 } }
+      """
+    try await withTopology(yaml: yaml) { topology in
+      let washer = try view(topology, "WasherView", "washer")
+      try await washer.expect("▶ cold and empty")
+      washer.type("s")
+      try await washer.expect("▶ full with hot water")
+      washer.type("s")
+      try await washer.expect("refused: start, no transition")
+      let door = try view(topology, "DoorView", "door")
+      try await door.expect("The door is open")
+      // All typed at once, and an arrow that means nothing in two pieces.
+      door.type("123\u{1B}")
+      door.type("[Ac")
+      try await door.expect("The door is closing")
+      #expect(door.lines.contains { $0.contains("6 inside") })
+      door.type("\u{3}")
+      #expect(try await door.expectEnd() == .exited(code: 0))
+      door.expectRestored()
+    }
+  }
+
+  @Test("a hundred keys are a hundred events, as long as the node keeps up")
+  func manyKeys() async throws {
+    try await withTopology(yaml: Self.button) { topology in
+      let terminal = try view(topology, "ButtonView", "left", program: "TestNodes")
+      try await terminal.expect("pressed 0 times")
+      for tens in 1...10 {
+        terminal.type(String(repeating: " ", count: 10))
+        try await terminal.expect("pressed \(10 * tens) times")
+      }
+      #expect(try await topology.status("left").status?.version == 100)
+    }
+  }
+
+  @Test("a terminal that is too small is told what is needed, and shows the view once it is larger")
+  func resized() async throws {
+    try await withTopology(yaml: Self.constants) { topology in
+      let terminal = try view(topology, "DoorView", "open", columns: 20, rows: 5)
+      try await terminal.expect("needs 36×8")
+      #expect(!terminal.lines.contains { $0.contains("│") })
+      terminal.resize(columns: 40, rows: 9)
+      try await terminal.expect("The door is open")
+      #expect(terminal.lines.count == 9)
+      #expect(terminal.lines.last?.hasSuffix("q quits") == true)
+      terminal.resize(columns: 30, rows: 5)
+      try await terminal.expect("has 30×5")
+      #expect(!terminal.lines.contains { $0.contains("│") })
+    }
+  }
+
+  @Test("SIGTERM and SIGINT end it well", arguments: [Signal.terminate, .interrupt])
+  func signals(signal: Signal) async throws {
+    try await withTopology(yaml: Self.constants) { topology in
+      let terminal = try view(topology, "WasherView", "heated")
+      try await terminal.expect("▶ water heated")
+      terminal.signal(signal)
+      #expect(try await terminal.expectEnd() == .exited(code: 0))
+      terminal.expectRestored()
+    }
+  }
+
+  @Test("a terminal that is closed under it ends it at once")
+  func closed() async throws {
+    try await withTopology(yaml: Self.constants) { topology in
+      let terminal = try view(topology, "DisplayView", "display")
+      try await terminal.expect("1 person")
+      terminal.hangUp()
+      #expect(try await terminal.expectEnd() == .exited(code: 1))
+      #expect(!topology.directory.processes.contains { $0.command.contains(" view ") })
+    }
+  }
+
+  @Test("a node that dies is waited for; one that has stopped ends its view, with the reason")
+  func nodeDown() async throws {
+    try await withTopology(yaml: Self.button) { topology in
+      let terminal = try view(topology, "ButtonView", "left", program: "TestNodes")
+      try await terminal.expect("pressed 0 times")
+      try await topology.kill("left")
+      terminal.type("  ")
+      try await terminal.expect("pressed 2 times")
+      try await topology.stop("left")
+      #expect(try await terminal.expectEnd() == .exited(code: 1))
+      terminal.expectRestored()
+      let lines = terminal.lines.joined()
+      #expect(lines.contains("TestNodes: node 'left' does not run any more"), "\(lines)")
+    }
+  }
+
+  @Test("an orchestrator that is killed ends the view, with what to do")
+  func orchestratorKilled() async throws {
+    try await DetachedTopology.with(Self.button, name: "button") { topology in
+      let terminal = try PseudoTerminal(
+        CommandLineTool.products + "/TestNodes", ["view", "ButtonView", "left"],
+        environment: topology.tool.directory.environment(), columns: 200)
+      try await terminal.expect("pressed 0 times")
+      try await topology.killOrchestrator()
+      #expect(try await terminal.expectEnd() == .exited(code: 1))
+      terminal.expectRestored()
+      #expect(
+        terminal.lines.joined().contains("topology 'button' has gone down")
+          || terminal.lines.joined().contains("'orchestrator up"), "\(terminal.lines)")
+    }
+  }
+
+  @Test("a topology that stops ends the view")
+  func topologyDown() async throws {
+    try await withTopology(yaml: Self.constants) { topology in
+      let terminal = try view(topology, "DisplayView", "display")
+      try await terminal.expect("1 person")
+      topology.orchestrator.signal(.terminate)
+      #expect(try await terminal.expectEnd() == .exited(code: 1))
+      terminal.expectRestored()
+      #expect(terminal.lines.joined().contains("topology 'still'"), "\(terminal.lines)")
+      #expect(try await topology.expectEnd() == 0)
+    }
+  }
+
+  @Test("a view that crashes gives the terminal back, too")
+  func crash() async throws {
+    try await withTopology(yaml: Self.button) { topology in
+      let terminal = try view(
+        topology, "FragileView", "left", program: "TestNodes",
+        environment: ["SWIFT_BACKTRACE": "enable=no"])
+      try await terminal.expect("not pressed")
+      terminal.type("x")
+      guard case .signalled? = try await terminal.expectEnd() else {
+        Issue.record("it should have crashed")
+        return
+      }
+      terminal.expectRestored()
+      #expect(try await topology.status("left").status?.version == 1)
+    }
+  }
+
+  @Test("without a terminal each appearance is printed as plain lines")
+  func plain() async throws {
+    try await withTopology(yaml: Self.button) { topology in
+      let tool = CommandLineTool(beside: topology)
+      let program = CommandLineTool.products + "/TestNodes"
+      let printed = try tool.start(program: program, ["view", "ButtonView", "left", "-n", "3"])
+      #expect(try await printed.waitForOutput(containing: "pressed 0 times\n"))
+      for _ in 1...2 { try await topology.send("left", Button.Event.press) }
+      let result = try await tool.result(of: printed)
+      #expect(result.code == 0, "\(result)")
+      #expect(result.output == "pressed 0 times\n\npressed 1 times\n\npressed 2 times\n")
+      let following = try tool.start(program: program, ["view", "ButtonView", "left"])
+      #expect(try await following.waitForOutput(containing: "pressed 2 times\n"))
+      following.signal(.terminate)
+      #expect(try await tool.result(of: following).code == 0)
+    }
+  }
+
+  @Test(
+    "each state of a constant node is printed as its view says",
+    arguments: [
+      ("DoorView", "open", "The door is open"), ("DoorView", "closed", "│██████████████│"),
+      ("WasherView", "heated", "▶ water heated"), ("DisplayView", "display", "1 person"),
+    ])
+  func constants(view: String, node: String, text: String) async throws {
+    try await withTopology(yaml: Self.constants) { topology in
+      let tool = CommandLineTool(beside: topology)
+      let printed = try tool.start(
+        program: CommandLineTool.products + "/nodes", ["view", view, node, "-n", "1"])
+      let result = try await tool.result(of: printed)
+      #expect(result.code == 0, "\(result)")
+      #expect(result.error == "")
+      if node == "closed" {
+        #expect(result.output.contains("The door is closed"), "\(result)")
+      } else {
+        #expect(result.output.contains(text), "\(result)")
+      }
+    }
+  }
+
+  @Test(
+    "what cannot be shown is said, with what to do",
+    arguments: [
+      (["Door", "open"], 2, "this program has no view 'Door'; it has 'DoorView'"),
+      (["DoorView", "opne"], 2, "Did you mean 'open'?"),
+      (["DoorView"], 2, "name a view and a node"),
+      (["DoorView", "open", "-n", "0"], 2, "'-n' needs a count of 1 or more"),
+      (["DoorView", "open", "--tpology", "x"], 2, "Did you mean '--topology'?"),
+      (["DoorView", "heated"], 2, "view 'DoorView' cannot show node 'heated'"),
+      (["DoorView", "open", "-p", "nowhere"], 3, "no topology 'nowhere' runs"),
+    ])
+  func problems(arguments: [String], code: Int32, message: String) async throws {
+    try await withTopology(yaml: Self.constants) { topology in
+      let tool = CommandLineTool(beside: topology)
+      let printed = try tool.start(
+        program: CommandLineTool.products + "/nodes", ["view"] + arguments)
+      let result = try await tool.result(of: printed)
+      #expect(result.code == code, "\(result)")
+      #expect(result.output == "")
+      #expect(result.error.contains(message), "\(result)")
+    }
+  }
+}

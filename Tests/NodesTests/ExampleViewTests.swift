@@ -1,0 +1,92 @@
+import Nodes
+import PipeRuntime
+import Testing
+
+@Suite("The views of the examples")
+struct ExampleViewTests {
+  private let size = TerminalSize(columns: 60, rows: 20)
+
+  private func text<View: TerminalView>(_ view: View.Type, _ state: View.State) -> [String] {
+    View.body(state, size: size).map(\.description)
+  }
+
+  @Test("a view fits into the size that it asks for")
+  func fits() {
+    func check<View: TerminalView>(_ view: View.Type, _ states: View.State...) {
+      for state in states {
+        let lines = View.body(state, size: View.minimumSize)
+        #expect(lines.count <= View.minimumSize.rows, "\(View.name)")
+        #expect(lines.allSatisfy { $0.width <= View.minimumSize.columns }, "\(View.name)")
+      }
+    }
+    check(DoorView.self, .open(persons: 12), .closing(persons: 1), .closed)
+    check(MotorView.self, .idle(floor: 3), .moving(from: 4, to: 0), .arrived(floor: 0))
+    check(DisplayView.self, .showing(floor: 1, persons: 1))
+    check(WasherView.self, .coldAndEmpty, .spinning)
+  }
+
+  @Test("the door shows how far it is closed, and its keys are its events")
+  func door() {
+    #expect(
+      text(DoorView.self, .open(persons: 2))[1...3] == [
+        "│            │", "│            │  The door is open", "│            │  2 inside",
+      ])
+    #expect(text(DoorView.self, .closed)[1] == "│████████████│")
+    #expect(isEvent(DoorView.event(for: .character("3"), in: .closed), "personsHaveEntered"))
+    #expect(isEvent(DoorView.event(for: .character("c"), in: .closed), "closeButtonWasPressed"))
+    #expect(DoorView.event(for: .character("0"), in: .closed) == nil)
+    #expect(DoorView.event(for: .up, in: .closed) == nil)
+  }
+
+  private func isEvent(_ event: ElevatorDoor.Event?, _ name: String) -> Bool {
+    event.map { "\($0)".hasPrefix(name) } ?? false
+  }
+
+  @Test("the washer marks the step that it is at")
+  func washer() {
+    #expect(text(WasherView.self, .pumping).filter { $0.hasPrefix("▶") } == ["▶ pumping"])
+    #expect(text(WasherView.self, .coldAndEmpty).last == "s starts")
+    #expect(text(WasherView.self, .pumping).last == "")
+  }
+
+  @Test("the motor tells where it goes, the display what it shows")
+  func motor() {
+    #expect(text(MotorView.self, .moving(from: 4, to: 0))[0] == "Floor 4  ↓ to floor 0")
+    #expect(text(DisplayView.self, .showing(floor: 2, persons: 1)) == ["  2  ", "1 person"])
+  }
+}
+
+@Suite("The view of a quiz")
+struct QuizViewTests {
+  private let question = Question(
+    id: 7, text: "Which one?",
+    answers: (1...4).map { Question.Answer(id: 10 * $0, text: "answer \($0)") }, timeLimit: 5)
+
+  private var asking: QuizScreen.State {
+    .question(
+      number: 2, count: 3, question: question,
+      attempt: QuizScreen.Attempt(sheet: AnswerSheet(quiz: 1, title: "Swift"), next: []))
+  }
+
+  @Test("a question is shown with its answers, of which a digit gives one")
+  func shown() {
+    let lines = QuizView.body(asking, size: QuizView.minimumSize).map(\.description)
+    #expect(lines[0...1] == ["Question 2 of 3  5 s", "Which one?"])
+    #expect(lines[3...] == ["1 answer 1", "2 answer 2", "3 answer 3", "4 answer 4"])
+    #expect(
+      QuizView.event(for: .character("3"), in: asking)
+        == .questionAnswered(questionId: 7, answerId: 30))
+    #expect(QuizView.event(for: .character("5"), in: asking) == nil)
+    #expect(QuizView.event(for: .character("0"), in: asking) == nil)
+    #expect(QuizView.event(for: .escape, in: asking) == .onDisappear)
+  }
+
+  @Test("the results are shown when they are asked for")
+  func scored() {
+    let score = QuizScore(title: "Swift", right: 2, questions: 3)
+    #expect(QuizView.event(for: .enter, in: .quizAnswersSended(score)) == .onResults)
+    #expect(QuizView.event(for: .enter, in: .results(score)) == nil)
+    let lines = QuizView.body(.results(score), size: QuizView.minimumSize).map(\.description)
+    #expect(lines == ["Swift", "2 of 3 answers are right"])
+  }
+}

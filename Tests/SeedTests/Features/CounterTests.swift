@@ -1,0 +1,179 @@
+import Nodes
+import Observation
+import PipeRuntime
+import Testing
+
+// The examples of the document on stores and features: a counter with a service, and a parent that
+// learns of what its child does.
+
+private struct StubService: CounterService {
+  func increment(_ count: Int) async -> Int { count + 10 }
+  func decrement(_ count: Int) async -> Int { count - 10 }
+}
+
+/// Does one sum after the other, each only when the test lets it.
+private actor SlowService: CounterService {
+  private var waiting: [CheckedContinuation<Void, Never>] = []
+  private var watchers: [CheckedContinuation<Void, Never>] = []
+
+  func increment(_ count: Int) async -> Int {
+    await withCheckedContinuation {
+      waiting.append($0); notify()
+    }
+    return count + 1
+  }
+
+  func decrement(_ count: Int) async -> Int { count - 1 }
+
+  private func notify() {
+    for watcher in watchers { watcher.resume() }
+    watchers = []
+  }
+
+  /// Lets the sum that is being done be done, as soon as there is one.
+  func letGo() async {
+    while waiting.isEmpty { await withCheckedContinuation { watchers.append($0) } }
+    waiting.removeFirst().resume()
+  }
+}
+
+@MainActor
+@Suite("Seed: a store and its feature")
+struct CounterTests {
+  private func store(_ service: any CounterService = UnitSteps()) -> Store<CounterFeature> {
+    Store(feature: CounterFeature(service: service), initialState: .init())
+  }
+
+  @Test("an action leads to the state that its feature says, when it has been awaited")
+  func increment() async {
+    let store = store()
+    await store.send(action: .increment)
+    #expect(store.state.count == 1)
+    await store.send(action: .decrement)
+    #expect(store.state.count == 0)
+  }
+
+  @Test("what a feature depends on is given to it")
+  func dependency() async {
+    let store = store(StubService())
+    await store.send(action: .increment)
+    #expect(store.state.count == 10)
+  }
+
+  @Test("actions that overlap are taken one after the other, and none is lost")
+  func overlapping() async {
+    let service = SlowService()
+    let store = store(service)
+    // Both are under way before the first is done: each starting from 0, one of them would be lost.
+    async let first: Void = store.send(action: .increment)
+    async let second: Void = store.send(action: .increment)
+    await service.letGo()
+    await service.letGo()
+    _ = await (first, second)
+    #expect(store.state.count == 2)
+  }
+
+  @Test("what is sent without waiting is taken in the order sent")
+  func order() async {
+    let store = store()
+    // Swift takes the form that waits wherever waiting is possible.
+    func press() { store.send(action: .increment) }
+    for _ in 0..<100 { press() }
+    await store.send(action: .decrement)
+    #expect(store.state.count == 99)
+  }
+
+  @Test("a binding sets a part of the state and then tells the feature, once for each other value")
+  func binding() async {
+    let store = store()
+    let note = store.binding(for: \.note, action: .note)
+    note.wrappedValue = String(repeating: "x", count: 50)
+    #expect(note.wrappedValue.count == 50)
+    // The feature has its say.
+    await store.send(action: .increment)
+    #expect(note.wrappedValue.count == 40)
+    note.wrappedValue = store.state.note
+    #expect(store.state == CounterFeature.State(count: 1, note: String(repeating: "x", count: 40)))
+  }
+
+  @Test("who observes the state is told of its changes")
+  func observed() async {
+    let store = store()
+    let (changes, change) = AsyncStream.makeStream(of: Void.self)
+    withObservationTracking {
+      _ = store.state.count
+    } onChange: {
+      change.yield()
+    }
+    await store.send(action: .increment)
+    var iterator = changes.makeAsyncIterator()
+    #expect(await iterator.next() != nil)
+  }
+
+  @Test("a child's actions change its part of the state, and reach its parent in the same step")
+  func scoped() async {
+    let parent = Store(feature: TallyFeature(), initialState: .init())
+    let child = parent.scope(
+      state: \.counter, action: TallyFeature.Action.counter, feature: CounterFeature())
+    await child.send(action: .increment)
+    await child.send(action: .increment)
+    await child.send(action: .decrement)
+    #expect(child.state.count == 1)
+    #expect(
+      parent.state
+        == TallyFeature.State(counter: .init(count: 1), increments: 2, decrements: 1))
+    await parent.send(action: .reset)
+    #expect(child.state.count == 1)
+    #expect(parent.state.increments == 0)
+    child.binding(for: \.note, action: .note).wrappedValue = "hello"
+    #expect(parent.state.counter.note == "hello")
+  }
+
+  @Test("a child of a child reaches all above it")
+  func nested() async {
+    struct Whole: FeatureType {
+      struct State: Sendable, Equatable {
+        var tally = TallyFeature.State()
+        var heard = 0
+      }
+      enum Action: Sendable { case tally(TallyFeature.Action) }
+      func reduce(state: State, action: Action) async -> State {
+        State(tally: state.tally, heard: state.heard + 1)
+      }
+    }
+    let whole = Store(feature: Whole(), initialState: .init())
+    let counter =
+      whole
+      .scope(state: \.tally, action: Whole.Action.tally, feature: TallyFeature())
+      .scope(state: \.counter, action: TallyFeature.Action.counter, feature: CounterFeature())
+    await counter.send(action: .increment)
+    #expect(whole.state.tally == TallyFeature.State(counter: .init(count: 1), increments: 1))
+    #expect(whole.state.heard == 1)
+  }
+
+  @Test("two features that are scoped to one part of the state are a mistake that says what to do")
+  func alias() async throws {
+    let result = try await #require(
+      processExitsWith: .failure, observing: [\.standardErrorContent]
+    ) {
+      await MainActor.run {
+        struct Other: FeatureType {
+          func reduce(state: CounterFeature.State, action: Bool) async -> CounterFeature.State {
+            state
+          }
+        }
+        let parent = Store(feature: TallyFeature(), initialState: .init())
+        let child = parent.scope(
+          state: \.counter, action: TallyFeature.Action.counter, feature: CounterFeature())
+        let again = parent.scope(
+          state: \.counter, action: TallyFeature.Action.counter, feature: CounterFeature())
+        // One feature twice is one feature; another one on the same part is not.
+        let other = parent.scope(
+          state: \.counter, action: { _ in TallyFeature.Action.reset }, feature: Other())
+        _ = (child, again, other)
+      }
+    }
+    let text = String(decoding: result.standardErrorContent, as: UTF8.self)
+    #expect(text.contains("Give each scope a property of its own"))
+  }
+}

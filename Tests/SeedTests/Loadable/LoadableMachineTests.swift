@@ -1,0 +1,146 @@
+import Nodes
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+@Suite("Seed: the states of loading")
+struct LoadableMachineTests {
+  private typealias State = MoviesList.State
+  private typealias Event = MoviesList.Event
+
+  private static let movies = StubMovies.movies
+  private static let failure = LoadFailure("no line")
+  private static let states: [State] = [
+    .start, .loading(1), .loading(2), .loaded(movies), .failedLoaded(2, failure),
+  ]
+  private static let events: [Event] = [
+    .onAppear, .onActive, .onDisappear, .onBackground, .onReset, .onRetry, .load(3),
+    .didLoad(movies), .didFail(failure),
+  ]
+
+  /// Where each event leads from each state, in the order of both; `nil` where it is refused.
+  private static let table: [[State?]] = [
+    [.loading(1), .loading(1), nil, nil, nil, nil, .loading(3), nil, nil],
+    [
+      nil, nil, .start, .start, .start, nil, .loading(3), .loaded(movies),
+      .failedLoaded(1, failure),
+    ],
+    [
+      nil, nil, .start, .start, .start, nil, .loading(3), .loaded(movies),
+      .failedLoaded(2, failure),
+    ],
+    [nil, nil, .start, .start, .start, .loading(1), .loading(3), nil, nil],
+    [nil, nil, .start, .start, .start, .loading(2), .loading(3), nil, nil],
+  ]
+
+  @Test("every event leads where the table says, from every state")
+  func transitions() {
+    let machine = MoviesList.stateMachine(MovieParameters())
+    for (state, row) in zip(Self.states, Self.table) {
+      for (event, next) in zip(Self.events, row) {
+        let expected = next.map { Reduction.next($0) } ?? .refused(.noTransition)
+        #expect(machine.reduce(state, event) == expected, "\(state), \(event)")
+      }
+    }
+  }
+
+  @Test("a loading machine tells its cases by the types that it loads")
+  func described() throws {
+    let description = try MoviesList.describe(MovieParameters())
+    #expect(description.problem == nil && description.stateFields == nil)
+    #expect(
+      description.states == [
+        CaseDescription(name: "loading", fields: [.init(name: "_0", type: "Int")]),
+        CaseDescription(name: "loaded", fields: [.init(name: "_0", type: "Array<Movie>")]),
+        CaseDescription(
+          name: "failedLoaded",
+          fields: [.init(name: "_0", type: "Int"), .init(name: "_1", type: "LoadFailure")]),
+        CaseDescription(name: "start"),
+      ])
+    #expect(
+      description.alphabet == [
+        "load", "didLoad", "didFail", "onAppear", "onDisappear", "onActive", "onBackground",
+        "onReset", "onRetry",
+      ])
+  }
+
+  @Test("states travel as they are, and read well")
+  func coded() throws {
+    for state in Self.states {
+      let json = try JSONValue(encoding: state)
+      #expect(try json.decode(State.self) == state)
+    }
+    let failed = try JSONValue(encoding: State.failedLoaded(2, Self.failure))
+    #expect(failed.caseText == #"failedLoaded(2, "no line")"#)
+    #expect(try JSONValue(encoding: State.loading(7)).caseText == "loading(7)")
+  }
+
+  @Test("one starts in a state only where nothing is under way in it")
+  func stable() throws {
+    #expect(try State.start.stable() == .start)
+    let error = #expect(throws: UnstableStateError.self) { try State.loading(1).stable() }
+    #expect(error?.description.contains("loading(1)") == true)
+  }
+
+  @Test("a service is found where it was registered, and the nearer one first")
+  func services() async {
+    var (one, other) = (Services(), Services())
+    one.register(Int.self) { 1 }
+    other.register(Int.self) { 2 }
+    other.register(String.self) { "two" }
+    #expect(one.resolve(String.self) == nil)
+    #expect(one.merging(other).resolve(Int.self) == 1)
+    #expect(one.merging(other).resolve(String.self) == "two")
+    await Services.with(other) {
+      @Injected var number: Int
+      #expect(number == 2)
+    }
+    #expect(Services.current.resolve(Int.self) == nil)
+  }
+}
+
+@Suite("Seed: a service that reads a file")
+struct FileMovieServiceTests {
+  private func list(_ text: String?, pageSize: Int = 2, page: Int = 1) async throws -> [Movie] {
+    let directory = try TestDirectory()
+    defer { directory.remove() }
+    var parameters = MovieParameters()
+    parameters.path = "\(directory.path)/movies.json"
+    parameters.pageSize = pageSize
+    if let text { try directory.write(text, to: "movies.json") }
+    return try await Services.with(MoviesList.services(parameters)) {
+      try await MoviesList.load(page, parameters)
+    }
+  }
+
+  private static let three = """
+    [{"id":1,"title":"M","year":1931},{"id":2,"title":"Ran","year":1985},
+    {"id":3,"title":"Vertigo","year":1958}]
+    """
+
+  @Test("it has pages, of which the last may be shorter")
+  func pages() async throws {
+    #expect(try await list(Self.three).map(\.id) == [1, 2])
+    #expect(try await list(Self.three, page: 2).map(\.id) == [3])
+    #expect(try await list("[]") == [])
+  }
+
+  @Test(
+    "what is wrong is told with what to do",
+    arguments: [
+      (nil, 2, 1, "movies.json' cannot be opened: No such file or directory. Create it"),
+      ("[", 2, 1, "movies.json' is not JSON. Correct it"),
+      ("{}", 2, 1, "movies.json' does not fit: the whole is no Array<Any>. Correct it"),
+      (#"[{"id":1,"year":2}]"#, 2, 1, "does not fit: '[0]' has no 'title'. Correct it"),
+      (#"[{"id":1,"title":3,"year":2}]"#, 2, 1, "does not fit: '[0].title' is no String"),
+      (three, 2, 3, "there is no page 3; the pages are 1 to 2"),
+      (three, 2, 0, "there is no page 0"), (three, 0, 1, "set the parameter 'pageSize'"),
+      (three, -1, 1, "set the parameter 'pageSize'"),
+    ] as [(String?, Int, Int, String)])
+  func problems(text: String?, pageSize: Int, page: Int, message: String) async {
+    let error = await #expect(throws: (any Error).self) {
+      try await list(text, pageSize: pageSize, page: page)
+    }
+    #expect(error.map { "\($0)".contains(message) } == true, "\(error.map { "\($0)" } ?? "none")")
+  }
+}

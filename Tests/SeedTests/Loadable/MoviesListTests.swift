@@ -1,0 +1,152 @@
+import Nodes
+import Observation
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+// The example of the document on view models with states: a list of movies that is loaded when its
+// view appears, from a service that is injected.
+
+@MainActor
+@Suite("Seed: a view model that loads", .timeLimit(.minutes(1)))
+struct MoviesListTests {
+  private typealias Model = LoadableViewModel<MoviesList>
+
+  private func model(
+    _ service: StubMovies, parameters: MovieParameters = MovieParameters()
+  ) async -> Model {
+    await Services.with(service.services) { Model(MoviesList.self, parameters: parameters) }
+  }
+
+  /// Waits until the model is in a state, by what its observers are told.
+  private func wait(_ model: Model, until isWanted: (MoviesList.State) -> Bool) async {
+    while true {
+      let (changes, change) = AsyncStream.makeStream(of: Void.self)
+      let state = withObservationTracking {
+        model.state
+      } onChange: {
+        change.yield()
+      }
+      if isWanted(state) { return }
+      var iterator = changes.makeAsyncIterator()
+      await iterator.next()
+    }
+  }
+
+  @Test("it loads when it appears, and lets go of what it has when it disappears")
+  func appears() async {
+    let service = StubMovies()
+    let model = await model(service)
+    var calls = service.calls.makeAsyncIterator()
+    #expect(model.state == .start)
+    model.onAppear()
+    #expect(await calls.next() == .asked(page: 1))
+    await wait(model) { $0 == .loading(1) }
+    await service.answer(1)
+    await wait(model) { $0 == .loaded(StubMovies.movies) }
+    model.onDisappear()
+    await wait(model) { $0 == .start }
+    #expect(model.state.isStable)
+  }
+
+  @Test("a program that comes to the front loads, and one that leaves it lets go")
+  func active() async {
+    let service = StubMovies()
+    let model = await model(service)
+    var calls = service.calls.makeAsyncIterator()
+    model.onActive()
+    #expect(await calls.next() == .asked(page: 1))
+    model.onBackground()
+    #expect(await calls.next() == .cancelled(page: 1))
+    await wait(model) { $0 == .start }
+  }
+
+  @Test(
+    "what ends the loading reaches the service",
+    arguments: [
+      LoadEvent<Int, [Movie]>.onDisappear, .onBackground, .onReset,
+    ] as [MoviesList.Event])
+  func cancels(event: MoviesList.Event) async {
+    let service = StubMovies()
+    let model = await model(service)
+    var calls = service.calls.makeAsyncIterator()
+    model.onAppear()
+    #expect(await calls.next() == .asked(page: 1))
+    model.send(action: event)
+    #expect(await calls.next() == .cancelled(page: 1))
+    await wait(model) { $0 == .start }
+  }
+
+  @Test("another page takes the place of the one that is being loaded")
+  func another() async {
+    let service = StubMovies()
+    let model = await model(service)
+    var calls = service.calls.makeAsyncIterator()
+    model.onAppear()
+    #expect(await calls.next() == .asked(page: 1))
+    model.send(action: .load(2))
+    // In any order: the one is cancelled, the other asked for.
+    let two = [await calls.next(), await calls.next()]
+    #expect(two.contains(.cancelled(page: 1)) && two.contains(.asked(page: 2)))
+    await service.answer(2)
+    await wait(model) { $0 == .loaded(StubMovies.movies) }
+  }
+
+  @Test("a failure is shown, and the same is loaded again on a retry")
+  func retry() async {
+    let service = StubMovies()
+    let model = await model(service)
+    var calls = service.calls.makeAsyncIterator()
+    model.send(action: .load(2))
+    #expect(await calls.next() == .asked(page: 2))
+    await service.fail(2, LoadFailure("the line is dead"))
+    await wait(model) { $0 == .failedLoaded(2, LoadFailure("the line is dead")) }
+    model.send(action: .onRetry)
+    #expect(await calls.next() == .asked(page: 2))
+    await service.answer(2)
+    await wait(model) { $0 == .loaded(StubMovies.movies) }
+  }
+
+  @Test(
+    "a service that does not answer in time has failed, whether or not it listens",
+    arguments: [true, false])
+  func timeLimit(listens: Bool) async {
+    let service = StubMovies(listens: listens)
+    await withManualClock { clock in
+      let model = await model(service)
+      var calls = service.calls.makeAsyncIterator()
+      model.onAppear()
+      #expect(await calls.next() == .asked(page: 1))
+      await clock.waitForSleepers()
+      await clock.advance(by: .milliseconds(9_999))
+      #expect(model.state == .loading(1))
+      await clock.advance(by: .milliseconds(1))
+      await wait(model) { $0 == .failedLoaded(1, LoadFailure("no answer within 10 s")) }
+      #expect(await calls.next() == .cancelled(page: 1))
+    }
+    if !listens { await service.answer(1) }
+  }
+
+  @Test("a model that is let go of cancels its loading")
+  func forgotten() async {
+    let service = StubMovies()
+    var model: Model? = await model(service)
+    var calls = service.calls.makeAsyncIterator()
+    model?.onAppear()
+    #expect(await calls.next() == .asked(page: 1))
+    model = nil
+    #expect(await calls.next() == .cancelled(page: 1))
+  }
+
+  @Test("where nobody gives a service, the machine has its own")
+  func ownService() async throws {
+    let directory = try TestDirectory()
+    defer { directory.remove() }
+    var parameters = MovieParameters()
+    parameters.path = try directory.write(
+      #"[{"id":1,"title":"M","year":1931}]"#, to: "movies.json")
+    let model = Model(MoviesList.self, parameters: parameters)
+    model.onAppear()
+    await wait(model) { $0 == .loaded(StubMovies.movies) }
+  }
+}

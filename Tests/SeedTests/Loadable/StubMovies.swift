@@ -1,0 +1,53 @@
+import Nodes
+import PipeRuntime
+import PipeRuntimeTestKit
+
+/// A service whose answers a test gives, and which tells what it is asked for.
+actor StubMovies: MovieService {
+  static let movies = [Movie(id: 1, title: "M", year: 1931)]
+
+  enum Call: Equatable {
+    case asked(page: Int)
+    case cancelled(page: Int)
+  }
+
+  /// What has happened to it, in order.
+  nonisolated let calls: AsyncStream<Call>
+  private nonisolated let call: AsyncStream<Call>.Continuation
+  private var waiting: [Int: CheckedContinuation<Void, any Error>] = [:]
+  private let listens: Bool
+
+  /// - Parameter listens: Whether it ends where it is cancelled.
+  init(listens: Bool = true) {
+    (calls, call) = AsyncStream.makeStream(of: Call.self)
+    self.listens = listens
+  }
+
+  func fetchMovies(page: Int) async throws -> MovieBatch {
+    try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { answer in
+        waiting[page] = answer
+        call.yield(.asked(page: page))
+      }
+    } onCancel: {
+      call.yield(.cancelled(page: page))
+      if listens { Task { await self.fail(page, CancellationError()) } }
+    }
+    return MovieBatch(page: page, totalPages: 3, results: Self.movies)
+  }
+
+  /// Answers the question that was asked.
+  func answer(_ page: Int) { waiting.removeValue(forKey: page)?.resume() }
+
+  /// Fails to answer the question that was asked.
+  func fail(_ page: Int, _ error: any Error) {
+    waiting.removeValue(forKey: page)?.resume(throwing: error)
+  }
+
+  /// The services that have this one.
+  nonisolated var services: Services {
+    var services = Services()
+    services.register((any MovieService).self) { self }
+    return services
+  }
+}

@@ -1,0 +1,256 @@
+import Nodes
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+// The coordinator of the document, as values: stacks, tabs, roots, sheets, routes.
+
+private enum Place: RouteType {
+  case home
+  case street(name: String)
+  case house(street: String, number: Int)
+
+  static let links: DeepLinks<Place> = [
+    DeepLink("home") { [.home] },
+    DeepLink("home/{street}") { (street: String) in [.home, .street(name: street)] },
+    DeepLink("home/{street}/{number}") { (street: String, number: Int) in
+      [.home, .street(name: street), .house(street: street, number: number)]
+    },
+  ]
+}
+
+private enum Bare: RouteType { case only }
+
+@Suite("Seed: a stack of screens")
+struct NavigationStackTests {
+  @Test("screens are pushed and popped, and a sheet lies over them")
+  func stack() throws {
+    var stack = NavigationStack(root: Place.home)
+    #expect(stack.shown == .home)
+    try stack.push(.street(name: "Elm"))
+    try stack.push(.house(street: "Elm", number: 3))
+    #expect(stack.path == [.home, .street(name: "Elm"), .house(street: "Elm", number: 3)])
+    try stack.present(.street(name: "Oak"))
+    #expect(stack.shown == .street(name: "Oak"))
+    #expect(stack.top == .house(street: "Elm", number: 3))
+    try stack.dismiss()
+    try stack.pop()
+    #expect(stack.shown == .street(name: "Elm"))
+    try stack.popToRoot()
+    #expect(stack == NavigationStack(root: .home))
+  }
+
+  @Test("what cannot be done is said, and changes nothing")
+  func refused() throws {
+    var stack = NavigationStack(root: Place.home)
+    #expect(throws: NavigationError.atRoot) { try stack.pop() }
+    #expect(throws: NavigationError.atRoot) { try stack.popToRoot() }
+    #expect(throws: NavigationError.noSheet) { try stack.dismiss() }
+    #expect(throws: NavigationError.alreadyShown("home")) { try stack.push(.home) }
+    try stack.present(.street(name: "Oak"))
+    let before = stack
+    #expect(throws: NavigationError.self) { try stack.push(.street(name: "Elm")) }
+    #expect(throws: NavigationError.self) { try stack.present(.home) }
+    #expect(stack == before)
+    try stack.dismiss()
+    for number in 1...63 { try stack.push(.house(street: "Elm", number: number)) }
+    #expect(throws: NavigationError.tooDeep(limit: 64)) { try stack.push(.home) }
+    #expect(throws: NavigationError.self) { try stack.show([.street(name: "Elm")]) }
+    #expect(throws: NavigationError.self) { try stack.show([]) }
+    #expect(stack.path.count == 64)
+  }
+
+  @Test("it travels as JSON")
+  func codable() throws {
+    var stack = NavigationStack(root: Place.home)
+    try stack.push(.house(street: "Elm", number: 3))
+    let json = try JSONValue(encoding: stack)
+    #expect(
+      json == [
+        "root": ["home": [:]], "pushed": [["house": ["street": "Elm", "number": 3]]],
+      ])
+    #expect(try json.decode(NavigationStack<Place>.self) == stack)
+  }
+}
+
+@Suite("Seed: tabs and roots")
+struct NavigationTabsTests {
+  @Test("each tab keeps its stack, and a tab that is selected again goes back to its root")
+  func tabs() throws {
+    var tabs = NavigationTabs(selected: CoordinatorTab.results)
+    #expect(tabs.shown == .results)
+    try tabs.select(.quizzes)
+    try tabs.change { stack throws(NavigationError) in try stack.push(.detail(item: 7)) }
+    try tabs.select(.profile)
+    #expect(tabs.shown == .profile)
+    try tabs.select(.quizzes)
+    #expect(tabs.shown == .detail(item: 7))
+    try tabs.select(.quizzes)
+    #expect(tabs.shown == .quizzes)
+    #expect(throws: NavigationError.atRoot) { try tabs.select(.quizzes) }
+    #expect(tabs[.results].path == [.results])
+    let json = try JSONValue(encoding: tabs)
+    #expect(json == ["selected": "quizzes", "stacks": [:]])
+    #expect(try json.decode(NavigationTabs<CoordinatorTab>.self) == tabs)
+  }
+
+  @Test("a path selects the tab whose root it begins with")
+  func path() throws {
+    var tabs = NavigationTabs(selected: CoordinatorTab.profile)
+    try tabs.show([.results, .detail(item: 3)])
+    #expect(tabs.selected == .results)
+    #expect(tabs.shown == .detail(item: 3))
+    let before = tabs
+    let error = #expect(throws: NavigationError.self) { try tabs.show([.detail(item: 3)]) }
+    #expect(error?.description.contains("there are 'quizzes', 'results', 'profile'") == true)
+    #expect(tabs == before)
+  }
+
+  @Test("a login and a logout switch roots, and what belongs to the other one is refused")
+  func roots() throws {
+    var root = MainCoordinator.Root.unauthenticated(screens: .init(root: .start))
+    #expect(throws: NavigationError.unauthenticated) {
+      try root.whenAuthenticated { tabs throws(NavigationError) in try tabs.select(.results) }
+    }
+    #expect(throws: NavigationError.unauthenticated) { try root.logOut(to: .init(root: .start)) }
+    try root.logIn(to: .init(selected: .quizzes))
+    #expect(root.isAuthenticated)
+    #expect(throws: NavigationError.authenticated) { try root.logIn(to: .init(selected: .results)) }
+    #expect(throws: NavigationError.authenticated) {
+      try root.whenUnauthenticated { stack throws(NavigationError) in try stack.pop() }
+    }
+    try root.logOut(to: .init(root: .start))
+    #expect(!root.isAuthenticated)
+  }
+}
+
+@Suite("Seed: routes of links")
+struct DeepLinkTests {
+  @Test(
+    "a link leads through the routes of its pattern",
+    arguments: [
+      ("home", [Place.home]), ("/home/", [.home]), ("app://home", [.home]),
+      ("home/Elm", [.home, .street(name: "Elm")]),
+      ("home/Elm%2FOak%20%C3%A9", [.home, .street(name: "Elm/Oak é")]),
+      ("home/100%", [.home, .street(name: "100%")]), ("home/%+1", [.home, .street(name: "%+1")]),
+      ("home/Elm/7", [.home, .street(name: "Elm"), .house(street: "Elm", number: 7)]),
+    ])
+  private func paths(link: String, path: [Place]) throws {
+    #expect(try Place.path(to: link) == path)
+  }
+
+  @Test(
+    "a link that leads nowhere says what there is, and what may be meant",
+    arguments: [
+      (
+        "hmoe/Elm/7",
+        "link 'hmoe/Elm/7' leads nowhere; there are 'home', 'home/{street}', "
+          + "'home/{street}/{number}'. Did you mean 'home/Elm/7'?"
+      ),
+      (
+        "somewhere/else/entirely/far",
+        "link 'somewhere/else/entirely/far' leads nowhere; there are "
+          + "'home', 'home/{street}', 'home/{street}/{number}'"
+      ),
+      (
+        "home/Elm/seven",
+        "link 'home/Elm/seven': 'seven' stands for '{number}' and is no Int; give one"
+      ),
+      ("", "link '' leads nowhere; there are 'home', 'home/{street}', 'home/{street}/{number}'"),
+      (String(repeating: "x", count: 2_000), "a link of 2000 bytes is too long; the limit is 1024"),
+    ])
+  func nowhere(link: String, message: String) {
+    let error = #expect(throws: NavigationError.self) { try Place.path(to: link) }
+    #expect(error?.description == message)
+  }
+
+  @Test("a pattern that is wrong is told of")
+  func malformed() {
+    let links: DeepLinks<Place> = [
+      DeepLink("{a}/{b}") { (a: String) in [.street(name: a)] },
+      DeepLink("{a}/x/{a}") { (a: String, b: String) in [.street(name: a + b)] },
+      DeepLink("/") { [.home] },
+    ]
+    #expect(
+      links.problems == [
+        "link pattern '{a}/{b}' has 2 placeholders, and its closure takes 1 values; there must be "
+          + "as many",
+        "link pattern '{a}/x/{a}' has a placeholder twice; give each a name of its own",
+        "link pattern '/' has no words; give it some",
+      ])
+    #expect(throws: NavigationError.self) { try links.path(to: "1/2") }
+    #expect(Place.links.problems == [])
+    #expect(MainRoute.links.problems == [])
+    #expect(UnauthenticatedRoute.links.problems == [])
+    let none = #expect(throws: NavigationError.self) { try Bare.path(to: "only") }
+    #expect(none?.description.contains("there are no patterns") == true)
+  }
+}
+
+@Suite("Seed: a coordinator")
+struct MainCoordinatorTests {
+  private let machine = MainCoordinator.stateMachine(NoParameters())
+
+  private func state(after events: [MainCoordinator.Event]) throws -> MainCoordinator.State {
+    try events.reduce(MainCoordinator.State()) { state, event in
+      guard case .next(let next) = machine.reduce(state, event) else {
+        throw NavigationError.notShown("\(event)")
+      }
+      return next
+    }
+  }
+
+  @Test("an item is opened, a question of it, and there is a way back")
+  func open() throws {
+    #expect(try state(after: [.logIn, .open(item: 7)]).main == .detail(item: 7))
+    let question = try state(after: [.logIn, .open(item: 7), .answer(number: 2)])
+    #expect(question.main == .question(item: 7, number: 2))
+    #expect(try state(after: [.logIn, .open(item: 7), .pop]).main == .quizzes)
+    let elsewhere = try state(after: [.logIn, .open(item: 7), .switchTo(tab: .profile)])
+    #expect(elsewhere.main == .profile)
+    #expect(try state(after: [.logIn, .openSheet(about: "x"), .dismiss]).main == .quizzes)
+    #expect(try state(after: [.logIn, .open(item: 7), .logOut]).main == nil)
+    #expect(try state(after: [.register, .pop, .forgotPassword, .dismiss]) == .init())
+  }
+
+  @Test(
+    "what does not belong to what is shown is refused",
+    arguments: [
+      Misplaced([], .open(item: 1)), Misplaced([], .logOut),
+      Misplaced([], .switchTo(tab: .results)), Misplaced([], .pop), Misplaced([], .dismiss),
+      Misplaced([.logIn], .logIn), Misplaced([.logIn], .register), Misplaced([.logIn], .pop),
+      Misplaced([.logIn], .answer(number: 1)),
+      Misplaced([.logIn, .openSheet(about: "x")], .open(item: 1)),
+      Misplaced([.register], .register),
+    ])
+  func refused(misplaced: Misplaced) throws {
+    #expect(
+      machine.reduce(try state(after: misplaced.before), misplaced.event) == .refused(.guard))
+  }
+
+  struct Misplaced: Sendable {
+    var before: [MainCoordinator.Event]
+    var event: MainCoordinator.Event
+
+    init(_ before: [MainCoordinator.Event], _ event: MainCoordinator.Event) {
+      (self.before, self.event) = (before, event)
+    }
+  }
+
+  @Test("a link waits for a login, and the reason why one leads nowhere is in the state")
+  func links() throws {
+    let waiting = try state(after: [.follow(link: "quizzes/7/question/2")])
+    #expect(waiting.pending == "quizzes/7/question/2")
+    #expect(!waiting.root.isAuthenticated)
+    let arrived = try state(after: [.follow(link: "quizzes/7/question/2"), .logIn])
+    #expect(arrived.main == .question(item: 7, number: 2))
+    #expect(arrived.pending == nil)
+    let lost = try state(after: [.logIn, .follow(link: "quizes")])
+    #expect(lost.problem?.link == "quizes")
+    #expect(lost.problem?.reason.hasSuffix("Did you mean 'quizzes'?") == true)
+    #expect(lost.main == .quizzes)
+    #expect(try state(after: [.logIn, .follow(link: "quizes"), .open(item: 1)]).problem == nil)
+    #expect(try state(after: [.follow(link: "nowhere")]).problem != nil)
+    #expect(try state(after: [.follow(link: "registration"), .pop]) == .init())
+  }
+}

@@ -1,0 +1,103 @@
+import Nodes
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+// The examples of the document on state machines given by a function, with feedback.
+
+@Suite("Seed: a list that grows page by page", .timeLimit(.minutes(1)))
+struct MoviesPagesTests {
+  private typealias Run = AsyncStateMachineSequence<MoviesPages.State, MoviesPages.Event, Never>
+
+  private func run(_ service: StubMovies) async -> Run {
+    await Services.with(service.services) {
+      Run(
+        stateMachine: MoviesPages.stateMachine(MovieParameters()),
+        runtime: MoviesPages.runtime(MovieParameters(), Ports()))
+    }
+  }
+
+  @Test("the end of the list fetches the next page, until there is none")
+  func pages() async {
+    let service = StubMovies()
+    let run = await run(service)
+    var calls = service.calls.makeAsyncIterator()
+    for page in 1...3 {
+      #expect(await run.send(.fetchNext).state?.nextPage == page)
+      #expect(await calls.next() == .asked(page: page))
+      await service.answer(page)
+      for await state in run where state.movies.count == page && state.status == .idle { break }
+    }
+    #expect(run.state.isComplete)
+    #expect(await run.send(.fetchNext) == .refused(.guard))
+    #expect(run.state.movies.count == 3)
+  }
+
+  @Test("a page is fetched once, however often its end is reached meanwhile")
+  func once() async {
+    let service = StubMovies()
+    let run = await run(service)
+    var calls = service.calls.makeAsyncIterator()
+    await run.send(.fetchNext)
+    #expect(await run.send(.fetchNext) == .refused(.noTransition))
+    #expect(await calls.next() == .asked(page: 1))
+    await service.answer(1)
+    for await state in run where state.movies.count == 1 { break }
+    await run.send(.fetchNext)
+    #expect(await calls.next() == .asked(page: 2))
+    await service.answer(2)
+    for await state in run where state.movies.count == 2 { break }
+  }
+
+  @Test("a failure keeps what there is, and its page is fetched again on a retry")
+  func retry() async {
+    let service = StubMovies()
+    let run = await run(service)
+    var calls = service.calls.makeAsyncIterator()
+    #expect(await run.send(.retry) == .refused(.guard))
+    await run.send(.fetchNext)
+    #expect(await calls.next() == .asked(page: 1))
+    await service.fail(1, LoadFailure("no line"))
+    for await state in run where state.status == .failed(LoadFailure("no line")) { break }
+    #expect(await run.send(.fetchNext) == .refused(.noTransition))
+    #expect(await run.send(.retry).state?.nextPage == 1)
+    #expect(await calls.next() == .asked(page: 1))
+    await service.answer(1)
+    for await state in run where state.movies.count == 1 { break }
+  }
+
+  @Test("a function that throws refuses its event, and what it has changed before is not kept")
+  func throwing() async {
+    struct Broken: Error {}
+    enum Step: DSLCompatible { case good, bad }
+    struct Count: DSLCompatible, Equatable { var count = 0 }
+    let machine = StateMachine<Count, Step, Never>(
+      initial: Count(),
+      reducer: { state, event in
+        state.count += 1
+        if case .bad = event { throw Broken() }
+      })
+    #expect(machine.reduce(Count(), .bad) == .refused(.guard))
+    let run = AsyncStateMachineSequence(stateMachine: machine)
+    #expect(await run.send(.bad) == .refused(.guard))
+    #expect(await run.send(.good) == .moved(Count(count: 1)))
+  }
+
+  @Test("a machine whose state is a struct tells its fields")
+  func described() throws {
+    let description = try MoviesPages.describe(MovieParameters())
+    #expect(description.states.isEmpty)
+    #expect(
+      description.stateFields == [
+        .init(name: "batch", type: "Optional<MovieBatch>"),
+        .init(name: "movies", type: "Array<Movie>"), .init(name: "status", type: "Status"),
+      ])
+    #expect(description.alphabet == ["didLoad", "didFail", "fetchNext", "retry"])
+    let fields = description.stateFields?.map(\.name)
+    #expect(description.initial.stateText(fields: fields) == "(movies: [], status: idle)")
+  }
+}
+
+extension SendOutcome {
+  fileprivate var state: State? { if case .moved(let state) = self { state } else { nil } }
+}

@@ -1,0 +1,238 @@
+import Nodes
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+@Suite("Seed: a list of quizzes", .timeLimit(.minutes(1)))
+struct QuizesListTests {
+  private typealias Run = AsyncStateMachineSequence<QuizesList.State, QuizesList.Event, Never>
+
+  @Test("it loads when it appears, and a quiz of it can be chosen")
+  func loads() async {
+    let ports = Ports()
+    let selections: Pipe<QuizScreen.Event> = ports.pipe("selections")
+    let run = await Services.with(StubQuizes().services) {
+      Run(
+        stateMachine: QuizesList.stateMachine(QuizParameters()),
+        runtime: QuizesList.runtime(QuizParameters(), ports))
+    }
+    #expect(await run.send(.onQuizSelect(1)) == .refused(.noTransition))
+    #expect(await run.send(.onAppear) == .moved(.loading))
+    let loaded = QuizesList.State.loaded(quizes: [QuizTitle(StubQuizes.quiz)])
+    for await state in run where state == loaded { break }
+    #expect(await run.send(.onQuizSelect(2)) == .refused(.guard))
+    #expect(await run.send(.onAppear) == .refused(.noTransition))
+    let screen = AsyncStateMachineSequence(
+      stateMachine: QuizScreen.stateMachine(QuizParameters()),
+      runtime: Runtime().connectAsReceiver(to: selections))
+    #expect(await run.send(.onQuizSelect(1)) == .moved(loaded))
+    for await state in screen where state == .start(quiz: 1) { break }
+  }
+
+  @Test("a failure is shown, and the next appearance tries again")
+  func fails() async {
+    let run = await Services.with(StubQuizes(failure: LoadFailure("no line")).services) {
+      Run(
+        stateMachine: QuizesList.stateMachine(QuizParameters()),
+        runtime: QuizesList.runtime(QuizParameters(), Ports()))
+    }
+    await run.send(.onAppear)
+    for await state in run where state == .error(message: "no line") { break }
+    #expect(await run.send(.onAppear) == .moved(.loading))
+  }
+}
+
+@Suite("Seed: the screen of a quiz", .timeLimit(.minutes(1)))
+struct QuizScreenTests {
+  private typealias State = QuizScreen.State
+  private typealias Event = QuizScreen.Event
+  private typealias Run = AsyncStateMachineSequence<State, Event, Never>
+
+  private static let sheet = AnswerSheet(quiz: 1, title: "Numbers")
+  private static let score = QuizScore(title: "Numbers", right: 3, questions: 3)
+
+  private func run(_ service: StubQuizes = StubQuizes()) async -> Run {
+    await Services.with(service.services) {
+      Run(
+        stateMachine: QuizScreen.stateMachine(QuizParameters()),
+        runtime: QuizScreen.runtime(QuizParameters(), Ports()))
+    }
+  }
+
+  @Test("an answer leads to the next question, and the last one to the sending of all")
+  func answers() async {
+    await withManualClock { _ in
+      let run = await run()
+      let states = StateRecorder(run)
+      await run.send(.onAppear(quiz: 1))
+      await states.wait(until: StubQuizes.asking(1, after: []))
+      for (question, answer) in [(1, 1), (2, 4), (3, 3)] {
+        await run.send(.questionAnswered(questionId: question, answerId: answer))
+      }
+      let given = [(1, 1), (2, 4), (3, 3)].map { GivenAnswer(questionId: $0, answerId: $1) }
+      let sheet = AnswerSheet(quiz: 1, title: "Numbers", answers: given)
+      await states.wait(until: .quizAnswersSending(sheet))
+      await run.send(.quizAnswersSendingCompleted(Self.score))
+      #expect(await run.send(.onResults) == .moved(.results(Self.score)))
+      await states.wait(until: .results(Self.score))
+      #expect(
+        states.states == [
+          .start(quiz: nil), .start(quiz: 1), .loading(quiz: 1), StubQuizes.asking(1, after: []),
+          StubQuizes.asking(2, after: [1]), StubQuizes.asking(3, after: [1, 4]),
+          .noQuestionsLeft(sheet), .quizAnswersSending(sheet), .quizAnswersSended(Self.score),
+          .results(Self.score),
+        ])
+    }
+  }
+
+  @Test("a question whose time is over leads to the next, whose own time begins then")
+  func timeLimits() async {
+    await withManualClock { clock in
+      let run = await run()
+      let states = StateRecorder(run)
+      await run.send(.onAppear(quiz: 1))
+      await states.wait(until: StubQuizes.asking(1, after: []))
+      await clock.waitForSleepers()
+      await clock.advance(by: .seconds(9))
+      // The time of the question that was answered is nobody's any more.
+      await run.send(.questionAnswered(questionId: 1, answerId: 1))
+      await states.wait(until: StubQuizes.asking(2, after: [1]))
+      while clock.sleepers.map(\.offset) != [.seconds(29)] { await Task.yield() }
+      await clock.advance(by: .seconds(19))
+      #expect(run.state == StubQuizes.asking(2, after: [1]))
+      await clock.advance(by: .seconds(1))
+      await states.wait(until: StubQuizes.asking(3, after: [1, nil]))
+      await clock.waitForSleepers()
+      await clock.advance(by: .seconds(30))
+      await states.wait { state in
+        guard case .quizAnswersSending(let sheet) = state else { return false }
+        return sheet.answers.map(\.answerId) == [1, nil, nil]
+      }
+    }
+  }
+
+  @Test("who leaves is asked nothing more, and can begin anew")
+  func disappears() async {
+    await withManualClock { clock in
+      let run = await run()
+      let states = StateRecorder(run)
+      await run.send(.onAppear(quiz: 1))
+      await states.wait(until: StubQuizes.asking(1, after: []))
+      await clock.waitForSleepers()
+      await run.send(.onDisappear)
+      while !clock.sleepers.isEmpty { await Task.yield() }
+      #expect(run.state == .start(quiz: nil))
+      #expect(await run.send(.onDisappear) == .refused(.noTransition))
+      await run.send(.onAppear(quiz: 1))
+      await states.wait(until: StubQuizes.asking(1, after: []))
+    }
+  }
+
+  @Test("a quiz that cannot be fetched is told, and can be tried again")
+  func fails() async {
+    let run = await run(StubQuizes(failure: LoadFailure("no line")))
+    await run.send(.onAppear(quiz: 1))
+    for await state in run where state == .error(message: "no line") { break }
+    #expect(await run.send(.onAppear(quiz: 1)) == .moved(.start(quiz: 1)))
+    let other = await self.run()
+    await other.send(.onAppear(quiz: 7))
+    for await state in other where state == .error(message: "there is no quiz 7; there are 1") {
+      break
+    }
+  }
+
+  @Test(
+    "what does not belong to the state changes nothing",
+    arguments: [
+      (StubQuizes.asking(2, after: [1]), .questionAnswered(questionId: 1, answerId: 1)),
+      (StubQuizes.asking(2, after: [1]), .questionAnswered(questionId: 2, answerId: 5)),
+      (StubQuizes.asking(2, after: [1]), .questionTimeLimitExceeded(questionId: 1)),
+      (StubQuizes.asking(2, after: [1]), .onAppear(quiz: 1)),
+      (.start(quiz: nil), .quizFetchingStarted),
+      (.loading(quiz: 2), .quizFetchingCompleted(StubQuizes.quiz)),
+      (.noQuestionsLeft(sheet), .quizAnswersSendingCompleted(score)),
+      (.quizAnswersSending(sheet), .quizAnswersSendingStarted),
+      (.quizAnswersSended(score), .quizAnswersSendingCompleted(score)),
+      (.results(score), .onResults), (.error(message: "no"), .error(message: "yes")),
+    ] as [(QuizScreen.State, QuizScreen.Event)])
+  func refuses(state: QuizScreen.State, event: QuizScreen.Event) {
+    let machine = QuizScreen.stateMachine(QuizParameters())
+    #expect(machine.reduce(state, event) == .refused(.noTransition))
+  }
+}
+
+@Suite("Seed: the results of a quiz", .timeLimit(.minutes(1)))
+struct QuizResultsTests {
+  private func results(_ service: StubQuizes) async -> QuizResults.State? {
+    let run = await Services.with(service.services) {
+      AsyncStateMachineSequence(
+        stateMachine: QuizResults.stateMachine(QuizParameters()),
+        runtime: QuizResults.runtime(QuizParameters(), Ports()))
+    }
+    let given = [
+      GivenAnswer(questionId: 1, answerId: 1), GivenAnswer(questionId: 2, answerId: nil),
+    ]
+    let sheet = AnswerSheet(quiz: 1, title: "Numbers", answers: given)
+    #expect(await run.send(.answers(sheet)) == .moved(.scoring(sheet)))
+    for await state in run where state != .waiting && state != .scoring(sheet) { return state }
+    return nil
+  }
+
+  @Test("right answers are counted, and a failure is told")
+  func scores() async {
+    let score = QuizScore(title: "Numbers", right: 1, questions: 3)
+    #expect(await results(StubQuizes()) == .scored(score))
+    #expect(
+      await results(StubQuizes(failure: LoadFailure("no line"))) == .failed(message: "no line"))
+  }
+}
+
+@Suite("Seed: quizzes in a file")
+struct FileQuizServiceTests {
+  private func question(id: Int = 1, answers: Int = 4, timeLimit: Int = 5) -> String {
+    let answers = (1...answers).map { #"{"id":\#($0),"text":"a"}"# }.joined(separator: ",")
+    return #"{"id":\#(id),"text":"q","answers":[\#(answers)],"correct":2,"#
+      + #""timeLimit":\#(timeLimit)}"#
+  }
+
+  private func list(_ questions: String) async throws -> QuizesList.State? {
+    let directory = try TestDirectory()
+    defer { directory.remove() }
+    var parameters = QuizParameters()
+    parameters.path = try directory.write(
+      #"[{"id":1,"title":"t","questions":[\#(questions)]}]"#, to: "quizes.json")
+    let run = AsyncStateMachineSequence(
+      stateMachine: QuizesList.stateMachine(parameters),
+      runtime: QuizesList.runtime(parameters, Ports()))
+    await run.send(.onAppear)
+    for await state in run where state != .start && state != .loading { return state }
+    return nil
+  }
+
+  @Test("a file that fits is listed")
+  func fits() async throws {
+    guard case .loaded(let quizes) = try await list(question()) else {
+      Issue.record("it was not loaded")
+      return
+    }
+    #expect(quizes.map(\.questions) == [1])
+  }
+
+  @Test("one that does not is told with what to do")
+  func problems() async throws {
+    let bad = [
+      ("", "has a quiz 1 without questions. Add some"),
+      (question(answers: 3), "whose question 1 has 3 answers and not 4. Correct it"),
+      (question(timeLimit: 0), "whose question 1 leaves 0 seconds. Correct it"),
+      (question() + "," + question(), "two questions have one id. Correct it"),
+      ("7", "does not fit: '[0].questions[0]' is no"),
+    ]
+    for (text, message) in bad {
+      guard case .error(let told) = try await list(text) else {
+        Issue.record("no error, where '\(message)' was expected")
+        continue
+      }
+      #expect(told.contains(message) && told.contains("quizes.json"), "\(told)")
+    }
+  }
+}

@@ -1,0 +1,139 @@
+import NumberMachines
+import PipeRuntime
+
+/// Compares what the members remember with what the callers were told.
+package struct MeetingCheck {
+  /// In words, one for each thing that is wrong.
+  package private(set) var violations: [String] = []
+  /// What became of meetings whose callers were not told.
+  package private(set) var unknown = (taken: 0, notTaken: 0)
+
+  private let plan: MeetingPlan
+  /// How often each meeting is remembered, by member.
+  private var takers: [String: [String: Int]] = [:]
+  private var explained: Set<String> = []
+
+  /// - Parameters:
+  ///   - met: What each member remembers, oldest first.
+  ///   - rung: How many meetings each bell has rung for.
+  ///   - letters: The dead letters of each coordinator.
+  package init(
+    _ plan: MeetingPlan, met: [String: [String]], attempts: [Attempt], rung: [String: Int],
+    letters: [String: Int]
+  ) {
+    self.plan = plan
+    for (member, meetings) in met {
+      for meeting in meetings { takers[meeting, default: [:]][member, default: 0] += 1 }
+    }
+    for attempt in attempts { check(attempt) }
+    for bell in plan.bells { check(bell, rung: rung[bell.source] ?? 0, letters) }
+    for meeting in takers.keys.sorted() where !explained.contains(meeting) {
+      violations.append("'\(meeting)' was taken, and nobody has asked for it")
+    }
+    checkOrder(met)
+    checkVersions(met, attempts)
+  }
+
+  private mutating func check(_ attempt: Attempt) {
+    explained.insert(attempt.meeting)
+    guard let composite = plan[attempt.composite] else { return }
+    let takers = takers[attempt.meeting] ?? [:]
+    func complain(_ what: String) {
+      violations.append(
+        "'\(attempt.meeting)' of \(composite.name), whose caller was told \(attempt.outcome), "
+          + "was taken \(what)")
+    }
+    if let member = takers.first(where: { $0.value > 1 }) {
+      complain("\(member.value) times by \(member.key)")
+    }
+    let who = Set(takers.keys)
+    switch attempt.outcome {
+    case .committed(_, let versions):
+      if who != Set(composite.members) { complain("by \(Self.names(who))") }
+      if Set(versions.keys) != Set(composite.members) {
+        complain("with versions of \(Self.names(Set(versions.keys)))")
+      }
+    case .refused, .busy, .unavailable:
+      if !who.isEmpty { complain("by \(Self.names(who))") }
+    case .unknown:
+      if who.isEmpty { unknown.notTaken += 1 } else { unknown.taken += 1 }
+      if !who.isEmpty && who != Set(composite.members) { complain("by \(Self.names(who)) only") }
+    }
+  }
+
+  private static func names(_ names: Set<String>) -> String {
+    names.isEmpty ? "none" : names.sorted().joined(separator: ", ")
+  }
+
+  /// Each number of a bell is taken by all, once; or by none, and is then a dead letter.
+  private mutating func check(
+    _ bell: MeetingPlan.Bell, rung: Int, _ letters: [String: Int]
+  ) {
+    guard let composite = plan[bell.composite] else { return }
+    var missing = 0
+    for n in 1..<(rung + 1) {
+      let meeting = "\(bell.source):\(n)"
+      explained.insert(meeting)
+      let takers = takers[meeting] ?? [:]
+      if takers.isEmpty { missing += 1 }
+      let isTwice = takers.values.contains { $0 > 1 }
+      if takers.isEmpty || Set(takers.keys) == Set(composite.members) && !isTwice { continue }
+      violations.append(
+        "'\(meeting)' of \(composite.name) was taken by \(takers.sorted { $0.key < $1.key })")
+    }
+    let letters = letters[composite.coordinator] ?? 0
+    if missing != letters {
+      violations.append(
+        "\(missing) of \(rung) meetings of \(bell.source) were not taken, and \(letters) are dead "
+          + "letters of '\(composite.coordinator)'")
+    }
+    if bell.onRefused == .postpone, missing > 0 {
+      violations.append(
+        "\(missing) meetings of \(bell.source) were not taken, and its pipe waits for each")
+    }
+  }
+
+  /// Members have taken the meetings that they share in one order, and those of a bell in its order.
+  private mutating func checkOrder(_ met: [String: [String]]) {
+    for (place, left) in plan.members.enumerated() {
+      for right in plan.members[(place + 1)...] {
+        let (here, there) = (met[left] ?? [], met[right] ?? [])
+        let shared = Set(here).intersection(there)
+        if here.filter(shared.contains) != there.filter(shared.contains) {
+          violations.append("\(left) and \(right) have met in different orders")
+        }
+      }
+      for bell in plan.bells {
+        let numbers = (met[left] ?? []).filter { $0.hasPrefix(bell.source + ":") }
+          .compactMap { Int($0.drop { $0 != ":" }.dropFirst()) }
+        if numbers != numbers.sorted() {
+          violations.append("\(left) has met in another order than \(bell.source) has rung")
+        }
+      }
+    }
+  }
+
+  /// What callers were told of versions and transactions grows with the order of the meetings.
+  private mutating func checkVersions(_ met: [String: [String]], _ attempts: [Attempt]) {
+    var told: [String: (transaction: TransactionID, versions: [String: UInt64])] = [:]
+    for attempt in attempts {
+      if case .committed(let transaction, let versions) = attempt.outcome {
+        told[attempt.meeting] = (transaction, versions)
+      }
+    }
+    for member in plan.members {
+      var last: (version: UInt64, transaction: TransactionID) = (0, .zero)
+      for meeting in met[member] ?? [] {
+        guard let (transaction, versions) = told[meeting], let version = versions[member] else {
+          continue
+        }
+        if version <= last.version || transaction <= last.transaction {
+          violations.append(
+            "\(member) has met for '\(meeting)', transaction \(transaction), at version \(version), "
+              + "after \(last.transaction) at \(last.version)")
+        }
+        last = (version, transaction)
+      }
+    }
+  }
+}

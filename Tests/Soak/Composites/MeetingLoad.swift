@@ -1,0 +1,128 @@
+import NumberMachines
+import PipeRuntime
+import PipeRuntimeTestKit
+import Synchronization
+
+extension MeetingPlan: SoakSubject {
+  var topic: SoakTopic { .composites }
+
+  var details: String {
+    composites.map { "\($0.name)(\($0.members.joined(separator: " ")))" }.joined(separator: " ")
+  }
+
+  /// The meetings that members have told of.
+  func progress(_ directory: TopologyDirectory) -> Int {
+    members.reduce(0) { sum, member in
+      let state = directory[node: member]?.status?.state
+      guard case .array(let met)? = state?.caseMembers?["record"]?["met"] else { return sum }
+      return sum + met.count
+    }
+  }
+
+  func load(_ client: TopologyClient, _ durability: Durability, seed: UInt64) -> any SoakLoad {
+    MeetingLoad(client, self, durability, seed: seed)
+  }
+}
+
+/// Asks for meetings, rings for some, feeds members with numbers, and compares what they remember
+/// with what was told.
+final class MeetingLoad: SoakLoad {
+  private let client: TopologyClient
+  private let plan: MeetingPlan
+  private let callers: Callers
+  private let feeder: Feeder
+  private let ringer: Feeder
+  private let seed: UInt64
+  /// How far each source is to get.
+  private let until = Mutex<[String: Int]>([:])
+
+  /// How long anything may be under way after the last fault.
+  private static let settleLimit: Duration = .seconds(60)
+  /// How often nothing has changed when nothing more will.
+  private static let stuck = 100
+  /// The caller of the meetings that must take place at the end, which nobody refuses.
+  private static let last = NumberMember.bell + "Last"
+
+  init(_ client: TopologyClient, _ plan: MeetingPlan, _ durability: Durability, seed: UInt64) {
+    self.client = client
+    self.plan = plan
+    self.seed = seed
+    callers = Callers(client, plan)
+    feeder = Feeder(client, [MeetingPlan.source], durability)
+    ringer = Feeder(client, plan.bells.map(\.source), durability, portion: 10)
+  }
+
+  func run() async throws {
+    var generator = SplitMix64(seed: seed)
+    async let fed = feeder.run()
+    async let rung = ringer.run()
+    try await callers.run(using: &generator)
+    let inputs = try await fed.merging(try await rung) { left, _ in left }
+    until.withLock { until in
+      for (source, events) in inputs {
+        for case .go(let last) in events { until[source] = last }
+      }
+    }
+  }
+
+  func stop() {
+    callers.stop()
+    feeder.stop()
+    ringer.stop()
+  }
+
+  func settle(_ outcome: inout SoakOutcome) async throws {
+    _ = try await rest()
+    // Nothing stays locked.
+    for (place, composite) in plan.composites.enumerated() {
+      let end = try await callers.meet(
+        composite, Self.last, place + 1, .await(.seconds(20)), .seconds(20))
+      if case .committed = end { continue }
+      outcome.violations.append("\(composite.name) takes no event any more: \(end)")
+    }
+    let lost = try await callers.askAgain()
+    let view = try await rest()
+    let endings = callers.endings
+    let check = MeetingCheck(
+      plan, met: view.met, attempts: callers.attempts, rung: view.sent, letters: view.letters)
+    outcome.violations += check.violations + endings.contradictions + lost
+    outcome.violations += view.unrest + view.differences
+    outcome.arrived = view.arrived
+    outcome.meetings.add(callers.attempts)
+    outcome.meetings.unknownTaken = check.unknown.taken
+    outcome.meetings.unknownNotTaken = check.unknown.notTaken
+    outcome.meetings.rung = plan.bells.reduce(0) { $0 + (view.sent[$1.source] ?? 0) }
+    outcome.meetings.asked = endings.answered
+  }
+
+  /// Waits until nothing is under way, and looks.
+  private func rest() async throws -> MeetingView {
+    var last: MeetingView?
+    var (good, same) = (0, 0)
+    _ = try await poll(every: .milliseconds(100), within: Self.settleLimit) {
+      let view = MeetingView(
+        plan, until: until.withLock { $0 }, try await client.directory())
+      // Twice: what is under way between two nodes is seen at neither.
+      good = view == last && view.unrest.isEmpty ? good + 1 : 0
+      same = view == last ? same + 1 : 0
+      last = view
+      return good == 2 || same == Self.stuck ? true : nil
+    }
+    guard let last else { throw SoakFailure("no node has told its state") }
+    return last
+  }
+
+  /// No promise is left.
+  func inspect(_ directories: RuntimeDirectories, _ outcome: inout SoakOutcome) {
+    for node in plan.members {
+      do {
+        let journal = try JournalReader(directories.journal(of: node), node: node)
+        guard let promise = try journal.snapshot(limit: 1).promise else { continue }
+        outcome.violations.append(
+          "\(node) was stopped with a promise for transaction \(promise.transaction)")
+      } catch {
+        outcome.violations.append("\(error)")
+      }
+    }
+  }
+}

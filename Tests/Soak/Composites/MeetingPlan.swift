@@ -1,0 +1,143 @@
+import NumberMachines
+import PipeRuntime
+
+/// A random topology of the soak of composites: members that meet, in composites of which some share
+/// members and others do not, and the pipes to and from them.
+package struct MeetingPlan: Equatable, Sendable {
+  package struct Composite: Equatable, Sendable {
+    package var name: String
+    package var members: [String]
+    /// The composite whose process coordinates it.
+    package var coordinator: String
+  }
+
+  /// A source that rings for the meetings of a composite.
+  package struct Bell: Equatable, Sendable {
+    package var source: String
+    package var composite: String
+    package var onRefused: PipeSpecification.OnRefused
+  }
+
+  package private(set) var members: [String] = []
+  package private(set) var composites: [Composite] = []
+  package private(set) var bells: [Bell] = []
+  /// The members that a source sends numbers to, each with the capacity of its pipe.
+  package private(set) var fed: [String: Int] = [:]
+  private var refusals: [String: Int] = [:]
+  private var outCapacity = 16
+
+  /// The source of numbers, and the sink of what the members tell.
+  package static let source = "source"
+  package static let sink = "sink"
+
+  package init(using generator: inout SplitMix64) {
+    // A class whose composites overlap, and one or two more that share nothing with it.
+    let chain = (0..<Int.random(in: 3...4, using: &generator)).map { _ in newMember() }
+    add([chain[0], chain[1]], of: nil)
+    add(Array(chain[1...]), of: "c1")
+    if Bool.random(using: &generator) { add([chain[0], chain[2]], of: "c1") }
+    for _ in 0..<Int.random(in: 1...2, using: &generator) {
+      let others = (0..<Int.random(in: 2...3, using: &generator)).map { _ in newMember() }
+      add(others, of: nil)
+    }
+    for (place, member) in members.enumerated() {
+      if Bool.random(using: &generator) || place == 0 {
+        fed[member] = [1, 3, 64].randomElement(using: &generator)!
+      }
+      refusals[member] = Int.random(in: 0...19, using: &generator)
+    }
+    for (place, coordinator) in coordinators.enumerated() {
+      let composites = composites.filter { $0.coordinator == coordinator }
+      bells.append(
+        Bell(
+          source: "\(NumberMember.bell)\(place + 1)",
+          composite: composites.randomElement(using: &generator)!.name,
+          onRefused: Bool.random(using: &generator) ? .postpone : .record))
+    }
+    outCapacity = [1, 16, 1024].randomElement(using: &generator)!
+  }
+
+  private mutating func newMember() -> String {
+    members.append("m\(members.count + 1)")
+    return members[members.count - 1]
+  }
+
+  private mutating func add(_ members: [String], of coordinator: String?) {
+    let name = "c\(composites.count + 1)"
+    composites.append(
+      Composite(name: name, members: members, coordinator: coordinator ?? name))
+  }
+
+  /// The composites with a process.
+  package var coordinators: [String] {
+    composites.map(\.name).filter { name in composites.contains { $0.coordinator == name } }
+  }
+
+  /// All that send numbers of their own.
+  var sources: [String] { [Self.source] + bells.map(\.source) }
+
+  package subscript(composite: String) -> Composite? {
+    composites.first { $0.name == composite }
+  }
+
+  /// What faults strike: those who take part and their coordinators, these twice as often.
+  var struck: [String] { members + coordinators + coordinators + [Self.source] }
+
+  /// In words.
+  var summary: String {
+    "\(composites.count) composites of \(members.count) nodes in \(coordinators.count) classes"
+  }
+
+  /// The topology that the orchestrator runs.
+  package func topology(
+    name: String, program: String, environment: [String: String], durability: Durability,
+    heartbeat: Duration
+  ) -> Topology {
+    func node(_ name: String, _ machine: String, _ parameters: JSONValue) -> NodeSpecification {
+      var specification = NodeSpecification.machine(
+        machine, name: name, parameters: parameters, restart: SoakPlan.restart)
+      specification.durability = durability
+      return specification
+    }
+    return Topology(
+      name: name, program: program, environment: environment,
+      nodes: members.map {
+        let refused = Int64(refusals[$0] ?? -1)
+        return node($0, "NumberMember", ["id": .string($0), "refuses": .integer(refused)])
+      } + [
+        node(Self.source, "NumberSource", ["id": .string(Self.source)]),
+        node(Self.sink, "NumberSink", ["id": .string(Self.sink)]),
+      ]
+        + bells.map {
+          // One at a time, and no faster than meetings go.
+          node(
+            $0.source, "NumberSource", ["id": .string($0.source), "burst": 1, "pause": 20_000])
+        },
+      pipes: pipes,
+      composites: composites.map {
+        CompositeSpecification(name: $0.name, components: $0.members, synchronize: ["meet"])
+      },
+      timeouts: Timeouts(heartbeat: heartbeat, stop: .seconds(2)))
+  }
+
+  private var pipes: [PipeSpecification] {
+    members.flatMap { member -> [PipeSpecification] in
+      let out = PipeSpecification.ports(
+        from: member + ".out", to: Self.sink + ".in", capacity: outCapacity)
+      guard let capacity = fed[member] else { return [out] }
+      return [
+        out,
+        .rule(
+          from: Self.source, when: "sending", to: member,
+          send: ["number": ["route": .string(Self.source), "n": "$n"]], capacity: capacity,
+          onRefused: .postpone),
+      ]
+    }
+      + bells.map { bell in
+        .rule(
+          from: bell.source, when: "sending", to: bell.composite,
+          send: ["meet": ["by": .string(bell.source), "n": "$n"]], capacity: 8,
+          onRefused: bell.onRefused)
+      }
+  }
+}

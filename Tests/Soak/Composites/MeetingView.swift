@@ -1,0 +1,95 @@
+import NumberMachines
+import PipeRuntime
+
+/// What the nodes of a plan tell of themselves at one moment.
+struct MeetingView: Equatable {
+  /// What each member remembers, oldest first.
+  private(set) var met: [String: [String]] = [:]
+  /// How far each source has got.
+  private(set) var sent: [String: Int] = [:]
+  /// The dead letters of each coordinator.
+  private(set) var letters: [String: Int] = [:]
+  /// What is not at rest yet, in words.
+  private(set) var unrest: [String] = []
+  /// What came along pipes and is not what was sent, in words.
+  private(set) var differences: [String] = []
+  /// The numbers that have arrived along pipes.
+  private(set) var arrived = 0
+
+  /// - Parameter until: How far each source is to get.
+  init(_ plan: MeetingPlan, until: [String: Int], _ directory: TopologyDirectory) {
+    for source in plan.sources {
+      let members = state(of: source, in: directory)?.caseMembers
+      let sent = (members?["sent"] ?? members?["n"])?.integer.map { Int($0) } ?? 0
+      self.sent[source] = sent
+      if sent != until[source] ?? 0 {
+        unrest.append("\(source) has sent \(sent) of \(until[source] ?? 0)")
+      }
+    }
+    for member in plan.members { look(at: member, plan, directory) }
+    for coordinator in plan.coordinators {
+      let status = status(of: coordinator, in: directory)
+      letters[coordinator] = Int(status?.letters ?? 0)
+    }
+    lookAtSink(plan, directory)
+  }
+
+  /// What a node tells, if it runs; what of its pipes and effects is not at rest is noted.
+  private mutating func status(of node: String, in directory: TopologyDirectory) -> NodeStatus? {
+    guard let information = directory[node: node], information.isRunning,
+      let status = information.status
+    else {
+      unrest.append("\(node) does not run: \(directory[node: node]?.phase ?? "unknown")")
+      return nil
+    }
+    for pipe in status.outs + status.ins where pipe.applied != pipe.events || pipe.waiting > 0 {
+      unrest.append("\(pipe.applied) of \(pipe.events) events of pipe '\(pipe.name)' are done with")
+    }
+    if status.effects > 0 { unrest.append("an effect of \(node) runs") }
+    return status
+  }
+
+  private mutating func state(of node: String, in directory: TopologyDirectory) -> JSONValue? {
+    let status = status(of: node, in: directory)
+    if let letters = status?.letters, letters > 0 {
+      differences.append("\(node) has \(letters) dead letters")
+    }
+    return status?.state
+  }
+
+  private mutating func look(
+    at member: String, _ plan: MeetingPlan, _ directory: TopologyDirectory
+  ) {
+    guard let json = state(of: member, in: directory) else { return }
+    guard let state = try? EventCodec<NumberMember.State>().decode(json.bytes) else {
+      differences.append("\(member) is in state \(json.text)")
+      return
+    }
+    if case .resting = state { unrest.append("\(member) rests") }
+    met[member] = state.record.met
+    let wanted = plan.fed[member] == nil ? [] : [MeetingPlan.source]
+    compare(state.record.tallies, to: wanted.map { ($0, sent[$0] ?? 0) }, at: member)
+  }
+
+  private mutating func lookAtSink(_ plan: MeetingPlan, _ directory: TopologyDirectory) {
+    let json = state(of: MeetingPlan.sink, in: directory)?.caseMembers?["tallies"]
+    let tallies = (try? json?.decode(Tallies.self)) ?? Tallies()
+    compare(
+      tallies, to: plan.members.map { ($0, met[$0]?.count ?? 0) }.filter { $0.1 > 0 },
+      at: MeetingPlan.sink)
+  }
+
+  private mutating func compare(_ tallies: Tallies, to wanted: [(String, Int)], at node: String) {
+    arrived += tallies.total
+    for (route, count) in wanted {
+      let tally = tallies.routes[route] ?? .none
+      guard tally.count != count || tally.firstError != nil else { continue }
+      differences.append(
+        "\(node) has \(tally.count) of \(count) numbers of \(route)"
+          + (tally.firstError.map { "; \($0)" } ?? ""))
+    }
+    for route in tallies.routes.keys.sorted() where !wanted.contains(where: { $0.0 == route }) {
+      differences.append("\(node) has numbers of \(route)")
+    }
+  }
+}

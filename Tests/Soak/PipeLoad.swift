@@ -1,0 +1,72 @@
+import NumberMachines
+import PipeRuntime
+import PipeRuntimeTestKit
+import Synchronization
+
+extension SoakPlan: SoakSubject {
+  var summary: String { "\(shape.rawValue) of \(nodes.count) nodes" }
+  var details: String { nodes.map { "\($0.name)" }.joined(separator: " ") }
+  var topic: SoakTopic { .pipes }
+  var struck: [String] { nodes.map(\.name) }
+
+  /// What the sinks have counted.
+  func progress(_ directory: TopologyDirectory) -> Int {
+    nodes.filter { $0.kind == .sink }
+      .reduce(0) { $0 + Int(directory[node: $1.name]?.status?.version ?? 0) }
+  }
+
+  func load(_ client: TopologyClient, _ durability: Durability, seed: UInt64) -> any SoakLoad {
+    PipeLoad(client, self, durability)
+  }
+}
+
+/// Feeds the sources of a plan, and compares what has arrived with a reference.
+final class PipeLoad: SoakLoad {
+  private let client: TopologyClient
+  private let plan: SoakPlan
+  private let feeder: Feeder
+  private let inputs = Mutex<[String: [NumberEvent]]>([:])
+
+  /// How long numbers may be on their way after the last fault.
+  private static let settleLimit: Duration = .seconds(60)
+
+  init(_ client: TopologyClient, _ plan: SoakPlan, _ durability: Durability) {
+    self.client = client
+    self.plan = plan
+    feeder = Feeder(client, plan.sources.map(\.name), durability)
+  }
+
+  func run() async throws {
+    let inputs = try await feeder.run()
+    self.inputs.withLock { $0 = inputs }
+  }
+
+  func stop() { feeder.stop() }
+
+  /// Waits until everything has arrived, or is found missing.
+  func settle(_ outcome: inout SoakOutcome) async throws {
+    let reference = try Reference(plan, inputs: inputs.withLock { $0 })
+    var last: Comparison?
+    var good = 0
+    _ = try await poll(every: .milliseconds(100), within: Self.settleLimit) {
+      let directory = try await client.directory()
+      let comparison = Comparison(plan, reference, directory)
+      // Twice: what comes once too often would come after the rest.
+      good = comparison.isEqual && comparison.isQuiet ? good + 1 : 0
+      let isStuck = last.map { $0.isQuiet && comparison.isQuiet && $0 == comparison } ?? false
+      last = comparison
+      return good == 2 || isStuck ? true : nil
+    }
+    guard let last else { return }
+    outcome.arrived = last.arrived
+    outcome.lost = last.lost
+    outcome.repeated = last.repeated
+    outcome.reordered = last.reordered
+    if last.isEqual && !last.isQuiet {
+      outcome.violations.append("all arrived, and yet a pipe or an effect does not come to rest")
+    }
+    outcome.violations += last.differences
+  }
+
+  func inspect(_ directories: RuntimeDirectories, _ outcome: inout SoakOutcome) {}
+}

@@ -1,0 +1,100 @@
+import PipeRuntime
+
+/// What a soak is about.
+package enum SoakTopic: String, CaseIterable {
+  case pipes, composites
+
+  /// The kinds of faults that it injects from outside.
+  package var kinds: [FaultKind] {
+    FaultKind.allCases.filter { self == .composites || $0 != .longPause }
+  }
+
+  /// The failpoints that must strike in a long run.
+  package var points: [Failpoint] {
+    Failpoint.allCases.filter { $0.isOfSynchronizedEvents == (self == .composites) }
+  }
+
+  /// Between two faults from outside. Unit: microseconds.
+  var gap: ClosedRange<Int> {
+    switch self {
+    case .pipes: 0...20_000
+    // An event needs all its participants at once, and their coordinator.
+    case .composites: 0...60_000
+    }
+  }
+
+  /// How far something must have got on after some faults.
+  var advance: Int {
+    switch self {
+    case .pipes: 1
+    // Each meeting is one of two members at least.
+    case .composites: 20
+    }
+  }
+
+  /// Faults from outside after which something must have got on.
+  var patience: Int {
+    switch self {
+    case .pipes: 6
+    case .composites: 3
+    }
+  }
+
+  /// A random topology.
+  func subject(round: Int, using generator: inout SplitMix64) -> any SoakSubject {
+    switch self {
+    case .pipes:
+      let shapes = SoakPlan.Shape.allCases
+      return SoakPlan(shapes[round % shapes.count], using: &generator)
+    case .composites: return MeetingPlan(using: &generator)
+    }
+  }
+}
+
+/// A random topology of a soak, and what it is to do.
+protocol SoakSubject: Sendable {
+  /// In words.
+  var summary: String { get }
+  /// All nodes, in words.
+  var details: String { get }
+  var topic: SoakTopic { get }
+  /// The nodes that faults strike; one that stands here twice is struck twice as often.
+  var struck: [String] { get }
+  /// A number that grows while events arrive.
+  func progress(_ directory: TopologyDirectory) -> Int
+  func topology(
+    name: String, program: String, environment: [String: String], durability: Durability,
+    heartbeat: Duration
+  ) -> Topology
+  /// What keeps the topology busy while it runs.
+  func load(_ client: TopologyClient, _ durability: Durability, seed: UInt64) -> any SoakLoad
+}
+
+extension SoakSubject {
+  var kinds: [FaultKind] { topic.kinds }
+}
+
+/// Keeps a topology busy, and knows what must come of it.
+protocol SoakLoad: AnyObject, Sendable {
+  /// Gives it events until it is stopped.
+  func run() async throws
+  /// Lets what is under way come to an end.
+  func stop()
+  /// Waits until everything has come to rest, and tells what is not as it should be.
+  func settle(_ outcome: inout SoakOutcome) async throws
+  /// Looks at what the nodes have left, after their end.
+  func inspect(_ directories: RuntimeDirectories, _ outcome: inout SoakOutcome)
+}
+
+/// What was found of one topology, or of several.
+struct SoakOutcome: Sendable {
+  var counts = FaultCounts()
+  var arrived = 0
+  var lost = 0
+  var repeated = 0
+  var reordered = 0
+  var meetings = MeetingCounts()
+  var violations: [String] = []
+  /// What was kept, where something was wrong.
+  var directory: String?
+}

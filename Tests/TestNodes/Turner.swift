@@ -1,0 +1,44 @@
+import PipeRuntime
+
+/// Its feedback leads to a state that starts it again, for ever; its state is a struct of one field.
+package enum Turner: Machine {
+  package struct State: MachineState, Hashable {
+    package struct Turns: Codable, Hashable, Sendable {
+      package var count = 0
+    }
+    package var turns = Turns()
+    package init() {}
+  }
+
+  package enum Event: MachineEvent {
+    case turn
+    case fail
+  }
+
+  private struct Unwilling: Error {}
+
+  package struct Parameters: MachineParameters {
+    /// Whether the feedback turns it.
+    package var spins = true
+    package init() {}
+  }
+
+  package static func reducer(_ state: inout State, _ event: Event) throws {
+    state.turns.count += 1
+    if case .fail = event { throw Unwilling() }
+  }
+
+  package static func stateMachine(
+    _ parameters: Parameters
+  ) -> StateMachine<State, Event, Never> {
+    StateMachine(initial: State(), reducer: reducer)
+  }
+
+  package static func runtime(
+    _ parameters: Parameters, _ ports: Ports
+  ) -> Runtime<State, Event, Never> {
+    guard parameters.spins else { return Runtime() }
+    return Runtime().feedback(
+      Feedback(lensing: { $0.turns.count > 0 ? $0.turns : nil }) { _ in Event.turn })
+  }
+}
