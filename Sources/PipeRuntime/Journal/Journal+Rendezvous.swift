@@ -1,5 +1,13 @@
 // What participants of synchronized events record, and their coordinators.
 extension Journal {
+  /// The node has promised a step: makes that as durable as a record, where it can without one.
+  /// Returns `false` where it cannot.
+  func promise(_ step: PreparedStep) -> Bool {
+    guard durability == .process, mark.promise.write(step) else { return false }
+    countRecord()
+    return true
+  }
+
   /// The node has promised a step.
   func prepared(_ step: PreparedStep) throws {
     let statement = try rendezvous.get().prepared
@@ -10,12 +18,14 @@ extension Journal {
 
   /// A step that was promised is given up.
   func unprepared(_ transaction: TransactionID) throws {
+    if mark.promise.giveUp(transaction) { return }
     try rendezvous.get().unprepared.run(
       .integer(transaction.epoch), .integer(transaction.sequence))
   }
 
   /// The step of a transaction is taken; recorded with the state that it has led to.
   func applied(_ transaction: TransactionID) throws {
+    if durability == .process, mark.promise.take(transaction) { return }
     let statement = try rendezvous.get().applied
     try statement.run(.integer(transaction.epoch), .integer(transaction.sequence))
   }

@@ -27,6 +27,7 @@ final class Journal {
   }
   private let statements: Statements
   private let boot = BootClock.boot
+  let durability: Durability
   private var lastRecord: Int64 = 0
   /// How many were made since it was opened.
   private(set) var recordCount: UInt64 = 0
@@ -45,6 +46,7 @@ final class Journal {
   init(_ path: String, identity: Identity, durability: Durability) throws(JournalError) {
     self.path = path
     self.identity = identity
+    self.durability = durability
     mark = try StepMark(path: path)
     do {
       let isNew = try !JournalCheck.exists(path, node: identity.node)
@@ -67,6 +69,9 @@ final class Journal {
       statements = try Statements(database)
       stream = try JournalCheck.stream(of: database, path, node: identity.node)
       contents = try JournalContents.read(database)
+      if let promise = mark.promise.read(), let version = contents?.record.version {
+        contents?.participation.promised(promise, isTaken: mark.promise.isTaken, at: version)
+      }
       oldestRecord = try Self.oldestRecord(database)
       lastRecord = contents?.record.id ?? 0
       try mark.check(against: lastRecord, path: path, node: identity.node)
@@ -95,7 +100,7 @@ final class Journal {
         throw error
       }
       mark.lastRecord = lastRecord
-      recordCount += 1
+      countRecord()
       if isFirstRecordDue {
         isFirstRecordDue = false
         try database.execute("PRAGMA synchronous = NORMAL")
@@ -104,6 +109,8 @@ final class Journal {
       throw JournalError(error, path: path, node: identity.node)
     }
   }
+
+  func countRecord() { recordCount += 1 }
 
   /// The state after a burst of steps.
   func moved(

@@ -16,7 +16,7 @@ extension JournalContents {
     guard contents != nil else { return nil }
     try contents!.readPipes(database)
     try contents!.readEffects(database)
-    try contents!.readParticipation(database)
+    contents!.participation = try readParticipation(database)
     contents!.lastLetter = UInt64(
       try JournalCheck.number(
         "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'letter'", in: database))
@@ -59,7 +59,19 @@ extension JournalContents {
       }
   }
 
-  private mutating func readParticipation(_ database: Database) throws {
+  /// Only the part in synchronized events, and the version of the last record.
+  static func participation(
+    of database: Database
+  ) throws -> (participation: Participation, version: UInt64)? {
+    var version: UInt64?
+    try database.prepare("SELECT version FROM record ORDER BY id DESC LIMIT 1").rows {
+      version = $0.unsigned(0)
+    }
+    return try version.map { (try readParticipation(database), $0) }
+  }
+
+  private static func readParticipation(_ database: Database) throws -> Participation {
+    var participation = Participation()
     try database.prepare("SELECT epoch, sequence FROM applied").rows { row in
       participation.applied = TransactionID(epoch: row.unsigned(0), sequence: row.unsigned(1))
     }
@@ -70,6 +82,7 @@ extension JournalContents {
           event: row.bytes(4),
           move: ParticipantMove(version: row.unsigned(2), state: row.bytes(3)))
       }
+    return participation
   }
 
   private mutating func readEffects(_ database: Database) throws {

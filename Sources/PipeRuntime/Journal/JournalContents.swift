@@ -51,6 +51,16 @@ struct JournalContents {
     var applied = TransactionID.zero
     /// The step that was last promised, which may have been taken or given up since.
     var prepared: PreparedStep?
+
+    /// A step was promised without a record of its own.
+    /// - Parameters:
+    ///   - isTaken: Whether its record was about to be made, or was.
+    ///   - version: That of the last record.
+    mutating func promised(_ step: PreparedStep, isTaken: Bool, at version: UInt64) {
+      guard step.transaction > prepared?.transaction ?? .zero else { return }
+      prepared = step
+      if isTaken, version >= step.move.version { applied = max(applied, step.transaction) }
+    }
   }
 
   var record: Record

@@ -53,7 +53,7 @@ package struct JournalReader {
       snapshot.unacknowledgedCount = Int(
         try JournalCheck.number(
           "SELECT count(*) FROM committed WHERE acknowledged = 0", in: database))
-      snapshot.promise = try promise(after: snapshot.records.last?.version ?? 0)
+      snapshot.promise = try promise()
       return snapshot
     }
   }
@@ -148,21 +148,20 @@ package struct JournalReader {
     return outs
   }
 
-  private func promise(after version: UInt64) throws -> JournalSnapshot.Promise? {
-    var promise: JournalSnapshot.Promise?
-    try database.prepare(
-      """
-      SELECT epoch, sequence, event FROM prepared
-      WHERE version = ? AND NOT EXISTS (SELECT 1 FROM applied
-        WHERE (applied.epoch, applied.sequence) >= (prepared.epoch, prepared.sequence))
-      """
-    ).rows(.integer(version + 1)) { row in
-      let body = SynchronizedBody(row.bytes(2))
-      promise = JournalSnapshot.Promise(
-        transaction: TransactionID(epoch: row.unsigned(0), sequence: row.unsigned(1)),
-        composite: body?.composite ?? "", event: JSONValue(lenient: body?.event ?? []))
+  /// The step that the node has promised, if it has not ended.
+  private func promise() throws -> JournalSnapshot.Promise? {
+    guard var contents = try JournalContents.participation(of: database) else { return nil }
+    if let (step, isTaken) = StepMark.promise(ofJournal: path) {
+      contents.participation.promised(step, isTaken: isTaken, at: contents.version)
     }
-    return promise
+    let participation = contents.participation
+    guard let step = participation.prepared, step.transaction > participation.applied,
+      step.move.version == contents.version + 1
+    else { return nil }
+    let body = SynchronizedBody(step.event)
+    return JournalSnapshot.Promise(
+      transaction: step.transaction, composite: body?.composite ?? "",
+      event: JSONValue(lenient: body?.event ?? []))
   }
 
   private var byteCount: Int64 {

@@ -1,7 +1,7 @@
 import Glibc
 
 /// A small file in memory beside a journal: the lock that keeps two incarnations apart, the step
-/// under way, and the last record.
+/// under way, the last record, and the last promise.
 ///
 /// It is mapped, so that a write costs a store and outlives the process however that ends.
 final class StepMark {
@@ -13,13 +13,17 @@ final class StepMark {
     var sequence: UInt64
   }
 
-  static let byteCount = 4096
+  /// The first part of the file; that of the promise follows it. Unit: bytes.
+  private static let byteCount = 4096
+  private static let fileByteCount = byteCount + PromiseMark.byteCount
   private static let magic: UInt64 = 0x7069_7065_7374_6570
   private let path: String
   private let descriptor: Int32
   private let words: UnsafeMutablePointer<UInt64>
   /// The step under way when the last incarnation ended; `nil` where none was.
   let interrupted: Step?
+  /// The step that was last promised to be taken together with others.
+  let promise: PromiseMark
   private let recordedBefore: Int64
   private let isSameBoot: Bool
 
@@ -45,17 +49,18 @@ final class StepMark {
       }
       usleep(5_000)
     }
-    guard posix_fallocate(descriptor, 0, off_t(Self.byteCount)) == 0 else {
+    guard posix_fallocate(descriptor, 0, off_t(Self.fileByteCount)) == 0 else {
       close(descriptor)
       throw .full(path: path)
     }
     let map = mmap(
-      nil, Self.byteCount, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0)
+      nil, Self.fileByteCount, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0)
     guard let map, map != MAP_FAILED else {
       close(descriptor)
       throw .failed(path: path, reason: SystemError.text(of: errno))
     }
     words = map.assumingMemoryBound(to: UInt64.self)
+    promise = PromiseMark(words + Self.byteCount / 8)
     let boot = Self.hash(BootClock.boot)
     let isKnown = words[0] == Self.magic
     isSameBoot = isKnown && words[Word.boot] == boot
@@ -69,7 +74,7 @@ final class StepMark {
   }
 
   deinit {
-    munmap(words, Self.byteCount)
+    munmap(words, Self.fileByteCount)
     close(descriptor)
   }
 
@@ -78,6 +83,21 @@ final class StepMark {
     var pid: UInt64 = 0
     guard pread(descriptor, &pid, 8, off_t(8 * Word.pid)) == 8, pid > 0 else { return nil }
     return Int32(exactly: pid)
+  }
+
+  /// The promise that the mark of a journal holds, also while its node runs.
+  static func promise(ofJournal journal: String) -> (step: PreparedStep, isTaken: Bool)? {
+    let descriptor = open(journal + ".step", O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    return withUnsafeTemporaryAllocation(of: UInt64.self, capacity: PromiseMark.byteCount / 8) {
+      words in
+      let count = pread(
+        descriptor, words.baseAddress, PromiseMark.byteCount, off_t(Self.byteCount))
+      guard count == PromiseMark.byteCount, let start = words.baseAddress else { return nil }
+      let promise = PromiseMark(start)
+      return promise.read().map { ($0, promise.isTaken) }
+    }
   }
 
   /// The number of the last record.

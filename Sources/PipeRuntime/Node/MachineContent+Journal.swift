@@ -67,6 +67,8 @@ extension MachineContent {
         || participation?.hasUnrecorded == true)
   }
 
+  func promise(in journal: Journal) { participation?.promise(in: journal) }
+
   func record(into journal: Journal) throws {
     if engine.version != unrecorded.version {
       try journal.moved(

@@ -51,6 +51,8 @@ protocol NodeContent: AnyObject {
   var mayStop: Bool { get }
   /// Ends effects; no input is taken any more.
   func stop()
+  /// Makes durable what needs no record for that.
+  func promise(in journal: Journal)
   /// Whether there is something that the journal lacks.
   var hasUnrecorded: Bool { get }
   /// Whether the journal has something that needs not be kept: written at the end, if not before.
@@ -85,6 +87,7 @@ extension NodeContent {
     reply(.invalid("it takes no events"))
   }
 
+  func promise(in journal: Journal) {}
   var hasUnrecorded: Bool { false }
   var hasLeftover: Bool { participation?.hasGivenUp == true }
   func record(into journal: Journal) {}

@@ -4,6 +4,8 @@ final class NodeInbox {
   private let log: NodeLog
   private let content: any NodeContent
   private let session: UInt64
+  /// The content's part in synchronized events, where it has one.
+  var participation: Participation?
   private(set) var pipes: [InPipe] = []
   private var pipeByPeer: [[UInt8]: InPipe] = [:]
   /// Senders that connected before this node knew its pipes.
@@ -66,6 +68,9 @@ final class NodeInbox {
   }
 
   private func handle(_ peer: [UInt8], _ bytes: UnsafeRawBufferPointer) {
+    if let participation, participation.peer == peer {
+      return handle(bytes, from: participation)
+    }
     if bytes.isEmpty, let pipe = pipeByPeer[peer] {
       // The probe that a pipe's sender makes on each connection.
       return pipe.connected()
@@ -75,20 +80,13 @@ final class NodeInbox {
       early.insert(peer)
       return
     }
-    let isCoordinator = peer.starts(with: Self.coordinatorPrefix)
-    // Before the node runs: it joins when it does. Or of a composite that it is not in any more.
-    if isCoordinator, unavailable != nil || content.participation?.peer != peer { return }
-    if isCoordinator, bytes.isEmpty {
-      content.participation?.connected()
-      return
-    }
+    // Of a composite that this node is not in, or not any more.
+    if peer.starts(with: Self.coordinatorPrefix) { return }
     do {
       let header = try FrameHeader(bytes)
       let body = UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...])
       if let pipe = pipeByPeer[peer] {
         try handle(header, body, from: pipe)
-      } else if isCoordinator {
-        try content.participation?.received(header, body)
       } else if header.kind == .synchronize {
         synchronize(header, body, from: peer)
       } else if header.kind == .request {
@@ -101,9 +99,25 @@ final class NodeInbox {
         throw FrameError.kind(header.kind.rawValue)
       }
     } catch {
-      garbage += 1
-      log.garbage(error, from: Self.describe(peer), count: garbage)
+      report(error, from: peer)
     }
+  }
+
+  private func handle(_ bytes: UnsafeRawBufferPointer, from participation: Participation) {
+    // Before the node runs: it joins when it does.
+    if unavailable != nil { return }
+    if bytes.isEmpty { return participation.connected() }
+    do {
+      try participation.received(
+        FrameHeader(bytes), UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...]))
+    } catch {
+      report(error, from: participation.peer)
+    }
+  }
+
+  private func report(_ error: any Error, from peer: [UInt8]) {
+    garbage += 1
+    log.garbage(error, from: Self.describe(peer), count: garbage)
   }
 
   private func handle(

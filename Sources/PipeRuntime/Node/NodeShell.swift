@@ -135,20 +135,24 @@ final class NodeShell {
 
   /// Returns `false` where the record could not be made, which ends the node.
   private func record() -> Bool {
-    guard let journal else { return true }
-    guard
-      content.hasUnrecorded || inbox.pipes.contains(where: \.hasUnrecorded)
-        || outs.contains(where: \.hasUnrecorded)
-    else { return true }
+    guard let journal, hasUnrecorded else { return true }
     Failpoint.hit(.stepAfter)
-    do {
-      try write(to: journal)
-    } catch {
-      fail("\(error)")
-      return false
+    content.promise(in: journal)
+    if hasUnrecorded {
+      do {
+        try write(to: journal)
+      } catch {
+        fail("\(error)")
+        return false
+      }
     }
     Failpoint.hit(.recordAfter)
     return true
+  }
+
+  private var hasUnrecorded: Bool {
+    content.hasUnrecorded || inbox.pipes.contains(where: \.hasUnrecorded)
+      || outs.contains(where: \.hasUnrecorded)
   }
 
   private func write(to journal: Journal) throws(JournalError) {
@@ -278,6 +282,7 @@ final class NodeShell {
       outs = pairs.map(\.1)
       try content.connect(outs: pairs, ins: ins)
       try content.attach(to: services, configuration)
+      inbox.participation = content.participation
       inbox.welcomeEarly()
       control.send(FrameHeader(.ready, number: arguments.incarnation))
     } catch {

@@ -64,6 +64,7 @@ final class TypedContent: NodeContent {
 
   var participation: Participation? { content.participation }
 
+  func promise(in journal: Journal) { content.participation?.promise(in: journal) }
   func start() { content.start() }
   func stop() { content.stop() }
   func fill(_ status: inout NodeStatus) { content.fill(&status) }

@@ -1,9 +1,16 @@
 import CProcess
 import Glibc
 
-/// Waits for any of many descriptors, in a time that does not grow with their number (epoll).
+/// Waits for any of many descriptors and for an instant, in a time that does not grow with their
+/// number (epoll, timerfd).
 final class EventWaiter {
   private let descriptor: Int32
+  /// Fires at an instant. It is set anew only where the wait may be shorter than it was: mostly a
+  /// timer is given up before it is due, and a wait with a limit of its own would set and give up
+  /// one each time.
+  private let alarm: Int32
+  /// When it fires; `nil` where it is not set.
+  private var alarmDue: Int64?
   private let events = UnsafeMutableBufferPointer<epoll_event>.allocate(capacity: 64)
   /// Which number each watched descriptor was last added with.
   private var numbers: [Int32: UInt64] = [:]
@@ -13,11 +20,18 @@ final class EventWaiter {
   init() {
     descriptor = epoll_create1(Int32(EPOLL_CLOEXEC))
     precondition(descriptor >= 0, "epoll_create1: errno \(errno)")
+    alarm = timerfd_create(CLOCK_BOOTTIME, Int32(TFD_NONBLOCK | TFD_CLOEXEC))
+    precondition(alarm >= 0, "timerfd_create: errno \(errno)")
     events.initialize(repeating: epoll_event())
+    add(alarm, Self.alarmNumber)
   }
+
+  /// Other numbers begin at 1.
+  private static let alarmNumber: UInt64 = 0
 
   deinit {
     close(descriptor)
+    close(alarm)
     events.deallocate()
   }
 
@@ -45,13 +59,34 @@ final class EventWaiter {
 
   /// Waits, and calls back with the numbers of descriptors that are readable or at their end; with
   /// some of them where they are many.
-  /// - Parameter milliseconds: The longest wait; -1 is without limit.
-  func wait(milliseconds: Int, _ found: (UInt64) -> Void) {
+  /// - Parameter due: The end of the wait, on the steady clock; `nil` is without limit, 0 does not
+  ///   wait. Unit: nanoseconds.
+  func wait(until due: Int64?, _ found: (UInt64) -> Void) {
+    let waits = due != 0 && files.isEmpty
+    if waits, let due, due < alarmDue ?? .max { setAlarm(due) }
     let count = epoll_wait(
-      descriptor, events.baseAddress, Int32(events.count),
-      files.isEmpty ? Int32(milliseconds) : 0)
+      descriptor, events.baseAddress, Int32(events.count), waits ? -1 : 0)
     // Interrupted by a signal: nothing was found.
-    for place in 0..<max(0, Int(count)) { found(events[place].data.u64) }
+    for place in 0..<max(0, Int(count)) {
+      let number = events[place].data.u64
+      if number == Self.alarmNumber { alarmFired() } else { found(number) }
+    }
     if !files.isEmpty { for number in files.values { found(number) } }
+  }
+
+  private func setAlarm(_ due: Int64) {
+    var time = itimerspec()
+    time.it_value.tv_sec = Int(due / 1_000_000_000)
+    // All zero would turn it off.
+    time.it_value.tv_nsec = max(1, Int(due % 1_000_000_000))
+    let code = timerfd_settime(alarm, Int32(TFD_TIMER_ABSTIME), &time, nil)
+    precondition(code == 0, "timerfd_settime: errno \(errno)")
+    alarmDue = due
+  }
+
+  private func alarmFired() {
+    var count: UInt64 = 0
+    _ = read(alarm, &count, 8)
+    alarmDue = nil
   }
 }

@@ -103,17 +103,13 @@ package final class PollLoop {
       isBusy = dispatch()
       if isStopped { return }
     }
-    waiter.wait(milliseconds: isBusy ? 0 : millisecondsUntilNextTimer) { number in
+    waiter.wait(until: isBusy ? 0 : timers.next) { number in
       if let source = sources[number] { makeReady(source) }
     }
     takeDue()
     dispatch()
-    if isStopped || timers.isEmpty { return }
+    if isStopped || timers.next == nil { return }
     for work in timers.due(at: BootClock.nanoseconds) { work() }
-  }
-
-  private var millisecondsUntilNextTimer: Int {
-    timers.isEmpty ? -1 : timers.millisecondsUntilNext(from: BootClock.nanoseconds)
   }
 
   /// Calls back for what is ready.

@@ -23,6 +23,8 @@ package final class Socket {
 
   let handle: UnsafeMutableRawPointer
   private let context: Context
+  /// The peer of the last message, kept for its room.
+  private var peer: [UInt8] = []
   private var isOpen = true
   /// Whether a message may wait without the descriptor saying so: any call on the socket may have
   /// taken in what the descriptor told of. Known to be untrue after a `receive` that found none.
@@ -185,10 +187,14 @@ package final class Socket {
   /// On a ROUTER the first part is the peer's routing id. The bytes are valid during the call only.
   /// - Returns: Whether there was a message.
   package func receive(_ body: (_ peer: [UInt8], UnsafeRawBufferPointer) -> Void) -> Bool {
-    var peer: [UInt8] = []
+    peer.removeAll(keepingCapacity: true)
     var parts = 0
     return receiveParts { bytes, more in
-      if !more { body(peer, bytes) } else if parts == 0 { peer = Array(bytes) }
+      if !more {
+        body(peer, bytes)
+      } else if parts == 0 {
+        peer.append(contentsOf: bytes)
+      }
       parts += 1
     }
   }

@@ -16,7 +16,8 @@ package struct TimerQueue {
 
   package init() {}
 
-  package var isEmpty: Bool { entries.isEmpty }
+  /// When the next timer is due; `nil` where there is none. Unit: nanoseconds.
+  package var next: Int64? { entries.first?.id.due }
 
   /// - Parameter due: Unit: nanoseconds.
   package mutating func schedule(at due: Int64, _ work: @escaping () -> Void) -> ID {
@@ -38,14 +39,6 @@ package struct TimerQueue {
     let count = place(of: ID(due: now, number: .max))
     defer { entries.removeFirst(count) }
     return entries[..<count].map(\.work)
-  }
-
-  /// The wait until the next timer, rounded up; -1 where there is none. Unit: milliseconds.
-  /// - Parameter now: Unit: nanoseconds.
-  package func millisecondsUntilNext(from now: Int64) -> Int {
-    guard let first = entries.first else { return -1 }
-    let wait = first.id.due - now
-    return wait <= 0 ? 0 : min(3_600_000, Int((wait + 999_999) / 1_000_000))
   }
 
   /// Where a timer is, or belongs: behind those that are due earlier, or at the same time and are older.

@@ -28,7 +28,7 @@ extension Simulation {
     for _ in 0..<5_000 {
       if isAtRest { return }
       for name in names where participants[name]?.isOpen == false {
-        deliver(participants[name]?.step(isOpen: true) ?? [], from: name)
+        takeOwnStep(name, isOpen: true)
       }
       // Where nothing is lost, time is long beside a message.
       if let move = moves.randomElement(using: &random) { make(move) } else { fireTimer() }
@@ -99,14 +99,24 @@ extension Simulation {
     case 0..<84: if let move = moves.randomElement(using: &random) { make(move) }
     case 84..<86: fireTimer()
     case 86..<89:
-      let isOpen = Int.random(in: 0..<4, using: &random) > 0
-      deliver(participants[name]?.step(isOpen: isOpen) ?? [], from: name)
+      takeOwnStep(name, isOpen: Int.random(in: 0..<4, using: &random) > 0)
     case 89..<94: askSomething()
     default:
       if settings.hasFaults {
         fault(name, Int.random(in: coordinators.indices, using: &random))
       }
     }
+  }
+
+  /// A participant opens or closes; its feed tells of it, or that is lost.
+  private mutating func takeOwnStep(_ name: String, isOpen: Bool) {
+    guard let before = participants[name]?.version else { return }
+    deliver(participants[name]?.step(isOpen: isOpen) ?? [], from: name)
+    guard let version = participants[name]?.version, version > before,
+      Bool.random(using: &random)
+    else { return }
+    let index = Self.coordinator(of: name)
+    deliver(coordinators[index].take { $0.told(name, version: version) }, from: index)
   }
 
   private mutating func carryToParticipant(_ name: String) {

@@ -143,7 +143,7 @@ struct Simulation {
   static func request(_ one: Asked) -> RendezvousRequest {
     RendezvousRequest(
       composite: one.composite.name, event: "tick", participants: one.composite.participants,
-      body: one.body, mode: one.mode)
+      body: one.body, question: Array("\"tick\"".utf8), mode: one.mode)
   }
 
   @discardableResult

@@ -59,6 +59,43 @@ struct PollLoopTests {
     for socket in dealers + [router] { socket.close() }
   }
 
+  @Test("timers fire when they are due, not before, also beside ones that are given up")
+  func timers() {
+    let loop = PollLoop()
+    let clock = ContinuousClock()
+    let start = clock.now
+    var fired: [Int] = []
+    let delays = [30, 5, 12, 5, 1]
+    for (place, delay) in delays.enumerated() {
+      loop.schedule(after: .milliseconds(delay)) { [unowned loop] in
+        #expect(start.duration(to: clock.now) >= .milliseconds(delay))
+        fired.append(place)
+        if fired.count == delays.count { loop.stop() }
+      }
+    }
+    for delay in [2, 3, 20] {
+      loop.cancel(loop.schedule(after: .milliseconds(delay)) { Issue.record("was given up") })
+    }
+    loop.run()
+    #expect(fired == [4, 1, 3, 2, 0])
+  }
+
+  @Test("a file is always readable, and does not keep timers from firing")
+  func files() throws {
+    let loop = PollLoop()
+    let file = open("/dev/null", O_RDONLY | O_CLOEXEC)
+    defer { close(file) }
+    var reads = 0
+    var registration: PollLoop.Registration?
+    registration = loop.add(descriptor: file) { [unowned loop] in
+      reads += 1
+      if reads == 3, let registration { loop.remove(registration) }
+    }
+    loop.schedule(after: .milliseconds(5)) { [unowned loop] in loop.stop() }
+    loop.run()
+    #expect(reads == 3)
+  }
+
   @Test("a source that is removed is not called any more")
   func removal() throws {
     let loop = PollLoop()

@@ -30,16 +30,14 @@ struct TimerQueueTests {
     #expect(timers.due(at: start + 2_000_000_000).count == 1)
   }
 
-  @Test(
-    "the wait is rounded up, so that a loop does not wake too early",
-    arguments: [
-      (0, 0), (1, 1), (5_000_000, 5), (5_000_001, 6), (-3_000_000_000, 0),
-      (100_000_000_000_000, 3_600_000),
-    ])
-  func wait(nanoseconds: Int64, milliseconds: Int) {
+  @Test("the next one is told, whichever was made first")
+  func next() {
     var timers = TimerQueue()
-    #expect(timers.millisecondsUntilNext(from: start) == -1)
-    _ = timers.schedule(at: start + nanoseconds) {}
-    #expect(timers.millisecondsUntilNext(from: start) == milliseconds)
+    #expect(timers.next == nil)
+    _ = timers.schedule(at: start + 2) {}
+    let earlier = timers.schedule(at: start + 1) {}
+    #expect(timers.next == start + 1)
+    timers.cancel(earlier)
+    #expect(timers.next == start + 2)
   }
 }

@@ -12,7 +12,7 @@ final class CoordinatorContent: NodeContent {
   var onEnd: ((String?) -> Void)?
   let log: NodeLog
   private let node: String
-  private let journal: Journal?
+  let journal: Journal?
   private let projections: Projections
   var coordinator: RendezvousCoordinator
   var states: CompositeStates?
@@ -32,9 +32,9 @@ final class CoordinatorContent: NodeContent {
   private(set) var callers: [RequestID: (RequestReply) -> Void] = [:]
   private var lastUnnamed: UInt64 = 0
   // What the journal lacks.
-  private var records: [CoordinatorRecord] = []
-  private var acknowledged: [TransactionID] = []
-  private var forgotten: [TransactionID] = []
+  var records: [CoordinatorRecord] = []
+  var acknowledged: [TransactionID] = []
+  var forgotten: [TransactionID] = []
   private var published: [String: (time: Int64, cause: String)] = [:]
   private var counts: (requests: UInt64, refused: UInt64) = (0, 0)
   /// Those of callers that are connected to the inbox.
@@ -227,7 +227,7 @@ final class CoordinatorContent: NodeContent {
   /// Those that hold replies until what is being performed is done.
   private var holders: [CoordinatorLink] = []
   /// The event of the commit that is being performed.
-  private var committing: String?
+  var committing: String?
 
   private func start(_ timer: RendezvousCoordinator.Timer) {
     let delay =
@@ -320,49 +320,6 @@ final class CoordinatorContent: NodeContent {
       NodeStatus.Composite(
         name: name, state: states.state(of: name).flatMap { try? JSONValue(parsing: $0) },
         version: states.version(of: name))
-    }
-  }
-
-  // MARK: Records
-
-  var hasUnrecorded: Bool { !records.isEmpty || letters.hasUnrecorded }
-
-  var hasLeftover: Bool { !acknowledged.isEmpty || !forgotten.isEmpty }
-
-  func record(into journal: Journal) throws {
-    for record in records {
-      switch record {
-      case .start(let epoch):
-        try journal.coordinatorStarted(epoch: epoch)
-        // A record like a machine's, by which the next start tells whether the journal is whole.
-        try journal.moved(
-          to: Array("null".utf8), version: epoch, steps: 1, cause: "start",
-          time: WallClock.nanoseconds, incarnation: services?.incarnation ?? 0)
-      case .commit(let commit):
-        reach(.commitBefore)
-        try journal.committed(commit)
-      }
-    }
-    try letters.record(into: journal)
-    for transaction in acknowledged { try journal.acknowledged(transaction) }
-    for transaction in forgotten { try journal.forgotten(transaction) }
-  }
-
-  func becameRecorded() {
-    let done = records
-    records = []
-    letters.recorded()
-    if !done.isEmpty || journal == nil {
-      acknowledged = []
-      forgotten = []
-    }
-    for record in done {
-      if case .commit(let commit) = record {
-        reach(.commitRecorded)
-        committing = coordinator.event(of: commit.request)
-      }
-      perform(coordinator.recorded(record))
-      committing = nil
     }
   }
 }

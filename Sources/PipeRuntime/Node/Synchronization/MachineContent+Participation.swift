@@ -19,7 +19,10 @@ extension MachineContent: ParticipatingMachine {
   }
 
   func vote(on bytes: [UInt8]) -> RendezvousParticipant.Vote {
-    guard engine.canTakeInput, !outs.contains(where: \.isFull) else { return .withheld(.busy) }
+    // A closure, since a key path would keep this from being compiled for the machine's types.
+    guard engine.canTakeInput, !outs.contains(where: { $0.isFull }) else {
+      return .withheld(.busy)
+    }
     guard let body = SynchronizedBody(bytes) else {
       log.warning("a synchronized event came without a composite's name or an event")
       return withheld(.noTransition)

@@ -7,8 +7,6 @@ protocol ParticipatingMachine: AnyObject {
   func enter(_ step: PreparedStep, isCommitted: Bool)
   /// Tells the state to a coordinator that has just come.
   func tellState()
-  /// Whether it runs.
-  var isStarted: Bool { get }
   /// Whether an effect has not ended, and is not cancelled.
   func isRunning(effect: UInt64) -> Bool
   /// What an effect has raised is about to be taken, or was taken.
@@ -24,6 +22,7 @@ protocol ParticipatingMachine: AnyObject {
 final class Participation {
   /// The coordinator's routing id at the inbox.
   let peer: [UInt8]
+  private var isStarted = false
   /// Whether no other input may be taken.
   private(set) var isFrozen: Bool
   let configuration: NodeConfiguration.Participation
@@ -32,11 +31,13 @@ final class Participation {
   private(set) var isInDoubt: Bool
   /// When it promised, or when this process started. Unit: nanoseconds since 1970.
   private(set) var promisedAt = WallClock.nanoseconds
-  private unowned let machine: any ParticipatingMachine
+  unowned let machine: any ParticipatingMachine
   let services: NodeServices
   let log: NodeLog
   /// What the journal lacks, or what needs no record, in order.
   private var unrecorded: [ParticipantRecord] = []
+  /// How many of these are durable as they are.
+  private var durableCount = 0
   /// A promise that was given up, which the journal is told some time; and whether it has just been.
   private var givenUp: (transaction: TransactionID, isWritten: Bool)?
   private var queryTimer: TimerQueue.ID?
@@ -45,19 +46,17 @@ final class Participation {
   /// Whether the log says that the end of what is promised is not known.
   var hasToldDoubt = false
   /// What effects wait for, by the numbers of the requests.
-  private var raised: [UInt64: RaisedEvent] = [:]
+  var raised: [UInt64: RaisedEvent] = [:]
   /// How many events of effects were taken since the coordinator was told which ones still wait.
-  private var takenCount = 0
+  var takenCount = 0
   /// What the transactions that are not applied yet are for.
-  private var committed: [TransactionID: RaisedEvent] = [:]
+  var committed: [TransactionID: RaisedEvent] = [:]
   private var toldVersion: UInt64
   /// What has passed between the coordinator and this node.
   private(set) var messages = NodeStatus.Messages()
 
   /// How long a prepared participant waits for the end before it asks. Unit: nanoseconds.
   private static let queryInterval: Int64 = 200_000_000
-  /// Events of effects that are taken before the coordinator is told so.
-  private static let settledTogether = 64
 
   init(
     _ configuration: NodeConfiguration.Participation, machine: any ParticipatingMachine,
@@ -90,6 +89,7 @@ final class Participation {
 
   /// The machine runs; the coordinator may have come before.
   func started() {
+    isStarted = true
     noteDoubt(after: "a restart")
     perform(participant.start())
     join()
@@ -97,7 +97,7 @@ final class Participation {
 
   /// The coordinator's connection is there, or there again.
   func connected() {
-    guard machine.isStarted else { return }
+    guard isStarted else { return }
     noteDoubt(after: "a lost connection")
     join()
     // A commit that the last coordinator told just before its end is not known to this one, where
@@ -120,7 +120,7 @@ final class Participation {
     messages.received += 1
     if header.kind == .reply { return answered(header, body) }
     let message = try CoordinatorMessage(header, body)
-    guard machine.isStarted else { return }
+    guard isStarted else { return }
     let machine = machine
     switch message {
     case .prepare(let transaction, let event, let wantsChange):
@@ -192,7 +192,7 @@ final class Participation {
     send(frame.header, frame.body)
   }
 
-  private func send(_ header: FrameHeader, _ body: [UInt8]) {
+  func send(_ header: FrameHeader, _ body: [UInt8]) {
     messages.sent += 1
     services.send(header, body, peer)
   }
@@ -221,73 +221,9 @@ final class Participation {
     perform(participant.queryTimerFired())
   }
 
-  // MARK: Effects
-
-  /// Asks the coordinator for an event that an effect has given, until it is taken.
-  func raise(_ event: RaisedEvent) {
-    raised[event.number] = event
-    send(event)
-  }
-
-  private func send(_ event: RaisedEvent) {
-    send(
-      FrameHeader(
-        .synchronize, flags: SynchronizeFlag.await.rawValue, sequence: event.number,
-        number: event.journal),
-      event.body.bytes)
-  }
-
-  private func answered(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) {
-    guard let event = raised[header.sequence] else { return }
-    let json = (try? JSONValue(parsing: Array(body))) ?? .null
-    switch RequestReply.Code(rawValue: header.count) {
-    case .synchronized:
-      // Anything else: the coordinator ends, and the next one is asked again.
-      guard case .rendezvous(.committed(let transaction, _)) = RendezvousReply(json: json) else {
-        return
-      }
-      raised[header.sequence] = nil
-      settle(event)
-      if transaction <= participant.applied {
-        machine.taken(event)
-      } else {
-        committed[transaction] = event
-      }
-    case .invalid:
-      raised[header.sequence] = nil
-      log.warning(
-        "an effect gave an event that cannot be taken: \(json["error"]?.string ?? "no reason given")"
-      )
-      event.reply.resume(false)
-    case .moved, .refused, .busy, .unavailable, .done, .explained, nil: break
-    }
-  }
-
-  /// Tells the coordinator now and then which answers are not waited for any more.
-  private func settle(_ event: RaisedEvent) {
-    takenCount += 1
-    guard takenCount.isMultiple(of: Self.settledTogether) else { return }
-    // Not counted: it belongs to no one event.
-    services.send(
-      FrameHeader(
-        .synchronize, flags: SynchronizeFlag.settle.rawValue,
-        sequence: raised.keys.min() ?? event.number, number: event.journal), [], peer)
-  }
-
-  /// Gives up what effects had raised that were cancelled since.
-  private func withdraw() {
-    for event in raised.values where !machine.isRunning(effect: event.effect) {
-      raised[event.number] = nil
-      send(
-        FrameHeader(
-          .synchronize, flags: SynchronizeFlag.withdraw.rawValue, sequence: event.number,
-          number: event.journal), [])
-      event.reply.resume(false)
-    }
-  }
-
   /// The node stops.
   func stop() {
+    isStarted = false
     if let queryTimer { services.loop.cancel(queryTimer) }
     queryTimer = nil
     queryDue = nil
@@ -299,13 +235,20 @@ final class Participation {
 
   // MARK: Records
 
-  var hasUnrecorded: Bool { !unrecorded.isEmpty }
+  var hasUnrecorded: Bool { unrecorded.count > durableCount }
+
+  /// Makes promises durable that need no record for that.
+  func promise(in journal: Journal) {
+    while durableCount < unrecorded.count,
+      case .prepared(let step) = unrecorded[durableCount], journal.promise(step)
+    { durableCount += 1 }
+  }
 
   /// Whether the journal has a promise that was given up: no harm, but for who reads it.
   var hasGivenUp: Bool { givenUp != nil }
 
   func record(into journal: Journal) throws {
-    for record in unrecorded {
+    for record in unrecorded[durableCount...] {
       switch record {
       case .prepared(let step): try journal.prepared(step)
       case .step(let step): try journal.applied(step.transaction)
@@ -322,6 +265,7 @@ final class Participation {
   func becameRecorded(version: UInt64) {
     let records = unrecorded
     unrecorded = []
+    durableCount = 0
     if givenUp?.isWritten == true { givenUp = nil }
     for record in records {
       switch record {
@@ -338,16 +282,4 @@ final class Participation {
     toldVersion = version
     perform(participant.stepped())
   }
-}
-
-/// An event that an effect has given, and that its machine takes only together with others.
-struct RaisedEvent {
-  /// The effect's number in its engine.
-  let effect: UInt64
-  let place: EffectEventPlace
-  let reply: EffectReply
-  /// The same whenever the same effect gives its event again: it is then taken once.
-  let number: UInt64
-  let journal: UInt64
-  let body: SynchronizedBody
 }

@@ -20,7 +20,6 @@ final class TypedParticipant: ParticipatingMachine {
   // MARK: Seldom
 
   func tellState() { machine.tellState() }
-  var isStarted: Bool { machine.isStarted }
   func isRunning(effect: UInt64) -> Bool { machine.isRunning(effect: effect) }
   func taken(_ raised: RaisedEvent) { machine.taken(raised) }
   func doubtChanged() { machine.doubtChanged() }
