@@ -41,6 +41,12 @@ final class FeedWatch {
     socket.close()
   }
 
+  /// Asks for a node's last value once more, and takes it whatever was told before.
+  func askAgain(_ node: String) {
+    seen[node] = nil
+    try? socket.subscribe(to: topic)
+  }
+
   private func read() {
     var count = 0
     while count < 256,

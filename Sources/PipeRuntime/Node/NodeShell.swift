@@ -119,8 +119,10 @@ final class NodeShell {
 
   /// Records what was taken, and then lets the world know: in this order, and only so, does nobody
   /// learn of a step that is gone when this process is killed.
-  private func settle() {
-    guard !hasLeft, record() else { return }
+  /// - Returns: `false` where that has ended the node.
+  @discardableResult
+  private func settle() -> Bool {
+    guard !hasLeft, record() else { return false }
     content.becameRecorded()
     for entry in unpublished { feed.publish(entry) }
     unpublished.removeAll(keepingCapacity: true)
@@ -131,6 +133,7 @@ final class NodeShell {
     inbox.becameRecorded()
     scheduleAcknowledgement()
     scheduleReminders()
+    return true
   }
 
   /// Returns `false` where the record could not be made, which ends the node.
@@ -293,6 +296,11 @@ final class NodeShell {
   private var services: NodeServices {
     NodeServices(
       loop: loop, context: context, incarnation: arguments.incarnation,
+      finishTurn: { [unowned self] in
+        guard settle(), content.hasWork else { return !hasLeft }
+        turn()
+        return !hasLeft
+      },
       send: { [socket = inbox.socket] header, body, peer in
         socket.send(header, body: body, to: peer)
       },

@@ -115,15 +115,20 @@ extension RendezvousCoordinator {
       let aborts = participants.map { Action.send(.abort(id), to: $0) }
       return [.cancelTimer(.votes(id))] + aborts + end(transaction, .rendezvous(reply))
     case .finish:
-      let changed = wake(transaction.participants)
-      return [.cancelTimer(.resend(id)), .acknowledged(id)] + changed + end(transaction, nil)
+      transactions[id] = nil
+      for participant in transaction.participants {
+        let left = committing[participant, default: 1] - 1
+        committing[participant] = left > 0 ? left : nil
+      }
+      return [.cancelTimer(.resend(id)), .acknowledged(id)]
     case .answer(let results):
       let changed = wake(transaction.participants)
       return [.cancelTimer(.votes(id))] + changed + end(transaction, .broadcast(results))
     }
   }
 
-  /// The commit's record is durable.
+  /// The commit's record is durable. The locks are free at once: a connection carries the next
+  /// PREPARE behind this COMMIT, so that a participant is asked in the state that this leads to.
   private mutating func commit(
     _ commit: CommitRecord, _ transaction: RendezvousTransaction
   ) -> [Action] {
@@ -134,18 +139,20 @@ extension RendezvousCoordinator {
       actions += countOvertaken(by: call)
     }
     actions += transaction.participants.map { .send(.commit(transaction.id), to: $0) }
-    actions.append(.publish(transaction.id, commit.moves))
-    return actions + [.startTimer(.resend(transaction.id))]
+    actions += [.publish(transaction.id, commit.moves), .startTimer(.resend(transaction.id))]
+    for participant in transaction.participants { committing[participant, default: 0] += 1 }
+    unlock(transaction)
+    return actions + wake(transaction.participants) + grant()
   }
 
-  /// Removes a transaction, with its locks; answers its caller if that was not done.
+  /// Removes a transaction that is not committed, with its locks, and answers its caller.
   private mutating func end(
-    _ transaction: RendezvousTransaction, _ reply: RendezvousReply?
+    _ transaction: RendezvousTransaction, _ reply: RendezvousReply
   ) -> [Action] {
     transactions[transaction.id] = nil
     unlock(transaction)
     var actions: [Action] = []
-    if let reply, let caller = callers.removeValue(forKey: transaction.id) {
+    if let caller = callers.removeValue(forKey: transaction.id) {
       switch reply {
       case .rendezvous(let reply): actions += fail(caller, reply)
       case .broadcast: actions += finish(caller, reply)

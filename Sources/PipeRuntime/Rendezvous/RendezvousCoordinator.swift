@@ -73,8 +73,10 @@ package struct RendezvousCoordinator: Sendable {
 
   var transactions: [TransactionID: RendezvousTransaction] = [:]
   var callers: [TransactionID: RequestID] = [:]
-  /// Which transaction each participant is locked by.
+  /// Which transaction each participant is locked by, from the request's grant until it is decided.
   package internal(set) var locks: [String: TransactionID] = [:]
+  /// How many commits that each participant has part in not all have acknowledged.
+  var committing: [String: Int] = [:]
   package internal(set) var connectedParticipants: Set<String> = []
   /// Those that were connected at any time, while the others may be about to be, after a start.
   var joined: Set<String>? = []
@@ -115,12 +117,15 @@ package struct RendezvousCoordinator: Sendable {
       guard !journal.acknowledged.contains(commit.transaction) else { continue }
       let participants = commit.moves.keys.sorted()
       transactions[commit.transaction] = .recovered(commit.transaction, participants)
-      for participant in participants { locks[participant] = commit.transaction }
+      for participant in participants { committing[participant, default: 0] += 1 }
     }
   }
 
   /// Whether nothing is under way: no locks, no requests.
   package var isIdle: Bool { locks.isEmpty && calls.isEmpty && transactions.isEmpty }
+
+  /// Whether a participant may not have taken yet what was committed.
+  package func isCommitting(_ participant: String) -> Bool { committing[participant] != nil }
 
   /// The event that a request asks for, while it is not answered.
   package func event(of request: RequestID) -> String? { calls[request]?.request.event }

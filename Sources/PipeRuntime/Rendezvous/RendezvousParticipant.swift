@@ -6,7 +6,8 @@
 ///   ``deliver(_:event:evaluate:)`` for what comes from the coordinator, and ``connected()`` when
 ///   the connection is there (again);
 /// - performs the actions in their order, and calls ``recorded(_:)`` when a record is durable. It may
-///   make several records durable at once, in the order of the actions;
+///   make several records durable at once, in the order of the actions, but makes durable what is
+///   being taken (``isTaking``) before it gives the next PREPARE or DELIVER;
 /// - keeps every other input (events, effects' results, timers) while ``takesInputs`` is false, and
 ///   goes on with them at ``Action/takeHeldInputs``; after each step of its own it calls ``stepped()``;
 /// - after a start makes this value of the journal, and performs what ``start()`` returns.
@@ -70,6 +71,14 @@ package struct RendezvousParticipant: Sendable {
       phase = .prepared(prepared)
     } else {
       phase = .free
+    }
+  }
+
+  /// Whether it takes a step whose record is not durable yet.
+  package var isTaking: Bool {
+    switch phase {
+    case .applying, .delivering: true
+    case .free, .preparing, .prepared: false
     }
   }
 

@@ -1,4 +1,4 @@
-/// One transaction at its coordinator, from the grant of its locks to their end.
+/// One transaction at its coordinator, from the grant of its locks until all know its end.
 ///
 /// The coordinator's table of DESIGN.md 3.3: a pure value that answers each input with what is to be
 /// done. A transaction that is not there is idle, or forgotten; see ``RendezvousCoordinator``.
@@ -39,13 +39,13 @@ package struct RendezvousTransaction: Sendable {
     case nothing
     /// Makes the commit durable: the commit point.
     case recordCommit([String: ParticipantMove])
-    /// The commit is durable: answers the caller, and sends COMMIT to all.
+    /// The commit is durable: answers the caller, sends COMMIT to all, frees the locks.
     case commit
     /// Sends COMMIT again.
     case resend([String])
     /// Sends ABORT to these, answers the caller, frees the locks.
     case abort(SynchronizedReply, [String])
-    /// All have acknowledged: frees the locks.
+    /// All have acknowledged.
     case finish
     /// Answers the caller of a broadcast, frees the locks.
     case answer([String: BroadcastResult])

@@ -66,9 +66,16 @@ struct CompositeStatesTests {
       "a", incarnation: 2, version: 0, state: Self.bytes("0"), isCommitting: true)
     #expect(early.isEmpty)
     #expect(Self.text(states) == #"{"a":1,"b":1}"#)
-    // Without a commit under way, it has started anew.
+    #expect(states.doubtful == ["a"])
+    #expect(states.settled { _ in false } == [])
+    #expect(states.settled { $0 == "a" } == ["a"])
+    #expect(states.doubtful == [])
+    // Asked again without a commit under way, it has started anew.
+    let lost = states.told(
+      "a", incarnation: 2, version: 0, state: Self.bytes("0"), isCommitting: false)
+    #expect(lost == ["pair"])
     let anew = states.told(
-      "a", incarnation: 3, version: 0, state: Self.bytes("0"), isCommitting: false)
+      "a", incarnation: 3, version: 0, state: Self.bytes("5"), isCommitting: false)
     #expect(anew == ["pair"])
     // What an earlier incarnation had told comes too late.
     let late = states.told(

@@ -147,7 +147,7 @@ struct CoordinatorTests {
   }
 
   @Test(
-    "after a restart the commits that were not acknowledged hold their locks and are sent again")
+    "after a restart the commits that were not acknowledged are sent again, before anything new")
   func recovery() {
     var journal = CoordinatorJournal()
     journal.epoch = 4
@@ -167,8 +167,11 @@ struct CoordinatorTests {
     #expect(coordinator.connected("b").committed == ["b"])
     _ = coordinator.connected("c")
     #expect(
-      coordinator.request(id(3), request(["b", "c"])).prepared == [], "not started, and locked")
-    #expect(coordinator.recorded(.start(epoch: 5)).prepared == [])
+      coordinator.request(id(3), request(["b", "c"])).prepared == [], "not started")
+    #expect(
+      coordinator.recorded(.start(epoch: 5)).contains(
+        .send(.prepare(transaction(1, epoch: 5), event: [7], wantsChange: false), to: "b")))
+    #expect(coordinator.isCommitting("b"))
     #expect(
       coordinator.request(id(2), request(["a", "b"]))
         == [
@@ -177,10 +180,37 @@ struct CoordinatorTests {
             .rendezvous(.committed(transaction(6, epoch: 4), versions: ["a": 1, "b": 1])))
         ])
     _ = coordinator.received(.ack(transaction(6, epoch: 4)), from: "a")
-    let free = coordinator.received(.ack(transaction(6, epoch: 4)), from: "b")
     #expect(
-      free.contains(
-        .send(.prepare(transaction(1, epoch: 5), event: [7], wantsChange: false), to: "b")))
+      coordinator.received(.ack(transaction(6, epoch: 4)), from: "b").contains(
+        .acknowledged(transaction(6, epoch: 4))))
+    #expect(!coordinator.isCommitting("b"))
+  }
+
+  @Test("a commit frees the locks: who waits for them is asked behind it, in order")
+  func following() {
+    var coordinator = coordinator()
+    _ = coordinator.request(id(1), request(["a", "b"]))
+    _ = coordinator.request(id(2), request(["b", "c"]))
+    let actions = commit(transaction(1), ["a", "b"], in: &coordinator)
+    let toB = actions.filter { if case .send(_, to: "b") = $0 { true } else { false } }
+    #expect(
+      toB == [
+        .send(.commit(transaction(1)), to: "b"),
+        .send(.prepare(transaction(2), event: [7], wantsChange: false), to: "b"),
+      ])
+    // Both commits are told again to who has come anew, in their order.
+    _ = commit(transaction(2), ["b", "c"], in: &coordinator)
+    _ = coordinator.disconnected("b")
+    let again = coordinator.connected("b")
+    #expect(
+      again == [
+        .send(.commit(transaction(1)), to: "b"), .send(.commit(transaction(2)), to: "b"),
+      ])
+    for name in ["a", "b"] { _ = coordinator.received(.ack(transaction(1)), from: name) }
+    #expect(coordinator.isCommitting("b"))
+    #expect(!coordinator.isCommitting("a"))
+    for name in ["b", "c"] { _ = coordinator.received(.ack(transaction(2)), from: name) }
+    #expect(coordinator.isIdle)
   }
 
   @Test("begins nothing before its epoch is durable")

@@ -62,16 +62,27 @@ struct SimulatedParticipant {
   mutating func connected() -> [ParticipantMessage] { perform(machine?.connected() ?? []) }
 
   mutating func received(_ message: CoordinatorMessage) -> [ParticipantMessage] {
-    let vote = vote
     switch message {
     case .prepare(let transaction, let event, let wantsChange):
-      return perform(
-        machine?.prepare(transaction, event: event, wantsChange: wantsChange) { _ in vote } ?? [])
+      let answers = finishTaking()
+      let vote = vote
+      return answers
+        + perform(
+          machine?.prepare(transaction, event: event, wantsChange: wantsChange) { _ in vote } ?? [])
     case .commit(let transaction): return perform(machine?.commit(transaction) ?? [])
     case .abort(let transaction): return perform(machine?.abort(transaction) ?? [])
     case .deliver(let transaction, let event):
-      return perform(machine?.deliver(transaction, event: event) { _ in vote } ?? [])
+      let answers = finishTaking()
+      let vote = vote
+      return answers + perform(machine?.deliver(transaction, event: event) { _ in vote } ?? [])
     }
+  }
+
+  /// Makes durable what is being taken.
+  private mutating func finishTaking() -> [ParticipantMessage] {
+    var answers: [ParticipantMessage] = []
+    while machine?.isTaking == true, !pending.isEmpty { answers += record() }
+    return answers
   }
 
   mutating func queryTimerFired() -> [ParticipantMessage] {

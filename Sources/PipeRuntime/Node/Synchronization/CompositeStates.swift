@@ -21,6 +21,9 @@ package struct CompositeStates {
   }
 
   private var known: [String: Known] = [:]
+  /// Components whose new processes have told states that may be older than a commit, and were passed
+  /// over for that.
+  private(set) var doubtful: Set<String> = []
   private var composites: [Composite]
   private let places: [String: Int]
   /// The places of the composites that each node is a part of.
@@ -51,6 +54,10 @@ package struct CompositeStates {
     if let last = known[component] {
       if incarnation < last.incarnation { return [] }
       let isOlder = version < last.version && (incarnation == last.incarnation || isCommitting)
+      if isOlder, incarnation > last.incarnation {
+        doubtful.insert(component)
+        return []
+      }
       if isOlder || version == last.version && state == last.state {
         known[component]?.incarnation = incarnation
         return []
@@ -58,6 +65,14 @@ package struct CompositeStates {
     }
     known[component] = Known(incarnation: incarnation, version: version, state: state)
     return changed([component])
+  }
+
+  /// Takes out those that are doubtful no more: what they tell now is not older than a commit.
+  mutating func settled(_ isSettled: (String) -> Bool) -> Set<String> {
+    guard !doubtful.isEmpty else { return [] }
+    let settled = doubtful.filter(isSettled)
+    doubtful.subtract(settled)
+    return settled
   }
 
   /// Participants have moved, all at once.

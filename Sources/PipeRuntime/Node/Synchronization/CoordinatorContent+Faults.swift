@@ -1,7 +1,6 @@
 // What a coordinator does about what should not happen.
 extension CoordinatorContent {
-  /// Waits no longer for those who are in none of the composites any more: all others would stay
-  /// locked.
+  /// Waits no longer for those who are in none of the composites any more: they will not answer.
   func release(except participants: Set<String>) {
     for transaction in coordinator.transactionsUnderWay {
       for gone in transaction.participants where !participants.contains(gone) {

@@ -201,6 +201,9 @@ final class CoordinatorContent: NodeContent {
       case .acknowledged(let transaction):
         acknowledged.append(transaction)
         reach(.commitFinished)
+        for name in states?.settled({ !coordinator.isCommitting($0) }) ?? [] {
+          watch?.askAgain(name)
+        }
       case .forget(let transaction): forgotten.append(transaction)
       case .send(let message, let participant):
         if case .abort = message { reach(.abortBefore, with: participant) }
@@ -271,10 +274,7 @@ final class CoordinatorContent: NodeContent {
 
   private func told(_ change: StateChange) {
     let name = change.node
-    let isCommitting =
-      coordinator.locks[name].flatMap { coordinator.transactions[$0] }.map {
-        if case .committing = $0.phase { true } else { false }
-      } ?? false
+    let isCommitting = coordinator.isCommitting(name)
     let changed = states?.told(
       name, incarnation: change.incarnation, version: change.version, state: change.state.bytes,
       isCommitting: isCommitting)

@@ -30,7 +30,7 @@ extension Participation {
         "synchronized event \(transaction) was committed, and this node knows nothing of it: "
           + "the process that had agreed is gone, and kept no journal, or its journal is gone. "
           + "The step is lost")
-      // Else the coordinator would wait for ever, with all participants locked.
+      // Else the coordinator would tell it for ever.
       send(ParticipantMessage.ack(transaction))
     case .abortOfCommitted(let transaction):
       log.warning(

@@ -52,11 +52,16 @@ final class Participation {
   /// What the transactions that are not applied yet are for.
   var committed: [TransactionID: RaisedEvent] = [:]
   private var toldVersion: UInt64
+  /// What is taken and recorded, and is told with the next message, or soon.
+  private var unacknowledged: [TransactionID] = []
+  private var acknowledgementTimer: TimerQueue.ID?
   /// What has passed between the coordinator and this node.
   private(set) var messages = NodeStatus.Messages()
 
   /// How long a prepared participant waits for the end before it asks. Unit: nanoseconds.
   private static let queryInterval: Int64 = 200_000_000
+  /// How late an acknowledgement may be: it travels with the next answer, and wakes nobody by itself.
+  private static let acknowledgementDelay: Duration = .milliseconds(20)
 
   init(
     _ configuration: NodeConfiguration.Participation, machine: any ParticipatingMachine,
@@ -124,6 +129,7 @@ final class Participation {
     let machine = machine
     switch message {
     case .prepare(let transaction, let event, let wantsChange):
+      guard finishTaking() else { return }
       reach(.prepareBefore)
       perform(
         participant.prepare(transaction, event: event, wantsChange: wantsChange) {
@@ -132,7 +138,9 @@ final class Participation {
     case .commit(let transaction):
       reach(.commitReceived)
       noteEnd(of: transaction, "committed")
+      let isRepeated = transaction <= participant.applied
       perform(participant.commit(transaction))
+      if isRepeated { acknowledge() }
     case .abort(let transaction):
       reach(.abortReceived)
       noteEnd(of: transaction, "given up")
@@ -143,9 +151,14 @@ final class Participation {
       }
       perform(participant.abort(transaction))
     case .deliver(let transaction, let event):
+      guard finishTaking() else { return }
       perform(participant.deliver(transaction, event: event) { machine.vote(on: $0) })
     }
   }
+
+  /// What comes behind a commit is about the state that the commit leads to; what the node has kept
+  /// since it promised has its turn first.
+  private func finishTaking() -> Bool { !participant.isTaking || services.finishTurn() }
 
   private func perform(_ actions: [RendezvousParticipant.Action]) {
     isFrozen = !participant.takesInputs
@@ -161,16 +174,18 @@ final class Participation {
           if let event = committed.removeValue(forKey: step.transaction) { machine.taken(event) }
           machine.enter(step, isCommitted: participant.phase == .applying(step))
         }
+      case .send(.ack(let transaction)):
+        unacknowledged.append(transaction)
+        scheduleAcknowledgement()
       case .send(let message):
         send(message)
         switch message {
         case .yes: reach(.yesAfter)
         case .no: reach(.noAfter)
-        case .ack: reach(.acknowledgeAfter)
         case .query:
           isInDoubt = true
           reach(.querySent)
-        case .delivered, .changed: break
+        case .ack, .delivered, .changed: break
         }
       // Taken already, before its record.
       case .enter: break
@@ -193,8 +208,29 @@ final class Participation {
   }
 
   func send(_ header: FrameHeader, _ body: [UInt8]) {
+    acknowledge()
     messages.sent += 1
     services.send(header, body, peer)
+  }
+
+  /// Tells the coordinator what was taken.
+  private func acknowledge() {
+    guard !unacknowledged.isEmpty else { return }
+    let transactions = unacknowledged
+    unacknowledged = []
+    for transaction in transactions {
+      send(ParticipantMessage.ack(transaction))
+      reach(.acknowledgeAfter)
+    }
+  }
+
+  private func scheduleAcknowledgement() {
+    guard acknowledgementTimer == nil else { return }
+    acknowledgementTimer = services.loop.schedule(after: Self.acknowledgementDelay) {
+      [weak self] in
+      self?.acknowledgementTimer = nil
+      self?.acknowledge()
+    }
   }
 
   private func startQueryTimer() {
@@ -223,7 +259,10 @@ final class Participation {
 
   /// The node stops.
   func stop() {
+    acknowledge()
     isStarted = false
+    if let acknowledgementTimer { services.loop.cancel(acknowledgementTimer) }
+    acknowledgementTimer = nil
     if let queryTimer { services.loop.cancel(queryTimer) }
     queryTimer = nil
     queryDue = nil
