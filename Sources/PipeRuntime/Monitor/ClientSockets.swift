@@ -304,7 +304,8 @@ extension RequestReply {
     case .busy: .failure(.busy(node, text))
     case .invalid: .failure(.invalidEvent(node, text))
     case .unavailable: .failure(.nodeDown(node, text))
-    case nil: .failure(.failed("node '\(node)' answered with the unknown code \(header.count)"))
+    case .committed, nil:
+      .failure(.failed("node '\(node)' answered with the unknown code \(header.count)"))
     }
   }
 }

@@ -46,6 +46,12 @@ public final class TopologyClient: Sendable {
 
   deinit { close() }
 
+  /// Runs tasks on the client's own thread, between what it does itself.
+  ///
+  /// A request of a task that prefers it changes threads less often, and is answered sooner. What such
+  /// a task does must not block: the client then neither sends nor receives.
+  public var executor: any TaskExecutor { LoopExecutor(thread.handle) }
+
   /// Detaches. Calls that wait end with ``TopologyClientError/closed``, streams end.
   public func close() {
     let wasClosed = shared.state.withLock { state in

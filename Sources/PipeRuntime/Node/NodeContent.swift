@@ -117,6 +117,8 @@ package enum RequestReply: Sendable {
   package enum Code: UInt32, Sendable {
     case moved = 0, refused = 1, busy = 2, invalid = 3, unavailable = 4, done = 5, synchronized = 6
     case explained = 7
+    /// A commit, as an effect of a participant is told of it.
+    case committed = 8
   }
 
   /// The code, the version and the body of the frame.

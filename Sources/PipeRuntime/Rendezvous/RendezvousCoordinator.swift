@@ -130,7 +130,12 @@ package struct RendezvousCoordinator: Sendable {
   /// The event that a request asks for, while it is not answered.
   package func event(of request: RequestID) -> String? { calls[request]?.request.event }
 
-  /// The transactions under way.
+  /// The transactions that are not decided: no other one may have their participants.
+  package var undecided: [RendezvousTransaction] {
+    Set(locks.values).sorted().compactMap { transactions[$0] }
+  }
+
+  /// The transactions under way, with those whose commit not all have acknowledged.
   package var transactionsUnderWay: [RendezvousTransaction] {
     transactions.values.sorted { $0.id < $1.id }
   }

@@ -79,9 +79,9 @@ extension RendezvousParticipant {
     watermark = max(watermark, transaction)
     switch phase {
     case .preparing(let step) where step.transaction == transaction:
-      return thaw()
+      return thaw(after: [])
     case .prepared(let step) where step.transaction == transaction:
-      return [.stopQueryTimer] + thaw()
+      return thaw(after: [.stopQueryTimer])
     case .applying(let step) where step.transaction == transaction:
       return [.report(.abortOfCommitted(transaction))]
     case .free, .preparing, .prepared, .applying, .delivering:
@@ -122,16 +122,16 @@ extension RendezvousParticipant {
       return [.send(.yes(step.transaction, step.move)), .startQueryTimer]
     case (.applying(let step), .step(let recorded)) where step == recorded:
       applied = step.transaction
-      return [
+      return thaw(after: [
         .enter(step.transaction, event: step.event, step.move), .send(.ack(step.transaction)),
-      ] + thaw()
+      ])
     case (.delivering(let step), .step(let recorded)) where step == recorded:
       applied = step.transaction
       let result = ParticipantMessage.Result.moved(version: step.move.version)
-      return [
+      return thaw(after: [
         .enter(step.transaction, event: step.event, step.move),
         .send(.delivered(step.transaction, result)),
-      ] + thaw()
+      ])
     case (.free, .prepared), (.preparing, .prepared), (.prepared, .prepared),
       (.applying, .prepared), (.delivering, .prepared):
       // The transaction was aborted meanwhile.
@@ -149,8 +149,11 @@ extension RendezvousParticipant {
     return [.send(.changed)]
   }
 
-  private mutating func thaw() -> [Action] {
+  private mutating func thaw(after actions: [Action]) -> [Action] {
     phase = .free
-    return stepped() + [.takeHeldInputs]
+    var actions = actions
+    if owesChange { actions += stepped() }
+    actions.append(.takeHeldInputs)
+    return actions
   }
 }

@@ -5,6 +5,8 @@ import Glibc
 package final class LoopHandle: Sendable {
   private struct State {
     var posted: [@Sendable () -> Void] = []
+    /// The thread that runs the loop; it needs not be woken.
+    var thread: pthread_t?
     var hasEnded = false
   }
 
@@ -17,12 +19,19 @@ package final class LoopHandle: Sendable {
 
   /// Runs the work on the loop's thread, in the order posted; at once where that has ended.
   package func post(_ work: @escaping @Sendable () -> Void) {
-    let (wasEmpty, hasEnded) = state.withLock { state in
+    let (isAsleep, hasEnded) = state.withLock { state in
       if !state.hasEnded { state.posted.append(work) }
-      return (state.posted.count == 1, state.hasEnded)
+      let isAsleep = state.posted.count == 1 && state.thread != pthread_self()
+      return (isAsleep, state.hasEnded)
     }
-    if hasEnded { work() } else if wasEmpty { _ = eventfd_write(descriptor, 1) }
+    if hasEnded { work() } else if isAsleep { _ = eventfd_write(descriptor, 1) }
   }
+
+  /// This thread runs the loop from now on.
+  func begin() { state.withLock { $0.thread = pthread_self() } }
+
+  /// Whether work is posted, of which nothing tells where the loop's own thread did it.
+  var hasPosted: Bool { state.withLock { !$0.posted.isEmpty } }
 
   /// Runs what is still posted. The loop must have stopped for good.
   func end() {
@@ -34,9 +43,14 @@ package final class LoopHandle: Sendable {
     for work in rest { work() }
   }
 
-  func runPosted() {
+  /// Takes what has woken the loop.
+  func awoke() {
     var value: eventfd_t = 0
     _ = eventfd_read(descriptor, &value)
+    runPosted()
+  }
+
+  func runPosted() {
     let work = state.withLock { state in
       defer { state.posted = [] }
       return state.posted

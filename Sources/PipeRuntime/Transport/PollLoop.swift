@@ -47,7 +47,7 @@ package final class PollLoop {
     handle = LoopHandle()
     waiter = EventWaiter()
     let handle = handle
-    add(descriptor: handle.descriptor) { handle.runPosted() }
+    add(descriptor: handle.descriptor) { handle.awoke() }
   }
 
   deinit {
@@ -90,6 +90,7 @@ package final class PollLoop {
 
   /// Runs until `stop`; not at all where that was called before.
   package func run() {
+    handle.begin()
     while !isStopped { turn() }
   }
 
@@ -97,7 +98,11 @@ package final class PollLoop {
     beforeWait?()
     if isStopped { return }
     var isBusy = hasWork?() == true
-    if !isBusy, !due.isEmpty {
+    if handle.hasPosted {
+      handle.runPosted()
+      isBusy = true
+      if isStopped { return }
+    } else if !isBusy, !due.isEmpty {
       // Mostly nothing is there, and the wait can follow at once; else it is the next turn's.
       takeDue()
       isBusy = dispatch()

@@ -23,7 +23,7 @@ package struct CompositeStates {
   private var known: [String: Known] = [:]
   /// Components whose new processes have told states that may be older than a commit, and were passed
   /// over for that.
-  private(set) var doubtful: Set<String> = []
+  package private(set) var doubtful: Set<String> = []
   private var composites: [Composite]
   private let places: [String: Int]
   /// The places of the composites that each node is a part of.
@@ -68,7 +68,7 @@ package struct CompositeStates {
   }
 
   /// Takes out those that are doubtful no more: what they tell now is not older than a commit.
-  mutating func settled(_ isSettled: (String) -> Bool) -> Set<String> {
+  package mutating func settled(_ isSettled: (String) -> Bool) -> Set<String> {
     guard !doubtful.isEmpty else { return [] }
     let settled = doubtful.filter(isSettled)
     doubtful.subtract(settled)

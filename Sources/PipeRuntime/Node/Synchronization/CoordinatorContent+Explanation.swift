@@ -3,7 +3,7 @@ extension CoordinatorContent {
   func explain(_ body: UnsafeRawBufferPointer, reply: @escaping (RequestReply) -> Void) {
     let explanation = CoordinatorExplanation(
       connected: coordinator.connectedParticipants.sorted(),
-      transactions: coordinator.transactionsUnderWay.map { transaction in
+      transactions: coordinator.undecided.map { transaction in
         CoordinatorExplanation.Transaction(
           transaction: "\(transaction.id)", participants: transaction.participants)
       })

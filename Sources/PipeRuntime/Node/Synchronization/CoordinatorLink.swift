@@ -53,13 +53,26 @@ final class CoordinatorLink {
     defer { held.removeAll(keepingCapacity: true) }
     guard isJoined else { return }
     for (reply, request) in held {
-      let parts = reply.parts
-      socket.send(
-        FrameHeader(
-          .reply, count: parts.code.rawValue, sequence: request, number: parts.version),
-        body: parts.body)
+      let (header, body) = Self.frame(of: reply, to: request)
+      socket.send(header, body: body)
       messages.sent += 1
     }
+  }
+
+  /// An effect needs to know of a commit which one it is, and no more.
+  private static func frame(
+    of reply: RequestReply, to request: UInt64
+  ) -> (FrameHeader, [UInt8]) {
+    if case .synchronized(.rendezvous(.committed(let transaction, _))) = reply {
+      let header = FrameHeader(
+        .reply, count: RequestReply.Code.committed.rawValue, sequence: request,
+        number: transaction.epoch)
+      return (header, withUnsafeBytes(of: transaction.sequence.littleEndian, Array.init))
+    }
+    let parts = reply.parts
+    let header = FrameHeader(
+      .reply, count: parts.code.rawValue, sequence: request, number: parts.version)
+    return (header, parts.body)
   }
 
   /// Cuts the connection, as a failing network would.

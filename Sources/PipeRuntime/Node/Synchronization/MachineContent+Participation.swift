@@ -94,7 +94,9 @@ extension MachineContent {
       return
     }
     let ordinal = raisedCounts[effect, default: 0]
-    raisedCounts = raisedCounts.filter { engine.version(ofEffect: $0.key) != nil }
+    if raisedCounts.count >= Self.raisedCountsKept {
+      raisedCounts = raisedCounts.filter { engine.isRunning(effect: $0.key) }
+    }
     raisedCounts[effect] = ordinal + 1
     participation.raise(
       RaisedEvent(
@@ -105,7 +107,10 @@ extension MachineContent {
 
   func doubtChanged() { onEntry?(false) }
 
-  func isRunning(effect: UInt64) -> Bool { engine.version(ofEffect: effect) != nil }
+  func isRunning(effect: UInt64) -> Bool { engine.isRunning(effect: effect) }
+
+  /// Counts of effects that have ended are thrown away when there are so many.
+  private static var raisedCountsKept: Int { 16 }
 
   func taken(_ raised: RaisedEvent) {
     engine.takesTogether(of: raised.effect, raised.place, raised.reply)
@@ -113,6 +118,8 @@ extension MachineContent {
 }
 
 extension Engine {
+  func isRunning(effect id: UInt64) -> Bool { running.index(forKey: id) != nil }
+
   /// The version of the step that started an effect; `nil` where that has ended.
   func version(ofEffect id: UInt64) -> UInt64? { running[id]?.origin.version }
 

@@ -17,15 +17,16 @@ extension Participation {
       event.body.bytes)
   }
 
-  func answered(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) {
+  func answered(
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer
+  ) throws(FrameError) {
     guard let event = raised[header.sequence] else { return }
-    let json = (try? JSONValue(parsing: Array(body))) ?? .null
     switch RequestReply.Code(rawValue: header.count) {
-    case .synchronized:
-      // Anything else: the coordinator ends, and the next one is asked again.
-      guard case .rendezvous(.committed(let transaction, _)) = RendezvousReply(json: json) else {
-        return
-      }
+    case .committed:
+      guard body.count == 8 else { throw .body(.reply) }
+      let transaction = TransactionID(
+        epoch: header.number,
+        sequence: UInt64(littleEndian: body.loadUnaligned(as: UInt64.self)))
       raised[header.sequence] = nil
       settle(event)
       if transaction <= participant.applied {
@@ -35,10 +36,13 @@ extension Participation {
       }
     case .invalid:
       raised[header.sequence] = nil
+      let json = (try? JSONValue(parsing: Array(body))) ?? .null
       log.warning(
         "an effect gave an event that cannot be taken: \(json["error"]?.string ?? "no reason given")"
       )
       event.reply.resume(false)
+    // The coordinator ends, and the next one is asked again.
+    case .synchronized: break
     case .moved, .refused, .busy, .unavailable, .done, .explained, nil: break
     }
   }

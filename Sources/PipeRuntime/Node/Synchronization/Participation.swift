@@ -123,7 +123,7 @@ final class Participation {
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer
   ) throws(FrameError) {
     messages.received += 1
-    if header.kind == .reply { return answered(header, body) }
+    if header.kind == .reply { return try answered(header, body) }
     let message = try CoordinatorMessage(header, body)
     guard isStarted else { return }
     let machine = machine
