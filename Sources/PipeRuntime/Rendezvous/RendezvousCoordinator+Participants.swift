@@ -2,14 +2,18 @@
 
 extension RendezvousCoordinator {
   /// A participant's connection is there, or there again.
-  /// - Parameter watermark: The highest transaction that the participant has heard of.
+  /// - Parameters:
+  ///   - watermark: The highest transaction that the participant has heard of.
+  ///   - promised: The one that it is prepared for. It is told the end of that first, so that it is not
+  ///     busy with it when it is asked anew.
   package mutating func connected(
-    _ participant: String, watermark: TransactionID = .zero
+    _ participant: String, watermark: TransactionID = .zero, promised: TransactionID? = nil
   ) -> [Action] {
     connectedParticipants.insert(participant)
     refusals.forget(participant)
     joined?.insert(participant)
     var actions = rise(above: watermark)
+    if let promised { actions += received(.query(promised), from: participant) }
     for transaction in transactions.keys.sorted() {
       actions += take(.connected(participant), transaction)
     }

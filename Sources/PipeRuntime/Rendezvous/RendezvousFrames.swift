@@ -30,6 +30,27 @@ extension CoordinatorMessage {
   }
 }
 
+extension ParticipantJoin {
+  /// The frame's header and body; the body is the promised transaction, where there is one.
+  package var frame: (header: FrameHeader, body: [UInt8]) {
+    let body = promised.map { promised in
+      [promised.epoch, promised.sequence].flatMap {
+        withUnsafeBytes(of: $0.littleEndian, Array.init)
+      }
+    }
+    return (FrameHeader(.join, watermark), body ?? [])
+  }
+
+  package init(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) throws(FrameError) {
+    guard body.isEmpty || body.count == 16 else { throw .body(.join) }
+    let words = (0..<body.count / 8).map {
+      UInt64(littleEndian: body.loadUnaligned(fromByteOffset: $0 * 8, as: UInt64.self))
+    }
+    let promised = words.isEmpty ? nil : TransactionID(epoch: words[0], sequence: words[1])
+    self.init(watermark: header.transaction, promised: promised)
+  }
+}
+
 extension ParticipantMessage {
   /// The code in the header's `count`.
   private enum Code: UInt32 { case moved = 0, noTransition = 1, `guard` = 2, busy = 3 }

@@ -60,6 +60,19 @@ package enum CoordinatorMessage: Hashable, Sendable {
   case deliver(TransactionID, event: [UInt8])
 }
 
+/// What a participant says first on each connection: that it takes part.
+package struct ParticipantJoin: Hashable, Sendable {
+  /// The highest transaction that it has heard of.
+  package var watermark: TransactionID
+  /// The one that it has promised to take, and of which it is not told the end.
+  package var promised: TransactionID?
+
+  package init(watermark: TransactionID, promised: TransactionID? = nil) {
+    self.watermark = watermark
+    self.promised = promised
+  }
+}
+
 /// What a participant says to its coordinator.
 package enum ParticipantMessage: Hashable, Sendable {
   /// It holds itself ready for this move, whatever happens.

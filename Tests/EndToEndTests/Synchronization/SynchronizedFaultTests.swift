@@ -67,6 +67,17 @@ struct SynchronizedFaultTests {
     }
   }
 
+  @Test("a coordinator that dies before its record finds nobody busy with what it gave up")
+  func anew() async throws {
+    let environment = [FailpointCounter.rulesVariable: "pair:commit.before=crash@1/1"]
+    try await withTopology(Parties.pair(environment: environment)) { topology in
+      // Asked once: the client sends it again, under the same number.
+      #expect(try await topology.meet().isCommitted)
+      try await topology.expectMet(1)
+      try await topology.expectLog("left", contains: "it was given up")
+    }
+  }
+
   @Test("all are killed again and again while they meet, and agree in the end")
   func killed() async throws {
     try await withTopology(Parties.pair()) { topology in

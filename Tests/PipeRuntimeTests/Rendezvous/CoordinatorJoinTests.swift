@@ -47,6 +47,21 @@ struct CoordinatorJoinTests {
     #expect(impatient.fired(.locks(Self.id)).contains(Self.unavailable("b")))
   }
 
+  @Test("tells one that has promised the end of that, before it asks it anew")
+  func promised() {
+    var (coordinator, _) = Self.asked()
+    let old = TransactionID(epoch: coordinator.epoch - 1, sequence: 4)
+    let messages = coordinator.connected("b", watermark: old, promised: old).compactMap { action in
+      if case .send(let message, to: "b") = action { message } else { nil }
+    }
+    #expect(messages.count == 2)
+    #expect(messages.first == .abort(old))
+    guard case .prepare = messages.last else {
+      Issue.record("it was not asked anew: \(messages)")
+      return
+    }
+  }
+
   @Test("does not wait for one that has joined and is gone")
   func gone() {
     var (coordinator, _) = Self.asked()

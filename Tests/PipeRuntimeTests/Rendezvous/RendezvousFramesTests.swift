@@ -38,9 +38,24 @@ struct RendezvousFramesTests {
     #expect(try body.withUnsafeBytes { try ParticipantMessage(header, $0) } == message)
   }
 
+  @Test(
+    "what a participant joins with travels as it is",
+    arguments: [nil, TransactionID(epoch: 2, sequence: .max)])
+  func join(promised: TransactionID?) throws {
+    let join = ParticipantJoin(watermark: Self.transaction, promised: promised)
+    let (header, body) = join.frame
+    #expect(body.count == (promised == nil ? 0 : 16))
+    #expect(try body.withUnsafeBytes { try ParticipantJoin(header, $0) } == join)
+  }
+
   @Test("what is no such message is told as such")
   func malformed() {
     let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
+    #expect(throws: FrameError.body(.join)) {
+      try [UInt8](repeating: 0, count: 8).withUnsafeBytes {
+        try ParticipantJoin(FrameHeader(.join), $0)
+      }
+    }
     #expect(throws: FrameError.body(.yes)) {
       try ParticipantMessage(FrameHeader(.yes), nothing)
     }

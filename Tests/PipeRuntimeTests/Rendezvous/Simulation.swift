@@ -105,8 +105,13 @@ struct Simulation {
       coordinators[index].machine != nil
     else { return }
     isUp[name] = true
-    let heard = participants[name]?.machine?.watermark ?? .zero
-    deliver(coordinators[index].take { $0.connected(name, watermark: heard) }, from: index)
+    let machine = participants[name]?.machine
+    let heard = machine?.watermark ?? .zero
+    var promised: TransactionID?
+    if case .prepared(let step) = machine?.phase { promised = step.transaction }
+    deliver(
+      coordinators[index].take { $0.connected(name, watermark: heard, promised: promised) },
+      from: index)
     deliver(participants[name]?.connected() ?? [], from: name)
   }
 

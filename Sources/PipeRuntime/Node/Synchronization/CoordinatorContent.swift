@@ -144,10 +144,11 @@ final class CoordinatorContent: NodeContent {
           if case .query = message { reach(.queryReceived, with: name) }
           perform(coordinator.received(message, from: name))
         }
-        link.onChange = { [unowned self] watermark in
+        link.onChange = { [unowned self] join in
           perform(
-            watermark.map { coordinator.connected(name, watermark: $0) }
-              ?? coordinator.disconnected(name))
+            join.map {
+              coordinator.connected(name, watermark: $0.watermark, promised: $0.promised)
+            } ?? coordinator.disconnected(name))
         }
         link.onRequest = { [unowned self, unowned link] header, body in
           synchronize(header, body) { [unowned self, unowned link] reply in

@@ -14,9 +14,8 @@ final class CoordinatorLink {
   var onMessage: ((ParticipantMessage) -> Void)?
   /// Called with what an effect of the participant asks for.
   var onRequest: ((FrameHeader, UnsafeRawBufferPointer) -> Void)?
-  /// Called when the participant takes part, with the highest transaction that it has heard of; with
-  /// `nil` when it does so no more.
-  var onChange: ((_ watermark: TransactionID?) -> Void)?
+  /// Called when the participant takes part; with `nil` when it does so no more.
+  var onChange: ((ParticipantJoin?) -> Void)?
 
   init(
     to component: CoordinatorPlan.Component, of coordinator: String, services: NodeServices,
@@ -113,8 +112,9 @@ final class CoordinatorLink {
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer
   ) throws(FrameError) {
     if header.kind == .join {
+      let join = try ParticipantJoin(header, body)
       isJoined = true
-      onChange?(TransactionID(epoch: header.number, sequence: header.sequence))
+      onChange?(join)
       return
     }
     if !SynchronizeFlag.isSettling(header) { messages.received += 1 }

@@ -112,8 +112,11 @@ final class Participation {
 
   private func join() {
     // Not counted: it belongs to the connection.
-    let heard = participant.watermark
-    services.send(FrameHeader(.join, sequence: heard.sequence, number: heard.epoch), [], peer)
+    let join = ParticipantJoin(
+      watermark: participant.watermark,
+      promised: participant.isPrepared ? participant.step?.transaction : nil)
+    let frame = join.frame
+    services.send(frame.header, frame.body, peer)
     for event in raised.values { send(event) }
     perform(participant.connected())
   }
