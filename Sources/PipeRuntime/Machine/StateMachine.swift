@@ -25,6 +25,8 @@ public struct StateMachine<State: DSLCompatible, Event: DSLCompatible, Output: D
   @usableFromInline let emit: @Sendable (State) -> Output?
   /// Whether its transitions stand in the table; a function cannot be read without a call.
   @usableFromInline let isListed: Bool
+  /// Whether it is a function all of whose transitions are asynchronous.
+  @usableFromInline var isAsynchronous = false
 
   @inlinable
   init(initial: State, whens: Whens<State, Event, Output>) {

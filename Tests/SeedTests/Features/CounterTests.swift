@@ -151,17 +151,20 @@ struct CounterTests {
     #expect(whole.state.heard == 1)
   }
 
+  private struct Other: FeatureType {
+    func reduce(state: CounterFeature.State, action: Bool) async -> CounterFeature.State { state }
+  }
+
+  private struct Number: FeatureType {
+    func reduce(state: Int, action: Bool) async -> Int { state + 1 }
+  }
+
   @Test("two features that are scoped to one part of the state are a mistake that says what to do")
   func alias() async throws {
     let result = try await #require(
       processExitsWith: .failure, observing: [\.standardErrorContent]
     ) {
       await MainActor.run {
-        struct Other: FeatureType {
-          func reduce(state: CounterFeature.State, action: Bool) async -> CounterFeature.State {
-            state
-          }
-        }
         let parent = Store(feature: TallyFeature(), initialState: .init())
         let child = parent.scope(
           state: \.counter, action: TallyFeature.Action.counter, feature: CounterFeature())
@@ -175,5 +178,42 @@ struct CounterTests {
     }
     let text = String(decoding: result.standardErrorContent, as: UTF8.self)
     #expect(text.contains("Give each scope a property of its own"))
+  }
+
+  @Test("so is a part of a part that another feature has")
+  func aliasWithin() async throws {
+    let result = try await #require(
+      processExitsWith: .failure, observing: [\.standardErrorContent]
+    ) {
+      await MainActor.run {
+        let parent = Store(feature: TallyFeature(), initialState: .init())
+        let child = parent.scope(
+          state: \.counter, action: TallyFeature.Action.counter, feature: CounterFeature())
+        let other = parent.scope(
+          state: \.counter.count, action: { _ in TallyFeature.Action.reset }, feature: Number())
+        _ = (child, other)
+      }
+    }
+    let text = String(decoding: result.standardErrorContent, as: UTF8.self)
+    #expect(text.contains("Number is scoped to is also that of CounterFeature"))
+  }
+
+  @Test("a part may be scoped from its parent's store again, and let go of in any order")
+  func scopedAgain() async {
+    let parent = Store(feature: TallyFeature(), initialState: .init())
+    func counter() -> Store<CounterFeature> {
+      parent.scope(
+        state: \.counter, action: TallyFeature.Action.counter, feature: CounterFeature())
+    }
+    func count(_ counter: Store<CounterFeature>) -> Store<Number> {
+      counter.scope(
+        state: \.count, action: { _ in CounterFeature.Action.increment }, feature: Number())
+    }
+    // The store in between is gone before another one takes its place.
+    let first = count(counter())
+    let second = count(counter())
+    await first.send(action: true)
+    await second.send(action: true)
+    #expect(parent.state.increments == 2)
   }
 }

@@ -216,24 +216,34 @@ struct MainCoordinatorTests {
   @Test(
     "what does not belong to what is shown is refused",
     arguments: [
-      Misplaced([], .open(item: 1)), Misplaced([], .logOut),
-      Misplaced([], .switchTo(tab: .results)), Misplaced([], .pop), Misplaced([], .dismiss),
-      Misplaced([.logIn], .logIn), Misplaced([.logIn], .register), Misplaced([.logIn], .pop),
-      Misplaced([.logIn], .answer(number: 1)),
-      Misplaced([.logIn, .openSheet(about: "x")], .open(item: 1)),
-      Misplaced([.register], .register),
+      Misplaced([], .open(item: 1), "nobody is logged in"),
+      Misplaced([], .logOut, "nobody is logged in"),
+      Misplaced([], .switchTo(tab: .results), "nobody is logged in"),
+      Misplaced([], .pop, "the root is shown"), Misplaced([], .dismiss, "no sheet is shown"),
+      Misplaced([.logIn], .logIn, "somebody is logged in"),
+      Misplaced([.logIn], .register, "somebody is logged in"),
+      Misplaced([.logIn], .pop, "the root is shown"),
+      Misplaced([.logIn], .answer(number: 1), "'detail' is not shown"),
+      Misplaced([.logIn, .openSheet(about: "x")], .open(item: 1), "dismiss it first"),
+      Misplaced([.register], .register, "is shown already"),
     ])
   func refused(misplaced: Misplaced) throws {
-    #expect(
-      machine.reduce(try state(after: misplaced.before), misplaced.event) == .refused(.guard))
+    let answer = machine.reduce(try state(after: misplaced.before), misplaced.event)
+    guard case .refused(.thrown(let text)) = answer else {
+      Issue.record("\(misplaced): \(answer)")
+      return
+    }
+    #expect(text.contains(misplaced.text), "\(misplaced.event): \(text)")
   }
 
   struct Misplaced: Sendable {
     var before: [MainCoordinator.Event]
     var event: MainCoordinator.Event
+    /// What the refusal says.
+    var text: String
 
-    init(_ before: [MainCoordinator.Event], _ event: MainCoordinator.Event) {
-      (self.before, self.event) = (before, event)
+    init(_ before: [MainCoordinator.Event], _ event: MainCoordinator.Event, _ text: String) {
+      (self.before, self.event, self.text) = (before, event, text)
     }
   }
 

@@ -58,7 +58,7 @@ public enum ModelMachine<Model: HostableModel>: Machine {
     let host = ModelHost<Model>.current(parameters)
     return StateMachine(
       initial: Model.initialState(parameters),
-      reduce: { state, event in .suspended { await host.step(from: state, event) } })
+      awaiting: { state, event in await host.step(from: state, event) })
   }
 
   /// Follows what the model does by itself.
