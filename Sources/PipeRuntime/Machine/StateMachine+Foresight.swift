@@ -70,10 +70,13 @@ extension StateMachine {
   /// such case.
   ///
   /// An event without associated values is tried. Of any other the transitions of this very state are
-  /// read: where each of them has a guard, nothing can be said without values.
+  /// read: where each of them has a guard, nothing can be said without values, nor where the machine is a
+  /// function.
   package func foresee(caseNamed name: String, in state: State) -> Foresight? {
     guard let tag = EnumCases<Event>.names.firstIndex(of: name) else { return nil }
     if let event = EnumCases<Event>.bareValue(tag: tag) { return foresee(event, in: state) }
+    // What a function would say to a value is known only when it has it.
+    guard isListed else { return isAsynchronous ? .asynchronous : .byValue }
     let entries = list(state).entries
     let own = entries.filter { $0.tags.contains(tag) }
     if own.contains(where: { !$0.isGuarded }) { return .taken }

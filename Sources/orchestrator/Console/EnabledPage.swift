@@ -100,7 +100,7 @@ extension EventEnabledness {
 extension EventEnabledness.Answer {
   fileprivate var because: String {
     if let obstacle { return obstacle.description }
-    return verdict == .dependsOnValue ? "its guard decides by the event's values" : ""
+    return verdict == .dependsOnValue ? "it depends on the event's values" : ""
   }
 
   fileprivate var record: JSONValue {

@@ -96,7 +96,9 @@ struct Send: Verb {
       }
       return .success
     case .refused(let refusal, let state):
-      let takes = machine.map { "; \($0.machine) takes " + $0.alphabetText } ?? ""
+      // An error says what is wrong; otherwise it may be the event.
+      let takes =
+        refusal.error == nil ? machine.map { "; \($0.machine) takes " + $0.alphabetText } ?? "" : ""
       let text = machine?.stateText(state) ?? state.caseText
       throw CommandError(
         "node '\(node)' refused \(event.caseText) in \(text): "

@@ -129,7 +129,8 @@ struct StructStateTests {
       try await expect("why", "turner", "turn", output: "  (turns: [count: 1])  ")
       try await expect(
         "letters", "turner", "resend", "2", code: 1,
-        error: "refused letter 2 again in (turns: [count: 1]): its function threw: it will not fail")
+        error: "refused letter 2 again in (turns: [count: 1]): its function threw: it will not fail"
+      )
       try await topology.stop("turner")
       try await expect("journal", "turner", output: "  state      (turns: [count: 1])  (version 1)")
       try await expect(

@@ -68,7 +68,7 @@ struct MoviesPagesTests {
     for await state in run where state.movies.count == 1 { break }
   }
 
-  @Test("a function that throws refuses its event with its error, and what it has changed is not kept")
+  @Test("a function that throws refuses its event with the error, and changes nothing")
   func throwing() async {
     struct Broken: Error, CustomStringConvertible { let description = "it is broken" }
     enum Step: DSLCompatible { case good, bad }
