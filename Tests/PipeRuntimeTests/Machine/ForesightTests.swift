@@ -103,7 +103,7 @@ struct ForesightTests {
     }
   }
 
-  @Test("a function is asked with values only, and of one that takes its time nothing else is known")
+  @Test("a function is asked with values only")
   func functions() {
     let function = StateMachine<Shelf, Order, Never>(
       initial: .empty, reduce: { state, _ in state })
