@@ -27,6 +27,8 @@ public struct StateMachine<State: DSLCompatible, Event: DSLCompatible, Output: D
   @usableFromInline let isListed: Bool
   /// Whether it is a function all of whose transitions are asynchronous.
   @usableFromInline var isAsynchronous = false
+  /// Why it cannot run, where that is known.
+  @usableFromInline var problem: String?
 
   @inlinable
   init(initial: State, whens: Whens<State, Event, Output>) {

@@ -55,7 +55,7 @@ extension Machine {
       machine: name, initial: try JSONValue(encoding: machine.initial), states: machine.states,
       events: machine.events, alphabet: machine.alphabet, outputs: machine.outputs,
       outPorts: runtime.outPorts, inPorts: runtime.inPorts,
-      problem: (runtime.problems + ports.problems + unnamed).first,
+      problem: machine.problem ?? (runtime.problems + ports.problems + unnamed).first,
       stateFields: machine.stateFields)
     let asynchronous = machine.asynchronousEvents
     func names(_ asynchrony: StateMachine<State, Event, Output>.Asynchrony) -> [String]? {

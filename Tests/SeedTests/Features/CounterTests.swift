@@ -129,6 +129,37 @@ struct CounterTests {
     #expect(parent.state.counter.note == "hello")
   }
 
+  /// What the document has as a view: it holds the store, and gives its child a part of it.
+  private struct ParentView: Storable {
+    let store: Store<TallyFeature>
+
+    struct ChildView: Storable {
+      let store: Store<CounterFeature>
+      var text: String { "\(store.state.count)" }
+    }
+
+    var child: ChildView {
+      ChildView(
+        store: store.scope(
+          state: \.counter, action: TallyFeature.Action.counter, feature: CounterFeature()))
+    }
+    var text: String { "\(store.state.increments) up, \(store.state.decrements) down" }
+  }
+
+  @Test("a view holds a store, and its child a part of it")
+  func storable() async {
+    func send<View: Storable>(_ action: View.Feature.Action, from view: View) async {
+      await view.store.send(action: action)
+    }
+    let view = ParentView(store: Store(feature: TallyFeature(), initialState: .init()))
+    await send(.increment, from: view.child)
+    await send(.decrement, from: view.child)
+    await send(.decrement, from: view.child)
+    #expect(view.child.text == "-1" && view.text == "1 up, 2 down")
+    await send(.reset, from: view)
+    #expect(view.child.text == "-1" && view.text == "0 up, 0 down")
+  }
+
   @Test("a child of a child reaches all above it")
   func nested() async {
     struct Whole: FeatureType {
