@@ -102,7 +102,9 @@ struct Letters: Verb {
     let chosen = try ids ?? Blocking.attempt { try await client.letters(of: node).map(\.id) }
     let fields = try Blocking.attempt { try await client.directory(fresh: false) }[node: node]?
       .stateFields
-    func text(_ state: JSONValue) -> String { state.stateText(fields: fields).printable }
+    func text(_ state: JSONValue) -> String {
+      state.stateText(fields: fields).cut(to: 200).printable
+    }
     if chosen.isEmpty { console.note("node '\(node)' has no dead letters") }
     var code = ExitCode.success
     for id in chosen {

@@ -99,9 +99,10 @@ struct Send: Verb {
       // An error says what is wrong; otherwise it may be the event.
       let takes =
         refusal.error == nil ? machine.map { "; \($0.machine) takes " + $0.alphabetText } ?? "" : ""
-      let text = machine?.stateText(state) ?? state.caseText
+      // The reason stands behind it, and is to be found.
+      let text = (machine?.stateText(state) ?? state.caseText).cut(to: 200)
       throw CommandError(
-        "node '\(node)' refused \(event.caseText) in \(text): "
+        "node '\(node)' refused \(event.caseText.cut(to: 200)) in \(text): "
           + "\("\(refusal)".printable)\(takes)")
     case .done: return .success
     }

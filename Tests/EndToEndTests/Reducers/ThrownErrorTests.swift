@@ -11,6 +11,7 @@ struct ThrownErrorTests {
     nodes:
       left: { machine: Turner, parameters: { spins: false } }
       right: { machine: Turner, parameters: { spins: false } }
+      alone: { machine: Turner, parameters: { spins: false } }
       third: { machine: Turner, parameters: { spins: false } }
       selfish: { machine: Turner, parameters: { fails: true } }
       button: { machine: Button }
@@ -48,6 +49,24 @@ struct ThrownErrorTests {
       let letters = try await topology.client.letters(of: "left")
       #expect(letters.map(\.reason) == ["refused: thrown: it will not fail"])
       try await topology.expectLog("left", contains: "refused: thrown: it will not fail")
+    }
+  }
+
+  @Test("a key whose event it refuses leaves what was thrown in the view's status line")
+  func shown() async throws {
+    try await withTopology(yaml: Self.turners) { topology in
+      let terminal = try PseudoTerminal(
+        CommandLineTool.products + "/TestNodes",
+        ["view", "TurnerView", "alone", "-p", topology.topology],
+        environment: topology.directory.environment(), columns: 60, rows: 4)
+      try await terminal.expect("turned 0 times")
+      terminal.type("f")
+      try await terminal.expect("refused: fail, it will not fail")
+      terminal.type("t")
+      try await terminal.expect("turned 1 times")
+      #expect(!terminal.lines.joined().contains("refused"))
+      terminal.type("q")
+      #expect(try await terminal.expectEnd() == .exited(code: 0))
     }
   }
 
