@@ -64,6 +64,7 @@ struct NavigationTests {
   @Test("an item reaches its screen also when the coordinator is killed on the way")
   func killed() async throws {
     try await withTopology(Self.file) { topology in
+      try await topology.expect("login", LoginScreen.State.shown)
       try await topology.send("login", LoginScreen.Event.logIn)
       try await topology.expect("list", ListScreen.State.shown)
       for item in 1...2 {
@@ -103,6 +104,7 @@ struct NavigationTests {
       func follow(_ link: String) async throws -> RequestOutcome {
         try await topology.send("coordinator", MainCoordinator.Event.follow(link: link))
       }
+      try await topology.expect("login", LoginScreen.State.shown)
       // It waits for the login.
       _ = try await follow("app://quizzes/7/question/2")
       try await topology.send("login", LoginScreen.Event.logIn)

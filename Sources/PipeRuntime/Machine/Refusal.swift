@@ -48,9 +48,9 @@ extension Refusal {
   }
 }
 
-extension Refusal: CustomStringConvertible {
-  /// The reason, to follow "refused: ".
-  public var description: String {
+extension Refusal {
+  /// The reason in words, to follow "refused: ".
+  package var wording: String {
     switch self {
     case .noTransition: "that state has no transition for it"
     case .guard: "the transition's guard said no"

@@ -134,7 +134,7 @@ struct Letters: Verb {
         code = .failure
         console.error(
           "node '\(node)' refused letter \(id) again in \(text(state)): "
-            + "\("\(refusal)".printable). The letter stays")
+            + "\(refusal.wording.printable). The letter stays")
       }
       try console.flush()
     }

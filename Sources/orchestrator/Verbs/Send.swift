@@ -103,7 +103,7 @@ struct Send: Verb {
       let text = (machine?.stateText(state) ?? state.caseText).cut(to: 200)
       throw CommandError(
         "node '\(node)' refused \(event.caseText.cut(to: 200)) in \(text): "
-          + "\("\(refusal)".printable)\(takes)")
+          + "\(refusal.wording.printable)\(takes)")
     case .done: return .success
     }
   }

@@ -120,7 +120,7 @@ struct SynchronizedSend {
 extension Withholding {
   /// Its state and its reason.
   fileprivate func wording(_ fields: [String: [String]]) -> String {
-    "\(state.stateText(fields: fields[participant]).cut(to: 200)): \(reason)".printable
+    "\(state.stateText(fields: fields[participant]).cut(to: 200)): \(reason.wording)".printable
   }
 }
 
