@@ -40,9 +40,31 @@ struct NavigationTests {
     }
   }
 
+  @Test("a screen asks for a sheet, and the coordinator that refuses says why")
+  func sheet() async throws {
+    try await withTopology(Self.file) { topology in
+      try await topology.expect("login", LoginScreen.State.shown)
+      try await topology.send("login", LoginScreen.Event.forgotPassword)
+      try await topology.expect("coordinator", "the sheet") { (state: MainCoordinator.State) in
+        guard case .unauthenticated(let screens) = state.root else { return false }
+        return screens.sheet == .forgotPassword
+      }
+      let refused = try await topology.send("coordinator", MainCoordinator.Event.register)
+      guard case .refused(.thrown(let text), _) = refused else {
+        Issue.record("\(refused)")
+        return
+      }
+      #expect(text == "the sheet 'forgotPassword' is shown; dismiss it first")
+      try await topology.send("coordinator", MainCoordinator.Event.dismiss)
+      try await topology.send("login", LoginScreen.Event.logIn)
+      try await topology.expect("list", ListScreen.State.shown)
+    }
+  }
+
   @Test("an item reaches its screen also when the coordinator is killed on the way")
   func killed() async throws {
     try await withTopology(Self.file) { topology in
+      try await topology.expect("login", LoginScreen.State.shown)
       try await topology.send("login", LoginScreen.Event.logIn)
       try await topology.expect("list", ListScreen.State.shown)
       for item in 1...2 {
@@ -82,6 +104,7 @@ struct NavigationTests {
       func follow(_ link: String) async throws -> RequestOutcome {
         try await topology.send("coordinator", MainCoordinator.Event.follow(link: link))
       }
+      try await topology.expect("login", LoginScreen.State.shown)
       // It waits for the login.
       _ = try await follow("app://quizzes/7/question/2")
       try await topology.send("login", LoginScreen.Event.logIn)

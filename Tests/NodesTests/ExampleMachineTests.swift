@@ -12,7 +12,7 @@ struct ExampleMachineTests {
   ) throws -> JSONValue {
     switch machine.stateMachine(parameters).reduce(state, event) {
     case .next(let state): try JSONValue(encoding: state)
-    case .refused(let refusal): .string(refusal.rawValue)
+    case .refused(let refusal): .string(refusal.code)
     case .suspended: "suspended"
     }
   }

@@ -23,6 +23,11 @@ struct ExampleViewTests {
     check(MotorView.self, .idle(floor: 3), .moving(from: 4, to: 0), .arrived(floor: 0))
     check(DisplayView.self, .showing(floor: 1, persons: 1))
     check(WasherView.self, .coldAndEmpty, .spinning)
+    let score = QuizScore(title: "Swift", right: 2, questions: 3)
+    let sheet = AnswerSheet(quiz: 1, title: "Swift")
+    check(
+      QuizView.self, .start(quiz: nil), .loading(quiz: 1), .noQuestionsLeft(sheet),
+      .quizAnswersSending(sheet), .quizAnswersSended(score), .results(score), .error(message: "no"))
   }
 
   @Test("the door shows how far it is closed, and its keys are its events")
@@ -34,6 +39,7 @@ struct ExampleViewTests {
     #expect(text(DoorView.self, .closed)[1] == "│████████████│")
     #expect(isEvent(DoorView.event(for: .character("3"), in: .closed), "personsHaveEntered"))
     #expect(isEvent(DoorView.event(for: .character("c"), in: .closed), "closeButtonWasPressed"))
+    #expect(isEvent(DoorView.event(for: .character("o"), in: .closed), "openButtonWasPressed"))
     #expect(DoorView.event(for: .character("0"), in: .closed) == nil)
     #expect(DoorView.event(for: .up, in: .closed) == nil)
   }
@@ -47,12 +53,27 @@ struct ExampleViewTests {
     #expect(text(WasherView.self, .pumping).filter { $0.hasPrefix("▶") } == ["▶ pumping"])
     #expect(text(WasherView.self, .coldAndEmpty).last == "s starts")
     #expect(text(WasherView.self, .pumping).last == "")
+    func event(_ key: Key) -> String? {
+      WasherView.event(for: key, in: .coldAndEmpty).map { "\($0)" }
+    }
+    #expect(event(.character("s")) == "start" && event(.enter) == "start")
+    #expect(event(.character("x")) == nil && event(.escape) == nil)
   }
 
   @Test("the motor tells where it goes, the display what it shows")
   func motor() {
     #expect(text(MotorView.self, .moving(from: 4, to: 0))[0] == "Floor 4  ↓ to floor 0")
+    #expect(text(MotorView.self, .moving(from: 1, to: 3))[0] == "Floor 1  ↑ to floor 3")
+    #expect(text(MotorView.self, .idle(floor: 2))[0] == "Floor 2  at rest")
+    #expect(text(MotorView.self, .arrived(floor: 3))[0] == "Floor 3  arrived")
+    func event(_ key: Key) -> String? {
+      MotorView.event(for: key, in: .idle(floor: 0)).map { "\($0)" }
+    }
+    #expect(
+      event(.character("7")) == "call(floor: 7)" && event(.character("0")) == "call(floor: 0)")
+    #expect(event(.character("x")) == nil && event(.up) == nil)
     #expect(text(DisplayView.self, .showing(floor: 2, persons: 1)) == ["  2  ", "1 person"])
+    #expect(text(DisplayView.self, .showing(floor: 0, persons: 2)) == ["  0  ", "2 persons"])
   }
 }
 
@@ -85,8 +106,21 @@ struct QuizViewTests {
   func scored() {
     let score = QuizScore(title: "Swift", right: 2, questions: 3)
     #expect(QuizView.event(for: .enter, in: .quizAnswersSended(score)) == .onResults)
+    #expect(QuizView.event(for: .character("r"), in: .quizAnswersSended(score)) == .onResults)
     #expect(QuizView.event(for: .enter, in: .results(score)) == nil)
     let lines = QuizView.body(.results(score), size: QuizView.minimumSize).map(\.description)
     #expect(lines == ["Swift", "2 of 3 answers are right"])
+  }
+
+  @Test("what is under way, and what has failed, is told")
+  func others() {
+    func lines(_ state: QuizScreen.State) -> [String] {
+      QuizView.body(state, size: QuizView.minimumSize).map(\.description)
+    }
+    #expect(lines(.start(quiz: nil)) == ["No quiz is shown: choose one"])
+    #expect(lines(.loading(quiz: 3)) == ["Quiz 3 is being loaded…"])
+    let sheet = AnswerSheet(quiz: 1, title: "Swift")
+    #expect(lines(.quizAnswersSending(sheet)) == ["The answers are being sent…"])
+    #expect(lines(.error(message: "no line")) == ["It did not work", "no line"])
   }
 }

@@ -6,10 +6,12 @@ import PipeRuntime
 struct TestNodes: NodeProgram {
   static let machines: [any Machine.Type] = [
     Source.self, Sink.self, Gate.self, Button.self, Fragile.self, Blob.self, Clerk.self, Party.self,
-    Turner.self, Ringer.self,
+    Turner.self, Ringer.self, Waverer.self, ModelMachine<Wobbler>.self,
     NumberSource.self, NumberRelay.self, NumberFilter.self, NumberWorker.self, NumberGate.self,
     NumberSink.self, NumberMember.self,
   ]
   static let monitors: [any Monitor.Type] = [Census.self]
-  static let views: [any TerminalView.Type] = [ButtonView.self, FragileView.self]
+  static let views: [any TerminalView.Type] = [
+    ButtonView.self, FragileView.self, TurnerView.self,
+  ]
 }

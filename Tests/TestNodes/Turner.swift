@@ -15,11 +15,15 @@ package enum Turner: Machine {
     case fail
   }
 
-  private struct Unwilling: Error {}
+  private struct Unwilling: Error, CustomStringConvertible {
+    let description = "it will not fail"
+  }
 
   package struct Parameters: MachineParameters {
     /// Whether the feedback turns it.
     package var spins = true
+    /// Whether the feedback gives the event that is refused.
+    package var fails = false
     package init() {}
   }
 
@@ -39,6 +43,8 @@ package enum Turner: Machine {
   ) -> Runtime<State, Event, Never> {
     guard parameters.spins else { return Runtime() }
     return Runtime().feedback(
-      Feedback(lensing: { $0.turns.count > 0 ? $0.turns : nil }) { _ in Event.turn })
+      Feedback(lensing: { $0.turns.count > 0 ? $0.turns : nil }) { _ in
+        parameters.fails ? Event.fail : Event.turn
+      })
   }
 }

@@ -51,9 +51,12 @@ package actor KettleModel: KettleModelProtocol {
     subject.send(.heating)
     boiling = Task { [weak self, parameters] in
       do { try await parameters.boil() } catch { return }
-      await self?.take(.boiled)
+      await self?.hasBoiled()
     }
   }
+
+  /// It may have been switched off while this waited for its turn.
+  private func hasBoiled() { if !Task.isCancelled { take(.boiled) } }
 }
 
 /// A kettle in one state, for tests and previews.

@@ -37,13 +37,21 @@ package enum MoviesPages: Machine {
   }
 
   /// Why an event is refused.
-  package enum Misplaced: Error {
+  package enum Misplaced: Error, CustomStringConvertible {
     /// There is no further page.
     case complete
     /// Another page is being loaded, or none.
     case otherPage
     /// There is nothing to try again.
     case notFailed
+
+    package var description: String {
+      switch self {
+      case .complete: "there is no further page"
+      case .otherPage: "that page is not being loaded"
+      case .notFailed: "no page has failed to load; there is nothing to try again"
+      }
+    }
   }
 
   package static func reducer(state: inout State, event: Event) throws(Misplaced) {

@@ -6,7 +6,7 @@ package enum QuizView: TerminalView {
 
   package static func body(_ state: QuizScreen.State, size: TerminalSize) -> [StyledLine] {
     switch state {
-    case .start: [StyledLine("No quiz is shown: choose one in the list.", .dim)]
+    case .start: [StyledLine("No quiz is shown: choose one", .dim)]
     case .loading(let quiz): [StyledLine("Quiz \(quiz) is being loaded…", .dim)]
     case .question(let number, let count, let question, _):
       [

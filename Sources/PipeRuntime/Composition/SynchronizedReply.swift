@@ -6,7 +6,7 @@ public struct Withholding: Hashable, Codable, Sendable {
   public var state: JSONValue
   /// The count of its steps; `nil` for a machine that does not run.
   public var version: UInt64?
-  /// Whether its state has no transition for the event, or a guard said no.
+  /// Why it does: its state has no transition for the event, a guard said no, an error was thrown.
   public var reason: Refusal
 
   /// Makes one.
@@ -25,6 +25,8 @@ extension Withholding: CustomStringConvertible {
       switch reason {
       case .noTransition: "has no transition for it"
       case .guard: "has a guard that says no"
+      case .thrown(let error): "has a function that threw '\(error)'"
+      case .asynchronous: "has an asynchronous transition, and can promise nothing"
       }
     return "'\(participant)' \(why) in state \(state.text)"
   }

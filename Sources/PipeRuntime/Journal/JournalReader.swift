@@ -40,6 +40,7 @@ package struct JournalReader {
         path: path, byteCount: byteCount, topology: try meta("topology"), node: try meta("node"),
         machine: try meta("machine"), created: try meta("created"),
         id: try JournalCheck.stream(of: database, path, node: node))
+      snapshot.stateFields = try Self.fields(in: database)
       // The current state is always among them.
       snapshot.records = try records(limit: max(1, limit))
       snapshot.ins = try ins(limit: limit)

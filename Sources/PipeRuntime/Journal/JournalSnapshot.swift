@@ -71,6 +71,8 @@ package struct JournalSnapshot: Sendable {
   package var created: String
   /// Names this journal, and the numbering of what the node sends.
   package var id: UInt64
+  /// The names of the state's fields where that is a struct; `nil` where it is an enum.
+  package var stateFields: [String]?
   /// The last records, oldest first; the very last is the current state.
   package var records: [Record] = []
   package var ins: [InPipe] = []

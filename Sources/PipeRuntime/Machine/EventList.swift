@@ -5,11 +5,14 @@ package final class EventList {
   struct Entry {
     let tags: [Int]
     let isGuarded: Bool
+    /// Whether its transition takes its time.
+    let isAsynchronous: Bool
   }
 
   private(set) var entries: [Entry] = []
   /// Some branch was not seen, so any event may be taken.
   private(set) var isIncomplete = false
+  private var isNextAsynchronous = false
 
   var tags: Set<Int> { Set(entries.flatMap(\.tags)) }
 
@@ -17,7 +20,15 @@ package final class EventList {
   @usableFromInline
   func add(_ tags: [Int]?, isGuarded: Bool) {
     if tags == nil { isIncomplete = true }
-    entries.append(Entry(tags: tags ?? [], isGuarded: isGuarded))
+    entries.append(
+      Entry(tags: tags ?? [], isGuarded: isGuarded, isAsynchronous: isNextAsynchronous))
+    isNextAsynchronous = false
+  }
+
+  /// The `On` that adds itself next has an asynchronous transition, if this thread is listing.
+  static func nextIsAsynchronous() {
+    guard let context = MatchThread.current, context.pointee.status == .listing else { return }
+    context.pointee.listed?.takeUnretainedValue().isNextAsynchronous = true
   }
 
   @usableFromInline

@@ -63,6 +63,10 @@ public struct MachineDescription: Codable, Hashable, Sendable {
   public var events: [CaseDescription]
   /// The names of the events that it takes in some state.
   public var alphabet: [String]
+  /// The names of those whose transitions are all asynchronous: events of several nodes they cannot be.
+  public var asynchronous: [String]?
+  /// The names of those of which some transitions are.
+  public var partlyAsynchronous: [String]?
   /// Every case of its output type.
   public var outputs: [CaseDescription]
   /// The pipes it sends into, by port.

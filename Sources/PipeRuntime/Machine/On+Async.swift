@@ -3,6 +3,7 @@ extension On {
   /// Leads to another state on `event`, by and by.
   public init(event: Event, transition: @escaping () async -> Transition<State>) {
     self.init()
+    EventList.nextIsAsynchronous()
     guard let context = Self.matching(event) else { return }
     Self.suspend(context, transition)
   }
@@ -10,6 +11,7 @@ extension On {
   /// Leads to another state on `event`, which the closure receives, by and by.
   public init(event: Event, transition: @escaping (Event) async -> Transition<State>) {
     self.init()
+    EventList.nextIsAsynchronous()
     guard let context = Self.matching(event) else { return }
     let event = Self.event(of: context)
     Self.suspend(context) { await transition(event) }
@@ -20,6 +22,7 @@ extension On {
     event: Event, guard: () -> Guard, transition: @escaping () async -> Transition<State>
   ) {
     self.init()
+    EventList.nextIsAsynchronous()
     guard let context = Self.matching(event, isGuarded: true) else { return }
     guard Self.passes(`guard`(), context) else { return }
     Self.suspend(context, transition)
@@ -31,6 +34,7 @@ extension On {
     transition: @escaping (Event) async -> Transition<State>
   ) {
     self.init()
+    EventList.nextIsAsynchronous()
     guard let context = Self.matching(event, isGuarded: true) else { return }
     let event = Self.event(of: context)
     guard Self.passes(`guard`(event), context) else { return }
@@ -43,6 +47,7 @@ extension On {
     transition: @escaping (repeat each Value) async -> Transition<State>
   ) {
     self.init()
+    EventList.nextIsAsynchronous()
     Self.matching(event) { context, values in
       Self.suspend(context) { await transition(repeat each values) }
     }
@@ -55,6 +60,7 @@ extension On {
     transition: @escaping (repeat each Value) async -> Transition<State>
   ) {
     self.init()
+    EventList.nextIsAsynchronous()
     Self.matching(event, isGuarded: true) { context, values in
       guard Self.passes(`guard`(repeat each values), context) else { return }
       Self.suspend(context) { await transition(repeat each values) }
@@ -64,6 +70,7 @@ extension On {
   /// Leads to another state on any of several events, by and by.
   public init(events: OneOf<Event>, transition: @escaping () async -> Transition<State>) {
     self.init()
+    EventList.nextIsAsynchronous()
     guard let context = Self.matching(events) else { return }
     Self.suspend(context, transition)
   }
@@ -71,6 +78,7 @@ extension On {
   /// Leads to another state on any of several events, which the closure receives, by and by.
   public init(events: OneOf<Event>, transition: @escaping (Event) async -> Transition<State>) {
     self.init()
+    EventList.nextIsAsynchronous()
     guard let context = Self.matching(events) else { return }
     let event = Self.event(of: context)
     Self.suspend(context) { await transition(event) }

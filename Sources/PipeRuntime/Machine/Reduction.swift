@@ -1,11 +1,3 @@
-/// Why a machine does not take an event in a state.
-public enum Refusal: String, Codable, Hashable, Sendable {
-  /// The state has no transition for the event.
-  case noTransition
-  /// There is a transition, and its guard said no.
-  case `guard`
-}
-
 /// The answer of a machine to an event.
 public enum Reduction<State: Sendable>: Sendable {
   /// The step leads to this state.

@@ -42,7 +42,7 @@ extension StateMachine {
   }
 
   /// Describes a machine by a function that changes the state. It takes every event but those for which
-  /// it throws: these are refused, and change nothing.
+  /// it throws: these are refused with the error's text, and change nothing.
   @inlinable
   @_disfavoredOverload
   public init(
@@ -53,13 +53,13 @@ extension StateMachine {
       initial: initial,
       step: { state, event in
         var next = state
-        do { try reducer(&next, event) } catch { return .refused(.guard) }
+        do { try reducer(&next, event) } catch { return .refused(.thrown(by: error)) }
         return .next(next)
       }, emit: output)
   }
 
   /// Describes a machine by a function that changes the state. An event for which it changes nothing is
-  /// refused, and so is one for which it throws.
+  /// refused, and so is one for which it throws, with the error's text.
   @inlinable
   public init(
     initial: State, reducer: @escaping @Sendable (inout State, Event) throws -> Void,
@@ -69,8 +69,19 @@ extension StateMachine {
       initial: initial,
       step: { state, event in
         var next = state
-        do { try reducer(&next, event) } catch { return .refused(.guard) }
+        do { try reducer(&next, event) } catch { return .refused(.thrown(by: error)) }
         return next == state ? .refused(.noTransition) : .next(next)
       }, emit: output)
+  }
+
+  /// Describes a machine by a function that takes its time for each event.
+  init(
+    initial: State, awaiting next: @escaping @Sendable (State, Event) async -> State,
+    output: @escaping @Sendable (State) -> Output? = { _ in nil }
+  ) {
+    self.init(
+      initial: initial,
+      step: { state, event in .suspended { await next(state, event) } }, emit: output)
+    isAsynchronous = true
   }
 }

@@ -47,6 +47,34 @@ extension StateMachine {
       openStates: zip(EnumCases<State>.names, isOpen).filter(\.1).map(\.0))
   }
 
+  /// How asynchronous the transitions of an event are.
+  package enum Asynchrony {
+    /// Some of them are, as far as can be read.
+    case some
+    /// All of them are.
+    case all
+  }
+
+  /// The events with asynchronous transitions, by name. Of a function only what it is made of can tell.
+  package var asynchronousEvents: [String: Asynchrony] {
+    guard isListed else {
+      guard isAsynchronous else { return [:] }
+      return Dictionary(uniqueKeysWithValues: EnumCases<Event>.names.map { ($0, .all) })
+    }
+    let list = EventList()
+    for when in table.whens {
+      list.list(State.self, Event.self) { if when.list?() == false { list.missBranch() } }
+    }
+    var found: [String: Asynchrony] = [:]
+    for (tag, name) in EnumCases<Event>.names.enumerated() {
+      let entries = list.entries.filter { $0.tags.contains(tag) }
+      guard entries.contains(where: \.isAsynchronous) else { continue }
+      let isAll = !list.isIncomplete && entries.allSatisfy(\.isAsynchronous)
+      found[name] = isAll ? .all : .some
+    }
+    return found
+  }
+
   /// The names of the events that this very state takes, if their guards pass; none where the machine
   /// is a function.
   package func events(takenIn state: State) -> [String] { names(of: list(state).tags) }

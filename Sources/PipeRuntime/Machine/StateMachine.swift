@@ -25,6 +25,10 @@ public struct StateMachine<State: DSLCompatible, Event: DSLCompatible, Output: D
   @usableFromInline let emit: @Sendable (State) -> Output?
   /// Whether its transitions stand in the table; a function cannot be read without a call.
   @usableFromInline let isListed: Bool
+  /// Whether it is a function all of whose transitions are asynchronous.
+  @usableFromInline var isAsynchronous = false
+  /// Why it cannot run, where that is known.
+  @usableFromInline var problem: String?
 
   @inlinable
   init(initial: State, whens: Whens<State, Event, Output>) {

@@ -291,10 +291,7 @@ extension RequestReply {
     case .done: .success(.outcome(.done))
     case .refused:
       .success(
-        .outcome(
-          .refused(
-            body?["reason"]?.string.flatMap(Refusal.init(rawValue:)) ?? .noTransition,
-            state: state)))
+        .outcome(.refused(Refusal(of: body) ?? .noTransition, state: state)))
     case .synchronized:
       body.flatMap { RendezvousReply(json: $0) }.map { .success(.synchronized($0)) }
         ?? .failure(.failed("composite '\(node)' answered in a form that this client cannot read"))

@@ -12,16 +12,19 @@ public struct EnabledEvents: Hashable, Sendable {
   /// it takes it. Of a composite, the events that it synchronizes, then those that its nodes take each
   /// for itself.
   public var events: [EventEnabledness]
+  /// By node, the names of its state's fields where that is a struct.
+  package var stateFields: [String: [String]]
 
   package init(
     name: String, kind: NodeInformation.Kind, state: JSONValue?, version: UInt64?,
-    events: [EventEnabledness]
+    events: [EventEnabledness], stateFields: [String: [String]] = [:]
   ) {
     self.name = name
     self.kind = kind
     self.state = state
     self.version = version
     self.events = events
+    self.stateFields = stateFields
   }
 
   /// What is to be said of all of them: enabled where one is.
@@ -109,6 +112,8 @@ public enum EventObstacle: Hashable, Sendable {
   case noTransition
   /// There is a transition, and its guard says no.
   case `guard`
+  /// Its function throws an error, which reads so.
+  case thrown(String)
   /// The transition is asynchronous: the node can promise nothing, so the event is never taken together
   /// with others.
   case asynchronous
@@ -134,6 +139,7 @@ public enum EventObstacle: Hashable, Sendable {
     switch self {
     case .noTransition: "noTransition"
     case .guard: "guard"
+    case .thrown: "thrown"
     case .asynchronous: "asynchronous"
     case .inTransition: "inTransition"
     case .pipesFull: "pipesFull"
@@ -153,7 +159,11 @@ extension EventObstacle: CustomStringConvertible {
     switch self {
     case .noTransition: "that state has no transition for it"
     case .guard: "the transition's guard says no"
-    case .asynchronous: "its transition is asynchronous, so that it can promise nothing"
+    case .thrown(let error): "its function throws: \(error)"
+    case .asynchronous:
+      "its transition is asynchronous, so that it can promise nothing: it never takes the event "
+        + "together with others; give it a transition that does not wait, and do the waiting in an "
+        + "effect"
     case .inTransition: "it is busy: an asynchronous transition has not returned"
     case .pipesFull(let names):
       names.isEmpty

@@ -89,6 +89,7 @@ extension EnablednessQuestion {
     switch foresight {
     case .noTransition: .noTransition
     case .guard: .guard
+    case .thrown(let error): .thrown(error)
     case .asynchronous: composite == nil ? nil : .asynchronous
     case .taken, .byValue: nil
     }

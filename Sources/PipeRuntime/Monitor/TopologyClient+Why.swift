@@ -71,7 +71,8 @@ extension TopologyClient {
     if case .explained(let own) = nodes[name] { (state, version) = (own.state, own.version) }
     return EnabledEvents(
       name: name, kind: target.kind, state: state, version: state == nil ? nil : version,
-      events: questions.map { $0.answer(nodes: nodes, coordinators: links) })
+      events: questions.map { $0.answer(nodes: nodes, coordinators: links) },
+      stateFields: directory.stateFields)
   }
 
   // MARK: Asking

@@ -110,6 +110,13 @@ public struct TopologyDirectory: Codable, Hashable, Sendable {
 
   /// The node with the name, or `nil`.
   public subscript(node name: String) -> NodeInformation? { nodes.first { $0.name == name } }
+
+  /// By node, the names of its state's fields where that is a struct.
+  package var stateFields: [String: [String]] {
+    Dictionary(
+      nodes.compactMap { node in node.stateFields.map { (node.name, $0) } },
+      uniquingKeysWith: { first, _ in first })
+  }
 }
 
 /// What a client asks of an orchestrator: the body of `command`.

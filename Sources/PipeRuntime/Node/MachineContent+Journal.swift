@@ -113,6 +113,7 @@ extension MachineContent {
   func restore() throws {
     guard let journal else { return }
     engine.recordsEffects()
+    try journal.keep(stateFields: description.stateFields?.map(\.name))
     poison = try PoisonEvent(of: journal, log: log)
     guard let contents = journal.contents else { return }
     requests = RequestBook(restored: contents.requests)

@@ -32,10 +32,10 @@ extension MachineContent {
     case .moved:
       finish(entry, of: index)
     case .refused(let refusal):
-      if queues[index].pipe.onRefused == .postpone { return postpone(entry, of: index) }
+      if queues[index].pipe.onRefused == .postpone { return postpone(entry, of: index, refusal) }
       guard case .event(let event) = entry.content else { return }
-      settle(
-        entry, of: index, event: json(of: event), reason: "refused: \(refusal.rawValue)")
+      let reason = refusal.error.map { "thrown: \($0)" } ?? refusal.code
+      settle(entry, of: index, event: json(of: event), reason: "refused: \(reason)")
     case .pending: break
     }
   }
@@ -52,10 +52,17 @@ extension MachineContent {
     pipe.release(entry.sequence)
   }
 
-  private func postpone(_ entry: PipeQueue<Event>.Entry, of index: Int) {
+  private func postpone(
+    _ entry: PipeQueue<Event>.Entry, of index: Int, _ refusal: Refusal
+  ) {
     var entry = entry
     let pipe = queues[index].pipe
     if entry.held == nil {
+      if let error = refusal.error {
+        log.warning(
+          "pipe '\(pipe.name)': event \(entry.sequence) is put off, since the machine's function "
+            + "threw: \(error)")
+      }
       let held = unrecorded.nextHeld()
       entry.held = held
       if pipe.state.isDurable, case .event(let event) = entry.content {

@@ -127,8 +127,10 @@ package enum RequestReply: Sendable {
     case .moved(let version, let state):
       return (.moved, version, Array(#"{"state":"#.utf8) + state + Array("}".utf8))
     case .refused(let refusal, let version, let state):
-      let head = #"{"reason":"\#(refusal.rawValue)","state":"#
-      return (.refused, version, Array(head.utf8) + state + Array("}".utf8))
+      // The state is JSON already, and joined to the rest as it is.
+      var body = Array(JSONValue.object(refusal.members).bytes.dropLast())
+      body += Array(#","state":"#.utf8)
+      return (.refused, version, body + state + Array("}".utf8))
     case .busy(let text): return (.busy, 0, Self.error(text))
     case .invalid(let text): return (.invalid, 0, Self.error(text))
     case .unavailable(let text): return (.unavailable, 0, Self.error(text))

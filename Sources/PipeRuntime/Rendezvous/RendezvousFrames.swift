@@ -53,7 +53,20 @@ extension ParticipantJoin {
 
 extension ParticipantMessage {
   /// The code in the header's `count`.
-  private enum Code: UInt32 { case moved = 0, noTransition = 1, `guard` = 2, busy = 3 }
+  private enum Code: UInt32 {
+    case moved = 0, noTransition = 1, `guard` = 2, busy = 3, asynchronous = 4
+    /// The body has the error's text: its count of bytes in 32 bits and the bytes, before the state.
+    case thrown = 5
+
+    init(_ refusal: Refusal) {
+      switch refusal {
+      case .noTransition: self = .noTransition
+      case .guard: self = .guard
+      case .asynchronous: self = .asynchronous
+      case .thrown: self = .thrown
+      }
+    }
+  }
 
   /// The frame's header and body; a body begins with a version, where there is one.
   package var frame: (header: FrameHeader, body: [UInt8]) {
@@ -100,10 +113,8 @@ extension ParticipantMessage {
     case .busy: (FrameHeader(kind, transaction, count: Code.busy.rawValue), [])
     case .refused(let reason, let version, let state):
       (
-        FrameHeader(
-          kind, transaction,
-          count: (reason == .guard ? Code.guard : Code.noTransition).rawValue),
-        body(version, state)
+        FrameHeader(kind, transaction, count: Code(reason).rawValue),
+        body(version, (reason.error.map(text) ?? []) + state)
       )
     }
   }
@@ -111,16 +122,35 @@ extension ParticipantMessage {
   private static func refusal(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer
   ) throws(FrameError) -> ParticipantRefusal? {
-    switch Code(rawValue: header.count) {
+    guard let code = Code(rawValue: header.count) else { throw .body(header.kind) }
+    let reason: Refusal
+    switch code {
     case .moved: return nil
     case .busy: return .busy
-    case .noTransition, .guard:
-      let (version, state) = try parse(body, of: header.kind)
-      return .refused(
-        header.count == Code.guard.rawValue ? .guard : .noTransition, version: version,
-        state: state)
-    case nil: throw .body(header.kind)
+    case .noTransition: reason = .noTransition
+    case .guard: reason = .guard
+    case .asynchronous: reason = .asynchronous
+    case .thrown:
+      let (version, rest) = try parse(body, of: header.kind)
+      guard let (error, state) = splitText(rest) else { throw .body(header.kind) }
+      return .refused(.thrown(error), version: version, state: state)
     }
+    let (version, state) = try parse(body, of: header.kind)
+    return .refused(reason, version: version, state: state)
+  }
+
+  /// A text with the count of its bytes before it.
+  private static func text(_ text: String) -> [UInt8] {
+    withUnsafeBytes(of: UInt32(text.utf8.count).littleEndian, Array.init) + text.utf8
+  }
+
+  /// Takes such a text from the beginning; `nil` where it ends too early.
+  private static func splitText(_ bytes: [UInt8]) -> (text: String, rest: [UInt8])? {
+    guard bytes.count >= 4 else { return nil }
+    let count = bytes.withUnsafeBytes { UInt32(littleEndian: $0.loadUnaligned(as: UInt32.self)) }
+    guard bytes.count - 4 >= Int(count) else { return nil }
+    let end = 4 + Int(count)
+    return (String(decoding: bytes[4..<end], as: UTF8.self), Array(bytes[end...]))
   }
 
   private static func body(_ version: UInt64, _ state: [UInt8]) -> [UInt8] {

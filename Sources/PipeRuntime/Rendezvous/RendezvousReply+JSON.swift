@@ -73,15 +73,16 @@ extension SynchronizedReply {
 
 extension Withholding {
   fileprivate var record: JSONValue {
-    [
-      "participant": .string(participant), "state": state, "reason": .string(reason.rawValue),
-      "version": version.map { .integer(Int64(clamping: $0)) } ?? .null,
-    ]
+    var record = reason.members
+    record["participant"] = .string(participant)
+    record["state"] = state
+    record["version"] = version.map { .integer(Int64(clamping: $0)) } ?? .null
+    return .object(record)
   }
 
   fileprivate init?(record: JSONValue) {
     guard let participant = record["participant"]?.string,
-      let reason = record["reason"]?.string.flatMap(Refusal.init(rawValue:))
+      let reason = Refusal(of: record)
     else { return nil }
     self.init(
       participant: participant, state: record["state"] ?? .null,

@@ -116,7 +116,8 @@ extension Engine {
     }
     takesOwnEvent = true
     defer { takesOwnEvent = false }
-    step(event, cause: "effect") { [unowned self] _ in
+    step(event, cause: "effect") { [unowned self] outcome in
+      reportThrown(outcome, event)
       guard unrecorded != nil else { return reply.resume(true) }
       if let ending { unrecorded?.ended(id, ending) }
       unrecorded?.append(reply)
@@ -143,7 +144,10 @@ extension Engine {
     guard let done = unrecorded, !done.isEmpty else { return }
     unrecorded = UnrecordedEffects()
     if !done.startedIDs.isEmpty { Failpoint.hit(.effectBefore) }
-    for id in done.startedIDs where running[id].map({ $0.task == nil }) ?? false { launch(id) }
+    for id in done.startedIDs {
+      guard let effect = running[id], effect.task == nil else { continue }
+      if heldFeedbacks[effect.origin.feedback] != id { launch(id) }
+    }
     if !done.replies.isEmpty { Failpoint.hit(.effectAfter) }
     for reply in done.replies { reply.resume(true) }
   }

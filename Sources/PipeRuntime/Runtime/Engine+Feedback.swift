@@ -5,11 +5,13 @@ extension Engine {
     for (index, feedback) in runtime.feedbacks.enumerated() {
       let place = index + 1
       // One that was held is compared as if its part of the state were new.
-      let isHeld = heldFeedbacks.contains(place)
-      switch feedback.change(isHeld ? nil : followed, state) {
-      case .none: if isHeld { heldFeedbacks.remove(place) }
+      let held = heldFeedbacks[place]
+      switch feedback.change(held == nil ? followed : nil, state) {
+      case .none: if held != nil { cancelFeedback(place) }
       case .stops: cancelFeedback(place)
-      case .starts: startFeedback(place)
+      case .starts:
+        if held != nil { cancelFeedback(place) }
+        startFeedback(place)
       case .restarts:
         cancelFeedback(place)
         startFeedback(place)
@@ -19,7 +21,7 @@ extension Engine {
   }
 
   private func cancelFeedback(_ place: Int) {
-    heldFeedbacks.remove(place)
+    heldFeedbacks[place] = nil
     for (id, effect) in running where effect.origin.feedback == place {
       effect.task?.cancel()
       end(id)
@@ -30,7 +32,7 @@ extension Engine {
     guard let effect = feedback(place, of: state, version: version) else { return }
     let wasHolding = feedbackGuard.isHolding
     guard feedbackGuard.permitsStart() else {
-      heldFeedbacks.insert(place)
+      hold(effect)
       if !wasHolding {
         onProblem(
           """
@@ -41,8 +43,19 @@ extension Engine {
       }
       return
     }
-    heldFeedbacks.remove(place)
     start(effect)
+  }
+
+  /// Keeps a feedback from starting. Where steps are recorded, it is recorded as one that has not
+  /// ended, so that the next process runs it.
+  private func hold(_ effect: RunningEffect<State, Event>) {
+    lastEffect += 1
+    running[lastEffect] = effect
+    heldFeedbacks[effect.origin.feedback] = lastEffect
+    if unrecorded != nil {
+      running[lastEffect]?.progress = BootClock.now
+      unrecorded?.started(lastEffect)
+    }
   }
 
   /// The work of a feedback; `nil` where the runtime has none of this place.

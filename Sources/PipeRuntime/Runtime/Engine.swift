@@ -59,7 +59,8 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   var keyScope = IdempotencyKey.Scope()
   /// Which feedbacks are held, and whether the event of the step comes from one of its own effects.
   var feedbackGuard = FeedbackGuard()
-  var heldFeedbacks: Set<Int> = []
+  /// By place, the effect that waits for an event from elsewhere.
+  var heldFeedbacks: [Int: UInt64] = [:]
   var takesOwnEvent = false
   /// The state that the feedbacks were last compared with.
   var followed: State?
@@ -138,8 +139,8 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// Whether something that was posted, or taken in the middle of a step, waits for its turn.
   package var hasWaiting: Bool { !waiting.isEmpty }
 
-  /// The number of effects that have not ended.
-  package var runningEffects: Int { running.count }
+  /// The number of effects that run; those that are held are not among them.
+  package var runningEffects: Int { running.count - heldFeedbacks.count }
 
   /// Enters the initial state.
   package func start() {
@@ -172,6 +173,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     isStopped = true
     for effect in running.values { effect.task?.cancel() }
     running = [:]
+    heldFeedbacks = [:]
     transition?.task.cancel()
     transition = nil
     isSettled = true
@@ -241,8 +243,16 @@ extension Engine {
   func step(_ event: Event, cause: String, done: Done?) -> StepOutcome<State> {
     let outcome = step(event, cause: cause, done: done) { onEntry?(state, version, cause) }
     if case .pending = outcome { return outcome }
-    done?(outcome)
+    if let done { done(outcome) } else { reportThrown(outcome, event) }
     return outcome
+  }
+
+  /// Tells of an error that nobody is told of who sent the event.
+  @usableFromInline
+  func reportThrown(_ outcome: StepOutcome<State>, _ event: Event) {
+    guard case .refused(.thrown(let error)) = outcome else { return }
+    let name = EnumCases<Event>.name(of: event) ?? "\(event)"
+    onProblem("event '\(name)' was refused, since the machine's function threw: \(error)")
   }
 
   /// Takes a step; tells of an entry through `entered` rather than ``onEntry``.

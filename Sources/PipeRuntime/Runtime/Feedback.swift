@@ -12,7 +12,7 @@
 /// killed, one that had not ended is run again, as effects are.
 ///
 /// One that keeps starting itself without an event from elsewhere, ``startLimit`` times within a
-/// second, is held until such an event comes; that is reported.
+/// second, is held until such an event comes, or its node is started again; that is reported.
 public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
   /// How a step bears on the work.
   enum Change {

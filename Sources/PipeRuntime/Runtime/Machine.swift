@@ -51,11 +51,19 @@ extension Machine {
       runtime.unnamedPipes > 0
       ? ["\(runtime.unnamedPipes) of its pipes have no name; take them from 'ports.pipe(NAME)'"]
       : []
-    return MachineDescription(
+    var description = MachineDescription(
       machine: name, initial: try JSONValue(encoding: machine.initial), states: machine.states,
       events: machine.events, alphabet: machine.alphabet, outputs: machine.outputs,
       outPorts: runtime.outPorts, inPorts: runtime.inPorts,
-      problem: (runtime.problems + ports.problems + unnamed).first,
+      problem: machine.problem ?? (runtime.problems + ports.problems + unnamed).first,
       stateFields: machine.stateFields)
+    let asynchronous = machine.asynchronousEvents
+    func names(_ asynchrony: StateMachine<State, Event, Output>.Asynchrony) -> [String]? {
+      let names = machine.alphabet.filter { asynchronous[$0] == asynchrony }
+      return names.isEmpty ? nil : names
+    }
+    description.asynchronous = names(.all)
+    description.partlyAsynchronous = names(.some)
+    return description
   }
 }

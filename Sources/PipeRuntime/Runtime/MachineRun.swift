@@ -149,7 +149,8 @@ extension MachineRun {
       return
     }
     suspended = answer
-    engine.take(event, cause: "send") { [self] in settle($0) }
+    // What nobody waits for, the engine tells of where that is needed.
+    engine.take(event, cause: "send", done: answer == nil ? nil : { [self] in settle($0) })
   }
 
   /// Answers the sender whose event has been taken.

@@ -71,6 +71,8 @@ extension Diagnostic {
     case ambiguousEvent = "ambiguous-event"
     /// A synchronized event whose payload differs between its participants.
     case unlikePayloads = "unlike-payloads"
+    /// A participant that takes a synchronized event by an asynchronous transition.
+    case asynchronousParticipant = "asynchronous-participant"
     /// Composites that share participants, and so a process, but not a program.
     case unlikePrograms = "unlike-programs"
     /// A composite state that the program does not register.

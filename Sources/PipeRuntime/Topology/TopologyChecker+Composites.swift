@@ -12,7 +12,10 @@ extension TopologyChecker {
     do {
       let composites = try TopologyComposites(topology, machines: machines)
       self.composites = composites
-      for vector in composites.composition.vectors { checkPayloads(of: vector, in: composites) }
+      for vector in composites.composition.vectors {
+        checkPayloads(of: vector, in: composites)
+        checkTransitions(of: vector, in: composites)
+      }
       for plan in composites.plans { checkPrograms(of: plan) }
       checkEffects(in: composites)
     } catch {
@@ -52,6 +55,24 @@ extension TopologyChecker {
         "composite '\(vector.composite)', event '\(vector.event)': participant '\(name)' knows it "
           + "as \(own.wording), and '\(other ?? "")' as \(whole.wording); give its fields the same "
           + "names and types in both machines")
+    }
+  }
+
+  /// Nobody can promise where an asynchronous transition leads.
+  private mutating func checkTransitions(of vector: SyncVector, in composites: TopologyComposites) {
+    for name in vector.participants {
+      guard let machine = composites.machines[name] else { continue }
+      let isAll = machine.asynchronous?.contains(vector.event) == true
+      guard isAll || machine.partlyAsynchronous?.contains(vector.event) == true else { continue }
+      report(
+        .asynchronousParticipant, isAll ? .error : .warning,
+        at: topology.path(ofParticipant: name, vector.event, in: vector.composite),
+        "composite '\(vector.composite)', event '\(vector.event)': participant '\(name)' takes it by "
+          + (isAll ? "an asynchronous transition" : "asynchronous transitions in some states")
+          + ", as models, features and closures with 'await' do; nobody can promise where that leads, "
+          + "so the event is \(isAll ? "never" : "not") taken\(isAll ? "" : " there"). Let its "
+          + "transition lead to a state at once, whose effect or feedback does what takes its time, "
+          + "or list participants without '\(name)'")
     }
   }
 

@@ -69,6 +69,8 @@ struct ViewFeed: Sendable {
       case .done: return .committed
       case .refused(.noTransition, _): return .refused("no transition")
       case .refused(.guard, _): return .refused("the guard said no")
+      case .refused(.thrown(let error), _): return .refused(error)
+      case .refused(.asynchronous, _): return .refused("its transition is asynchronous")
       }
     } catch {
       return .failed("\(error)")

@@ -44,6 +44,8 @@ extension MachineFailure {
     case .otherState: "the transition leads to another state"
     case .refused(.noTransition, _, _): "there is no transition"
     case .refused(.guard, _, _): "the guard refuses the event"
+    case .refused(.thrown, _, _): "the function throws an error"
+    case .refused(.asynchronous, _, _): "the transition is asynchronous"
     case .asynchronous: "the transition is asynchronous"
     case .moved, .movesLater: "there is a transition"
     case .otherRefusal: "the event is refused for another reason"
@@ -97,7 +99,9 @@ extension MachineFailure {
       "Add \(on) to \(when), or expect it with assertNoTransition(when:on:)."
     case .refused(.guard, _, _):
       "Change the Guard of \(on) in \(when), or expect it with assertNoTransition(when:on:)."
-    case .asynchronous, .movesLater:
+    case .refused(.thrown, _, _):
+      "Change the function, or expect it with assertNoTransition(when:on:)."
+    case .refused(.asynchronous, _, _), .asynchronous, .movesLater:
       "Wait for it with 'await', and assertEventually(when:on:transitionTo:)."
     case .moved(let state):
       "Remove \(on) from \(when), give it a Guard that fails here, or expect \(state)."
@@ -105,6 +109,8 @@ extension MachineFailure {
       "Remove \(on) from \(when), or expect 'because: .guard'."
     case .otherRefusal(_, .noTransition, _):
       "Add \(on) with a Guard to \(when), or expect 'because: .noTransition'."
+    case .otherRefusal(_, .thrown, _), .otherRefusal(_, .asynchronous, _):
+      "Change the function, or expect what it says with 'because:'."
     case .otherOutput(_, let actual, _):
       "Change the Execute of \(when), or expect \(actual)."
     case .noOutput(let output):
@@ -120,6 +126,8 @@ extension MachineFailure {
     switch refusal {
     case .noTransition: "no transition"
     case .guard: "refused by a guard"
+    case .thrown(let error): "refused: '\(error)' is thrown"
+    case .asynchronous: "refused: the transition is asynchronous"
     }
   }
 

@@ -63,6 +63,8 @@ extension ScenarioStep {
     case .refuses(nil): "is refused"
     case .refuses(.noTransition?): "is refused: no transition"
     case .refuses(.guard?): "is refused by a guard"
+    case .refuses(.thrown(let error)?): "is refused: its function throws '\(error)'"
+    case .refuses(.asynchronous?): "is refused: its transition is asynchronous"
     }
   }
 }

@@ -12,7 +12,7 @@ package struct EnabledPage {
     var table = Table(
       .init("EVENT"), .init("ENABLED"), .init("TAKEN BY"), .init("BECAUSE"))
     for event in found.events {
-      table.add(event.event.signature, event.verdict.wording, takers(of: event), event.because)
+      table.add(event.event.signature, event.verdict.wording, takers(of: event), because(event))
     }
     return [heading(style)] + table.lines(style: style).map { "  " + $0 }
   }
@@ -29,7 +29,7 @@ package struct EnabledPage {
         .init("BECAUSE"))
       for answer in event.answers {
         table.add(
-          answer.participant, answer.verdict.wording, answer.state?.caseText ?? "-",
+          answer.participant, answer.verdict.wording, state(of: answer) ?? "-",
           answer.version.map(String.init) ?? "-", answer.because)
       }
       lines += table.lines(style: style).map { "  " + $0 }
@@ -38,7 +38,8 @@ package struct EnabledPage {
   }
 
   private func heading(_ style: Style) -> String {
-    let state = found.state.map { "  " + $0.caseText.printable } ?? ""
+    let state =
+      found.state.map { "  " + $0.stateText(fields: found.stateFields[found.name]).printable } ?? ""
     let version = found.version.map { "  (version \($0))" } ?? ""
     return "\(style.bold(found.name))  \(found.kind.rawValue)\(state)\(version)"
   }
@@ -48,6 +49,19 @@ package struct EnabledPage {
     let list = event.participants.joined(separator: ", ")
     guard let composite = event.composite, composite != found.name else { return list }
     return "\(composite): \(list)"
+  }
+
+  private func state(of answer: EventEnabledness.Answer) -> String? {
+    answer.state?.stateText(fields: found.stateFields[answer.participant])
+  }
+
+  /// Who withholds it, in which state, and why.
+  private func because(_ event: EventEnabledness) -> String {
+    event.answers.filter { $0.verdict != .enabled }.map { answer in
+      let state = state(of: answer).map { " is in \($0)" } ?? ""
+      return event.participants == [answer.participant]
+        ? answer.because : "'\(answer.participant)'\(state): \(answer.because)"
+    }.joined(separator: "; ")
   }
 
   // MARK: JSON
@@ -72,15 +86,6 @@ package struct EnabledPage {
 }
 
 extension EventEnabledness {
-  /// Who withholds it, in which state, and why.
-  fileprivate var because: String {
-    answers.filter { $0.verdict != .enabled }.map { answer in
-      let state = answer.state.map { " is in \($0.caseText)" } ?? ""
-      let who = "'\(answer.participant)'" + state
-      return participants == [answer.participant] ? answer.because : "\(who): \(answer.because)"
-    }.joined(separator: "; ")
-  }
-
   fileprivate var record: JSONValue {
     [
       "event": .string(event.name),
@@ -95,7 +100,7 @@ extension EventEnabledness {
 extension EventEnabledness.Answer {
   fileprivate var because: String {
     if let obstacle { return obstacle.description }
-    return verdict == .dependsOnValue ? "its guard decides by the event's values" : ""
+    return verdict == .dependsOnValue ? "it depends on the event's values" : ""
   }
 
   fileprivate var record: JSONValue {
@@ -109,6 +114,7 @@ extension EventEnabledness.Answer {
     case .inTransaction(let transaction): record["transaction"] = .string("\(transaction)")
     case .inDoubt(let doubt): record["doubt"] = doubt.record
     case .pipesFull(let names): record["pipes"] = .array(names.map { .string($0) })
+    case .thrown(let error): record["error"] = .string(error)
     case .noTransition, .guard, .asynchronous, .inTransition, .notConnected, .down, .silent,
       .unreadable, nil:
       break

@@ -54,7 +54,11 @@ package struct JournalPage {
 
   private var state: String {
     guard let record = snapshot.records.last else { return "none: it has never entered one" }
-    return "\(record.state.caseText.cut(to: 1000))  (version \(record.version))"
+    return "\(text(of: record.state, cut: 1000))  (version \(record.version))"
+  }
+
+  private func text(of state: JSONValue, cut limit: Int) -> String {
+    state.stateText(fields: snapshot.stateFields).cut(to: limit)
   }
 
   private var letters: String {
@@ -80,7 +84,7 @@ package struct JournalPage {
   }
 
   private func line(of effect: JournalSnapshot.Effect) -> String {
-    "of version \(effect.version), \(effect.state.caseText.cut(to: 200)), "
+    "of version \(effect.version), \(text(of: effect.state, cut: 200)), "
       + "at \(Timestamp(nanoseconds: effect.time))"
   }
 
@@ -92,7 +96,7 @@ package struct JournalPage {
       table.add(
         String(record.version), String(record.incarnation),
         Timestamp(nanoseconds: record.time).description, record.cause, String(record.steps),
-        record.state.caseText.cut(to: 200))
+        text(of: record.state, cut: 200))
     }
     return table
   }

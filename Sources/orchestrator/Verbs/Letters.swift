@@ -100,6 +100,11 @@ struct Letters: Verb {
     let client = try attach(arguments)
     defer { client.close() }
     let chosen = try ids ?? Blocking.attempt { try await client.letters(of: node).map(\.id) }
+    let fields = try Blocking.attempt { try await client.directory(fresh: false) }[node: node]?
+      .stateFields
+    func text(_ state: JSONValue) -> String {
+      state.stateText(fields: fields).cut(to: 200).printable
+    }
     if chosen.isEmpty { console.note("node '\(node)' has no dead letters") }
     var code = ExitCode.success
     for id in chosen {
@@ -122,14 +127,14 @@ struct Letters: Verb {
       case .moved(let version, let state):
         guard arguments.format == .text else { break }
         try console.print(
-          "\(node): letter \(id) taken: \(state.caseText.printable)  (version \(version))")
+          "\(node): letter \(id) taken: \(text(state))  (version \(version))")
       case .done:
         if arguments.format == .text { try console.print("\(node): letter \(id) dropped") }
       case .refused(let refusal, let state):
         code = .failure
         console.error(
-          "node '\(node)' refused letter \(id) again in \(state.caseText.printable): "
-            + "\(refusal.wording). The letter stays")
+          "node '\(node)' refused letter \(id) again in \(text(state)): "
+            + "\(refusal.wording.printable). The letter stays")
       }
       try console.flush()
     }

@@ -131,8 +131,9 @@ private enum Loss: CustomStringConvertible {
     case .absent: return "nothing"
     case .known(let snapshot):
       guard let last = snapshot.records.last else { return "a journal without a state" }
+      let state = last.state.stateText(fields: snapshot.stateFields)
       return
-        (["version \(last.version) in state \(last.state.caseText.printable.cut(to: 60))"]
+        (["version \(last.version) in state \(state.printable.cut(to: 60))"]
         + snapshot.pending.parts).joined(separator: ", ")
     case .unreadable(let error): return "a journal that cannot be read (\(error))"
     }

@@ -42,7 +42,7 @@ struct Send: Verb {
   /// What was sent, and what became of it.
   private enum Sent: Sendable {
     case event(RequestOutcome, of: MachineDescription?)
-    case synchronized(RendezvousReply)
+    case synchronized(RendezvousReply, stateFields: [String: [String]])
   }
 
   func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
@@ -53,9 +53,11 @@ struct Send: Verb {
       try CaseArgument.parse($0, noun: "event")
     }
     let sent: Sent = try arguments.onTopology { topology in
-      let target = try topology.node(node, in: await topology.directory(fresh: false))
+      let directory = try await topology.directory(fresh: false)
+      let target = try topology.node(node, in: directory)
       guard target.kind != .composite else {
-        return .synchronized(try await synchronization.send(event, on: topology))
+        return .synchronized(
+          try await synchronization.send(event, on: topology), stateFields: directory.stateFields)
       }
       guard !synchronization.hasOptions else {
         throw CommandError(
@@ -72,8 +74,9 @@ struct Send: Verb {
       return .event(try await topology.send(node, json: event, timeout: timeout), of: machine)
     }
     switch sent {
-    case .synchronized(let reply):
-      return try synchronization.show(reply, of: event, arguments, console: console)
+    case .synchronized(let reply, let fields):
+      return try synchronization.show(
+        reply, of: event, stateFields: fields, arguments, console: console)
     case .event(let outcome, let machine):
       return try show(outcome, of: event ?? .null, machine, arguments, console)
     }
@@ -93,10 +96,14 @@ struct Send: Verb {
       }
       return .success
     case .refused(let refusal, let state):
-      let takes = machine.map { "; \($0.machine) takes " + $0.alphabetText } ?? ""
-      let text = machine?.stateText(state) ?? state.caseText
+      // An error says what is wrong; otherwise it may be the event.
+      let takes =
+        refusal.error == nil ? machine.map { "; \($0.machine) takes " + $0.alphabetText } ?? "" : ""
+      // The reason stands behind it, and is to be found.
+      let text = (machine?.stateText(state) ?? state.caseText).cut(to: 200)
       throw CommandError(
-        "node '\(node)' refused \(event.caseText) in \(text): \(refusal.wording)\(takes)")
+        "node '\(node)' refused \(event.caseText.cut(to: 200)) in \(text): "
+          + "\(refusal.wording.printable)\(takes)")
     case .done: return .success
     }
   }
@@ -119,20 +126,11 @@ extension RequestOutcome {
         "version": .integer(Int64(clamping: version)), "state": state,
       ]
     case .refused(let refusal, let state):
-      [
-        "node": .string(node), "event": event, "outcome": "refused",
-        "reason": .string(refusal.rawValue), "state": state,
-      ]
+      .object(
+        refusal.members.merging(
+          ["node": .string(node), "event": event, "outcome": "refused", "state": state],
+          uniquingKeysWith: { $1 }))
     case .done: ["node": .string(node), "event": event, "outcome": "done"]
-    }
-  }
-}
-
-extension Refusal {
-  var wording: String {
-    switch self {
-    case .noTransition: "that state has no transition for it"
-    case .guard: "the transition's guard said no"
     }
   }
 }

@@ -56,8 +56,8 @@ struct SynchronizedSend {
   }
 
   func show(
-    _ reply: RendezvousReply, of event: JSONValue?, _ arguments: ParsedArguments,
-    console: Console
+    _ reply: RendezvousReply, of event: JSONValue?, stateFields fields: [String: [String]],
+    _ arguments: ParsedArguments, console: Console
   ) throws -> ExitCode {
     if arguments.format != .text {
       guard case .object(var record) = reply.json else { return .failure }
@@ -67,11 +67,11 @@ struct SynchronizedSend {
     }
     let what = event.map(\.caseText) ?? "it"
     switch reply {
-    case .rendezvous(let reply): return try show(reply, of: what, arguments, console)
+    case .rendezvous(let reply): return try show(reply, of: what, fields, arguments, console)
     case .broadcast(let results):
       for (participant, result) in results.sorted(by: { $0.key < $1.key })
       where arguments.format == .text {
-        try console.print("\(participant): \(result.wording)")
+        try console.print("\(participant): \(result.wording(fields))")
       }
       let hasAll = results.values.allSatisfy { if case .moved = $0 { true } else { false } }
       return hasAll ? .success : .failure
@@ -79,8 +79,8 @@ struct SynchronizedSend {
   }
 
   private func show(
-    _ reply: SynchronizedReply, of event: String, _ arguments: ParsedArguments,
-    _ console: Console
+    _ reply: SynchronizedReply, of event: String, _ fields: [String: [String]],
+    _ arguments: ParsedArguments, _ console: Console
   ) throws -> ExitCode {
     switch reply {
     case .committed(let transaction, let versions):
@@ -91,7 +91,9 @@ struct SynchronizedSend {
       }
       return .success
     case .refused(let withholdings):
-      let who = withholdings.map(\.wording).joined(separator: "; ")
+      let who = withholdings.map {
+        "'\($0.participant)' is in \($0.wording(fields))"
+      }.joined(separator: "; ")
       throw CommandError("composite '\(composite)' refused \(event): \(who)")
     case .busy(let names):
       throw CommandError(
@@ -116,17 +118,17 @@ struct SynchronizedSend {
 }
 
 extension Withholding {
-  fileprivate var wording: String {
-    "'\(participant)' is in \(state.caseText): \(reason.wording)"
+  /// Its state and its reason.
+  fileprivate func wording(_ fields: [String: [String]]) -> String {
+    "\(state.stateText(fields: fields[participant]).cut(to: 200)): \(reason.wording)".printable
   }
 }
 
 extension BroadcastResult {
-  fileprivate var wording: String {
+  fileprivate func wording(_ fields: [String: [String]]) -> String {
     switch self {
     case .moved(let version): "moved to version \(version)"
-    case .refused(let withholding):
-      "refused in \(withholding.state.caseText): \(withholding.reason.wording)"
+    case .refused(let withholding): "refused in \(withholding.wording(fields))"
     case .busy: "busy"
     case .unavailable: "does not run"
     case .unknown: "did not answer"

@@ -29,7 +29,7 @@ struct WhyVerbTests {
             motor  machine  standing(floor: 0)  (version 0)
               EVENT           ENABLED        TAKEN BY           BECAUSE
               go(floor: Int)  by its values  lift: door, motor  'motor' is in standing(floor: 0): \
-            its guard decides by the event's values
+            it depends on the event's values
               open            yes            lift: door, motor
               floorReached    no             motor              that state has no transition for it
               emergencyStop   yes            lift: door, motor
@@ -54,8 +54,7 @@ struct WhyVerbTests {
             lift: go(floor: Int) through composite lift: depends on its values; give EVENT with them
               PARTICIPANT  TAKES IT       STATE               VERSION  BECAUSE
               door         yes            closed                    0
-              motor        by its values  standing(floor: 0)        0  its guard decides by the event's \
-            values
+              motor        by its values  standing(floor: 0)        0  it depends on the event's values
 
             """
           ),

@@ -138,7 +138,7 @@ struct MoviesNodeTests {
         }
       }
       let last = try await topology.send("pages", MoviesPages.Event.fetchNext)
-      guard case .refused(.guard, _) = last else {
+      guard case .refused(.thrown("there is no further page"), _) = last else {
         Issue.record("\(last)")
         return
       }

@@ -84,4 +84,28 @@ struct StyleNodeTests {
       try await topology.expect("example", ExampleState.state1(message: "7"))
     }
   }
+
+  @Test("a model that is to start in a state that is not stable is an error of the file")
+  func unstable() async throws {
+    let text = """
+      topology: wobblers
+      program: TestNodes
+      nodes:
+        good: { machine: Wobbler }
+        bad: { machine: Wobbler, parameters: { wobbles: true } }
+        shown: { machine: Wobbler, constant: wobbling }
+      """
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    try tool.directory.write(text, to: "t.yaml")
+    for verb in ["check", "run"] {
+      let result = try await tool.run(verb, "t.yaml")
+      #expect(result.code == 2, "\(result)")
+      #expect(result.error.contains("t.yaml:5:"), "\(result)")
+      #expect(
+        result.error.contains(
+          "state 'wobbling' is not stable, and a model starts only in a stable one"), "\(result)")
+      #expect(result.error.split(separator: "\n").count == 1, "\(result)")
+    }
+  }
 }

@@ -102,4 +102,13 @@ struct ForesightTests {
       }
     }
   }
+
+  @Test("a function is asked with values only")
+  func functions() {
+    let function = StateMachine<Shelf, Order, Never>(
+      initial: .empty, reduce: { state, _ in state })
+    #expect(function.foresee(caseNamed: "put", in: .empty) == .byValue)
+    #expect(function.foresee(caseNamed: "clear", in: .empty) == .noTransition)
+    #expect(function.foresee(caseNamed: "nothing", in: .empty) == nil)
+  }
 }

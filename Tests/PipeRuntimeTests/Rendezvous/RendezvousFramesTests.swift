@@ -23,6 +23,9 @@ struct RendezvousFramesTests {
   private static let refusals: [ParticipantRefusal] = [
     .busy, .refused(.guard, version: 7, state: Array("\"shut\"".utf8)),
     .refused(.noTransition, version: .max, state: []),
+    .refused(.asynchronous, version: 1, state: Array("\"shut\"".utf8)),
+    .refused(.thrown("it will not — é"), version: 2, state: Array("{}".utf8)),
+    .refused(.thrown(""), version: 2, state: []),
   ]
 
   @Test(
@@ -64,6 +67,12 @@ struct RendezvousFramesTests {
     }
     #expect(throws: FrameError.body(.no)) {
       try ParticipantMessage(FrameHeader(.no, count: 0), nothing)
+    }
+    // A text that is said to be longer than the body is.
+    for body in [[UInt8](repeating: 0, count: 8), [0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 65]] {
+      #expect(throws: FrameError.body(.no)) {
+        try body.withUnsafeBytes { try ParticipantMessage(FrameHeader(.no, count: 5), $0) }
+      }
     }
     #expect(throws: FrameError.kind(81)) {
       try ParticipantMessage(FrameHeader(.commit), nothing)

@@ -124,6 +124,17 @@ struct FeedbackTests {
     #expect(engine.version >= UInt64(Feedback<Pages, Turn>.startLimit))
     engine.take(.watch, cause: "test")
     #expect(engine.runningEffects == 1)
+    // It is held once more, and nothing is left of it when its part of the state goes.
+    for await next in inputs {
+      engine.process(next)
+      if engine.runningEffects == 0 { break }
+    }
+    engine.take(.cancel, cause: "test")
+    #expect(engine.runningEffects == 0)
+    engine.take(.watch, cause: "test")
+    #expect(engine.runningEffects == 0)
+    engine.take(.spin, cause: "test")
+    #expect(engine.runningEffects == 1)
   }
 }
 

@@ -107,6 +107,11 @@ struct ViewSessionTests {
         #expect(session.lines.first?.description.hasPrefix("The") == true)
       }
     }
+    // In one direction only, too.
+    for size in [TerminalSize(columns: 200, rows: 2), TerminalSize(columns: 23, rows: 50)] {
+      _ = session.resize(to: size)
+      #expect(texts(session)[0].hasPrefix("The view"), "\(size)")
+    }
     _ = session.resize(to: TerminalSize(columns: 24, rows: 3))
     #expect(texts(session)[0] == "count 0")
   }

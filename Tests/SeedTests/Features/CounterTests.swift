@@ -129,6 +129,37 @@ struct CounterTests {
     #expect(parent.state.counter.note == "hello")
   }
 
+  /// What the document has as a view: it holds the store, and gives its child a part of it.
+  private struct ParentView: Storable {
+    let store: Store<TallyFeature>
+
+    struct ChildView: Storable {
+      let store: Store<CounterFeature>
+      var text: String { "\(store.state.count)" }
+    }
+
+    var child: ChildView {
+      ChildView(
+        store: store.scope(
+          state: \.counter, action: TallyFeature.Action.counter, feature: CounterFeature()))
+    }
+    var text: String { "\(store.state.increments) up, \(store.state.decrements) down" }
+  }
+
+  @Test("a view holds a store, and its child a part of it")
+  func storable() async {
+    func send<View: Storable>(_ action: View.Feature.Action, from view: View) async {
+      await view.store.send(action: action)
+    }
+    let view = ParentView(store: Store(feature: TallyFeature(), initialState: .init()))
+    await send(.increment, from: view.child)
+    await send(.decrement, from: view.child)
+    await send(.decrement, from: view.child)
+    #expect(view.child.text == "-1" && view.text == "1 up, 2 down")
+    await send(.reset, from: view)
+    #expect(view.child.text == "-1" && view.text == "0 up, 0 down")
+  }
+
   @Test("a child of a child reaches all above it")
   func nested() async {
     struct Whole: FeatureType {
@@ -151,17 +182,20 @@ struct CounterTests {
     #expect(whole.state.heard == 1)
   }
 
+  private struct Other: FeatureType {
+    func reduce(state: CounterFeature.State, action: Bool) async -> CounterFeature.State { state }
+  }
+
+  private struct Number: FeatureType {
+    func reduce(state: Int, action: Bool) async -> Int { state + 1 }
+  }
+
   @Test("two features that are scoped to one part of the state are a mistake that says what to do")
   func alias() async throws {
     let result = try await #require(
       processExitsWith: .failure, observing: [\.standardErrorContent]
     ) {
       await MainActor.run {
-        struct Other: FeatureType {
-          func reduce(state: CounterFeature.State, action: Bool) async -> CounterFeature.State {
-            state
-          }
-        }
         let parent = Store(feature: TallyFeature(), initialState: .init())
         let child = parent.scope(
           state: \.counter, action: TallyFeature.Action.counter, feature: CounterFeature())
@@ -175,5 +209,42 @@ struct CounterTests {
     }
     let text = String(decoding: result.standardErrorContent, as: UTF8.self)
     #expect(text.contains("Give each scope a property of its own"))
+  }
+
+  @Test("so is a part of a part that another feature has")
+  func aliasWithin() async throws {
+    let result = try await #require(
+      processExitsWith: .failure, observing: [\.standardErrorContent]
+    ) {
+      await MainActor.run {
+        let parent = Store(feature: TallyFeature(), initialState: .init())
+        let child = parent.scope(
+          state: \.counter, action: TallyFeature.Action.counter, feature: CounterFeature())
+        let other = parent.scope(
+          state: \.counter.count, action: { _ in TallyFeature.Action.reset }, feature: Number())
+        _ = (child, other)
+      }
+    }
+    let text = String(decoding: result.standardErrorContent, as: UTF8.self)
+    #expect(text.contains("Number is scoped to is also that of CounterFeature"))
+  }
+
+  @Test("a part may be scoped from its parent's store again, and let go of in any order")
+  func scopedAgain() async {
+    let parent = Store(feature: TallyFeature(), initialState: .init())
+    func counter() -> Store<CounterFeature> {
+      parent.scope(
+        state: \.counter, action: TallyFeature.Action.counter, feature: CounterFeature())
+    }
+    func count(_ counter: Store<CounterFeature>) -> Store<Number> {
+      counter.scope(
+        state: \.count, action: { _ in CounterFeature.Action.increment }, feature: Number())
+    }
+    // The store in between is gone before another one takes its place.
+    let first = count(counter())
+    let second = count(counter())
+    await first.send(action: true)
+    await second.send(action: true)
+    #expect(parent.state.increments == 2)
   }
 }

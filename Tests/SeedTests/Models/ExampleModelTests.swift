@@ -187,4 +187,39 @@ struct CompositeModelTests {
       if case .stateAB = before { #expect(after == .inactive) }
     }
   }
+
+  private static let states: [(ModelA.State, ModelB.State, ModelsState)] = [
+    (.inactive, .inactive, .inactive), (.active(message: "a"), .inactive, .stateA(message: "a")),
+    (.inactive, .active(value: 1), .stateB(value: 1)),
+    (.active(message: "a"), .active(value: 1), .stateAB(message: "a", value: 1)),
+    (.failed, .active(value: 1), .failed), (.inactive, .failed, .failed),
+  ]
+
+  @Test("models that are given to it are observed, constant ones too", arguments: states)
+  func constants(modelA: ModelA.State, modelB: ModelB.State, both: ModelsState) async {
+    let model = CompositeStateMachine(
+      observing: ConstantStateMachine(modelA), observing: ConstantStateMachine(modelB),
+      ModelsState.init(modelA:modelB:))
+    #expect(model.state == both)
+    var states = model.stateDidChange.makeAsyncIterator()
+    #expect(await states.next() == both)
+  }
+
+  @MainActor
+  @Test("what it observes is followed, also by a view")
+  func observing() async throws {
+    let modelA = try MachineModel(ModelA.self, parameters: NoParameters())
+    let modelB = try MachineModel(ModelB.self, parameters: NoParameters())
+    let model = CompositeStateMachine(
+      observing: modelA, observing: modelB, ModelsState.init(modelA:modelB:))
+    let view = ViewBinding(source: model)
+    var states = model.stateDidChange.makeAsyncIterator()
+    #expect(await states.next() == .inactive)
+    modelA.send(.eventA(message: "hello"))
+    #expect(await states.next() == .stateA(message: "hello"))
+    modelB.send(.eventB(value: 3))
+    #expect(await states.next() == .stateAB(message: "hello", value: 3))
+    #expect(model.state == .stateAB(message: "hello", value: 3))
+    while view.state != model.state { await Task.yield() }
+  }
 }

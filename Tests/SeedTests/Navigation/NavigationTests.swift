@@ -57,6 +57,8 @@ struct NavigationStackTests {
     #expect(throws: NavigationError.tooDeep(limit: 64)) { try stack.push(.home) }
     #expect(throws: NavigationError.self) { try stack.show([.street(name: "Elm")]) }
     #expect(throws: NavigationError.self) { try stack.show([]) }
+    let long = [Place.home] + (1...64).map { Place.house(street: "Elm", number: $0) }
+    #expect(throws: NavigationError.tooDeep(limit: 64)) { try stack.show(long) }
     #expect(stack.path.count == 64)
   }
 
@@ -140,6 +142,18 @@ struct DeepLinkTests {
   }
 
   @Test(
+    "each link of the example leads to its own screens",
+    arguments: [
+      ("quizzes", [.quizzes]), ("quizzes/7", [.quizzes, .detail(item: 7)]),
+      ("quizzes/7/question/2", [.quizzes, .detail(item: 7), .question(item: 7, number: 2)]),
+      ("results", [.results]), ("results/5", [.results, .detail(item: 5)]), ("profile", [.profile]),
+    ] as [(String, [MainRoute])])
+  func example(link: String, path: [MainRoute]) throws {
+    #expect(try MainRoute.path(to: link) == path)
+    #expect(throws: NavigationError.self) { try UnauthenticatedRoute.path(to: link) }
+  }
+
+  @Test(
     "a link that leads nowhere says what there is, and what may be meant",
     arguments: [
       (
@@ -211,29 +225,55 @@ struct MainCoordinatorTests {
     #expect(try state(after: [.logIn, .openSheet(about: "x"), .dismiss]).main == .quizzes)
     #expect(try state(after: [.logIn, .open(item: 7), .logOut]).main == nil)
     #expect(try state(after: [.register, .pop, .forgotPassword, .dismiss]) == .init())
+    let deep: [MainCoordinator.Event] = [.logIn, .open(item: 7), .answer(number: 2)]
+    #expect(try state(after: deep + [.popToRoot]).main == .quizzes)
+    #expect(try state(after: deep + [.pop]).main == .detail(item: 7))
+    let followed = try state(after: [.logIn, .follow(link: "results/5")])
+    guard case .authenticated(let tabs) = followed.root else {
+      Issue.record("\(followed)")
+      return
+    }
+    #expect(tabs.selected == .results && followed.main == .detail(item: 5))
+    #expect(try state(after: [.logIn, .follow(link: "profile")]).main == .profile)
+    let sheet = try state(after: [.logIn, .openSheet(about: "x")])
+    guard case .authenticated(let covered) = sheet.root else {
+      Issue.record("\(sheet)")
+      return
+    }
+    #expect(covered.shown == .information(about: "x") && sheet.main == .quizzes)
   }
 
   @Test(
     "what does not belong to what is shown is refused",
     arguments: [
-      Misplaced([], .open(item: 1)), Misplaced([], .logOut),
-      Misplaced([], .switchTo(tab: .results)), Misplaced([], .pop), Misplaced([], .dismiss),
-      Misplaced([.logIn], .logIn), Misplaced([.logIn], .register), Misplaced([.logIn], .pop),
-      Misplaced([.logIn], .answer(number: 1)),
-      Misplaced([.logIn, .openSheet(about: "x")], .open(item: 1)),
-      Misplaced([.register], .register),
+      Misplaced([], .open(item: 1), "nobody is logged in"),
+      Misplaced([], .logOut, "nobody is logged in"),
+      Misplaced([], .switchTo(tab: .results), "nobody is logged in"),
+      Misplaced([], .pop, "the root is shown"), Misplaced([], .dismiss, "no sheet is shown"),
+      Misplaced([.logIn], .logIn, "somebody is logged in"),
+      Misplaced([.logIn], .register, "somebody is logged in"),
+      Misplaced([.logIn], .pop, "the root is shown"),
+      Misplaced([.logIn], .answer(number: 1), "'detail' is not shown"),
+      Misplaced([.logIn, .openSheet(about: "x")], .open(item: 1), "dismiss it first"),
+      Misplaced([.register], .register, "is shown already"),
     ])
   func refused(misplaced: Misplaced) throws {
-    #expect(
-      machine.reduce(try state(after: misplaced.before), misplaced.event) == .refused(.guard))
+    let answer = machine.reduce(try state(after: misplaced.before), misplaced.event)
+    guard case .refused(.thrown(let text)) = answer else {
+      Issue.record("\(misplaced): \(answer)")
+      return
+    }
+    #expect(text.contains(misplaced.text), "\(misplaced.event): \(text)")
   }
 
   struct Misplaced: Sendable {
     var before: [MainCoordinator.Event]
     var event: MainCoordinator.Event
+    /// What the refusal says.
+    var text: String
 
-    init(_ before: [MainCoordinator.Event], _ event: MainCoordinator.Event) {
-      (self.before, self.event) = (before, event)
+    init(_ before: [MainCoordinator.Event], _ event: MainCoordinator.Event, _ text: String) {
+      (self.before, self.event, self.text) = (before, event, text)
     }
   }
 

@@ -29,7 +29,7 @@ struct MoviesPagesTests {
       for await state in run where state.movies.count == page && state.status == .idle { break }
     }
     #expect(run.state.isComplete)
-    #expect(await run.send(.fetchNext) == .refused(.guard))
+    #expect(await run.send(.fetchNext) == .refused(.thrown("there is no further page")))
     #expect(run.state.movies.count == 3)
   }
 
@@ -54,7 +54,9 @@ struct MoviesPagesTests {
     let service = StubMovies()
     let run = await run(service)
     var calls = service.calls.makeAsyncIterator()
-    #expect(await run.send(.retry) == .refused(.guard))
+    #expect(
+      await run.send(.retry)
+        == .refused(.thrown("no page has failed to load; there is nothing to try again")))
     await run.send(.fetchNext)
     #expect(await calls.next() == .asked(page: 1))
     await service.fail(1, LoadFailure("no line"))
@@ -66,9 +68,9 @@ struct MoviesPagesTests {
     for await state in run where state.movies.count == 1 { break }
   }
 
-  @Test("a function that throws refuses its event, and what it has changed before is not kept")
+  @Test("a function that throws refuses its event with the error, and changes nothing")
   func throwing() async {
-    struct Broken: Error {}
+    struct Broken: Error, CustomStringConvertible { let description = "it is broken" }
     enum Step: DSLCompatible { case good, bad }
     struct Count: DSLCompatible, Equatable { var count = 0 }
     let machine = StateMachine<Count, Step, Never>(
@@ -77,9 +79,9 @@ struct MoviesPagesTests {
         state.count += 1
         if case .bad = event { throw Broken() }
       })
-    #expect(machine.reduce(Count(), .bad) == .refused(.guard))
+    #expect(machine.reduce(Count(), .bad) == .refused(.thrown("it is broken")))
     let run = AsyncStateMachineSequence(stateMachine: machine)
-    #expect(await run.send(.bad) == .refused(.guard))
+    #expect(await run.send(.bad) == .refused(.thrown("it is broken")))
     #expect(await run.send(.good) == .moved(Count(count: 1)))
   }
 

@@ -40,6 +40,8 @@ protocol Kettle: Sendable {
   /// Both return when the event has been taken, or left.
   func switchOn() async
   func switchOff() async
+  /// The same without waiting, in the order called.
+  func post(on: Bool)
 }
 
 /// A kettle that is a machine.
@@ -68,6 +70,7 @@ private struct RunningKettle<Hosted: Machine>: Kettle {
 
   func switchOn() async { await sequence.send(on) }
   func switchOff() async { await sequence.send(off) }
+  func post(on isOn: Bool) { sequence.post(isOn ? on : off) }
 }
 
 /// A kettle that is an actor.
@@ -78,4 +81,5 @@ private struct ModelKettle: Kettle {
   var states: StatePublisher<KettleState> { model.stateDidChange }
   func switchOn() async { await model.take(.switchOn) }
   func switchOff() async { await model.take(.switchOff) }
+  func post(on: Bool) { on ? model.switchOn() : model.switchOff() }
 }

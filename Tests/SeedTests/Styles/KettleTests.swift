@@ -26,6 +26,27 @@ struct KettleTests {
     }
   }
 
+  @Test(
+    "events that nobody waits for are taken in the order given, too", arguments: KettleStyle.all)
+  func posted(style: KettleStyle) async throws {
+    try await withManualClock { _ in
+      let kettle = try style.make(KettleParameters(boilTime: 100))
+      var states = kettle.states.makeAsyncIterator()
+      for _ in 0..<50 {
+        kettle.post(on: true)
+        kettle.post(on: false)
+      }
+      kettle.post(on: true)
+      // One that overtook another would be refused, and its state missing.
+      for _ in 0..<50 {
+        #expect(await states.next() == .off)
+        #expect(await states.next() == .heating)
+      }
+      #expect(await states.next() == .off)
+      #expect(await states.next() == .heating)
+    }
+  }
+
   @Test("an event that the state does not take changes nothing", arguments: KettleStyle.all)
   func refusal(style: KettleStyle) async throws {
     try await withManualClock { clock in

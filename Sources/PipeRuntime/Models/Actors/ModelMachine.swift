@@ -56,9 +56,11 @@ public enum ModelMachine<Model: HostableModel>: Machine {
   /// The model as a function.
   public static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Never> {
     let host = ModelHost<Model>.current(parameters)
-    return StateMachine(
+    var machine = StateMachine<State, Event, Never>(
       initial: Model.initialState(parameters),
-      reduce: { state, event in .suspended { await host.step(from: state, event) } })
+      awaiting: { state, event in await host.step(from: state, event) })
+    do { _ = try machine.initial.stable() } catch { machine.problem = error.description }
+    return machine
   }
 
   /// Follows what the model does by itself.

@@ -33,8 +33,8 @@ extension FeatureMachine {
     _ parameters: Parameters
   ) -> StateMachine<Feature.State, Feature.Action, Never> {
     let feature = feature(parameters)
-    return StateMachine(initial: initialState(parameters)) { state, action in
-      .suspended { await feature.reduce(state: state, action: action) }
-    }
+    return StateMachine(
+      initial: initialState(parameters),
+      awaiting: { state, action in await feature.reduce(state: state, action: action) })
   }
 }

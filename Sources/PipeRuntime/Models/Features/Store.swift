@@ -79,7 +79,8 @@ public final class Store<Feature: FeatureType> {
   /// - Parameters:
   ///   - state: The part.
   ///   - action: What the parent takes for an action of the child.
-  /// - Precondition: No feature of another type is scoped to some of the same part.
+  /// - Precondition: No other feature is scoped to some of the same part, but for those above and below
+  ///   it. Of a computed property that is not known.
   public func scope<Scoped: FeatureType>(
     state keyPath: WritableKeyPath<Feature.State, Scoped.State> & Sendable,
     action: @escaping @Sendable (Scoped.Action) -> Feature.Action, feature: Scoped

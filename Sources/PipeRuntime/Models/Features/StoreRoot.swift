@@ -15,8 +15,8 @@ final class StoreRoot<State: Sendable> {
 
   private let run: AsyncStateMachineSequence<Held, Step, Never>
   private let subject: ConcurrentValueSubject<State>
-  /// Which features have which parts, by their places in the state's memory.
-  private var parts: [(feature: String, place: Range<Int>, count: Int)] = []
+  /// The parts that have features, with the parts that they are scoped from, and how often.
+  private var parts: [(part: StorePart, above: [StorePart], count: Int)] = []
 
   init(_ initial: State) {
     let subject = ConcurrentValueSubject(initial)
@@ -53,40 +53,37 @@ final class StoreRoot<State: Sendable> {
   // MARK: Parts
 
   /// A feature takes care of a part of the state.
-  /// - Precondition: No feature of another type takes care of any of it, but for one whose part holds
-  ///   all of this one's: its parent.
+  /// - Parameter above: What this returned for the features that it is scoped from.
+  /// - Returns: What stands for the part; `nil` where nothing is known of its place.
+  /// - Precondition: No other feature takes care of any of it, but for those above and below this one.
   func add<Feature: FeatureType>(
-    _: Feature.Type, at part: WritableKeyPath<State, Feature.State>
-  ) {
-    guard let place = Self.place(of: part) else { return }
-    let name = "\(Feature.self)"
-    if let index = parts.firstIndex(where: { $0.feature == name && $0.place == place }) {
+    _: Feature.Type, at part: WritableKeyPath<State, Feature.State>, above: [StorePart]
+  ) -> StorePart? {
+    guard let place = Self.place(of: part) else { return nil }
+    let part = StorePart(feature: "\(Feature.self)", place: place)
+    if let index = parts.firstIndex(where: { $0.part == part && $0.above == above }) {
       parts[index].count += 1
+      return part
+    }
+    let other = parts.first { other in
+      other.part.place.overlaps(place) && !above.contains(other.part)
+        && !other.above.contains(part)
+    }
+    if let other {
+      preconditionFailure(
+        "the state that \(part.feature) is scoped to is also that of \(other.part.feature), and each "
+          + "would change it behind the other's back. Give each scope a property of its own.")
+    }
+    parts.append((part, above, 1))
+    return part
+  }
+
+  func remove(_ part: StorePart, above: [StorePart]) {
+    guard let index = parts.firstIndex(where: { $0.part == part && $0.above == above }) else {
       return
     }
-    if let other = parts.first(where: { Self.alias($0.place, place) }) {
-      preconditionFailure(
-        "the state that \(name) is scoped to is also that of \(other.feature), and each would change "
-          + "it behind the other's back. Give each scope a property of its own.")
-    }
-    parts.append((name, place, 1))
-  }
-
-  func remove<Feature: FeatureType>(
-    _: Feature.Type, at part: WritableKeyPath<State, Feature.State>
-  ) {
-    guard let place = Self.place(of: part),
-      let index = parts.firstIndex(where: { $0.feature == "\(Feature.self)" && $0.place == place })
-    else { return }
     parts[index].count -= 1
     if parts[index].count == 0 { parts.remove(at: index) }
-  }
-
-  /// The whole state is its own feature's, and a part within a part its child's.
-  private static func alias(_ one: Range<Int>, _ other: Range<Int>) -> Bool {
-    guard one.overlaps(other) else { return false }
-    if one == other { return one.count < MemoryLayout<State>.size }
-    return !(one.contains(other) || other.contains(one))
   }
 
   /// Where a part lies in the state; `nil` where it is computed, or has no size.
@@ -96,4 +93,11 @@ final class StoreRoot<State: Sendable> {
     }
     return offset..<(offset + MemoryLayout<Part>.size)
   }
+}
+
+/// A part of a store's state that a feature takes care of.
+struct StorePart: Hashable {
+  let feature: String
+  /// In the memory of the state.
+  let place: Range<Int>
 }

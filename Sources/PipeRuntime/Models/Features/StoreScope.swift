@@ -31,20 +31,23 @@ final class PartScope<Root: Sendable, Feature: FeatureType>: StoreScope {
   private let part: WritableKeyPath<Root, Feature.State> & Sendable
   /// What the features above make of an action, once this one has taken it.
   private let above: @Sendable (Feature.Action) -> Step?
+  private let partsAbove: [StorePart]
+  private let ownPart: StorePart?
 
   init(
     root: StoreRoot<Root>, feature: Feature,
     part: WritableKeyPath<Root, Feature.State> & Sendable,
-    above: @escaping @Sendable (Feature.Action) -> Step?
+    above: @escaping @Sendable (Feature.Action) -> Step?, partsAbove: [StorePart] = []
   ) {
     self.root = root
     self.feature = feature
     self.part = part
     self.above = above
-    root.add(Feature.self, at: part)
+    self.partsAbove = partsAbove
+    ownPart = root.add(Feature.self, at: part, above: partsAbove)
   }
 
-  isolated deinit { root.remove(Feature.self, at: part) }
+  isolated deinit { if let ownPart { root.remove(ownPart, above: partsAbove) } }
 
   var state: Feature.State { root.state[keyPath: part] }
 
@@ -83,7 +86,8 @@ final class PartScope<Root: Sendable, Feature: FeatureType>: StoreScope {
     nonisolated(unsafe) let sendable =
       unsafeDowncast(whole, to: WritableKeyPath<Root, Scoped.State>.self)
     return PartScope<Root, Scoped>(
-      root: root, feature: feature, part: sendablePath(sendable), above: { own(action($0)) })
+      root: root, feature: feature, part: sendablePath(sendable), above: { own(action($0)) },
+      partsAbove: partsAbove + (ownPart.map { [$0] } ?? []))
   }
 }
 

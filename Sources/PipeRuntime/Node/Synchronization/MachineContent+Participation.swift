@@ -35,7 +35,7 @@ extension MachineContent: ParticipatingMachine {
     switch engine.machine.step(engine.state, event) {
     case .refused(let refusal): return withheld(refusal)
     // Nobody can promise where it leads.
-    case .suspended: return .withheld(.busy)
+    case .suspended: return withheld(.asynchronous)
     case .next(let next):
       guard let state = try? states.encode(next) else { return .withheld(.busy) }
       promised = (event, next)

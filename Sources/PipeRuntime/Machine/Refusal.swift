@@ -1,0 +1,91 @@
+/// Why a machine does not take an event in a state.
+public enum Refusal: Hashable, Sendable {
+  /// The state has no transition for the event.
+  case noTransition
+  /// There is a transition, and its guard said no.
+  case `guard`
+  /// The function that describes the machine threw an error, which reads so.
+  case thrown(String)
+  /// The transition is asynchronous, so that nobody can promise to take the event together with others.
+  case asynchronous
+}
+
+extension Refusal {
+  /// The longest text of an error that is kept. Unit: characters.
+  private static var textLimit: Int { 500 }
+
+  /// What an error of a machine's function says, cut where it is long.
+  @usableFromInline
+  static func thrown(by error: any Error) -> Refusal {
+    let text = "\(error)"
+    return .thrown(text.count > textLimit ? text.prefix(textLimit) + "…" : text)
+  }
+
+  /// One word for programs: `noTransition`, `guard`, `thrown`, `asynchronous`.
+  public var code: String {
+    switch self {
+    case .noTransition: "noTransition"
+    case .guard: "guard"
+    case .thrown: "thrown"
+    case .asynchronous: "asynchronous"
+    }
+  }
+
+  /// The error's text, where one was thrown.
+  public var error: String? {
+    if case .thrown(let text) = self { text } else { nil }
+  }
+
+  /// - Parameter error: The text of ``thrown(_:)``.
+  init?(code: String, error: String?) {
+    switch code {
+    case "noTransition": self = .noTransition
+    case "guard": self = .guard
+    case "thrown": self = .thrown(error ?? "")
+    case "asynchronous": self = .asynchronous
+    default: return nil
+    }
+  }
+}
+
+extension Refusal {
+  /// The reason in words, to follow "refused: ".
+  package var wording: String {
+    switch self {
+    case .noTransition: "that state has no transition for it"
+    case .guard: "the transition's guard said no"
+    case .thrown(let text): "its function threw: \(text)"
+    case .asynchronous: "its transition is asynchronous, so that it can promise nothing"
+    }
+  }
+}
+
+extension Refusal: Codable {
+  private enum Key: CodingKey { case thrown }
+
+  /// Reads what ``encode(to:)`` writes.
+  public init(from decoder: any Decoder) throws {
+    if let keyed = try? decoder.container(keyedBy: Key.self) {
+      self = .thrown(try keyed.decode(String.self, forKey: .thrown))
+      return
+    }
+    let container = try decoder.singleValueContainer()
+    let code = try container.decode(String.self)
+    guard let refusal = Refusal(code: code, error: nil) else {
+      throw DecodingError.dataCorruptedError(
+        in: container, debugDescription: "'\(code)' is no reason of a refusal")
+    }
+    self = refusal
+  }
+
+  /// Writes the ``code``; of a thrown error, `{"thrown": TEXT}`.
+  public func encode(to encoder: any Encoder) throws {
+    if case .thrown(let text) = self {
+      var container = encoder.container(keyedBy: Key.self)
+      try container.encode(text, forKey: .thrown)
+    } else {
+      var container = encoder.singleValueContainer()
+      try container.encode(code)
+    }
+  }
+}

@@ -1,0 +1,70 @@
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+@Suite("docs/SEEDS.md")
+struct SeedsTests {
+  private struct Row {
+    let named: String
+    let files: [String]
+    let tests: [String]
+  }
+
+  private static func read(_ path: String) throws -> String {
+    let descriptor = open(PackagePath.root + "/" + path, O_RDONLY)
+    defer { close(descriptor) }
+    return String(decoding: try FileSystem.read(descriptor), as: UTF8.self)
+  }
+
+  /// The files of a folder and of those in it.
+  private static func files(in folder: String) -> [String] {
+    FileSystem.entries(of: PackagePath.root + "/" + folder).flatMap { name in
+      let path = folder + "/" + name
+      return FileSystem.isDirectory(PackagePath.root + "/" + path) ? files(in: path) : [path]
+    }
+  }
+
+  /// The rows of all its tables.
+  private static func rows() throws -> [Row] {
+    try read("docs/SEEDS.md").split(separator: "\n").compactMap { line in
+      let cells = line.split(separator: "|").map(String.init)
+      guard line.hasPrefix("| "), cells.count == 3, !cells[0].hasPrefix(" ---"),
+        cells[0] != " named there "
+      else { return nil }
+      let files = quoted(cells[1], by: "`").filter {
+        $0.hasSuffix(".swift") || $0.hasSuffix(".yaml")
+      }
+      return Row(named: cells[0], files: files, tests: quoted(cells[2], by: "\""))
+    }
+  }
+
+  private static func quoted(_ text: String, by mark: Character) -> [String] {
+    let parts = text.split(separator: mark, omittingEmptySubsequences: false).map(String.init)
+    return parts.indices.filter { $0 % 2 == 1 }.map { parts[$0] }
+  }
+
+  @Test("each row names tests, and these are there")
+  func tests() throws {
+    let code = try Self.files(in: "Tests").filter { $0.hasSuffix("Tests.swift") }
+      .map(Self.read).joined()
+    let rows = try Self.rows()
+    #expect(rows.count > 60)
+    for row in rows {
+      #expect(!row.tests.isEmpty, "\(row.named)")
+      for test in row.tests {
+        #expect(code.contains("\"\(test)\""), "no test '\(test)', for\(row.named)")
+      }
+    }
+  }
+
+  @Test("the files that it names are there")
+  func files() throws {
+    let known = Self.files(in: "Sources") + Self.files(in: "topologies")
+    for row in try Self.rows() {
+      for file in row.files {
+        #expect(known.contains { ("/" + $0).hasSuffix("/" + file) }, "\(file), for\(row.named)")
+      }
+    }
+  }
+}

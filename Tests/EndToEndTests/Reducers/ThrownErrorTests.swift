@@ -1,0 +1,103 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import Testing
+
+@Suite("A reducer that throws")
+struct ThrownErrorTests {
+  private static let turners = """
+    topology: turners
+    program: TestNodes
+    nodes:
+      left: { machine: Turner, parameters: { spins: false } }
+      right: { machine: Turner, parameters: { spins: false } }
+      alone: { machine: Turner, parameters: { spins: false } }
+      third: { machine: Turner, parameters: { spins: false } }
+      selfish: { machine: Turner, parameters: { fails: true } }
+      button: { machine: Button }
+    pipes:
+      - { from: button, when: pressed, to: left, send: fail }
+    composites:
+      pair: { components: [left, right], synchronize: { turn: [left, right] } }
+      other: { components: [right, third], synchronize: { fail: [right, third] } }
+    """
+  private static let thrown = Refusal.thrown("it will not fail")
+
+  @Test("its event is refused, and who sent it is told what was thrown")
+  func sent() async throws {
+    try await withTopology(yaml: Self.turners) { topology in
+      let outcome = try await topology.send("left", Turner.Event.fail)
+      #expect(outcome == .refused(Self.thrown, state: ["turns": ["count": 0]]))
+      #expect(try await topology.status("left").status?.version == 0)
+      let tool = CommandLineTool(beside: topology)
+      let text = try await tool.run("send", "left", "fail")
+      #expect(text.code == 1)
+      #expect(text.error.contains("its function threw: it will not fail"), "\(text)")
+      let json = try await tool.run("send", "left", "fail", "-o", "json")
+      let record = try JSONValue(parsing: Array(json.output.utf8))
+      #expect(record["reason"] == "thrown" && record["error"] == "it will not fail", "\(json)")
+      let why = try await tool.run("why", "left", "fail")
+      #expect(why.code == 4)
+      #expect(why.output.contains("its function throws: it will not fail"), "\(why)")
+    }
+  }
+
+  @Test("an event of a pipe that it refuses is a dead letter with what was thrown, also in the log")
+  func piped() async throws {
+    try await withTopology(yaml: Self.turners) { topology in
+      try await topology.expectStatus(of: "left", "a letter") { $0.status?.letters == 1 }
+      let letters = try await topology.client.letters(of: "left")
+      #expect(letters.map(\.reason) == ["refused: thrown: it will not fail"])
+      try await topology.expectLog("left", contains: "refused: thrown: it will not fail")
+    }
+  }
+
+  @Test("a key whose event it refuses leaves what was thrown in the view's status line")
+  func shown() async throws {
+    try await withTopology(yaml: Self.turners) { topology in
+      let terminal = try PseudoTerminal(
+        CommandLineTool.products + "/TestNodes",
+        ["view", "TurnerView", "alone", "-p", topology.topology],
+        environment: topology.directory.environment(), columns: 60, rows: 4)
+      try await terminal.expect("turned 0 times")
+      terminal.type("f")
+      try await terminal.expect("refused: fail, it will not fail")
+      terminal.type("t")
+      try await terminal.expect("turned 1 times")
+      #expect(!terminal.lines.joined().contains("refused"))
+      terminal.type("q")
+      #expect(try await terminal.expectEnd() == .exited(code: 0))
+    }
+  }
+
+  @Test("what its own feedback gives and it refuses is told in the log")
+  func own() async throws {
+    try await withTopology(yaml: Self.turners) { topology in
+      try await topology.send("selfish", Turner.Event.turn)
+      try await topology.expectLog(
+        "selfish",
+        contains: "event 'fail' was refused, since the machine's function threw: it will not fail")
+      #expect(try await topology.status("selfish").status?.version == 1)
+    }
+  }
+
+  @Test("a synchronized event for which a participant throws is taken by none, and each is named")
+  func synchronized() async throws {
+    try await withTopology(yaml: Self.turners) { topology in
+      let reply = try await topology.client.synchronize("other", Turner.Event.fail)
+      guard case .refused(let withheld) = reply else {
+        Issue.record("\(reply)")
+        return
+      }
+      #expect(!withheld.isEmpty && withheld.allSatisfy { $0.reason == Self.thrown }, "\(reply)")
+      #expect(withheld.allSatisfy { $0.state == ["turns": ["count": 0]] }, "\(reply)")
+      let tool = CommandLineTool(beside: topology)
+      let text = try await tool.run("send", "other", "fail")
+      #expect(text.code == 1)
+      #expect(
+        text.error.contains("is in (turns: [count: 0]): its function threw: it will not fail"),
+        "\(text)")
+      #expect(try await topology.client.synchronize("pair", Turner.Event.turn).isCommitted)
+    }
+  }
+}

@@ -1,0 +1,86 @@
+import FoundationEssentials
+import PipeRuntime
+import Testing
+
+@Suite("Refusals")
+struct RefusalTests {
+  private enum Knock: DSLCompatible, Equatable { case once, often }
+  private struct Count: DSLCompatible, Equatable { var value = 0 }
+  private struct Closed: Error, CustomStringConvertible { let description: String }
+
+  private func refusal(_ text: String) -> Refusal? {
+    let machine = StateMachine<Count, Knock, Never>(
+      initial: Count(),
+      reducer: { count, knock in
+        count.value += 1
+        if knock == .often { throw Closed(description: text) }
+      })
+    #expect(machine.reduce(Count(), .once) == .next(Count(value: 1)))
+    guard case .refused(let refusal) = machine.reduce(Count(), .often) else { return nil }
+    return refusal
+  }
+
+  @Test("one by an error has its text, which is cut where it is very long")
+  func thrown() {
+    #expect(refusal("it is shut") == .thrown("it is shut"))
+    let long = refusal(String(repeating: "x", count: 600))
+    #expect(long == .thrown(String(repeating: "x", count: 500) + "…"))
+    #expect(long?.error?.count == 501)
+  }
+
+  private static let all: [Refusal] = [
+    .noTransition, .guard, .thrown("it is \"shut\""), .asynchronous,
+  ]
+
+  @Test("each travels in records, in its own coding, and in what a node would say", arguments: all)
+  func travels(refusal: Refusal) throws {
+    #expect(Refusal(of: .object(refusal.members)) == refusal)
+    let coded = try JSONEncoder().encode([refusal])
+    #expect(try JSONDecoder().decode([Refusal].self, from: coded) == [refusal])
+  }
+
+  @Test(
+    "what a machine would say travels, too",
+    arguments: [
+      .taken, .asynchronous, .noTransition, .guard, .thrown("no"), .byValue,
+    ] as [Foresight])
+  func foresight(foresight: Foresight) throws {
+    let coded = try JSONEncoder().encode(["go": foresight])
+    #expect(try JSONDecoder().decode([String: Foresight].self, from: coded) == ["go": foresight])
+  }
+
+  @Test("an unknown one is told as such")
+  func unknown() {
+    #expect(Refusal(of: ["reason": "mood"]) == nil)
+    #expect(Refusal(of: nil) == nil)
+    #expect(throws: DecodingError.self) {
+      try JSONDecoder().decode([Refusal].self, from: Data(#"["mood"]"#.utf8))
+    }
+    #expect(throws: DecodingError.self) {
+      try JSONDecoder().decode([Foresight].self, from: Data(#"["mood"]"#.utf8))
+    }
+  }
+
+  @Test("asynchronous transitions are known before a run, by event")
+  func asynchrony() {
+    enum Mood: DSLCompatible { case good, bad }
+    enum Word: DSLCompatible { case praise, blame, joke }
+    let machine = StateMachine<Mood, Word, Never>(initial: Mood.good) {
+      When(state: Mood.good) {
+        On(event: Word.praise) { Transition(to: Mood.good) }
+        On(event: Word.blame) {
+          await Task.yield()
+          return Transition(to: Mood.bad)
+        }
+        On(event: Word.joke) { Transition(to: Mood.good) }
+      }
+      When(state: Mood.bad) {
+        On(event: Word.joke) {
+          await Task.yield()
+          return Transition(to: Mood.good)
+        }
+      }
+    }
+    #expect(machine.asynchronousEvents == ["blame": .all, "joke": .some])
+  }
+}

@@ -1,0 +1,16 @@
+import PipeRuntime
+
+/// Shows how often it has turned; t turns it, and f fails.
+package enum TurnerView: TerminalView {
+  package static func body(_ state: Turner.State, size: TerminalSize) -> [StyledLine] {
+    [StyledLine("turned \(state.turns.count) times")]
+  }
+
+  package static func event(for key: Key, in state: Turner.State) -> Turner.Event? {
+    switch key {
+    case .character("t"): .turn
+    case .character("f"): .fail
+    default: nil
+    }
+  }
+}
