@@ -117,10 +117,3 @@ struct KnownRefusalTests {
     #expect(coordinator.isIdle)
   }
 }
-
-extension [RendezvousCoordinator.Action] {
-  /// Who is asked to prepare, in order.
-  fileprivate var prepared: [String] {
-    compactMap { if case .send(.prepare, let name) = $0 { name } else { nil } }
-  }
-}

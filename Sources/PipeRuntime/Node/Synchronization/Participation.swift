@@ -161,7 +161,10 @@ final class Participation {
 
   /// What comes behind a commit is about the state that the commit leads to; what the node has kept
   /// since it promised has its turn first.
-  private func finishTaking() -> Bool { !participant.isTaking || services.finishTurn() }
+  /// - Returns: `false` where the node has ended or stopped meanwhile.
+  private func finishTaking() -> Bool {
+    !participant.isTaking || services.finishTurn() && isStarted
+  }
 
   private func perform(_ actions: [RendezvousParticipant.Action]) {
     isFrozen = !participant.takesInputs
