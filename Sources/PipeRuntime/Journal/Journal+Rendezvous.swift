@@ -3,7 +3,7 @@ extension Journal {
   /// The node has promised a step: makes that as durable as a record, where it can without one.
   /// Returns `false` where it cannot.
   func promise(_ step: PreparedStep) -> Bool {
-    guard durability == .process, mark.promise.write(step) else { return false }
+    guard durability == .process, mark.promise.write(step, applied: lastApplied) else { return false }
     countRecord()
     return true
   }
@@ -25,6 +25,7 @@ extension Journal {
 
   /// The step of a transaction is taken; recorded with the state that it has led to.
   func applied(_ transaction: TransactionID) throws {
+    lastApplied = transaction
     if durability == .process, mark.promise.take(transaction) { return }
     let statement = try rendezvous.get().applied
     try statement.run(.integer(transaction.epoch), .integer(transaction.sequence))

@@ -29,6 +29,8 @@ final class Journal {
   private let boot = BootClock.boot
   let durability: Durability
   private var lastRecord: Int64 = 0
+  /// The last transaction whose step was recorded.
+  var lastApplied = TransactionID.zero
   /// How many were made since it was opened.
   private(set) var recordCount: UInt64 = 0
   private var oldestRecord: Int64 = 0
@@ -70,8 +72,9 @@ final class Journal {
       stream = try JournalCheck.stream(of: database, path, node: identity.node)
       contents = try JournalContents.read(database)
       if let promise = mark.promise.read(), let version = contents?.record.version {
-        contents?.participation.promised(promise, isTaken: mark.promise.isTaken, at: version)
+        contents?.participation.add(promise, at: version)
       }
+      lastApplied = contents?.participation.applied ?? .zero
       oldestRecord = try Self.oldestRecord(database)
       lastRecord = contents?.record.id ?? 0
       try mark.check(against: lastRecord, path: path, node: identity.node)

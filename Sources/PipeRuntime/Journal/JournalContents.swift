@@ -53,13 +53,18 @@ struct JournalContents {
     var prepared: PreparedStep?
 
     /// A step was promised without a record of its own.
-    /// - Parameters:
-    ///   - isTaken: Whether its record was about to be made, or was.
-    ///   - version: That of the last record.
-    mutating func promised(_ step: PreparedStep, isTaken: Bool, at version: UInt64) {
+    /// - Parameter version: That of the last record.
+    mutating func add(_ promise: PromiseMark.Contents, at version: UInt64) {
+      let step = promise.step
       guard step.transaction > prepared?.transaction ?? .zero else { return }
-      prepared = step
-      if isTaken, version >= step.move.version { applied = max(applied, step.transaction) }
+      applied = max(applied, promise.applied)
+      switch promise.end {
+      case .unknown: prepared = step
+      case .taken:
+        prepared = step
+        if version >= step.move.version { applied = max(applied, step.transaction) }
+      case .givenUp: prepared = nil
+      }
     }
   }
 

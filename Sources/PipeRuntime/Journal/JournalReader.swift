@@ -152,8 +152,8 @@ package struct JournalReader {
   /// The step that the node has promised, if it has not ended.
   private func promise() throws -> JournalSnapshot.Promise? {
     guard var contents = try JournalContents.participation(of: database) else { return nil }
-    if let (step, isTaken) = StepMark.promise(ofJournal: path) {
-      contents.participation.promised(step, isTaken: isTaken, at: contents.version)
+    if let promise = StepMark.promise(ofJournal: path) {
+      contents.participation.add(promise, at: contents.version)
     }
     let participation = contents.participation
     guard let step = participation.prepared, step.transaction > participation.applied,

@@ -5,11 +5,28 @@ struct PromiseMark {
   static let byteCount = 4096
   private let words: UnsafeMutablePointer<UInt64>
 
-  // Words: whether the step is taken, checksum of what follows (0: none), epoch, sequence, version,
-  // length of the state, length of the event, then both.
+  // Words: the end, checksum of what follows (0: none), epoch, sequence, version,
+  // length of the state, length of the event, epoch and sequence of the transaction before, then state
+  // and event.
   private enum Word {
-    static let taken = 0, checksum = 1, epoch = 2, sequence = 3, version = 4, state = 5, event = 6
-    static let bytes = 7
+    static let end = 0, checksum = 1, epoch = 2, sequence = 3, version = 4, state = 5, event = 6
+    static let appliedEpoch = 7, appliedSequence = 8, bytes = 9
+  }
+
+  /// How a promise has ended.
+  enum End: UInt64 {
+    case unknown = 0
+    /// The step was about to be recorded, or was.
+    case taken = 1
+    case givenUp = 2
+  }
+
+  /// What the mark holds.
+  struct Contents {
+    var step: PreparedStep
+    var end: End
+    /// The last transaction before this one whose step was recorded.
+    var applied: TransactionID
   }
 
   private static let room = byteCount - Word.bytes * 8
@@ -17,15 +34,18 @@ struct PromiseMark {
   init(_ words: UnsafeMutablePointer<UInt64>) { self.words = words }
 
   /// Writes a promise; returns `false` where it is too large.
-  func write(_ step: PreparedStep) -> Bool {
+  /// - Parameter applied: The last transaction whose step is recorded.
+  func write(_ step: PreparedStep, applied: TransactionID) -> Bool {
     let (state, event) = (step.move.state, step.event)
     guard state.count <= Self.room, event.count <= Self.room - state.count else { return false }
-    words[Word.taken] = 0
+    words[Word.end] = End.unknown.rawValue
     words[Word.epoch] = step.transaction.epoch
     words[Word.sequence] = step.transaction.sequence
     words[Word.version] = step.move.version
     words[Word.state] = UInt64(state.count)
     words[Word.event] = UInt64(event.count)
+    words[Word.appliedEpoch] = applied.epoch
+    words[Word.appliedSequence] = applied.sequence
     let bytes = UnsafeMutableRawPointer(words + Word.bytes)
     state.withUnsafeBytes { copy($0, to: bytes) }
     event.withUnsafeBytes { copy($0, to: bytes + state.count) }
@@ -36,26 +56,20 @@ struct PromiseMark {
 
   /// The step of a transaction is about to be recorded; returns `false` where that was not promised
   /// here. Whether it was recorded, the record's version tells.
-  func take(_ transaction: TransactionID) -> Bool {
-    guard words[Word.epoch] == transaction.epoch, words[Word.sequence] == transaction.sequence
-    else { return false }
-    words[Word.taken] = 1
-    return true
-  }
+  func take(_ transaction: TransactionID) -> Bool { end(transaction, .taken) }
 
   /// A step is given up; returns `false` where it was not promised here.
-  func giveUp(_ transaction: TransactionID) -> Bool {
+  func giveUp(_ transaction: TransactionID) -> Bool { end(transaction, .givenUp) }
+
+  private func end(_ transaction: TransactionID, _ end: End) -> Bool {
     guard words[Word.epoch] == transaction.epoch, words[Word.sequence] == transaction.sequence
     else { return false }
-    words[Word.checksum] = 0
+    words[Word.end] = end.rawValue
     return true
   }
 
-  /// Whether the step was about to be recorded, or was.
-  var isTaken: Bool { words[Word.taken] != 0 }
-
   /// The promise that is there; `nil` where none is whole.
-  func read() -> PreparedStep? {
+  func read() -> Contents? {
     let stateCount = Int(clamping: words[Word.state])
     let eventCount = Int(clamping: words[Word.event])
     guard words[Word.checksum] != 0, stateCount <= Self.room,
@@ -63,10 +77,14 @@ struct PromiseMark {
       words[Word.checksum] == checksum(byteCount: stateCount + eventCount)
     else { return nil }
     let bytes = UnsafeRawBufferPointer(start: words + Word.bytes, count: stateCount + eventCount)
-    return PreparedStep(
+    let step = PreparedStep(
       transaction: TransactionID(epoch: words[Word.epoch], sequence: words[Word.sequence]),
       event: Array(bytes[stateCount...]),
       move: ParticipantMove(version: words[Word.version], state: Array(bytes[..<stateCount])))
+    return Contents(
+      step: step, end: End(rawValue: words[Word.end]) ?? .unknown,
+      applied: TransactionID(
+        epoch: words[Word.appliedEpoch], sequence: words[Word.appliedSequence]))
   }
 
   private func copy(_ source: UnsafeRawBufferPointer, to target: UnsafeMutableRawPointer) {

@@ -86,7 +86,7 @@ final class StepMark {
   }
 
   /// The promise that the mark of a journal holds, also while its node runs.
-  static func promise(ofJournal journal: String) -> (step: PreparedStep, isTaken: Bool)? {
+  static func promise(ofJournal journal: String) -> PromiseMark.Contents? {
     let descriptor = open(journal + ".step", O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
     guard descriptor >= 0 else { return nil }
     defer { close(descriptor) }
@@ -95,8 +95,7 @@ final class StepMark {
       let count = pread(
         descriptor, words.baseAddress, PromiseMark.byteCount, off_t(Self.byteCount))
       guard count == PromiseMark.byteCount, let start = words.baseAddress else { return nil }
-      let promise = PromiseMark(start)
-      return promise.read().map { ($0, promise.isTaken) }
+      return PromiseMark(start).read()
     }
   }
 

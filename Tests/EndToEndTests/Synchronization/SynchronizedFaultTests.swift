@@ -78,6 +78,22 @@ struct SynchronizedFaultTests {
     }
   }
 
+  @Test("a participant that dies behind a commit knows that it has taken that")
+  func behind() async throws {
+    // The second event follows the first at once: nobody has acknowledged that yet.
+    let environment = [FailpointCounter.rulesVariable: "left:prepare.recorded=crash@2/1"]
+    try await withTopology(Parties.pair(environment: environment)) { topology in
+      async let first = topology.meet()
+      async let second = topology.meet()
+      let committed = try await [first, second].filter(\.isCommitted).count
+      #expect(committed >= 1)
+      try await topology.expectLog("left", contains: "failpoint prepare.recorded: crash")
+      #expect(try await topology.meet(mode: .await(.seconds(20))).isCommitted)
+      try await topology.expectMet(committed + 1)
+      #expect(!topology.logs("left").contains { $0.contains("The step is lost") })
+    }
+  }
+
   @Test("all are killed again and again while they meet, and agree in the end")
   func killed() async throws {
     try await withTopology(Parties.pair()) { topology in
