@@ -3,7 +3,9 @@ extension Journal {
   /// The node has promised a step: makes that as durable as a record, where it can without one.
   /// Returns `false` where it cannot.
   func promise(_ step: PreparedStep) -> Bool {
-    guard durability == .process, mark.promise.write(step, applied: lastApplied) else { return false }
+    guard durability == .process, mark.promise.write(step, applied: lastApplied) else {
+      return false
+    }
     countRecord()
     return true
   }
