@@ -32,7 +32,8 @@ package final class LoopThread: Sendable {
     identifier = Locked(thread)
   }
 
-  /// Waits for the thread, which must have been told to stop its loop.
+  /// Waits for the thread, which must have been told to stop its loop. Called on that thread, it leaves
+  /// the thread to end by itself.
   package func join() {
     guard
       let thread = identifier.withLock({ value in
@@ -40,7 +41,11 @@ package final class LoopThread: Sendable {
         return value
       })
     else { return }
-    pthread_join(thread, nil)
+    if pthread_equal(thread, pthread_self()) != 0 {
+      pthread_detach(thread)
+    } else {
+      pthread_join(thread, nil)
+    }
   }
 
   private final class Start {

@@ -1,0 +1,45 @@
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import Testing
+
+@Suite("A client's own executor")
+struct ClientExecutorTests {
+  @Test("keeps a task on the client's thread from one request to the next", .timeLimit(.minutes(5)))
+  func thread() async throws {
+    try await withTopology(Parties.pair(durability: .volatile)) { topology in
+      let client = topology.client
+      let threads = try await withTaskExecutorPreference(client.executor) {
+        var threads: Set<pthread_t> = [Self.currentThread()]
+        for count in 1...20 {
+          guard case .moved(let version, _) = try await client.send("left", Party.Event.step) else {
+            throw Unexpected("a step was not taken")
+          }
+          #expect(version == UInt64(count))
+          threads.insert(Self.currentThread())
+        }
+        return threads
+      }
+      #expect(threads.count == 1)
+      #expect(!threads.contains(Self.currentThread()))
+    }
+  }
+
+  @Test("lets a task close the client on its own thread, and go on", .timeLimit(.minutes(5)))
+  func close() async throws {
+    try await withTopology(Parties.pair(durability: .volatile)) { topology in
+      let client = try TopologyClient(topology: topology.topology, control: topology.control)
+      await withTaskExecutorPreference(client.executor) {
+        await #expect(throws: Never.self) { try await client.send("left", Party.Event.step) }
+        client.close()
+        await #expect(throws: TopologyClientError.closed) {
+          try await client.send("left", Party.Event.step)
+        }
+      }
+      try await topology.expect("left", Party.State.willing(met: 0, steps: 1))
+    }
+  }
+
+  private static func currentThread() -> pthread_t { pthread_self() }
+}
