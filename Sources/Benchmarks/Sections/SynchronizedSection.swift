@@ -41,8 +41,8 @@ struct SynchronizedSection {
         name: "an event of two, process; none", value: .seconds(recorded.times.median),
         baseline: .seconds(volatile.times.median), target: .ratioAtMost(2)))
     report.note(
-      "medians of \(repeats) × \(count.grouped), from the call of a client until it is told that "
-        + "all have moved")
+      "medians of \(repeats) × \(count.grouped), from the call of a task on a client's own thread "
+        + "until it is told that all have moved")
   }
 
   /// k participants: a request and its reply, and of each participant PREPARE, YES, COMMIT and ACK;
