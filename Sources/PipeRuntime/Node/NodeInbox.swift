@@ -8,7 +8,7 @@ final class NodeInbox {
   var participation: Participation?
   private(set) var pipes: [InPipe] = []
   private var pipeByPeer: [[UInt8]: InPipe] = [:]
-  /// Senders that connected before this node knew its pipes.
+  /// Senders, and coordinators, that connected before this node knew of them.
   private var early: Set<[UInt8]> = []
   private var isOpen = false
   private(set) var garbage: UInt64 = 0
@@ -41,9 +41,12 @@ final class NodeInbox {
     return pipes
   }
 
-  /// Welcomes the senders that came early.
+  /// Welcomes who came early.
   func welcomeEarly() {
-    for peer in early { pipeByPeer[peer]?.connected() }
+    for peer in early {
+      pipeByPeer[peer]?.connected()
+      if participation?.peer == peer { participation?.connected() }
+    }
     early = []
   }
 
@@ -80,8 +83,11 @@ final class NodeInbox {
       early.insert(peer)
       return
     }
-    // Of a composite that this node is not in, or not any more.
-    if peer.starts(with: Self.coordinatorPrefix) { return }
+    if peer.starts(with: Self.coordinatorPrefix) {
+      // Else of a composite that this node is not in, or not any more.
+      if !isOpen, bytes.isEmpty { early.insert(peer) }
+      return
+    }
     do {
       let header = try FrameHeader(bytes)
       let body = UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...])
@@ -104,9 +110,9 @@ final class NodeInbox {
   }
 
   private func handle(_ bytes: UnsafeRawBufferPointer, from participation: Participation) {
-    // Before the node runs: it joins when it does.
-    if unavailable != nil { return }
     if bytes.isEmpty { return participation.connected() }
+    // It says it again when the node has joined.
+    if unavailable != nil { return }
     do {
       try participation.received(
         FrameHeader(bytes), UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...]))

@@ -98,8 +98,9 @@ struct ProtocolFault: Sendable, CustomTestStringConvertible {
   /// The participant's rows of DESIGN.md 3.3.
   static let ofParticipants: [ProtocolFault] =
     // free, PREPARE: enabled. Where YES is on its way, nobody can say whether it arrives.
-    each("left", .prepareBefore, .notTaken, until: .answer)
-    + each("left", .prepareRecorded, .notTaken, until: .answer)
+    each("left", .prepareBefore, crash: .notTaken, cut: .either, stop: .notTaken, until: .answer)
+    + each(
+      "left", .prepareRecorded, crash: .notTaken, cut: .either, stop: .notTaken, until: .answer)
     + each("left", .yesAfter, .either, until: .answer)
     // free, PREPARE: not enabled.
     + each("right", .noAfter, on: .unwilling, .notTaken, until: .answer)
@@ -114,12 +115,11 @@ struct ProtocolFault: Sendable, CustomTestStringConvertible {
     // free, COMMIT of an applied transaction.
     + each("left", .acknowledgeAfter, on: .again, .committed, until: .answer)
 
-  /// The coordinator's rows. One that dies before its record is asked again, and tries again.
+  /// The coordinator's rows. One that dies before its record is asked again, and tries again. What is
+  /// sent just after a cut may go out with the next connection, before anybody notices.
   static let ofCoordinators: [ProtocolFault] =
     // idle, REQUEST.
-    each(
-      "pair", .synchronizeReceived, crash: .either, cut: .notTaken, stop: .either,
-      until: .nothing)
+    each("pair", .synchronizeReceived, .either, until: .nothing)
     + each("pair", .prepareSent, .either, until: .nothing)
     // collecting, all YES.
     + each(

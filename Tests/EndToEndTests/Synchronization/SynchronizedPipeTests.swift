@@ -21,9 +21,14 @@ struct SynchronizedPipeTests {
 
   @Test(
     "each event of a pipe is taken once, whoever is killed",
-    arguments: ["pair:commit.recorded", "pair:record.after", "left:yes.after", "pair:ack.after"])
-  func once(place: String) async throws {
-    let environment = ["PIPERUNTIME_FAILPOINTS": "\(place)=crash@3/1,\(place)=crash@4/2"]
+    arguments: [
+      // Acknowledgements are few, where the events are taken fast.
+      ("pair:commit.recorded", 3), ("pair:record.after", 3), ("left:yes.after", 3),
+      ("pair:ack.after", 1),
+    ])
+  func once(place: String, hit: Int) async throws {
+    let rules = "\(place)=crash@\(hit)/1,\(place)=crash@\(hit + 1)/2"
+    let environment = [FailpointCounter.rulesVariable: rules]
     try await withTopology(Self.button(environment: environment)) { topology in
       for _ in 0..<20 { try await topology.send("button", Button.Event.press) }
       try await topology.expectMet(21)

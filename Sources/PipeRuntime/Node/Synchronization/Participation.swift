@@ -23,6 +23,9 @@ final class Participation {
   /// The coordinator's routing id at the inbox.
   let peer: [UInt8]
   private var isStarted = false
+  /// Whether the coordinator has connected to this process; what came before that was meant for the
+  /// process before.
+  private var isConnected = false
   /// Whether no other input may be taken.
   private(set) var isFrozen: Bool
   let configuration: NodeConfiguration.Participation
@@ -102,6 +105,8 @@ final class Participation {
 
   /// The coordinator's connection is there, or there again.
   func connected() {
+    isConnected = true
+    // Else it joins when it does.
     guard isStarted else { return }
     noteDoubt(after: "a lost connection")
     join()
@@ -125,6 +130,7 @@ final class Participation {
   func received(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer
   ) throws(FrameError) {
+    guard isConnected else { return }
     messages.received += 1
     if header.kind == .reply { return try answered(header, body) }
     let message = try CoordinatorMessage(header, body)

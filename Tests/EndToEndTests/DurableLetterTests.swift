@@ -1,0 +1,148 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import Testing
+
+@Suite("What becomes of events that a node with a journal has not taken")
+struct DurableLetterTests {
+  private static let quick = RestartPolicy(
+    max: 1_000, window: .seconds(1),
+    backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
+
+  @Test("events that were postponed wait for the next process, in their order")
+  func postponed() async throws {
+    let topology = Topology(
+      name: "gate", program: "TestNodes",
+      nodes: [
+        .machine("Button", name: "button", restart: Self.quick),
+        .machine("Gate", name: "gate", restart: Self.quick),
+      ],
+      pipes: [
+        .rule(
+          from: "button", when: "pressed", to: "gate", send: "pass", name: "visitors",
+          capacity: 8, onRefused: .postpone)
+      ])
+    try await withTopology(topology) { topology in
+      for _ in 1...3 { try await topology.send("button", Button.Event.press) }
+      try await topology.expectStatus(of: "gate", "four that wait") {
+        $0.status?.ins.first?.waiting == 4
+      }
+      // Acknowledged, so that the sender has nothing left to send again.
+      try await topology.expectStatus(of: "button", "all acknowledged") {
+        $0.status?.outs.first?.applied == 4
+      }
+      try await topology.kill("gate")
+      try await topology.expectStatus(of: "gate", "four that wait again") {
+        $0.isRunning && $0.incarnation == 2 && $0.status?.ins.first?.waiting == 4
+      }
+      try await topology.send("gate", Gate.Event.open, timeout: .seconds(10))
+      try await topology.expect("gate", Gate.State.open(passed: 4))
+      #expect(try await topology.status("gate").status?.letters == 0)
+      // Done with: the next process has nothing to try again.
+      try await topology.kill("gate")
+      let gate = try await topology.expectStatus(of: "gate", "a third start") {
+        $0.isRunning && $0.incarnation == 3 && $0.status != nil
+      }
+      #expect(gate.status?.state == ["open": ["passed": 4]])
+      #expect(gate.status?.ins.first?.waiting == 0)
+    }
+  }
+
+  @Test("a postponed event is tried again when an effect's event has changed the state")
+  func postponedUntilAnEffect() async throws {
+    let directory = try TestDirectory()
+    defer { directory.remove() }
+    let topology = Topology(
+      name: "clerk", program: "TestNodes",
+      nodes: [
+        .machine("Button", name: "button"),
+        .machine(
+          "Clerk", name: "clerk",
+          parameters: ["ledger": .string(directory.path + "/ledger"), "time": 20]),
+      ],
+      pipes: [
+        .rule(
+          from: "button", when: "pressed", to: "clerk", send: "pay", name: "orders",
+          capacity: 2, onRefused: .postpone)
+      ])
+    try await withTopology(topology) { topology in
+      for _ in 1...5 {
+        _ = try await topology.expectStatus(of: "button", "room") { $0.status?.blocked == [] }
+        try await topology.send("button", Button.Event.press)
+      }
+      try await topology.expect("clerk", Clerk.State.idle(paid: 6))
+    }
+  }
+
+  @Test("dead letters outlive their node")
+  func letters() async throws {
+    let topology = Topology(
+      name: "gate", program: "TestNodes",
+      nodes: [
+        .machine("Button", name: "button"), .machine("Gate", name: "gate", restart: Self.quick),
+      ],
+      pipes: [.rule(from: "button", when: "pressed", to: "gate", send: "pass", name: "visitors")])
+    try await withTopology(topology) { topology in
+      try await topology.expectStatus(of: "gate", "a letter") { $0.status?.letters == 1 }
+      try await topology.kill("gate")
+      let gate = try await topology.expectStatus(of: "gate", "the letter again") {
+        $0.isRunning && $0.incarnation == 2 && $0.status?.letters == 1
+      }
+      let letter = try #require(gate.status?.recentLetters.first)
+      #expect(letter.pipe == "visitors")
+      #expect(letter.id == 1)
+      #expect(letter.state == ["shut": ["passed": 0]])
+    }
+  }
+
+  @Test(
+    "an event whose step kills its node three times in a row is put away, and the node goes on",
+    arguments: [Fragile.Event.trap, .exit(code: 3), .hang])
+  func poison(event: Fragile.Event) async throws {
+    let topology = Topology(
+      name: "ward", program: "TestNodes",
+      nodes: [
+        .machine("Button", name: "button"),
+        .machine("Fragile", name: "patient", restart: Self.quick),
+      ],
+      pipes: [
+        .rule(
+          from: "button", when: "pressed", to: "patient",
+          send: try JSONValue(encoding: event), name: "dose")
+      ],
+      timeouts: Timeouts(heartbeat: .milliseconds(400)))
+    var options = TopologyHarness.Options()
+    options.waitsUntilRunning = false
+    try await withTopology(topology, options: options) { topology in
+      let patient = try await topology.expectStatus(of: "patient", "a letter") {
+        $0.isRunning && $0.status?.letters == 1
+      }
+      #expect(patient.incarnation == 4)
+      let letter = try #require(patient.status?.recentLetters.first)
+      #expect(letter.pipe == "dose")
+      #expect(letter.sequence == 1)
+      #expect(letter.reason == "its step ended the node 3 times in a row")
+      let touched = try await topology.send("patient", Fragile.Event.touch)
+      #expect(touched == .moved(version: 1, state: ["well": ["steps": 1]]))
+    }
+  }
+
+  @Test("a request whose step kills its node is put away as well, and its sender told")
+  func poisonRequest() async throws {
+    let topology = Topology(
+      name: "one", program: "TestNodes",
+      nodes: [.machine("Fragile", name: "node", restart: Self.quick)])
+    try await withTopology(topology) { topology in
+      await #expect {
+        try await topology.send("node", Fragile.Event.trap, timeout: .seconds(20))
+      } throws: { error in
+        "\(error)".contains("its step ended the node 3 times in a row")
+      }
+      let node = try await topology.expectStatus(of: "node", "a letter") {
+        $0.status?.letters == 1
+      }
+      #expect(node.incarnation == 4)
+      #expect(node.status?.recentLetters.first?.pipe == "request")
+    }
+  }
+}
