@@ -41,7 +41,7 @@ struct DurableLetterTests {
       // Done with: the next process has nothing to try again.
       try await topology.kill("gate")
       let gate = try await topology.expectStatus(of: "gate", "a third start") {
-        $0.isRunning && $0.incarnation == 3 && $0.status != nil
+        $0.isRunning && $0.incarnation == 3 && $0.status?.state != nil
       }
       #expect(gate.status?.state == ["open": ["passed": 4]])
       #expect(gate.status?.ins.first?.waiting == 0)
