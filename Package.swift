@@ -54,26 +54,33 @@ let package = Package(
     .executableTarget(
       name: "CrashingTest", dependencies: ["PipeRuntimeTestKit"], path: "Tests/CrashingTest",
       swiftSettings: strict),
-    .testTarget(
-      name: "PipeRuntimeTests", dependencies: ["PipeRuntime", "PipeRuntimeTestKit"],
+    .target(
+      name: "TestTraits", dependencies: ["PipeRuntimeTestKit"], path: "Tests/TestTraits",
       swiftSettings: strict),
     .testTarget(
-      name: "SeedTests", dependencies: ["PipeRuntime", "PipeRuntimeTestKit", "Nodes", "Kettles"],
+      name: "PipeRuntimeTests", dependencies: ["PipeRuntime", "PipeRuntimeTestKit", "TestTraits"],
       swiftSettings: strict),
     .testTarget(
-      name: "PipeRuntimeTestKitTests", dependencies: ["PipeRuntime", "PipeRuntimeTestKit"],
+      name: "SeedTests",
+      dependencies: ["PipeRuntime", "PipeRuntimeTestKit", "Nodes", "Kettles", "TestTraits"],
       swiftSettings: strict),
     .testTarget(
-      name: "DocumentationTests", dependencies: ["PipeRuntime", "PipeRuntimeTestKit"],
+      name: "PipeRuntimeTestKitTests",
+      dependencies: ["PipeRuntime", "PipeRuntimeTestKit", "TestTraits"],
       swiftSettings: strict),
     .testTarget(
-      name: "NodesTests", dependencies: ["Nodes", "PipeRuntime", "PipeRuntimeTestKit"],
+      name: "DocumentationTests",
+      dependencies: ["PipeRuntime", "PipeRuntimeTestKit", "TestTraits"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "NodesTests",
+      dependencies: ["Nodes", "PipeRuntime", "PipeRuntimeTestKit", "TestTraits"],
       swiftSettings: strict),
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
         "PipeRuntime", "PipeRuntimeTestKit", "Nodes", "Kettles", "NumberMachines", "TestNodes",
-        "CrashingTest", "Soak", "orchestrator", "CSQLite",
+        "CrashingTest", "Soak", "orchestrator", "CSQLite", "TestTraits",
       ],
       swiftSettings: strict),
   ]

@@ -11,8 +11,8 @@ package final class LaunchLimit: Sendable {
 
   private let state: Mutex<State>
 
-  /// All topologies of this process: two for each core.
-  package static let shared = LaunchLimit(max(2, 2 * Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))))
+  /// All topologies of this process: one for each core, and two on one core.
+  package static let shared = LaunchLimit(max(2, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))))
 
   /// A topology within a topology's test must not wait for that one's end.
   @TaskLocal private static var isInside = false

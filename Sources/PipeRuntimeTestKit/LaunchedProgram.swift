@@ -10,6 +10,8 @@ package final class LaunchedProgram: Sendable {
   private let input: Mutex<Int32>
   private let output: Int32
   private let error: Int32
+  /// Whose processes are waited for with this one.
+  private let root: TestDirectory?
 
   /// Starts a program. Its standard input is a pipe whose other end this process alone holds.
   package init(
@@ -17,6 +19,7 @@ package final class LaunchedProgram: Sendable {
     directory: String? = nil
   ) throws {
     self.path = path
+    root = TestDirectory(environment: environment)
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else { throw SystemError("pipe", code: errno) }
     // A child of ours inherits no other descriptors anyway; this is for those of others.
@@ -86,33 +89,23 @@ package final class LaunchedProgram: Sendable {
   /// How it ended, or `nil` while it runs.
   package var exit: ProcessExit? { child.withLock { $0.reap() } }
 
-  /// Waits for its end. Returns `nil` where that did not come in time.
-  package func waitForExit(within timeout: Duration) async throws -> ProcessExit? {
-    try await poll(within: timeout) { exit }
+  /// Waits for its end. Returns `nil` where it has stalled before.
+  package func waitForExit(within limit: Duration) async throws -> ProcessExit? {
+    try await poll(within: limit, of: root) { exit }
+  }
+
+  /// Waits for its end.
+  func waitForEnd(within limit: Duration) async throws -> Waited<ProcessExit> {
+    try await ask(within: limit, of: root) { exit }
   }
 
   /// Waits until it has written the text to standard output or standard error.
-  /// - Returns: Whether that came in time.
+  /// - Returns: Whether that came before it had stalled.
   package func waitForOutput(
-    containing text: String, within timeout: Duration = .seconds(10)
+    containing text: String, within limit: Duration = .seconds(10)
   ) async throws -> Bool {
-    try await poll(within: timeout) {
+    try await poll(within: limit, of: root) {
       outputText.contains(text) || errorText.contains(text) ? true : nil
     } ?? false
-  }
-}
-
-/// Asks again and again until there is an answer; `nil` where none came in time.
-package func poll<Answer>(
-  every pause: Duration = .milliseconds(2), within timeout: Duration,
-  isolation: isolated (any Actor)? = #isolation, _ question: () async throws -> Answer?
-) async throws -> Answer? {
-  let deadline = ContinuousClock.now + timeout
-  while true {
-    // Once more after the deadline: the asking may have been slow, not the answer.
-    let isLast = ContinuousClock.now >= deadline
-    if let answer = try await question() { return answer }
-    if isLast { return nil }
-    try await Task.sleep(for: pause)
   }
 }

@@ -81,11 +81,12 @@ final class StateHistory: Sendable {
 
   /// Waits until the search has found its states among those that count, and makes the last of
   /// them the first that counts from then on.
-  /// - Returns: The states, or `nil` where they did not come in time.
+  /// - Parameter directory: The test's, whose processes are to bring the states.
+  /// - Returns: The states, or `nil` where none can come any more.
   func find(
-    _ search: StateSearch, of node: String, within timeout: Duration
-  ) async throws -> [StateChange]? {
-    try await withTimeout(timeout) { [self] in
+    _ search: StateSearch, of node: String, within limit: Duration, directory: TestDirectory
+  ) async throws -> Waited<[StateChange]?> {
+    try await withStallLimit(limit, of: directory) { [self] in
       var search = search
       var next = 0
       while !Task.isCancelled {
@@ -96,7 +97,7 @@ final class StateHistory: Sendable {
         guard await hasChange(of: node, past: next) else { return nil }
       }
       return nil
-    } ?? nil
+    }
   }
 
   private static func advance(

@@ -1,5 +1,6 @@
 import Glibc
 import PipeRuntime
+import Synchronization
 
 /// A directory of one test's, which is removed with it, also when the test process crashes.
 package struct TestDirectory: Sendable {
@@ -12,10 +13,20 @@ package struct TestDirectory: Sendable {
       throw SystemError("mkdtemp", on: "/tmp/prt-XXXXXX", code: errno)
     }
     path = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+    Self.inUse.withLock { _ = $0.insert(path) }
   }
+
+  /// Those of all tests that run in this process now.
+  private static let inUse = Mutex<Set<String>>([])
 
   /// One that another test made.
   package init(existing path: String) { self.path = path }
+
+  /// The one whose programs have this environment.
+  init?(environment: [String: String]) {
+    guard let path = environment[Self.variable] else { return nil }
+    self.path = path
+  }
 
   /// Where a topology that is run in this directory has its sockets and its state.
   package var roots: RuntimeRoots { RuntimeRoots(environment: [Self.variable: path]) }
@@ -64,7 +75,10 @@ package struct TestDirectory: Sendable {
       environment: ["PATH": "/usr/bin:/bin"])
   }
 
-  package func remove() { FileSystem.removeTree(path) }
+  package func remove() {
+    FileSystem.removeTree(path)
+    Self.inUse.withLock { _ = $0.remove(path) }
+  }
 
   // MARK: Leftovers
 
@@ -79,15 +93,30 @@ package struct TestDirectory: Sendable {
 
   /// The processes that were started for this directory, as their environment tells.
   package var processes: [LeftProcess] {
-    let entry = Array("\(Self.variable)=\(path)\0".utf8)
-    return FileSystem.entries(of: "/proc").compactMap { name in
-      guard let pid = Int32(name), pid != getpid(),
-        let environment = Self.contents(of: "/proc/\(name)/environ"),
-        (environment + [0]).contains(entry)
-      else { return nil }
-      let arguments = Self.contents(of: "/proc/\(name)/cmdline") ?? []
+    processIDs.map { pid in
+      let arguments = Self.contents(of: "/proc/\(pid)/cmdline") ?? []
       let words = arguments.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
       return LeftProcess(pid: pid, command: words.joined(separator: " "))
+    }
+  }
+
+  /// The numbers of these processes.
+  var processIDs: [Int32] { Self.processIDs(of: [path]) }
+
+  /// The numbers of the processes that were started for any directory of this process's tests.
+  static var allProcessIDs: [Int32] {
+    let paths = inUse.withLock(\.self)
+    return paths.isEmpty ? [] : processIDs(of: paths)
+  }
+
+  private static func processIDs(of paths: some Sequence<String>) -> [Int32] {
+    let entries = paths.map { Array("\(variable)=\($0)\0".utf8) }
+    return FileSystem.entries(of: "/proc").compactMap { name in
+      guard let pid = Int32(name), pid != getpid(),
+        let environment = contents(of: "/proc/\(name)/environ").map({ $0 + [0] }),
+        entries.contains(where: { environment.contains($0) })
+      else { return nil }
+      return pid
     }
   }
 

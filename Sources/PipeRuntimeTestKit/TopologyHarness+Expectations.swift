@@ -1,7 +1,9 @@
 import PipeRuntime
 
 // An expectation of a node's states counts them from the last one that was expected of that node,
-// or from the last event that the test has sent to it, whichever is later.
+// or from the last event that the test has sent to it, whichever is later. `within:` limits the time
+// in which nothing moves: neither this process nor those of the topology compute, or wait for a
+// processor or a disk. So a busy machine makes a wait longer, and does not fail a test.
 extension TopologyHarness {
   /// Waits until the node is in a state of the pattern: now, or within the time.
   /// - Returns: The state.
@@ -58,11 +60,12 @@ extension TopologyHarness {
     guard known[node: node] != nil else {
       throw TopologyClientError.unknownNode(node, known: known.nodes.map(\.name))
     }
-    if let found = try await history.find(search, of: node, within: timeout) { return found }
+    let waited = try await history.find(search, of: node, within: timeout, directory: directory)
+    if case .found(let found?) = waited { return found }
     try Task.checkCancellation()
     throw await failure(
       "node '\(node)' was expected to be \(search.description) within \(timeout.shortText), "
-        + "and was not", of: node)
+        + "and was not", of: node, after: waited.stall)
   }
 
   /// Every state that was seen of the node, oldest first.
@@ -76,16 +79,16 @@ extension TopologyHarness {
     where predicate: (NodeInformation) -> Bool
   ) async throws -> NodeInformation {
     var last: NodeInformation?
-    let found = try await poll(every: .milliseconds(10), within: timeout) {
+    let waited = try await ask(every: .milliseconds(10), within: timeout, of: directory) {
       let information = try await status(node)
       last = information
       return predicate(information) ? information : nil
     }
-    if let found { return found }
+    if let found = waited.value { return found }
     let told = last.flatMap { try? JSONValue(encoding: $0).text } ?? "nothing"
     throw await failure(
       "node '\(node)': \(description) was expected within \(timeout.shortText), "
-        + "and the last that it told was \(told)", of: node)
+        + "and the last that it told was \(told)", of: node, after: waited.stall)
   }
 
   /// Waits until a line of the node's log contains the text.
@@ -94,21 +97,23 @@ extension TopologyHarness {
   public func expectLog(
     _ node: String, contains text: String, within timeout: Duration = .seconds(10)
   ) async throws -> String {
-    let found = try await poll(every: .milliseconds(10), within: timeout) {
+    let waited = try await ask(every: .milliseconds(10), within: timeout, of: directory) {
       logs(node).first { $0.contains(text) }
     }
-    if let found { return found }
+    if let found = waited.value { return found }
     throw await failure(
       "a line with '\(text)' was expected in the log of node '\(node)' "
-        + "within \(timeout.shortText)", of: node)
+        + "within \(timeout.shortText)", of: node, after: waited.stall)
   }
 
   /// Waits until the topology has ended.
   /// - Returns: The exit code of the orchestrator; 128 and the signal's number where one ended it.
   @discardableResult
   public func expectEnd(within timeout: Duration = .seconds(30)) async throws -> Int32 {
-    guard let exit = try await orchestrator.waitForExit(within: timeout) else {
-      throw await failure("the topology was expected to end within \(timeout.shortText)")
+    let waited = try await orchestrator.waitForEnd(within: timeout)
+    guard let exit = waited.value else {
+      throw await failure(
+        "the topology was expected to end within \(timeout.shortText)", after: waited.stall)
     }
     state.withLock { $0.hasSeenEnd = true }
     return switch exit {

@@ -3,36 +3,52 @@ import PipeRuntime
 // Events.
 extension TopologyHarness {
   /// Sends an event to a node and waits for what becomes of it.
+  /// - Parameter timeout: The longest wait; `nil`, the default, waits until nothing has moved for 10 s.
   /// - Throws: ``PipeRuntime/TopologyClientError``, where it does not reach the machine.
   @discardableResult
   public func send(
-    _ node: String, _ event: some MachineEvent, timeout: Duration = .seconds(10)
+    _ node: String, _ event: some MachineEvent, timeout: Duration? = nil
   ) async throws -> RequestOutcome {
-    try await counting(node) { try await client.send(node, event, timeout: timeout) }
+    try await counting(node) { [client] in
+      try await client.send(node, event, timeout: timeout)
+    }
   }
 
   /// Sends an event given as JSON: `"closed"`, or `["closing": ["persons": 3]]`.
   /// - Throws: ``PipeRuntime/TopologyClientError``, where it does not reach the machine.
   @discardableResult
   public func send(
-    _ node: String, _ event: JSONValue, timeout: Duration = .seconds(10)
+    _ node: String, _ event: JSONValue, timeout: Duration? = nil
   ) async throws -> RequestOutcome {
-    try await counting(node) { try await client.send(node, json: event, timeout: timeout) }
+    try await counting(node) { [client] in
+      try await client.send(node, json: event, timeout: timeout)
+    }
   }
 
   /// Lets the node's states count from the one that the event led to.
   private func counting(
-    _ node: String, isolation: isolated (any Actor)? = #isolation,
-    _ send: () async throws -> RequestOutcome
+    _ node: String, _ send: @escaping @Sendable () async throws -> RequestOutcome
   ) async throws -> RequestOutcome {
     let incarnation = history.incarnation(of: node)
-    let outcome = try await send()
+    let outcome = try await answer("node '\(node)' did not answer an event", send)
     if case .moved(let version, _) = outcome {
       history.advance(
         node, to: StateHistory.Mark(incarnation: incarnation, version: version))
     }
     return outcome
   }
+
+  /// Waits for an answer for as long as anything moves: the client's own limit is far away.
+  private func answer<Answer: Sendable>(
+    _ problem: String, _ request: @escaping @Sendable () async throws -> Answer
+  ) async throws -> Answer {
+    switch try await withStallLimit(Self.answerLimit, of: directory, request) {
+    case .found(let answer): return answer
+    case .stalled(let stall): throw await failure(problem, after: stall)
+    }
+  }
+
+  private static let answerLimit: Duration = .seconds(10)
 }
 
 // What is known.
@@ -90,18 +106,24 @@ extension TopologyHarness {
 
   /// Stops nodes in order, and waits until they have ended.
   public func stop(_ nodes: String...) async throws {
-    try await client.stop(nodes, within: options.stopTimeout)
+    try await answer("nodes did not end") { [client] in
+      try await client.stop(nodes, within: Self.clientTimeout)
+    }
   }
 
   /// Starts nodes that were stopped or have failed, and waits until they run.
   public func start(_ nodes: String...) async throws {
-    try await client.start(nodes, within: options.startTimeout)
+    try await answer("nodes do not run") { [client] in
+      try await client.start(nodes, within: Self.clientTimeout)
+    }
   }
 
   /// Stops nodes in order and starts them again; only their states after that count.
   public func restart(_ nodes: String...) async throws {
     let directory = try await client.directory(fresh: false)
-    try await client.restart(nodes, within: options.startTimeout)
+    try await answer("nodes do not run again") { [client] in
+      try await client.restart(nodes, within: Self.clientTimeout)
+    }
     for node in directory.nodes where nodes.contains(node.name) {
       history.advance(
         node.name, to: StateHistory.Mark(incarnation: node.incarnation + 1, version: 0))

@@ -39,8 +39,13 @@ extension TopologyHarness {
     return (["the orchestrator \(end):"] + written.map { "  \($0)" }).joined(separator: "\n")
   }
 
-  func failure(_ expectation: String, of node: String? = nil) async -> TopologyExpectationFailure {
-    TopologyExpectationFailure(
-      expectation: expectation, seen: node.map(history.states(of:)) ?? [], report: await report())
+  /// - Parameter stall: What ended the wait for it.
+  func failure(
+    _ expectation: String, of node: String? = nil, after stall: Stall? = nil
+  ) async -> TopologyExpectationFailure {
+    let report = await report()
+    return TopologyExpectationFailure(
+      expectation: expectation, seen: node.map(history.states(of:)) ?? [],
+      report: (stall.map { "\($0)\n" } ?? "") + report)
   }
 }

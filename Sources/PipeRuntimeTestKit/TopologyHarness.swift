@@ -16,9 +16,10 @@ public final class TopologyHarness: Sendable {
     public var environment: [String: String] = [:]
     /// Whether the test's body starts only when every node runs. Default: `true`.
     public var waitsUntilRunning = true
-    /// The longest start. Default: 30 s.
+    /// The longest time in which nothing moves while it starts. Default: 30 s.
     public var startTimeout: Duration = .seconds(30)
-    /// The longest end, after which what is left is killed and the test fails. Default: 30 s.
+    /// The longest time in which nothing moves while it ends; what is left then is killed, and the
+    /// test fails. Default: 30 s.
     public var stopTimeout: Duration = .seconds(30)
 
     /// Makes the default options.
@@ -70,7 +71,8 @@ public final class TopologyHarness: Sendable {
     }
     do {
       client = try await Self.attach(
-        to: name, at: control, orchestrator: orchestrator, options: options)
+        to: name, at: control, orchestrator: orchestrator, options: options,
+        directory: directory)
       watch(try await client.states())
       try await awaitStates()
     } catch {
@@ -81,37 +83,44 @@ public final class TopologyHarness: Sendable {
     }
   }
 
+  /// What ends a client's request where nothing else does. A test ends long before, when nothing moves.
+  package static let clientTimeout: Duration = .seconds(600)
+
   // MARK: The start
 
   private static func attach(
-    to name: String, at control: String, orchestrator: LaunchedProgram, options: Options
+    to name: String, at control: String, orchestrator: LaunchedProgram, options: Options,
+    directory: TestDirectory
   ) async throws -> TopologyClient {
-    func failure(_ problem: String) -> TopologyExpectationFailure {
+    func failure(_ problem: String, _ stall: Stall? = nil) -> TopologyExpectationFailure {
       TopologyExpectationFailure(
         expectation: "topology '\(name)' \(problem)", seen: [],
-        report: report(of: orchestrator))
+        report: (stall.map { "\($0)\n" } ?? "") + report(of: orchestrator))
     }
     func ended() throws {
       if let exit = orchestrator.exit { throw failure("did not start: \(exit)") }
     }
     // A socket that is tried too early is tried again only after a pause.
     let path = String(control.dropFirst("ipc://".count))
-    let isThere: Bool? = try await poll(within: options.startTimeout) {
+    let socket: Waited<Bool> = try await ask(within: options.startTimeout, of: directory) {
       try ended()
       return FileSystem.exists(path) ? true : nil
     }
-    guard isThere != nil else {
-      throw failure("did not start within \(options.startTimeout.shortText)")
+    if let stall = socket.stall {
+      throw failure("did not start within \(options.startTimeout.shortText)", stall)
     }
-    let client = try TopologyClient(topology: name, control: control)
-    let isRunning: Bool? = try await poll(every: .milliseconds(5), within: options.startTimeout) {
+    let client = try TopologyClient(
+      topology: name, control: control, answerTimeout: clientTimeout)
+    let start: Waited<Bool> = try await ask(
+      every: .milliseconds(5), within: options.startTimeout, of: directory
+    ) {
       try ended()
       guard let directory = try? await client.directory(fresh: false) else { return nil }
       return directory.isRunning || !options.waitsUntilRunning ? true : nil
     }
-    guard isRunning != nil else {
+    if let stall = start.stall {
       client.close()
-      throw failure("does not run after \(options.startTimeout.shortText)")
+      throw failure("does not run after \(options.startTimeout.shortText)", stall)
     }
     return client
   }
@@ -127,17 +136,17 @@ public final class TopologyHarness: Sendable {
   /// From here on no state is missed: the feeds have given the present one of each node.
   private func awaitStates() async throws {
     var silent: [String] = []
-    let isComplete: Bool? = try await poll(within: options.startTimeout) {
+    let states: Waited<Bool> = try await ask(within: options.startTimeout, of: directory) {
       guard orchestrator.exit == nil else { return true }
       silent = try await client.directory(fresh: false).nodes
         .filter { $0.isRunning && $0.kind != .monitor }.map(\.name)
         .filter { history.states(of: $0).isEmpty }
       return silent.isEmpty ? true : nil
     }
-    guard isComplete == nil else { return }
+    guard let stall = states.stall else { return }
     throw await failure(
       "no state of \(silent.joined(separator: ", ")) was seen "
-        + "within \(options.startTimeout.shortText) of the start")
+        + "within \(options.startTimeout.shortText) of the start", after: stall)
   }
 
   // MARK: The end
@@ -187,8 +196,8 @@ public final class TopologyHarness: Sendable {
     var left: [LeftProcess] = []
     // What is killed with its parent is gone only a moment after it.
     _ = try? await Self.unlessCancelled { [directory] in
-      try await poll(every: .milliseconds(10), within: .seconds(2)) {
-        directory.processes.isEmpty ? true : nil
+      try await ask(every: .milliseconds(10), within: .seconds(2), of: directory) {
+        directory.processIDs.isEmpty ? true : nil
       }
     }
     left = directory.processes

@@ -1,5 +1,6 @@
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
 private struct Motor: Sendable {
@@ -12,7 +13,7 @@ private actor KeyedMotor {
   func turn(speed: Int, idempotencyKey key: String) { keys.append(key) }
 }
 
-@Suite("Effects, as documented", .timeLimit(.minutes(5)))
+@Suite("Effects, as documented", .stallLimit(.seconds(60)))
 struct Effects {
   private func closes(_ runtime: Runtime<State, Event, Output>) async -> Bool {
     let door = AsyncStateMachineSequence(stateMachine: stateMachine, runtime: runtime)

@@ -1,5 +1,6 @@
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
 // docs: begin
@@ -55,7 +56,7 @@ func close(speed: Int) async -> Event {
 
 @Suite("Getting started, as documented")
 struct GettingStarted {
-  @Test("the elevator runs from open to closed", .timeLimit(.minutes(5)))
+  @Test("the elevator runs from open to closed", .stallLimit(.seconds(60)))
   func run() async {
     // docs: begin
     let runtime = Runtime<State, Event, Output>()

@@ -1,11 +1,12 @@
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
 enum Sign: DSLCompatible { case dark, shows(persons: Int) }
 enum SignEvent: DSLCompatible { case clear, show(persons: Int) }
 
-@Suite("Pipes, as documented", .timeLimit(.minutes(5)))
+@Suite("Pipes, as documented", .stallLimit(.seconds(60)))
 struct Pipes {
   @Test("connect two machines of one process")
   func connects() async {

@@ -1,8 +1,9 @@
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
-@Suite("Testing, as documented", .timeLimit(.minutes(5)))
+@Suite("Testing, as documented", .stallLimit(.seconds(60)))
 struct TestingGuide {
   @Test("assertions on a machine")
   func assertions() {

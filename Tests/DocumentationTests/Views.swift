@@ -1,9 +1,10 @@
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
 @MainActor
-@Suite("Views, as documented", .timeLimit(.minutes(5)))
+@Suite("Views, as documented", .stallLimit(.seconds(60)))
 struct Views {
   @Test("show a state and send events")
   func viewState() async {

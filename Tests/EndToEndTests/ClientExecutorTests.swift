@@ -2,11 +2,13 @@ import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
 @Suite("A client's own executor")
 struct ClientExecutorTests {
-  @Test("keeps a task on the client's thread from one request to the next", .timeLimit(.minutes(5)))
+  @Test(
+    "keeps a task on the client's thread from one request to the next", .stallLimit(.seconds(60)))
   func thread() async throws {
     try await withTopology(Parties.pair(durability: .volatile)) { topology in
       let client = topology.client
@@ -26,10 +28,12 @@ struct ClientExecutorTests {
     }
   }
 
-  @Test("lets a task close the client on its own thread, and go on", .timeLimit(.minutes(5)))
+  @Test("lets a task close the client on its own thread, and go on", .stallLimit(.seconds(60)))
   func close() async throws {
     try await withTopology(Parties.pair(durability: .volatile)) { topology in
-      let client = try TopologyClient(topology: topology.topology, control: topology.control)
+      let client = try TopologyClient(
+        topology: topology.topology, control: topology.control,
+        answerTimeout: TopologyHarness.clientTimeout)
       await withTaskExecutorPreference(client.executor) {
         await #expect(throws: Never.self) { try await client.send("left", Party.Event.step) }
         client.close()

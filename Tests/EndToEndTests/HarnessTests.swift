@@ -76,7 +76,9 @@ struct HarnessTests {
       counts.map { .state(Button.State.pressed(times: $0)) }
     }
     try await withTopology(yaml: Self.button) { topology in
-      let client = try TopologyClient(topology: topology.topology, control: topology.control)
+      let client = try TopologyClient(
+        topology: topology.topology, control: topology.control,
+        answerTimeout: TopologyHarness.clientTimeout)
       defer { client.close() }
       for _ in 1...6 { try await client.send("button", Button.Event.press) }
       let found = try await topology.expect("button", inOrder: times(0, 2, 3))

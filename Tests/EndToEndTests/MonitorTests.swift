@@ -17,7 +17,8 @@ struct MonitorTests {
   private static func watch(
     _ topology: String, _ control: String, node: String, through version: UInt64
   ) async throws -> [StateChange] {
-    let client = try TopologyClient(topology: topology, control: control)
+    let client = try TopologyClient(
+      topology: topology, control: control, answerTimeout: TopologyHarness.clientTimeout)
     defer { client.close() }
     var changes: [StateChange] = []
     for await change in try await client.states(of: [node]) {
@@ -61,7 +62,9 @@ struct MonitorTests {
   func comeAndGo() async throws {
     try await withTopology(yaml: Self.buttons) { topology in
       for times in 1...30 {
-        let client = try TopologyClient(topology: topology.topology, control: topology.control)
+        let client = try TopologyClient(
+          topology: topology.topology, control: topology.control,
+          answerTimeout: TopologyHarness.clientTimeout)
         var states = try await client.states(of: ["right"]).makeAsyncIterator()
         #expect(await states.next()?.state == ["pressed": ["times": .integer(Int64(times - 1))]])
         try await topology.send("right", Button.Event.press)

@@ -25,16 +25,16 @@ extension TopologyClient {
   /// - Throws: ``TopologyClientError``: `invalidEvent` where there is no such letter.
   @discardableResult
   public func resend(
-    letter id: UInt64, of node: String, timeout: Duration = .seconds(5)
+    letter id: UInt64, of node: String, timeout: Duration? = nil
   ) async throws -> RequestOutcome {
-    try await request(node, .letter(id, drops: false), timeout: timeout)
+    try await request(node, .letter(id, drops: false), timeout: timeout ?? answerTimeout)
   }
 
   /// Removes one of a node's dead letters.
   /// - Throws: ``TopologyClientError``: `invalidEvent` where there is no such letter.
   public func drop(
-    letter id: UInt64, of node: String, timeout: Duration = .seconds(5)
+    letter id: UInt64, of node: String, timeout: Duration? = nil
   ) async throws {
-    _ = try await request(node, .letter(id, drops: true), timeout: timeout)
+    _ = try await request(node, .letter(id, drops: true), timeout: timeout ?? answerTimeout)
   }
 }

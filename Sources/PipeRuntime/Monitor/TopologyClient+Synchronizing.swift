@@ -3,12 +3,12 @@ extension TopologyClient {
   /// Asks a composite for an event that its components take together, all or none.
   /// - Parameters:
   ///   - mode: Whether it is tried once, or until it is enabled.
-  ///   - timeout: The longest wait for the answer, beyond what `mode` allows.
+  ///   - timeout: The longest wait for the answer, beyond what `mode` allows; `nil` is 5 s.
   /// - Returns: What became of it. `unknown` where nobody can tell yet: ``ask(_:about:timeout:)``.
   /// - Throws: ``TopologyClientError``; `unknownOutcome` where the composite did not answer.
   public func synchronize(
     _ composite: String, _ event: some MachineEvent, mode: SynchronizedMode = .try,
-    timeout: Duration = .seconds(5)
+    timeout: Duration? = nil
   ) async throws -> SynchronizedReply {
     try await synchronize(
       composite, json: JSONValue(parsing: EventCodec().encode(event)), mode: mode,
@@ -19,7 +19,7 @@ extension TopologyClient {
   /// `{"label": {"field": value}}`.
   public func synchronize(
     _ composite: String, json event: JSONValue, mode: SynchronizedMode = .try,
-    timeout: Duration = .seconds(5)
+    timeout: Duration? = nil
   ) async throws -> SynchronizedReply {
     let (flag, limit): (SynchronizeFlag, Duration?) =
       switch mode {
@@ -30,7 +30,7 @@ extension TopologyClient {
     let count = limit.map { flag == .await ? UInt32(clamping: max(1, $0.wholeMilliseconds)) : 0 }
     let reply = try await rendezvous(
       composite, try Self.body(composite, event), flag, count: count ?? 0,
-      timeout: timeout + (limit ?? Self.unlimited))
+      timeout: (timeout ?? answerTimeout) + (limit ?? Self.unlimited))
     guard case .rendezvous(let answer) = reply else {
       throw TopologyClientError.failed("an answer out of place")
     }
@@ -40,10 +40,11 @@ extension TopologyClient {
   /// Asks each participant of a composite's event to take it for itself; there is no all or none.
   /// - Returns: What each participant did.
   public func broadcast(
-    _ composite: String, json event: JSONValue, timeout: Duration = .seconds(5)
+    _ composite: String, json event: JSONValue, timeout: Duration? = nil
   ) async throws -> [String: BroadcastResult] {
     let reply = try await rendezvous(
-      composite, try Self.body(composite, event), .broadcast, count: 0, timeout: timeout)
+      composite, try Self.body(composite, event), .broadcast, count: 0,
+      timeout: timeout ?? answerTimeout)
     guard case .broadcast(let results) = reply else {
       throw TopologyClientError.failed("an answer out of place")
     }
@@ -52,10 +53,10 @@ extension TopologyClient {
 
   /// Asks a composite what has become of a transaction that was not known.
   public func ask(
-    _ composite: String, about transaction: TransactionID, timeout: Duration = .seconds(5)
+    _ composite: String, about transaction: TransactionID, timeout: Duration? = nil
   ) async throws -> SynchronizedReply {
     let reply = try await rendezvous(
-      composite, Array("\(transaction)".utf8), .ask, count: 0, timeout: timeout)
+      composite, Array("\(transaction)".utf8), .ask, count: 0, timeout: timeout ?? answerTimeout)
     switch reply {
     case .rendezvous(let answer): return answer
     case .broadcast:

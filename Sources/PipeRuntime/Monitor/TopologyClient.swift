@@ -6,7 +6,8 @@ public final class TopologyClient: Sendable {
   public let topology: String
   private let thread: LoopThread
   let shared: Shared
-  private let answerTimeout: Duration
+  /// The longest wait for an answer, where a call names none.
+  let answerTimeout: Duration
 
   /// What the loop's thread and callers share.
   final class Shared: Sendable {
@@ -110,13 +111,13 @@ public final class TopologyClient: Sendable {
 
   /// Sends an event to a node and waits for what becomes of it; a node that is just being started
   /// again is waited for.
-  /// - Parameter timeout: The longest wait for the answer.
+  /// - Parameter timeout: The longest wait for the answer; `nil`, the default, is 5 s.
   /// - Throws: ``TopologyClientError``; `unknownOutcome` where the node did not answer.
   /// - Note: Where the node keeps a journal and dies before it answers, the event is sent to the next
   ///   process under the same number, and is applied once.
   @discardableResult
   public func send(
-    _ node: String, _ event: some MachineEvent, timeout: Duration = .seconds(5)
+    _ node: String, _ event: some MachineEvent, timeout: Duration? = nil
   ) async throws -> RequestOutcome {
     try await send(node, bytes: EventCodec().encode(event), timeout: timeout)
   }
@@ -124,13 +125,13 @@ public final class TopologyClient: Sendable {
   /// Sends an event given as JSON: a bare label as a string, or `{"label": {"field": value}}`.
   @discardableResult
   public func send(
-    _ node: String, json event: JSONValue, timeout: Duration = .seconds(5)
+    _ node: String, json event: JSONValue, timeout: Duration? = nil
   ) async throws -> RequestOutcome {
     try await send(node, bytes: event.bytes, timeout: timeout)
   }
 
   private func send(
-    _ name: String, bytes: [UInt8], timeout: Duration
+    _ name: String, bytes: [UInt8], timeout: Duration?
   ) async throws -> RequestOutcome {
     guard bytes.count <= WireLimits.eventByteCount else {
       throw TopologyClientError.invalidEvent(
@@ -138,7 +139,7 @@ public final class TopologyClient: Sendable {
         "the event has \(bytes.count) bytes; the limit is \(WireLimits.eventByteCount). "
           + "Send a reference to large data, such as a file's path.")
     }
-    return try await request(name, .event(bytes), timeout: timeout)
+    return try await request(name, .event(bytes), timeout: timeout ?? answerTimeout)
   }
 
   // MARK: States

@@ -134,17 +134,18 @@ extension ManualClock {
   /// Waits, in real time, until so many sleep.
   /// - Parameters:
   ///   - count: How many at least.
-  ///   - limit: The longest wait; the test fails if it is not enough.
+  ///   - limit: The longest time in which nothing moves; the test fails if it is not enough.
   public func waitForSleepers(
     _ count: Int = 1, within limit: Duration = .seconds(10), fileID: String = #fileID,
     filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
   ) async {
-    let found = await content.first(within: limit) { $0.sleepers.count >= count ? true : nil }
-    if found != nil { return }
+    let waited = await content.first(within: limit) { $0.sleepers.count >= count ? true : nil }
+    if waited?.value != nil { return }
     FailureReporter.fail(
       """
       \(sleepers.count) of \(count) sleep on the clock after \(limit.shortText)
         Look whether the effect is executed, and whether it sleeps on this clock.
+      \(waited?.stall.map(\.indented) ?? "  The task was cancelled.")
       """, at: SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column))
   }
 

@@ -41,7 +41,7 @@ public final class StateRecorder<State: DSLCompatible>: Sendable {
   public var states: [State] { record.value.states }
 }
 
-// Waiting.
+// Waiting. `within:` limits the time in which this process neither computes nor waits for a processor.
 extension StateRecorder {
   /// Waits for the first states of the run.
   /// - Returns: So many states; all that were recorded where the wait failed.
@@ -50,13 +50,13 @@ extension StateRecorder {
     count: Int, within limit: Duration = .seconds(10), fileID: String = #fileID,
     filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
   ) async -> [State] {
-    let found = await record.first(within: limit) { record -> [State]?? in
+    let waited = await record.first(within: limit) { record -> [State]?? in
       if record.states.count >= count { return .some(Array(record.states.prefix(count))) }
       return record.hasEnded ? .some(nil) : nil
     }
-    if let states = found ?? nil { return states }
+    if case .found(let states?)? = waited { return states }
     fail(
-      "\(states.count) of \(count) states were recorded", within: limit, from: 0,
+      "\(states.count) of \(count) states were recorded", within: limit, waited?.stall, from: 0,
       at: SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column))
     return states
   }
@@ -104,7 +104,7 @@ extension StateRecorder {
     _ predicate: @escaping @Sendable (State) -> Bool
   ) async -> [State] {
     let start = record.value.position
-    let found = await record.first(within: limit) { record -> [State]?? in
+    let waited = await record.first(within: limit) { record -> [State]?? in
       let start = record.position
       if let index = record.states[start...].firstIndex(where: predicate) {
         record.position = index + 1
@@ -112,13 +112,13 @@ extension StateRecorder {
       }
       return record.hasEnded ? .some(nil) : nil
     }
-    if let states = found ?? nil { return states }
-    fail("there was no \(what)", within: limit, from: start, at: place)
+    if case .found(let states?)? = waited { return states }
+    fail("there was no \(what)", within: limit, waited?.stall, from: start, at: place)
     return []
   }
 
   private func fail(
-    _ what: String, within limit: Duration, from start: Int, at place: SourcePlace
+    _ what: String, within limit: Duration, _ stall: Stall?, from start: Int, at place: SourcePlace
   ) {
     let record = record.value
     var lines = [
@@ -136,6 +136,7 @@ extension StateRecorder {
       record.hasEnded
         ? "  Look at what ends the run: finish(), or nobody holds the sequence any more."
         : "  Look whether the event is refused, or the effect mapped; or pass a longer 'within:'.")
+    if let stall { lines.append(stall.indented) }
     FailureReporter.fail(lines.joined(separator: "\n"), at: place)
   }
 }

@@ -30,12 +30,12 @@ final class Watched<Value: Sendable>: Sendable {
     return result
   }
 
-  /// Waits until the search finds what it looks for; `nil` if it does not in time.
+  /// Waits until the search finds what it looks for; `nil` if the task is cancelled.
   func first<Result: Sendable>(
     within limit: Duration, _ search: @escaping @Sendable (inout Value) -> Result?
-  ) async -> Result? {
+  ) async -> Waited<Result>? {
     // Cancellation is the only error.
-    try? await withTimeout(limit) { [self] in
+    try? await withStallLimit(limit) { [self] in
       while !Task.isCancelled {
         let (found, changes) = content.withLock { (search(&$0.value), $0.changes) }
         if let found { return found }

@@ -26,13 +26,13 @@ extension XCTStateMachine {
     return self
   }
 
-  /// The machine's answer, once the transition has returned; `nil` if it has not in time.
+  /// The machine's answer, once the transition has returned; `nil` if it has stalled before.
   func settle(
     _ state: State, _ event: Event, within limit: Duration
   ) async -> Reduction<State>? {
     let reduction = machine.reduce(state, event)
     guard case .suspended(let transition) = reduction else { return reduction }
-    return (try? await withTimeout(limit, transition)).flatMap { $0 }.map { .next($0) }
+    return (try? await withStallLimit(limit, transition))?.value.map { .next($0) }
   }
 
   func lateFailure(

@@ -24,7 +24,7 @@ struct DoubtTests {
   private static func changes(
     _ stream: StateStream, until isEnough: @escaping @Sendable (StateChange) -> Bool
   ) async throws -> [StateChange] {
-    let found = try await withTimeout(.seconds(20)) {
+    let found = try await unlessStalled(for: .seconds(20)) {
       var found: [StateChange] = []
       for await change in stream {
         found.append(change)
@@ -38,7 +38,9 @@ struct DoubtTests {
 
   /// Asks for the event as a caller that goes away.
   private static func meet(_ topology: TopologyHarness) throws -> TopologyClient {
-    let caller = try TopologyClient(topology: topology.topology, control: topology.control)
+    let caller = try TopologyClient(
+      topology: topology.topology, control: topology.control,
+      answerTimeout: TopologyHarness.clientTimeout)
     Task { _ = try? await caller.synchronize("pair", Party.Event.meet, timeout: .seconds(60)) }
     return caller
   }

@@ -17,7 +17,7 @@ struct ProductStateTests {
     until isEnough: @escaping @Sendable ([String: RecordedStates]) -> Bool
   ) async throws -> [String: RecordedStates] {
     let stream = try await topology.states(of: composites)
-    let recorded = try await withTimeout(.seconds(60)) {
+    let recorded = try await unlessStalled(for: .seconds(20)) {
       var recorded: [String: RecordedStates] = [:]
       for await change in stream {
         recorded[change.node, default: RecordedStates()].append(change)

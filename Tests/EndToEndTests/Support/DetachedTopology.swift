@@ -44,7 +44,9 @@ struct DetachedTopology {
   }
 
   func client() throws -> TopologyClient {
-    try TopologyClient(topology: name, control: directories.endpoint(.control))
+    try TopologyClient(
+      topology: name, control: directories.endpoint(.control),
+      answerTimeout: TopologyHarness.clientTimeout)
   }
 
   func directory() async throws -> TopologyDirectory {

@@ -1,8 +1,9 @@
 import PipeRuntime
 import Synchronization
+import TestTraits
 import Testing
 
-@Suite("A composite under concurrent load", .timeLimit(.minutes(2)))
+@Suite("A composite under concurrent load", .stallLimit(.seconds(60)))
 struct CompositeLoadTests {
   private final class Flag: Sendable {
     private let value = Mutex(false)

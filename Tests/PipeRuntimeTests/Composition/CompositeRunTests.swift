@@ -1,7 +1,8 @@
 import PipeRuntime
+import TestTraits
 import Testing
 
-@Suite("A composite of running machines", .timeLimit(.minutes(2)))
+@Suite("A composite of running machines", .stallLimit(.seconds(60)))
 struct CompositeRunTests {
   private typealias State = Pair.State
   private typealias Event = Pair.Event

@@ -1,4 +1,5 @@
 import PipeRuntime
+import TestTraits
 import Testing
 
 /// A list that is loaded page by page; its state is a struct.
@@ -138,7 +139,7 @@ struct FeedbackTests {
   }
 }
 
-@Suite("Feedbacks of machines that take their time", .timeLimit(.minutes(5)))
+@Suite("Feedbacks of machines that take their time", .stallLimit(.seconds(60)))
 struct SlowFeedbackTests {
   @Test("one that starts itself by way of asynchronous transitions is held too")
   func bounded() async {

@@ -23,7 +23,7 @@ struct ChildProcessTests {
     var buffer = [UInt8](repeating: 0, count: 4096)
     while true {
       var item = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-      poll(&item, 1, 10_000)
+      poll(&item, 1, 300_000)
       let count = read(descriptor, &buffer, buffer.count)
       guard count > 0 else { return String(decoding: text, as: UTF8.self) }
       text += buffer[..<count]
@@ -129,7 +129,7 @@ struct ChildProcessTests {
     for (path, failure) in [("/nonexistent/program", "build it"), ("/bin/true", nil)] {
       var child = try ChildProcess.launch(ChildCommand(path: path))
       var item = pollfd(fd: child.report, events: Int16(POLLIN), revents: 0)
-      #expect(poll(&item, 1, 10_000) == 1)
+      #expect(poll(&item, 1, 300_000) == 1)
       let error = child.readReport()
       #expect(child.report == -1)
       #expect((error == nil) == (failure == nil))
@@ -201,7 +201,7 @@ struct ChildProcessTests {
         path: "/bin/sh", arguments: ["-c", "for i in 1 2 3 4 5 6; do echo $i; done; printf x >&2"]))
     for (descriptor, stream) in [(child.output, LogStream.out), (child.error, .err)] {
       var item = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-      repeat { poll(&item, 1, 10_000) } while capture.drain(descriptor, as: stream).isOpen
+      repeat { poll(&item, 1, 300_000) } while capture.drain(descriptor, as: stream).isOpen
     }
     #expect(child.wait() == .exited(code: 0))
     child.closePipes()

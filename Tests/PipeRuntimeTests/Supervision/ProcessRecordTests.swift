@@ -37,7 +37,7 @@ struct ProcessRecordTests {
     let child = try ChildProcess.spawn(
       ChildCommand(path: "/bin/sh", arguments: ["-c", script], record: descriptor))
     var item = pollfd(fd: child.output, events: Int16(POLLIN), revents: 0)
-    #expect(poll(&item, 1, 10_000) == 1)
+    #expect(poll(&item, 1, 300_000) == 1)
     return child
   }
 

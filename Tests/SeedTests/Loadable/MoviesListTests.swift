@@ -2,13 +2,14 @@ import Nodes
 import Observation
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
 // The example of the document on view models with states: a list of movies that is loaded when its
 // view appears, from a service that is injected.
 
 @MainActor
-@Suite("Seed: a view model that loads", .timeLimit(.minutes(5)))
+@Suite("Seed: a view model that loads", .stallLimit(.seconds(60)))
 struct MoviesListTests {
   private typealias Model = LoadableViewModel<MoviesList>
 

@@ -1,11 +1,12 @@
 import Nodes
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
 // The examples of the document on state machines given by a function, with feedback.
 
-@Suite("Seed: a list that grows page by page", .timeLimit(.minutes(5)))
+@Suite("Seed: a list that grows page by page", .stallLimit(.seconds(60)))
 struct MoviesPagesTests {
   private typealias Run = AsyncStateMachineSequence<MoviesPages.State, MoviesPages.Event, Never>
 

@@ -1,9 +1,10 @@
 import Nodes
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
-@Suite("Seed: a list of quizzes", .timeLimit(.minutes(5)))
+@Suite("Seed: a list of quizzes", .stallLimit(.seconds(60)))
 struct QuizesListTests {
   private typealias Run = AsyncStateMachineSequence<QuizesList.State, QuizesList.Event, Never>
 
@@ -42,7 +43,7 @@ struct QuizesListTests {
   }
 }
 
-@Suite("Seed: the screen of a quiz", .timeLimit(.minutes(5)))
+@Suite("Seed: the screen of a quiz", .stallLimit(.seconds(60)))
 struct QuizScreenTests {
   private typealias State = QuizScreen.State
   private typealias Event = QuizScreen.Event
@@ -161,7 +162,7 @@ struct QuizScreenTests {
   }
 }
 
-@Suite("Seed: the results of a quiz", .timeLimit(.minutes(5)))
+@Suite("Seed: the results of a quiz", .stallLimit(.seconds(60)))
 struct QuizResultsTests {
   private func results(_ service: StubQuizes) async -> QuizResults.State? {
     let run = await Services.with(service.services) {

@@ -1,0 +1,80 @@
+import Glibc
+import PipeRuntime
+
+/// What the kernel tells of the threads of some processes.
+struct ThreadTimes {
+  /// One thread's times since its start. Unit: nanoseconds.
+  private struct Times {
+    var computed: UInt64
+    var queued: UInt64
+  }
+
+  private var threads: [Int32: Times]?
+
+  /// Takes a sample of these processes: what they have used since the sample before.
+  mutating func sample(of processes: some Sequence<Int32>, elapsed: Duration) -> StallClock.Sample {
+    var sample = StallClock.Sample(elapsed: elapsed)
+    var now: [Int32: Times] = [:]
+    let own = Self.ownThread
+    for process in processes {
+      let tasks = "/proc/\(process)/task"
+      for thread in FileSystem.entries(of: tasks).compactMap({ Int32($0) }) {
+        guard let times = Self.times(of: "\(tasks)/\(thread)") else { continue }
+        now[thread] = times
+        let before = threads?[thread]
+        let computed = times.computed &- (before?.computed ?? 0)
+        let queued = times.queued &- (before?.queued ?? 0)
+        if threads != nil {
+          sample.computed += .nanoseconds(Int64(clamping: computed))
+          sample.queued += .nanoseconds(Int64(clamping: queued))
+        }
+        // Who looks is always running.
+        if thread != own, Self.isRunnable("\(tasks)/\(thread)") { sample.isRunnable = true }
+      }
+    }
+    // Of the first sample nothing is known but that it is the first.
+    sample.hasChanged = threads.map { $0.keys != now.keys } ?? true
+    threads = now
+    return sample
+  }
+
+  /// The number of the calling thread: `/proc/thread-self` is a link to `PID/task/THREAD`.
+  private static var ownThread: Int32? {
+    var target = [UInt8](repeating: 0, count: 64)
+    let count = target.withUnsafeMutableBytes { bytes in
+      readlink("/proc/thread-self", bytes.bindMemory(to: CChar.self).baseAddress!, bytes.count)
+    }
+    guard count > 0 else { return nil }
+    let path = String(decoding: target[..<count], as: UTF8.self)
+    return path.split(separator: "/").last.flatMap { Int32($0) }
+  }
+
+  /// The times in a line `COMPUTED QUEUED SLICES`.
+  private static func times(of task: String) -> Times? {
+    guard let line = contents(of: task + "/schedstat") else { return nil }
+    let words = line.split(separator: " ")
+    guard words.count >= 2, let computed = UInt64(words[0]), let queued = UInt64(words[1]) else {
+      return nil
+    }
+    return Times(computed: computed, queued: queued)
+  }
+
+  /// Whether a thread is in the state R (running, or in a queue for a processor) or D (a disk).
+  private static func isRunnable(_ task: String) -> Bool {
+    // The state stands behind the name, which is in parentheses and may have some itself.
+    guard let line = contents(of: task + "/stat"), let end = line.lastIndex(of: ")") else {
+      return false
+    }
+    let state = line[end...].dropFirst(2).first
+    return state == "R" || state == "D"
+  }
+
+  private static func contents(of path: String) -> String? {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    return (try? FileSystem.read(descriptor, limit: 4_096)).map {
+      String(decoding: $0, as: UTF8.self)
+    }
+  }
+}

@@ -1,0 +1,88 @@
+import PipeRuntimeTestKit
+import Testing
+
+/// A failure's text without its last two lines, which tell what the time went into and what the machine
+/// was doing.
+func withoutStall(_ failure: String) -> String {
+  let lines = failure.split(separator: "\n", omittingEmptySubsequences: false)
+  #expect(lines.suffix(2).first?.contains("nothing moved for") == true)
+  #expect(lines.last?.hasPrefix("  the machine: ") == true)
+  return lines.dropLast(2).joined(separator: "\n")
+}
+
+@Suite("What ends a wait")
+struct StallTests {
+  private typealias Sample = StallClock.Sample
+
+  private static func clock(_ samples: [Sample]) -> StallClock {
+    var clock = StallClock(limit: .seconds(1))
+    for sample in samples { clock.take(sample) }
+    return clock
+  }
+
+  private static func repeated(_ count: Int, _ sample: Sample) -> [Sample] {
+    Array(repeating: sample, count: count)
+  }
+
+  @Test("time in which nothing moves, and nothing else")
+  func stalled() {
+    let still = Sample(elapsed: .milliseconds(200))
+    #expect(!Self.clock(Self.repeated(4, still)).hasStalled)
+    #expect(Self.clock(Self.repeated(5, still)).hasStalled)
+  }
+
+  @Test(
+    "not time in which what is waited for moves, or would if it could",
+    arguments: [
+      Sample(elapsed: .milliseconds(200), computed: .milliseconds(200)),
+      Sample(elapsed: .milliseconds(200), queued: .milliseconds(900)),
+      Sample(elapsed: .milliseconds(200), isRunnable: true),
+      Sample(elapsed: .milliseconds(200), hasChanged: true),
+    ])
+  private func moving(sample: Sample) {
+    let clock = Self.clock(Self.repeated(100, sample))
+    #expect(clock.account.stalled == .zero)
+    #expect(clock.account.elapsed == .seconds(20))
+    #expect(!clock.hasStalled)
+  }
+
+  @Test("the part of a sample in which nothing moved counts")
+  func part() {
+    let sample = Sample(
+      elapsed: .milliseconds(200), computed: .milliseconds(30), queued: .milliseconds(70))
+    let clock = Self.clock(Self.repeated(10, sample))
+    #expect(clock.account.stalled == .seconds(1))
+    #expect(clock.account.computed == .milliseconds(300))
+    #expect(clock.account.queued == .milliseconds(700))
+    #expect(clock.hasStalled)
+  }
+
+  @Test("of a sample that comes late no more counts than half a second")
+  func late() {
+    let clock = Self.clock([Sample(elapsed: .seconds(600))])
+    #expect(clock.account.stalled == .milliseconds(500))
+    #expect(!clock.hasStalled)
+  }
+
+  @Test("what computes for ever has stalled, too")
+  func computing() {
+    let busy = Sample(elapsed: .seconds(1), computed: .seconds(1), isRunnable: true)
+    #expect(!Self.clock(Self.repeated(69, busy)).hasStalled)
+    #expect(Self.clock(Self.repeated(70, busy)).hasStalled)
+  }
+
+  @Test("processes that sleep are given up, and those that compute are not")
+  func processes() async throws {
+    let directory = try TestDirectory()
+    defer { directory.remove() }
+    let environment = directory.environment()
+    let sleeping = try LaunchedProgram("/bin/sleep", ["600"], environment: environment)
+    defer { sleeping.signal(.kill) }
+    #expect(try await sleeping.waitForExit(within: .milliseconds(300)) == nil)
+    // It computes for many times the limit, however slow the machine is.
+    let script = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done"
+    let computing = try LaunchedProgram("/bin/sh", ["-c", script], environment: environment)
+    defer { computing.signal(.kill) }
+    #expect(try await computing.waitForExit(within: .milliseconds(50)) == .exited(code: 0))
+  }
+}
