@@ -33,9 +33,15 @@ let package = Package(
     .target(
       name: "Kettles", dependencies: ["PipeRuntime"], path: "Sources/Nodes/Kettle",
       swiftSettings: strict),
-    .executableTarget(
-      name: "Nodes", dependencies: ["PipeRuntime", "Kettles"], exclude: ["Kettle"],
+    .target(
+      name: "Screens", dependencies: ["PipeRuntime"], path: "Sources/Nodes/Screens",
       swiftSettings: strict),
+    .target(
+      name: "Compositions", dependencies: ["PipeRuntime"], path: "Sources/Nodes/Compositions",
+      swiftSettings: strict),
+    .executableTarget(
+      name: "Nodes", dependencies: ["PipeRuntime", "Kettles", "Screens", "Compositions"],
+      exclude: ["Kettle", "Screens", "Compositions"], swiftSettings: strict),
     .executableTarget(name: "orchestrator", dependencies: ["PipeRuntime"], swiftSettings: strict),
     .target(name: "CAllocations"),
     .executableTarget(
@@ -62,7 +68,7 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "SeedTests",
-      dependencies: ["PipeRuntime", "PipeRuntimeTestKit", "Nodes", "Kettles", "TestTraits"],
+      dependencies: ["PipeRuntime", "PipeRuntimeTestKit", "Nodes", "Kettles", "Screens", "Compositions", "TestTraits"],
       swiftSettings: strict),
     .testTarget(
       name: "PipeRuntimeTestKitTests",
@@ -79,7 +85,7 @@ let package = Package(
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
-        "PipeRuntime", "PipeRuntimeTestKit", "Nodes", "Kettles", "NumberMachines", "TestNodes",
+        "PipeRuntime", "PipeRuntimeTestKit", "Nodes", "Kettles", "Screens", "Compositions", "NumberMachines", "TestNodes",
         "CrashingTest", "Soak", "orchestrator", "CSQLite", "TestTraits",
       ],
       swiftSettings: strict),

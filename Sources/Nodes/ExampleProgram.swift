@@ -1,5 +1,7 @@
+import Compositions
 import Kettles
 import PipeRuntime
+import Screens
 
 /// The example machines, in one program.
 @main package struct ExampleProgram: NodeProgram {

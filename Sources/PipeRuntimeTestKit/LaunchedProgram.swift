@@ -45,8 +45,15 @@ package final class LaunchedProgram: Sendable {
     }
   }
 
+  /// Whoever is not waited for is killed: it must neither go on nor stay as a dead entry, which others
+  /// of this process's children would be waited for behind.
   deinit {
     closeInput()
+    child.withLock { child in
+      guard child.reap() == nil else { return }
+      child.signal(.kill)
+      while child.reap() == nil { usleep(1_000) }
+    }
     close(output)
     close(error)
   }

@@ -60,6 +60,11 @@ extension TopologyHarness {
     guard known[node: node] != nil else {
       throw TopologyClientError.unknownNode(node, known: known.nodes.map(\.name))
     }
+    if let recorded = options.recordedNodes, !recorded.contains(node) {
+      throw await failure(
+        "the states of node '\(node)' are not recorded; add it to 'recordedNodes' of the options, "
+          + "or ask for its status with 'expectStatus'")
+    }
     let waited = try await history.find(search, of: node, within: timeout, directory: directory)
     if case .found(let found?) = waited { return found }
     try Task.checkCancellation()

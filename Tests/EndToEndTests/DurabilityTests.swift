@@ -93,7 +93,7 @@ struct DurabilityTests {
     try await withTopology(topology, options: options) { topology in
       let node = String(place.prefix { $0 != ":" })
       try await topology.expectStatus(of: "source", "the source to run") { $0.isRunning }
-      try await topology.send("source", Source.Event.go(count: count), timeout: .seconds(20))
+      try await topology.send("source", Source.Event.go(count: count))
       try await topology.expect(
         "sink", Sink.State.counting(last: count, count: count, wrong: 0), within: .seconds(30))
       let name = place.drop { $0 != ":" }.dropFirst()
@@ -190,7 +190,7 @@ struct DurabilityTests {
           $0.isRunning && $0.incarnation == start
         }
       }
-      try await topology.send("button", Button.Event.press, timeout: .seconds(10))
+      try await topology.send("button", Button.Event.press)
       try await topology.expect("lamp", Button.State.pressed(times: 5))
       // One for each entry, and none that only has not arrived yet.
       let wire = try await topology.status("button").status?.outs.first
@@ -220,7 +220,7 @@ struct DurabilityTests {
     try await withTopology(topology) { topology in
       for press in 1...4 {
         let outcome = try await topology.send(
-          "node", Button.Event.press, timeout: .seconds(20))
+          "node", Button.Event.press)
         #expect(
           outcome
             == .moved(version: UInt64(press), state: ["pressed": ["times": .integer(Int64(press))]])
@@ -240,13 +240,13 @@ struct DurabilityTests {
     topology.environment = ["PIPERUNTIME_FAILPOINTS": "step.after=crash@3/1"]
     try await withTopology(topology) { topology in
       // The third record of the first process is that of `done`.
-      try await topology.send("node", Clerk.Event.pay, timeout: .seconds(20))
+      try await topology.send("node", Clerk.Event.pay)
       try await topology.expect("node", Clerk.State.idle(paid: 1))
       try await topology.send("node", Clerk.Event.pay)
       try await topology.expect("node", Clerk.State.idle(paid: 2))
       // Nothing is under way: the next process runs no effect but that of the next event.
       try await topology.kill("node")
-      try await topology.send("node", Clerk.Event.pay, timeout: .seconds(20))
+      try await topology.send("node", Clerk.Event.pay)
       try await topology.expect("node", Clerk.State.idle(paid: 3))
     }
     let keys = Self.text(of: ledger).split(separator: "\n")

@@ -35,7 +35,7 @@ struct DurableLetterTests {
       try await topology.expectStatus(of: "gate", "four that wait again") {
         $0.isRunning && $0.incarnation == 2 && $0.status?.ins.first?.waiting == 4
       }
-      try await topology.send("gate", Gate.Event.open, timeout: .seconds(10))
+      try await topology.send("gate", Gate.Event.open)
       try await topology.expect("gate", Gate.State.open(passed: 4))
       #expect(try await topology.status("gate").status?.letters == 0)
       // Done with: the next process has nothing to try again.
@@ -134,7 +134,7 @@ struct DurableLetterTests {
       nodes: [.machine("Fragile", name: "node", restart: Self.quick)])
     try await withTopology(topology) { topology in
       await #expect {
-        try await topology.send("node", Fragile.Event.trap, timeout: .seconds(20))
+        try await topology.send("node", Fragile.Event.trap)
       } throws: { error in
         "\(error)".contains("its step ended the node 3 times in a row")
       }

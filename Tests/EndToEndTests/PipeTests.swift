@@ -41,14 +41,43 @@ struct PipeTests {
       ], timeouts: Timeouts(heartbeat: .seconds(60)))
   }
 
+  /// Launches it without looking at each of its thousands of states, which would take the test longer
+  /// than the nodes.
+  private static func unrecorded(
+    _ topology: Topology, _ body: (TopologyHarness) async throws -> Void
+  ) async throws {
+    var options = TopologyHarness.Options()
+    options.recordedNodes = []
+    try await withTopology(topology, options: options, body)
+  }
+
+  /// Waits until the node tells of such a state.
+  private static func expect<State: MachineState>(
+    _ topology: TopologyHarness, _ node: String, _ description: String,
+    where predicate: (State) -> Bool
+  ) async throws {
+    try await topology.expectStatus(of: node, description) { information in
+      guard let told = information.status?.state,
+        let state = try? EventCodec<State>().decode(told.bytes)
+      else { return false }
+      return predicate(state)
+    }
+  }
+
+  private static func expect(
+    _ topology: TopologyHarness, _ node: String, _ state: some MachineState & Equatable
+  ) async throws {
+    try await expect(topology, node, "\(state)") { $0 == state }
+  }
+
   @Test(
     "thousands of events arrive all and in order, whatever the capacity",
     arguments: [(1, 2_000), (7, 5_000), (1024, 10_000), (65_536, 10_000)])
   func order(capacity: Int, count: Int) async throws {
-    try await withTopology(Self.numbers(capacity: capacity)) { topology in
+    try await Self.unrecorded(Self.numbers(capacity: capacity)) { topology in
       try await topology.send("source", Source.Event.go(count: count))
-      try await topology.expect(
-        "sink", Sink.State.counting(last: count, count: count, wrong: 0), within: .seconds(30))
+      try await Self.expect(
+        topology, "sink", Sink.State.counting(last: count, count: count, wrong: 0))
       let sink = try await topology.status("sink").status
       #expect(sink?.ins.first?.applied == UInt64(count))
       #expect(sink?.gaps == 0)
@@ -57,7 +86,7 @@ struct PipeTests {
 
   @Test("a receiver that stands still stops its sender, and gets everything when it goes on")
   func backPressure() async throws {
-    try await withTopology(Self.numbers(capacity: 64)) { topology in
+    try await Self.unrecorded(Self.numbers(capacity: 64)) { topology in
       try await topology.pause("sink")
       try await topology.send("source", Source.Event.go(count: 5_000))
       let source = try await topology.expectStatus(of: "source", "a full pipe") {
@@ -66,9 +95,9 @@ struct PipeTests {
       let queued = try #require(source.status?.outs.first?.events)
       #expect(queued >= 64 && queued < 5_000)
       try await topology.resume("sink")
-      try await topology.expect(
-        "sink", Sink.State.counting(last: 5_000, count: 5_000, wrong: 0), within: .seconds(20))
-      try await topology.expect("source", Source.State.idle(sent: 5_000))
+      try await Self.expect(
+        topology, "sink", Sink.State.counting(last: 5_000, count: 5_000, wrong: 0))
+      try await Self.expect(topology, "source", Source.State.idle(sent: 5_000))
     }
   }
 
@@ -156,16 +185,15 @@ struct PipeTests {
 
   @Test("a receiver that is killed under load comes back, and its loss is reported as a gap")
   func receiverKilled() async throws {
-    try await withTopology(Self.numbers(capacity: 256, work: 100, durability: .volatile)) {
+    try await Self.unrecorded(Self.numbers(capacity: 256, work: 100, durability: .volatile)) {
       topology in
       try await topology.send("source", Source.Event.go(count: 10_000))
-      try await topology.expect("sink", "some events") { (state: Sink.State) in
+      try await Self.expect(topology, "sink", "some events") { (state: Sink.State) in
         guard case .counting(_, let count, _) = state else { return false }
         return count > 500
       }
       try await topology.kill("sink")
-      try await topology.expect("sink", "the last event", within: .seconds(30)) {
-        (state: Sink.State) in
+      try await Self.expect(topology, "sink", "the last event") { (state: Sink.State) in
         guard case .counting(let last, _, let wrong) = state else { return false }
         // Only the first number after the restart does not follow its predecessor.
         return last == 10_000 && wrong == 1
@@ -180,17 +208,18 @@ struct PipeTests {
 
   @Test("a sender that is killed under load comes back, and its receiver reports a gap")
   func senderKilled() async throws {
-    try await withTopology(Self.numbers(capacity: 256, work: 100, durability: .volatile)) {
+    try await Self.unrecorded(Self.numbers(capacity: 256, work: 100, durability: .volatile)) {
       topology in
       try await topology.send("source", Source.Event.go(count: 1_000_000))
-      try await topology.expect("sink", "some events") { (state: Sink.State) in
+      try await Self.expect(topology, "sink", "some events") { (state: Sink.State) in
         guard case .counting(_, let count, _) = state else { return false }
         return count > 500
       }
       try await topology.kill("source")
-      try await topology.expect("source", Source.State.idle(sent: 0))
+      try await Self.expect(topology, "source", Source.State.idle(sent: 0))
       try await topology.send("source", Source.Event.go(count: 5))
-      try await topology.expect("sink", "the numbers of the new sender") { (state: Sink.State) in
+      try await Self.expect(topology, "sink", "the numbers of the new sender") {
+        (state: Sink.State) in
         guard case .counting(let last, _, let wrong) = state else { return false }
         return last == 5 && wrong == 1
       }

@@ -1,8 +1,7 @@
+import Compositions
 import PipeRuntime
 import PipeRuntimeTestKit
 import Testing
-
-import Nodes
 
 @Suite("The composites of the examples")
 struct CompositeExampleTests {

@@ -1,7 +1,5 @@
 import PipeRuntime
 
-import Nodes
-
 /// The examples' own machines, composed as their topology files say.
 enum ExampleComposition {
   private static let root = #filePath.split(separator: "/", omittingEmptySubsequences: false)

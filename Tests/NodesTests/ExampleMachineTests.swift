@@ -1,7 +1,6 @@
+import Nodes
 import PipeRuntime
 import Testing
-
-import Nodes
 
 @Suite("The machines of the examples")
 struct ExampleMachineTests {

@@ -1,5 +1,6 @@
 import Nodes
 import PipeRuntime
+import Screens
 import Testing
 
 @Suite("The views of the examples")

@@ -1,8 +1,7 @@
+import Nodes
 import PipeRuntime
 import PipeRuntimeTestKit
 import Testing
-
-import Nodes
 
 @Suite("The assertions that README.md shows")
 struct ReadmeMachineTests {

@@ -77,12 +77,12 @@ struct StallTests {
     defer { directory.remove() }
     let environment = directory.environment()
     let sleeping = try LaunchedProgram("/bin/sleep", ["600"], environment: environment)
-    defer { sleeping.signal(.kill) }
     #expect(try await sleeping.waitForExit(within: .milliseconds(300)) == nil)
+    sleeping.signal(.kill)
+    #expect(try await sleeping.waitForExit(within: .seconds(10)) == .signalled(number: 9))
     // It computes for many times the limit, however slow the machine is.
     let script = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done"
     let computing = try LaunchedProgram("/bin/sh", ["-c", script], environment: environment)
-    defer { computing.signal(.kill) }
     #expect(try await computing.waitForExit(within: .milliseconds(50)) == .exited(code: 0))
   }
 }

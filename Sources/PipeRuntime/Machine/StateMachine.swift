@@ -122,6 +122,7 @@ extension StateMachine {
   /// Found by reading each `When` with sample values. Where an `if` or a `for` hides some `On`s
   /// from that, or no sample can be made, or where the machine is a function, every event counts as
   /// taken.
+  @export(interface)
   public var alphabet: [String] {
     guard isListed else { return EnumCases<Event>.names }
     let list = EventList()

@@ -1,5 +1,6 @@
 extension Machine {
   /// The description with these parameters; one with a problem where they do not decode.
+  @export(interface)
   static func description(parameters: JSONValue) -> MachineDescription {
     do {
       return try describe(Parameters(parameters: parameters))
@@ -16,6 +17,7 @@ extension Machine {
   static func hostContent(_ hosting: _Hosting) throws -> _HostedMachine {
     let content = try MachineContent<Self>(
       parameters: Parameters(parameters: hosting.parameters), hosting: hosting)
+    content.observeEntries()
     content.participant = TypedParticipant(
       content, vote: { [unowned content] in content.vote(on: $0) },
       enter: { [unowned content] in content.enter($0, isCommitted: $1) })
@@ -36,6 +38,7 @@ extension Machine {
   }
 
   /// Throws where the JSON is not a state of the machine.
+  @export(interface)
   static func check(state: JSONValue) throws {
     do {
       _ = try EventCodec<State>().decode(state.bytes)

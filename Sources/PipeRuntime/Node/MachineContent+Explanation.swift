@@ -3,6 +3,7 @@ extension MachineContent {
   /// Tells what the machine would say to one event, or to each.
   /// - Parameter body: The event as JSON; a bare label stands for every value of its case. Empty: all
   ///   events.
+  @export(interface)
   func explain(_ body: UnsafeRawBufferPointer, reply: @escaping (RequestReply) -> Void) {
     do {
       let state = try JSONValue(parsing: states.encode(engine.state))
@@ -15,6 +16,7 @@ extension MachineContent {
     }
   }
 
+  @export(interface)
   private func foresights(of body: UnsafeRawBufferPointer) throws -> [String: Foresight] {
     let machine = engine.machine
     let state = engine.state

@@ -110,6 +110,7 @@ extension MachineContent {
 // Restoring.
 extension MachineContent {
   /// Reads what the journal has; throws where it is not this machine's.
+  @export(interface)
   func restore() throws {
     guard let journal else { return }
     engine.recordsEffects()
@@ -134,6 +135,7 @@ extension MachineContent {
   }
 
   /// Puts back the events that were put off, and tells of pipes that are gone.
+  @export(interface)
   func restorePipes() {
     guard let journal else { return }
     marks = queues.map { journal.mark.source($0.pipe.name) }
@@ -171,6 +173,7 @@ extension MachineContent {
   }
 
   /// Goes on where the last process was.
+  @export(interface)
   func resume(_ restored: RestoredMachine<State>) {
     engine.resume()
     for (state, effect) in restored.effects

@@ -40,6 +40,7 @@ extension MachineContent {
     }
   }
 
+  @export(interface)
   func json(of event: Event) -> JSONValue {
     (try? JSONValue(parsing: events.encode(event))) ?? .null
   }
@@ -52,6 +53,7 @@ extension MachineContent {
     pipe.release(entry.sequence)
   }
 
+  @export(interface)
   private func postpone(
     _ entry: PipeQueue<Event>.Entry, of index: Int, _ refusal: Refusal
   ) {
@@ -74,6 +76,7 @@ extension MachineContent {
   }
 
   /// Does with an event that cannot be applied what its pipe says.
+  @export(interface)
   private func settle(
     _ entry: PipeQueue<Event>.Entry, of index: Int, event: JSONValue, reason: String
   ) {
@@ -89,6 +92,7 @@ extension MachineContent {
     }
   }
 
+  @export(interface)
   func addLetter(pipe: String, sequence: UInt64, event: JSONValue, reason: String) {
     letters.add(
       DeadLetter(

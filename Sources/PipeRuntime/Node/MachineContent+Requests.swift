@@ -44,6 +44,7 @@ extension MachineContent {
     }
   }
 
+  @export(interface)
   func letter(_ id: UInt64, drops: Bool, reply: @escaping (RequestReply) -> Void) {
     guard let letter = letters[id] else {
       return reply(.invalid("it has no dead letter \(id)"))

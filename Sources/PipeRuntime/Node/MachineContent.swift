@@ -56,6 +56,7 @@ final class MachineContent<Hosted: Machine>: NodeContent {
   private static var stepsPerTurn: Int { 512 }
 
   /// Makes the machine, in its recorded state where there is one; its engine posts to the loop.
+  @export(interface)
   init(parameters: Hosted.Parameters, hosting: _Hosting) throws {
     log = hosting.log
     node = hosting.node
@@ -75,9 +76,14 @@ final class MachineContent<Hosted: Machine>: NodeContent {
     engine.keyScope = IdempotencyKey.Scope(
       node: "\(hosting.topology)/\(hosting.node)",
       journal: journal?.stream ?? UInt64.random(in: 1...UInt64(Int64.max)))
-    engine.onEntry = { [unowned self] state, _, cause in entered(state, cause: cause) }
     engine.onProblem = { [log] in log.warning($0) }
     try restore()
+  }
+
+  /// Lets the engine tell of each entry; its caller is compiled for the machine, and so is what is made
+  /// here for each step.
+  func observeEntries() {
+    engine.onEntry = { [unowned self] state, _, cause in entered(state, cause: cause) }
   }
 
   // The loop's thread alone reads and writes it, after it was set once.
@@ -87,6 +93,7 @@ final class MachineContent<Hosted: Machine>: NodeContent {
 
   // MARK: Wiring
 
+  @export(interface)
   func connect(outs pairs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe]) throws {
     queues = ins.map { PipeQueue(pipe: $0) }
     outs = pairs.map(\.1)
@@ -127,6 +134,7 @@ final class MachineContent<Hosted: Machine>: NodeContent {
 
   // MARK: Input
 
+  @export(interface)
   func start() {
     isStarted = true
     hasStarted = true
@@ -140,6 +148,7 @@ final class MachineContent<Hosted: Machine>: NodeContent {
     participation?.started()
   }
 
+  @export(interface)
   func stop() {
     isStarted = false
     participation?.stop()
@@ -235,10 +244,12 @@ final class MachineContent<Hosted: Machine>: NodeContent {
       doubt: participation?.doubt(of: node))
   }
 
+  @export(interface)
   var stateText: String {
     (try? states.encode(engine.state)).map { String(decoding: $0, as: UTF8.self) } ?? "?"
   }
 
+  @export(interface)
   func fill(_ status: inout NodeStatus) {
     if isStarted, let state = try? states.encode(engine.state) {
       status.state = try? JSONValue(parsing: state)

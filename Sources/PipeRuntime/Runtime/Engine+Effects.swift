@@ -30,6 +30,7 @@ extension Engine {
   }
 
   /// Cancels the effects whose strategy says so.
+  @export(interface)
   private func cancelEffects() {
     guard !running.isEmpty else { return }
     for (id, effect) in running where effect.strategy.cancels(state) {
@@ -39,6 +40,7 @@ extension Engine {
   }
 
   /// Starts an effect; where steps are recorded, after the record.
+  @export(interface)
   func start(_ effect: RunningEffect<State, Event>) {
     lastEffect += 1
     running[lastEffect] = effect
@@ -51,6 +53,7 @@ extension Engine {
   }
 
   /// The effect that a state's output is mapped to, if any.
+  @export(interface)
   private func outputEffect(of state: State, version: UInt64) -> RunningEffect<State, Event>? {
     guard !runtime.effects.isEmpty, let output = machine.emit(state),
       let effect = EnumCases<Output>.tag(of: output).flatMap({ runtime.effects[$0] })
@@ -62,6 +65,7 @@ extension Engine {
   }
 
   /// Runs an effect, of which `elapsed` has passed already in an earlier process.
+  @export(interface)
   private func launch(_ id: UInt64, elapsed: Duration = .zero) {
     guard let effect = running[id] else { return }
     let post = post
@@ -95,6 +99,7 @@ extension Engine {
     }
   }
 
+  @export(interface)
   func end(_ id: UInt64) {
     guard let effect = running.removeValue(forKey: id) else { return }
     unrecorded?.ended(id, effect.origin)
@@ -102,6 +107,7 @@ extension Engine {
 
   /// Takes an event of an effect, which goes on once it is applied; where steps are recorded, once
   /// it is recorded.
+  @export(interface)
   func take(_ event: Event, of id: UInt64, _ place: EffectEventPlace, _ reply: EffectReply) {
     var ending: EffectOrigin?
     switch place {
@@ -134,12 +140,14 @@ extension Engine {
   var hasUnrecordedEffects: Bool { unrecorded?.isEmpty == false }
 
   /// What is to be recorded of effects.
+  @export(interface)
   func unrecordedEffects() -> (started: [RunningEffect<State, Event>], ended: [EffectOrigin]) {
     guard let unrecorded else { return ([], []) }
     return (unrecorded.startedIDs.compactMap { running[$0] }, unrecorded.ended)
   }
 
   /// Starts and answers the effects whose steps are recorded now.
+  @export(interface)
   func recorded() {
     guard let done = unrecorded, !done.isEmpty else { return }
     unrecorded = UnrecordedEffects()
@@ -154,6 +162,7 @@ extension Engine {
 
   /// Runs an effect again that had not ended in an earlier process. Returns `false` where the
   /// machine has none for that state any more.
+  @export(interface)
   func resumeEffect(of state: State, _ origin: EffectOrigin, elapsed: Duration) -> Bool {
     let effect =
       origin.feedback == 0

@@ -1,5 +1,6 @@
 extension Engine {
   /// Starts and cancels feedbacks on entering the current state.
+  @export(interface)
   func changeFeedbacks() {
     if !takesOwnEvent { feedbackGuard.reset() }
     for (index, feedback) in runtime.feedbacks.enumerated() {
@@ -20,6 +21,7 @@ extension Engine {
     followed = state
   }
 
+  @export(interface)
   private func cancelFeedback(_ place: Int) {
     heldFeedbacks[place] = nil
     for (id, effect) in running where effect.origin.feedback == place {
@@ -28,6 +30,7 @@ extension Engine {
     }
   }
 
+  @export(interface)
   private func startFeedback(_ place: Int) {
     guard let effect = feedback(place, of: state, version: version) else { return }
     let wasHolding = feedbackGuard.isHolding
@@ -48,6 +51,7 @@ extension Engine {
 
   /// Keeps a feedback from starting. Where steps are recorded, it is recorded as one that has not
   /// ended, so that the next process runs it.
+  @export(interface)
   private func hold(_ effect: RunningEffect<State, Event>) {
     lastEffect += 1
     running[lastEffect] = effect
@@ -59,6 +63,7 @@ extension Engine {
   }
 
   /// The work of a feedback; `nil` where the runtime has none of this place.
+  @export(interface)
   func feedback(
     _ place: Int, of state: State, version: UInt64
   ) -> RunningEffect<State, Event>? {

@@ -95,6 +95,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// Makes an engine that stands in the initial state and has not entered it yet.
   /// - Parameter post: Called from any thread; the owner later calls ``process(_:)``.
   @usableFromInline
+  @export(interface)
   package init(
     machine: StateMachine<State, Event, Output>, runtime: Runtime<State, Event, Output>,
     post: @escaping @Sendable (Input) -> Void
@@ -143,6 +144,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   package var runningEffects: Int { running.count - heldFeedbacks.count }
 
   /// Enters the initial state.
+  @export(interface)
   package func start() {
     watchRoom()
     enter { onEntry?(state, version, "initial") }
@@ -158,6 +160,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// Goes on without entering the state again.
   package func resume() { watchRoom() }
 
+  @export(interface)
   private func watchRoom() {
     let post = post
     roomWatches =
@@ -168,6 +171,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// Cancels the effects and the running transition; what is posted later is ignored.
   ///
   /// A `done` that has not been called will not be: the owner answers its callers itself.
+  @export(interface)
   package func stop() {
     guard !isStopped else { return }
     isStopped = true
@@ -222,6 +226,7 @@ extension Engine {
     takeWaiting()
   }
 
+  @export(interface)
   private func takeWaiting() {
     while canTakeInput, let next = waiting.popFirst() {
       switch next {
@@ -249,6 +254,7 @@ extension Engine {
 
   /// Tells of an error that nobody is told of who sent the event.
   @usableFromInline
+  @export(interface)
   func reportThrown(_ outcome: StepOutcome<State>, _ event: Event) {
     guard case .refused(.thrown(let error)) = outcome else { return }
     let name = EnumCases<Event>.name(of: event) ?? "\(event)"
@@ -275,6 +281,7 @@ extension Engine {
   }
 
   @usableFromInline
+  @export(interface)
   func suspend(
     _ run: @escaping @Sendable () async -> State, event: Event, cause: String, done: Done?
   ) {
@@ -327,6 +334,7 @@ extension Engine {
   @usableFromInline
   func observe(_ event: Event) { observe(event, runtime.eventMiddleware) }
 
+  @export(interface)
   private func observe<Value: Sendable>(_ value: Value, _ middleware: [Middleware<Value>]) {
     for observer in middleware {
       switch observer {

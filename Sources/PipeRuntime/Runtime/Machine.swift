@@ -36,6 +36,7 @@ extension Machine {
 
 extension Machine {
   /// What the machine tells of itself before it runs.
+  @export(interface)
   package static func describe(_ parameters: Parameters) throws -> MachineDescription {
     let ports = Ports()
     return try describe(
@@ -43,6 +44,7 @@ extension Machine {
   }
 
   /// What a machine that was made tells of itself.
+  @export(interface)
   static func describe(
     machine: StateMachine<State, Event, Output>, runtime: Runtime<State, Event, Output>,
     ports: Ports

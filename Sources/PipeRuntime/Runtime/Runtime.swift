@@ -29,6 +29,7 @@ public struct Runtime<State: DSLCompatible, Event: DSLCompatible, Output: DSLCom
     precondition(problems.isEmpty, problems.joined(separator: "\n"))
   }
 
+  @export(interface)
   func adding(_ effect: Effect<State, Event, Output>) -> Self {
     var runtime = self
     if runtime.effects[effect.tag] == nil {

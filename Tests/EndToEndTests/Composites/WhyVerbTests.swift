@@ -1,4 +1,3 @@
-import Nodes
 import PipeRuntime
 import PipeRuntimeTestKit
 import Testing

@@ -1,6 +1,6 @@
-import Nodes
 import PipeRuntime
 import PipeRuntimeTestKit
+import Screens
 import Testing
 
 @Suite("A quiz and an address form, as nodes")

@@ -31,7 +31,7 @@ extension TopologyHarness {
     _ composite: String = "pair", mode: SynchronizedMode = .try
   ) async throws -> SynchronizedReply {
     try await client.synchronize(
-      composite, Party.Event.meet, mode: mode, timeout: .seconds(20))
+      composite, Party.Event.meet, mode: mode)
   }
 
   /// Waits until both tell that they have met so often: a commit reaches them after its caller.

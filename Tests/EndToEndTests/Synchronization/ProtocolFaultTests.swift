@@ -72,7 +72,7 @@ struct ProtocolFaultTests {
     try await withTopology(Parties.pair(environment: environment)) { topology in
       async let reply = topology.meet()
       try await topology.expectLog("left", contains: "is in doubt after a silence")
-      async let step = topology.send("left", Party.Event.step, timeout: .seconds(20))
+      async let step = topology.send("left", Party.Event.step)
       switch kind {
       case .crash:
         try await topology.kill("left")

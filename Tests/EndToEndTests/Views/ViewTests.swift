@@ -1,6 +1,7 @@
 import Nodes
 import PipeRuntime
 import PipeRuntimeTestKit
+import Screens
 import TestNodes
 import Testing
 

@@ -1,7 +1,7 @@
-import Nodes
 import Observation
 import PipeRuntime
 import PipeRuntimeTestKit
+import Screens
 import TestTraits
 import Testing
 

@@ -1,6 +1,6 @@
-import Nodes
 import PipeRuntime
 import PipeRuntimeTestKit
+import Screens
 
 /// A service whose answers a test gives, and which tells what it is asked for.
 actor StubMovies: MovieService {

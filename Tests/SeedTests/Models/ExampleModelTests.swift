@@ -1,3 +1,4 @@
+import Compositions
 import Nodes
 import PipeRuntime
 import Testing

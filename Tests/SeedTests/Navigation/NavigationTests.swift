@@ -1,6 +1,6 @@
-import Nodes
 import PipeRuntime
 import PipeRuntimeTestKit
+import Screens
 import Testing
 
 // The coordinator of the document, as values: stacks, tabs, roots, sheets, routes.

@@ -1,6 +1,6 @@
-import Nodes
 import PipeRuntime
 import PipeRuntimeTestKit
+import Screens
 import TestTraits
 import Testing
 

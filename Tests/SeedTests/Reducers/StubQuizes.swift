@@ -1,5 +1,5 @@
-import Nodes
 import PipeRuntime
+import Screens
 
 /// A service with one quiz of three questions, or one that fails.
 struct StubQuizes: QuizService {
