@@ -4,6 +4,16 @@ import orchestrator
 
 @Suite("What 'init' decides before it writes")
 struct PackageTemplateTests {
+  @Test("the package is what README.md shows of it")
+  func readme() throws {
+    let template = PackageTemplate(
+      name: try PackageName("crossing"), dependency: "../PipeRuntime")
+    let files = Dictionary(uniqueKeysWithValues: template.files.map { ($0.path, $0.text) })
+    let shown = try Readme().files
+    #expect(shown.count == 4)
+    for file in shown { #expect(files[file.path] == file.text, "\(file.path)") }
+  }
+
   @Test("it is called by its name throughout, and nothing else of it changes")
   func names() throws {
     let one = PackageTemplate(name: try PackageName("crossing"), dependency: "..").files
