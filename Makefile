@@ -3,6 +3,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 TOPOLOGY ?= topologies/elevator.yaml
 SWIFT ?= swift
+# The scripts in tools call it, too.
+export SWIFT
 # Linked in, the Swift runtime takes less memory of each node than as shared libraries.
 # The toolchain's own linker: the system's warns about parts of Foundation that are not used.
 # Packed relocations (glibc 2.36), and no names of what nobody else links to: a program reads 2 MB less
@@ -14,7 +16,7 @@ RELEASE := .build/release
 # The unit tests of the library; what starts processes is out of a sanitizer's sight.
 SANITIZED := PipeRuntimeTests|PipeRuntimeTestKitTests|DocumentationTests|SeedTests
 
-.PHONY: help setup build run test sanitize bench soak mutants docs lint format clean
+.PHONY: help preflight setup build run test sanitize bench soak mutants docs lint format clean
 
 # What 'make bench' measures: by default everything.
 SECTIONS ?=
@@ -39,32 +41,23 @@ help:
 	@echo "make format  format the sources"
 	@echo "make clean   remove what was built"
 
-setup:
-	@command -v $(SWIFT) >/dev/null || { \
-	  echo "error: no '$(SWIFT)' on the PATH. Install the Swift 6.3 toolchain or a newer one" >&2; \
-	  echo "       for Debian 12 from https://www.swift.org/install/linux/ and try again." >&2; \
-	  exit 1; }
-	@missing=$$(for package in $$(cat debian-packages.txt); do \
-	    dpkg-query -W -f '$${Status}\n' $$package 2>/dev/null | grep -q 'ok installed' \
-	      || echo $$package; \
-	  done); \
-	if [ -n "$$missing" ]; then \
-	  echo "installing" $$missing; \
-	  sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; \
-	  $$sudo apt-get update -q && $$sudo apt-get install -q -y --no-install-recommends $$missing \
-	    || { echo "error: could not install" $$missing >&2; exit 1; }; \
-	fi
+# Says what would keep a build from succeeding.
+preflight:
+	@tools/preflight
+
+setup: preflight
+	@tools/setup
 
 build: setup
-	$(SWIFT) build $(RELEASE_FLAGS) --product nodes
-	$(SWIFT) build $(RELEASE_FLAGS) --product orchestrator
+	tools/build $(RELEASE_FLAGS) --product nodes
+	tools/build $(RELEASE_FLAGS) --product orchestrator
 
 run: build
 	$(RELEASE)/orchestrator run $(TOPOLOGY)
 
 # What failed is said again at the end, where it is found among hundreds of lines.
 test: setup
-	$(SWIFT) build --build-tests
+	tools/build --build-tests
 	@set -o pipefail; for tests in '--skip ReadmePackageTests' '--filter ReadmePackageTests'; do \
 	  echo "swift test --skip-build $$tests"; \
 	  $(SWIFT) test --skip-build $$tests 2>&1 | tee .build/test.log \
@@ -81,12 +74,12 @@ sanitize: setup
 	  --filter '$(SANITIZED)'
 
 bench: build
-	$(SWIFT) build $(RELEASE_FLAGS) --product benchmarks
+	tools/build $(RELEASE_FLAGS) --product benchmarks
 	$(RELEASE)/benchmarks $(SECTIONS)
 
 soak: build
-	$(SWIFT) build $(RELEASE_FLAGS) --product TestNodes
-	$(SWIFT) build $(RELEASE_FLAGS) --product soak
+	tools/build $(RELEASE_FLAGS) --product TestNodes
+	tools/build $(RELEASE_FLAGS) --product soak
 	@for topic in $(SOAKS); do \
 	  command="$(RELEASE)/soak --of $$topic --faults $(FAULTS) $(if $(SEED),--seed $(SEED)) \
 	    $(if $(TIME),--time $(TIME))"; \
@@ -99,7 +92,7 @@ mutants: setup
 # The symbols of both libraries are read from a debug build. Parameters that explain themselves are
 # not documented one by one, which is all that the validation that is turned off asks for.
 docs: setup
-	$(SWIFT) build --target PipeRuntimeTestKit
+	tools/build --target PipeRuntimeTestKit
 	@rm -rf .build/symbol-graphs && mkdir -p .build/symbol-graphs
 	@target=$$($(SWIFT) -print-target-info | sed -n 's/.*"triple": "\(.*\)",/\1/p' | head -n 1); \
 	for module in PipeRuntime PipeRuntimeTestKit; do \

@@ -20,11 +20,13 @@ package enum NodeReport: Hashable, Sendable {
   case failed(reason: String)
   /// It did not go even after SIGKILL: the kernel holds it.
   case unkillable(pid: Int32)
+  /// What it tells of itself cannot be used.
+  case misreporting(StatusProblem)
 
   /// Whether a person should be told even if progress is not shown.
   package var isProblem: Bool {
     switch self {
-    case .killing, .restarting, .failed, .unkillable, .replacing: true
+    case .killing, .restarting, .failed, .unkillable, .replacing, .misreporting: true
     case .starting, .spawned, .saidHello, .adopting, .adopted, .ready, .running, .stopping, .exited,
       .stopped, .completed:
       false
@@ -54,6 +56,7 @@ extension NodeReport: CustomStringConvertible {
     case .completed: "completed"
     case .failed(let reason): "failed: \(reason)"
     case .unkillable(let pid): "pid \(pid) does not end even on SIGKILL; is a device or disk stuck?"
+    case .misreporting(let problem): "\(problem)"
     }
   }
 }

@@ -118,6 +118,13 @@ package enum FileSystem {
     return String(cString: directory) + "/" + path
   }
 
+  /// The path from the root without links, `.` and `..`; `nil` where nothing is there.
+  package static func resolved(_ path: String) -> String? {
+    guard let resolved = realpath(path, nil) else { return nil }
+    defer { free(resolved) }
+    return String(cString: resolved)
+  }
+
   /// Removes a file, or a directory with all that is in it; links are not followed.
   package static func removeTree(_ path: String) {
     var status = stat()

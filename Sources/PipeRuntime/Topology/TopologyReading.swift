@@ -116,8 +116,8 @@ struct TopologyReading {
     let marks = dots ? "_ - ." : "_ -"
     report(
       .badName, at: mark,
-      "\(title): '\(text)' is no name; use 1 to 41 of A-Z a-z 0-9 \(marks), starting with a "
-        + "letter or digit")
+      "\(title): '\(text)' is no name; use 1 to \(NamePattern.lengthLimit) of A-Z a-z 0-9 "
+        + "\(marks), starting with a letter or digit")
     return false
   }
 
@@ -197,12 +197,16 @@ struct TopologyReading {
 }
 
 /// What a topology's or a node's name is made of.
-enum NamePattern {
-  static func matches(_ text: String, dots: Bool) -> Bool {
-    guard (1...41).contains(text.utf8.count), let first = text.utf8.first, isWord(first) else {
+package enum NamePattern {
+  /// The longest name. Unit: bytes.
+  package static let lengthLimit = 41
+
+  package static func matches(_ text: String, dots: Bool) -> Bool {
+    let bytes = text.utf8
+    guard (1...lengthLimit).contains(bytes.count), let first = bytes.first, isWord(first) else {
       return false
     }
-    return text.utf8.allSatisfy {
+    return bytes.allSatisfy {
       isWord($0) || $0 == UInt8(ascii: "_") || $0 == UInt8(ascii: "-")
         || dots && $0 == UInt8(ascii: ".")
     }

@@ -9,6 +9,7 @@ package enum ValueKind: Hashable, Sendable {
   case topology
   case node
   case file
+  case directory
   case signal
 
   /// How help shows it.
@@ -20,6 +21,7 @@ package enum ValueKind: Hashable, Sendable {
     case .topology: "NAME"
     case .node: "NODE"
     case .file: "FILE"
+    case .directory: "DIRECTORY"
     case .signal: "SIGNAL"
     }
   }

@@ -9,22 +9,30 @@ package struct LiveView: Sendable {
     package var status: String
     /// The machine's state as text; empty where it is not known.
     package var state: String
+    /// Why it is not known; empty where it is, or where there is nothing to say.
+    package var reason: String
     package var pid: Int32?
     package var uptime: Duration?
     package var events: Int
     package var restarts: Int
 
     package init(
-      node: String, status: String, state: String = "", pid: Int32? = nil,
+      node: String, status: String, state: String = "", reason: String = "", pid: Int32? = nil,
       uptime: Duration? = nil, events: Int = 0, restarts: Int = 0
     ) {
       self.node = node
       self.status = status
       self.state = state
+      self.reason = reason
       self.pid = pid
       self.uptime = uptime
       self.events = events
       self.restarts = restarts
+    }
+
+    /// The cell of a table.
+    package var stateCell: String {
+      state.isEmpty ? reason.isEmpty ? "-" : reason : state
     }
   }
 
@@ -69,14 +77,17 @@ package struct LiveView: Sendable {
 
   private var toTop: String { drawn > 0 ? "\r\u{1B}[\(drawn)A" : "\r" }
 
-  /// For stdout that is no terminal: a line for each node whose status or state is new.
+  /// For stdout that is no terminal: a line for each node whose status or state is new. Of one that
+  /// runs and has a state, that is all; reasons are told as they come up.
   package mutating func changes(_ rows: [Row]) -> [String] {
     rows.compactMap { row in
       let before = shown.updateValue(row, forKey: row.node)
       guard before?.status != row.status || before?.state != row.state else { return nil }
-      let state = row.state.isEmpty ? "" : " \(row.state.printable)"
-      let pid = row.pid.map { " pid \($0)" } ?? ""
-      return "\(row.node.printable): \(row.status)\(state)\(before?.pid == row.pid ? "" : pid)"
+      let isRunning = row.status == NodeLifecycle.State.running.name
+      let words = [isRunning && !row.state.isEmpty ? "" : row.status, row.state.printable]
+      let pid = before?.pid == row.pid ? nil : row.pid
+      return "\(row.node.printable): \(words.filter { !$0.isEmpty }.joined(separator: " "))"
+        + (pid.map { ", pid \($0)" } ?? "")
     }
   }
 
@@ -88,7 +99,7 @@ package struct LiveView: Sendable {
     for row in rows {
       table.add(
         row.node, row.status, row.pid.map(String.init) ?? "-", row.uptime?.shortText ?? "-",
-        String(row.events), String(row.restarts), row.state.isEmpty ? "-" : row.state)
+        String(row.events), String(row.restarts), row.stateCell)
     }
     return table
   }

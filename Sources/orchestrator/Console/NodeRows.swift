@@ -10,16 +10,21 @@ extension NodeInformation {
   /// - Parameter now: Unit: nanoseconds since 1970.
   package func row(now: Int64) -> LiveView.Row {
     LiveView.Row(
-      node: name, status: phase, state: stateText, pid: pid, uptime: uptime(now: now),
+      node: name, status: phase, state: shownState ?? "",
+      reason: shownState == nil ? stateText : "", pid: pid, uptime: uptime(now: now),
       events: Int(clamping: status?.events ?? 0), restarts: Int(clamping: restarts))
   }
 
   /// The state for a person, or why there is none; empty where neither is known.
   package var stateText: String {
-    if let state = status?.state { return state.stateText(fields: stateFields) + doubtText }
+    if let shownState { return shownState }
     guard let reason else { return "" }
     // The phase stands beside it.
     return reason.hasPrefix(phase + ": ") ? String(reason.dropFirst(phase.count + 2)) : reason
+  }
+
+  private var shownState: String? {
+    status?.state.map { $0.stateText(fields: stateFields) + doubtText }
   }
 
   /// `, IN DOUBT in 3.17`, where it is.

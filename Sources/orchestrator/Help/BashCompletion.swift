@@ -67,6 +67,7 @@ struct BashCompletion {
       let words = (["$(\(command))"] + more).joined(separator: " ")
       return #"COMPREPLY=($(compgen -W "\#(words)" -- "$word"))"#
     }
-    return kind == .file ? #"COMPREPLY=($(compgen -f -- "$word"))"# : "COMPREPLY=()"
+    guard let paths = kind.pathCompletion else { return "COMPREPLY=()" }
+    return #"COMPREPLY=($(\#(paths.bash) -- "$word"))"#
   }
 }

@@ -31,7 +31,7 @@ struct FishCompletion {
   private func words(_ kind: ValueKind) -> String {
     if let words = kind.fixedWords { return " -a \(quoted(words.joined(separator: " ")))" }
     if let command = kind.listingCommand { return " -a \(quoted("(\(command))"))" }
-    return kind == .file ? " -F" : ""
+    return kind.pathCompletion.map { " " + $0.fish } ?? ""
   }
 
   private func quoted(_ text: String) -> String {

@@ -18,7 +18,16 @@ extension ValueKind {
     switch self {
     case .choice(_, let choices): choices
     case .signal: ["TERM", "KILL", "INT", "HUP", "STOP", "CONT", "USR1", "USR2"]
-    case .text, .count, .duration, .topology, .node, .file: nil
+    case .text, .count, .duration, .topology, .node, .file, .directory: nil
+    }
+  }
+
+  /// What each shell completes the paths with that can stand here.
+  var pathCompletion: (bash: String, zsh: String, fish: String)? {
+    switch self {
+    case .file: ("compgen -f", "_files", "-F")
+    case .directory: ("compgen -d", "_files -/", "-a '(__fish_complete_directories)'")
+    case .text, .count, .duration, .choice, .topology, .node, .signal: nil
     }
   }
 
@@ -27,7 +36,7 @@ extension ValueKind {
     switch self {
     case .topology: "orchestrator ls --quiet 2>/dev/null"
     case .node: "orchestrator ps --quiet 2>/dev/null"
-    case .text, .count, .duration, .choice, .file, .signal: nil
+    case .text, .count, .duration, .choice, .file, .directory, .signal: nil
     }
   }
 }

@@ -56,7 +56,7 @@ struct ZshCompletion {
   private func action(_ kind: ValueKind) -> String {
     if let words = kind.fixedWords { return "(\(words.joined(separator: " ")))" }
     if let command = kind.listingCommand { return "($(\(command)))" }
-    return kind == .file ? "_files" : " "
+    return kind.pathCompletion?.zsh ?? " "
   }
 
   private func quoted(_ text: String) -> String {

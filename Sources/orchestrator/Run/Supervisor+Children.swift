@@ -29,6 +29,8 @@ extension Supervisor {
       processes[name] = process
       records[name]?.startedAt = record.startedAt
       records[name]?.status = nil
+      records[name]?.statusProblem = nil
+      records[name]?.isMisreporting = false
       process.watch = loop.add(descriptor: child.report) { [unowned self, unowned process] in
         readReport(of: process)
       }

@@ -166,7 +166,7 @@ extension Supervisor {
         information.incarnation = UInt64(lifecycle.incarnation)
         information.restarts = UInt64(max(lifecycle.starts - 1, 0))
       }
-      information.reason = record?.reason
+      information.reason = record?.reason ?? record?.statusProblem?.description
       information.startedAt = information.pid == nil ? nil : record?.startedAt
       information.status = record?.status
       information.stateFields = record?.description?.stateFields?.map(\.name)

@@ -59,7 +59,7 @@ extension Supervisor {
     case .status:
       // An input of its own would redraw for each of many nodes; a sign of life changes nobody.
       _ = lifecycle.handle(.node(name, .heartbeat), at: .now)
-      records[name]?.status = try JSONDecoder().decode(NodeStatus.self, from: body)
+      take(status: body, of: name)
       answered(name, survey: header.sequence)
     case .stopped:
       if body.isEmpty {
@@ -68,6 +68,22 @@ extension Supervisor {
         handle(.node(name, .complained(reason: String(decoding: body, as: UTF8.self))))
       }
     default: throw FrameError.kind(header.kind.rawValue)
+    }
+  }
+
+  /// One that cannot be read is told once for each process: the next heartbeat brings the same.
+  private func take(status body: Data, of name: String) {
+    do {
+      records[name]?.status = try NodeStatus(reading: body)
+      records[name]?.statusProblem = nil
+    } catch {
+      records[name]?.status = nil
+      records[name]?.statusProblem = error
+      guard records[name]?.isMisreporting == false else { return }
+      records[name]?.isMisreporting = true
+      let report = NodeReport.misreporting(error)
+      note(report, of: name)
+      reporter.report(node: name, report)
     }
   }
 

@@ -51,6 +51,10 @@ final class Supervisor {
   struct NodeRecord {
     var reason: String?
     var status: NodeStatus?
+    /// Why there is no status.
+    var statusProblem: StatusProblem?
+    /// Whether its process was found to tell nothing of use; it is told once.
+    var isMisreporting = false
     /// Unit: nanoseconds since 1970.
     var startedAt: Int64?
     var description: MachineDescription?
@@ -168,7 +172,7 @@ final class Supervisor {
     return nil
   }
 
-  private func note(_ report: NodeReport, of name: String) {
+  func note(_ report: NodeReport, of name: String) {
     switch report {
     case .running, .adopted: records[name]?.reason = nil
     case .stopped, .completed:
@@ -178,7 +182,7 @@ final class Supervisor {
       records[name]?.reason = report.description
       records[name]?.status?.state = nil
     case .replacing: records[name]?.reason = report.description
-    case .starting, .spawned, .saidHello, .adopting, .ready, .stopping: break
+    case .starting, .spawned, .saidHello, .adopting, .ready, .stopping, .misreporting: break
     }
     note("\(report)", in: name)
   }

@@ -46,7 +46,7 @@ struct Processes: Verb {
         String(row.events), String(row.restarts),
         [.machine, .composite].contains(node.kind) ? node.durability.rawValue : "-",
         hasState ? node.status.map { String($0.version) } ?? "-" : "-",
-        row.state.isEmpty ? "-" : row.state)
+        row.stateCell)
     }
     return table
   }

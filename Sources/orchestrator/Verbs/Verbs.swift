@@ -1,8 +1,8 @@
 /// Every verb, in the order of the help page.
 package enum Verbs {
   package static let all: [any Verb] = [
-    Check(), Run(), Up(), Down(), List(), Processes(), Status(), Start(), Stop(), Restart(), Kill(),
-    Send(), Wait(), Logs(), Watch(), Describe(), Why(), ShowJournal(), Letters(), Reset(),
+    Init(), Check(), Run(), Up(), Down(), List(), Processes(), Status(), Start(), Stop(), Restart(),
+    Kill(), Send(), Wait(), Logs(), Watch(), Describe(), Why(), ShowJournal(), Letters(), Reset(),
     Config(), Schema(), Completion(), ShowVersion(), Help(),
   ]
 

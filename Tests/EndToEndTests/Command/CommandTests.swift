@@ -137,6 +137,9 @@ struct CommandTests {
     #expect(try complete("down", "-p", "") == ["lift"])
     #expect(try complete("completion", "f") == ["fish"])
     #expect(try complete("letters", "gate", "re") == ["resend"])
+    #expect(try command.run(shell: "mkdir folder; touch folded").exit == .exited(code: 0))
+    #expect(try complete("check", "fol").sorted() == ["folded", "folder"])
+    #expect(try complete("init", "--directory", "fol") == ["folder"])
   }
 
   @Test("a reader that goes away ends the command quietly")

@@ -29,7 +29,7 @@ struct ConsoleTests {
     LiveView.Row(
       node: "door", status: "running", state: "closing(persons: 3)", pid: 12, uptime: .seconds(75),
       events: 9, restarts: 1),
-    LiveView.Row(node: "motor", status: "backing off"),
+    LiveView.Row(node: "motor", status: "backing off", reason: "exit code 1"),
   ]
 
   @Test("a frame is drawn over the one before and leaves nothing of it")
@@ -39,7 +39,7 @@ struct ConsoleTests {
     let body = [
       "elevator", "NODE   STATUS       PID      UPTIME  EVENTS  RESTARTS  STATE",
       "door   running       12  1 min 15 s       9         1  closing(persons: 3)",
-      "motor  backing off    -           -       0         0  -", "^C stops",
+      "motor  backing off    -           -       0         0  exit code 1", "^C stops",
     ].map { $0 + "\u{1B}[K\n" }.joined()
     func frame() -> String {
       view.frame(title: "elevator", rows: rows, footer: "^C stops", columns: 80, rows: 24)
@@ -71,16 +71,19 @@ struct ConsoleTests {
     #expect(height < 24 || text.contains("more"))
   }
 
-  @Test("without a terminal there is a line for each change and none otherwise")
+  @Test("without a terminal there is a line for each change, of a running node its state alone")
   func changes() {
     var view = LiveView(style: Style(isColored: false))
     #expect(
-      view.changes(rows) == ["door: running closing(persons: 3) pid 12", "motor: backing off"])
+      view.changes(rows) == ["door: closing(persons: 3), pid 12", "motor: backing off"])
     #expect(view.changes(rows) == [])
     var next = rows
     next[0].state = "closed"
     next[0].events = 10
-    #expect(view.changes(next) == ["door: running closed"])
+    #expect(view.changes(next) == ["door: closed"])
+    next[0].status = "stopping"
+    next[1] = LiveView.Row(node: "motor", status: "running", pid: 13)
+    #expect(view.changes(next) == ["door: stopping closed", "motor: running, pid 13"])
   }
 
   @Test("log lines have their node in front, and as JSON all there is")

@@ -1,7 +1,7 @@
 import Glibc
 import PipeRuntime
 
-/// What stands in README.md: its shell commands, and the files of its package.
+/// What stands in README.md: its shell commands, and what it shows of the package that `init` writes.
 struct Readme {
   /// A fenced block: its language, its lines, and the file that the line before it names.
   struct Block {
@@ -37,15 +37,25 @@ struct Readme {
     self.blocks = blocks
   }
 
-  /// The lines of all shell blocks.
-  var commands: [String] {
-    blocks.filter { $0.language == "sh" }
-      .flatMap { $0.text.split(separator: "\n").map(String.init) }
-  }
+  /// The lines of the shell blocks, but for those of a package's own.
+  var commands: [String] { lines(of: shellBlocks.filter { !Self.isOfPackage($0) }) }
 
-  /// The files of the package that it tells to write.
+  /// The lines that write a package and work in it.
+  var packageCommands: [String] { lines(of: shellBlocks.filter(Self.isOfPackage)) }
+
+  /// The files of the package.
   var files: [(path: String, text: String)] {
     blocks.compactMap { block in block.file.map { ($0, block.text) } }
+  }
+
+  private var shellBlocks: [Block] { blocks.filter { $0.language == "sh" } }
+
+  private static func isOfPackage(_ block: Block) -> Bool {
+    block.text.hasPrefix("orchestrator init ")
+  }
+
+  private func lines(of blocks: [Block]) -> [String] {
+    blocks.flatMap { $0.text.split(separator: "\n").map(String.init) }
   }
 
   /// The name in a line like "`Package.swift`:".

@@ -1,0 +1,146 @@
+/// A file of a package: its path in the package's folder, and its text.
+package struct PackageFile: Hashable, Sendable {
+  package var path: String
+  package var text: String
+
+  package init(path: String, text: String) {
+    self.path = path
+    self.text = text
+  }
+}
+
+/// The package that `init` writes: a traffic light that blinks by itself.
+package struct PackageTemplate: Sendable {
+  package let name: PackageName
+  /// PipeRuntime's folder, from the package's own or from the root.
+  package let dependency: String
+
+  package init(name: PackageName, dependency: String) {
+    self.name = name
+    self.dependency = dependency
+  }
+
+  /// The types that its code declares: a module named like one of them would hide it.
+  static let types: Set<String> = ["Program", "TrafficLight"]
+
+  package var files: [PackageFile] {
+    [
+      PackageFile(path: ".gitignore", text: ".build/\n"),
+      PackageFile(path: "Package.swift", text: manifest),
+      PackageFile(path: "Sources/\(name.text)/Program.swift", text: program),
+      PackageFile(path: "Sources/\(name.text)/TrafficLight.swift", text: machine),
+      PackageFile(path: "Tests/\(name.text)Tests/TrafficLightTests.swift", text: test),
+      PackageFile(path: topologyPath, text: topology),
+    ]
+  }
+
+  package var topologyPath: String { name.text + ".yaml" }
+
+  private var manifest: String {
+    """
+    // swift-tools-version: 6.2
+    import PackageDescription
+
+    let package = Package(
+      name: "\(name.text)",
+      dependencies: [.package(name: "PipeRuntime", path: \(literal(dependency)))],
+      targets: [
+        .executableTarget(
+          name: "\(name.text)",
+          dependencies: [.product(name: "PipeRuntime", package: "PipeRuntime")]),
+        .testTarget(
+          name: "\(name.text)Tests",
+          dependencies: [
+            "\(name.text)",
+            .product(name: "PipeRuntimeTestKit", package: "PipeRuntime"),
+            .product(name: "orchestrator", package: "PipeRuntime"),
+          ]),
+      ]
+    )
+
+    """
+  }
+
+  private var program: String {
+    """
+    import PipeRuntime
+
+    @main struct Program: NodeProgram {
+      static let machines: [any Machine.Type] = [TrafficLight.self]
+    }
+
+    """
+  }
+
+  private var machine: String {
+    """
+    import PipeRuntime
+
+    enum TrafficLight: Machine {
+      enum State: MachineState { case red, green(cars: Int) }
+      enum Event: MachineEvent { case timeIsUp, carPassed }
+      enum Output: MachineOutput { case wait }
+
+      static func stateMachine(_ parameters: NoParameters) -> StateMachine<State, Event, Output> {
+        StateMachine(initial: State.red) {
+          When(state: State.red) { Execute(output: Output.wait) } transitions: {
+            On(event: Event.timeIsUp) { Transition(to: State.green(cars: 0)) }
+          }
+          When(state: State.green(cars:)) { _ in Execute(output: Output.wait) } transitions: { cars in
+            On(event: Event.timeIsUp) { Transition(to: State.red) }
+            On(event: Event.carPassed) { Transition(to: State.green(cars: cars + 1)) }
+          }
+        }
+      }
+
+      static func runtime(_ parameters: NoParameters, _ ports: Ports) -> Runtime<State, Event, Output> {
+        Runtime().map(
+          output: Output.wait,
+          to: {
+            try? await EffectClock.sleep(for: .seconds(1))
+            return Event.timeIsUp
+          },
+          strategy: .cancelWhenAnyState)
+      }
+    }
+
+    """
+  }
+
+  private var topology: String {
+    """
+    topology: \(name.text)
+    program: .build/debug/\(name.text)
+    nodes:
+      light: { machine: TrafficLight }
+
+    """
+  }
+
+  private var test: String {
+    """
+    import PipeRuntimeTestKit
+    import Testing
+
+    @Test("the light turns green, and red again")
+    func light() async throws {
+      try await withTopology("\(topologyPath)") { topology in
+        try await topology.expect("light", inOrder: ["red", "green", "red"], within: .seconds(60))
+      }
+    }
+
+    """
+  }
+
+  /// A literal of Swift.
+  private func literal(_ text: String) -> String {
+    let characters = text.unicodeScalars.map { scalar in
+      switch scalar {
+      case "\\", "\"": "\\\(scalar)"
+      case ..<" ", "\u{7f}": "\\u{\(String(scalar.value, radix: 16))}"
+      default: String(scalar)
+      }
+    }
+    return "\"" + characters.joined() + "\""
+  }
+}

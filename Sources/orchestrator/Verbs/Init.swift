@@ -1,0 +1,86 @@
+import Glibc
+import PipeRuntime
+
+/// `orchestrator init`
+struct Init: Verb {
+  let description = VerbDescription(
+    "init", "Writes a package with a machine, its program, a topology and a test",
+    discussion:
+      "The package is a traffic light to begin with. It depends on PipeRuntime by the path of the "
+      + "checkout that this orchestrator was built in. All of it is written, or nothing; what is "
+      + "there already is not touched.",
+    options: [
+      Option(
+        "directory", value: .directory, "Where the package's folder is made. Default: here"),
+      Option(
+        "piperuntime", value: .directory,
+        "The checkout of PipeRuntime. Default: the one that this orchestrator was built in"),
+    ],
+    positionals: [
+      Positional("NAME", .text("NAME"), .one, "The package, its program and its topology")
+    ],
+    examples: [
+      ("orchestrator init crossing", "Writes the package 'crossing' in a folder of that name"),
+      (
+        "orchestrator init crossing --directory ~/work --piperuntime ~/PipeRuntime",
+        "Writes it elsewhere, with a given checkout"
+      ),
+    ])
+
+  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+    do {
+      let written = try write(arguments)
+      for file in written.files { try console.print(written.shown + "/" + file.path) }
+      try console.flush()
+      for line in written.next.lines { console.note(line) }
+    } catch let error as InitError {
+      throw CommandError(error.description, code: error.code)
+    }
+    return .success
+  }
+
+  private struct Written {
+    var files: [PackageFile]
+    /// The package's folder, as the person would write it.
+    var shown: String
+    var next: NextSteps
+  }
+
+  private func write(_ arguments: ParsedArguments) throws(InitError) -> Written {
+    let name = try PackageName(arguments.positionals[0])
+    let executable = OwnProcess.executablePath ?? FileSystem.absolute(CommandLine.arguments[0])
+    let checkout: Checkout
+    if let path = arguments.value("piperuntime") {
+      checkout = try .named(path)
+    } else {
+      checkout = try .above(executable)
+    }
+    try name.check(against: checkout)
+    let place = arguments.value("directory")
+    guard let parent = FileSystem.resolved(place ?? "."), FileSystem.isDirectory(parent) else {
+      throw .noDirectory(place ?? ".")
+    }
+    let folder = (parent == "/" ? "" : parent) + "/" + name.text
+    let template = PackageTemplate(
+      name: name, dependency: NearPath.path(to: checkout.path, from: folder))
+    try PackageFolder(path: folder).write(template.files)
+    let shown = place.map { $0.hasSuffix("/") ? $0 : $0 + "/" } ?? ""
+    return Written(
+      files: template.files, shown: shown + name.text,
+      next: NextSteps(
+        folder: shown + name.text, topology: template.topologyPath,
+        orchestrator: call(executable).spelled(from: folder, search: search())))
+  }
+
+  private func call(_ executable: String) -> OrchestratorCall {
+    OrchestratorCall(
+      word: CommandLine.arguments[0], executable: executable,
+      workingDirectory: FileSystem.resolved(".") ?? "/")
+  }
+
+  /// The folders of `PATH` in which a shell finds the orchestrator.
+  private func search() -> [String] {
+    let folders = ProcessEnvironment.current["PATH"]?.split(separator: ":").map(String.init) ?? []
+    return folders.filter { access($0 + "/" + CommandLine.arguments[0], X_OK) == 0 }
+  }
+}

@@ -1,0 +1,70 @@
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+@Suite("The package of README.md")
+struct ReadmePackageTests {
+  @Test("is written, built, run and tested by the commands that stand there")
+  func package() async throws {
+    var tool = try CommandLineTool()
+    defer { tool.remove() }
+    let path = ProcessEnvironment.current["PATH"] ?? "/usr/bin:/bin"
+    tool.environment["PATH"] = CommandLineTool.products + ":" + path
+    let build = try KeptBuild(of: "crossing")
+    var folder = build.place
+    let commands = try Readme().packageCommands
+    #expect(commands.contains("swift test"))
+    for command in commands {
+      if command.hasPrefix("cd ") {
+        folder += "/" + command.dropFirst(3)
+        try build.restore()
+      } else if command.hasPrefix("orchestrator run ") {
+        try await run(command, in: folder, tool)
+      } else {
+        let program = try tool.start(program: "/bin/sh", ["-c", command], in: folder)
+        let result = try await tool.result(of: program, within: .seconds(900))
+        try #require(result.code == 0, "\(command): \(result)")
+        if command == "swift test" { #expect(result.output.contains("1 test"), "\(result)") }
+      }
+    }
+    let check = try await tool.run("check", folder + "/crossing.yaml")
+    #expect(check.code == 0, "\(check)")
+    #expect(check.error == "")
+  }
+
+  /// Watches a light turn green, and ends it as ^C does.
+  private func run(_ command: String, in folder: String, _ tool: CommandLineTool) async throws {
+    let program = try tool.start(program: "/bin/sh", ["-c", "exec " + command], in: folder)
+    let isGreen = try await program.waitForOutput(containing: "green", within: .seconds(60))
+    program.signal(.interrupt)
+    let result = try await tool.result(of: program, within: .seconds(60))
+    #expect(isGreen && result.code == 0, "\(command): \(result)")
+  }
+}
+
+/// The place of a package that is written anew each time, and built from where the last build was left:
+/// only the first one takes long.
+private struct KeptBuild {
+  let place = PackagePath.root + "/.build/readme"
+  private let package: String
+  private var current: String { place + "/" + package + "/.build" }
+  private var kept: String { place + "/build-of-" + package }
+
+  /// Sets the build aside, and removes the package.
+  init(of package: String) throws {
+    self.package = package
+    try FileSystem.makeDirectories(place)
+    if FileSystem.exists(current) {
+      FileSystem.removeTree(kept)
+      try #require(rename(current, kept) == 0, "\(kept): errno \(errno)")
+    }
+    FileSystem.removeTree(place + "/" + package)
+  }
+
+  /// Puts the build back into the package, which has been written.
+  func restore() throws {
+    guard FileSystem.exists(kept) else { return }
+    try #require(rename(kept, current) == 0, "\(kept): errno \(errno)")
+  }
+}

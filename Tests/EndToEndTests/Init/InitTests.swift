@@ -1,0 +1,203 @@
+import Glibc
+import PipeRuntime
+import Testing
+import orchestrator
+
+@Suite("'orchestrator init'", .blocking)
+struct InitTests {
+  private static let paths = [
+    ".gitignore", "Package.swift", "Sources/crossing/Program.swift",
+    "Sources/crossing/TrafficLight.swift", "Tests/crossingTests/TrafficLightTests.swift",
+    "crossing.yaml",
+  ]
+
+  /// A command in a folder with something that passes for a checkout of PipeRuntime.
+  private static func command() throws -> Command {
+    let command = try Command()
+    let made = try command.run(
+      shell: "mkdir PipeRuntime && cp '\(PackagePath.root)/Package.swift' PipeRuntime")
+    try #require(made.exit == .exited(code: 0), "\(made)")
+    return command
+  }
+
+  private func text(of path: String) throws -> String {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    try #require(descriptor >= 0, "\(path): errno \(errno)")
+    defer { close(descriptor) }
+    return String(decoding: try FileSystem.read(descriptor), as: UTF8.self)
+  }
+
+  @Test("a package is written beside the checkout, its files are listed, and what to do next")
+  func writes() throws {
+    let command = try Self.command()
+    defer { command.remove() }
+    let result = try command.run(shell: "orchestrator init crossing --piperuntime PipeRuntime")
+    #expect(result.exit == .exited(code: 0))
+    #expect(result.output == Self.paths.map { "crossing/\($0)\n" }.joined())
+    #expect(
+      result.error == """
+        Next:
+          cd crossing
+          swift build  # the first one compiles PipeRuntime, too
+          orchestrator run crossing.yaml
+          swift test
+
+        """)
+    let template = PackageTemplate(
+      name: try PackageName("crossing"), dependency: "../PipeRuntime")
+    for file in template.files {
+      #expect(try text(of: command.root + "/crossing/" + file.path) == file.text)
+    }
+    #expect(template.files.map(\.path) == Self.paths)
+    #expect(FileSystem.entries(of: command.root) == ["PipeRuntime", "crossing"])
+  }
+
+  @Test("it is written where --directory says, with the checkout that the orchestrator is of")
+  func elsewhere() throws {
+    let command = try Command()
+    defer { command.remove() }
+    // An empty folder is as good as none.
+    let result = try command.run(
+      shell: "mkdir -p 'a b/crossing' && orchestrator init --directory='a b' crossing")
+    #expect(result.exit == .exited(code: 0), "\(result)")
+    #expect(result.output.hasPrefix("a b/crossing/.gitignore\n"))
+    #expect(result.error.contains("\n  cd 'a b/crossing'\n"))
+    let folder = command.root + "/a b/crossing"
+    let manifest = try text(of: folder + "/Package.swift")
+    let path = try #require(
+      manifest.split(separator: "path: \"").last?.prefix { $0 != "\"" }.description)
+    let dependency = path.hasPrefix("/") ? path : folder + "/" + path
+    #expect(FileSystem.resolved(dependency) == FileSystem.resolved(PackagePath.root))
+  }
+
+  @Test(
+    "what cannot be done is said in a sentence, and nothing is written",
+    arguments: [
+      ("init", 2, "NAME is missing\nTry 'orchestrator init --help'."),
+      (
+        "init 'a b'", 2,
+        "'a b' cannot be the package's name: write letters, digits, '-' and '_', and a letter first"
+      ),
+      (
+        "init piperuntime", 2,
+        "'piperuntime' cannot be the package's name: PipeRuntime has a part of that name; "
+          + "choose another"
+      ),
+      (
+        "init crossing --directory no", 2,
+        "'no' is no folder; create it first, or name another with --directory"
+      ),
+      (
+        "init crossing --directory file", 2,
+        "'file' is no folder; create it first, or name another with --directory"
+      ),
+      (
+        "init crossing --piperuntime no", 2,
+        "'no' has no Package.swift that can be read; name the folder of PipeRuntime with "
+          + "--piperuntime"
+      ),
+      (
+        "init crossing --piperuntime other", 2,
+        "'other' is the package 'another' and not PipeRuntime; name the folder of PipeRuntime with "
+          + "--piperuntime"
+      ),
+      (
+        "init full", 1,
+        "'ROOT/full' is there already and is not empty; choose another name, or another place with "
+          + "--directory"
+      ),
+      (
+        "init file", 1,
+        "'ROOT/file' is there already and is not a folder; choose another name, or another place "
+          + "with --directory"
+      ),
+      (
+        "init link", 1,
+        "'ROOT/link' is there already and is not a folder; choose another name, or another place "
+          + "with --directory"
+      ),
+    ] as [(String, Int32, String)])
+  func refusals(arguments: String, code: Int32, message: String) throws {
+    let command = try Command()
+    defer { command.remove() }
+    let prepare = """
+      mkdir full other; echo mine > full/mine; echo mine > file; ln -s full/none link
+      echo 'let package = Package(name: "another")' > other/Package.swift
+      """
+    #expect(try command.run(shell: prepare).exit == .exited(code: 0))
+    let result = try command.run(shell: "orchestrator " + arguments)
+    #expect(result.exit == .exited(code: code))
+    #expect(result.output == "")
+    #expect(
+      result.error
+        == "orchestrator: error: \(message.replacing("ROOT", with: command.root))\n")
+    #expect(FileSystem.entries(of: command.root) == ["file", "full", "link", "other"])
+    #expect(FileSystem.entries(of: command.root + "/full") == ["mine"])
+    #expect(try text(of: command.root + "/file") == "mine\n")
+  }
+
+  @Test("a write that fails half-way leaves nothing behind")
+  func halfWritten() throws {
+    let command = try Self.command()
+    defer { command.remove() }
+    // The third file is longer than a file may be here, as where a disk is full.
+    let result = try command.run(
+      shell: "trap '' XFSZ; ulimit -f 1; orchestrator init crossing --piperuntime PipeRuntime")
+    #expect(result.exit == .exited(code: 1))
+    #expect(result.output == "")
+    #expect(
+      result.error
+        == "orchestrator: error: nothing was written: '\(command.root)/crossing' cannot be "
+        + "made (write: File too large); see to that, or choose another place with --directory\n")
+    #expect(FileSystem.entries(of: command.root) == ["PipeRuntime"])
+  }
+
+  @Test("a place that cannot be written to is named")
+  func unwritable() throws {
+    let command = try Self.command()
+    defer { command.remove() }
+    let result = try command.run(
+      shell: "orchestrator init crossing --piperuntime PipeRuntime --directory /proc")
+    #expect(result.exit == .exited(code: 1))
+    #expect(
+      result.error.hasPrefix(
+        "orchestrator: error: nothing was written: '/proc/crossing' cannot be made (mkdir: "),
+      "\(result)")
+  }
+
+  @Test("of several at the same time one writes the package, and all of it")
+  func race() throws {
+    let command = try Self.command()
+    defer { command.remove() }
+    let result = try command.run(
+      shell: """
+        for i in 1 2 3 4; do
+          orchestrator init crossing --piperuntime PipeRuntime 2> errors.$i & pids="$pids $!"
+        done
+        for pid in $pids; do wait $pid; echo "code $?"; done
+        find crossing -type f | wc -l
+        """)
+    let lines = result.output.split(separator: "\n").map(String.init)
+    #expect(lines.filter { $0 == "code 0" }.count == 1, "\(result)")
+    #expect(lines.filter { $0 == "code 1" }.count == 3, "\(result)")
+    #expect(lines.filter { $0 == "crossing/crossing.yaml" }.count == 1, "\(result)")
+    #expect(lines.last == "\(Self.paths.count)")
+    #expect(!FileSystem.entries(of: command.root).contains { $0.hasPrefix(".") })
+  }
+
+  @Test("an orchestrator outside of any checkout asks for one")
+  func noCheckout() throws {
+    let command = try Self.command()
+    defer { command.remove() }
+    let own = "cp '\(Command.path)' orchestrator && ./orchestrator init crossing"
+    let refused = try command.run(shell: own)
+    #expect(refused.exit == .exited(code: 1))
+    #expect(
+      refused.error == "orchestrator: error: no folder above '\(command.root)/orchestrator' is "
+        + "PipeRuntime, which the package depends on; say where it is with --piperuntime DIRECTORY\n"
+    )
+    let told = try command.run(shell: own + " --piperuntime PipeRuntime")
+    #expect(told.exit == .exited(code: 0), "\(told)")
+    #expect(told.error.contains("\n  ../orchestrator run crossing.yaml\n"))
+  }
+}

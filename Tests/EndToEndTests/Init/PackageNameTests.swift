@@ -1,0 +1,77 @@
+import PipeRuntime
+import Testing
+import orchestrator
+
+@Suite("The name of a new package")
+struct PackageNameTests {
+  @Test(
+    "one that folders, topologies and Swift can have is taken",
+    arguments: [
+      "crossing", "Crossing", "traffic-light", "trafficlight", "a", "x2", "my_nodes", "yes", "e5",
+      "actor", "program", String(repeating: "a", count: 41),
+    ])
+  func good(name: String) throws {
+    let template = PackageTemplate(name: try PackageName(name), dependency: "../PipeRuntime")
+    let file = try #require(template.files.first { $0.path == template.topologyPath })
+    let topology = try TopologyReader.read(text: file.text.utf8, file: file.path).topology
+    #expect(topology.name == name)
+  }
+
+  @Test(
+    "another is refused, and why",
+    arguments: [
+      ("a/b", .path), ("../a", .path), ("/", .path), ("", .characters), (".", .characters),
+      ("a b", .characters), ("2x", .characters), ("-x", .characters), ("_x", .characters),
+      ("a.b", .characters), ("größe", .characters), ("a\nb", .characters),
+      (String(repeating: "a", count: 42), .length), ("null", .value), ("True", .value),
+      ("class", .keyword), ("main", .keyword),
+      ("TrafficLight", .type), ("Program", .type), ("Testing", .module), ("swift", .module),
+      ("Foundation", .module), ("Modules", .buildFolder),
+    ] as [(String, InitError.NameProblem)])
+  func bad(name: String, problem: InitError.NameProblem) {
+    #expect(throws: InitError.name(name, problem)) { try PackageName(name) }
+  }
+
+  @Test("the types of its code are among those that are refused")
+  func types() throws {
+    let template = PackageTemplate(name: try PackageName("crossing"), dependency: "..")
+    let code = template.files.filter { $0.path.hasPrefix("Sources/") }
+    #expect(code.count == 2)
+    for file in code {
+      let name = try #require(file.path.split(separator: "/").last?.split(separator: ".").first)
+      #expect(file.text.contains(" \(name): "))
+      #expect(throws: InitError.name(String(name), .type)) { try PackageName(String(name)) }
+    }
+  }
+
+  @Test("what PipeRuntime's own package calls something is refused")
+  func dependency() throws {
+    let checkout = try Checkout.named(PackagePath.root)
+    let names = checkout.manifest.names
+    #expect(names.isSuperset(of: ["PipeRuntime", "nodes", "orchestrator", "CZMQ", "TestNodes"]))
+    for name in names {
+      #expect(throws: InitError.name(name, .dependency)) {
+        try PackageName(name).check(against: checkout)
+      }
+    }
+    try PackageName("crossing").check(against: checkout)
+  }
+
+  @Test("the name of the checkout's folder is refused")
+  func folder() throws {
+    let checkout = Checkout(
+      path: "/work/Main-Line", manifest: PackageManifest(text: #"Package(name: "PipeRuntime")"#))
+    #expect(throws: InitError.name("main-line", .folderOfDependency)) {
+      try PackageName("main-line").check(against: checkout)
+    }
+  }
+
+  @Test("each problem is worded in a line of its own that tells what to do")
+  func wording() {
+    let texts = InitError.NameProblem.allCases.map { InitError.name("x", $0).description }
+    #expect(Set(texts).count == texts.count)
+    for text in texts {
+      #expect(text.contains("choose") || text.contains("--") || text.contains("write"))
+    }
+  }
+}

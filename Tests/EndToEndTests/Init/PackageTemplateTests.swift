@@ -1,0 +1,92 @@
+import PipeRuntime
+import Testing
+import orchestrator
+
+@Suite("What 'init' decides before it writes")
+struct PackageTemplateTests {
+  @Test("the package is what README.md shows of it")
+  func readme() throws {
+    let template = PackageTemplate(
+      name: try PackageName("crossing"), dependency: "../PipeRuntime")
+    let files = Dictionary(uniqueKeysWithValues: template.files.map { ($0.path, $0.text) })
+    let shown = try Readme().files
+    #expect(shown.count == 4)
+    for file in shown { #expect(files[file.path] == file.text, "\(file.path)") }
+  }
+
+  @Test("it is called by its name throughout, and nothing else of it changes")
+  func names() throws {
+    let one = PackageTemplate(name: try PackageName("crossing"), dependency: "..").files
+    let other = PackageTemplate(name: try PackageName("my-nodes"), dependency: "..").files
+    #expect(
+      one.map {
+        PackageFile(
+          path: $0.path.replacing("crossing", with: "my-nodes"),
+          text: $0.text.replacing("crossing", with: "my-nodes"))
+      } == other)
+  }
+
+  @Test("the path of PipeRuntime is a literal of Swift, whatever is in it")
+  func literal() throws {
+    let template = PackageTemplate(name: try PackageName("a"), dependency: "/a \"b\"\\(c)\n")
+    let manifest = try #require(template.files.first { $0.path == "Package.swift" })
+    #expect(manifest.text.contains(#"path: "/a \"b\"\\(c)\u{a}")"#))
+    #expect(PackageManifest(text: manifest.text).name == "a")
+  }
+
+  @Test(
+    "a path is relative to what is near, and stays one from the root to what is not",
+    arguments: [
+      ("/home/me/PipeRuntime", "/home/me/crossing", "../PipeRuntime"),
+      ("/home/me/PipeRuntime", "/home/me/work/crossing", "../../PipeRuntime"),
+      ("/home/me/PipeRuntime", "/home/me/PipeRuntime/crossing", ".."),
+      ("/home/me/PipeRuntime", "/home/me/PipeRuntime2", "../PipeRuntime"),
+      ("/w/PipeRuntime", "/w/a/b/c", "../../../PipeRuntime"),
+      ("/w/PipeRuntime", "/w/a/b/c/d", "/w/PipeRuntime"),
+      ("/opt/PipeRuntime", "/home/crossing", "/opt/PipeRuntime"),
+      ("/w/a", "/w/a", "."),
+    ])
+  func near(target: String, folder: String, path: String) {
+    #expect(NearPath.path(to: target, from: folder) == path)
+  }
+
+  @Test(
+    "the orchestrator is called by its name where it is in PATH, and by its path elsewhere",
+    arguments: [
+      ("orchestrator", ["/usr/bin", "x"], "orchestrator"),
+      ("orchestrator", [".build/release", "/usr/bin"], "../.build/x/release/orchestrator"),
+      ("orchestrator", [], "../.build/x/release/orchestrator"),
+      (".build/release/orchestrator", ["/usr/bin"], "../.build/release/orchestrator"),
+      ("./.build/release/orchestrator", [], "../.build/release/orchestrator"),
+      ("../w/.build/release/orchestrator", [], "../.build/x/release/orchestrator"),
+      ("/opt/bin/orchestrator", [], "/opt/bin/orchestrator"),
+    ] as [(String, [String], String)])
+  func call(word: String, search: [String], spelled: String) {
+    let call = OrchestratorCall(
+      word: word, executable: "/w/.build/x/release/orchestrator", workingDirectory: "/w")
+    #expect(call.spelled(from: "/w/crossing", search: search) == spelled)
+  }
+
+  @Test("the next commands are words to a shell")
+  func nextSteps() {
+    let plain = NextSteps(folder: "a/b", topology: "b.yaml", orchestrator: "../orchestrator")
+    #expect(plain.lines[1] == "  cd a/b")
+    #expect(plain.lines[3] == "  ../orchestrator run b.yaml")
+    let odd = NextSteps(folder: "it's here/b", topology: "b.yaml", orchestrator: "../x y/z")
+    #expect(odd.lines[1] == #"  cd 'it'\''s here/b'"#)
+    #expect(odd.lines[3] == "  '../x y/z' run b.yaml")
+  }
+
+  @Test(
+    "a manifest tells what its package is called",
+    arguments: [
+      ("let package = Package(\n  name: \"PipeRuntime\",\n  targets: []\n)", "PipeRuntime"),
+      (
+        "let package = Package(name: \"other\", products: [.library(name: \"PipeRuntime\")", "other"
+      ),
+      ("import PackageDescription", nil), ("", nil),
+    ] as [(String, String?)])
+  func manifest(text: String, name: String?) {
+    #expect(PackageManifest(text: text).name == name)
+  }
+}

@@ -1,0 +1,119 @@
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+@Suite("tools/bare-machine")
+struct BareMachineTests {
+  /// A checkout with a built program and what it is built from, as far as the tool looks at that.
+  private static func built() async throws -> Checkout {
+    let checkout = try await Checkout()
+    let path = ProcessEnvironment.current["PATH"] ?? ""
+    try checkout.standIn("swift", "PATH='\(path)' exec swift \"$@\"")
+    try await checkout.run(
+      """
+      mkdir -p .build/debug Sources Tests
+      ln -s '\(CommandLineTool.products)/nodes' .build/debug/nodes
+      cp '\(PackagePath.root)/debian-packages.txt' .
+      cp -R '\(PackagePath.root)'/Sources/C* Sources/
+      """)
+    return checkout
+  }
+
+  @Test("lists what is used, with its package and who uses it")
+  func table() async throws {
+    let checkout = try await Self.built()
+    defer { checkout.remove() }
+    let result = try await checkout.call("tools/bare-machine")
+    #expect(result.code == 0 && result.error == "", "\(result)")
+    let rows = result.output.split(separator: "\n").map {
+      $0.split(separator: " ").map(String.init)
+    }
+    for row in [
+      ["library", "libzmq.so.5", "libzmq5", "nodes"], ["header", "zmq.h", "libzmq3-dev", "CZMQ"],
+      ["library", "libyaml.so", "libyaml-dev", "CYAML"],
+      ["command", "apt-get", "apt", "tools/setup"],
+    ] {
+      #expect(rows.contains(row), "\(row): \(result.output)")
+    }
+  }
+
+  @Test("fails on what no package of debian-packages.txt brings, in a sentence for each")
+  func missing() async throws {
+    let checkout = try await Self.built()
+    defer { checkout.remove() }
+    try checkout.write("libyaml-dev\nlibsqlite3-dev\n", to: "debian-packages.txt")
+    // A command that is here, since tests need it, and is not of an essential package.
+    try checkout.write("a:\n\t@true && echo $$(dot -V; setpriv | git log)\n", to: "Makefile")
+    try await checkout.run("sed -i '/^git/d' tools/base-packages.txt")
+    let result = try await checkout.call("tools/bare-machine")
+    #expect(result.code == 1, "\(result)")
+    let errors = result.error.split(separator: "\n").map(String.init)
+    for (thing, user, package) in [
+      ("library 'libzmq.so.5'", "nodes", "libzmq5"), ("header 'zmq.h'", "CZMQ", "libzmq3-dev"),
+      ("library 'libzmq.so'", "CZMQ", "libzmq3-dev"), ("command 'git'", "Makefile", "git"),
+    ] {
+      let error =
+        "error: the \(thing), which \(user) uses, is of package '\(package)', and a new Debian 12 has "
+        + "not got that; add it, or one that depends on it, to debian-packages.txt"
+      #expect(errors.contains(error), "\(result)")
+    }
+    #expect(errors.filter { $0.contains("libzmq") }.count == 3, "\(result)")
+    #expect(!errors.contains { $0.contains("yaml") }, "\(result)")
+  }
+
+  @Test("says that nothing is built")
+  func nothing() async throws {
+    let checkout = try await Self.built()
+    defer { checkout.remove() }
+    try await checkout.run("rm -r .build")
+    checkout.expect(
+      try await checkout.call("tools/bare-machine"), says: ["nothing is built in", "'make test'"])
+  }
+
+  @Test("finds the commands of a script, and takes no other word for one")
+  func words() async throws {
+    let checkout = try await Checkout()
+    defer { checkout.remove() }
+    try checkout.write(
+      #"""
+      # comment; no
+      FOO=bar one "no | no $(two 'no; no') no" # no
+      if ! three --no; then four | sudo five; else exec six; fi
+      case $no in a) seven ;; esac
+      awk 'no; no
+      no' && (eight) || $(Q) "${no:-no}"
+      long \
+        no
+      target: no
+      	@nine $$(ten) $(NO)
+      """# + "\n", to: "script")
+    let result = try await checkout.call("awk", "-f", "tools/bare/shell-words.awk", "script")
+    let names = result.output.split(separator: "\n").map(String.init)
+    let numbers = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+    #expect(Set(names).isSuperset(of: numbers + ["sudo", "awk", "long"]), "\(names)")
+    // What is the name of a variable of make may look like one.
+    #expect(!names.contains("no"), "\(names)")
+  }
+
+  @Test("knows what packages depend on: of alternatives the one that is here, of parts the player")
+  func packages() async throws {
+    let checkout = try await Checkout()
+    defer { checkout.remove() }
+    let fields = [
+      ["root", "installed", "optional", "", "a (>= 1), b:any | c", "x | y, part"],
+      ["a", "installed", "optional", "", "", "root"], ["c", "installed", "optional", "", "", ""],
+      ["b", "config-files", "optional", "", "", ""], ["y", "installed", "optional", "", "", ""],
+      ["other", "installed", "optional", "part (= 2)", "", ""],
+      ["player", "installed", "required", "part", "", ""],
+      ["stranger", "installed", "optional", "", "", ""],
+    ]
+    let lines = fields.map { ($0.prefix(4) + ["\($0[4]),\($0[5])"]).joined(separator: "\t") + "\n" }
+    try checkout.write(lines.joined(), to: "installed")
+    try checkout.write("root\nabsent\n", to: "roots")
+    let result = try await checkout.call(
+      "awk", "-F", "\t", "-f", "tools/bare/packages.awk", "installed", "roots")
+    #expect(
+      Set(result.output.split(separator: "\n")) == ["root", "a", "c", "y", "player"], "\(result)")
+  }
+}

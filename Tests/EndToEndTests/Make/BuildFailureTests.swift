@@ -1,0 +1,92 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+@Suite("A build by make")
+struct BuildFailureTests {
+  /// What the compiler writes when it fails, and what is said to that.
+  struct Failure: Sendable, CustomTestStringConvertible {
+    var testDescription: String
+    var output: String
+    var says: [String]
+    var free = 50_000
+  }
+
+  static let failures = [
+    Failure(
+      testDescription: "the disk is full",
+      output: "LLVM ERROR: IO failure on output stream: No space left on device",
+      says: ["the disk of '", "/checkout/.build' is full: 7 MB are free", "free some space"],
+      free: 7),
+    Failure(
+      testDescription: "the disk was full",
+      output: "error: unable to write file: no space left on device",
+      says: ["a disk was full while this was built, and has space again; try again"]),
+    Failure(
+      testDescription: "the build's own database finds no room",
+      output: "error: accessing build database: database or disk is full",
+      says: ["/checkout/.build' is full: 0 MB are free"], free: 0),
+    Failure(
+      testDescription: "a module is of an older compiler",
+      output: "<unknown>:0: error: module compiled with Swift 6.2 cannot be imported by the Swift "
+        + "6.3.1 compiler: /a/b.swiftmodule",
+      says: ["modules of another compiler than 'swift'", "'make clean'"]),
+    Failure(
+      testDescription: "a module is of another build of the compiler",
+      output: "a.swift:1:8: error: compiled module was created by a different version of the "
+        + "compiler 'x'; rebuild 'PipeRuntime' and try again: /a/b.swiftmodule",
+      says: ["modules of another compiler than 'swift'", "'make clean'"]),
+    Failure(
+      testDescription: "the C library's files are missing",
+      output: "ld.lld: error: cannot open Scrt1.o: No such file or directory",
+      says: ["the C library's own files for development are missing", "tools/base-packages.txt"]),
+  ]
+
+  @Test("that fails for no fault of the sources says for which, last", arguments: failures)
+  func failure(_ failure: Failure) async throws {
+    let checkout = try await Checkout()
+    defer { checkout.remove() }
+    try checkout.write(failure.output + "\n", to: "output")
+    try checkout.standIn("swift", "cat output; exit 7")
+    try checkout.standIn("df", Checkout.disk(free: failure.free))
+    let result = try await checkout.call("tools/build", "--product", "nodes")
+    #expect(result.output.hasSuffix(failure.output + "\n"), "\(result)")
+    checkout.expect(result, says: failure.says)
+  }
+
+  @Test("that fails for a fault of the sources says what the compiler says, and no more")
+  func sources() async throws {
+    let checkout = try await Checkout()
+    defer { checkout.remove() }
+    try checkout.standIn("swift", "echo \"a.swift:1:1: error: cannot find 'x'\"; exit 7")
+    let result = try await checkout.call("tools/build")
+    #expect(result.code == 7 && result.error == "", "\(result)")
+    #expect(result.output.hasSuffix("\na.swift:1:1: error: cannot find 'x'\n"), "\(result)")
+  }
+
+  @Test("is given all arguments, and the first time says what is built and how long that takes")
+  func first() async throws {
+    let checkout = try await Checkout()
+    defer { checkout.remove() }
+    try checkout.standIn("swift", "printf '<%s>' \"$@\"")
+    for (arguments, built) in [
+      (["--product", "nodes"], "debug/Modules/PipeRuntime.swiftmodule"),
+      (["-c", "release", "--product", "nodes"], "release/Modules/PipeRuntime.swiftmodule"),
+      (["--build-tests"], "debug/PipeRuntimePackageTests.xctest"),
+    ] {
+      func build() async throws -> [Substring] {
+        let result = try await checkout.call(["tools/build"] + arguments)
+        #expect(result.code == 0 && result.error == "", "\(result)")
+        return result.output.split(separator: "\n")
+      }
+      let words = (["build"] + arguments).map { "<\($0)>" }.joined()
+      let first = try await build()
+      #expect(first.count == 2 && String(first[1]) == words, "\(first)")
+      #expect(
+        first[0].hasPrefix("building the ") && first[0].contains("(the first time takes about "),
+        "\(first)")
+      try await checkout.run("mkdir -p .build/\(built)")
+      #expect(try await build().map(String.init) == [words])
+    }
+  }
+}

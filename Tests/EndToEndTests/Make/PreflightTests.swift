@@ -1,0 +1,135 @@
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+@Suite("What make says before it builds")
+struct PreflightTests {
+  /// A compiler, and what is said to it.
+  struct Compiler: Sendable, CustomTestStringConvertible {
+    var testDescription: String
+    var script: String
+    var says: [String]
+  }
+
+  static let compilers = [
+    Compiler(
+      testDescription: "too old", script: "echo 'Swift version 6.1.2 (swift-6.1.2-RELEASE)'",
+      says: ["'swift' is version 6.1, and 6.2 or newer is needed", "www.swift.org/install"]),
+    Compiler(
+      testDescription: "much too old", script: "echo 'Swift version 5.10 (swift-5.10-RELEASE)'",
+      says: ["'swift' is version 5.10, and 6.2 or newer is needed"]),
+    Compiler(
+      testDescription: "without its libraries",
+      script: "echo 'swift: error while loading shared libraries: libncurses.so.6' >&2; exit 127",
+      says: ["'swift' does not run", "libncurses.so.6", "install the packages"]),
+    Compiler(
+      testDescription: "no compiler at all", script: "echo 'The Swift object store'",
+      says: ["'swift --version' tells no version of Swift", "make SWIFT="]),
+  ]
+
+  @Test("a compiler that cannot be used, with where to get one", arguments: compilers)
+  func compiler(_ compiler: Compiler) async throws {
+    let checkout = try await Checkout()
+    defer { checkout.remove() }
+    try checkout.standIn("swift", compiler.script)
+    checkout.expect(try await checkout.call("make", "setup"), says: compiler.says)
+  }
+
+  @Test("that there is no compiler, with where to get one")
+  func noCompiler() async throws {
+    let checkout = try await Checkout()
+    defer { checkout.remove() }
+    checkout.expect(
+      try await checkout.call("make", "setup", "SWIFT=swift-that-is-missing"),
+      says: ["there is no 'swift-that-is-missing' on the PATH", "www.swift.org/install"])
+  }
+
+  @Test("nothing where all is well, and a newer compiler is")
+  func well() async throws {
+    let checkout = try await Checkout()
+    defer { checkout.remove() }
+    for version in ["6.2", "6.10.1", "7.0"] {
+      try checkout.standIn("swift", "echo 'Swift version \(version) (of tomorrow)'")
+      try await checkout.run("rm -rf .build")
+      for _ in 1...2 {
+        let result = try await checkout.call("make", "setup")
+        #expect(result.code == 0 && result.output == "" && result.error == "", "\(result)")
+      }
+    }
+  }
+
+  @Test(
+    "that the folder cannot be written to",
+    .enabled(
+      if: geteuid() != 0 || FileSystem.exists("/usr/bin/setpriv"),
+      "root may write everywhere, and there is no setpriv to be somebody else"))
+  func lockedFolder() async throws {
+    let checkout = try await Checkout()
+    defer { checkout.remove() }
+    chmod(checkout.path, 0o555)
+    defer { chmod(checkout.path, 0o755) }
+    checkout.expect(
+      try await checkout.call("make", "setup", asNobody: true),
+      says: [
+        "'\(checkout.path)' cannot be written to by user '", "copy it to a folder of your own",
+      ])
+  }
+
+  @Test(
+    "that somebody else has built there",
+    .enabled(
+      if: geteuid() != 0 || FileSystem.exists("/usr/bin/setpriv"),
+      "root may write everywhere, and there is no setpriv to be somebody else"))
+  func lockedBuild() async throws {
+    let checkout = try await Checkout()
+    defer { checkout.remove() }
+    try await checkout.run("mkdir -p .build/debug && chmod 777 .build && chmod 555 .build/debug")
+    checkout.expect(
+      try await checkout.call("make", "setup", asNobody: true),
+      says: ["'\(checkout.path)/.build/debug', where make builds, cannot be written to", "remove"])
+  }
+
+  @Test("that a file is in the way")
+  func file() async throws {
+    let checkout = try await Checkout()
+    defer { checkout.remove() }
+    try checkout.write("", to: ".build")
+    checkout.expect(
+      try await checkout.call("make", "setup"),
+      says: ["/.build'", "cannot be written to", "remove"])
+  }
+
+  @Test("that another compiler has built there; 'make clean' helps")
+  func otherCompiler() async throws {
+    let checkout = try await Checkout()
+    defer { checkout.remove() }
+    #expect(try await checkout.call("make", "setup").code == 0)
+    try checkout.standIn("swift", "echo 'Swift version 6.4 (swift-6.4-RELEASE)'")
+    for _ in 1...2 {
+      checkout.expect(
+        try await checkout.call("make", "setup"),
+        says: [
+          "'\(checkout.path)/.build' was built by \(Checkout.version), and 'swift' is Swift version 6.4",
+          "'make clean' removes it",
+        ])
+    }
+    #expect(try await checkout.call("make", "clean").code == 0)
+    let result = try await checkout.call("make", "setup")
+    #expect(result.code == 0, "\(result)")
+  }
+
+  @Test("that the disk is nearly full; a rebuild needs less than the first build")
+  func disk() async throws {
+    let checkout = try await Checkout()
+    defer { checkout.remove() }
+    try checkout.standIn("df", Checkout.disk(free: 300))
+    checkout.expect(
+      try await checkout.call("make", "setup"),
+      says: ["300 MB are free on the disk of '\(checkout.path)'", "needs about", "free some space"])
+    try await checkout.run("mkdir -p .build/debug")
+    #expect(try await checkout.call("make", "setup").code == 0)
+    try checkout.standIn("df", Checkout.disk(free: 3))
+    checkout.expect(try await checkout.call("make", "setup"), says: ["3 MB are free"])
+  }
+}

@@ -1,0 +1,93 @@
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+@Suite("make setup")
+struct SetupTests {
+  /// How `apt-get` fails, and what is said to that.
+  struct Failure: Sendable, CustomTestStringConvertible {
+    var testDescription: String
+    /// The script of `update`, then of `install`.
+    var update: String
+    var install: String
+    var says: [String]
+  }
+
+  static let failures = [
+    Failure(
+      testDescription: "there is no network",
+      update: "echo \"W: Failed to fetch http://a/b  Temporary failure resolving 'a'\" >&2",
+      install: "echo 'E: Unable to locate package no-such-library-dev' >&2; exit 100",
+      says: ["package servers are out of reach", "connect to the network"]),
+    Failure(
+      testDescription: "the network goes", update: ":",
+      install: "echo 'E: Failed to fetch http://a/b.deb  Could not connect to a:80' >&2; exit 100",
+      says: ["package servers are out of reach", "connect to the network"]),
+    Failure(
+      testDescription: "another apt runs", update: ":",
+      install:
+        "echo 'E: Could not get lock /var/lib/dpkg/lock. It is held by process 7' >&2; exit 100",
+      says: ["It is held by process 7", "'apt-get install no-such-library-dev' shows all of it"]),
+  ]
+
+  @Test("says in one sentence why a package cannot be installed", arguments: failures)
+  func failure(_ failure: Failure) async throws {
+    let checkout = try await Checkout()
+    defer { checkout.remove() }
+    try checkout.write("dpkg\nno-such-library-dev\n", to: "debian-packages.txt")
+    try checkout.standIn("sudo", "exec \"$@\"")
+    try checkout.standIn(
+      "apt-get",
+      "case \" $* \" in *' update '*) \(failure.update);; *) \(failure.install);; esac")
+    let result = try await checkout.call("make", "setup")
+    checkout.expect(result, says: ["cannot install no-such-library-dev: "] + failure.says)
+    #expect(result.output == "installing no-such-library-dev\n")
+  }
+
+  @Test("installs what is missing, and calls nobody where nothing is")
+  func missing() async throws {
+    let checkout = try await Checkout()
+    defer { checkout.remove() }
+    try checkout.standIn("sudo", "exec \"$@\"")
+    try checkout.standIn("apt-get", "echo \"$@\" >> '\(checkout.path)/calls'")
+    #expect(try await checkout.call("make", "setup").code == 0)
+    #expect(!FileSystem.exists(checkout.path + "/calls"))
+    try checkout.write("dpkg\nno-such-library-dev\nno-such-tool\n", to: "debian-packages.txt")
+    let result = try await checkout.call("make", "setup")
+    #expect(result.code == 0 && result.error == "", "\(result)")
+    #expect(result.output == "installing no-such-library-dev no-such-tool\n")
+    let calls = try await checkout.call("cat", "calls").output.split(separator: "\n")
+    #expect(calls.count == 2, "\(calls)")
+    #expect(calls.last?.hasSuffix(" no-such-library-dev no-such-tool") == true, "\(calls)")
+  }
+
+  @Test(
+    "says who may install, to somebody who may not",
+    .enabled(
+      if: !FileSystem.exists("/usr/bin/sudo")
+        && (geteuid() != 0 || FileSystem.exists("/usr/bin/setpriv")),
+      "there is a sudo, or no setpriv to be somebody else than root"))
+  func nobody() async throws {
+    let checkout = try await Checkout()
+    defer { checkout.remove() }
+    try checkout.write("no-such-library-dev\n", to: "debian-packages.txt")
+    try await checkout.run("mkdir .build && chmod 777 .build")
+    checkout.expect(
+      try await checkout.call("make", "setup", asNobody: true),
+      says: ["only root can", "'apt-get install no-such-library-dev' as root"])
+  }
+
+  @Test("says what to do on a system that is no Debian")
+  func noDebian() async throws {
+    let checkout = try await Checkout()
+    defer { checkout.remove() }
+    // A PATH without dpkg-query.
+    try await checkout.run(
+      "for name in bash sh dirname; do ln -s \"$(command -v $name)\" ../programs/; done")
+    let programs = FileSystem.directory(of: checkout.path) + "/programs"
+    checkout.expect(
+      try await checkout.call("/usr/bin/env", "PATH=\(programs)", "tools/setup"),
+      says: ["this is no Debian", "debian-packages.txt", "'swift build'"])
+  }
+}

@@ -1,0 +1,74 @@
+import FoundationEssentials
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+@Suite("A node's status that cannot be read")
+struct StatusFrameTests {
+  /// What a node tells of itself, and what is said to that.
+  struct Case: Sendable, CustomTestStringConvertible {
+    var testDescription: String
+    var body: String
+    var told: String
+  }
+
+  private static let good: [String: JSONValue] = {
+    var status = NodeStatus()
+    status.state = ["open": ["passed": 8]]
+    guard case .object(let members)? = try? JSONValue(encoding: status) else { return [:] }
+    return members
+  }()
+
+  private static func body(_ key: String, _ value: JSONValue?) -> String {
+    var members = good
+    members[key] = value
+    return JSONValue.object(members).text
+  }
+
+  private static let cases = [
+    Case(
+      testDescription: "a key is missing", body: body("ins", nil), told: "lacks the key 'ins'"),
+    Case(
+      testDescription: "a key of a pipe is missing",
+      body: body("outs", [["name": "out", "events": 1, "applied": 1, "capacity": 9]]),
+      told: "lacks the key 'outs[0].waiting'"),
+    Case(
+      testDescription: "a value is of another kind", body: body("events", "many"),
+      told: "has a value under 'events' that does not belong there"),
+    Case(
+      testDescription: "no value", body: body("gaps", .null),
+      told: "has a value under 'gaps' that does not belong there"),
+    Case(testDescription: "a list", body: "[]", told: "is no JSON object"),
+    Case(testDescription: "no JSON", body: "state: open", told: "is no JSON object"),
+    Case(testDescription: "nothing", body: "", told: "is no JSON object"),
+  ]
+
+  @Test(
+    "is told in its row and in its log, once for each process, with what to do", arguments: cases)
+  func told(_ status: Case) async throws {
+    let node = try await ForeignNode()
+    defer { node.end() }
+    func output() -> String { node.run.outputText + node.run.errorText }
+
+    #expect(
+      try await node.speak(status: Array(status.body.utf8)) {
+        node.answers >= 4 && output().contains("1 node running")
+      }, "\(output())")
+    let line = try #require(
+      output().split(separator: "\n").first { $0.contains(status.told) }, "\(output())")
+    #expect(line.hasPrefix("gate: its status \(status.told)"))
+    #expect(line.contains("rebuild its program with the same version of PipeRuntime"))
+    let ps = try await node.tool.run("ps")
+    #expect(ps.output.contains("its status \(status.told)"), "\(ps)")
+    let log = try await node.tool.run("logs", "gate").output
+    #expect(log.split(separator: "\n").count { $0.contains(status.told) } == 1, "\(log)")
+
+    // It tells all again, and that is shown.
+    #expect(
+      try await node.speak(status: Array(JSONValue.object(Self.good).text.utf8)) {
+        output().contains("\ngate: open(passed: 8)")
+      }, "\(output())")
+    #expect(output().split(separator: "\n").count { $0.contains(status.told) } == 1, "\(output())")
+  }
+}

@@ -1,0 +1,92 @@
+import FoundationEssentials
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+/// A node in another language: a topology's only node is a process that sleeps, and a test speaks for
+/// it on the control socket.
+final class ForeignNode {
+  static let topology = "foreign"
+  static let name = "gate"
+  let tool: CommandLineTool
+  let run: LaunchedProgram
+  /// The pings that were answered.
+  private(set) var answers = 0
+  private let control: Socket
+
+  /// Starts the topology, and says hello for the node.
+  init() async throws {
+    tool = try CommandLineTool()
+    try tool.directory.write(
+      """
+      #!/bin/sh
+      [ "$1" = describe ] && exec '\(CommandLineTool.products)/TestNodes' "$@"
+      exec sleep 600
+      """, to: "foreign", mode: 0o700)
+    try tool.directory.write(
+      """
+      topology: \(Self.topology)
+      program: ./foreign
+      nodes: { \(Self.name): { machine: Gate, durability: none } }
+      """, to: "foreign.yaml")
+    run = try tool.start(["run", "--plain", "--lifeline", "foreign.yaml"])
+    let endpoint = try RuntimeDirectories(topology: Self.topology, roots: tool.directory.roots)
+      .endpoint(.control)
+    control = try Socket(.dealer, in: Context())
+    try control.setRoutingID(WireName.node(Self.name))
+    try control.connect(endpoint)
+    let pid = try await Self.pid(endpoint)
+    let hello = NodeHello(
+      node: Self.name, pid: try #require(pid, "\(run.outputText)\(run.errorText)"), incarnation: 1,
+      description: try await description())
+    send(.hello, body: Array(try JSONEncoder().encode(hello)))
+  }
+
+  /// Ends all processes.
+  func end() {
+    control.setLinger(milliseconds: 0)
+    control.close()
+    tool.remove()
+  }
+
+  /// Answers what the orchestrator says, each ping with this status, until something holds.
+  /// - Returns: Whether it came to hold in time.
+  func speak(status: [UInt8], until holds: () -> Bool) async throws -> Bool {
+    let held: Bool? = try await poll(every: .milliseconds(5), within: .seconds(20)) {
+      while control.receiveFirst({ bytes in
+        guard let header = try? FrameHeader(bytes) else { return }
+        switch header.kind {
+        case .configure: send(.ready)
+        case .ping:
+          send(.status, sequence: header.sequence, body: status)
+          answers += 1
+        default: break
+        }
+      }) {}
+      return holds() ? true : nil
+    }
+    return held ?? false
+  }
+
+  private func send(_ kind: FrameKind, sequence: UInt64 = 0, body: [UInt8] = []) {
+    control.send(FrameHeader(kind, sequence: sequence, number: 1), body: body)
+  }
+
+  private static func pid(_ endpoint: String) async throws -> Int32? {
+    let client = try TopologyClient(topology: topology, control: endpoint)
+    defer { client.close() }
+    return try await poll(every: .milliseconds(10), within: .seconds(20)) {
+      try? await client.directory(fresh: false)[node: name]?.pid
+    }
+  }
+
+  private func description() async throws -> MachineDescription {
+    let describe = try tool.start(
+      program: CommandLineTool.products + "/TestNodes",
+      ["describe", "--machine", "Gate", "--parameters", "{}"])
+    let text = try await tool.result(of: describe).output
+    return try #require(
+      JSONDecoder().decode([MachineDescription].self, from: Data(text.utf8)).first)
+  }
+}

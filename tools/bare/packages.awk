@@ -1,0 +1,49 @@
+# Prints some packages and all that these depend on. Of several that would do, the one that is installed
+# here counts.
+# awk -F '\t' -f packages.awk INSTALLED ROOTS
+# INSTALLED has a line for each package: name, status, priority, what it provides, what it depends on.
+
+function bare(text) {
+  sub(/\(.*/, "", text)
+  sub(/:.*/, "", text)
+  gsub(/ /, "", text)
+  return text
+}
+
+# Whether there is such a package here, or one that stands for it.
+function want(name) {
+  if (!(name in depends)) name = provider[name]
+  if (name == "") return 0
+  if (!(name in wanted)) {
+    wanted[name]
+    queue[++last] = name
+  }
+  return 1
+}
+
+FILENAME != former {
+  former = FILENAME
+  file++
+}
+
+file == 1 && $2 == "installed" {
+  depends[$1] = $5
+  count = split($4, provided, ",")
+  for (i = 1; i <= count; i++) {
+    name = bare(provided[i])
+    if (provider[name] == "" || $3 == "required") provider[name] = $1
+  }
+}
+
+file == 2 { want($1) }
+
+END {
+  for (first = 1; first <= last; first++) {
+    print queue[first]
+    groups = split(depends[queue[first]], group, ",")
+    for (i = 1; i <= groups; i++) {
+      choices = split(group[i], choice, "|")
+      for (j = 1; j <= choices; j++) if (want(bare(choice[j]))) break
+    }
+  }
+}
