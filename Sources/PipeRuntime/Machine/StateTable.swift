@@ -18,7 +18,6 @@ final class StateTable<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
   }
 
   @usableFromInline
-  @export(interface)
   init(_ whens: [When<State, Event, Output>]) {
     precondition(
       TypeMetadata(Event.self).isEnum || whens.allSatisfy { $0.transitions == nil },

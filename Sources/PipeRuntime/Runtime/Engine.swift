@@ -95,7 +95,6 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// Makes an engine that stands in the initial state and has not entered it yet.
   /// - Parameter post: Called from any thread; the owner later calls ``process(_:)``.
   @usableFromInline
-  @export(interface)
   package init(
     machine: StateMachine<State, Event, Output>, runtime: Runtime<State, Event, Output>,
     post: @escaping @Sendable (Input) -> Void
@@ -254,7 +253,6 @@ extension Engine {
 
   /// Tells of an error that nobody is told of who sent the event.
   @usableFromInline
-  @export(interface)
   func reportThrown(_ outcome: StepOutcome<State>, _ event: Event) {
     guard case .refused(.thrown(let error)) = outcome else { return }
     let name = EnumCases<Event>.name(of: event) ?? "\(event)"
@@ -281,7 +279,6 @@ extension Engine {
   }
 
   @usableFromInline
-  @export(interface)
   func suspend(
     _ run: @escaping @Sendable () async -> State, event: Event, cause: String, done: Done?
   ) {
