@@ -12,6 +12,7 @@ export SWIFT
 RELEASE_FLAGS := -c release --static-swift-stdlib -Xswiftc -Xclang-linker -Xswiftc -fuse-ld=lld \
   -Xlinker -z -Xlinker pack-relative-relocs -Xlinker --no-export-dynamic
 RELEASE := .build/release
+DEBUG := .build/debug
 
 # The unit tests of the library; what starts processes is out of a sanitizer's sight.
 SANITIZED := PipeRuntimeTests|PipeRuntimeTestKitTests|DocumentationTests|SeedTests
@@ -30,8 +31,9 @@ TIME ?=
 
 help:
 	@echo "make setup   install the missing Debian packages of debian-packages.txt"
-	@echo "make run     build, and run $(TOPOLOGY) in the foreground (TOPOLOGY=FILE for another)"
+	@echo "make run     build quickly, and run $(TOPOLOGY) in the foreground (TOPOLOGY=FILE for another)"
 	@echo "make test    build, and run every test"
+	@echo "make build   build the programs that run fast"
 	@echo "make sanitize  run the unit tests under Thread Sanitizer and Address Sanitizer"
 	@echo "make bench   measure speed and memory beside raw baselines (SECTIONS='oneway start')"
 	@echo "make soak    run random topologies under random faults (SOAKS=composites SEED=N FAULTS=N TIME=10m)"
@@ -52,19 +54,15 @@ build: setup
 	tools/build $(RELEASE_FLAGS) --product nodes
 	tools/build $(RELEASE_FLAGS) --product orchestrator
 
-run: build
-	$(RELEASE)/orchestrator run $(TOPOLOGY)
+# A debug build: it is there sooner, and what people look at is not fast.
+run: setup
+	tools/build --product nodes
+	tools/build --product orchestrator
+	$(DEBUG)/orchestrator run $(TOPOLOGY)
 
-# What failed is said again at the end, where it is found among hundreds of lines.
 test: setup
 	tools/build --build-tests
-	@set -o pipefail; for tests in '--skip ReadmePackageTests' '--filter ReadmePackageTests'; do \
-	  echo "swift test --skip-build $$tests"; \
-	  $(SWIFT) test --skip-build $$tests 2>&1 | tee .build/test.log \
-	    || { echo; echo "what failed:"; \
-	         grep -A 5 ' recorded an issue at ' .build/test.log | grep -v '^[✔◇]' | cut -c 1-1000; \
-	         grep 'error: ' .build/test.log | cut -c 1-1000; exit 1; }; \
-	done
+	@tools/test
 
 # Without XCTest's own run, which has no test of ours and leaks.
 sanitize: setup

@@ -1,4 +1,4 @@
-// swift-tools-version: 6.2
+// swift-tools-version: 6.3
 import PackageDescription
 
 /// Warnings are errors in CI; a user's newer compiler may warn without breaking the build.

@@ -14,11 +14,11 @@ struct PreflightTests {
 
   static let compilers = [
     Compiler(
-      testDescription: "too old", script: "echo 'Swift version 6.1.2 (swift-6.1.2-RELEASE)'",
-      says: ["'swift' is version 6.1, and 6.2 or newer is needed", "www.swift.org/install"]),
+      testDescription: "too old", script: "echo 'Swift version 6.2.4 (swift-6.2.4-RELEASE)'",
+      says: ["'swift' is version 6.2, and 6.3 or newer is needed", "www.swift.org/install"]),
     Compiler(
       testDescription: "much too old", script: "echo 'Swift version 5.10 (swift-5.10-RELEASE)'",
-      says: ["'swift' is version 5.10, and 6.2 or newer is needed"]),
+      says: ["'swift' is version 5.10, and 6.3 or newer is needed"]),
     Compiler(
       testDescription: "without its libraries",
       script: "echo 'swift: error while loading shared libraries: libncurses.so.6' >&2; exit 127",
@@ -49,7 +49,7 @@ struct PreflightTests {
   func well() async throws {
     let checkout = try await Checkout()
     defer { checkout.remove() }
-    for version in ["6.2", "6.10.1", "7.0"] {
+    for version in ["6.3", "6.10.1", "7.0"] {
       try checkout.standIn("swift", "echo 'Swift version \(version) (of tomorrow)'")
       try await checkout.run("rm -rf .build")
       for _ in 1...2 {
