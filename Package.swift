@@ -68,7 +68,10 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "SeedTests",
-      dependencies: ["PipeRuntime", "PipeRuntimeTestKit", "Nodes", "Kettles", "Screens", "Compositions", "TestTraits"],
+      dependencies: [
+        "PipeRuntime", "PipeRuntimeTestKit", "Nodes", "Kettles", "Screens", "Compositions",
+        "TestTraits",
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "PipeRuntimeTestKitTests",
@@ -85,7 +88,8 @@ let package = Package(
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
-        "PipeRuntime", "PipeRuntimeTestKit", "Nodes", "Kettles", "Screens", "Compositions", "NumberMachines", "TestNodes",
+        "PipeRuntime", "PipeRuntimeTestKit", "Nodes", "Kettles", "Screens", "Compositions",
+        "NumberMachines", "TestNodes",
         "CrashingTest", "Soak", "orchestrator", "CSQLite", "TestTraits",
       ],
       swiftSettings: strict),

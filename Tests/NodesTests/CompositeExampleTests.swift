@@ -1,3 +1,4 @@
+import Nodes
 import Compositions
 import PipeRuntime
 import PipeRuntimeTestKit

@@ -1,3 +1,4 @@
+import Nodes
 import PipeRuntime
 
 /// The examples' own machines, composed as their topology files say.

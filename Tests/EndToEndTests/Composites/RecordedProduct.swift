@@ -1,3 +1,4 @@
+import Nodes
 import PipeRuntime
 
 /// All that the product of a topology's machines can do, as the feed of a composite shows it.

@@ -6,8 +6,8 @@ import Testing
 @Suite("tools/bare-machine")
 struct BareMachineTests {
   /// A checkout with a built program and what it is built from, as far as the tool looks at that.
-  private static func built() async throws -> Checkout {
-    let checkout = try await Checkout()
+  private static func built() async throws -> CopiedTools {
+    let checkout = try await CopiedTools()
     let path = ProcessEnvironment.current["PATH"] ?? ""
     try checkout.standIn("swift", "PATH='\(path)' exec swift \"$@\"")
     try await checkout.run(
@@ -73,7 +73,7 @@ struct BareMachineTests {
 
   @Test("finds the commands of a script, and takes no other word for one")
   func words() async throws {
-    let checkout = try await Checkout()
+    let checkout = try await CopiedTools()
     defer { checkout.remove() }
     try checkout.write(
       #"""
@@ -98,7 +98,7 @@ struct BareMachineTests {
 
   @Test("knows what packages depend on: of alternatives the one that is here, of parts the player")
   func packages() async throws {
-    let checkout = try await Checkout()
+    let checkout = try await CopiedTools()
     defer { checkout.remove() }
     let fields = [
       ["root", "installed", "optional", "", "a (>= 1), b:any | c", "x | y, part"],

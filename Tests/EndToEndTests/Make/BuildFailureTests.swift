@@ -44,11 +44,11 @@ struct BuildFailureTests {
 
   @Test("that fails for no fault of the sources says for which, last", arguments: failures)
   func failure(_ failure: Failure) async throws {
-    let checkout = try await Checkout()
+    let checkout = try await CopiedTools()
     defer { checkout.remove() }
     try checkout.write(failure.output + "\n", to: "output")
     try checkout.standIn("swift", "cat output; exit 7")
-    try checkout.standIn("df", Checkout.disk(free: failure.free))
+    try checkout.standIn("df", CopiedTools.disk(free: failure.free))
     let result = try await checkout.call("tools/build", "--product", "nodes")
     #expect(result.output.hasSuffix(failure.output + "\n"), "\(result)")
     checkout.expect(result, says: failure.says)
@@ -56,7 +56,7 @@ struct BuildFailureTests {
 
   @Test("that fails for a fault of the sources says what the compiler says, and no more")
   func sources() async throws {
-    let checkout = try await Checkout()
+    let checkout = try await CopiedTools()
     defer { checkout.remove() }
     try checkout.standIn("swift", "echo \"a.swift:1:1: error: cannot find 'x'\"; exit 7")
     let result = try await checkout.call("tools/build")
@@ -66,7 +66,7 @@ struct BuildFailureTests {
 
   @Test("is given all arguments, and the first time says what is built and how long that takes")
   func first() async throws {
-    let checkout = try await Checkout()
+    let checkout = try await CopiedTools()
     defer { checkout.remove() }
     try checkout.standIn("swift", "printf '<%s>' \"$@\"")
     for (arguments, built) in [

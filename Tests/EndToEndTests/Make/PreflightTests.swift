@@ -30,7 +30,7 @@ struct PreflightTests {
 
   @Test("a compiler that cannot be used, with where to get one", arguments: compilers)
   func compiler(_ compiler: Compiler) async throws {
-    let checkout = try await Checkout()
+    let checkout = try await CopiedTools()
     defer { checkout.remove() }
     try checkout.standIn("swift", compiler.script)
     checkout.expect(try await checkout.call("make", "setup"), says: compiler.says)
@@ -38,7 +38,7 @@ struct PreflightTests {
 
   @Test("that there is no compiler, with where to get one")
   func noCompiler() async throws {
-    let checkout = try await Checkout()
+    let checkout = try await CopiedTools()
     defer { checkout.remove() }
     checkout.expect(
       try await checkout.call("make", "setup", "SWIFT=swift-that-is-missing"),
@@ -47,7 +47,7 @@ struct PreflightTests {
 
   @Test("nothing where all is well, and a newer compiler is")
   func well() async throws {
-    let checkout = try await Checkout()
+    let checkout = try await CopiedTools()
     defer { checkout.remove() }
     for version in ["6.3", "6.10.1", "7.0"] {
       try checkout.standIn("swift", "echo 'Swift version \(version) (of tomorrow)'")
@@ -65,7 +65,7 @@ struct PreflightTests {
       if: geteuid() != 0 || FileSystem.exists("/usr/bin/setpriv"),
       "root may write everywhere, and there is no setpriv to be somebody else"))
   func lockedFolder() async throws {
-    let checkout = try await Checkout()
+    let checkout = try await CopiedTools()
     defer { checkout.remove() }
     chmod(checkout.path, 0o555)
     defer { chmod(checkout.path, 0o755) }
@@ -82,7 +82,7 @@ struct PreflightTests {
       if: geteuid() != 0 || FileSystem.exists("/usr/bin/setpriv"),
       "root may write everywhere, and there is no setpriv to be somebody else"))
   func lockedBuild() async throws {
-    let checkout = try await Checkout()
+    let checkout = try await CopiedTools()
     defer { checkout.remove() }
     try await checkout.run("mkdir -p .build/debug && chmod 777 .build && chmod 555 .build/debug")
     checkout.expect(
@@ -92,7 +92,7 @@ struct PreflightTests {
 
   @Test("that a file is in the way")
   func file() async throws {
-    let checkout = try await Checkout()
+    let checkout = try await CopiedTools()
     defer { checkout.remove() }
     try checkout.write("", to: ".build")
     checkout.expect(
@@ -102,7 +102,7 @@ struct PreflightTests {
 
   @Test("that another compiler has built there; 'make clean' helps")
   func otherCompiler() async throws {
-    let checkout = try await Checkout()
+    let checkout = try await CopiedTools()
     defer { checkout.remove() }
     #expect(try await checkout.call("make", "setup").code == 0)
     try checkout.standIn("swift", "echo 'Swift version 6.4 (swift-6.4-RELEASE)'")
@@ -110,7 +110,7 @@ struct PreflightTests {
       checkout.expect(
         try await checkout.call("make", "setup"),
         says: [
-          "'\(checkout.path)/.build' was built by \(Checkout.version), and 'swift' is Swift version 6.4",
+          "'\(checkout.path)/.build' was built by \(CopiedTools.version), and 'swift' is Swift version 6.4",
           "'make clean' removes it",
         ])
     }
@@ -121,15 +121,15 @@ struct PreflightTests {
 
   @Test("that the disk is nearly full; a rebuild needs less than the first build")
   func disk() async throws {
-    let checkout = try await Checkout()
+    let checkout = try await CopiedTools()
     defer { checkout.remove() }
-    try checkout.standIn("df", Checkout.disk(free: 300))
+    try checkout.standIn("df", CopiedTools.disk(free: 300))
     checkout.expect(
       try await checkout.call("make", "setup"),
       says: ["300 MB are free on the disk of '\(checkout.path)'", "needs about", "free some space"])
     try await checkout.run("mkdir -p .build/debug")
     #expect(try await checkout.call("make", "setup").code == 0)
-    try checkout.standIn("df", Checkout.disk(free: 3))
+    try checkout.standIn("df", CopiedTools.disk(free: 3))
     checkout.expect(try await checkout.call("make", "setup"), says: ["3 MB are free"])
   }
 }

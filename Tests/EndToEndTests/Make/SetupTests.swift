@@ -33,7 +33,7 @@ struct SetupTests {
 
   @Test("says in one sentence why a package cannot be installed", arguments: failures)
   func failure(_ failure: Failure) async throws {
-    let checkout = try await Checkout()
+    let checkout = try await CopiedTools()
     defer { checkout.remove() }
     try checkout.write("dpkg\nno-such-library-dev\n", to: "debian-packages.txt")
     try checkout.standIn("sudo", "exec \"$@\"")
@@ -47,7 +47,7 @@ struct SetupTests {
 
   @Test("installs what is missing, and calls nobody where nothing is")
   func missing() async throws {
-    let checkout = try await Checkout()
+    let checkout = try await CopiedTools()
     defer { checkout.remove() }
     try checkout.standIn("sudo", "exec \"$@\"")
     try checkout.standIn("apt-get", "echo \"$@\" >> '\(checkout.path)/calls'")
@@ -69,7 +69,7 @@ struct SetupTests {
         && (geteuid() != 0 || FileSystem.exists("/usr/bin/setpriv")),
       "there is a sudo, or no setpriv to be somebody else than root"))
   func nobody() async throws {
-    let checkout = try await Checkout()
+    let checkout = try await CopiedTools()
     defer { checkout.remove() }
     try checkout.write("no-such-library-dev\n", to: "debian-packages.txt")
     try await checkout.run("mkdir .build && chmod 777 .build")
@@ -80,7 +80,7 @@ struct SetupTests {
 
   @Test("says what to do on a system that is no Debian")
   func noDebian() async throws {
-    let checkout = try await Checkout()
+    let checkout = try await CopiedTools()
     defer { checkout.remove() }
     // A PATH without dpkg-query.
     try await checkout.run(

@@ -5,7 +5,7 @@ import Testing
 
 /// A folder with what `make` calls, in which nothing is built: the programs that it finds first are
 /// stand-ins.
-struct Checkout {
+struct CopiedTools {
   let tool: CommandLineTool
   /// Where the Makefile is.
   var path: String { tool.directory.path + "/checkout" }
