@@ -83,7 +83,7 @@ struct BuildFailureTests {
       let first = try await build()
       #expect(first.count == 2 && String(first[1]) == words, "\(first)")
       #expect(
-        first[0].hasPrefix("building the ") && first[0].contains("(the first time takes about "),
+        first[0].hasPrefix("building the ") && first[0].contains("(the first time takes "),
         "\(first)")
       try await checkout.run("mkdir -p .build/\(built)")
       #expect(try await build().map(String.init) == [words])
