@@ -28,20 +28,25 @@ extension MachineContent {
     case .new:
       // One that waits, or was applied, is not told that nothing was.
       if inputs.count >= Self.waitingRequests {
-        requests.finish(key, .busy(""))?(.busy("\(Self.waitingRequests) requests wait already"))
+        answer(key, .busy("\(Self.waitingRequests) requests wait already"))
       } else if let full = outs.first(where: \.isFull) {
-        requests.finish(key, .busy(""))?(.busy("its pipe '\(full.name)' is full"))
+        answer(key, .busy("its pipe '\(full.name)' is full"))
       } else if let poison, poison.matches(key.source, key.id) {
         if !poison.isParked {
           addLetter(
             pipe: "request", sequence: key.id, event: json(of: event), reason: poison.reason)
           self.poison?.isParked = true
         }
-        requests.finish(key, .invalid(""))?(.invalid(poison.reason + "; it is a dead letter now"))
+        answer(key, .invalid(poison.reason + "; it is a dead letter now"))
       } else {
         inputs.append(.event(event, key))
       }
     }
+  }
+
+  /// Answers a request that is not applied.
+  private func answer(_ key: RequestKey, _ reply: RequestReply) {
+    requests.finish(key, reply)?(reply)
   }
 
   @export(interface)

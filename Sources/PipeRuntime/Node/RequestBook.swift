@@ -1,5 +1,5 @@
-/// The requests of clients: those that wait, and the answers to those that were applied, so that one
-/// that comes again is answered and not applied again.
+/// The requests of clients: those that wait, and the answers that were given, so that one that comes
+/// again is answered and neither applied again nor applied after its client was told that it was not.
 struct RequestBook {
   typealias Reply = (RequestReply) -> Void
 
@@ -9,13 +9,33 @@ struct RequestBook {
     case new
     /// It waits already; its answer goes to where it came from last.
     case waiting
-    /// It was applied.
+    /// It was answered.
     case answered(RequestReply)
   }
 
-  struct Answer {
+  /// The step that a request was applied in.
+  struct Step {
     var version: UInt64
     var state: [UInt8]
+  }
+
+  /// What a client was told.
+  private struct Answer {
+    var reply: RequestReply
+    var byteCount: Int
+    /// Whether the journal has it: one that was applied.
+    var isRecorded: Bool
+
+    init(_ reply: RequestReply) {
+      self.reply = reply
+      isRecorded = false
+      switch reply {
+      case .moved(_, let state): (byteCount, isRecorded) = (state.count, true)
+      case .refused(_, _, let state): byteCount = state.count
+      case .busy(let text), .invalid(let text), .unavailable(let text): byteCount = text.utf8.count
+      case .done, .synchronized, .explained: byteCount = 0
+      }
+    }
   }
 
   /// Answers that are kept for clients that do not say which ones they have. Unit: answers.
@@ -26,16 +46,16 @@ struct RequestBook {
   private var replies: [RequestKey: Reply] = [:]
   private var answers: [UInt64: [UInt64: Answer]] = [:]
   private var byteCount = 0
-  /// In the order in which they were applied.
+  /// In the order in which they were given.
   private var order = Queue<RequestKey>()
   private var lastUnnamed: UInt64 = 0
   // Since the last record.
-  private(set) var applied: [(key: RequestKey, answer: Answer)] = []
+  private(set) var applied: [(key: RequestKey, step: Step)] = []
   private(set) var settled: [RequestKey] = []
 
   init(restored: [JournalContents.Request] = []) {
     for request in restored {
-      keep(request.key, Answer(version: request.version, state: request.state))
+      keep(request.key, Answer(.moved(version: request.version, state: request.state)))
     }
   }
 
@@ -51,18 +71,17 @@ struct RequestBook {
       return .new
     }
     settle(key.client, before: oldest)
-    if let answer = answers[key.client]?[key.id] {
-      return .answered(.moved(version: answer.version, state: answer.state))
-    }
+    if let answer = answers[key.client]?[key.id] { return .answered(answer.reply) }
     return replies.updateValue(reply, forKey: key) == nil ? .new : .waiting
   }
 
-  /// The request is done: returns whom to answer. One that was applied is kept.
+  /// The request is done: returns whom to answer.
   mutating func finish(_ key: RequestKey, _ reply: RequestReply) -> Reply? {
-    if key.client != 0, case .moved(let version, let state) = reply {
-      let answer = Answer(version: version, state: state)
-      keep(key, answer)
-      applied.append((key, answer))
+    if key.client != 0 {
+      keep(key, Answer(reply))
+      if case .moved(let version, let state) = reply {
+        applied.append((key, Step(version: version, state: state)))
+      }
     }
     return replies.removeValue(forKey: key)
   }
@@ -75,7 +94,7 @@ struct RequestBook {
 
   private mutating func keep(_ key: RequestKey, _ answer: Answer) {
     answers[key.client, default: [:]][key.id] = answer
-    byteCount += answer.state.count
+    byteCount += answer.byteCount
     order.append(key)
     while order.count > Self.kept
       || byteCount > Self.keptBytes && order.count > Self.keptAtLeast,
@@ -90,9 +109,9 @@ struct RequestBook {
 
   private mutating func forget(_ key: RequestKey) {
     guard let answer = answers[key.client]?.removeValue(forKey: key.id) else { return }
-    byteCount -= answer.state.count
+    byteCount -= answer.byteCount
     if answers[key.client]?.isEmpty == true { answers[key.client] = nil }
-    settled.append(key)
+    if answer.isRecorded { settled.append(key) }
   }
 
   // MARK: Records
@@ -100,8 +119,8 @@ struct RequestBook {
   var hasUnrecorded: Bool { !applied.isEmpty || !settled.isEmpty }
 
   func record(into journal: Journal) throws {
-    for (key, answer) in applied {
-      try journal.answered(key, version: answer.version, state: answer.state)
+    for (key, step) in applied {
+      try journal.answered(key, version: step.version, state: step.state)
     }
     for key in settled { try journal.settled(key) }
   }
