@@ -76,6 +76,12 @@ extension MachineContent {
         steps: engine.version - (unrecorded.version ?? 0), cause: last.cause, time: last.time,
         incarnation: incarnation)
     }
+    try recordOthers(into: journal)
+  }
+
+  /// Records what is not the state.
+  @export(interface)
+  private func recordOthers(into journal: Journal) throws {
     for event in unrecorded.held {
       try journal.postponed(event.id, event.pipe, event.sequence, event: event.event)
     }

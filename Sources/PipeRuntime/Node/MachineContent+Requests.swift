@@ -80,12 +80,16 @@ extension MachineContent {
         guard let reply = requests.finish(key, answer) else { return }
         unrecorded.reply(answer, to: reply)
       }
-    case .letter(let id, let event, let reply):
-      guard letters[id] != nil else { return reply(.invalid("it has no dead letter \(id)")) }
-      engine.take(event, cause: "letter \(id)") { [self] outcome in
-        if case .moved = outcome { letters.remove(id) }
-        unrecorded.reply(answer(to: outcome), to: reply)
-      }
+    case .letter(let id, let event, let reply): take(event, ofLetter: id, reply)
+    }
+  }
+
+  @export(interface)
+  private func take(_ event: Event, ofLetter id: UInt64, _ reply: @escaping (RequestReply) -> Void) {
+    guard letters[id] != nil else { return reply(.invalid("it has no dead letter \(id)")) }
+    engine.take(event, cause: "letter \(id)") { [self] outcome in
+      if case .moved = outcome { letters.remove(id) }
+      unrecorded.reply(answer(to: outcome), to: reply)
     }
   }
 

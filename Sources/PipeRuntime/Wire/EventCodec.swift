@@ -56,6 +56,12 @@ package final class EventCodec<Value: Codable & Sendable> {
       }
     }
     if let value = try? reader.read(Value.self, from: bytes) { return value }
+    return try decodeOtherwise(bytes)
+  }
+
+  /// Reads what the reader leaves to Swift's own decoder, or tells what is wrong with it.
+  @export(interface)
+  private func decodeOtherwise(_ bytes: UnsafeRawBufferPointer) throws -> Value {
     do {
       let data = Data(
         bytesNoCopy: UnsafeMutableRawPointer(mutating: bytes.baseAddress!), count: bytes.count,
