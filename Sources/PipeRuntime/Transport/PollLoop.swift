@@ -25,6 +25,12 @@ package final class PollLoop {
       self.descriptor = descriptor
       self.onReadable = onReadable
     }
+
+    /// Lets the socket call back no more.
+    func forget() {
+      socket?.onPossibleInput = nil
+      socket?.onClose = nil
+    }
   }
 
   /// Posts work to the loop from any thread.
@@ -52,16 +58,19 @@ package final class PollLoop {
 
   deinit {
     // Sockets may outlive the loop.
-    for source in sources.values { source.socket?.onPossibleInput = nil }
+    for source in sources.values { source.forget() }
   }
 
-  /// Calls back while a message waits to be read, and now and then when none does.
+  /// Calls back while a message waits to be read, and now and then when none does; no more once the
+  /// socket is closed, not even in the turn in which it was.
   @discardableResult
   package func add(_ socket: Socket, onReadable: @escaping () -> Void) -> Registration {
     let source = Source(nextID(), socket, socket.descriptor, onReadable)
     socket.onPossibleInput = { [unowned self, unowned source] in mark(source) }
     if socket.mayHaveInput { mark(source) }
-    return add(source)
+    let registration = add(source)
+    socket.onClose = { [unowned self] in remove(registration) }
+    return registration
   }
 
   /// Calls back while the descriptor is readable, or at its end.
@@ -72,7 +81,7 @@ package final class PollLoop {
 
   package func remove(_ registration: Registration) {
     guard let source = sources.removeValue(forKey: registration.id) else { return }
-    source.socket?.onPossibleInput = nil
+    source.forget()
     due.removeAll { $0 === source }
     waiter.remove(source.descriptor, source.id)
   }

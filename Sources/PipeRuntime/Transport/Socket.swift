@@ -33,6 +33,8 @@ package final class Socket {
   }
   /// Called whenever a message may wait.
   var onPossibleInput: (() -> Void)?
+  /// Called before it is closed, while its descriptor is still its own.
+  var onClose: (() -> Void)?
   /// Whether a message was received since somebody set this to `false`.
   var hasReceived = false
   /// Readable when something has happened to the socket. Source: zmq_getsockopt(3), ZMQ_FD.
@@ -68,6 +70,7 @@ package final class Socket {
   package func close() {
     guard isOpen else { return }
     isOpen = false
+    onClose?()
     zmq_close(handle)
   }
 

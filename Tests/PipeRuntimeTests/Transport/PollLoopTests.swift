@@ -113,4 +113,29 @@ struct PollLoopTests {
     loop.run()
     #expect(calls == 1)
   }
+
+  @Test("a socket that is closed is not read any more, also where both were readable in one turn")
+  func closing() throws {
+    let context = Context()
+    let loop = PollLoop()
+    let pairs = try (0..<2).map { number in
+      let receiver = try Socket(.dealer, in: context)
+      try receiver.bind("inproc://poll-loop-closing-\(number)")
+      let sender = try Socket(.dealer, in: context)
+      try sender.connect("inproc://poll-loop-closing-\(number)")
+      sender.send(FrameHeader(.ping, sequence: 1))
+      return (receiver: receiver, sender: sender)
+    }
+    var calls = 0
+    for (receiver, _) in pairs {
+      loop.add(receiver) { [unowned loop] in
+        calls += 1
+        for pair in pairs { pair.receiver.close() }
+        loop.schedule(after: .milliseconds(5)) { loop.stop() }
+      }
+    }
+    loop.run()
+    #expect(calls == 1)
+    for pair in pairs { pair.sender.close() }
+  }
 }
