@@ -85,7 +85,8 @@ extension MachineContent {
   }
 
   @export(interface)
-  private func take(_ event: Event, ofLetter id: UInt64, _ reply: @escaping (RequestReply) -> Void) {
+  private func take(_ event: Event, ofLetter id: UInt64, _ reply: @escaping (RequestReply) -> Void)
+  {
     guard letters[id] != nil else { return reply(.invalid("it has no dead letter \(id)")) }
     engine.take(event, cause: "letter \(id)") { [self] outcome in
       if case .moved = outcome { letters.remove(id) }
