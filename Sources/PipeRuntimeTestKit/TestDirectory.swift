@@ -75,6 +75,22 @@ package struct TestDirectory: Sendable {
       environment: ["PATH": "/usr/bin:/bin"])
   }
 
+  /// Kills what was started for the directory once this process has ended, and removes it: for what goes
+  /// on without this process.
+  /// - Returns: The process that does; it ends when nobody holds it any more.
+  package func killAfterCrash() throws -> LaunchedProgram {
+    let script = """
+      cat > /dev/null
+      for process in /proc/[0-9]*; do
+        if grep -qsz "^$1=$2$" "$process/environ"; then kill -9 "${process#/proc/}"; fi
+      done
+      rm -rf -- "$2"
+      """
+    return try LaunchedProgram(
+      "/bin/sh", ["-c", script, "sh", Self.variable, path],
+      environment: ["PATH": "/usr/bin:/bin"])
+  }
+
   package func remove() {
     FileSystem.removeTree(path)
     Self.inUse.withLock { _ = $0.remove(path) }

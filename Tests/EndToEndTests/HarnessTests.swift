@@ -184,6 +184,23 @@ struct HarnessTests {
     #expect(isGone == true, "\(left.processes)")
   }
 
+  @Test("what a test has left in the background ends with the test's process")
+  func background() async throws {
+    let directory = try TestDirectory()
+    defer { directory.remove() }
+    let guardian = try directory.killAfterCrash()
+    let sleeper = try LaunchedProgram(
+      "/bin/sleep", ["600"], environment: directory.environment())
+    let other = try LaunchedProgram("/bin/sleep", ["600"], environment: ["PATH": "/bin"])
+    // As the end of this process would.
+    guardian.closeInput()
+    let end = try await sleeper.waitForExit(within: .seconds(20))
+    #expect(end == .signalled(number: SIGKILL))
+    #expect(try await guardian.waitForExit(within: .seconds(20)) == .exited(code: 0))
+    #expect(!FileSystem.exists(directory.path))
+    #expect(other.exit == nil)
+  }
+
   @Test("programs are found in the directories that the test names")
   func searchPath() async throws {
     let tool = try CommandLineTool()

@@ -24,8 +24,18 @@ struct CommandLineTool {
   /// Where `orchestrator`, `nodes` and `TestNodes` are.
   static var products: String { FileSystem.directory(of: orchestrator) }
 
-  init() throws { directory = try TestDirectory() }
-  init(beside harness: TopologyHarness) { directory = harness.directory }
+  /// Ends what runs in the background when the test's process is killed.
+  private let guardian: LaunchedProgram?
+
+  init() throws {
+    directory = try TestDirectory()
+    guardian = try directory.killAfterCrash()
+  }
+
+  init(beside harness: TopologyHarness) {
+    directory = harness.directory
+    guardian = nil
+  }
 
   func remove() {
     for process in directory.processes { process.kill() }
