@@ -2,6 +2,7 @@ import Kettles
 import Nodes
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestNodes
 import Testing
 
 @Suite("Each style as a node", .enabled(if: RecordedNodes.arePossible))
@@ -41,6 +42,18 @@ struct StyleNodeTests {
         // Boiled once, before or after its process ended.
         #expect(
           outcome == .moved(version: 3, state: "off"), "\(name)")
+      }
+    }
+  }
+
+  @Test("a change that a model makes by itself is one step, however late it is noticed")
+  func noticedOnce() async throws {
+    let text = "topology: t\nprogram: TestNodes\nnodes: { fruit: { machine: Ripener } }\n"
+    try await withTopology(yaml: text) { topology in
+      for round in 1...20 {
+        try await topology.send("fruit", Ripener.Event.plant)
+        let ripe = try await topology.expect("fruit", Ripener.State.ripe)
+        #expect(ripe.version == UInt64(2 * round))
       }
     }
   }

@@ -4,6 +4,9 @@ actor ModelHost<Model: HostableModel> {
   /// The state of the machine, as it was last told or asked for.
   private var recorded: Model.State
   private var model: Model?
+  /// The change that an event was made for, and whose step is still to come: news of what led to it may
+  /// come later than the change.
+  private var announced: Model.State?
   private var isStepping = false
   private let events = AsyncStream.makeStream(of: Model.Event.self)
   private var following: Task<Void, Never>?
@@ -35,6 +38,7 @@ actor ModelHost<Model: HostableModel> {
     // What stands for a change that the model has made is not for the model.
     if !isOwn(event, of: model) { await model.take(event) }
     recorded = await rest(of: model)
+    announced = nil
     return recorded
   }
 
@@ -63,6 +67,7 @@ actor ModelHost<Model: HostableModel> {
     let model = try Model(startsWith: state.stable(), parameters)
     self.model = model
     recorded = state
+    announced = nil
     follow(model)
     return model
   }
@@ -78,7 +83,10 @@ actor ModelHost<Model: HostableModel> {
   }
 
   private func hasChanged() {
-    guard let state = model?.state, !isStepping, state.isStable, state != recorded else { return }
+    guard let state = model?.state, !isStepping, state.isStable, state != recorded,
+      state != announced
+    else { return }
+    announced = state
     if let event = Model.event(forChangeTo: state) {
       events.continuation.yield(event)
     } else {
