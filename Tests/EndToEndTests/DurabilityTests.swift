@@ -24,7 +24,7 @@ struct DurabilityTests {
           durability: durability),
       ],
       pipes: [.ports(from: "source.out", to: "sink.in", name: "numbers", capacity: capacity)],
-      timeouts: Timeouts(heartbeat: .seconds(60)))
+      timeouts: Timeouts(start: .seconds(60), heartbeat: .seconds(60)))
   }
 
   private static func node(

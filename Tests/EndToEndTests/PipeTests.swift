@@ -21,7 +21,7 @@ struct PipeTests {
           durability: durability),
       ],
       pipes: [.ports(from: "source.out", to: "sink.in", name: "numbers", capacity: capacity)],
-      timeouts: Timeouts(heartbeat: .seconds(60)))
+      timeouts: Timeouts(start: .seconds(60), heartbeat: .seconds(60)))
   }
 
   /// A button whose pipe leads to a gate.
@@ -38,7 +38,7 @@ struct PipeTests {
         .rule(
           from: "button", when: "pressed", to: "gate", send: "pass", name: "visitors",
           capacity: capacity, onRefused: onRefused)
-      ], timeouts: Timeouts(heartbeat: .seconds(60)))
+      ], timeouts: Timeouts(start: .seconds(60), heartbeat: .seconds(60)))
   }
 
   /// Launches it without looking at each of its thousands of states, which would take the test longer

@@ -20,7 +20,7 @@ struct PostponeTests {
         .ports(from: "source.out", to: "busy.in", onRefused: .postpone),
         .ports(from: "busy.out", to: "sink.in"),
       ],
-      timeouts: Timeouts(heartbeat: .seconds(60)))
+      timeouts: Timeouts(start: .seconds(60), heartbeat: .seconds(60)))
     let expected = (1...200).reduce(Tallies()) { $0.adding($1, of: "s>b") }
     try await withTopology(topology) { topology in
       try await topology.send("source", NumberEvent.go(until: 200))

@@ -16,6 +16,6 @@ enum Visitors {
         .rule(
           from: "button", when: "pressed", to: "gate", send: "pass", name: "visitors",
           onRefused: onRefused)
-      ], timeouts: Timeouts(heartbeat: .seconds(60)))
+      ], timeouts: Timeouts(start: .seconds(60), heartbeat: .seconds(60)))
   }
 }

@@ -27,7 +27,7 @@ struct SynchronizedEffectTests {
           components: ["philosopher\(place)", "fork\(place)", "fork\(place % count + 1)"],
           synchronize: ["take", "release"])
       },
-      timeouts: Timeouts(heartbeat: .seconds(60)))
+      timeouts: Timeouts(start: .seconds(60), heartbeat: .seconds(60)))
   }
 
   private static func versions(_ topology: TopologyHarness) async throws -> [String: UInt64] {
