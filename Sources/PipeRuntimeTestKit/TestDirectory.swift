@@ -110,7 +110,7 @@ package struct TestDirectory: Sendable {
   /// The processes that were started for this directory, as their environment tells.
   package var processes: [LeftProcess] {
     processIDs.map { pid in
-      let arguments = Self.contents(of: "/proc/\(pid)/cmdline") ?? []
+      let arguments = FileSystem.contents(of: "/proc/\(pid)/cmdline") ?? []
       let words = arguments.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
       return LeftProcess(pid: pid, command: words.joined(separator: " "))
     }
@@ -129,18 +129,11 @@ package struct TestDirectory: Sendable {
     let entries = paths.map { Array("\(variable)=\($0)\0".utf8) }
     return FileSystem.entries(of: "/proc").compactMap { name in
       guard let pid = Int32(name), pid != getpid(),
-        let environment = contents(of: "/proc/\(name)/environ").map({ $0 + [0] }),
+        let environment = FileSystem.contents(of: "/proc/\(name)/environ").map({ $0 + [0] }),
         entries.contains(where: { environment.contains($0) })
       else { return nil }
       return pid
     }
-  }
-
-  private static func contents(of path: String) -> [UInt8]? {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return nil }
-    defer { close(descriptor) }
-    return try? FileSystem.read(descriptor, limit: 1 << 20)
   }
 }
 

@@ -14,7 +14,7 @@ enum MachineReport {
       before[pid].map { (name: after.name, pid: pid, ticks: after.ticks &- $0.ticks) }
     }
     let busiest = used.filter { $0.ticks > 0 }.sorted { $0.ticks > $1.ticks }.prefix(shown)
-    let load = contents(of: "/proc/loadavg").split(separator: " ").first.map(String.init) ?? "?"
+    let load = FileSystem.text(of: "/proc/loadavg")?.split(separator: " ").first ?? "?"
     let processors = sysconf(Int32(_SC_NPROCESSORS_ONLN))
     let share = Double(sysconf(Int32(_SC_CLK_TCK))) * Double(interval) / 1_000_000
     let names = busiest.map { process in
@@ -28,10 +28,9 @@ enum MachineReport {
   private static func ticks() -> [Int32: (name: String, ticks: UInt64)] {
     var all: [Int32: (name: String, ticks: UInt64)] = [:]
     for pid in FileSystem.entries(of: "/proc").compactMap({ Int32($0) }) {
-      let line = contents(of: "/proc/\(pid)/stat")
-      guard let open = line.firstIndex(of: "("), let close = line.lastIndex(of: ")") else {
-        continue
-      }
+      guard let line = FileSystem.text(of: "/proc/\(pid)/stat"),
+        let open = line.firstIndex(of: "("), let close = line.lastIndex(of: ")")
+      else { continue }
       let name = String(line[line.index(after: open)..<close])
       // The 14th and the 15th field; the name is the second.
       let fields = line[close...].split(separator: " ")
@@ -41,12 +40,5 @@ enum MachineReport {
       all[pid] = (name, user + system)
     }
     return all
-  }
-
-  private static func contents(of path: String) -> String {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return "" }
-    defer { close(descriptor) }
-    return String(decoding: (try? FileSystem.read(descriptor, limit: 4_096)) ?? [], as: UTF8.self)
   }
 }

@@ -51,7 +51,7 @@ struct ThreadTimes {
 
   /// The times in a line `COMPUTED QUEUED SLICES`.
   private static func times(of task: String) -> Times? {
-    guard let line = contents(of: task + "/schedstat") else { return nil }
+    guard let line = FileSystem.text(of: task + "/schedstat") else { return nil }
     let words = line.split(separator: " ")
     guard words.count >= 2, let computed = UInt64(words[0]), let queued = UInt64(words[1]) else {
       return nil
@@ -62,19 +62,10 @@ struct ThreadTimes {
   /// Whether a thread is in the state R (running, or in a queue for a processor) or D (a disk).
   private static func isRunnable(_ task: String) -> Bool {
     // The state stands behind the name, which is in parentheses and may have some itself.
-    guard let line = contents(of: task + "/stat"), let end = line.lastIndex(of: ")") else {
+    guard let line = FileSystem.text(of: task + "/stat"), let end = line.lastIndex(of: ")") else {
       return false
     }
     let state = line[end...].dropFirst(2).first
     return state == "R" || state == "D"
-  }
-
-  private static func contents(of path: String) -> String? {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return nil }
-    defer { close(descriptor) }
-    return (try? FileSystem.read(descriptor, limit: 4_096)).map {
-      String(decoding: $0, as: UTF8.self)
-    }
   }
 }
