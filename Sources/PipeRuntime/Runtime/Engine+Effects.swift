@@ -24,19 +24,25 @@ extension Engine {
   /// Cancels effects on entering the current state, then starts the one of its output.
   @usableFromInline
   func changeEffects() {
-    cancelEffects()
-    if let effect = outputEffect(of: state, version: version) { start(effect) }
+    // Most steps have nothing to cancel or to start, and are compiled for the machine until that is known.
+    if !running.isEmpty { cancelEffects() }
+    if !runtime.effects.isEmpty, let output = machine.emit(state) { startEffect(of: output) }
     if !runtime.feedbacks.isEmpty { changeFeedbacks() }
   }
 
   /// Cancels the effects whose strategy says so.
   @export(interface)
   private func cancelEffects() {
-    guard !running.isEmpty else { return }
     for (id, effect) in running where effect.strategy.cancels(state) {
       effect.task?.cancel()
       end(id)
     }
+  }
+
+  /// Starts the effect that the current state's output is mapped to, if any.
+  @export(interface)
+  private func startEffect(of output: Output) {
+    if let effect = effect(of: output, in: state, version: version) { start(effect) }
   }
 
   /// Starts an effect; where steps are recorded, after the record.
@@ -55,9 +61,17 @@ extension Engine {
   /// The effect that a state's output is mapped to, if any.
   @export(interface)
   private func outputEffect(of state: State, version: UInt64) -> RunningEffect<State, Event>? {
-    guard !runtime.effects.isEmpty, let output = machine.emit(state),
-      let effect = EnumCases<Output>.tag(of: output).flatMap({ runtime.effects[$0] })
-    else { return nil }
+    guard !runtime.effects.isEmpty, let output = machine.emit(state) else { return nil }
+    return effect(of: output, in: state, version: version)
+  }
+
+  @export(interface)
+  private func effect(
+    of output: Output, in state: State, version: UInt64
+  ) -> RunningEffect<State, Event>? {
+    guard let effect = EnumCases<Output>.tag(of: output).flatMap({ runtime.effects[$0] }) else {
+      return nil
+    }
     let run = effect.run
     return RunningEffect(
       origin: EffectOrigin(version: version), state: state, strategy: effect.strategy,

@@ -222,7 +222,7 @@ extension Engine {
       (ended.done ?? onSettled)?(.moved(state, version: version))
     case .wake: break
     }
-    takeWaiting()
+    if !waiting.isEmpty { takeWaiting() }
   }
 
   @export(interface)
