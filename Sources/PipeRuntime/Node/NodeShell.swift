@@ -350,7 +350,12 @@ final class NodeShell {
     inbox.close()
     control.send(
       FrameHeader(.stopped, number: arguments.incarnation), body: Array(reason.utf8))
-    for socket in outs.map(\.socket) + [inbox.socket, feedSocket, control] {
+    // What pipes are told last decides whether events count as lost: on a busy machine it takes longer.
+    for socket in outs.map(\.socket) + [inbox.socket] {
+      socket.setLinger(milliseconds: 2_000)
+      socket.close()
+    }
+    for socket in [feedSocket, control] {
       socket.setLinger(milliseconds: 300)
       socket.close()
     }
