@@ -176,9 +176,10 @@ package struct OutPipeStateMachine: Sendable {
     if case .open = phase { phase = .waiting }
   }
 
-  /// The receiver stops in order; it has applied every event through `applied`.
+  /// The receiver stops in order; it has applied every event through `applied`. That it is gone may have
+  /// been noticed before its goodbye was read.
   package mutating func receiverClosed(session: UInt64, applied: UInt64) {
-    guard case .open(session) = phase, applied <= sent else { return }
+    guard phase != .closed, lastSession == session, applied <= sent else { return }
     acknowledge(through: applied)
     saidGoodbye = true
     phase = .waiting

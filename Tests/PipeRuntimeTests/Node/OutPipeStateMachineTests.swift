@@ -116,6 +116,18 @@ struct OutPipeStateMachineTests {
     #expect(actions.reports == [])
   }
 
+  @Test("a goodbye that is read after the connection was seen to go counts all the same")
+  func goodbyeAfterDisconnection() {
+    var pipe = pipe(capacity: 8, events: 6)
+    _ = pipe.welcomed(session: 1, received: 0, window: 8)
+    pipe.disconnected()
+    pipe.receiverClosed(session: 1, applied: 3)
+    #expect(pipe.acknowledged == 3)
+    let actions = pipe.welcomed(session: 2, received: 0, window: 8)
+    #expect(actions.first == open(4, session: 2))
+    #expect(actions.reports == [])
+  }
+
   @Test("says goodbye with the last event that it sent")
   func close() {
     var pipe = pipe(events: 2)
