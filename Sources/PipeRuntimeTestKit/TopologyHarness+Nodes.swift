@@ -40,15 +40,14 @@ extension TopologyHarness {
 
   /// Waits for an answer for as long as anything moves: the client's own limit is far away.
   private func answer<Answer: Sendable>(
-    _ problem: String, _ request: @escaping @Sendable () async throws -> Answer
+    _ problem: String, within limit: Duration = .seconds(10),
+    _ request: @escaping @Sendable () async throws -> Answer
   ) async throws -> Answer {
-    switch try await withStallLimit(Self.answerLimit, of: directory, request) {
+    switch try await withStallLimit(limit, of: directory, request) {
     case .found(let answer): return answer
     case .stalled(let stall): throw await failure(problem, after: stall)
     }
   }
-
-  private static let answerLimit: Duration = .seconds(10)
 }
 
 // What is known.
@@ -106,14 +105,14 @@ extension TopologyHarness {
 
   /// Stops nodes in order, and waits until they have ended.
   public func stop(_ nodes: String...) async throws {
-    try await answer("nodes did not end") { [client] in
+    try await answer("nodes did not end", within: options.stopTimeout) { [client] in
       try await client.stop(nodes, within: Self.clientTimeout)
     }
   }
 
   /// Starts nodes that were stopped or have failed, and waits until they run.
   public func start(_ nodes: String...) async throws {
-    try await answer("nodes do not run") { [client] in
+    try await answer("nodes do not run", within: options.startTimeout) { [client] in
       try await client.start(nodes, within: Self.clientTimeout)
     }
   }
@@ -121,7 +120,7 @@ extension TopologyHarness {
   /// Stops nodes in order and starts them again; only their states after that count.
   public func restart(_ nodes: String...) async throws {
     let directory = try await client.directory(fresh: false)
-    try await answer("nodes do not run again") { [client] in
+    try await answer("nodes do not run again", within: options.startTimeout) { [client] in
       try await client.restart(nodes, within: Self.clientTimeout)
     }
     for node in directory.nodes where nodes.contains(node.name) {
