@@ -17,7 +17,7 @@ DEBUG := .build/debug
 # The unit tests of the library; what starts processes is out of a sanitizer's sight.
 SANITIZED := PipeRuntimeTests|PipeRuntimeTestKitTests|DocumentationTests|SeedTests
 
-.PHONY: help preflight setup build run test sanitize bench soak mutants docs lint format clean
+.PHONY: help preflight setup build run test test-release sanitize bench soak mutants docs lint format clean
 
 # What 'make bench' measures: by default everything.
 SECTIONS ?=
@@ -33,6 +33,7 @@ help:
 	@echo "make setup   install the missing Debian packages of debian-packages.txt"
 	@echo "make run     build quickly, and run $(TOPOLOGY) in the foreground (TOPOLOGY=FILE for another)"
 	@echo "make test    build, and run every test"
+	@echo "make test-release  run the tests with nodes on the programs of 'make build'"
 	@echo "make build   build the programs that run fast"
 	@echo "make sanitize  run the unit tests under Thread Sanitizer and Address Sanitizer"
 	@echo "make bench   measure speed and memory beside raw baselines (SECTIONS='oneway start')"
@@ -63,6 +64,14 @@ run: setup
 test: setup
 	tools/build --build-tests
 	@tools/test
+
+# The nodes of the optimized build, driven by the same tests.
+test-release: build
+	for product in TestNodes CrashingTest soak; do \
+	  tools/build $(RELEASE_FLAGS) --product $$product || exit 1; \
+	done
+	tools/build --build-tests
+	@PIPERUNTIME_ORCHESTRATOR=$(CURDIR)/$(RELEASE)/orchestrator tools/test processes
 
 # Without XCTest's own run, which has no test of ours and leaks.
 sanitize: setup

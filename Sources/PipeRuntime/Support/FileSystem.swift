@@ -60,6 +60,19 @@ package enum FileSystem {
     return bytes
   }
 
+  /// The contents of a file, up to `limit` bytes; `nil` where it cannot be read.
+  package static func contents(of path: String, limit: Int = 1 << 20) -> [UInt8]? {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    return try? read(descriptor, limit: limit)
+  }
+
+  /// The same as text.
+  package static func text(of path: String) -> String? {
+    contents(of: path).map { String(decoding: $0, as: UTF8.self) }
+  }
+
   /// Writes all of the bytes at an open file's present position.
   package static func write(
     _ bytes: some Collection<UInt8>, to descriptor: Int32, path: String

@@ -18,10 +18,11 @@ struct CommandLineTool {
   var environment: [String: String] = [:]
 
   static let orchestrator: String = {
-    do { return try BinaryLocator.find("orchestrator") } catch { fatalError("\(error)") }
+    do { return try BinaryLocator.find("orchestrator", variable: "PIPERUNTIME_ORCHESTRATOR") } catch
+    { fatalError("\(error)") }
   }()
 
-  /// Where `orchestrator`, `nodes` and `TestNodes` are.
+  /// Where `orchestrator`, `nodes` and `TestNodes` are: those of the tests' own build, or of another.
   static var products: String { FileSystem.directory(of: orchestrator) }
 
   /// Ends what runs in the background when the test's process is killed.
