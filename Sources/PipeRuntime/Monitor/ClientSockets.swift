@@ -30,13 +30,15 @@ final class ClientSockets {
     control = try Socket(.dealer, in: context)
     controlConnections = try ConnectionMonitor(of: control, in: context)
     try control.connect(endpoint)
-    loop.add(control) { [unowned self] in readAnswers() }
-    loop.add(controlConnections.socket) { [unowned self] in
-      controlConnections.read { event in
-        switch event {
-        case .connected: hasMet = true
-        case .disconnected: if hasMet { orchestratorGone() }
-        }
+    loop.add(control, for: self) { $0.readAnswers() }
+    loop.add(controlConnections.socket, for: self) { $0.readControlConnections() }
+  }
+
+  private func readControlConnections() {
+    controlConnections.read { event in
+      switch event {
+      case .connected: hasMet = true
+      case .disconnected: if hasMet { orchestratorGone() }
       }
     }
   }
@@ -53,8 +55,8 @@ final class ClientSockets {
     guard let body = try? JSONEncoder().encode(command) else {
       return completion(.failure(.failed("the command cannot be written as JSON")))
     }
-    let timer = loop.schedule(after: timeout) { [unowned self] in
-      commands.removeValue(forKey: id)
+    let timer = loop.schedule(after: timeout, for: self) {
+      $0.commands.removeValue(forKey: id)
       completion(.failure(late))
     }
     commands[id] = Pending(timer: timer, completion: completion)
@@ -87,7 +89,7 @@ final class ClientSockets {
       let peer = try peer(of: node)
       let request = ClientRequest(
         id: nextID(), content: content, node: node, timeout: timeout, completion: completion)
-      request.timer = loop.schedule(after: timeout) { [unowned self] in expire(request) }
+      request.timer = loop.schedule(after: timeout, for: self) { $0.expire(request) }
       peer.requests[request.id] = request
       submit(request, to: peer)
     } catch {
@@ -110,7 +112,7 @@ final class ClientSockets {
       peer.requests[request.id] = nil
       return false
     }
-    request.timer = loop.schedule(after: timeout) { [unowned self] in expire(request) }
+    request.timer = loop.schedule(after: timeout, for: self) { $0.expire(request) }
     return true
   }
 
@@ -132,19 +134,19 @@ final class ClientSockets {
   /// was ending, which it then does not tell. One that waits at its node is not taken twice.
   private func scheduleRepeat(of request: ClientRequest, to peer: ClientPeer) {
     guard request.repeatTimer == nil else { return }
-    request.repeatTimer = loop.schedule(after: request.pause) { [weak self] in
+    request.repeatTimer = loop.schedule(after: request.pause, for: self) {
       request.repeatTimer = nil
       // A node that says that it does not run may be the second one that it is sent to.
       request.isRepeated = true
       request.pause = min(request.pause * 2, .seconds(5))
-      self?.submit(request, to: peer)
+      $0.submit(request, to: peer)
     }
   }
 
   /// Sends the request as soon as the connection is complete.
   private func submit(_ request: ClientRequest, to peer: ClientPeer) {
     guard peer.requests[request.id] != nil, !send(request, to: peer) else { return }
-    loop.schedule(after: .milliseconds(2)) { [weak self] in self?.submit(request, to: peer) }
+    loop.schedule(after: .milliseconds(2), for: self) { $0.submit(request, to: peer) }
   }
 
   private func expire(_ request: ClientRequest) {
@@ -175,10 +177,10 @@ final class ClientSockets {
     let peer = ClientPeer(
       socket: socket, connections: try ConnectionMonitor(of: socket, in: context))
     try socket.connect(node.inbox)
-    loop.add(socket) { [unowned self] in readReplies(peer, node: node.name) }
-    loop.add(peer.connections.socket) { [unowned self] in
+    loop.add(socket, for: self) { $0.readReplies(peer, node: node.name) }
+    loop.add(peer.connections.socket, for: self) { sockets in
       peer.connections.read { event in
-        if event == .disconnected { lost(peer) }
+        if event == .disconnected { sockets.lost(peer) }
       }
     }
     peers[node.inbox] = peer
@@ -208,7 +210,7 @@ final class ClientSockets {
       let result = RequestReply.outcome(header, bytes, node: node)
       if request.isRepeated, case .failure(.nodeDown) = result {
         // Started again, and not running yet.
-        loop.schedule(after: .milliseconds(5)) { [weak self] in self?.submit(request, to: peer) }
+        loop.schedule(after: .milliseconds(5), for: self) { $0.submit(request, to: peer) }
       } else if request.isRepeated, case .letter(_, drops: true) = request.content,
         case .failure(.invalidEvent) = result
       {

@@ -30,7 +30,7 @@ final class FeedWatch {
     try socket.setHighWaterMark(Self.highWaterMark)
     try socket.subscribe(to: topic)
     for feed in feeds { try socket.connect(feed) }
-    registration = loop.add(socket) { [unowned self] in read() }
+    registration = loop.add(socket, for: self) { $0.read() }
     check()
   }
 
@@ -74,10 +74,12 @@ final class FeedWatch {
 
   /// After a flood the last value may have been dropped at the high-water mark: it is asked for.
   private func check() {
-    timer = loop.schedule(after: Self.checkInterval) { [unowned self] in
-      if received >= Int(Self.highWaterMark) / 4 { try? socket.subscribe(to: topic) }
-      received = 0
-      check()
+    timer = loop.schedule(after: Self.checkInterval, for: self) { watch in
+      if watch.received >= Int(Self.highWaterMark) / 4 {
+        try? watch.socket.subscribe(to: watch.topic)
+      }
+      watch.received = 0
+      watch.check()
     }
   }
 }

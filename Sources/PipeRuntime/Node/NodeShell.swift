@@ -64,29 +64,20 @@ final class NodeShell {
 
   /// Runs the node until it is told to stop. Returns the process's exit code.
   func run() -> Int32 {
-    feed.last = { [unowned self] in
-      guard content.hasUnrecorded else { return content.lastSteps() }
-      // Told of with the record, which this turn makes.
-      unpublished += content.lastSteps()
-      return []
-    }
-    content.onEntry = { [unowned self] isCommitted in
-      guard feed.isWanted(isCommitted: isCommitted), var entry = content.lastStep() else { return }
-      entry.isCommitted = isCommitted
-      unpublished.append(entry)
-    }
-    content.onEnd = { [unowned self] reason in
-      if let reason { fail(reason) } else { leave() }
+    feed.last = { [weak self] in self?.lastSteps() ?? [] }
+    content.onEntry = { [weak self] in self?.entered(isCommitted: $0) }
+    content.onEnd = { [weak self] reason in
+      if let reason { self?.fail(reason) } else { self?.leave() }
     }
     watchSignals()
-    loop.add(control) { [unowned self] in readControl() }
-    loop.add(inbox.socket) { [unowned self] in inbox.read() }
-    loop.add(feedSocket) { [unowned self] in feed.readSubscriptions() }
-    loop.hasWork = { [unowned self] in handshake.phase == .running && content.hasWork }
-    loop.beforeWait = { [unowned self] in turn() }
-    loop.schedule(after: Self.greetingTimeout) { [unowned self] in
-      if handshake.phase == .greeting {
-        fail("no orchestrator answered at '\(arguments.control)' within 30 s")
+    loop.add(control, for: self) { $0.readControl() }
+    loop.add(inbox.socket, for: inbox) { $0.read() }
+    loop.add(feedSocket, for: feed) { $0.readSubscriptions() }
+    loop.hasWork = { [weak self] in self?.hasWork == true }
+    loop.beforeWait = { [weak self] in self?.turn() }
+    loop.schedule(after: Self.greetingTimeout, for: self) { shell in
+      if shell.handshake.phase == .greeting {
+        shell.fail("no orchestrator answered at '\(shell.arguments.control)' within 30 s")
       }
     }
     sayHello()
@@ -102,6 +93,22 @@ final class NodeShell {
   }
 
   // MARK: Turns
+
+  private var hasWork: Bool { handshake.phase == .running && content.hasWork }
+
+  private func entered(isCommitted: Bool) {
+    guard feed.isWanted(isCommitted: isCommitted), var entry = content.lastStep() else { return }
+    entry.isCommitted = isCommitted
+    unpublished.append(entry)
+  }
+
+  /// What a new subscriber is told at once.
+  private func lastSteps() -> [FeedEntry] {
+    guard content.hasUnrecorded else { return content.lastSteps() }
+    // Told of with the record, which this turn makes.
+    unpublished += content.lastSteps()
+    return []
+  }
 
   private func turn() {
     switch handshake.phase {
@@ -170,18 +177,18 @@ final class NodeShell {
     guard !acknowledgementDue, inbox.pipes.contains(where: \.state.owesAcknowledgement)
     else { return }
     acknowledgementDue = true
-    loop.schedule(after: Self.acknowledgementDelay) { [unowned self] in
-      acknowledgementDue = false
-      inbox.acknowledge()
+    loop.schedule(after: Self.acknowledgementDelay, for: self) { shell in
+      shell.acknowledgementDue = false
+      shell.inbox.acknowledge()
     }
   }
 
   private func scheduleReminders() {
     guard !remindersDue, outs.contains(where: \.isWaiting) else { return }
     remindersDue = true
-    loop.schedule(after: PipeReminder.interval) { [unowned self] in
-      remindersDue = false
-      for out in outs { out.remind() }
+    loop.schedule(after: PipeReminder.interval, for: self) { shell in
+      shell.remindersDue = false
+      for out in shell.outs { out.remind() }
     }
   }
 
@@ -244,7 +251,7 @@ final class NodeShell {
     content.prepareToStop()
     guard !content.mayStop else { return perform(.stop) }
     isStopDue = true
-    loop.schedule(after: Self.settleTimeout) { [unowned self] in stopIfDue() }
+    loop.schedule(after: Self.settleTimeout, for: self) { $0.stopIfDue() }
   }
 
   private func stopIfDue() {
@@ -263,7 +270,7 @@ final class NodeShell {
       settle()
       inbox.unavailable = "it is stopping"
       content.stop()
-      loop.schedule(after: Self.drainTimeout) { [unowned self] in perform(.drainTimeout) }
+      loop.schedule(after: Self.drainTimeout, for: self) { $0.perform(.drainTimeout) }
     case .leave: leave()
     case .connect, .ignore: break
     }
@@ -277,9 +284,9 @@ final class NodeShell {
       for out in configuration.outs {
         let pipe = try OutPipe(
           out, stream: arguments.incarnation, journal: journal, context: context, log: log)
-        pipe.onFailure = { [unowned self] in fail($0) }
-        loop.add(pipe.socket) { pipe.read() }
-        loop.add(pipe.connections.socket) { pipe.readConnections() }
+        pipe.onFailure = { [weak self] in self?.fail($0) }
+        loop.add(pipe.socket, for: pipe) { $0.read() }
+        loop.add(pipe.connections.socket, for: pipe) { $0.readConnections() }
         pairs.append((out, pipe))
       }
       outs = pairs.map(\.1)
@@ -296,18 +303,22 @@ final class NodeShell {
   private var services: NodeServices {
     NodeServices(
       loop: loop, context: context, incarnation: arguments.incarnation,
-      finishTurn: { [unowned self] in
-        guard settle(), content.hasWork else { return !hasLeft }
-        turn()
-        return !hasLeft
-      },
+      finishTurn: { [weak self] in self?.finishTurn() == true },
       send: { [socket = inbox.socket] header, body, peer in
         socket.send(header, body: body, to: peer)
       },
       cut: { [inbox = arguments.inbox] in LocalConnections.cut(inbox) },
-      publish: { [unowned self] entry in
-        if feed.isWanted(isCommitted: false), let entry = entry() { unpublished.append(entry) }
+      publish: { [weak self] entry in
+        guard let self, feed.isWanted(isCommitted: false), let entry = entry() else { return }
+        unpublished.append(entry)
       })
+  }
+
+  /// Records what was taken in the midst of a turn, and takes what is left of it.
+  /// - Returns: `false` where that has ended the node.
+  private func finishTurn() -> Bool {
+    if settle(), content.hasWork { turn() }
+    return !hasLeft
   }
 
   private func sendStatus(answering sequence: UInt64) {
@@ -363,9 +374,9 @@ final class NodeShell {
   }
 
   private func watchSignals() {
-    loop.add(descriptor: signals.descriptor) { [unowned self] in
-      while signals.next() != nil {}
-      stop()
+    loop.add(descriptor: signals.descriptor, for: self) { shell in
+      while shell.signals.next() != nil {}
+      shell.stop()
     }
   }
 }

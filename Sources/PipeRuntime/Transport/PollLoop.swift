@@ -4,7 +4,8 @@
 /// system call each. What a turn costs depends on how much there is to do, not on how many there are.
 ///
 /// Everything that it calls back runs on the thread that called `run`. Only its ``handle`` may be
-/// used from elsewhere.
+/// used from elsewhere. What was removed, cancelled or closed is not called any more, not even in the
+/// turn in which it was; what is called for an owner is not called once that has gone.
 package final class PollLoop {
   /// A registered socket or descriptor.
   package struct Registration: Hashable, Sendable { fileprivate let id: UInt64 }
@@ -61,8 +62,8 @@ package final class PollLoop {
     for source in sources.values { source.forget() }
   }
 
-  /// Calls back while a message waits to be read, and now and then when none does; no more once the
-  /// socket is closed, not even in the turn in which it was.
+  /// Calls back while a message waits to be read, and now and then when none does, until the socket is
+  /// closed. What is captured is kept alive so long.
   @discardableResult
   package func add(_ socket: Socket, onReadable: @escaping () -> Void) -> Registration {
     let source = Source(nextID(), socket, socket.descriptor, onReadable)
@@ -73,10 +74,26 @@ package final class PollLoop {
     return registration
   }
 
-  /// Calls back while the descriptor is readable, or at its end.
+  /// Does so for an owner, which it does not keep alive.
+  @discardableResult
+  package func add<Owner: AnyObject>(
+    _ socket: Socket, for owner: Owner, onReadable: @escaping (Owner) -> Void
+  ) -> Registration {
+    add(socket) { [weak owner] in if let owner { onReadable(owner) } }
+  }
+
+  /// Calls back while the descriptor is readable, or at its end. What is captured is kept alive so long.
   @discardableResult
   package func add(descriptor: Int32, onReadable: @escaping () -> Void) -> Registration {
     add(Source(nextID(), nil, descriptor, onReadable))
+  }
+
+  /// Does so for an owner, which it does not keep alive.
+  @discardableResult
+  package func add<Owner: AnyObject>(
+    descriptor: Int32, for owner: Owner, onReadable: @escaping (Owner) -> Void
+  ) -> Registration {
+    add(descriptor: descriptor) { [weak owner] in if let owner { onReadable(owner) } }
   }
 
   package func remove(_ registration: Registration) {
@@ -86,10 +103,18 @@ package final class PollLoop {
     waiter.remove(source.descriptor, source.id)
   }
 
-  /// Calls back once, after the delay.
+  /// Calls back once, after the delay. What is captured is kept alive so long.
   @discardableResult
   package func schedule(after delay: Duration, _ work: @escaping () -> Void) -> TimerQueue.ID {
     timers.schedule(at: BootClock.nanoseconds + delay.clampedNanoseconds, work)
+  }
+
+  /// Does so for an owner, which it does not keep alive.
+  @discardableResult
+  package func schedule<Owner: AnyObject>(
+    after delay: Duration, for owner: Owner, _ work: @escaping (Owner) -> Void
+  ) -> TimerQueue.ID {
+    schedule(after: delay) { [weak owner] in if let owner { work(owner) } }
   }
 
   package func cancel(_ timer: TimerQueue.ID) { timers.cancel(timer) }
@@ -123,7 +148,9 @@ package final class PollLoop {
     takeDue()
     dispatch()
     if isStopped || timers.next == nil { return }
-    for work in timers.due(at: BootClock.nanoseconds) { work() }
+    let now = BootClock.nanoseconds
+    let newest = timers.newest
+    while !isStopped, let work = timers.takeDue(at: now, through: newest) { work() }
   }
 
   /// Calls back for what is ready.

@@ -171,6 +171,10 @@ package final class Socket {
   }
 
   private func finish(_ message: inout zmq_msg_t, more: Bool) -> Sent {
+    guard isOpen else {
+      zmq_msg_close(&message)
+      return .wouldBlock
+    }
     mayHaveInput = true
     while true {
       if zmq_msg_send(&message, handle, ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0)) >= 0 {
@@ -212,7 +216,8 @@ package final class Socket {
   }
 
   private func receiveParts(_ part: (UnsafeRawBufferPointer, _ more: Bool) -> Void) -> Bool {
-    while true {
+    // Who reads one message after the other may be told by one of them to close it.
+    while isOpen {
       var message = zmq_msg_t()
       zmq_msg_init(&message)
       defer { zmq_msg_close(&message) }
@@ -229,5 +234,6 @@ package final class Socket {
       part(bytes, more)
       if !more { return true }
     }
+    return false
   }
 }

@@ -32,13 +32,18 @@ package struct TimerQueue {
     if place < entries.count, entries[place].id == id { entries.remove(at: place) }
   }
 
-  /// Takes out what is due, earliest first.
-  /// - Parameter now: Unit: nanoseconds.
-  package mutating func due(at now: Int64) -> [() -> Void] {
-    guard let first = entries.first, first.id.due <= now else { return [] }
-    let count = place(of: ID(due: now, number: .max))
-    defer { entries.removeFirst(count) }
-    return entries[..<count].map(\.work)
+  /// How many were scheduled so far: what tells those from later ones.
+  package var newest: UInt64 { lastNumber }
+
+  /// Takes out the earliest that is due; one at a time, since each may cancel another.
+  /// - Parameters:
+  ///   - now: Unit: nanoseconds.
+  ///   - newest: Those that were scheduled since are left, and what is due behind them.
+  package mutating func takeDue(at now: Int64, through newest: UInt64) -> (() -> Void)? {
+    guard let first = entries.first, first.id.due <= now, first.id.number <= newest else {
+      return nil
+    }
+    return entries.removeFirst().work
   }
 
   /// Where a timer is, or belongs: behind those that are due earlier, or at the same time and are older.

@@ -37,11 +37,11 @@ final class ViewShell {
 
   /// Shows the view until it ends. The terminal is then as it was.
   func run() -> ViewEnding {
-    loop.add(descriptor: signals.descriptor) { [unowned self] in readSignals() }
+    loop.add(descriptor: signals.descriptor, for: self) { $0.readSignals() }
     if let terminal {
-      loop.add(descriptor: STDIN_FILENO) { [unowned self] in readKeys(terminal) }
+      loop.add(descriptor: STDIN_FILENO, for: self) { $0.readKeys(terminal) }
     } else if plain.isPipe {
-      loop.add(descriptor: STDOUT_FILENO) { [unowned self] in perform(session.end(.quit)) }
+      loop.add(descriptor: STDOUT_FILENO, for: self) { $0.perform($0.session.end(.quit)) }
     }
     let owner = LoopOwned(Weak(self))
     let handle = loop.handle
@@ -121,9 +121,7 @@ final class ViewShell {
     if let keyTimer { loop.cancel(keyTimer) }
     keyTimer = nil
     guard parser.isWaiting else { return }
-    keyTimer = loop.schedule(after: Self.keyPause) { [unowned self] in
-      press(parser.takePause())
-    }
+    keyTimer = loop.schedule(after: Self.keyPause, for: self) { $0.press($0.parser.takePause()) }
   }
 
   private func press(_ keys: [Key]) {
@@ -138,8 +136,8 @@ final class ViewShell {
       case .draw: draw()
       case .send(let event): send(event)
       case .waitForState(let version):
-        loop.schedule(after: .milliseconds(500)) { [unowned self] in
-          perform(session.stopWaiting(for: version))
+        loop.schedule(after: .milliseconds(500), for: self) {
+          $0.perform($0.session.stopWaiting(for: version))
         }
       case .suspend: suspend()
       case .end(let ending):
@@ -173,11 +171,11 @@ final class ViewShell {
     guard let terminal, terminal.isEntered, drawTimer == nil else { return }
     let wait = Self.drawPause - (.now - lastDrawn)
     if wait <= .zero, terminal.isFlushed { return paint(terminal) }
-    drawTimer = loop.schedule(after: max(wait, .milliseconds(1))) { [unowned self] in
-      drawTimer = nil
+    drawTimer = loop.schedule(after: max(wait, .milliseconds(1)), for: self) { shell in
+      shell.drawTimer = nil
       terminal.flush()
       // What it has not taken yet must be whole; then it gets the newest.
-      if terminal.isFlushed { paint(terminal) } else { draw() }
+      if terminal.isFlushed { shell.paint(terminal) } else { shell.draw() }
     }
   }
 

@@ -25,9 +25,9 @@ extension Supervisor {
         reporter.warning("what node '\(name)' writes cannot be logged: \(error)")
       }
     }
-    process.watch = loop.add(descriptor: survivor.process.descriptor) {
-      [unowned self, unowned process] in
-      adoptedProcessEnded(process, of: name)
+    process.watch = loop.add(descriptor: survivor.process.descriptor, for: self) {
+      [weak process] supervisor in
+      if let process { supervisor.adoptedProcessEnded(process, of: name) }
     }
     sendGreeting(to: name)
   }
@@ -41,8 +41,8 @@ extension Supervisor {
       error: hasPipe(.err) ? path(ofPipe: .err, name) : nil)
     guard let body = try? JSONEncoder().encode(greeting) else { return }
     let isSent = send(FrameHeader(.greet), body: Array(body), to: name) == .queued
-    loop.schedule(after: isSent ? Self.answerPatience : Self.greetingInterval) {
-      [unowned self] in sendGreeting(to: name)
+    loop.schedule(after: isSent ? Self.answerPatience : Self.greetingInterval, for: self) {
+      $0.sendGreeting(to: name)
     }
   }
 

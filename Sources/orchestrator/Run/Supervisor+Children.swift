@@ -31,8 +31,8 @@ extension Supervisor {
       records[name]?.status = nil
       records[name]?.statusProblem = nil
       records[name]?.isMisreporting = false
-      process.watch = loop.add(descriptor: child.report) { [unowned self, unowned process] in
-        readReport(of: process)
+      process.watch = loop.add(descriptor: child.report, for: self) { [weak process] in
+        if let process { $0.readReport(of: process) }
       }
       watchOutput(of: process, name)
       return .spawned(pid: child.pid)
@@ -57,9 +57,9 @@ extension Supervisor {
 
   func watchOutput(of process: NodeProcess, _ name: String) {
     for (stream, descriptor) in process.pipes {
-      process.registrations[stream] = loop.add(descriptor: descriptor) {
-        [unowned self, unowned process] in
-        read(process, of: name, stream, descriptor)
+      process.registrations[stream] = loop.add(descriptor: descriptor, for: self) {
+        [weak process] in
+        if let process { $0.read(process, of: name, stream, descriptor) }
       }
     }
   }
@@ -118,9 +118,9 @@ extension Supervisor {
     adopted.signal(.kill, group: true)
     readControl()
     if process.saidGoodbye || adopted.exit != nil { return bury(process, adopted, of: name) }
-    loop.schedule(after: Self.lastWordsDelay) { [unowned self] in
-      readControl()
-      bury(process, adopted, of: name)
+    loop.schedule(after: Self.lastWordsDelay, for: self) {
+      $0.readControl()
+      $0.bury(process, adopted, of: name)
     }
   }
 

@@ -7,7 +7,7 @@ struct WaitingCommand {
   let peer: [UInt8]
   let id: UInt64
   /// The answer, or `nil` while it must wait.
-  let answer: () -> ControlAnswer?
+  let answer: (TopologyLifecycle) -> ControlAnswer?
 }
 
 /// One round of asking every node for its status.
@@ -83,7 +83,7 @@ extension Supervisor {
     // Judged only after the input was handled: what had failed before may start now.
     for node in nodes { handle(.node(node, input)) }
     waiting.append(
-      WaitingCommand(peer: peer, id: id) { [unowned self] in
+      WaitingCommand(peer: peer, id: id) { lifecycle in
         for (node, incarnation) in zip(nodes, before) {
           guard let now = lifecycle[node] else { continue }
           if case .failed(let reason) = now.state, input != .stopRequested {
@@ -106,7 +106,7 @@ extension Supervisor {
   func answerWaiting() {
     guard !waiting.isEmpty else { return }
     waiting.removeAll { command in
-      guard let answer = command.answer() else { return false }
+      guard let answer = command.answer(lifecycle) else { return false }
       self.answer(answer, to: command.peer, id: command.id)
       return true
     }
@@ -131,8 +131,8 @@ extension Supervisor {
     survey = Survey(sequence: sequence, missing: Set(running), askers: [(peer, id)])
     pingAll(sequence: sequence)
     if running.isEmpty { return endSurvey() }
-    loop.schedule(after: Self.surveyTimeout) { [unowned self] in
-      if survey?.sequence == sequence { endSurvey() }
+    loop.schedule(after: Self.surveyTimeout, for: self) {
+      if $0.survey?.sequence == sequence { $0.endSurvey() }
     }
   }
 

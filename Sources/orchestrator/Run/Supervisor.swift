@@ -23,7 +23,7 @@ final class Supervisor {
   let loop = PollLoop()
   let context = Context()
   let control: Socket
-  unowned let reporter: any Reporter
+  let reporter: any Reporter
   var lifecycle: TopologyLifecycle
   var processes: [String: NodeProcess] = [:]
   var records: [String: NodeRecord] = [:]
@@ -95,8 +95,8 @@ final class Supervisor {
 
   /// Runs until every process has ended. Returns how it went.
   func run() -> TopologyLifecycle.Outcome {
-    loop.add(control) { [unowned self] in readControl() }
-    loop.add(descriptor: signals.descriptor) { [unowned self] in readSignals() }
+    loop.add(control, for: self) { $0.readControl() }
+    loop.add(descriptor: signals.descriptor, for: self) { $0.readSignals() }
     scheduleHeartbeat()
     handle(.start)
     loop.run()
@@ -191,7 +191,7 @@ final class Supervisor {
     if let deadlineTimer { loop.cancel(deadlineTimer) }
     deadlineTimer = lifecycle.nextDeadline.map { deadline in
       let wait = max(.zero, deadline - .now)
-      return loop.schedule(after: wait) { [unowned self] in handle(.tick) }
+      return loop.schedule(after: wait, for: self) { $0.handle(.tick) }
     }
   }
 
@@ -199,30 +199,30 @@ final class Supervisor {
 
   private func scheduleHeartbeat() {
     let shortest = plan.nodes.map(\.supervision.timeouts.heartbeat).min() ?? .seconds(5)
-    loop.schedule(after: min(.seconds(1), shortest / 5)) { [unowned self] in
-      pingAll(sequence: 0)
-      scheduleHeartbeat()
+    loop.schedule(after: min(.seconds(1), shortest / 5), for: self) {
+      $0.pingAll(sequence: 0)
+      $0.scheduleHeartbeat()
     }
   }
 
   /// Asks the nodes for their status at this interval, and has it shown.
   func sample(every interval: Duration) {
-    loop.schedule(after: interval) { [unowned self] in
-      reporter.refresh(directory())
-      pingAll(sequence: 0)
-      sample(every: interval)
+    loop.schedule(after: interval, for: self) {
+      $0.reporter.refresh($0.directory())
+      $0.pingAll(sequence: 0)
+      $0.sample(every: interval)
     }
   }
 
   /// Stops in order when standard input ends.
   func watchLifeline() {
     var registration: PollLoop.Registration?
-    registration = loop.add(descriptor: STDIN_FILENO) { [unowned self] in
+    registration = loop.add(descriptor: STDIN_FILENO, for: self) { supervisor in
       var buffer = [UInt8](repeating: 0, count: 256)
       let count = read(STDIN_FILENO, &buffer, buffer.count)
       guard count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR) else { return }
-      if let registration { loop.remove(registration) }
-      requestStop()
+      if let registration { supervisor.loop.remove(registration) }
+      supervisor.requestStop()
     }
   }
 

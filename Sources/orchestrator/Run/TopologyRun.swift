@@ -56,7 +56,7 @@ struct TopologyRun {
       plan: plan, directories: lock.directories, signals: signals, reporter: reporter,
       adopted: adoption.adoptable, isDetached: display == .background)
     if let timeout {
-      supervisor.loop.schedule(after: timeout) { [unowned supervisor] in supervisor.requestStop() }
+      supervisor.loop.schedule(after: timeout, for: supervisor) { $0.requestStop() }
     }
     if hasLifeline { supervisor.watchLifeline() }
     return supervisor

@@ -114,6 +114,82 @@ struct PollLoopTests {
     #expect(calls == 1)
   }
 
+  @Test("a timer that one due at the same time has cancelled does not fire")
+  func cancellation() {
+    let loop = PollLoop()
+    var fired: [Int] = []
+    var timers: [TimerQueue.ID] = []
+    // All are due by the first turn.
+    for number in 0..<3 {
+      timers.append(
+        loop.schedule(after: .zero) { [unowned loop] in
+          fired.append(number)
+          loop.cancel(timers[1])
+          if number == 2 { loop.stop() }
+        })
+    }
+    loop.run()
+    #expect(fired == [0, 2])
+  }
+
+  private final class Owner {}
+
+  @Test("what has an owner that is gone is not called, also where both were due in one turn")
+  func owners() throws {
+    let context = Context()
+    let loop = PollLoop()
+    var owner: Owner? = Owner()
+    var calls: [String] = []
+    func callBack(_ name: String) -> (Owner) -> Void {
+      { _ in
+        calls.append(name)
+        owner = nil
+      }
+    }
+    let receivers = try (0..<2).map { number in
+      let receiver = try Socket(.dealer, in: context)
+      try receiver.bind("inproc://poll-loop-owners-\(number)")
+      return receiver
+    }
+    let senders = try (0..<2).map { number in
+      let sender = try Socket(.dealer, in: context)
+      try sender.connect("inproc://poll-loop-owners-\(number)")
+      sender.send(FrameHeader(.ping, sequence: 1))
+      return sender
+    }
+    for receiver in receivers {
+      loop.add(receiver, for: try #require(owner), onReadable: callBack("socket"))
+    }
+    var ends: [Int32] = [-1, -1]
+    #expect(pipe(&ends) == 0)
+    defer { for end in ends { close(end) } }
+    _ = write(ends[1], "x", 1)
+    loop.add(descriptor: ends[0], for: try #require(owner), onReadable: callBack("descriptor"))
+    loop.schedule(after: .zero, for: try #require(owner), callBack("timer"))
+    loop.schedule(after: .milliseconds(5)) { [unowned loop] in loop.stop() }
+    loop.run()
+    #expect(calls.count == 1)
+    for socket in receivers + senders { socket.close() }
+  }
+
+  @Test("a socket that is closed by what it brought has no more messages, and takes none")
+  func closingWhileReading() throws {
+    let context = Context()
+    let receiver = try Socket(.dealer, in: context)
+    try receiver.bind("inproc://poll-loop-closing-while-reading")
+    let sender = try Socket(.dealer, in: context)
+    try sender.connect("inproc://poll-loop-closing-while-reading")
+    for number in 1...3 { sender.send(FrameHeader(.ping, sequence: UInt64(number))) }
+    var count = 0
+    while receiver.receive({ _, _ in
+      count += 1
+      receiver.close()
+    }) {}
+    #expect(count == 1)
+    #expect(receiver.send(FrameHeader(.ping, sequence: 4)) == .wouldBlock)
+    sender.close()
+  }
+
   @Test("a socket that is closed is not read any more, also where both were readable in one turn")
   func closing() throws {
     let context = Context()

@@ -12,11 +12,11 @@ struct TimerQueueTests {
     _ = timers.schedule(at: start + 2_000_000_000) { fired.append("late") }
     _ = timers.schedule(at: start + 1_000_000_000) { fired.append("first") }
     _ = timers.schedule(at: start + 1_000_000_000) { fired.append("second") }
-    for work in timers.due(at: start + 1_500_000_000) { work() }
+    while let work = timers.takeDue(at: start + 1_500_000_000, through: timers.newest) { work() }
     #expect(fired == ["first", "second"])
-    for work in timers.due(at: start + 2_000_000_000) { work() }
+    while let work = timers.takeDue(at: start + 2_000_000_000, through: timers.newest) { work() }
     #expect(fired == ["first", "second", "late"])
-    #expect(timers.due(at: start + 9_000_000_000).isEmpty)
+    #expect(timers.takeDue(at: start + 9_000_000_000, through: timers.newest) == nil)
   }
 
   @Test("a cancelled one is never due")
@@ -26,8 +26,9 @@ struct TimerQueueTests {
     _ = timers.schedule(at: start + 2_000_000_000) {}
     timers.cancel(id)
     timers.cancel(id)
-    #expect(timers.due(at: start + 1_000_000_000).isEmpty)
-    #expect(timers.due(at: start + 2_000_000_000).count == 1)
+    #expect(timers.takeDue(at: start + 1_000_000_000, through: timers.newest) == nil)
+    #expect(timers.takeDue(at: start + 2_000_000_000, through: timers.newest) != nil)
+    #expect(timers.next == nil)
   }
 
   @Test("the next one is told, whichever was made first")
@@ -39,5 +40,16 @@ struct TimerQueueTests {
     #expect(timers.next == start + 1)
     timers.cancel(earlier)
     #expect(timers.next == start + 2)
+  }
+
+  @Test("what was scheduled meanwhile is left for the next time")
+  func later() {
+    var timers = TimerQueue()
+    _ = timers.schedule(at: start) {}
+    let newest = timers.newest
+    #expect(timers.takeDue(at: start + 9, through: newest) != nil)
+    _ = timers.schedule(at: start + 1) {}
+    #expect(timers.takeDue(at: start + 9, through: newest) == nil)
+    #expect(timers.takeDue(at: start + 9, through: timers.newest) != nil)
   }
 }

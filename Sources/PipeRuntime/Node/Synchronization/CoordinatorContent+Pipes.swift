@@ -89,7 +89,7 @@ extension CoordinatorContent {
         pipe.onRefused == .postpone ? .await(nil) : .try)
       let id = id(sequence, of: index)
       coordinator.settle(id.caller, before: sequence)
-      keep(id) { [unowned self] reply in pipes[index].reply = reply }
+      keep(id) { [weak self] reply in self?.pipes[index].reply = reply }
       perform(coordinator.request(id, request))
     } catch {
       pipes[index].reply = .invalid("\(error)")
@@ -111,9 +111,7 @@ extension CoordinatorContent {
       // None has moved, and not because of a state.
       coordinator.renew(id(sequence, of: index))
       pipes[index].pause()
-      services?.loop.schedule(after: Self.pause) { [unowned self] in
-        pipes[index].isPausing = false
-      }
+      services?.loop.schedule(after: Self.pause, for: self) { $0.pipes[index].isPausing = false }
       return
     }
     let json =
@@ -152,8 +150,8 @@ extension CoordinatorContent {
       let request = try request(
         SynchronizedBody(composite: composite, event: letter.event.bytes).bytes, .try)
       let number = unnamed()
-      keep(number) { [unowned self] answer in
-        if case .synchronized(.rendezvous(.committed)) = answer { letters.remove(id) }
+      keep(number) { [weak self] answer in
+        if case .synchronized(.rendezvous(.committed)) = answer { self?.letters.remove(id) }
         reply(answer)
       }
       perform(coordinator.request(number, request))

@@ -33,8 +33,8 @@ extension CoordinatorContent {
     reply: @escaping (RequestReply) -> Void
   ) {
     if !SynchronizeFlag.isSettling(header) { messages.received += 1 }
-    synchronize(header, body) { [unowned self] answer in
-      messages.sent += 1
+    synchronize(header, body) { [weak self] answer in
+      self?.messages.sent += 1
       reply(answer)
     }
   }

@@ -140,20 +140,12 @@ final class CoordinatorContent: NodeContent {
         let link = try CoordinatorLink(
           to: component, of: node, services: services, log: log)
         let name = component.name
-        link.onMessage = { [unowned self] message in
-          if case .query = message { reach(.queryReceived, with: name) }
-          perform(coordinator.received(message, from: name))
-        }
-        link.onChange = { [unowned self] join in
-          perform(
-            join.map {
-              coordinator.connected(name, watermark: $0.watermark, promised: $0.promised)
-            } ?? coordinator.disconnected(name))
-        }
-        link.onRequest = { [unowned self, unowned link] header, body in
-          synchronize(header, body) { [unowned self, unowned link] reply in
-            link.hold(reply, to: header.sequence)
-            if isPerforming { holders.append(link) } else { link.flush() }
+        link.onMessage = { [weak self] in self?.take($0, from: name) }
+        link.onChange = { [weak self] in self?.participant(name, hasJoined: $0) }
+        link.onRequest = { [weak self, weak link] header, body in
+          self?.synchronize(header, body) { reply in
+            guard let link else { return }
+            self?.answer(reply, to: header.sequence, over: link)
           }
         }
         links[name] = link
@@ -161,7 +153,7 @@ final class CoordinatorContent: NodeContent {
       watch = try FeedWatch(
         feeds: plan.components.map(\.feed), topic: Feed.uncommitted, in: services.context,
         loop: services.loop
-      ) { [unowned self] in told($0) }
+      ) { [weak self] in self?.told($0) }
       // Their components may have nothing to tell beyond what was committed.
       show(restoredComposites.sorted(), cause: "restored")
       restoredComposites = []
@@ -185,6 +177,25 @@ final class CoordinatorContent: NodeContent {
     watch = nil
     for link in links.values { link.close() }
     links = [:]
+  }
+
+  // MARK: Participants
+
+  private func take(_ message: ParticipantMessage, from name: String) {
+    if case .query = message { reach(.queryReceived, with: name) }
+    perform(coordinator.received(message, from: name))
+  }
+
+  /// - Parameter join: `nil` where it is not connected any more.
+  private func participant(_ name: String, hasJoined join: ParticipantJoin?) {
+    perform(
+      join.map { coordinator.connected(name, watermark: $0.watermark, promised: $0.promised) }
+        ?? coordinator.disconnected(name))
+  }
+
+  private func answer(_ reply: RequestReply, to request: UInt64, over link: CoordinatorLink) {
+    link.hold(reply, to: request)
+    if isPerforming { holders.append(link) } else { link.flush() }
   }
 
   // MARK: What is decided
@@ -245,9 +256,9 @@ final class CoordinatorContent: NodeContent {
       case .join: Self.joinTimeout
       }
     if let id = timers[timer] { services?.loop.cancel(id) }
-    timers[timer] = services?.loop.schedule(after: delay) { [unowned self] in
-      timers[timer] = nil
-      perform(coordinator.fired(timer))
+    timers[timer] = services?.loop.schedule(after: delay, for: self) { content in
+      content.timers[timer] = nil
+      content.perform(content.coordinator.fired(timer))
     }
   }
 

@@ -29,8 +29,8 @@ final class CoordinatorLink {
     try socket.setRoutingID(WireName.coordinator(coordinator))
     connections = try ConnectionMonitor(of: socket, in: services.context)
     try socket.connect(component.inbox)
-    services.loop.add(socket) { [unowned self] in read() }
-    services.loop.add(connections.socket) { [unowned self] in readConnections() }
+    services.loop.add(socket, for: self) { $0.read() }
+    services.loop.add(connections.socket, for: self) { $0.readConnections() }
   }
 
   /// Sends, if the participant takes part; what is lost is said again, or asked for.

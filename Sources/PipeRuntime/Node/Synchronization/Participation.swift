@@ -238,10 +238,9 @@ final class Participation {
 
   private func scheduleAcknowledgement() {
     guard acknowledgementTimer == nil else { return }
-    acknowledgementTimer = services.loop.schedule(after: Self.acknowledgementDelay) {
-      [weak self] in
-      self?.acknowledgementTimer = nil
-      self?.acknowledge()
+    acknowledgementTimer = services.loop.schedule(after: Self.acknowledgementDelay, for: self) {
+      $0.acknowledgementTimer = nil
+      $0.acknowledge()
     }
   }
 
@@ -254,8 +253,8 @@ final class Participation {
   /// next promise.
   private func scheduleQueryTimer(after nanoseconds: Int64) {
     guard queryTimer == nil else { return }
-    queryTimer = services.loop.schedule(after: .nanoseconds(nanoseconds)) { [weak self] in
-      self?.queryTimerFired()
+    queryTimer = services.loop.schedule(after: .nanoseconds(nanoseconds), for: self) {
+      $0.queryTimerFired()
     }
   }
 
