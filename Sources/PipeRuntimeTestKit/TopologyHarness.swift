@@ -19,6 +19,9 @@ public final class TopologyHarness: Sendable {
     /// Nodes whose every state is recorded, for `expect` and `seen`; `nil` is all of them. To record
     /// tens of thousands of states takes the test's process longer than the nodes take to make them.
     public var recordedNodes: Set<String>?
+    /// Nodes whose processes may crash. That of any other ends the test as failed: a trap, an abort, a
+    /// bad address. Default: none.
+    public var crashingNodes: Set<String> = []
     /// The longest time in which nothing moves while it starts. Default: 30 s.
     public var startTimeout: Duration = .seconds(30)
     /// The longest time in which nothing moves while it ends; what is left then is killed, and the
@@ -182,6 +185,7 @@ public final class TopologyHarness: Sendable {
     }
     client.close()
     state.withLock { $0.watching }?.cancel()
+    problems += directory.crashes(except: options.crashingNodes)
     problems += await leftovers()
     return problems
   }

@@ -6,7 +6,7 @@ extension TopologyClient {
     switch try await command(.describe(node: node)) {
     case .description(let description): return description
     case .failed(let reason): throw TopologyClientError.failed(reason)
-    case .done, .directory, .composites:
+    case .done, .directory, .composites, .ended:
       throw TopologyClientError.failed("an answer out of place")
     }
   }
@@ -16,7 +16,7 @@ extension TopologyClient {
     switch try await command(.composites) {
     case .composites(let classes): return classes
     case .failed(let reason): throw TopologyClientError.failed(reason)
-    case .done, .directory, .description:
+    case .done, .directory, .description, .ended:
       throw TopologyClientError.failed("an answer out of place")
     }
   }
@@ -48,6 +48,43 @@ extension TopologyClient {
     try done(await command(force ? .forceDown : .down))
   }
 
+  /// Asks for the topology's end, and waits until its processes have ended.
+  /// - Returns: How it ended; `nil` where the orchestrator goes without telling.
+  /// - Throws: ``TopologyClientError/notAnswering(_:after:)`` where it does not take the command
+  ///   within `patience`, and `timedOut` where it does not come to an end within `timeout`.
+  package func end(
+    force: Bool, patience: Duration, within timeout: Duration
+  ) async throws -> TopologyLifecycle.Outcome? {
+    let topology = topology
+    let late = TopologyClientError.timedOut(
+      "after \(timeout.shortText): '\(topology)' is still ending"
+        + (force ? "" : "; 'orchestrator down --force' kills it"))
+    let answer: ControlAnswer = try await call { sockets, resume in
+      let progress = Locked((isTaken: false, isTold: false))
+      @Sendable func tell(_ result: Result<ControlAnswer, TopologyClientError>) {
+        let isFirst = progress.withLock { progress in
+          defer { progress.isTold = true }
+          return !progress.isTold
+        }
+        if isFirst { resume(result) }
+      }
+      let silence = TopologyClientError.notAnswering(topology, after: patience)
+      // Asked for before the end begins, which may come at once.
+      sockets.command(.outcome, timeout: timeout, late: late) { result in
+        let isTaken = progress.withLock { $0.isTaken }
+        tell(isTaken ? result : result.mapError { $0 == late ? silence : $0 })
+      }
+      sockets.command(force ? .forceDown : .down, timeout: patience, late: silence) { result in
+        switch result {
+        case .success: progress.withLock { $0.isTaken = true }
+        case .failure: tell(result)
+        }
+      }
+    }
+    guard case .ended(let outcome) = answer else { return nil }
+    return outcome
+  }
+
   private func steer(
     _ command: ControlCommand, _ nodes: [String], within timeout: Duration, _ goal: String
   ) async throws {
@@ -68,7 +105,7 @@ extension TopologyClient {
     switch answer {
     case .done: return
     case .failed(let reason): throw TopologyClientError.failed(reason)
-    case .directory, .description, .composites:
+    case .directory, .description, .composites, .ended:
       throw TopologyClientError.failed("an answer out of place")
     }
   }

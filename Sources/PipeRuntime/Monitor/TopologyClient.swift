@@ -80,7 +80,7 @@ public final class TopologyClient: Sendable {
     switch try await command(.directory(fresh: fresh)) {
     case .directory(let directory): return directory
     case .failed(let reason): throw TopologyClientError.failed(reason)
-    case .done, .description, .composites:
+    case .done, .description, .composites, .ended:
       throw TopologyClientError.failed("an answer out of place")
     }
   }
@@ -94,7 +94,8 @@ public final class TopologyClient: Sendable {
 
   /// Asks the orchestrator something, which it answers at once.
   package func command(_ command: ControlCommand) async throws -> ControlAnswer {
-    try await self.command(command, timeout: answerTimeout, late: .orchestratorGone(topology))
+    try await self.command(
+      command, timeout: answerTimeout, late: .notAnswering(topology, after: answerTimeout))
   }
 
   /// Asks the orchestrator for something that takes its time.

@@ -8,8 +8,10 @@ public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConverti
   case noneRunning
   /// Several topologies run, and none was named.
   case ambiguous([String])
-  /// The orchestrator is gone, or does not answer.
+  /// The orchestrator is gone.
   case orchestratorGone(String)
+  /// The orchestrator is there, and did not answer within the time.
+  case notAnswering(String, after: Duration)
   /// There is no node of that name; with the names there are.
   case unknownNode(String, known: [String])
   /// The node does not run now.
@@ -41,7 +43,10 @@ public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConverti
     case .ambiguous(let names):
       "\(names.count) topologies run; choose one with -p: \(names.joined(separator: ", "))"
     case .orchestratorGone(let name):
-      "the orchestrator of '\(name)' is gone or does not answer"
+      "the orchestrator of '\(name)' is gone"
+    case .notAnswering(let name, let time):
+      "the orchestrator of '\(name)' did not answer within \(time.shortText): it is stopped, hung or "
+        + "very busy. Try again, or end it with 'orchestrator down -p \(name) --force'"
     case .unknownNode(let name, let known):
       "there is no node '\(name)'" + Suggestion.among(known, like: name, verb: "there are")
     case .nodeDown(let node, let reason): "node '\(node)' does not run: \(reason)"
@@ -65,7 +70,7 @@ extension TopologyClientError {
     switch self {
     case .notRunning, .noneRunning, .orphaned: 3
     case .ambiguous, .unknownNode, .invalidEvent: 2
-    case .timedOut, .unknownOutcome(_, after: .some): 124
+    case .timedOut, .notAnswering, .unknownOutcome(_, after: .some): 124
     case .orchestratorGone, .nodeDown, .busy, .unknownOutcome(_, after: nil), .failed, .closed: 1
     }
   }

@@ -134,6 +134,8 @@ package enum ControlCommand: Codable, Hashable, Sendable {
   case down
   /// Kill everything.
   case forceDown
+  /// How the run has ended, once it has.
+  case outcome
 }
 
 /// What an orchestrator answers: the body of `answer`.
@@ -142,5 +144,6 @@ package enum ControlAnswer: Codable, Hashable, Sendable {
   case directory(TopologyDirectory)
   case description(MachineDescription)
   case composites([ConflictClassPlan])
+  case ended(TopologyLifecycle.Outcome)
   case failed(String)
 }

@@ -56,9 +56,9 @@ extension NodeLifecycle {
       state = .stopping(next)
       return pid == nil ? [] : [.kill(.terminate)]
     case .terminated:
-      return killing(
-        for: stopping.purpose, reason: "it did not stop within \(timeouts.stop.shortText)",
-        at: now)
+      let reason = "it did not stop within \(timeouts.stop.shortText)"
+      stopProblem = reason
+      return killing(for: stopping.purpose, reason: reason, at: now)
     case .killed:
       next.until = now + timeouts.stop
       state = .stopping(next)

@@ -177,11 +177,13 @@ extension NodeLifecycle {
       state = .stopped(.requested)
       return [.nodeStopped]
     case .starting, .adopting:
+      stopProblem = nil
       // Nobody listens yet: the signal is all that reaches it.
       let until = now + timeouts.stop / 2
       state = .stopping(Stopping(purpose: purpose, stage: .terminated, until: until))
       return [.report(.stopping)] + signal(.terminate)
     case .configuring, .ready, .running:
+      stopProblem = nil
       let until = now + timeouts.stop / 2
       state = .stopping(Stopping(purpose: purpose, stage: .asked, until: until))
       return [.report(.stopping), .sendStop]
@@ -190,9 +192,11 @@ extension NodeLifecycle {
       state = .stopping(stopping)
       return []
     case .backingOff:
+      stopProblem = nil
       state = .stopped(.requested)
       return [.report(.stopped), .nodeStopped]
     case .stopped, .failed:
+      stopProblem = nil
       return []
     }
   }
@@ -229,9 +233,22 @@ extension NodeLifecycle {
       }
       return [report] + fail(complaint ?? exit.description, isFinal: false, at: now)
     case .stopping(let stopping):
+      if let problem = problem(with: exit, of: stopping) { stopProblem = problem }
       return [report] + ended(stopping.purpose, at: now)
     case .idle, .backingOff, .stopped, .failed:
       return []
+    }
+  }
+
+  /// What was wrong with the end of a process that was to stop in order; `nil` where it is as it was
+  /// told to, and where nobody knows.
+  private func problem(with exit: ProcessExit, of stopping: Stopping) -> String? {
+    switch (stopping.stage, exit) {
+    case (_, .exited(code: 0)), (_, .untold): nil
+    case (.terminated, .signalled(Signal.terminate.number)),
+      (.killed, .signalled(Signal.kill.number)):
+      nil
+    case (.asked, _), (.terminated, _), (.killed, _): complaint ?? "\(exit)"
     }
   }
 
@@ -243,12 +260,13 @@ extension NodeLifecycle {
 
   /// The process is gone that was being ended.
   private mutating func ended(_ purpose: Stopping.Purpose, at now: Instant) -> [Action] {
+    let told = stopProblem.map { [Action.report(.endedBadly(reason: $0))] } ?? []
     switch purpose {
     case .requested:
       state = .stopped(.requested)
-      return [.report(.stopped), .nodeStopped]
+      return told + [.report(.stopped), .nodeStopped]
     case .restart:
-      return spawn(at: now)
+      return told + spawn(at: now)
     case .failure(let reason, let isFinal):
       return fail(reason, isFinal: isFinal, at: now)
     }

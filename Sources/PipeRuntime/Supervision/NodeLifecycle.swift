@@ -139,6 +139,9 @@ package struct NodeLifecycle: Sendable {
   /// The restarts after a failure since the node was last started by hand.
   package internal(set) var restarts = 0
 
+  /// Why it did not end in order when it was last stopped or restarted; `nil` where it did.
+  package internal(set) var stopProblem: String?
+
   var lastSeen: Instant?
   /// The restarts that count against the limit.
   var recentRestarts: [Instant] = []

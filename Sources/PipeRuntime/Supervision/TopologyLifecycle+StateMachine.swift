@@ -80,7 +80,22 @@ extension TopologyLifecycle {
     _ input: NodeLifecycle.Input, to name: String, at now: Instant, into actions: inout [Action]
   ) {
     guard let node = nodes[name]?.handle(input, at: now) else { return }
-    for action in node { actions.append(.node(name, action)) }
+    for action in node {
+      actions.append(.node(name, action))
+      if case .report(let report) = action { noteStopProblem(report, of: name) }
+    }
+  }
+
+  /// On the way down no end but an orderly one is expected.
+  private mutating func noteStopProblem(_ report: NodeReport, of name: String) {
+    guard case .stopping = state else { return }
+    switch report {
+    case .endedBadly(let reason), .failed(let reason), .restarting(_, _, _, let reason):
+      stopProblems.append((name, reason))
+    case .starting, .spawned, .saidHello, .adopting, .adopted, .replacing, .ready, .waiting,
+      .running, .stopping, .killing, .exited, .stopped, .completed, .unkillable, .misreporting:
+      break
+    }
   }
 
   /// Takes the steps that have become possible.
@@ -138,23 +153,24 @@ extension TopologyLifecycle {
         pass(.go, to: name, at: now, into: &actions)
       }
     }
-    let states = members.compactMap { nodes[$0.name]?.state }
-    if !hasReportedRunning, states.allSatisfy({ $0 == .running || $0.hasEnded }) {
-      hasReportedRunning = true
-      let count = states.count { $0 == .running }
-      if count > 0 { actions.append(.report(.running(nodes: count))) }
-    }
+    findObstacles(into: &actions)
+    reportStart(into: &actions)
     // A node that was stopped by hand can be started by hand, so its topology stays.
     let observed = members.filter { !$0.isObserver }
     let subjects = observed.isEmpty ? members : observed
     guard subjects.allSatisfy({ isOver($0.name) }) else { return }
-    let failed = subjects.filter {
+    let failed = subjects.count {
       if case .failed? = nodes[$0.name]?.state { true } else { false }
     }
+    let waiting = subjects.count { obstacles[$0.name] != nil }
     let outcome =
-      failed.isEmpty || failed.count < subjects.count
-      ? Outcome(exitCode: 0, reason: "all nodes have ended")
-      : Outcome(exitCode: 1, reason: "all nodes have failed")
+      if waiting > 0 {
+        Outcome(exitCode: 1, reason: "all nodes have ended, or wait for one that has failed")
+      } else if failed == subjects.count {
+        Outcome(exitCode: 1, reason: "all nodes have failed")
+      } else {
+        Outcome(exitCode: 0, reason: "all nodes have ended")
+      }
     if members.allSatisfy({ nodes[$0.name]?.state.hasEnded ?? true }) {
       finish(outcome, into: &actions)
     } else {
@@ -163,17 +179,72 @@ extension TopologyLifecycle {
     }
   }
 
+  /// Tells once how the start went, as soon as nobody is on the way.
+  private mutating func reportStart(into actions: inout [Action]) {
+    guard !hasReportedRunning else { return }
+    var started = TopologyReport.Started()
+    for member in members {
+      switch nodes[member.name]?.state {
+      case .running: started.running += 1
+      case .stopped(.completed): started.completed += 1
+      case .failed: started.failed += 1
+      case .idle, .stopped(.requested): started.stopped += 1
+      case .ready where obstacles[member.name] != nil: started.waiting += 1
+      case .adopting, .starting, .configuring, .ready, .stopping, .backingOff: return
+      case nil: break
+      }
+    }
+    hasReportedRunning = true
+    // Where there is neither, the run is about to end, and says why.
+    if started.running + started.waiting > 0 { actions.append(.report(.running(started))) }
+  }
+
+  private mutating func findObstacles(into actions: inout [Action]) {
+    let known = obstacles
+    obstacles = [:]
+    for wave in plan.waves {
+      for name in wave where nodes[name]?.state == .ready {
+        guard let obstacle = dependencies(of: name).lazy.compactMap(obstacle).first else {
+          continue
+        }
+        obstacles[name] = obstacle
+        guard known[name] != obstacle else { continue }
+        actions.append(.node(name, .report(.waiting(obstacle))))
+      }
+    }
+  }
+
+  /// What a node is to those that depend on it, where it does not run and nobody is about to change that.
+  private func obstacle(_ name: String) -> NodeReport.Obstacle? {
+    switch nodes[name]?.state {
+    case .failed: .init(name, .failed)
+    case .idle, .stopped(.requested): .init(name, .stopped)
+    case .ready where obstacles[name] != nil: .init(name, .waiting)
+    case .adopting, .starting, .configuring, .ready, .running, .stopping, .backingOff,
+      .stopped(.completed), nil:
+      nil
+    }
+  }
+
+  private func dependencies(of name: String) -> [String] {
+    members.first { $0.name == name }?.dependencies ?? []
+  }
+
+  /// Whether nothing more will come of the node that nobody asks for.
   private func isOver(_ name: String) -> Bool {
+    if let obstacle = obstacles[name] { return isOver(obstacle.node) }
     guard let state = nodes[name]?.state else { return true }
     return state.hasEnded && state != .stopped(.requested)
   }
 
   private func canGo(_ name: String) -> Bool {
-    guard let member = members.first(where: { $0.name == name }) else { return false }
-    return member.dependencies.allSatisfy { dependency in
-      guard let state = nodes[dependency]?.state else { return true }
-      // One that ended was reported; waiting for it would be for ever, and silent.
-      return state == .running || state.hasEnded
+    dependencies(of: name).allSatisfy { dependency in
+      switch nodes[dependency]?.state {
+      case .running, .stopped(.completed), nil: true
+      case .idle, .adopting, .starting, .configuring, .ready, .stopping, .backingOff,
+        .stopped(.requested), .failed:
+        false
+      }
     }
   }
 
@@ -199,7 +270,15 @@ extension TopologyLifecycle {
     pass(.stopRequested, to: name, at: now, into: &actions)
   }
 
-  private mutating func finish(_ outcome: Outcome, into actions: inout [Action]) {
+  private mutating func finish(_ planned: Outcome, into actions: inout [Action]) {
+    var outcome = planned
+    if outcome.exitCode == 0, let first = stopProblems.first {
+      let others = stopProblems.count - 1
+      outcome = Outcome(
+        exitCode: 1,
+        reason: "node '\(first.node)' did not stop in order: \(first.reason)"
+          + (others == 0 ? "" : "; nor did \(others) other\(others == 1 ? "" : "s")"))
+    }
     state = .finished(outcome)
     actions.append(.report(.finished(outcome)))
     actions.append(.finished(outcome))

@@ -32,7 +32,7 @@ package struct TopologyLifecycle: Sendable {
   }
 
   /// How a run ends: the exit code of DESIGN.md §6, and the reason where there is one to tell.
-  package struct Outcome: Hashable, Sendable {
+  package struct Outcome: Hashable, Sendable, Codable {
     package var exitCode: Int32
     package var reason: String?
 
@@ -82,8 +82,12 @@ package struct TopologyLifecycle: Sendable {
   var nodes: [String: NodeLifecycle]
   /// The processes to take over at the start.
   let survivors: [String: NodeLifecycle.Survivor]
-  /// Whether it was reported that everything runs.
+  /// Whether it was reported how the start went.
   var hasReportedRunning = false
+  /// By node that is ready: what keeps it from going that nobody is about to change.
+  package internal(set) var obstacles: [String: NodeReport.Obstacle] = [:]
+  /// What did not end in order, on the way down.
+  var stopProblems: [(node: String, reason: String)] = []
 
   /// - Parameters:
   ///   - incarnations: The starts of each node so far, where a former run left them.
@@ -117,10 +121,37 @@ package struct TopologyLifecycle: Sendable {
 
 /// What happened to a topology, for progress lines and logs.
 package enum TopologyReport: Hashable, Sendable, CustomStringConvertible {
+  /// How many nodes a start has brought where.
+  package struct Started: Hashable, Sendable, Codable {
+    package var running = 0
+    package var completed = 0
+    package var failed = 0
+    /// Those that depend on a node that has ended.
+    package var waiting = 0
+    package var stopped = 0
+
+    package init() {}
+
+    /// Whether no node has failed, and none waits for one that does not run.
+    package var isComplete: Bool { failed == 0 && waiting == 0 }
+
+    /// `1 of 3 nodes failed, 1 waits for others`; `nil` where it is complete.
+    package var shortfall: String? {
+      guard !isComplete else { return nil }
+      let all = running + completed + failed + waiting + stopped
+      let nodes = all == 1 ? "1 node" : "\(all) nodes"
+      return [
+        failed > 0 ? "\(failed) of \(nodes) failed" : nil,
+        waiting > 0 ? "\(waiting) of \(nodes) \(waiting == 1 ? "waits" : "wait") for others" : nil,
+      ].compactMap { $0 }.joined(separator: ", ")
+    }
+  }
+
   case starting(nodes: Int)
   /// The barrier opened.
   case allReady(nodes: Int)
-  case running(nodes: Int)
+  /// No node is still on its way up.
+  case running(Started)
   case stopping(reason: String?)
   case finished(TopologyLifecycle.Outcome)
 
@@ -128,7 +159,8 @@ package enum TopologyReport: Hashable, Sendable, CustomStringConvertible {
     switch self {
     case .starting(let count): "starting \(nodes(count))"
     case .allReady(let count): "\(nodes(count)) ready"
-    case .running(let count): "\(nodes(count)) running"
+    case .running(let started):
+      "\(nodes(started.running)) running" + (started.shortfall.map { "; \($0)" } ?? "")
     case .stopping(let reason): "stopping" + (reason.map { ": \($0)" } ?? "")
     case .finished(let outcome): "stopped" + (outcome.reason.map { ": \($0)" } ?? "")
     }

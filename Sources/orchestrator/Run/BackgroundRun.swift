@@ -44,10 +44,16 @@ struct BackgroundRun {
           case .launched(let name):
             topology = name
             if waitsFor == nil { return try started(topology, "started", child.pid, console) }
-          case .running(let adopted):
+          case .running(let started, let adopted):
             let nodes = adopted == 1 ? "1 node" : "\(adopted) nodes"
-            return try started(
-              topology, adopted > 0 ? "running, \(nodes) adopted" : "running", child.pid, console)
+            let phase = "\(started.isComplete ? "" : "partly ")running"
+            let code = try self.started(
+              topology, adopted > 0 ? "\(phase), \(nodes) adopted" : phase, child.pid, console)
+            guard let shortfall = started.shortfall else { return code }
+            console.error(
+              "\(topology): \(shortfall). 'orchestrator status -p \(topology)' tells more, 'orchestrator "
+                + "down -p \(topology)' stops the rest.")
+            return .failure
           case .problem(let text): console.note(text)
           case .ended(let code, let reason):
             if let reason { console.error("\(topology): \(reason)") }

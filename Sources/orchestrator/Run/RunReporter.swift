@@ -86,8 +86,9 @@ final class BackgroundReporter: Supervisor.Reporter {
   /// What a line says.
   enum Message: Codable, Sendable {
     case launched(topology: String)
-    /// `adopted`: how many of the nodes a former orchestrator had started.
-    case running(adopted: Int)
+    /// Nobody is on the way up any more. `adopted`: how many of the nodes a former orchestrator had
+    /// started.
+    case running(TopologyReport.Started, adopted: Int)
     case ended(exitCode: Int32, reason: String?)
     case problem(String)
   }
@@ -114,7 +115,7 @@ final class BackgroundReporter: Supervisor.Reporter {
     keep("\(topology): \(report)")
     switch report {
     case .starting: tell(.launched(topology: topology))
-    case .running: tell(.running(adopted: adopted))
+    case .running(let started): tell(.running(started, adopted: adopted))
     case .finished(let outcome):
       tell(.ended(exitCode: outcome.exitCode, reason: outcome.reason))
     case .allReady, .stopping: break

@@ -70,6 +70,11 @@ extension Supervisor {
       answer(.done, to: peer, id: id)
       if !isStopping { requestStop() }
       requestStop()
+    case .outcome:
+      waiting.append(
+        WaitingCommand(peer: peer, id: id) { lifecycle in
+          if case .finished(let outcome) = lifecycle.state { .ended(outcome) } else { nil }
+        })
     }
   }
 
@@ -89,7 +94,17 @@ extension Supervisor {
           if case .failed(let reason) = now.state, input != .stopRequested {
             return .failed("node '\(node)' failed: \(reason)")
           }
+          if let obstacle = lifecycle.obstacles[node], input != .stopRequested {
+            return .failed("node '\(node)' waits for \(obstacle): start that, too")
+          }
           if !arrived(now.state, now.incarnation > incarnation) { return nil }
+        }
+        guard input != .start else { return .done }
+        for node in nodes {
+          guard let problem = lifecycle[node]?.stopProblem else { continue }
+          return .failed(
+            "node '\(node)' did not stop in order: \(problem); 'orchestrator logs \(node)' may tell "
+              + "why")
         }
         return .done
       })
@@ -203,7 +218,7 @@ extension ControlCommand {
     case .stop(let nodes): .stop(nodes: processes(of: nodes))
     case .restart(let nodes): .restart(nodes: processes(of: nodes))
     case .kill(let node, let signal): .kill(node: plan.process(of: node), signal: signal)
-    case .directory, .composites, .down, .forceDown: self
+    case .directory, .composites, .down, .forceDown, .outcome: self
     }
   }
 }

@@ -176,12 +176,15 @@ final class Supervisor {
     switch report {
     case .running, .adopted: records[name]?.reason = nil
     case .stopped, .completed:
-      records[name]?.reason = nil
+      // What was wrong with its end is still to be seen.
+      records[name]?.reason = lifecycle[name]?.stopProblem.map {
+        "\(NodeReport.endedBadly(reason: $0))"
+      }
       records[name]?.status?.state = nil
     case .killing, .restarting, .failed, .exited, .unkillable:
       records[name]?.reason = report.description
       records[name]?.status?.state = nil
-    case .replacing: records[name]?.reason = report.description
+    case .replacing, .waiting, .endedBadly: records[name]?.reason = report.description
     case .starting, .spawned, .saidHello, .adopting, .ready, .stopping, .misreporting: break
     }
     note("\(report)", in: name)

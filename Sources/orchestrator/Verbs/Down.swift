@@ -34,21 +34,45 @@ struct Down: Verb {
     } catch TopologyClientError.orphaned(let name, _, _) {
       return try ending.endSurvivors(RuntimeDirectories(topology: name), console)
     }
-    try ending.stop(directories)
+    let outcome: TopologyLifecycle.Outcome?
+    switch try ending.stop(directories) {
+    case .ended(let told): outcome = told
+    case .killed:
+      return try ending.endSurvivors(
+        directories, console, because: "its orchestrator did not answer and was killed")
+    }
     if OrphanedTopology.find(directories) != nil {
       // The orchestrator was killed instead of ending.
       return try ending.endSurvivors(directories, console)
     }
-    try console.print("\(directories.topology): down")
-    return .success
+    guard let outcome, outcome != .stopped, !(ending.isForced && outcome == .forced) else {
+      try console.print("\(directories.topology): down")
+      return .success
+    }
+    try console.print("\(directories.topology): down, not in order")
+    console.error("\(directories.topology): \(outcome.reason ?? "it failed")")
+    return .failure
   }
 }
 
 /// The way a topology is brought down.
 private struct Ending {
+  /// What became of the orchestrator.
+  enum End {
+    /// It told how the run ended; `nil` where it did not.
+    case ended(TopologyLifecycle.Outcome?)
+    /// It stood still, and was killed.
+    case killed
+  }
+
   let isForced: Bool
   let timeout: Duration
   private let deadline: ContinuousClock.Instant
+
+  /// How long an orchestrator has to take the command.
+  private static let patience: Duration = .seconds(5)
+  /// How long it has where it is to be killed otherwise.
+  private static let forcedPatience: Duration = .seconds(2)
 
   init(isForced: Bool, timeout: Duration) {
     self.isForced = isForced
@@ -57,17 +81,28 @@ private struct Ending {
   }
 
   /// Has the orchestrator end its nodes, and returns when it has ended as well.
-  func stop(_ directories: RuntimeDirectories) throws {
+  func stop(_ directories: RuntimeDirectories) throws -> End {
     let topology = directories.topology
     // Before it is asked to end: its number may be somebody else's afterwards.
     let orchestrator = RunningTopology.find(directories)?.pid.flatMap { AdoptedProcess(pid: $0) }
     let client = try TopologyClient(
       topology: topology, control: directories.endpoint(.control))
+    var end = End.ended(nil)
     do {
       defer { client.close() }
-      try Blocking.attempt { try await client.down(force: isForced) }
-    } catch TopologyClientError.orchestratorGone where RunningTopology.find(directories) == nil {
-      // It was about to end anyway.
+      end = .ended(
+        try Blocking.attempt {
+          try await client.end(
+            force: isForced,
+            patience: min(timeout, isForced ? Self.forcedPatience : Self.patience),
+            within: timeout)
+        })
+    } catch TopologyClientError.orchestratorGone {
+      // It was about to end anyway, or was killed.
+    } catch TopologyClientError.notAnswering where isForced {
+      // Nobody else ends its nodes while it stands still; they are found by their records.
+      orchestrator?.signal(.kill)
+      end = .killed
     }
     if let orchestrator {
       // One that has given the lock free is waited for a second more, and is then past all it does.
@@ -86,11 +121,13 @@ private struct Ending {
       }
       usleep(10_000)
     }
+    return end
   }
 
   /// Ends the nodes of an orchestrator that was killed.
   func endSurvivors(
-    _ directories: RuntimeDirectories, _ console: Console
+    _ directories: RuntimeDirectories, _ console: Console,
+    because reason: String = "its orchestrator had been killed"
   ) throws -> ExitCode {
     // With the lock, so that nobody adopts them meanwhile.
     let lock = try TopologyLock.acquire(
@@ -99,7 +136,7 @@ private struct Ending {
     let survivors = try Survivor.all(in: directories)
     for survivor in survivors {
       _ = LogWriter(node: survivor.node, in: directories).write(
-        ["ended by 'orchestrator down'; its orchestrator was killed before"], from: .note)
+        ["ended by 'orchestrator down'; \(reason)"], from: .note)
     }
     let left = Survivor.end(survivors, isForced: isForced, limit: timeout, in: directories)
     guard left.isEmpty else {
@@ -108,7 +145,7 @@ private struct Ending {
     }
     let count = survivors.count == 1 ? "1 node" : "\(survivors.count) nodes"
     try console.print(
-      "\(directories.topology): down; its orchestrator had been killed, \(count) ended")
+      "\(directories.topology): down; \(reason), \(count) ended")
     return .success
   }
 }

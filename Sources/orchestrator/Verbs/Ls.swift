@@ -6,7 +6,9 @@ struct List: Verb {
     "ls", "Lists the running topologies",
     discussion:
       "One whose orchestrator was killed while its nodes live on is listed as orphaned: "
-      + "'orchestrator up FILE' adopts them, 'orchestrator down' ends them.",
+      + "'orchestrator up FILE' adopts them, 'orchestrator down' ends them. One whose "
+      + "orchestrator does not answer within 2 s, since it is stopped or hung, is listed as silent: "
+      + "'orchestrator down --force' ends it.",
     options: [.output, Option("quiet", "q", "Writes the names only")],
     examples: [
       ("orchestrator ls", "Name, status, pid, uptime and file of each"),
@@ -22,8 +24,9 @@ struct List: Verb {
     var file: String?
     var orphans: [String] = []
 
-    init(_ topology: RunningTopology) {
+    init(_ topology: RunningTopology, isSilent: Bool) {
       (name, pid, file) = (topology.name, topology.pid, topology.file)
+      if isSilent { status = "silent" }
       startedAt = topology.startedAt
     }
 
@@ -34,12 +37,15 @@ struct List: Verb {
   }
 
   func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
-    let entries = (RunningTopology.all().map(Entry.init) + OrphanedTopology.all().map(Entry.init))
-      .sorted { $0.name < $1.name }
+    let running = RunningTopology.all()
+    let orphaned = OrphanedTopology.all().map(Entry.init)
     if arguments.flag("quiet") {
-      for entry in entries { try console.print(entry.name) }
+      for name in (running.map(\.name) + orphaned.map(\.name)).sorted() { try console.print(name) }
       return .success
     }
+    let silent = try Self.silent(among: running.map(\.name))
+    let entries = (running.map { Entry($0, isSilent: silent.contains($0.name)) } + orphaned)
+      .sorted { $0.name < $1.name }
     try console.print(entries.map(record), as: arguments.format) {
       var table = Table(
         .init("NAME"), .init("STATUS"), .init("PID", .right), .init("UPTIME", .right),
@@ -54,10 +60,41 @@ struct List: Verb {
     return .success
   }
 
+  /// How long an orchestrator has to answer.
+  private static let patience: Duration = .seconds(2)
+
+  /// Those of the topologies whose orchestrators do not answer.
+  private static func silent(among names: [String]) throws -> Set<String> {
+    try Blocking.attempt {
+      await withTaskGroup(of: String?.self) { group in
+        for name in names { group.addTask { await isSilent(name) ? name : nil } }
+        return await group.reduce(into: []) { silent, name in
+          if let name { silent.insert(name) }
+        }
+      }
+    }
+  }
+
+  private static func isSilent(_ name: String) async -> Bool {
+    do {
+      let directories = try RuntimeDirectories(topology: name)
+      let client = try TopologyClient(
+        topology: name, control: directories.endpoint(.control), answerTimeout: patience)
+      defer { client.close() }
+      _ = try await client.command(.composites)
+      return false
+    } catch TopologyClientError.notAnswering {
+      return true
+    } catch {
+      // It has just ended.
+      return false
+    }
+  }
+
   private func record(_ entry: Entry) -> JSONValue {
     [
       "name": .string(entry.name),
-      "status": .string(entry.orphans.isEmpty ? "running" : "orphaned"),
+      "status": .string(entry.orphans.isEmpty ? entry.status : "orphaned"),
       "orphans": .array(entry.orphans.map { .string($0) }),
       "pid": entry.pid.map { .integer(Int64($0)) } ?? .null,
       "started": entry.startedAt.map { .string($0.description) } ?? .null,

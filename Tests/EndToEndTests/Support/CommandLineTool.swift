@@ -1,5 +1,6 @@
 import PipeRuntime
 import PipeRuntimeTestKit
+import Testing
 
 /// The `orchestrator` and the node programs, called in a directory of one test's.
 struct CommandLineTool {
@@ -16,6 +17,8 @@ struct CommandLineTool {
 
   let directory: TestDirectory
   var environment: [String: String] = [:]
+  /// Nodes that the test has crash.
+  var crashingNodes: Set<String> = []
 
   static let orchestrator: String = {
     do { return try BinaryLocator.find("orchestrator", variable: "PIPERUNTIME_ORCHESTRATOR") } catch
@@ -38,7 +41,9 @@ struct CommandLineTool {
     guardian = nil
   }
 
+  /// Ends what is left, and fails the test where a node has crashed.
   func remove() {
+    for crash in directory.crashes(except: crashingNodes) { Issue.record("\(crash)") }
     for process in directory.processes { process.kill() }
     directory.remove()
   }

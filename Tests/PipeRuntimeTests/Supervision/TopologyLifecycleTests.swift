@@ -13,6 +13,9 @@ struct SimulatedTopology {
   let origin = SuspendingClock().now
   var time: Duration = .zero
   var outcome: TopologyLifecycle.Outcome?
+  /// What was told of nodes that is a problem, and of the topology.
+  var problems: [String] = []
+  var reports: [TopologyReport] = []
 
   init(
     _ members: [TopologyLifecycle.Member], stubborn: Set<String> = [],
@@ -33,7 +36,7 @@ struct SimulatedTopology {
     for action in lifecycle.handle(input, at: origin + time) {
       switch action {
       case .node(let name, let action): perform(action, on: name)
-      case .report: break
+      case .report(let report): reports.append(report)
       case .finished(let outcome): self.outcome = outcome
       }
     }
@@ -73,7 +76,8 @@ struct SimulatedTopology {
       if signal == .kill || !stubborn.contains(name) {
         exit(name, .signalled(number: signal.number))
       }
-    case .report, .nodeFailed, .nodeStopped: break
+    case .report(let report): if report.isProblem { problems.append("\(name): \(report)") }
+    case .nodeFailed, .nodeStopped: break
     }
   }
 }
@@ -160,7 +164,10 @@ struct TopologyLifecycleTests {
     #expect(topology.log == ["stop a", "kill a SIGTERM"])
     while topology.outcome == nil { topology.tick() }
     #expect(topology.log.suffix(3) == ["kill a SIGKILL", "stop b", "stop c"])
-    #expect(topology.outcome == .stopped)
+    #expect(
+      topology.outcome
+        == TopologyLifecycle.Outcome(
+          exitCode: 1, reason: "node 'a' did not stop in order: it did not stop within 5 s"))
     #expect(topology.alive.isEmpty)
   }
 
@@ -187,7 +194,125 @@ struct TopologyLifecycleTests {
     topology.say("b", .start, .restartRequested)
     topology.exit("a", .exited(code: 0))
     #expect(topology.log.isEmpty)
+    #expect(
+      topology.outcome
+        == TopologyLifecycle.Outcome(
+          exitCode: 1, reason: "node 'b' did not stop in order: killed by SIGSEGV"))
+  }
+
+  @Test(
+    "a node that ends otherwise than in order while it stops is told, and makes the run a failure",
+    arguments: [
+      (.exited(code: 0), nil),
+      (.exited(code: 3), "exit code 3"),
+      (.signalled(number: SIGABRT), "killed by SIGABRT"),
+      (.signalled(number: SIGTERM), "killed by SIGTERM"),
+      (.untold(saidGoodbye: false), nil),
+    ] as [(ProcessExit, String?)])
+  func endsBadly(exit: ProcessExit, reason: String?) {
+    var topology = SimulatedTopology([Member("a"), Member("b")])
+    topology.take(.start)
+    topology.stubborn = ["a", "b"]
+    topology.take(.stop(.stopped))
+    topology.exit("a", exit)
+    topology.exit("b", exit)
+    #expect(
+      topology.outcome
+        == reason.map {
+          TopologyLifecycle.Outcome(
+            exitCode: 1, reason: "node 'a' did not stop in order: \($0); nor did 1 other")
+        } ?? .stopped)
+    #expect(
+      topology.problems
+        == (reason.map { reason in ["a", "b"].map { "\($0): did not stop in order: \(reason)" } }
+          ?? []))
+  }
+
+  @Test("what was wrong with a stop or a restart by hand is known until the next, and told once")
+  func endsBadlyByHand() {
+    var topology = SimulatedTopology([Member("a")])
+    topology.take(.start)
+    for input in [NodeLifecycle.Input.stopRequested, .restartRequested] {
+      topology.say("a", .start)
+      topology.problems = []
+      topology.stubborn = ["a"]
+      topology.say("a", input)
+      topology.stubborn = []
+      topology.exit("a", .signalled(number: SIGABRT))
+      #expect(topology.lifecycle["a"]?.stopProblem == "killed by SIGABRT")
+      #expect(topology.problems == ["a: did not stop in order: killed by SIGABRT"])
+    }
+    topology.say("a", .stopRequested)
+    #expect(topology.lifecycle["a"]?.stopProblem == nil)
+    topology.take(.stop(.stopped))
     #expect(topology.outcome == .stopped)
+  }
+
+  @Test("a forced kill is no failure to stop")
+  func forcedIsAsAsked() {
+    var topology = SimulatedTopology([Member("a")])
+    topology.take(.start)
+    topology.stubborn = ["a"]
+    topology.say("a", .stopRequested, .killRequested)
+    #expect(topology.lifecycle["a"]?.stopProblem == nil)
+    #expect(topology.problems == ["a: killed: forced"])
+  }
+
+  @Test(
+    "a node whose dependency has failed waits, says for whom, and goes when that runs after all")
+  func failedDependency() {
+    var topology = SimulatedTopology(chain + [Member("d")], stubborn: ["c"])
+    topology.take(.start)
+    topology.exit("c", .exited(code: 1))
+    #expect(topology.log.filter { $0.hasPrefix("go") } == ["go d"])
+    #expect(
+      topology.problems.suffix(2) == [
+        "b: waits for 'c', on which it depends and which has failed",
+        "a: waits for 'b', on which it depends and which waits, too",
+      ])
+    var started = TopologyReport.Started()
+    (started.running, started.failed, started.waiting) = (1, 1, 2)
+    #expect(topology.reports.contains(.running(started)))
+    #expect(started.shortfall == "1 of 4 nodes failed, 2 of 4 nodes wait for others")
+    topology.stubborn = []
+    topology.log = []
+    topology.say("c", .start)
+    #expect(topology.log == ["spawn c", "go c", "go b", "go a"])
+    topology.take(.stop(.stopped))
+    #expect(topology.outcome == .stopped)
+  }
+
+  @Test("a node whose dependency was stopped by hand waits for it as well")
+  func stoppedDependency() {
+    var topology = SimulatedTopology([Member("a", dependencies: ["b"]), Member("b")])
+    topology.take(.start)
+    topology.say("b", .stopRequested)
+    topology.say("a", .restartRequested)
+    #expect(topology.log.suffix(1) == ["spawn a"])
+    #expect(topology.problems == ["a: waits for 'b', on which it depends and which is stopped"])
+    #expect(topology.outcome == nil)
+    topology.say("b", .start)
+    #expect(topology.log.suffix(2) == ["go b", "go a"])
+  }
+
+  @Test("a node goes although its dependency has completed what it had to do")
+  func completedDependency() {
+    var topology = SimulatedTopology([Member("a", dependencies: ["b"]), Member("b")])
+    topology.take(.start)
+    topology.exit("b", .exited(code: 0))
+    topology.log = []
+    topology.say("a", .restartRequested)
+    #expect(topology.log.suffix(1) == ["go a"])
+  }
+
+  @Test("a topology of which all have ended or wait for one that has failed, has failed")
+  func allWait() {
+    var topology = SimulatedTopology(chain, stubborn: ["c"])
+    topology.take(.start)
+    topology.exit("c", .exited(code: 1))
+    #expect(topology.outcome?.exitCode == 1)
+    #expect(topology.outcome?.reason == "all nodes have ended, or wait for one that has failed")
+    #expect(topology.alive.isEmpty)
   }
 
   @Test("a stop before anybody is ready ends as well")
