@@ -65,7 +65,9 @@ final class RunningTopology: Sendable {
       orchestrator.signal(.terminate)
       switch try? await orchestrator.waitForExit(within: Self.limit) {
       case .some(let exit) where exit.isSuccess: break
-      case .some(let exit): problems.append("the topology did not stop in order: \(exit)")
+      case .some(let exit):
+        let reason = orchestrator.errorText.split(separator: "\n").last ?? "no reason given"
+        problems.append("the topology did not stop in order: \(exit), \(reason)")
       case nil:
         problems.append("the topology did not stop within \(Self.limit.shortText)")
         orchestrator.signal(.kill)
@@ -73,6 +75,7 @@ final class RunningTopology: Sendable {
       }
     }
     client.close()
+    problems += directory.crashes()
     // What is killed with its parent is gone only a moment after it.
     _ = try? await poll(every: .milliseconds(10), within: .seconds(2)) {
       directory.processes.isEmpty ? true : nil

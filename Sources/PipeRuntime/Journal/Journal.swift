@@ -19,6 +19,10 @@ final class Journal {
   private(set) var contents: JournalContents?
   /// The file with the step under way.
   let mark: StepMark
+  /// Which file it is, whatever becomes of its name.
+  let identityOfFile: FileIdentity?
+  /// Whether nothing was there that tells of an earlier one.
+  let isFirst: Bool
 
   let database: Database
   /// Those of synchronized events, which most nodes do without.
@@ -53,11 +57,13 @@ final class Journal {
     do {
       let isNew = try !JournalCheck.exists(path, node: identity.node)
       if isNew {
-        // It was here a moment ago: a new one would be a silent fresh start.
-        try mark.check(against: 0, path: path, node: identity.node)
+        // There was one: a new one would be a silent fresh start.
+        try mark.checkNothingRecorded(path: path, node: identity.node)
         try Self.make(path, identity, durability)
       }
+      isFirst = isNew && !mark.existed
       database = try Database(path, .readWrite)
+      identityOfFile = FileIdentity(path)
       try Self.check(database, path, identity)
       try database.execute(
         """

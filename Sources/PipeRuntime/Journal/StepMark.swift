@@ -26,6 +26,8 @@ final class StepMark {
   let promise: PromiseMark
   private let recordedBefore: Int64
   private let isSameBoot: Bool
+  /// Whether it was there before it was opened.
+  let existed: Bool
 
   // Words: magic, pid, hash of the boot, last record, sequence under way, length of its source (0:
   // none), then the source's name.
@@ -34,6 +36,7 @@ final class StepMark {
   /// Takes the lock; waits a little for a holder that is just ending.
   init(path journal: String) throws(JournalError) {
     path = journal + ".step"
+    existed = FileSystem.exists(path)
     descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard descriptor >= 0 else {
       throw .inaccessible(
@@ -112,6 +115,26 @@ final class StepMark {
       path: path, node: node,
       reason: "it ends at record \(last), and record \(recordedBefore) was made; was its file "
         + "'-wal' taken away?")
+  }
+
+  /// Throws where records were made, and there is no journal.
+  func checkNothingRecorded(path: String, node: String) throws(JournalError) {
+    guard recordedBefore > 0 else { return }
+    throw .damaged(
+      path: path, node: node,
+      reason: "there is none, and record \(recordedBefore) was made; was it taken away?")
+  }
+
+  /// Whether the file is still what its name leads to.
+  var isInPlace: Bool {
+    FileIdentity(path).map { $0 == FileIdentity(descriptor: descriptor) } == true
+  }
+
+  /// Makes the file again where somebody has removed it.
+  func writeAnew() throws {
+    if isInPlace { return }
+    let bytes = UnsafeRawBufferPointer(start: words, count: Self.fileByteCount)
+    try FileSystem.replace(path, with: Array(bytes))
   }
 
   /// The events of one source.

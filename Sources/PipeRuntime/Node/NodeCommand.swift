@@ -78,7 +78,7 @@ struct NodeCommand {
     // This is the main thread: what effects and features do on the main actor is done between turns.
     loop.add(descriptor: pr_main_queue_descriptor()) { pr_run_main_queue() }
     do {
-      let journal = try journal(arguments)
+      let journal = try journal(arguments, log: log)
       let content = try content(arguments, journal: journal, log: log, loop: loop.handle)
       return try NodeShell(
         arguments: arguments, content: content, journal: journal, loop: loop, signals: signals,
@@ -102,7 +102,7 @@ struct NodeCommand {
     }
   }
 
-  private func journal(_ arguments: NodeArguments) throws(JournalError) -> Journal? {
+  private func journal(_ arguments: NodeArguments, log: NodeLog) throws(JournalError) -> Journal? {
     let machine: String
     switch arguments.content {
     case .machine(let name, _): machine = name
@@ -110,10 +110,16 @@ struct NodeCommand {
     case .constant, .monitor: return nil
     }
     guard let place = arguments.journal else { return nil }
-    return try Journal(
+    let journal = try Journal(
       place.path,
       identity: .init(topology: arguments.topology, node: arguments.node, machine: machine),
       durability: place.durability)
+    if journal.isFirst, arguments.incarnation > 1 {
+      log.warning(
+        "this is start \(arguments.incarnation), and there was no journal '\(place.path)': the node "
+          + "begins anew. If it kept one before, what that had recorded is lost")
+    }
+    return journal
   }
 
   private func content(

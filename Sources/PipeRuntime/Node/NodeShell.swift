@@ -87,7 +87,7 @@ final class NodeShell {
 
   /// Tells the orchestrator why the node ends, and ends it.
   func leaveAtOnce(because reason: String) -> Int32 {
-    sayHello()
+    sayHello(setback: reason)
     fail(reason)
     return exitCode
   }
@@ -192,12 +192,29 @@ final class NodeShell {
     }
   }
 
+  /// Where somebody has removed the journal, what is accepted from now on would be lost with this
+  /// process: saves it, and leaves the rest to the next process.
+  private func keepJournalInPlace() {
+    guard let journal, !hasLeft, !journal.isInPlace else { return }
+    do {
+      try journal.writeAnew()
+      fail(
+        "its journal '\(journal.path)' was removed while it ran; it has been written anew from what "
+          + "the node held, and nothing is lost")
+    } catch {
+      fail(
+        "its journal '\(journal.path)' was removed while it ran, and what it had recorded is lost: it "
+          + "cannot be written anew, \(error)")
+    }
+  }
+
   // MARK: Control
 
-  private func sayHello() {
+  private func sayHello(setback: String? = nil) {
     let hello = NodeHello(
       node: arguments.node, pid: getpid(), incarnation: arguments.incarnation,
-      description: content.description, phase: handshake.phase, problem: content.problem)
+      description: content.description, phase: handshake.phase, problem: content.problem,
+      setback: setback)
     do {
       control.send(
         FrameHeader(.hello, number: arguments.incarnation),
@@ -229,6 +246,7 @@ final class NodeShell {
     case .ping:
       // What is told is recorded.
       if handshake.phase == .running { settle() }
+      keepJournalInPlace()
       sendStatus(answering: header.sequence)
     case .greet: greeted(try JSONDecoder().decode(NodeGreeting.self, from: Data(body)))
     default: throw FrameError.kind(header.kind.rawValue)
@@ -361,12 +379,11 @@ final class NodeShell {
     inbox.close()
     control.send(
       FrameHeader(.stopped, number: arguments.incarnation), body: Array(reason.utf8))
-    // What pipes are told last decides whether events count as lost: on a busy machine it takes longer.
-    for socket in outs.map(\.socket) + [inbox.socket] {
-      socket.setLinger(milliseconds: 2_000)
-      socket.close()
-    }
-    for socket in [feedSocket, control] {
+    // The goodbye to a sender decides whether its events count as lost: on a busy machine it may take
+    // longer. A ROUTER waits for nobody who is gone; the others would, for all of their linger.
+    inbox.socket.setLinger(milliseconds: 2_000)
+    inbox.socket.close()
+    for socket in outs.map(\.socket) + [feedSocket, control] {
       socket.setLinger(milliseconds: 300)
       socket.close()
     }

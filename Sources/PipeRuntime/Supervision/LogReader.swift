@@ -121,7 +121,11 @@ private final class OpenFile {
     descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else { return nil }
     var status = stat()
-    fstat(descriptor, &status)
+    // Whatever else stands in a log's place may have no end.
+    guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+      close(descriptor)
+      return nil
+    }
     identity = Identity(device: UInt(status.st_dev), node: UInt(status.st_ino))
   }
 

@@ -54,14 +54,19 @@ package struct RunningTopology: Hashable, Sendable {
 /// is a leftover, whatever it says.
 package final class TopologyLock: Sendable {
   package let directories: RuntimeDirectories
-  private let descriptor: Int32
+  private let file: String?
+  private let startedAt = Timestamp.now
+  private let held: Locked<Int32>
 
-  private init(directories: RuntimeDirectories, descriptor: Int32) {
+  private init(directories: RuntimeDirectories, file: String?, descriptor: Int32) {
     self.directories = directories
-    self.descriptor = descriptor
+    self.file = file
+    held = Locked(descriptor)
   }
 
   deinit { close(descriptor) }
+
+  private var descriptor: Int32 { held.withLock { $0 } }
 
   /// Creates the directories, takes the lock and removes what a killed orchestrator left, but for
   /// what its processes hold that live on: see ``Survivor``.
@@ -86,11 +91,11 @@ package final class TopologyLock: Sendable {
         if errno == ENOENT { continue }
         throw .system(SystemError("open", on: directories.lock, code: errno))
       }
-      let lock = TopologyLock(directories: directories, descriptor: descriptor)
+      let lock = TopologyLock(directories: directories, file: file, descriptor: descriptor)
       if flock(descriptor, LOCK_EX | LOCK_NB) == 0 {
         guard lock.isInPlace else { continue }
         // First of all: until then the file tells of whoever held the lock before.
-        lock.describe(file: file)
+        lock.describe()
         try lock.removeLeftovers()
         return lock
       }
@@ -110,11 +115,37 @@ package final class TopologyLock: Sendable {
   /// Removes the sockets and the runtime directory, and gives the name free. Logs stay; where a
   /// process lives on, so do its files, by which it is found.
   package func release() {
-    if (try? removeLeftovers()) == true {
+    // What is not ours any more may be another run's by now.
+    if isInPlace, (try? removeLeftovers()) == true {
       unlink(directories.lock)
       rmdir(directories.runtime)
     }
     flock(descriptor, LOCK_UN)
+  }
+
+  /// Whether others still find the run that holds the lock.
+  package enum Presence: Hashable, Sendable {
+    case inPlace
+    /// The lock's file had been removed, and is there again.
+    case restored
+    /// The directory with the sockets has been removed, or is another run's.
+    case gone
+  }
+
+  /// Sees to it that others find the run: makes the lock's file anew where somebody has removed it.
+  package func keepInPlace() -> Presence {
+    if isInPlace { return .inPlace }
+    guard FileSystem.exists(directories.runtime + "/control") else { return .gone }
+    let anew = open(directories.lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard anew >= 0 else { return .gone }
+    guard flock(anew, LOCK_EX | LOCK_NB) == 0 else {
+      close(anew)
+      return .gone
+    }
+    close(descriptor)
+    held.withLock { $0 = anew }
+    describe()
+    return isInPlace ? .restored : .gone
   }
 
   /// Whether the file that is locked is still the one under the lock's path.
@@ -138,11 +169,11 @@ package final class TopologyLock: Sendable {
     return survivors.isEmpty
   }
 
-  private func describe(file: String?) {
+  private func describe() {
     let document: JSONValue = [
       "pid": .integer(Int64(getpid())),
       "file": file.map { .string(FileSystem.absolute($0)) } ?? .null,
-      "started": .string(Timestamp.now.description),
+      "started": .string(startedAt.description),
     ]
     let bytes = document.bytes + [0x0A]
     ftruncate(descriptor, 0)

@@ -31,6 +31,7 @@ extension Supervisor {
       records[name]?.status = nil
       records[name]?.statusProblem = nil
       records[name]?.isMisreporting = false
+      records[name]?.isUnreachable = false
       process.watch = loop.add(descriptor: child.report, for: self) { [weak process] in
         if let process { $0.readReport(of: process) }
       }

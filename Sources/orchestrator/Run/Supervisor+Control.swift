@@ -50,7 +50,10 @@ extension Supervisor {
     switch header.kind {
     case .hello:
       let hello = try JSONDecoder().decode(NodeHello.self, from: body)
-      if case .adopting = lifecycle[name]?.state {
+      if let setback = hello.setback {
+        handle(.node(name, .hello(problem: nil)))
+        handle(.node(name, .complained(reason: setback)))
+      } else if case .adopting = lifecycle[name]?.state {
         answered(hello, by: name)
       } else {
         handle(.node(name, .hello(problem: hello.problem ?? problem(with: hello, of: name))))

@@ -20,6 +20,7 @@ final class Supervisor {
 
   let plan: LaunchPlan
   let directories: RuntimeDirectories
+  let lock: TopologyLock
   let loop = PollLoop()
   let context = Context()
   let control: Socket
@@ -55,6 +56,8 @@ final class Supervisor {
     var statusProblem: StatusProblem?
     /// Whether its process was found to tell nothing of use; it is told once.
     var isMisreporting = false
+    /// Whether its sockets were found to be missing; it is told once.
+    var isUnreachable = false
     /// Unit: nanoseconds since 1970.
     var startedAt: Int64?
     var description: MachineDescription?
@@ -64,11 +67,12 @@ final class Supervisor {
 
   /// Blocks the signals that it takes; call it before any thread starts.
   init(
-    plan: LaunchPlan, directories: RuntimeDirectories, signals: SignalDescriptor,
+    plan: LaunchPlan, lock: TopologyLock, signals: SignalDescriptor,
     reporter: any Reporter, adopted: [String: Survivor] = [:], isDetached: Bool = false
   ) throws {
     self.plan = plan
-    self.directories = directories
+    self.lock = lock
+    directories = lock.directories
     self.signals = signals
     self.reporter = reporter
     self.adopted = adopted
@@ -204,8 +208,44 @@ final class Supervisor {
     let shortest = plan.nodes.map(\.supervision.timeouts.heartbeat).min() ?? .seconds(5)
     loop.schedule(after: min(.seconds(1), shortest / 5), for: self) {
       $0.pingAll(sequence: 0)
+      $0.keepInPlace()
       $0.scheduleHeartbeat()
     }
+  }
+
+  /// Ends the run where nobody finds it any more: its nodes would go on beside those of the next one.
+  private func keepInPlace() {
+    guard !isStopping else { return }
+    switch lock.keepInPlace() {
+    case .inPlace: reportMissingSockets()
+    case .restored:
+      reporter.warning("'\(directories.lock)' had been removed, and is there again")
+    case .gone:
+      requestStop(
+        TopologyLifecycle.Outcome(
+          exitCode: 1,
+          reason:
+            "the directory '\(directories.runtime)' was removed while the topology ran: nobody "
+            + "could reach its nodes any more. Start it again"))
+    }
+  }
+
+  /// Tells once of each node that clients cannot reach, since somebody has removed its sockets.
+  private func reportMissingSockets() {
+    for node in plan.nodes {
+      let name = node.information.name
+      guard lifecycle[name]?.state == .running, records[name]?.isUnreachable == false,
+        [node.information.inbox, node.information.feed].contains(where: { !isBound($0) })
+      else { continue }
+      records[name]?.isUnreachable = true
+      reporter.warning(
+        "the sockets of node '\(name)' have been removed, and who comes now does not reach it: "
+          + "'orchestrator restart \(name)' makes them again")
+    }
+  }
+
+  private func isBound(_ endpoint: String) -> Bool {
+    FileSystem.exists(String(endpoint.dropFirst("ipc://".count)))
   }
 
   /// Asks the nodes for their status at this interval, and has it shown.

@@ -53,7 +53,7 @@ struct TopologyRun {
     let adoption = Adoption(try Survivor.all(in: lock.directories), plan: plan)
     try adoption.endOthers(in: lock.directories, reporter: reporter)
     let supervisor = try Supervisor(
-      plan: plan, directories: lock.directories, signals: signals, reporter: reporter,
+      plan: plan, lock: lock, signals: signals, reporter: reporter,
       adopted: adoption.adoptable, isDetached: display == .background)
     if let timeout {
       supervisor.loop.schedule(after: timeout, for: supervisor) { $0.requestStop() }

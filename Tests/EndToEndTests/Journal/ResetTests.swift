@@ -33,7 +33,9 @@ struct ResetTests {
       try await topology.expectLog("right", contains: "is in doubt after a silence")
       try await topology.expectLog("left", contains: "is in doubt after a silence")
       // It stands still, and is killed.
-      try await topology.stop("left", "right", "pair")
+      await #expect(throws: TopologyClientError.self) {
+        try await topology.stop("left", "right", "pair")
+      }
       let tool = CommandLineTool(beside: topology)
       let refused = try await tool.run("reset", "pair")
       #expect(refused.code == 1, "\(refused)")
