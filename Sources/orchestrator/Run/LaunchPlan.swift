@@ -127,6 +127,22 @@ struct LaunchPlan {
   }
 }
 
+extension LaunchPlan {
+  /// Lets every process of the run open as many files as it needs: what this one may, its children may.
+  func raiseOpenFileLimit() throws(OpenFileLimit.Exceeded) {
+    try OpenFileLimit.raise(
+      to: OpenFileLimit.ofOrchestrator(nodes: nodes.count),
+      for: "the orchestrator of \(nodes.count) nodes")
+    for node in nodes {
+      let participants = node.configuration.plan?.conflictClass.participants.count ?? 0
+      try OpenFileLimit.raise(
+        to: OpenFileLimit.ofNode(
+          outs: node.configuration.outs.count + participants, ins: node.configuration.ins.count),
+        for: "node '\(node.information.name)'")
+    }
+  }
+}
+
 extension NodeConfiguration.Out {
   init(_ pipe: PipeSpecification, endpoint: String, of topology: Topology) {
     let rule = pipe.when.flatMap { when in

@@ -28,6 +28,7 @@ struct TopologyRun {
     for warning in loaded.warnings where display != .background { console.note("\(warning)") }
     let directories = try RuntimeDirectories(topology: loaded.topology.name)
     let plan = try LaunchPlan(loaded, directories: directories)
+    try plan.raiseOpenFileLimit()
     let lock = try TopologyLock.acquire(directories, file: file)
     defer { lock.release() }
     switch display {
