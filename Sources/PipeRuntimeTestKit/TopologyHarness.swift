@@ -30,6 +30,13 @@ public final class TopologyHarness: Sendable {
 
     /// Makes the default options.
     public init() {}
+
+    /// The default options, with nodes that the test has crash.
+    public static func crashing(_ nodes: String...) -> Options {
+      var options = Options()
+      options.crashingNodes = Set(nodes)
+      return options
+    }
   }
 
   /// The topology's name.
@@ -43,7 +50,7 @@ public final class TopologyHarness: Sendable {
   package let options: Options
   let binary: String
   let history = StateHistory()
-  let directories: RuntimeDirectories
+  package let directories: RuntimeDirectories
   let state = Mutex(State())
   private let guardian: LaunchedProgram
 

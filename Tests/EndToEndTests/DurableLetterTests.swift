@@ -132,7 +132,7 @@ struct DurableLetterTests {
     let topology = Topology(
       name: "one", program: "TestNodes",
       nodes: [.machine("Fragile", name: "node", restart: Self.quick)])
-    try await withTopology(topology) { topology in
+    try await withTopology(topology, options: .crashing("node")) { topology in
       await #expect {
         try await topology.send("node", Fragile.Event.trap)
       } throws: { error in

@@ -87,6 +87,10 @@ struct FailpointRunTests {
       try directory.write("", to: "armed")
       try await topology.send("source", Source.Event.go(count: 1))
       try await topology.expectLog("sink", contains: "failpoint step.before: crash")
+      FileSystem.removeTree(file)
+      try await topology.expectStatus(of: "sink", "it runs again") {
+        $0.isRunning && $0.incarnation > 1
+      }
     }
   }
 

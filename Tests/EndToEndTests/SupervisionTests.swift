@@ -134,7 +134,7 @@ struct SupervisionTests {
 
   @Test("what a node writes last is in its log, also when it dies by a trap")
   func lastWords() async throws {
-    try await withTopology(yaml: Self.fragile()) { ward in
+    try await withTopology(yaml: Self.fragile(), options: .crashing("patient")) { ward in
       try await ward.send("patient", Fragile.Event.shout(lines: 500))
       _ = try? await ward.send("patient", Fragile.Event.trap)
       try await ward.expectLog("patient", contains: "killed by SIGABRT")
@@ -204,7 +204,12 @@ struct SupervisionTests {
     try await withTopology(yaml: Self.fragile(timeouts: "{ heartbeat: 60s, stop: 300ms }")) {
       ward in
       try await ward.pause("patient")
-      try await ward.stop("patient")
+      await #expect {
+        try await ward.stop("patient")
+      } throws: { error in
+        "\(error)".contains(
+          "node 'patient' did not stop in order: it did not stop within 300 ms")
+      }
       let patient = try await ward.status("patient")
       #expect(patient.phase == "stopped")
       #expect(patient.pid == nil)
@@ -256,7 +261,8 @@ struct SupervisionTests {
       try tool.directory.write(
         "topology: ward\nprogram: TestNodes\nnodes:\n" + nodes.joined(), to: "ward.yaml")
       let up = try await tool.run("up", "--wait", "ward.yaml", within: .seconds(60))
-      #expect(up.code == 0, "\(up)")
+      #expect(up.code == 1, "\(up)")
+      #expect(up.error.contains("ward: 15 of 30 nodes failed. "), "\(up)")
       let client = try TopologyClient(
         topology: "ward",
         control: RuntimeDirectories(topology: "ward", roots: tool.directory.roots)

@@ -152,7 +152,7 @@ struct LettersTests {
       pipes:
         - { from: button, when: pressed, to: patient, send: trap, name: traps }
       """
-    try await withTopology(yaml: yaml) { topology in
+    try await withTopology(yaml: yaml, options: .crashing("patient")) { topology in
       // Sent by the button's start: parked after three crashes.
       try await topology.expectStatus(of: "patient", "a parked event") { $0.status?.letters == 1 }
       let before = try await topology.status("patient").incarnation

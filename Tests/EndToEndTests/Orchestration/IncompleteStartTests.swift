@@ -1,0 +1,76 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+@Suite("A start of which some nodes do not run")
+struct IncompleteStartTests {
+  /// `broken` fails at its start, `needy` and `needier` depend on it.
+  private static let chain = """
+    topology: chain
+    program: TestNodes
+    nodes:
+      needier: { machine: Button, depends_on: [needy] }
+      needy: { machine: Button, depends_on: [broken] }
+      broken: { machine: Button, durability: process }
+      free: { machine: Button }
+    """
+
+  private func start(
+    _ body: (CommandLineTool, CommandLineTool.Result) async throws -> Void
+  ) async throws {
+    try await LaunchLimit.shared.run {
+      let tool = try CommandLineTool()
+      defer { tool.remove() }
+      try tool.directory.write(Self.chain, to: "chain.yaml")
+      let directories = try RuntimeDirectories(topology: "chain", roots: tool.directory.roots)
+      try FileSystem.makeDirectories(directories.journals, mode: 0o700)
+      try FileSystem.replace(directories.journal(of: "broken"), with: Array("no journal".utf8))
+      try await body(tool, try await tool.run("up", "--wait", "chain.yaml", within: .seconds(60)))
+      _ = try await tool.run("down", within: .seconds(60))
+    }
+  }
+
+  @Test("'up --wait' is 1 at once, and says how many failed and how many wait")
+  func upWaits() async throws {
+    try await start { tool, up in
+      #expect(up.code == 1, "\(up)")
+      #expect(up.output.hasPrefix("chain: partly running, orchestrator pid "), "\(up)")
+      let lines = up.error.split(separator: "\n")
+      #expect(
+        lines.last
+          == """
+          orchestrator: error: chain: 1 of 4 nodes failed, 2 of 4 nodes wait for others. \
+          'orchestrator status -p chain' tells more, 'orchestrator down -p chain' stops the rest.
+          """, "\(up)")
+      #expect(
+        lines.contains("needy: waits for 'broken', on which it depends and which has failed"),
+        "\(up)")
+    }
+  }
+
+  @Test("a node waits for a dependency that has failed, is shown so, and goes when that runs")
+  func waits() async throws {
+    try await start { tool, _ in
+      let status = try await tool.run("status", within: .seconds(60))
+      for line in [
+        "needier ready waits for 'needy', on which it depends and which waits, too",
+        "needy ready waits for 'broken', on which it depends and which has failed",
+      ] {
+        let lines = status.output.split(separator: "\n").map {
+          $0.split(separator: " ").joined(separator: " ")
+        }
+        #expect(lines.contains(line), "\(status)")
+      }
+      let start = try await tool.run("start", "needy", within: .seconds(60))
+      #expect(start.code == 1, "\(start)")
+      #expect(
+        start.error
+          == "orchestrator: error: node 'needy' waits for 'broken', on which it depends and which "
+          + "has failed: start that, too\n")
+      // No event that it is sent has it move before.
+      let send = try await tool.run("send", "needy", "press", within: .seconds(60))
+      #expect(send.code == 1, "\(send)")
+      #expect(send.error.contains("node 'needy' does not run"), "\(send)")
+    }
+  }
+}

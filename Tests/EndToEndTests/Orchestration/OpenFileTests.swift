@@ -1,0 +1,37 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+@Suite("A limit of open files")
+struct OpenFileTests {
+  private static let crowd =
+    "topology: crowd\nprogram: TestNodes\nnodes:\n"
+    + (1...20).map { "  n\($0): { machine: Button }\n" }.joined()
+
+  @Test(
+    "is raised where the system allows it, else the start is refused with the number that is needed",
+    arguments: [("-S", 0), ("-H", 1)])
+  func limit(which: String, code: Int32) async throws {
+    try await LaunchLimit.shared.run {
+      let tool = try CommandLineTool()
+      defer { tool.remove() }
+      try tool.directory.write(Self.crowd, to: "crowd.yaml")
+      let command = "ulimit -Sn 64; ulimit \(which)n 64; exec \"$0\" up --wait crowd.yaml"
+      let up = try await tool.result(
+        of: try tool.start(program: "/bin/bash", ["-c", command, CommandLineTool.orchestrator]),
+        within: .seconds(60))
+      #expect(up.code == code, "\(up)")
+      if code == 0 {
+        let down = try await tool.run("down", within: .seconds(60))
+        #expect(down.code == 0, "\(down)")
+      } else {
+        #expect(
+          up.error
+            == "orchestrator: error: the orchestrator of 20 nodes needs up to 184 open files, and a "
+            + "process of this user may have 64: raise the hard limit ('ulimit -Hn 184', or 'nofile' "
+            + "in limits.conf(5))\n")
+      }
+      #expect(tool.directory.processes.isEmpty)
+    }
+  }
+}

@@ -1,0 +1,138 @@
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import Testing
+
+@Suite("Files that are removed under a running topology")
+struct RemovedFilesTests {
+  private static let ward = """
+    topology: ward
+    program: TestNodes
+    nodes:
+      patient: { machine: Fragile, durability: power, restart: { backoff: { initial: 20ms } } }
+      nurse: { machine: Button }
+    """
+
+  @Test("the lock is made again: the topology is still found, and not run twice")
+  func lock() async throws {
+    try await DetachedTopology.with(Self.ward) { ward in
+      let directories = try ward.directories
+      let pid = try #require(RunningTopology.find(directories)?.pid)
+      #expect(unlink(directories.lock) == 0)
+      let isBack: Bool? = try await poll(within: .seconds(20)) {
+        RunningTopology.find(directories)?.pid == pid ? true : nil
+      }
+      #expect(isBack == true)
+      let second = try await ward.tool.run("up", "-d", "ward.yaml", within: .seconds(60))
+      #expect(second.code == 1, "\(second)")
+      #expect(second.error.contains("'ward' is already running (pid \(pid)"), "\(second)")
+      let down = try await ward.tool.run("down", within: .seconds(60))
+      #expect(down.code == 0, "\(down)")
+      #expect(ward.tool.directory.sockets.isEmpty)
+    }
+  }
+
+  @Test("a topology whose directory has gone stops, with the reason; the next one starts whole")
+  func directory() async throws {
+    try await DetachedTopology.with(Self.ward) { ward in
+      let directories = try ward.directories
+      let client = try ward.client()
+      defer { client.close() }
+      try await client.send("patient", Fragile.Event.touch)
+      let pids = try await ward.pids().values
+      FileSystem.removeTree(directories.runtime)
+      let isDown: Bool? = try await poll(within: .seconds(20)) {
+        ward.alive(pids).isEmpty ? true : nil
+      }
+      #expect(isDown == true)
+      let log = try ward.log("orchestrator")
+      #expect(
+        log.contains {
+          $0.contains(
+            "ward: stopped: the directory '\(directories.runtime)' was removed while the topology ran"
+          )
+        }, "\(log)")
+      try await ward.up()
+      try await ward.await("what was recorded is there") {
+        $0[node: "patient"]?.status?.state == ["well": ["steps": 1]]
+      }
+    }
+  }
+
+  @Test("a topology that is started beside one whose directory has gone gets its nodes' journals")
+  func second() async throws {
+    try await DetachedTopology.with(Self.ward) { ward in
+      let directories = try ward.directories
+      let former = try await ward.pids()
+      FileSystem.removeTree(directories.runtime)
+      try await ward.up()
+      let pids = try await ward.await("the patient runs") { $0.isRunning }.nodes.map(\.pid)
+      let isAlone: Bool? = try await poll(within: .seconds(20)) {
+        ward.alive(former.values).isEmpty ? true : nil
+      }
+      #expect(isAlone == true)
+      #expect(pids.allSatisfy { pid in pid.map { !former.values.contains($0) } ?? false })
+      // What ends does not take away what is another's by now.
+      #expect(RunningTopology.find(directories) != nil)
+    }
+  }
+
+  @Test("a node without sockets is told, with what to do")
+  func sockets() async throws {
+    try await withTopology(yaml: Self.ward) { ward in
+      let inbox = try await ward.status("nurse").inbox.dropFirst("ipc://".count)
+      #expect(unlink(String(inbox)) == 0)
+      let line = "the sockets of node 'nurse' have been removed"
+      let isTold = try await ward.orchestrator.waitForOutput(containing: line, within: .seconds(20))
+      #expect(isTold, "\(ward.orchestrator.errorText)")
+      try await ward.restart("nurse")
+      try await ward.send("nurse", Button.Event.press)
+    }
+  }
+
+  @Test(
+    "a journal is written anew, and nothing that was accepted is lost, also by a kill right after",
+    arguments: ["", ".sqlite", "-wal", ".step"])
+  func journal(what: String) async throws {
+    try await withTopology(yaml: Self.ward) { ward in
+      for _ in 1...5 { try await ward.send("patient", Fragile.Event.touch) }
+      let journal = ward.directories.journal(of: "patient")
+      switch what {
+      case "": FileSystem.removeTree(ward.directories.journals)
+      case ".sqlite": #expect(unlink(journal) == 0)
+      case "-wal": #expect(unlink(journal) == 0 && unlink(journal + "-wal") == 0)
+      default: #expect(unlink(journal + what) == 0)
+      }
+      // Accepted after it was removed, and before anybody noticed.
+      try await ward.send("patient", Fragile.Event.touch)
+      try await ward.expectStatus(of: "patient", "start 2") {
+        $0.isRunning && $0.incarnation == 2 && $0.status?.state == ["well": ["steps": 6]]
+      }
+      try await ward.expectLog(
+        "patient", contains: "was removed while it ran; it has been written anew")
+      try await ward.send("patient", Fragile.Event.touch)
+      try await ward.kill("patient")
+      try await ward.expect("patient", is: ["well": ["steps": 7]])
+    }
+  }
+
+  @Test("a start without the journal of the starts before is told as a loss, or fails")
+  func startWithoutJournal() async throws {
+    try await withTopology(yaml: Self.ward) { ward in
+      try await ward.send("patient", Fragile.Event.touch)
+      try await ward.stop("patient")
+      let journal = ward.directories.journal(of: "patient")
+      for suffix in ["", "-wal", "-shm"] { unlink(journal + suffix) }
+      await #expect(throws: TopologyClientError.self) { try await ward.start("patient") }
+      let reason = try await ward.status("patient").reason
+      #expect(reason?.contains("there is none, and record") == true, "\(reason ?? "none")")
+
+      #expect(unlink(journal + ".step") == 0)
+      try await ward.start("patient")
+      try await ward.expectLog(
+        "patient", contains: "this is start 3, and there was no journal '\(journal)'")
+      #expect(try await ward.status("patient").status?.state == ["well": ["steps": 0]])
+    }
+  }
+}

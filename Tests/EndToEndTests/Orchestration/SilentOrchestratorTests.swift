@@ -1,0 +1,41 @@
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+@Suite("An orchestrator that stands still")
+struct SilentOrchestratorTests {
+  private static let pair = """
+    topology: pair
+    program: TestNodes
+    nodes:
+      left: { machine: Button }
+      right: { machine: Button }
+    """
+
+  @Test("is listed as silent, is given up in the time that was given, and is ended by force")
+  func standsStill() async throws {
+    try await DetachedTopology.with(Self.pair, name: "pair") { pair in
+      let pids = try await pair.pids()
+      let orchestrator = try #require(RunningTopology.find(try pair.directories)?.pid)
+      #expect(kill(orchestrator, SIGSTOP) == 0)
+      let list = try await pair.tool.run("ls", "-o", "json", within: .seconds(60))
+      #expect(list.output.contains(#""status":"silent""#), "\(list)")
+      let down = try await pair.tool.run("down", "--timeout", "100ms", within: .seconds(60))
+      #expect(down.code == 124, "\(down)")
+      #expect(down.output.isEmpty)
+      #expect(
+        down.error
+          == "orchestrator: error: the orchestrator of 'pair' did not answer within 100 ms: it is "
+          + "stopped, hung or very busy. Try again, or end it with 'orchestrator down -p pair "
+          + "--force'\n")
+      let force = try await pair.tool.run("down", "--force", within: .seconds(60))
+      #expect(force.code == 0, "\(force)")
+      #expect(
+        force.output
+          == "pair: down; its orchestrator did not answer and was killed, 2 nodes ended\n")
+      #expect(pair.alive(pids.values).isEmpty)
+      #expect(pair.tool.directory.processes.isEmpty)
+    }
+  }
+}
