@@ -111,7 +111,7 @@ struct DurableLetterTests {
           send: try JSONValue(encoding: event), name: "dose")
       ],
       timeouts: Timeouts(heartbeat: .milliseconds(400)))
-    var options = TopologyHarness.Options()
+    var options = TopologyHarness.Options.crashing("patient")
     options.waitsUntilRunning = false
     try await withTopology(topology, options: options) { topology in
       let patient = try await topology.expectStatus(of: "patient", "a letter") {

@@ -143,6 +143,6 @@ package struct SoakPlan: Equatable, Sendable {
           from: pipe.from + ".out", to: pipe.to + ".in", capacity: pipe.capacity,
           onRefused: receiver.kind.onRefused)
       },
-      timeouts: Timeouts(heartbeat: heartbeat, stop: .seconds(2)))
+      timeouts: Timeouts(heartbeat: heartbeat))
   }
 }

@@ -16,6 +16,7 @@ final class NodeShell {
   private var outs: [OutPipe] = []
   private var handshake = NodeHandshake()
   private var controlGarbage: UInt64 = 0
+  private var pings: PingWatch?
   private var acknowledgementDue = false
   private var remindersDue = false
   private let journal: Journal?
@@ -32,6 +33,8 @@ final class NodeShell {
   private static let settleTimeout: Duration = .milliseconds(500)
   /// How long a started process waits for its orchestrator.
   private static let greetingTimeout: Duration = .seconds(30)
+  /// How long it is to an orchestrator's first ping, at most.
+  private static let firstPingTimeout: Duration = .seconds(1)
   /// How late an acknowledgement may be.
   private static let acknowledgementDelay: Duration = .milliseconds(20)
 
@@ -186,9 +189,9 @@ final class NodeShell {
   private func scheduleReminders() {
     guard !remindersDue, outs.contains(where: \.isWaiting) else { return }
     remindersDue = true
-    loop.schedule(after: PipeReminder.interval, for: self) { shell in
+    loop.schedule(after: PeerSilence.interval, for: self) { shell in
       shell.remindersDue = false
-      for out in shell.outs { out.remind() }
+      for out in shell.outs { out.lookAtSilence() }
     }
   }
 
@@ -244,6 +247,7 @@ final class NodeShell {
     case .start: perform(.start)
     case .stop: stop()
     case .ping:
+      if header.count > 0 { expectPing(within: .milliseconds(Int64(header.count))) }
       // What is told is recorded.
       if handshake.phase == .running { settle() }
       keepJournalInPlace()
@@ -251,6 +255,35 @@ final class NodeShell {
     case .greet: greeted(try JSONDecoder().decode(NodeGreeting.self, from: Data(body)))
     default: throw FrameError.kind(header.kind.rawValue)
     }
+  }
+
+  /// - Parameter interval: How long it is to the next ping, at most.
+  private func expectPing(within interval: Duration) {
+    let isWatched = pings != nil
+    var watch = pings ?? PingWatch()
+    watch.heard(at: BootClock.nanoseconds, interval: interval)
+    pings = watch
+    if !isWatched { lookForPing() }
+  }
+
+  private func lookForPing() {
+    guard let due = pings?.due else { return }
+    let wait = Duration.nanoseconds(max(0, due - BootClock.nanoseconds))
+    loop.schedule(after: wait, for: self) { shell in
+      if shell.pings?.isSilent(at: BootClock.nanoseconds) == true { shell.reconnectControl() }
+      shell.lookForPing()
+    }
+  }
+
+  /// Says hello on a new connection, which takes this node's name back from who else has used it.
+  private func reconnectControl() {
+    guard !hasLeft else { return }
+    log.silence(
+      of: "the orchestrator", at: arguments.control, as: WireName.node(arguments.node),
+      count: pings?.silences ?? 0)
+    control.disconnect(arguments.control)
+    try? control.connect(arguments.control)
+    sayHello()
   }
 
   /// Goes over to an orchestrator that came after the one that started this process.
@@ -283,6 +316,7 @@ final class NodeShell {
     case .start:
       inbox.unavailable = nil
       content.start()
+      expectPing(within: Self.firstPingTimeout)
     case .drain:
       Failpoint.hit(.drainBefore)
       settle()
@@ -380,8 +414,8 @@ final class NodeShell {
     control.send(
       FrameHeader(.stopped, number: arguments.incarnation), body: Array(reason.utf8))
     // The goodbye to a sender decides whether its events count as lost: on a busy machine it may take
-    // longer. A ROUTER waits for nobody who is gone; the others would, for all of their linger.
-    inbox.socket.setLinger(milliseconds: 2_000)
+    // longer. The others may wait for a peer that is gone, for all of their linger.
+    inbox.socket.setLinger(milliseconds: 1_000)
     inbox.socket.close()
     for socket in outs.map(\.socket) + [feedSocket, control] {
       socket.setLinger(milliseconds: 300)

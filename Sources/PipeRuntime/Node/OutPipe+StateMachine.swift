@@ -81,6 +81,9 @@ package struct OutPipeStateMachine: Sendable {
   /// Events that are queued or under way. Unit: events.
   package var pending: UInt64 { queued - acknowledged }
 
+  /// Whether any receiver has welcomed this end yet.
+  package var hasMet: Bool { lastSession != nil }
+
   /// Queues the event that `write` appends.
   package mutating func enqueue(_ write: (inout [UInt8]) throws -> Void) rethrows {
     let atMost = max(1, min(256, capacity / 2))

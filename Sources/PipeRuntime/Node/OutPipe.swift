@@ -22,7 +22,8 @@ final class OutPipe {
   /// Frames that the receiver has sent.
   private var answers: UInt64 = 0
   private var awaitsWelcome = true
-  private var reminder = PipeReminder()
+  private var silence = PeerSilence()
+  private var reconnections: UInt64 = 0
   /// Called where this end cannot go on.
   var onFailure: ((String) -> Void)?
 
@@ -143,10 +144,24 @@ final class OutPipe {
   /// Whether the receiver is there and owes a word.
   var isWaiting: Bool { isConnected && (awaitsWelcome || state.pending > 0) }
 
-  /// Announces this end once more where nothing was heard for a while; the receiver's welcome tells
-  /// what it has.
-  func remind() {
-    if reminder.tick(isWaiting: isWaiting, progress: answers) { announce() }
+  /// Announces this end once more where nothing was heard for a while, or connects anew; the
+  /// receiver's welcome tells what it has.
+  func lookAtSilence() {
+    switch silence.tick(isWaiting: isWaiting, progress: answers) {
+    case .wait: break
+    case .ask: announce()
+    case .reconnect:
+      // One that has not started yet has nothing to say.
+      if state.hasMet {
+        reconnections += 1
+        log.silence(
+          of: "the receiver of pipe '\(name)'", at: endpoint, as: WireName.pipe(name),
+          count: reconnections)
+      }
+      isConnected = false
+      state.disconnected()
+      reconnect()
+    }
   }
 
   /// Reads what the receiver says.
@@ -196,14 +211,14 @@ final class OutPipe {
         socket.send(header)
       case .open(let header, let stream):
         socket.send(header, body: withUnsafeBytes(of: stream.littleEndian, Array.init))
-        if Failpoint.hit(.openAfter) { cut() }
+        if Failpoint.hit(.openAfter) { reconnect() }
       case .sendBatch(let batch, let session):
-        if Failpoint.hit(.sendBefore) { cut() }
+        if Failpoint.hit(.sendBefore) { reconnect() }
         socket.send(
           FrameHeader(
             .events, count: UInt32(batch.count), sequence: batch.first, number: session),
           body: batch.bytes)
-        if Failpoint.hit(.sendAfter) { cut() }
+        if Failpoint.hit(.sendAfter) { reconnect() }
       case .report(let lost, let through):
         self.lost += lost
         log.warning(
@@ -218,8 +233,8 @@ final class OutPipe {
     }
   }
 
-  /// Parts from the receiver and connects again, as a failing network would.
-  private func cut() {
+  /// Parts from the receiver and connects again. What is under way is lost, as in a failing network.
+  private func reconnect() {
     socket.disconnect(endpoint)
     try? socket.connect(endpoint)
   }

@@ -204,9 +204,13 @@ final class Supervisor {
 
   // MARK: Heartbeats and signals
 
-  private func scheduleHeartbeat() {
+  private var pingInterval: Duration {
     let shortest = plan.nodes.map(\.supervision.timeouts.heartbeat).min() ?? .seconds(5)
-    loop.schedule(after: min(.seconds(1), shortest / 5), for: self) {
+    return min(.seconds(1), shortest / 5)
+  }
+
+  private func scheduleHeartbeat() {
+    loop.schedule(after: pingInterval, for: self) {
       $0.pingAll(sequence: 0)
       $0.keepInPlace()
       $0.scheduleHeartbeat()
@@ -281,7 +285,9 @@ final class Supervisor {
   }
 
   func pingAll(sequence: UInt64) {
-    for name in processes.keys { send(FrameHeader(.ping, sequence: sequence), to: name) }
+    let interval = UInt32(clamping: pingInterval.wholeMilliseconds)
+    let ping = FrameHeader(.ping, count: max(1, interval), sequence: sequence)
+    for name in processes.keys { send(ping, to: name) }
   }
 
   private func readSignals() {

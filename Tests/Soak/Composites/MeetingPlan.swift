@@ -117,7 +117,7 @@ package struct MeetingPlan: Equatable, Sendable {
       composites: composites.map {
         CompositeSpecification(name: $0.name, components: $0.members, synchronize: ["meet"])
       },
-      timeouts: Timeouts(heartbeat: heartbeat, stop: .seconds(2)))
+      timeouts: Timeouts(heartbeat: heartbeat))
   }
 
   private var pipes: [PipeSpecification] {

@@ -50,6 +50,8 @@ final class CoordinatorContent: NodeContent {
   private static let joinTimeout: Duration = .seconds(1)
   /// How long a request that waits is left alone, where no participant tells of a change.
   private static let retryInterval: Duration = .milliseconds(500)
+  /// How often a participant that has said nothing is asked for a word.
+  private static let probeInterval: Duration = .seconds(5)
   /// How long a request that was overtaken keeps others back.
   private static let patience: Duration = .milliseconds(50)
 
@@ -154,11 +156,20 @@ final class CoordinatorContent: NodeContent {
         feeds: plan.components.map(\.feed), topic: Feed.uncommitted, in: services.context,
         loop: services.loop
       ) { [weak self] in self?.told($0) }
+      probeLater()
       // Their components may have nothing to tell beyond what was committed.
       show(restoredComposites.sorted(), cause: "restored")
       restoredComposites = []
     } catch {
       onEnd?("its participants cannot be connected: \(error)")
+    }
+  }
+
+  private func probeLater() {
+    services?.loop.schedule(after: Self.probeInterval, for: self) { content in
+      guard content.isStarted else { return }
+      for link in content.links.values { link.probe() }
+      content.probeLater()
     }
   }
 

@@ -10,6 +10,15 @@ final class CoordinatorLink {
   private(set) var garbage: UInt64 = 0
   private(set) var messages = NodeStatus.Messages()
   private var held: [(RequestReply, request: UInt64)] = []
+  private let name: String
+  private let loop: PollLoop
+  private var silence = PeerSilence()
+  /// Whether the participant owes a word, and messages that it has sent.
+  private var isWaiting = false
+  private var answers: UInt64 = 0
+  private var answersAtProbe: UInt64 = 0
+  private var isWatching = false
+  private var reconnections: UInt64 = 0
   /// Called with what the participant says.
   var onMessage: ((ParticipantMessage) -> Void)?
   /// Called with what an effect of the participant asks for.
@@ -23,10 +32,12 @@ final class CoordinatorLink {
   ) throws(TransportError) {
     participant = component.name
     endpoint = component.inbox
+    name = WireName.coordinator(coordinator)
+    loop = services.loop
     self.log = log
     socket = try Socket(.dealer, in: services.context)
     try socket.setHighWaterMark(0)
-    try socket.setRoutingID(WireName.coordinator(coordinator))
+    try socket.setRoutingID(name)
     connections = try ConnectionMonitor(of: socket, in: services.context)
     try socket.connect(component.inbox)
     services.loop.add(socket, for: self) { $0.read() }
@@ -40,6 +51,62 @@ final class CoordinatorLink {
     let frame = message.frame
     socket.send(frame.header, body: frame.body)
     messages.sent += 1
+    switch message {
+    case .prepare, .commit: awaitWord()
+    case .abort, .deliver: break
+    }
+  }
+
+  // MARK: Silence
+
+  /// Asks a participant for a word that has said nothing since this was last called: nobody would miss
+  /// what it says otherwise.
+  func probe() {
+    defer { answersAtProbe = answers }
+    guard isJoined, !isWaiting, answers == answersAtProbe else { return }
+    ask()
+    awaitWord()
+  }
+
+  private func awaitWord() {
+    isWaiting = true
+    guard !isWatching else { return }
+    isWatching = true
+    scheduleLook()
+  }
+
+  private func scheduleLook() {
+    loop.schedule(after: PeerSilence.interval, for: self) { $0.lookAtSilence() }
+  }
+
+  private func lookAtSilence() {
+    guard isJoined else {
+      isWatching = false
+      return
+    }
+    switch silence.tick(isWaiting: isWaiting, progress: answers) {
+    case .wait: break
+    case .ask: ask()
+    case .reconnect:
+      reconnections += 1
+      log.silence(
+        of: "participant '\(participant)'", at: endpoint, as: name, count: reconnections)
+      leave()
+      socket.disconnect(endpoint)
+      try? socket.connect(endpoint)
+    }
+    isWatching = isWaiting && isJoined
+    if isWatching { scheduleLook() }
+  }
+
+  /// Asks whether it takes part.
+  private func ask() { socket.sendPart([], more: false) }
+
+  private func leave() {
+    guard isJoined else { return }
+    isJoined = false
+    isWaiting = false
+    onChange?(nil)
   }
 
   /// Answers what an effect has asked for: with the next message, so that it wakes the participant
@@ -86,18 +153,16 @@ final class CoordinatorLink {
   private func readConnections() {
     connections.read { event in
       switch event {
-      // Asks whether it takes part.
-      case .connected: socket.sendPart([], more: false)
-      case .disconnected:
-        guard isJoined else { return }
-        isJoined = false
-        onChange?(nil)
+      case .connected: ask()
+      case .disconnected: leave()
       }
     }
   }
 
   private func read() {
     while socket.receive({ _, bytes in
+      answers += 1
+      isWaiting = false
       do {
         let header = try FrameHeader(bytes)
         try take(header, UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...]))

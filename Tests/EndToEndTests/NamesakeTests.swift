@@ -1,0 +1,86 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import Testing
+
+@Suite("A program that connects under the name of another")
+struct NamesakeTests {
+  /// One that has taken a routing id, and says nothing.
+  private struct Namesake {
+    let socket: Socket
+    let connections: ConnectionMonitor
+
+    init(_ name: String, at endpoint: String) async throws {
+      let context = Context()
+      socket = try Socket(.dealer, in: context)
+      try socket.setRoutingID(name)
+      connections = try ConnectionMonitor(of: socket, in: context)
+      try socket.connect(endpoint)
+      let connections = connections
+      let isConnected: Bool? = try await poll(within: .seconds(20)) {
+        var isConnected = false
+        connections.read { isConnected = isConnected || $0 == .connected }
+        return isConnected ? true : nil
+      }
+      try #require(isConnected == true)
+    }
+
+    func leave() {
+      socket.close()
+      connections.socket.close()
+    }
+  }
+
+  @Test(
+    "of a pipe's sender: the pipe goes on, complete and in order, and the sender's log names it")
+  func pipe() async throws {
+    let yaml = """
+      topology: pair
+      program: TestNodes
+      nodes: { source: { machine: Source }, sink: { machine: Sink } }
+      pipes: [{ from: source.out, to: sink.in, name: numbers }]
+      """
+    try await withTopology(yaml: yaml) { topology in
+      try await topology.send("source", Source.Event.go(count: 10))
+      try await topology.expect("sink", Sink.State.counting(last: 10, count: 10, wrong: 0))
+      let namesake = try await Namesake("pipe/numbers", at: topology.status("sink").inbox)
+      try await topology.send("source", Source.Event.go(count: 100))
+      try await topology.expect("sink", Sink.State.counting(last: 110, count: 110, wrong: 0))
+      try await topology.expectLog("source", contains: "under this end's name, 'pipe/numbers'")
+      #expect(try await topology.status("sink").status?.gaps == 0)
+      namesake.leave()
+    }
+  }
+
+  @Test("of a coordinator: its events are taken by all again, and its log names it")
+  func coordinator() async throws {
+    try await withTopology(Parties.pair(durability: .process)) { topology in
+      #expect(try await topology.meet().isCommitted)
+      let namesake = try await Namesake("sync/pair", at: topology.status("left").inbox)
+      #expect(try await topology.meet(mode: .await(nil)).isCommitted)
+      try await topology.expectLog("pair", contains: "under this end's name, 'sync/pair'")
+      namesake.leave()
+    }
+  }
+
+  @Test("of a node at the orchestrator: the node is not taken for hung, and its log names it")
+  func node() async throws {
+    let yaml = """
+      topology: one
+      program: TestNodes
+      nodes: { button: { machine: Button } }
+      timeouts: { heartbeat: 20s }
+      """
+    try await withTopology(yaml: yaml) { topology in
+      let namesake = try await Namesake("node/button", at: topology.control)
+      try await topology.expectLog("button", contains: "under this end's name, 'node/button'")
+      // What it tells comes through again.
+      try await topology.send("button", Button.Event.press)
+      let button = try await topology.expectStatus(of: "button", "its state") {
+        $0.status?.state == ["pressed": ["times": 1]]
+      }
+      #expect(button.incarnation == 1)
+      namesake.leave()
+    }
+  }
+}
