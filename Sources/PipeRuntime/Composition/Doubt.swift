@@ -59,8 +59,12 @@ extension Doubt: Codable {
 
 extension Doubt: CustomStringConvertible {
   /// The doubt in words: `'left' in doubt in transaction 3.17 (pair: meet) since …`.
-  public var description: String {
+  public var description: String { wording { Timestamp(nanoseconds: $0).description } }
+
+  /// The same.
+  /// - Parameter time: Words nanoseconds since 1970.
+  package func wording(since time: (Int64) -> String) -> String {
     "'\(participant)' in doubt in transaction \(transaction) (\(composite): \(event)) since "
-      + "\(Timestamp(nanoseconds: since))"
+      + time(since)
   }
 }

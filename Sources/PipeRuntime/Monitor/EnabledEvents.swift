@@ -155,7 +155,11 @@ public enum EventObstacle: Hashable, Sendable {
 
 extension EventObstacle: CustomStringConvertible {
   /// The reason in words.
-  public var description: String {
+  public var description: String { wording { Timestamp(nanoseconds: $0).description } }
+
+  /// The same.
+  /// - Parameter time: Words nanoseconds since 1970.
+  package func wording(of time: (Int64) -> String) -> String {
     switch self {
     case .noTransition: "that state has no transition for it"
     case .guard: "the transition's guard says no"
@@ -173,10 +177,10 @@ extension EventObstacle: CustomStringConvertible {
     case .inTransaction(let transaction): "it is busy in transaction \(transaction)"
     case .inDoubt(let doubt):
       "it is in doubt in transaction \(doubt.transaction) (\(doubt.composite): \(doubt.event)) since "
-        + "\(Timestamp(nanoseconds: doubt.since))"
+        + time(doubt.since)
     case .notConnected: "it is not connected to its coordinator"
     case .down(let reason): "it does not run: \(reason)"
-    case .silent(let time): "it has not answered within \(time.shortText)"
+    case .silent(let limit): "it has not answered within \(limit.shortText)"
     case .unreadable(let problem): problem
     }
   }

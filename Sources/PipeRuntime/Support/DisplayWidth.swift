@@ -23,6 +23,14 @@ extension StringProtocol {
     return columns > 0 ? result + "…" : ""
   }
 
+  /// The end of the text in at most so many columns, with an ellipsis where it was cut.
+  package func cutAtStart(to columns: Int) -> String {
+    guard displayWidth > columns else { return String(self) }
+    var rest = self[...]
+    while !rest.isEmpty, rest.displayWidth > columns - 1 { rest = rest.dropFirst() }
+    return columns > 0 ? "…" + rest : ""
+  }
+
   /// The text with spaces behind it up to so many columns.
   package func padded(to columns: Int) -> String {
     self + String(repeating: " ", count: Swift.max(0, columns - displayWidth))

@@ -15,6 +15,11 @@ package struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertibl
     return Timestamp(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
   }
 
+  /// How long ago it was; nothing where it is yet to come.
+  package var age: Duration {
+    .milliseconds(max(Timestamp.now.milliseconds - milliseconds, 0))
+  }
+
   package static func < (left: Timestamp, right: Timestamp) -> Bool {
     left.milliseconds < right.milliseconds
   }
@@ -24,15 +29,30 @@ package struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertibl
 
   /// `2026-11-20T09:00:00.123Z`
   package var description: String {
+    let (date, time) = parts(gmtime_r)
+    return "\(date)T\(time)Z"
+  }
+
+  /// `2026-11-20 10:00:00.123`, in the time zone of this process.
+  package var localText: String {
+    let (date, time) = parts(localtime_r)
+    return "\(date) \(time)"
+  }
+
+  private func parts(
+    _ convert: (UnsafePointer<time_t>, UnsafeMutablePointer<tm>) -> UnsafeMutablePointer<tm>?
+  ) -> (date: String, time: String) {
     var (second, rest) = milliseconds.quotientAndRemainder(dividingBy: 1000)
     if rest < 0 { (second, rest) = (second - 1, rest + 1000) }
     var seconds = time_t(second)
     var parts = tm()
-    gmtime_r(&seconds, &parts)
+    _ = convert(&seconds, &parts)
     func two(_ value: Int32) -> String { value < 10 ? "0\(value)" : String(value) }
     let fraction = String(1000 + rest).dropFirst()
-    return "\(parts.tm_year + 1900)-\(two(parts.tm_mon + 1))-\(two(parts.tm_mday))"
-      + "T\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec)).\(fraction)Z"
+    return (
+      "\(parts.tm_year + 1900)-\(two(parts.tm_mon + 1))-\(two(parts.tm_mday))",
+      "\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec)).\(fraction)"
+    )
   }
 
   /// Reads exactly the form that `description` writes.

@@ -48,7 +48,7 @@ package struct CompositePage {
     add("coordinator", [sharing])
     if let node {
       add("durability", [node.durability.rawValue, node.journal].compactMap(\.self))
-      add("in doubt", node.doubts.map(\.description))
+      add("in doubt", node.doubts.map { $0.wording(since: style.time) })
       let page = NodePage(node: node, machine: nil, pipes: pipes)
       for (label, values) in page.traffic { add(label, values) }
     }

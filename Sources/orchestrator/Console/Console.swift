@@ -9,7 +9,9 @@ package struct ConsoleClosed: Error {}
 /// Not safe for concurrent use: one thread owns it.
 package final class Console {
   package let isTerminal: Bool
-  /// Colours for stdout.
+  /// Whether it is one on which frames can be drawn over one another.
+  package let canRedraw: Bool
+  /// Colours and times for stdout.
   package private(set) var style: Style
   /// Colours for stderr.
   package private(set) var errorStyle: Style
@@ -24,15 +26,16 @@ package final class Console {
     self.output = output
     self.errors = errors
     isTerminal = isatty(output) == 1
+    canRedraw = isTerminal && environment["TERM"] != "dumb"
     let allowed = (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
-    style = Style(isColored: allowed && isatty(output) == 1)
+    style = Style(isColored: allowed && isTerminal, hasLocalTimes: isTerminal)
     errorStyle = Style(isColored: allowed && isatty(errors) == 1)
   }
 
   /// `--no-color`
   package func disableColor() {
-    style = Style(isColored: false)
-    errorStyle = Style(isColored: false)
+    style.isColored = false
+    errorStyle.isColored = false
   }
 
   /// The terminal's columns and rows, or 80 × 24.
@@ -59,11 +62,13 @@ package final class Console {
   /// Writes a line of compact JSON to stdout.
   package func print(_ value: JSONValue) throws { try print(value.text) }
 
-  /// Writes records as `-o` asks: a table made from them, a JSON array, or a JSON line each.
+  /// Writes records as `-o` asks: a table made from them, which a terminal's width is enough for, a
+  /// JSON array, or a JSON line each.
   package func print(_ records: [JSONValue], as format: OutputFormat, table: () -> Table) throws {
     switch format {
     case .text:
-      for line in table().lines(style: style) { try print(line) }
+      let width = isTerminal ? size.columns : nil
+      for line in table().lines(style: style, width: width) { try print(line) }
     case .json: try print(.array(records))
     case .jsonl: for record in records { try print(record) }
     }
@@ -116,22 +121,26 @@ package final class Console {
       && item.revents & Int16(POLLERR | POLLHUP | POLLNVAL) != 0
   }
 
-  package enum Wait: Hashable, Sendable { case readable, readerGone, timedOut }
+  package enum Wait: Hashable, Sendable {
+    case readable(Int32)
+    case readerGone, timedOut
+  }
 
-  /// Waits for a descriptor to be readable, and for the reader of stdout to go away.
+  /// Waits for one of some descriptors to be readable, the first ones first, and for the reader of
+  /// stdout to go away.
   /// - Parameter deadline: `nil` waits without limit.
   package func wait(
-    for descriptor: Int32, until deadline: ContinuousClock.Instant? = nil
+    for descriptors: [Int32], until deadline: ContinuousClock.Instant? = nil
   ) -> Wait {
     while true {
-      var items = [
-        pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
-        pollfd(fd: output, events: 0, revents: 0),
-      ]
+      var items = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+      items.append(pollfd(fd: output, events: 0, revents: 0))
       let left = deadline.map { max(.zero, $0 - .now) }
       let limit = left.map { Int32(clamping: $0.wholeMilliseconds + 1) } ?? -1
       let count = poll(&items, nfds_t(items.count), left == .zero ? 0 : limit)
-      if count > 0 { return items[0].revents != 0 ? .readable : .readerGone }
+      if count > 0 {
+        return items.dropLast().first { $0.revents != 0 }.map { .readable($0.fd) } ?? .readerGone
+      }
       if count == 0, let deadline, ContinuousClock.now >= deadline { return .timedOut }
     }
   }

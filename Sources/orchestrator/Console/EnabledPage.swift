@@ -12,7 +12,8 @@ package struct EnabledPage {
     var table = Table(
       .init("EVENT"), .init("ENABLED"), .init("TAKEN BY"), .init("BECAUSE"))
     for event in found.events {
-      table.add(event.event.signature, event.verdict.wording, takers(of: event), because(event))
+      table.add(
+        event.event.signature, event.verdict.wording, takers(of: event), because(event, style))
     }
     return [heading(style)] + table.lines(style: style).map { "  " + $0 }
   }
@@ -30,7 +31,7 @@ package struct EnabledPage {
       for answer in event.answers {
         table.add(
           answer.participant, answer.verdict.wording, state(of: answer) ?? "-",
-          answer.version.map(String.init) ?? "-", answer.because)
+          answer.version.map(String.init) ?? "-", answer.because(style.time))
       }
       lines += table.lines(style: style).map { "  " + $0 }
     }
@@ -56,11 +57,12 @@ package struct EnabledPage {
   }
 
   /// Who withholds it, in which state, and why.
-  private func because(_ event: EventEnabledness) -> String {
+  private func because(_ event: EventEnabledness, _ style: Style) -> String {
     event.answers.filter { $0.verdict != .enabled }.map { answer in
       let state = state(of: answer).map { " is in \($0)" } ?? ""
+      let because = answer.because(style.time)
       return event.participants == [answer.participant]
-        ? answer.because : "'\(answer.participant)'\(state): \(answer.because)"
+        ? because : "'\(answer.participant)'\(state): \(because)"
     }.joined(separator: "; ")
   }
 
@@ -98,8 +100,8 @@ extension EventEnabledness {
 }
 
 extension EventEnabledness.Answer {
-  fileprivate var because: String {
-    if let obstacle { return obstacle.description }
+  fileprivate func because(_ time: (Int64) -> String) -> String {
+    if let obstacle { return obstacle.wording(of: time) }
     return verdict == .dependsOnValue ? "it depends on the event's values" : ""
   }
 
@@ -108,7 +110,7 @@ extension EventEnabledness.Answer {
       "participant": .string(participant), "verdict": .string(verdict.rawValue),
       "state": state ?? .null, "version": version.map { .count($0) } ?? .null,
       "reason": obstacle.map { .string($0.code) } ?? .null,
-      "because": .string(because),
+      "because": .string(because { Timestamp(nanoseconds: $0).description }),
     ]
     switch obstacle {
     case .inTransaction(let transaction): record["transaction"] = .string("\(transaction)")

@@ -24,16 +24,16 @@ package struct JournalPage {
       }
     }
     add("file", ["\(snapshot.path)  (\(snapshot.byteCount / 1024) KiB)"])
-    add("created", ["\(snapshot.created), id \(snapshot.idText)"])
+    add("created", ["\(created(style)), id \(snapshot.idText)"])
     add("state", [state])
     add("pipes in", snapshot.ins.flatMap(lines(of:)))
     add("pipes out", snapshot.outs.flatMap(lines(of:)))
-    add("effects", snapshot.effects.map(line(of:)))
+    add("effects", snapshot.effects.map { line(of: $0, style) })
     add("letters", snapshot.letterCount == 0 ? [] : [letters])
     add("requests", ["\(snapshot.requestCount) answered, and kept for a client that asks again"])
     let records = snapshot.records.suffix(limit)
     guard !records.isEmpty else { return lines }
-    return lines + [""] + table(Array(records)).lines(style: style)
+    return lines + [""] + table(Array(records), style).lines(style: style)
   }
 
   /// The JSON form.
@@ -50,6 +50,10 @@ package struct JournalPage {
       "letters": .integer(Int64(snapshot.letterCount)),
       "requests": .integer(Int64(snapshot.requestCount)),
     ]
+  }
+
+  private func created(_ style: Style) -> String {
+    Timestamp(snapshot.created).map(style.text) ?? snapshot.created
   }
 
   private var state: String {
@@ -83,19 +87,19 @@ package struct JournalPage {
       + (more > 0 && limit > 0 ? ["  and \(more) more"] : [])
   }
 
-  private func line(of effect: JournalSnapshot.Effect) -> String {
+  private func line(of effect: JournalSnapshot.Effect, _ style: Style) -> String {
     "of version \(effect.version), \(text(of: effect.state, cut: 200)), "
-      + "at \(Timestamp(nanoseconds: effect.time))"
+      + "at \(style.time(effect.time))"
   }
 
-  private func table(_ records: [JournalSnapshot.Record]) -> Table {
+  private func table(_ records: [JournalSnapshot.Record], _ style: Style) -> Table {
     var table = Table(
       .init("VERSION", .right), .init("START", .right), .init("TIME"), .init("CAUSE"),
       .init("STEPS", .right), .init("STATE"))
     for record in records {
       table.add(
         String(record.version), String(record.incarnation),
-        Timestamp(nanoseconds: record.time).description, record.cause, String(record.steps),
+        style.time(record.time), record.cause, String(record.steps),
         text(of: record.state, cut: 200))
     }
     return table

@@ -28,7 +28,7 @@ package struct NodePage {
       add("durability", [node.durability.rawValue, node.journal].compactMap(\.self))
     }
     if let machine { for (label, values) in Self.parts(of: machine) { add(label, values) } }
-    add("in doubt", node.doubts.map(\.description))
+    add("in doubt", node.doubts.map { $0.wording(since: style.time) })
     for (label, values) in traffic { add(label, values) }
     return lines
   }

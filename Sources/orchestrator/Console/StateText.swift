@@ -1,7 +1,7 @@
 import PipeRuntime
 
 extension StateChange {
-  /// `2026-11-20T09:00:00.123Z door  closing(persons: 3)  (request)`
+  /// `2026-11-20T09:00:00.123Z door  closing(persons: 3)  (request)`, with the time of the style.
   /// - Parameters:
   ///   - fields: The names of the state's fields where that is a struct.
   ///   - wasInDoubt: Whether the line before was.
@@ -13,8 +13,10 @@ extension StateChange {
     let doubt =
       doubts.isEmpty
       ? (wasInDoubt ? style.green("  not in doubt any more") : "")
-      : style.red("  IN DOUBT: " + doubts.map(\.description).joined(separator: "; ").printable)
-    return style.dim(Timestamp(nanoseconds: time).description) + " "
+      : style.red(
+        "  IN DOUBT: "
+          + doubts.map { $0.wording(since: style.time) }.joined(separator: "; ").printable)
+    return style.dim(style.time(time)) + " "
       + style.number(color, node.printable.padded(to: nodeWidth))
       + "  \(state.stateText(fields: fields).printable)  "
       + style.dim("(\(note.printable))") + doubt

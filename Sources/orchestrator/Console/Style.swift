@@ -1,8 +1,25 @@
-/// Colours and weights of the terminal; plain text where they are off.
+import PipeRuntime
+
+/// How text is shown: colours and weights where they are on, and times.
 package struct Style: Hashable, Sendable {
   package var isColored: Bool
+  /// Whether times are those of this place, as on a terminal, and not UTC.
+  package var hasLocalTimes: Bool
 
-  package init(isColored: Bool) { self.isColored = isColored }
+  package init(isColored: Bool, hasLocalTimes: Bool = false) {
+    self.isColored = isColored
+    self.hasLocalTimes = hasLocalTimes
+  }
+
+  /// A time for a person to read.
+  package func text(of time: Timestamp) -> String {
+    hasLocalTimes ? time.localText : time.description
+  }
+
+  /// - Parameter nanoseconds: Since 1970.
+  package func time(_ nanoseconds: Int64) -> String {
+    text(of: Timestamp(nanoseconds: nanoseconds))
+  }
 
   package func bold(_ text: String) -> String { wrap(text, "1") }
   package func dim(_ text: String) -> String { wrap(text, "2") }

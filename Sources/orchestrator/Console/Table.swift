@@ -7,10 +7,24 @@ package struct Table: Hashable, Sendable {
   package struct Column: Hashable, Sendable {
     package var heading: String
     package var alignment: Alignment
+    /// Its place in the order in which columns are left out where the width does not suffice; `nil`
+    /// where it stays.
+    package var rank: Int?
+    /// The width down to which its cells may be cut before columns are left out. Unit: columns of the
+    /// terminal. Default: they are not cut.
+    package var least: Int?
+    /// Whether its cells end with what matters most, as paths do, and are cut at their start.
+    package var keepsEnd: Bool
 
-    package init(_ heading: String, _ alignment: Alignment = .left) {
+    package init(
+      _ heading: String, _ alignment: Alignment = .left, rank: Int? = nil, least: Int? = nil,
+      keepsEnd: Bool = false
+    ) {
       self.heading = heading
       self.alignment = alignment
+      self.rank = rank
+      self.least = least
+      self.keepsEnd = keepsEnd
     }
   }
 
@@ -19,50 +33,78 @@ package struct Table: Hashable, Sendable {
   /// The column whose words are coloured as a node's status.
   package var statusColumn: Int?
 
-  package init(_ columns: Column..., statusColumn: Int? = nil) {
+  package init(_ columns: [Column], statusColumn: Int? = nil) {
     self.columns = columns
     self.statusColumn = statusColumn
   }
 
+  package init(_ columns: Column..., statusColumn: Int? = nil) {
+    self.init(columns, statusColumn: statusColumn)
+  }
+
   /// Adds a row; control characters in it are made harmless.
-  package mutating func add(_ cells: String...) {
+  package mutating func add(_ cells: [String]) {
     precondition(cells.count == columns.count, "a row has as many cells as there are columns")
     rows.append(cells.map(\.printable))
   }
 
-  /// The table's lines, headings first, each cut to the width where one is given.
-  package func lines(style: Style = Style(isColored: false), width: Int? = nil) -> [String] {
+  /// Adds a row.
+  package mutating func add(_ cells: String...) { add(cells) }
+
+  /// Of each column the width of its widest cell, the heading included.
+  package var widths: [Int] {
     var widths = columns.map(\.heading.displayWidth)
     for row in rows {
       for (index, cell) in row.enumerated() {
         widths[index] = max(widths[index], cell.displayWidth)
       }
     }
-    let heading = line(columns.map(\.heading), widths, width: width) { _, text in style.dim(text) }
+    return widths
+  }
+
+  /// The table's lines, headings first.
+  /// - Parameters:
+  ///   - width: What the lines are kept in, by leaving columns out and cutting others; `nil` for all.
+  ///   - widths: How wide the columns are, where that is not by their cells.
+  package func lines(
+    style: Style = Style(isColored: false), width: Int? = nil, widths: [Int]? = nil
+  ) -> [String] {
+    let layout = ColumnLayout(
+      zip(columns, widths ?? self.widths).map {
+        ColumnLayout.Column(wanted: $1, least: $0.least, rank: $0.rank)
+      }, in: width)
+    let shown = layout.widths.enumerated().compactMap { index, width in
+      width.map { (index: index, width: $0) }
+    }
+    let heading = line(columns.map(\.heading), shown, in: width) { _, text in style.dim(text) }
     return [heading]
       + rows.map { row in
-        line(row, widths, width: width) { index, text in
+        line(row, shown, in: width) { index, text in
           index == statusColumn ? style.status(row[index], text) : text
         }
       }
   }
 
-  /// - Parameter paint: Colours a cell after its width is settled.
+  /// - Parameter paint: Colours a cell after its width is known.
   private func line(
-    _ cells: [String], _ widths: [Int], width: Int?, paint: (Int, String) -> String
+    _ cells: [String], _ shown: [(index: Int, width: Int)], in width: Int?,
+    paint: (Int, String) -> String
   ) -> String {
     var line = ""
     var room = width ?? .max
-    for (index, cell) in cells.enumerated() {
-      let isLast = index == cells.count - 1
-      let gap = String(repeating: " ", count: widths[index] - cell.displayWidth)
-      let isRight = columns[index].alignment == .right
+    for (place, column) in shown.enumerated() {
+      let keepsEnd = columns[column.index].keepsEnd
+      let whole = cells[column.index]
+      let cell = keepsEnd ? whole.cutAtStart(to: column.width) : whole.cut(to: column.width)
+      let isLast = place == shown.count - 1
+      let gap = String(repeating: " ", count: column.width - cell.displayWidth)
+      let isRight = columns[column.index].alignment == .right
       let text = (isRight ? gap + cell : isLast ? cell : cell + gap).cut(to: room)
       room -= text.displayWidth
-      line += paint(index, text)
-      guard !isLast, room > 2 else { break }
-      line += "  "
-      room -= 2
+      line += paint(column.index, text)
+      guard !isLast, room > ColumnLayout.gap else { break }
+      line += String(repeating: " ", count: ColumnLayout.gap)
+      room -= ColumnLayout.gap
     }
     while line.last == " " { line.removeLast() }
     return line

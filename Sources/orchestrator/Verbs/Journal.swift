@@ -6,7 +6,7 @@ struct ShowJournal: Verb {
     "journal", "Shows what a node's journal holds",
     discussion:
       "The journal is read as it is, whether the node runs or not. What is in it, table by table, is "
-      + "in docs/JOURNAL.md.",
+      + "in docs/JOURNAL.md. Times are local on a terminal, and UTC in pipes and JSON.",
     options: [
       .topology, .output,
       Option(

@@ -7,7 +7,8 @@ struct Letters: Verb {
     discussion:
       "A dead letter is an event that the node did not apply, and that its pipe recorded. 'list' and "
       + "'show' work on a node that does not run, too; 'resend' and 'drop' are done by the node "
-      + "itself. A letter that is refused once more stays, and the exit code is 1.",
+      + "itself. A letter that is refused once more stays, and the exit code is 1. Times are local on a "
+      + "terminal, and UTC in pipes and JSON.",
     options: [
       .topology, .output,
       Option("all", "a", "Resends or drops every letter"),
@@ -34,7 +35,13 @@ struct Letters: Verb {
     switch action {
     case .list:
       let letters = try find(node, arguments, console)
-      try console.print(letters.map(\.record), as: arguments.format) { Self.table(letters) }
+      if letters.isEmpty, arguments.format == .text {
+        console.note("node '\(node)' has no letters")
+      } else {
+        try console.print(letters.map(\.record), as: arguments.format) {
+          Self.table(letters, console.style)
+        }
+      }
     case .show:
       let letters = try find(node, arguments, console)
       let found = try ids.map { id in
@@ -44,7 +51,7 @@ struct Letters: Verb {
         return letter
       }
       switch arguments.format {
-      case .text: for letter in found { for line in letter.lines { try console.print(line) } }
+      case .text: for line in found.flatMap({ $0.lines(console.style) }) { try console.print(line) }
       case .json: try console.print(.array(found.map(\.record)))
       case .jsonl: for letter in found { try console.print(letter.record) }
       }
@@ -78,13 +85,13 @@ struct Letters: Verb {
     return letters
   }
 
-  private static func table(_ letters: [DeadLetter]) -> Table {
+  private static func table(_ letters: [DeadLetter], _ style: Style) -> Table {
     var table = Table(
-      .init("ID", .right), .init("TIME"), .init("PIPE"), .init("NUMBER", .right), .init("EVENT"),
-      .init("REASON"))
+      .init("ID", .right), .init("TIME", rank: 2), .init("PIPE", least: 12),
+      .init("NUMBER", .right, rank: 1), .init("EVENT", least: 20), .init("REASON", least: 20))
     for letter in letters {
       table.add(
-        String(letter.id), Timestamp(nanoseconds: letter.time).description, letter.pipe,
+        String(letter.id), style.time(letter.time), letter.pipe,
         String(letter.sequence), letter.event.caseText.cut(to: 60), letter.reason)
     }
     return table
@@ -190,9 +197,9 @@ extension DeadLetter {
   }
 
   /// All of it, for a person.
-  fileprivate var lines: [String] {
+  fileprivate func lines(_ style: Style) -> [String] {
     [
-      ("letter", String(id)), ("time", Timestamp(nanoseconds: time).description),
+      ("letter", String(id)), ("time", style.time(time)),
       ("pipe", "\(pipe), number \(sequence)"), ("event", event.text), ("reason", reason),
       ("state", (state?.text ?? "-") + "  (version \(version))"),
     ].map { "\($0.0.padded(to: 6))  \($0.1.printable)" }

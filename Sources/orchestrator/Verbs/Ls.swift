@@ -48,8 +48,8 @@ struct List: Verb {
       .sorted { $0.name < $1.name }
     try console.print(entries.map(record), as: arguments.format) {
       var table = Table(
-        .init("NAME"), .init("STATUS"), .init("PID", .right), .init("UPTIME", .right),
-        .init("FILE"))
+        .init("NAME"), .init("STATUS"), .init("PID", .right, rank: 1),
+        .init("UPTIME", .right, rank: 2), .init("FILE", least: 20, keepsEnd: true))
       for entry in entries {
         table.add(
           entry.name, entry.status, entry.pid.map(String.init) ?? "-",
@@ -100,12 +100,5 @@ struct List: Verb {
       "started": entry.startedAt.map { .string($0.description) } ?? .null,
       "file": entry.file.map { .string($0) } ?? .null,
     ]
-  }
-}
-
-extension Timestamp {
-  /// How long ago it was.
-  fileprivate var age: Duration {
-    .milliseconds(max(Timestamp.now.milliseconds - milliseconds, 0))
   }
 }

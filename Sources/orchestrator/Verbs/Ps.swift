@@ -4,50 +4,60 @@ import PipeRuntime
 struct Processes: Verb {
   let description = VerbDescription(
     "ps", "Lists the nodes of a running topology with their processes",
+    discussion:
+      "CPU is the processor time of the process since its start, MEMORY what it holds now. Of "
+      + "composites that share a process, the row of the first shows its figures. On a terminal "
+      + "too narrow for all columns, the least needed are left out, and states and reasons are cut: "
+      + "'status' and 'describe' have all of them.",
     options: [
       .topology,
       .output,
       Option("quiet", "q", "Writes the nodes' names only"),
     ],
+    positionals: [
+      Positional("NODE", .node, .any, "The nodes and composites. Default: all")
+    ],
     examples: [
       (
         "orchestrator ps",
-        "Node, status, pid, uptime, events, restarts, durability, version, state"
+        "Node, status, pid, uptime, events, restarts, CPU, memory, durability, version, state"
+      ),
+      (
+        "orchestrator ps door motor",
+        "The rows of two nodes"
       ),
       (
         "orchestrator ps -o jsonl -p elevator",
-        "The same, a JSON object per line"
+        "A JSON object per line, with cpuSeconds and memoryBytes"
       ),
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
-    let directory = try arguments.onTopology { try await $0.directory() }
+    let nodes = try arguments.onTopology { try await $0.directory() }
+      .nodes(named: arguments.positionals)
     if arguments.flag("quiet") {
-      for node in directory.nodes { try console.print(node.name) }
+      for node in nodes { try console.print(node.name) }
       return .success
     }
     let now = WallClock.nanoseconds
-    try console.print(directory.nodes.map { $0.record(now: now) }, as: arguments.format) {
-      Self.table(directory.nodes, now: now)
+    let pids = Set(nodes.compactMap(\.pid))
+    let usage = Dictionary(uniqueKeysWithValues: pids.map { ($0, ProcessUsage(pid: $0)) })
+      .compactMapValues(\.self)
+    let records = nodes.map { node in
+      Self.record(of: node, using: node.pid.flatMap { usage[$0] }, now: now)
+    }
+    try console.print(records, as: arguments.format) {
+      NodeRow.table(nodes.rows(now: now, usage: usage))
     }
     return .success
   }
 
-  private static func table(_ nodes: [NodeInformation], now: Int64) -> Table {
-    var table = Table(
-      .init("NODE"), .init("STATUS"), .init("PID", .right), .init("UPTIME", .right),
-      .init("EVENTS", .right), .init("RESTARTS", .right), .init("DURABILITY"),
-      .init("VERSION", .right), .init("STATE"), statusColumn: 1)
-    for node in nodes {
-      let row = node.row(now: now)
-      let hasState = node.status?.state != nil
-      table.add(
-        row.node, row.status, row.pid.map(String.init) ?? "-", row.uptime?.shortText ?? "-",
-        String(row.events), String(row.restarts),
-        [.machine, .composite].contains(node.kind) ? node.durability.rawValue : "-",
-        hasState ? node.status.map { String($0.version) } ?? "-" : "-",
-        row.stateCell)
-    }
-    return table
+  private static func record(
+    of node: NodeInformation, using usage: ProcessUsage?, now: Int64
+  ) -> JSONValue {
+    guard case .object(var record) = node.record(now: now) else { return .null }
+    record["cpuSeconds"] = usage.map { .number(Double($0.cpu.wholeMilliseconds) / 1_000) } ?? .null
+    record["memoryBytes"] = usage.map { .integer(Int64($0.memoryByteCount)) } ?? .null
+    return .object(record)
   }
 }

@@ -1,45 +1,7 @@
 import PipeRuntime
 
-extension TopologyDirectory {
-  /// The rows of `ps` and of the live view.
-  /// - Parameter now: Unit: nanoseconds since 1970.
-  package func rows(now: Int64) -> [LiveView.Row] { nodes.map { $0.row(now: now) } }
-}
-
 extension NodeInformation {
-  /// - Parameter now: Unit: nanoseconds since 1970.
-  package func row(now: Int64) -> LiveView.Row {
-    LiveView.Row(
-      node: name, status: phase, state: shownState ?? "",
-      reason: shownState == nil ? stateText : "", pid: pid, uptime: uptime(now: now),
-      events: Int(clamping: status?.events ?? 0), restarts: Int(clamping: restarts))
-  }
-
-  /// The state for a person, or why there is none; empty where neither is known.
-  package var stateText: String {
-    if let shownState { return shownState }
-    guard let reason else { return "" }
-    // The phase stands beside it.
-    return reason.hasPrefix(phase + ": ") ? String(reason.dropFirst(phase.count + 2)) : reason
-  }
-
-  private var shownState: String? {
-    status?.state.map { $0.stateText(fields: stateFields) + doubtText }
-  }
-
-  /// `, IN DOUBT in 3.17`, where it is.
-  private var doubtText: String {
-    let transactions = Set(doubts.map(\.transaction)).sorted().map(\.description)
-    return transactions.isEmpty ? "" : "  IN DOUBT in \(transactions.joined(separator: ", "))"
-  }
-
-  /// How long its process has lived.
-  /// - Parameter now: Unit: nanoseconds since 1970.
-  package func uptime(now: Int64) -> Duration? {
-    startedAt.map { .nanoseconds(max(0, now - $0)) }
-  }
-
-  /// All that is known of it: the JSON form of `ps`.
+  /// All that its orchestrator knows of it: the JSON form of `status`, and most of that of `ps`.
   /// - Parameter now: Unit: nanoseconds since 1970.
   package func record(now: Int64) -> JSONValue {
     var record: [String: JSONValue] = [
