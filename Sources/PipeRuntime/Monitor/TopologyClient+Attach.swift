@@ -1,3 +1,5 @@
+import Glibc
+
 extension TopologyClient {
   /// Attaches to a running topology by its name; without one to the only one that runs.
   /// - Throws: ``TopologyClientError``: `notRunning`, or `ambiguous` where several run.
@@ -5,6 +7,26 @@ extension TopologyClient {
     let directories = try RunningTopology.choose(name)
     return try TopologyClient(
       topology: directories.topology, control: directories.endpoint(.control))
+  }
+}
+
+extension TopologyClient {
+  /// Why the orchestrator is not to be reached any more, with what to do; `nil` where the topology
+  /// has gone down. Blocks the thread for a second at most, while an orchestrator that ends holds its
+  /// lock.
+  package var problemAtEnd: TopologyClientError? {
+    let deadline = ContinuousClock.now + .seconds(1)
+    while true {
+      do {
+        _ = try RunningTopology.choose(topology)
+      } catch TopologyClientError.orphaned(let name, let nodes, let file) {
+        return .orphaned(name, nodes: nodes, file: file)
+      } catch {
+        return nil
+      }
+      if ContinuousClock.now >= deadline { return .orchestratorGone(topology) }
+      usleep(10_000)
+    }
   }
 }
 

@@ -90,14 +90,6 @@ struct ViewFeed: Sendable {
 
   /// Why the states have ended, and what to do.
   var reasonOfEnd: String {
-    do {
-      _ = try RunningTopology.choose(client.topology)
-      return "topology '\(client.topology)' has gone down"
-    } catch let error as TopologyClientError {
-      if case .orphaned = error { return "\(error)" }
-      return "topology '\(client.topology)' has gone down"
-    } catch {
-      return "topology '\(client.topology)' has gone down"
-    }
+    client.problemAtEnd?.description ?? "topology '\(client.topology)' has gone down"
   }
 }

@@ -8,7 +8,7 @@ final class RunReporter: Supervisor.Reporter {
   private let showsOutput: Bool
   private var view: LiveView
   private var startedAt = ContinuousClock.now
-  private var progress = ""
+  private var progress: TopologyReport?
   /// Where nobody reads stdout any more, the run goes on without being shown.
   private var isClosed = false
 
@@ -21,8 +21,9 @@ final class RunReporter: Supervisor.Reporter {
   }
 
   func report(_ report: TopologyReport) {
-    progress = "\(report)"
-    if !isLive { line("\(topology): \(report)") }
+    progress = report
+    // The end is told last, behind what has become of the nodes.
+    if !isLive, !hasFinished { line(heading) }
   }
 
   func report(node: String, _ report: NodeReport) {
@@ -43,23 +44,37 @@ final class RunReporter: Supervisor.Reporter {
   }
 
   func refresh(_ directory: TopologyDirectory) {
-    let rows = directory.rows(now: WallClock.nanoseconds)
+    let rows = directory.nodes.rows(now: WallClock.nanoseconds)
     if isLive {
       let size = console.size
       let uptime = (ContinuousClock.now - startedAt).shortText
       show(
         view.frame(
-          title: "\(topology): \(progress)  up \(uptime)", rows: rows,
-          footer: "^C stops in order, a second ^C kills", columns: size.columns, rows: size.rows))
+          title: "\(heading)  up \(uptime)", rows: rows, footer: footer, columns: size.columns,
+          rows: size.rows))
     } else {
       for line in view.changes(rows) { show(line + "\n") }
     }
   }
 
-  /// Leaves the last view on the screen.
+  /// Leaves the last view on the screen, and tells how it ended.
   func finish(_ directory: TopologyDirectory) {
     refresh(directory)
     if isLive { show(view.finish()) }
+    show(heading + "\n")
+  }
+
+  private var heading: String { "\(topology)\(progress.map { ": \($0)" } ?? "")" }
+
+  private var hasFinished: Bool { if case .finished = progress { true } else { false } }
+
+  /// What ^C does now.
+  private var footer: String {
+    switch progress {
+    case .stopping: "stopping in order; ^C kills"
+    case .finished: ""
+    case .starting, .allReady, .running, nil: "^C stops in order, a second ^C kills"
+    }
   }
 
   private func line(_ text: String) {

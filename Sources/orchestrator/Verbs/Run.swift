@@ -24,7 +24,7 @@ struct Run: Verb {
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
-    let isLive = console.isTerminal && !arguments.flag("plain")
+    let isLive = console.canRedraw && !arguments.flag("plain")
     var run = TopologyRun(
       file: arguments.positionals[0], name: arguments.value("name"),
       display: arguments.flag("background") ? .background : isLive ? .live : .plain)

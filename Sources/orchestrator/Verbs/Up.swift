@@ -4,8 +4,9 @@ struct Up: Verb {
     "up", "Starts a topology, in the background with -d",
     discussion:
       "With --wait it returns when every node runs, or with exit code 124 when that takes "
-      + "too long. Nodes in the background go on when their orchestrator is killed; started "
-      + "again, it adopts those that the file has not changed, as they are.",
+      + "too long. 'orchestrator monitor' is the live view of one in the background. Its nodes go on "
+      + "when their orchestrator is killed; started again, it adopts those that the file has not "
+      + "changed, as they are.",
     options: [
       Option("detach", "d", "Returns when it is started; it goes on in the background"),
       Option("wait", "Returns when all nodes run; implies -d"),
@@ -30,7 +31,7 @@ struct Up: Verb {
   func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
     let file = arguments.positionals.first ?? "topology.yaml"
     guard arguments.flag("detach") || arguments.flag("wait") else {
-      let isLive = console.isTerminal && !arguments.flag("plain")
+      let isLive = console.canRedraw && !arguments.flag("plain")
       return try TopologyRun(
         file: file, name: arguments.value("name"), display: isLive ? .live : .plain
       ).run(console: console)

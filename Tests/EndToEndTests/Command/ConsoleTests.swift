@@ -26,10 +26,10 @@ struct ConsoleTests {
   }
 
   private let rows = [
-    LiveView.Row(
-      node: "door", status: "running", state: "closing(persons: 3)", pid: 12, uptime: .seconds(75),
-      events: 9, restarts: 1),
-    LiveView.Row(node: "motor", status: "backing off", reason: "exit code 1"),
+    NodeRow(
+      node: "door", status: "running", state: "closing(persons: 3)",
+      process: NodeRow.Process(pid: 12, uptime: .seconds(75), events: 9, restarts: 1)),
+    NodeRow(node: "motor", status: "backing off", reason: "exit code 1"),
   ]
 
   @Test("a frame is drawn over the one before and leaves nothing of it")
@@ -54,7 +54,7 @@ struct ConsoleTests {
   @Test(
     "a frame fits any terminal", arguments: [(80, 24), (20, 6), (5, 3), (1, 1), (200, 2)])
   func fits(columns: Int, height: Int) {
-    let many = (0..<50).map { LiveView.Row(node: "node\($0)", status: "running", state: "on") }
+    let many = (0..<50).map { NodeRow(node: "node\($0)", status: "running", state: "on") }
     var view = LiveView(style: Style(isColored: false))
     let text = view.frame(
       title: "a long title of a topology", rows: many, footer: "^C stops", columns: columns,
@@ -79,10 +79,10 @@ struct ConsoleTests {
     #expect(view.changes(rows) == [])
     var next = rows
     next[0].state = "closed"
-    next[0].events = 10
+    next[0].process?.events = 10
     #expect(view.changes(next) == ["door: closed"])
     next[0].status = "stopping"
-    next[1] = LiveView.Row(node: "motor", status: "running", pid: 13)
+    next[1] = NodeRow(node: "motor", status: "running", process: NodeRow.Process(pid: 13))
     #expect(view.changes(next) == ["door: stopping closed", "motor: running, pid 13"])
   }
 

@@ -116,10 +116,11 @@ struct StateArgumentTests {
     node.status = NodeStatus()
     node.status?.state = ["closing": ["persons": 3]]
     node.status?.events = 9
-    let row = LiveView.Row(
-      node: "door", status: "running", state: "closing(persons: 3)", pid: 12, uptime: .seconds(2),
-      events: 9, restarts: 2)
-    #expect(node.row(now: 3_000_000_000) == row)
+    let row = NodeRow(
+      node: "door", status: "running", state: "closing(persons: 3)",
+      process: NodeRow.Process(pid: 12, uptime: .seconds(2), events: 9, restarts: 2),
+      durability: .volatile, version: 0)
+    #expect([node].rows(now: 3_000_000_000) == [row])
     let record = node.record(now: 3_000_000_000)
     #expect(record["uptime"] == .number(2) && record["started"] == "1970-01-01T00:00:01.000Z")
     #expect(record["machine"] == "Door" && record["running"] == true && record["events"] == 9)

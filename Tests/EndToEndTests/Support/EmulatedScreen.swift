@@ -1,4 +1,4 @@
-/// As much of a terminal as views use: two screens, a cursor, and what clears.
+/// As much of a terminal as views and the command use: two screens, a cursor, and what clears.
 struct EmulatedScreen {
   private var columns: Int
   private var rows: Int
@@ -97,6 +97,12 @@ struct EmulatedScreen {
     main.append(Array(repeating: " ", count: columns))
   }
 
+  private mutating func clear(_ row: Int, from column: Int) {
+    for column in min(column, columns)..<columns {
+      if isAlternate { alternate[row][column] = " " } else { main[row][column] = " " }
+    }
+  }
+
   private mutating func control(_ final: Character, _ parameters: String) {
     switch (final, parameters) {
     case ("h", "?1049"): (isAlternate, alternate) = (true, Self.blank(columns, rows))
@@ -107,10 +113,11 @@ struct EmulatedScreen {
     case ("l", "?7"): wraps = false
     case ("m", _): break
     case ("J", "2"): alternate = Self.blank(columns, rows)
-    case ("K", ""):
-      for column in min(column, columns)..<columns {
-        if isAlternate { alternate[row][column] = " " } else { main[row][column] = " " }
-      }
+    case ("A", _): row = max(row - (Int(parameters) ?? 1), 0)
+    case ("J", ""):
+      clear(row, from: column)
+      for row in min(row + 1, rows)..<rows { clear(row, from: 0) }
+    case ("K", ""): clear(row, from: column)
     case ("H", _):
       let place = parameters.split(separator: ";").compactMap { Int($0) }
       row = min((place.first ?? 1) - 1, rows - 1)

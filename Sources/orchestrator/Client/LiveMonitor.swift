@@ -1,0 +1,107 @@
+import PipeRuntime
+
+/// Shows the live view of a topology that another process runs, until it is left.
+struct LiveMonitor {
+  private let client: TopologyClient
+  private let nodes: [String]
+  private let signals: SignalDescriptor
+  private let deadline: ContinuousClock.Instant?
+  private let startedAt: Timestamp?
+  private let answers: Handover<Result<TopologyDirectory, any Error>>
+
+  /// When a frame is drawn: while it is followed, as it is left, or when there is no more to see.
+  private enum Moment { case now, left, gone }
+
+  /// Between an answer of the orchestrator and the next question.
+  private static let pause: Duration = .milliseconds(250)
+
+  /// Blocks the signals that it takes; call it before any thread starts.
+  /// - Parameter nodes: The nodes that are shown; all where there are none.
+  init(topology: String?, nodes: [String], within timeout: Duration?) throws {
+    let directories = try RunningTopology.choose(topology)
+    signals = try SignalDescriptor([.interrupt, .terminate, .hangUp, .windowSize, .resume])
+    startedAt = RunningTopology.find(directories)?.startedAt
+    deadline = timeout.map { .now + $0 }
+    self.nodes = nodes
+    answers = try Handover()
+    client = try TopologyClient.attach(to: directories.topology)
+  }
+
+  func run(console: Console) throws -> ExitCode {
+    defer { client.close() }
+    var view = LiveView(style: console.style)
+    var shown: TopologyDirectory?
+    func show(_ moment: Moment = .now) throws {
+      guard let shown else { return }
+      try draw(shown, at: moment, on: console, &view)
+      if moment != .now { try console.write(view.finish()) }
+      try console.flush()
+    }
+    ask(after: .zero)
+    while true {
+      switch console.wait(for: [signals.descriptor, answers.descriptor], until: deadline) {
+      case .readable(answers.descriptor):
+        do {
+          guard let directory = try answers.take()?.get() else { continue }
+          shown = directory
+          try show()
+        } catch let error as ConsoleClosed {
+          throw error
+        } catch {
+          try show(.gone)
+          guard shown != nil, case TopologyClientError.orchestratorGone = error else { throw error }
+          if let problem = client.problemAtEnd { throw problem }
+          console.note("topology '\(client.topology)' has gone down")
+          return .success
+        }
+        ask(after: Self.pause)
+      case .readable:
+        switch signals.next() {
+        case .windowSize, nil: try show()
+        case .resume:
+          // What the shell has written meanwhile stays.
+          try console.write(view.finish())
+          try show()
+        default:
+          try show(.left)
+          return leave(console)
+        }
+      case .timedOut:
+        try show(.left)
+        return leave(console)
+      case .readerGone: return .success
+      }
+    }
+  }
+
+  private func leave(_ console: Console) -> ExitCode {
+    console.note(
+      "topology '\(client.topology)' goes on; 'orchestrator down -p \(client.topology)' stops it")
+    return .success
+  }
+
+  private func ask(after pause: Duration) {
+    Task { [client, answers] in
+      try? await Task.sleep(for: pause)
+      do {
+        answers.put(.success(try await client.directory()))
+      } catch {
+        answers.put(.failure(error))
+      }
+    }
+  }
+
+  private func draw(
+    _ directory: TopologyDirectory, at moment: Moment, on console: Console, _ view: inout LiveView
+  ) throws {
+    let size = console.size
+    let uptime = startedAt.map { "  up \($0.age.shortText)" } ?? ""
+    let phase = moment == .gone ? "last seen \(directory.phase)" : directory.phase
+    try console.write(
+      view.frame(
+        title: "\(directory.topology): \(phase)\(uptime)",
+        rows: directory.nodes(named: nodes).rows(now: WallClock.nanoseconds),
+        footer: moment == .now ? "^C leaves the view; the topology goes on" : "",
+        columns: size.columns, rows: size.rows))
+  }
+}
