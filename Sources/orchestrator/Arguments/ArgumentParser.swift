@@ -150,7 +150,7 @@ struct ArgumentReader {
       if rest.isEmpty, required {
         throw .missingPositional(positional.name, verb: description.name)
       }
-      let repeats = positional.arity == .any || positional.arity == .some
+      let repeats = positional.repeats
       for value in repeats ? rest : rest.prefix(1) {
         if let wanted = positional.kind.problem(with: value) {
           throw .invalidValue(of: positional.name, value: value, wanted: wanted)
@@ -166,7 +166,7 @@ extension ValueKind {
   /// What a value should be like, where this one is not.
   func problem(with value: String) -> String? {
     switch self {
-    case .text, .file, .directory: value.isEmpty ? "it must not be empty" : nil
+    case .text, .event, .file, .directory: value.isEmpty ? "it must not be empty" : nil
     case .count: Int(value).map { $0 < 0 } ?? true ? "it must be a whole number from 0" : nil
     case .duration:
       DurationArgument.parse(value) == nil

@@ -8,6 +8,8 @@ package enum ValueKind: Hashable, Sendable {
   case choice(String, [String])
   case topology
   case node
+  /// One of the events of the node that stands before it: a label, or JSON.
+  case event
   case file
   case directory
   case signal
@@ -20,6 +22,7 @@ package enum ValueKind: Hashable, Sendable {
     case .choice(_, let choices): choices.joined(separator: "|")
     case .topology: "NAME"
     case .node: "NODE"
+    case .event: "EVENT"
     case .file: "FILE"
     case .directory: "DIRECTORY"
     case .signal: "SIGNAL"
@@ -85,6 +88,9 @@ package struct Positional: Hashable, Sendable {
     self.arity = arity
     self.summary = summary
   }
+
+  /// Whether all further arguments are it.
+  package var repeats: Bool { arity == .any || arity == .some }
 
   /// `FILE`, `[FILE]`, `[NODE...]` or `NODE...`.
   package var usage: String {

@@ -5,19 +5,44 @@ struct BashCompletion {
     """
     # bash completion of orchestrator; install it with:
     #   orchestrator completion bash > ~/.local/share/bash-completion/completions/orchestrator
+    _orchestrator_names() {
+      if [[ -n $file ]]; then
+        orchestrator describe --file "$file" "$@"
+      else
+        orchestrator describe ${topology:+--topology "$topology"} "$@" ||
+          orchestrator describe --file topology.yaml "$@"
+      fi 2>/dev/null
+    }
     _orchestrator() {
       local word="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}"
-      local verb="" index
+      local verb="" topology="" file="" option index
+      local -a words=()
+      # A long option's value is a word of its own, behind a word that is the equals sign.
+      if [[ $word == = ]]; then
+        word=""
+      elif [[ $before == = ]]; then
+        before="${COMP_WORDS[COMP_CWORD-2]}"
+      fi
       for ((index = 1; index < COMP_CWORD; index++)); do
-        case "${COMP_WORDS[index]}" in
-          -p|--topology|-o|--output) ((index++)) ;;
-          -*) ;;
-          *) verb="${COMP_WORDS[index]}"; break ;;
+        option="${COMP_WORDS[index]}"
+        case "$verb:$option" in
+          \(VerbDescription.valuedPatterns(of: verbs).joined(separator: "|")))
+            ((index++))
+            [[ ${COMP_WORDS[index]} == = ]] && ((index++))
+            case "$option" in
+              -p|--topology) topology="${COMP_WORDS[index]}" ;;
+              --file) file="${COMP_WORDS[index]}" ;;
+            esac
+            ;;
+          *:-*) ;;
+          :*) verb="$option" ;;
+          *) words+=("$option") ;;
         esac
       done
       COMPREPLY=()
       case "$verb" in
         "")
+    \(reply(to: [.topology, .output]))
           COMPREPLY=($(compgen -W "\(firstWords)" -- "$word"))
           ;;
     \(verbs.map(verbCase).joined(separator: "\n"))
@@ -29,43 +54,48 @@ struct BashCompletion {
   }
 
   private var firstWords: String {
-    (verbs.map(\.name) + ["--help", "--version"]).joined(separator: " ")
+    (verbs.map(\.name) + ["-p", "-o", "--help", "--version"]).joined(separator: " ")
   }
 
   private func verbCase(_ verb: VerbDescription) -> String {
-    let valued = verb.allOptions.compactMap { option in
-      option.value.map {
-        "          \(names(option).joined(separator: "|"))) \(reply($0)); return ;;"
-      }
-    }
-    let words = verb.allOptions.flatMap(names).joined(separator: " ")
-    var lines = ["    \(verb.name))"]
-    if !valued.isEmpty {
-      lines += ["      case \"$before\" in"] + valued + ["      esac"]
-    }
-    lines += [
+    let words = verb.allOptions.flatMap(\.names).joined(separator: " ")
+    var lines = [
+      "    \(verb.name))", reply(to: verb.allOptions),
       "      if [[ \"$word\" == -* ]]; then",
       "        COMPREPLY=($(compgen -W \"\(words)\" -- \"$word\"))",
     ]
-    if let positional = verb.positionals.first {
-      // The words of later ones are known beforehand or not offered.
-      let more = verb.positionals.dropFirst().compactMap(\.kind.fixedWords).flatMap(\.self)
-      lines += ["      else", "        \(reply(positional.kind, more))"]
+    if !verb.positionals.isEmpty {
+      lines += ["      else", "        case ${#words[@]} in"]
+      for (index, positional) in verb.positionals.enumerated() {
+        lines.append(
+          "          \(positional.repeats ? "*" : "\(index)")) \(reply(positional.kind)) ;;")
+      }
+      lines.append("        esac")
     }
     return (lines + ["      fi", "      ;;"]).joined(separator: "\n")
   }
 
-  private func names(_ option: Option) -> [String] {
-    (option.short.map { ["-\($0)"] } ?? []) + ["--" + option.long]
+  /// Completes the value of the option before.
+  private func reply(to options: [Option]) -> String {
+    let valued = options.compactMap { option in
+      option.value.map {
+        "        \(option.names.joined(separator: "|"))) \(reply($0)); return ;;"
+      }
+    }
+    guard !valued.isEmpty else { return "      :" }
+    return (["      case \"$before\" in"] + valued + ["      esac"]).joined(separator: "\n")
   }
 
-  private func reply(_ kind: ValueKind, _ more: [String] = []) -> String {
-    if let words = kind.fixedWords {
-      return #"COMPREPLY=($(compgen -W "\#((words + more).joined(separator: " "))" -- "$word"))"#
+  private func reply(_ kind: ValueKind) -> String {
+    func reply(with words: String) -> String {
+      #"COMPREPLY=($(compgen -W "\#(words)" -- "$word"))"#
     }
-    if let command = kind.listingCommand {
-      let words = (["$(\(command))"] + more).joined(separator: " ")
-      return #"COMPREPLY=($(compgen -W "\#(words)" -- "$word"))"#
+    if let words = kind.fixedWords { return reply(with: words.joined(separator: " ")) }
+    switch kind.listedWords {
+    case .topologies: return reply(with: "$(\(ListedWords.listTopologies))")
+    case .nodes: return reply(with: "$(_orchestrator_names --quiet)")
+    case .events: return reply(with: #"$(_orchestrator_names --events "${words[0]}")"#)
+    case nil: break
     }
     guard let paths = kind.pathCompletion else { return "COMPREPLY=()" }
     return #"COMPREPLY=($(\#(paths.bash) -- "$word"))"#

@@ -3,35 +3,97 @@ struct FishCompletion {
 
   var script: String {
     var lines = [
-      "# fish completion of orchestrator; install it with:",
-      "#   orchestrator completion fish > ~/.config/fish/completions/orchestrator.fish",
-      "complete -c orchestrator -f",
+      """
+      # fish completion of orchestrator; install it with:
+      #   orchestrator completion fish > ~/.config/fish/completions/orchestrator.fish
+      function __orchestrator_look
+        set -g __orchestrator_verb
+        set -g __orchestrator_words
+        set -g __orchestrator_topology
+        set -g __orchestrator_file
+        set -l option
+        for token in (commandline -opc)[2..]
+          switch "$option"
+            case ''
+            case -p --topology
+              set __orchestrator_topology $token
+            case --file
+              set __orchestrator_file $token
+          end
+          if test -n "$option"
+            set option
+            continue
+          end
+          switch "$__orchestrator_verb:$token"
+            case \(VerbDescription.valuedPatterns(of: verbs).joined(separator: " "))
+              set option $token
+            case '*:--topology=*'
+              set __orchestrator_topology (string replace -- --topology= '' $token)
+            case '*:--file=*'
+              set __orchestrator_file (string replace -- --file= '' $token)
+            case '*:-*'
+            case ':*'
+              set __orchestrator_verb $token
+            case '*'
+              set -a __orchestrator_words $token
+          end
+        end
+      end
+      # Whether the verb is given, with so many arguments; without a verb, whether none is.
+      function __orchestrator_at
+        __orchestrator_look
+        test "$__orchestrator_verb" = "$argv[1]"; or return
+        test -z "$argv[2]"; or test (count $__orchestrator_words) = $argv[2]
+      end
+      function __orchestrator_names
+        __orchestrator_look
+        test "$argv[1]" = --events; and set -a argv $__orchestrator_words[1]
+        if test -n "$__orchestrator_file"
+          orchestrator describe --file $__orchestrator_file $argv
+        else if test -n "$__orchestrator_topology"
+          orchestrator describe --topology $__orchestrator_topology $argv
+        else
+          orchestrator describe $argv; or orchestrator describe --file topology.yaml $argv
+        end 2>/dev/null
+      end
+      complete -c orchestrator -f
+      """
     ]
+    for option in [Option.topology, .output] { lines.append(card(option, of: "")) }
     for verb in verbs {
       lines.append(
-        "complete -c orchestrator -n __fish_use_subcommand -a \(verb.name) -d \(quoted(verb.summary))"
-      )
-      let condition = "-n \(quoted("__fish_seen_subcommand_from \(verb.name)"))"
-      for option in verb.allOptions {
-        let short = option.short.map { " -s \($0)" } ?? ""
-        let value = option.value.map { " -r" + words($0) } ?? ""
-        lines.append(
-          "complete -c orchestrator \(condition)\(short) -l \(option.long)\(value) "
-            + "-d \(quoted(option.summary))")
-      }
-      for positional in verb.positionals {
+        "complete -c orchestrator -n __orchestrator_at -a \(verb.name) -d \(quoted(verb.summary))")
+      for option in verb.allOptions { lines.append(card(option, of: verb.name)) }
+      for (index, positional) in verb.positionals.enumerated() {
         let words = words(positional.kind)
         guard !words.isEmpty else { continue }
-        lines.append("complete -c orchestrator \(condition)\(words)")
+        let place = positional.repeats ? "" : " \(index)"
+        lines.append("complete -c orchestrator \(condition(verb.name + place))\(words)")
       }
     }
     return lines.joined(separator: "\n") + "\n"
   }
 
+  private func condition(_ arguments: String) -> String {
+    "-n \(quoted("__orchestrator_at \(arguments)"))"
+  }
+
+  private func card(_ option: Option, of verb: String) -> String {
+    let short = option.short.map { " -s \($0)" } ?? ""
+    // With -x no paths are offered beside.
+    let value = option.value.map { ($0 == .file ? " -r" : " -x") + words($0) } ?? ""
+    return "complete -c orchestrator \(condition(verb))\(short) -l \(option.long)\(value) "
+      + "-d \(quoted(option.summary))"
+  }
+
   private func words(_ kind: ValueKind) -> String {
     if let words = kind.fixedWords { return " -a \(quoted(words.joined(separator: " ")))" }
-    if let command = kind.listingCommand { return " -a \(quoted("(\(command))"))" }
-    return kind.pathCompletion.map { " " + $0.fish } ?? ""
+    switch kind.listedWords {
+    case .topologies: return " -a \(quoted("(\(ListedWords.listTopologies))"))"
+    case .nodes: return " -a \(quoted("(__orchestrator_names --quiet)"))"
+    case .events: return " -a \(quoted("(__orchestrator_names --events)"))"
+    case nil: return kind.pathCompletion.map { " " + $0.fish } ?? ""
+    }
   }
 
   private func quoted(_ text: String) -> String {

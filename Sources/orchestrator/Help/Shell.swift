@@ -12,13 +12,25 @@ package enum Shell: String, CaseIterable, Sendable {
   }
 }
 
+/// The words that only the command itself knows, and only when they are asked for.
+enum ListedWords {
+  case topologies
+  /// Of the topology meant, or else of the file.
+  case nodes
+  /// Of the node before, in the same topology.
+  case events
+
+  /// What lists the topologies.
+  static let listTopologies = "orchestrator ls --quiet 2>/dev/null"
+}
+
 extension ValueKind {
   /// The words that can stand here, where they are known beforehand.
   var fixedWords: [String]? {
     switch self {
     case .choice(_, let choices): choices
     case .signal: ["TERM", "KILL", "INT", "HUP", "STOP", "CONT", "USR1", "USR2"]
-    case .text, .count, .duration, .topology, .node, .file, .directory: nil
+    case .text, .count, .duration, .topology, .node, .event, .file, .directory: nil
     }
   }
 
@@ -27,16 +39,36 @@ extension ValueKind {
     switch self {
     case .file: ("compgen -f", "_files", "-F")
     case .directory: ("compgen -d", "_files -/", "-a '(__fish_complete_directories)'")
-    case .text, .count, .duration, .choice, .topology, .node, .signal: nil
+    case .text, .count, .duration, .choice, .topology, .node, .event, .signal: nil
     }
   }
 
-  /// The command that lists the words that can stand here now.
-  var listingCommand: String? {
+  /// The words that are listed when they can stand here.
+  var listedWords: ListedWords? {
     switch self {
-    case .topology: "orchestrator ls --quiet 2>/dev/null"
-    case .node: "orchestrator ps --quiet 2>/dev/null"
+    case .topology: .topologies
+    case .node: .nodes
+    case .event: .events
     case .text, .count, .duration, .choice, .file, .directory, .signal: nil
     }
   }
+}
+
+extension VerbDescription {
+  /// The options that a value follows, as they stand on a command line.
+  fileprivate var valuedOptions: [String] {
+    allOptions.filter { $0.value != nil }.flatMap(\.names)
+  }
+
+  /// Patterns of a shell's `case` for `VERB:OPTION`, of the options that a value follows; those that
+  /// stand before the verb are behind a colon alone.
+  static func valuedPatterns(of verbs: [VerbDescription]) -> [String] {
+    [Option.topology, .output].flatMap(\.names).map { ":" + $0 }
+      + verbs.flatMap { verb in verb.valuedOptions.map { "\(verb.name):\($0)" } }
+  }
+}
+
+extension Option {
+  /// `-p` and `--topology`
+  var names: [String] { (short.map { ["-\($0)"] } ?? []) + ["--" + long] }
 }

@@ -5,10 +5,42 @@ struct ZshCompletion {
     """
     #compdef orchestrator
     # zsh completion of orchestrator; install it as _orchestrator in a directory of $fpath.
+    _orchestrator_names() {
+      local verb topology file word index
+      local -a arguments names
+      for ((index = 2; index < position; index++)); do
+        word=$line_words[index]
+        case "$verb:$word" in
+          (\(VerbDescription.valuedPatterns(of: verbs).joined(separator: "|")))
+            ((index++))
+            case $word in
+              (-p|--topology) topology=$line_words[index] ;;
+              (--file) file=$line_words[index] ;;
+            esac
+            ;;
+          (*:--topology=*) topology=${word#*=} ;;
+          (*:--file=*) file=${word#*=} ;;
+          (*:-*) ;;
+          (:*) verb=$word ;;
+          (*) arguments+=("$word") ;;
+        esac
+      done
+      [[ $1 == --events ]] && 2=$arguments[1]
+      if [[ -n $file ]]; then
+        names=("${(@f)$(orchestrator describe --file "$file" "$@" 2>/dev/null)}")
+      else
+        names=("${(@f)$(orchestrator describe ${topology:+--topology=$topology} "$@" 2>/dev/null ||
+          orchestrator describe --file topology.yaml "$@" 2>/dev/null)}")
+      fi
+      compadd -a names
+    }
     _orchestrator() {
-      local context state line
+      local context state line position=$CURRENT
+      local -a line_words=("${words[@]}")
       typeset -A opt_args
-      _arguments -C '1: :->verb' '*:: :->arguments'
+      _arguments -C -A '-*' \\
+    \(outerOptions) \\
+        '1: :->verb' '*:: :->arguments'
       case $state in
         verb)
           local -a verbs
@@ -33,10 +65,15 @@ struct ZshCompletion {
     """
   }
 
+  private var outerOptions: String {
+    [Option.topology, .output].flatMap(specifications).map { "    \($0)" }
+      .joined(separator: " \\\n")
+  }
+
   private func verbCase(_ verb: VerbDescription) -> String {
     let options = verb.allOptions.flatMap(specifications)
     let positionals = verb.positionals.enumerated().map { index, positional in
-      let place = positional.arity == .any || positional.arity == .some ? "*" : "\(index + 1)"
+      let place = positional.repeats ? "*" : "\(index + 1)"
       return quoted("\(place):\(positional.name):\(action(positional.kind))")
     }
     let lines = (options + positionals).map { "              \($0)" }.joined(separator: " \\\n")
@@ -55,8 +92,13 @@ struct ZshCompletion {
 
   private func action(_ kind: ValueKind) -> String {
     if let words = kind.fixedWords { return "(\(words.joined(separator: " ")))" }
-    if let command = kind.listingCommand { return "($(\(command)))" }
-    return kind.pathCompletion?.zsh ?? " "
+    switch kind.listedWords {
+    case .topologies: return "($(\(ListedWords.listTopologies)))"
+    // Behind a space it is called as it is.
+    case .nodes: return " _orchestrator_names --quiet"
+    case .events: return " _orchestrator_names --events"
+    case nil: return kind.pathCompletion?.zsh ?? " "
+    }
   }
 
   private func quoted(_ text: String) -> String {

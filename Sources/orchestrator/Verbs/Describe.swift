@@ -11,6 +11,8 @@ struct Describe: Verb {
       .topology,
       Option("file", value: .file, "Describes the topology of this file, which need not run"),
       .output,
+      Option("quiet", "q", "Writes the names of nodes and composites only"),
+      Option("events", "Writes the names of the events only that they take, one to a line"),
     ],
     positionals: [
       Positional("NODE", .node, .any, "The nodes and composites. Default: all")
@@ -28,6 +30,10 @@ struct Describe: Verb {
         "orchestrator describe --file topologies/lift.yaml lift",
         "The same, as the file has it"
       ),
+      (
+        "orchestrator describe --events door",
+        "The names of the door's events, for scripts"
+      ),
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
@@ -37,6 +43,10 @@ struct Describe: Verb {
       } else {
         try running(arguments)
       }
+    if arguments.flag("quiet") || arguments.flag("events") {
+      for line in Self.names(pages, events: arguments.flag("events")) { try console.print(line) }
+      return .success
+    }
     switch arguments.format {
     case .text:
       for (index, page) in pages.enumerated() {
@@ -49,20 +59,33 @@ struct Describe: Verb {
     return .success
   }
 
+  private static func names(_ pages: [Page], events: Bool) -> [String] {
+    guard events else { return pages.map(\.name) }
+    var seen: Set<String> = []
+    return pages.flatMap(\.events).filter { seen.insert($0).inserted }
+  }
+
   /// One node or composite, to be printed.
   private struct Page {
     let name: String
     let lines: (Style) -> [String]
     let record: JSONValue
+    /// The names of what it takes.
+    let events: [String]
 
     init(_ page: NodePage) {
       name = page.node.name
+      events =
+        page.machine.map { machine in
+          machine.events.map(\.name).filter(machine.alphabet.contains)
+        } ?? []
       lines = { page.lines(style: $0) }
       record = page.record
     }
 
     init(_ page: CompositePage) {
       name = page.name
+      events = page.composite.events.map(\.name)
       lines = { page.lines(style: $0) }
       record = page.record
     }

@@ -22,7 +22,7 @@ struct Send: Verb {
     ],
     positionals: [
       Positional("NODE", .node, .one, "The node, or the composite"),
-      Positional("EVENT", .text("EVENT"), .optional, "The event: a label, or JSON"),
+      Positional("EVENT", .event, .optional, "The event: a label, or JSON"),
     ],
     examples: [
       (

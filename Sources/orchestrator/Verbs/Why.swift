@@ -17,7 +17,7 @@ struct Why: Verb {
     positionals: [
       Positional("NODE", .node, .one, "The node, or the composite"),
       Positional(
-        "EVENT", .text("EVENT"), .optional,
+        "EVENT", .event, .optional,
         "One event, in detail: a label, or JSON. Default: all"),
     ],
     examples: [
