@@ -22,15 +22,17 @@ package struct LogReader {
   }
 
   /// What was written since the last call; on the first call, the last lines of each node.
-  /// - Parameter limit: The most lines of each node on the first call; `nil` for all.
-  package mutating func next(limit: Int? = nil) -> [LogEntry] {
+  /// - Parameters:
+  ///   - limit: The most lines of each node on the first call; `nil` for all.
+  ///   - time: When the lines of the first call were written, or later; `nil` for all.
+  package mutating func next(limit: Int? = nil, since time: Timestamp? = nil) -> [LogEntry] {
     let limit = isFirst ? limit : nil
     isFirst = false
     var entries: [LogEntry] = []
     for node in nodes ?? Self.nodes(in: directory) {
       var tail =
         tails.removeValue(forKey: node) ?? LogTail(node: node, path: "\(directory)/\(node).log")
-      entries += tail.next(limit: limit)
+      entries += tail.next(limit: limit, since: time)
       tails[node] = tail
     }
     guard tails.count > 1 else { return entries }
@@ -54,8 +56,8 @@ private struct LogTail {
     self.path = path
   }
 
-  mutating func next(limit: Int?) -> [LogEntry] {
-    guard let file else { return first(limit: limit) }
+  mutating func next(limit: Int?, since time: Timestamp?) -> [LogEntry] {
+    guard let file else { return first(limit: limit, since: time) }
     var entries = parse(file.read())
     guard OpenFile.identity(of: path) != file.identity else { return entries }
     // Rotated: the rest of ours, then those that came after it, oldest first.
@@ -67,18 +69,23 @@ private struct LogTail {
     return entries
   }
 
-  private mutating func first(limit: Int?) -> [LogEntry] {
+  private mutating func first(limit: Int?, since time: Timestamp?) -> [LogEntry] {
     guard let current = OpenFile(path) else { return [] }
     file = current
     var entries = parse(current.read())
+    func isEnough() -> Bool {
+      limit.map { entries.count >= $0 } ?? false
+        || time.map { time in entries.first.map { $0.time < time } ?? false } ?? false
+    }
     var index = 1
-    while limit.map({ entries.count < $0 }) ?? true, let older = OpenFile("\(path).\(index)") {
+    while !isEnough(), let older = OpenFile("\(path).\(index)") {
       index += 1
       // Rotated after it was opened: already read.
       if older.identity == current.identity { continue }
       var splitter = LogLineSplitter(limit: 1 << 20)
       entries = splitter.append(older.read()).map { parseLine($0) } + entries
     }
+    if let time { entries = Array(entries.drop { $0.time < time }) }
     return limit.map { Array(entries.suffix($0)) } ?? entries
   }
 

@@ -171,6 +171,7 @@ extension ValueKind {
     case .duration:
       DurationArgument.parse(value) == nil
         ? "write a number and a unit, as in 500ms, 10s or 2m" : nil
+    case .moment: MomentArgument.parse(value) == nil ? MomentArgument.wanted : nil
     case .choice(_, let choices):
       choices.contains(value)
         ? nil

@@ -5,6 +5,8 @@ package enum ValueKind: Hashable, Sendable {
   case count(String)
   /// `200ms`, `10s`, `2m`, `1h`.
   case duration
+  /// `5m` ago, or a time: see ``MomentArgument``.
+  case moment
   case choice(String, [String])
   case topology
   case node
@@ -19,6 +21,7 @@ package enum ValueKind: Hashable, Sendable {
     switch self {
     case .text(let name), .count(let name): name
     case .duration: "DURATION"
+    case .moment: "AGE|TIME"
     case .choice(_, let choices): choices.joined(separator: "|")
     case .topology: "NAME"
     case .node: "NODE"

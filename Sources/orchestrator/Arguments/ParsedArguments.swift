@@ -25,6 +25,11 @@ package struct ParsedArguments: Hashable, Sendable {
     value(name).flatMap { DurationArgument.parse($0) }
   }
 
+  /// The value of an option of kind moment.
+  package func moment(_ name: String) -> Timestamp? {
+    value(name).flatMap { MomentArgument.parse($0) }
+  }
+
   /// The value of an option of kind signal.
   package func signal(_ name: String) -> Signal? { value(name).flatMap { Signal($0) } }
 

@@ -30,7 +30,7 @@ extension ValueKind {
     switch self {
     case .choice(_, let choices): choices
     case .signal: ["TERM", "KILL", "INT", "HUP", "STOP", "CONT", "USR1", "USR2"]
-    case .text, .count, .duration, .topology, .node, .event, .file, .directory: nil
+    case .text, .count, .duration, .moment, .topology, .node, .event, .file, .directory: nil
     }
   }
 
@@ -39,7 +39,7 @@ extension ValueKind {
     switch self {
     case .file: ("compgen -f", "_files", "-F")
     case .directory: ("compgen -d", "_files -/", "-a '(__fish_complete_directories)'")
-    case .text, .count, .duration, .choice, .topology, .node, .event, .signal: nil
+    case .text, .count, .duration, .moment, .choice, .topology, .node, .event, .signal: nil
     }
   }
 
@@ -49,7 +49,7 @@ extension ValueKind {
     case .topology: .topologies
     case .node: .nodes
     case .event: .events
-    case .text, .count, .duration, .choice, .file, .directory, .signal: nil
+    case .text, .count, .duration, .moment, .choice, .file, .directory, .signal: nil
     }
   }
 }

@@ -4,18 +4,26 @@ import PipeRuntime
 struct Logs: Verb {
   let description = VerbDescription(
     "logs", "Shows what nodes wrote, in order of time",
-    discussion: "The logs of a topology stay when it ends. With -f it goes on until then.",
+    discussion:
+      "The logs of a topology stay when it ends. With -f it goes on until then. Times are local on a "
+      + "terminal, and UTC in pipes and JSON.",
     options: [
       .topology, .output,
       Option("follow", "f", "Goes on with what is written from now on"),
+      Option(
+        "since", value: .moment,
+        "What was written so long ago or later, as in 5m, or since a time: 14:30 today, "
+          + "'2026-11-20 14:30', or with Z or an offset. Default: all"),
       Option("lines", "n", value: .count("N"), "The last N lines of each node. Default: all"),
+      Option("tail", value: .count("N"), "The same as --lines"),
       Option("timestamps", "t", "Puts the time in front of each line"),
       Option("no-prefix", "Leaves out the nodes' names"),
     ],
     positionals: [Positional("NODE", .node, .any, "The nodes. Default: all")],
     examples: [
       ("orchestrator logs -f door", "What the door wrote, and writes"),
-      ("orchestrator logs -n 20 -p elevator", "The last lines of every node"),
+      ("orchestrator logs --tail 20 -p elevator", "The last lines of every node"),
+      ("orchestrator logs --since 5m -t", "What all nodes wrote in the last five minutes"),
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
@@ -28,12 +36,14 @@ struct Logs: Verb {
       hasNode: !arguments.flag("no-prefix"),
       nodes: nodes.isEmpty ? LogReader.nodes(in: directories.logs) : nodes)
 
+    let since = arguments.moment("since")
+    let limit = arguments.count("lines") ?? arguments.count("tail")
     var isLast: Bool
     var entries: [LogEntry] = []
     repeat {
       // Asked before reading: what is written before the end is then read.
       isLast = !arguments.flag("follow") || RunningTopology.find(directories) == nil
-      let new = reader.next(limit: arguments.count("lines"))
+      let new = reader.next(limit: limit, since: since)
       if arguments.format == .json {
         entries += new
       } else {
@@ -80,7 +90,7 @@ package struct LogPrinter {
       colors[entry.node] = color
       line += style.number(color, entry.node.padded(to: width) + " |") + " "
     }
-    if hasTime { line += style.dim(entry.time.description) + " " }
+    if hasTime { line += style.dim(style.text(of: entry.time)) + " " }
     return line + (entry.stream == .note ? style.dim(entry.text) : entry.text)
   }
 }

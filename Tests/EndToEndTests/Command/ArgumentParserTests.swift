@@ -87,6 +87,36 @@ struct ArgumentParserTests {
     #expect(DurationArgument.parse(text) == duration)
   }
 
+  /// 2026-11-20 14:30:05.250 in UTC.
+  private static let now = Timestamp("2026-11-20T14:30:05.250Z")!
+
+  @Test(
+    "moments are read as an age, or as a time with its zone",
+    arguments: [
+      ("5m", "2026-11-20T14:25:05.250Z"), ("1500ms", "2026-11-20T14:30:03.750Z"),
+      ("2026-11-19T08:09Z", "2026-11-19T08:09:00.000Z"),
+      ("2026-11-19 08:09:10Z", "2026-11-19T08:09:10.000Z"),
+      ("2026-11-19T08:09:10.123+01:30", "2026-11-19T06:39:10.123Z"),
+      ("2026-12-31T23:00-02:00", "2027-01-01T01:00:00.000Z"), ("2026-02-30T00:00Z", nil),
+      ("2026-11-19T24:00Z", nil), ("2026-11-19T", nil), ("2026-11-19T08:09+1", nil),
+      ("2026-11-19x", nil), ("08:09Z", nil), ("8:09", nil), ("08:09:10.1", nil), ("5", nil),
+      ("yesterday", nil), ("", nil),
+    ] as [(String, String?)])
+  func moments(text: String, moment: String?) {
+    #expect(MomentArgument.parse(text, now: Self.now)?.description == moment)
+  }
+
+  @Test("a moment without a zone is in that of this place, and today where there is no date")
+  func localMoments() throws {
+    let local = Self.now.localText
+    #expect(MomentArgument.parse(local, now: Self.now) == Self.now)
+    let time = try #require(local.split(separator: " ").last)
+    #expect(MomentArgument.parse(String(time), now: Self.now) == Self.now)
+    let midnight = try #require(
+      MomentArgument.parse(String(local.prefix(10)), now: Self.now))
+    #expect(midnight.localText == local.prefix(10) + " 00:00:00.000")
+  }
+
   @Test("every verb has a summary, an example that parses, and options with unlike names")
   func descriptions() throws {
     for verb in Verbs.descriptions {

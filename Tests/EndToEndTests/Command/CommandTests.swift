@@ -59,6 +59,16 @@ struct Command {
     return Result(exit: child.wait(), output: output, error: error)
   }
 
+  /// What completion in bash offers for the last of these words.
+  func complete(_ words: String...) throws -> [String] {
+    let line = """
+      source <(orchestrator completion bash)
+      COMP_WORDS=(orchestrator \(words.map { "'\($0)'" }.joined(separator: " ")))
+      COMP_CWORD=\(words.count); _orchestrator; printf '%s\\n' "${COMPREPLY[@]}"
+      """
+    return try run(shell: line).output.split(separator: "\n").map(String.init)
+  }
+
   static func text(of descriptor: Int32, until isEnough: (String) -> Bool = { _ in false })
     -> String
   {
@@ -123,23 +133,17 @@ struct CommandTests {
     let lock = try TopologyLock.acquire(
       RuntimeDirectories(topology: "lift", roots: command.roots), file: nil)
     defer { lock.release() }
-    func complete(_ words: String...) throws -> [String] {
-      let line = """
-        source <(orchestrator completion bash)
-        COMP_WORDS=(orchestrator \(words.map { "'\($0)'" }.joined(separator: " ")))
-        COMP_CWORD=\(words.count); _orchestrator; printf '%s\\n' "${COMPREPLY[@]}"
-        """
-      return try command.run(shell: line).output.split(separator: "\n").map(String.init)
-    }
-    #expect(try complete("sta") == ["status", "start"])
-    #expect(try complete("logs", "--f") == ["--follow"])
-    #expect(try complete("-p", "lift", "ls", "-o", "js") == ["json", "jsonl"])
-    #expect(try complete("down", "-p", "") == ["lift"])
-    #expect(try complete("completion", "f") == ["fish"])
-    #expect(try complete("letters", "gate", "re") == ["resend"])
+    #expect(try command.complete("sta") == ["status", "start"])
+    #expect(try command.complete("logs", "--f") == ["--follow"])
+    #expect(try command.complete("-p", "lift", "ls", "-o", "js") == ["json", "jsonl"])
+    #expect(try command.complete("down", "-p", "") == ["lift"])
+    #expect(try command.complete("down", "--topology", "=", "li") == ["lift"])
+    #expect(try command.complete("-p", "") == ["lift"])
+    #expect(try command.complete("completion", "f") == ["fish"])
+    #expect(try command.complete("letters", "gate", "re") == ["resend"])
     #expect(try command.run(shell: "mkdir folder; touch folded").exit == .exited(code: 0))
-    #expect(try complete("check", "fol").sorted() == ["folded", "folder"])
-    #expect(try complete("init", "--directory", "fol") == ["folder"])
+    #expect(try command.complete("check", "fol").sorted() == ["folded", "folder"])
+    #expect(try command.complete("init", "--directory", "fol") == ["folder"])
   }
 
   @Test("a reader that goes away ends the command quietly")
@@ -193,6 +197,17 @@ struct CommandTests {
     #expect(
       try command.run(shell: "orchestrator logs -n 1 -t motor").output
         == "motor | 1970-01-01T00:00:00.003Z line 3\n")
+    func read(_ options: String) throws -> String {
+      try command.run(shell: "TZ=Asia/Tokyo orchestrator logs motor --no-prefix \(options)").output
+    }
+    #expect(try read("--tail 1") == "line 3\n")
+    #expect(try read("--since 1970-01-01T00:00:00.002Z") == "line 3\n")
+    #expect(try read("--since '1970-01-01 09:00:00.001'") == "line 1\nline 3\n")
+    #expect(try read("--since '1970-01-01 09:00' --tail 1") == "line 3\n")
+    #expect(try read("--since 5m") == "")
+    let undated = try command.run(shell: "orchestrator logs --since soon")
+    #expect(undated.exit == .exited(code: 2))
+    #expect(undated.error.contains("'soon' is no value for --since: write how long ago"))
     let unknown = try command.run(shell: "orchestrator logs dor")
     #expect(unknown.exit == .exited(code: 1))
     #expect(unknown.error.contains("no log of a node 'dor'. Did you mean 'door'?"))

@@ -23,7 +23,8 @@ private final class RunningRelay {
       shell: "cat > relay.yaml <<'END'\n\(Self.file)\nEND\n"
         + "exec orchestrator run relay.yaml --plain > run.out 2> run.err")
     let ready = try command.run(
-      shell: "for i in {1..500}; do orchestrator status > status 2>&1 && exit 0; sleep 0.02; done; "
+      shell:
+        "for i in {1..6000}; do orchestrator status > status 2>&1 && exit 0; sleep 0.02; done; "
         + "cat status run.out run.err; exit 1")
     #expect(ready.exit == .exited(code: 0), "\(ready.output)")
   }
@@ -135,6 +136,66 @@ struct RunningTopologyTests {
     #expect(relay.end() == .exited(code: 0))
   }
 
+  @Test("'ps' shows the nodes that are named, with what they use; 'run' ends with how it ended")
+  func processes() throws {
+    let relay = try RunningRelay()
+    try expect(
+      [
+        ("orchestrator ps -q still n1", 0, "still\nn1\n", ""),
+        ("orchestrator ps n2 | cut -d ' ' -f 1", 0, "NODE\nn2\n", ""),
+        (
+          "orchestrator ps n4 n1", 2, "",
+          "there is no node 'n4'; there are 'n1', 'n2', 'still'"
+        ),
+        ("orchestrator letters n1 -o json", 0, "[]\n", ""),
+        ("orchestrator letters n1", 0, "", "node 'n1' has no letters\n"),
+      ], of: relay)
+    let record = try JSONValue(parsing: relay.run("orchestrator ps n1 -o jsonl").output.utf8)
+    guard case .number(let seconds)? = record["cpuSeconds"] else {
+      Issue.record("\(record.text)")
+      return
+    }
+    #expect(seconds >= 0 && seconds < 60)
+    #expect(try #require(record["memoryBytes"]?.integer) > 1_000_000)
+    #expect(relay.end() == .exited(code: 0))
+    // What 'run' writes last is how it ended.
+    let lines = try relay.run("cat run.out").output.split(separator: "\n")
+    #expect(lines.last == "relay: stopped")
+    #expect(lines.filter { $0 == "relay: stopped" }.count == 1)
+    #expect(lines.contains("n1: stopped"))
+  }
+
+  @Test("completion in bash offers nodes and their events, of what runs or of the file here")
+  func completion() throws {
+    let relay = try RunningRelay()
+    let command = relay.command
+    #expect(try command.complete("send", "") == ["n1", "n2", "still"])
+    #expect(try command.complete("send", "n1", "") == ["token"])
+    #expect(try command.complete("send", "n1", "x") == [])
+    #expect(try command.complete("send", "still", "") == [])
+    #expect(try command.complete("-p", "relay", "why", "n2", "t") == ["token"])
+    #expect(try command.complete("send", "-p", "relay", "--timeout", "1s", "n1", "") == ["token"])
+    #expect(try command.complete("send", "--topology", "=", "other", "n1", "") == [])
+    #expect(try command.complete("send", "n1", "token", "") == [])
+    #expect(try command.complete("logs", "n1", "n") == ["n1", "n2"])
+    let file = """
+      topology: doors
+      program: nodes
+      nodes: { front: { machine: ElevatorDoor }, back: { machine: LiftDoor } }
+      """
+    _ = try relay.run("cat > doors.yaml <<'END'\n\(file)\nEND")
+    let events = [
+      "personsHaveEntered", "closeButtonWasPressed", "openButtonWasPressed", "doorHasLocked",
+    ]
+    #expect(try command.complete("describe", "--file", "doors.yaml", "fr") == ["front"])
+    #expect(relay.end() == .exited(code: 0))
+    #expect(try command.complete("send", "front", "") == [])
+    _ = try relay.run("mv doors.yaml topology.yaml")
+    #expect(try command.complete("send", "") == ["front", "back"])
+    #expect(try command.complete("send", "front", "") == events)
+    #expect(try command.complete("send", "front", "close") == ["closeButtonWasPressed"])
+  }
+
   @Test("a monitor shows the present states, every change, and ends with the topology")
   func monitor() throws {
     let relay = try RunningRelay()
@@ -146,8 +207,9 @@ struct RunningTopologyTests {
     let record = try JSONValue(parsing: change.utf8)
     #expect(record["cause"] == "n1.out->n2.in" && record["version"] == 1)
     #expect(record["state"]?.caseText == "passing(count: 1, n: 5)")
-    let count = try relay.run("orchestrator monitor -n 3 | wc -l")
-    #expect(count.output == "3\n" && count.error.isEmpty)
+    // The present states are in the order of the file.
+    let first = try relay.run("orchestrator monitor -n 3 | cut -d ' ' -f 2")
+    #expect(first.output == "n1\nn2\nstill\n" && first.error.isEmpty)
     let closed = try relay.run("(orchestrator monitor n2; echo $? > code) | head -n 1; cat code")
     #expect(closed.output.hasSuffix("(n1.out->n2.in)\n0\n"))
     #expect(try relay.run("orchestrator down").output == "relay: down\n")

@@ -125,6 +125,24 @@ struct LogFileTests {
     for path in ["", ".1", ".2"] { #expect(read(writer.path + path).utf8.count <= 100) }
   }
 
+  @Test(
+    "a reader gets what was written since a time, of the files put aside, too",
+    arguments: [(nil, 0, nil), (7, 7, nil), (11, 11, nil), (12, 12, nil), (3, 10, 2), (11, 11, 2)]
+      as [(Int64?, Int, Int?)])
+  func since(time: Int64?, first: Int, limit: Int?) throws {
+    let directory = try TemporaryDirectory()
+    let door = LogWriter(path: directory.path + "/door.log", sizeLimit: 200)
+    for index in 0..<12 {
+      _ = door.write(["\(index)"], from: .out, at: Timestamp(milliseconds: Int64(index)))
+    }
+    #expect(FileSystem.entries(of: directory.path).count > 1)
+    var reader = LogReader(directory: directory.path)
+    let read = reader.next(limit: limit, since: time.map { Timestamp(milliseconds: $0) })
+    #expect(read.map(\.text) == (first..<12).map(String.init))
+    _ = door.write(["new"], from: .out, at: Timestamp(milliseconds: 12))
+    #expect(reader.next(limit: limit).map(\.text) == ["new"])
+  }
+
   @Test("a reader gets the last lines of each node in order of time, then what is added")
   func follow() throws {
     let directory = try TemporaryDirectory()

@@ -1,0 +1,108 @@
+import Glibc
+import PipeRuntime
+
+/// Moments in the past as typed: how long ago, or a time.
+package enum MomentArgument {
+  /// What can be typed.
+  static let wanted =
+    "write how long ago, as in 5m, or a time, as in 14:30, '2026-11-20 14:30' or "
+    + "2026-11-20T14:30:00Z"
+
+  /// Reads `5m`, `14:30[:05[.123]]` of today, or `2026-11-20[ 14:30[:05[.123]]]`, with `T` or a space
+  /// between the two; a date's time may end with `Z` or an offset as in `+01:00`, and is this place's
+  /// otherwise. `nil` where the text is none of these.
+  package static func parse(_ text: String, now: Timestamp = .now) -> Timestamp? {
+    if let age = DurationArgument.parse(text) {
+      return Timestamp(milliseconds: now.milliseconds - age.wholeMilliseconds)
+    }
+    var reader = TimeReader(rest: text.utf8[...])
+    return reader.read(now: now)
+  }
+}
+
+/// Reads a date, a time of the day, or both.
+private struct TimeReader {
+  var rest: Substring.UTF8View.SubSequence
+
+  mutating func read(now: Timestamp) -> Timestamp? {
+    let whole = rest
+    var parts = tm()
+    // Whether it is summer time there, the system finds out.
+    parts.tm_isdst = -1
+    let hasDate = readDate(into: &parts)
+    if !hasDate {
+      rest = whole
+      var seconds = time_t(now.milliseconds / 1000)
+      var today = tm()
+      localtime_r(&seconds, &today)
+      (parts.tm_year, parts.tm_mon, parts.tm_mday) = (today.tm_year, today.tm_mon, today.tm_mday)
+    } else if rest.isEmpty {
+      return Self.timestamp(of: parts, 0, mktime)
+    } else if !skip("T"), !skip(" ") {
+      return nil
+    }
+    guard let milliseconds = readTime(into: &parts) else { return nil }
+    guard hasDate, !rest.isEmpty else {
+      return rest.isEmpty ? Self.timestamp(of: parts, milliseconds, mktime) : nil
+    }
+    guard let offset = readOffset(), rest.isEmpty else { return nil }
+    return Self.timestamp(of: parts, milliseconds - offset * 1000, timegm)
+  }
+
+  /// `nil` for a day that there is not, which would be taken for one of the next month.
+  private static func timestamp(
+    of parts: tm, _ milliseconds: Int, _ convert: (UnsafeMutablePointer<tm>) -> time_t
+  ) -> Timestamp? {
+    var found = parts
+    let seconds = convert(&found)
+    guard found.tm_mon == parts.tm_mon else { return nil }
+    return Timestamp(milliseconds: Int64(seconds) * 1000 + Int64(milliseconds))
+  }
+
+  /// `2026-11-20`
+  private mutating func readDate(into parts: inout tm) -> Bool {
+    guard let year = number(digits: 4), skip("-"), let month = number(digits: 2, in: 1...12),
+      skip("-"), let day = number(digits: 2, in: 1...31)
+    else { return false }
+    (parts.tm_year, parts.tm_mon, parts.tm_mday) = (
+      Int32(year - 1900), Int32(month - 1), Int32(day)
+    )
+    return true
+  }
+
+  /// `14:30`, `14:30:05` or `14:30:05.123`. Returns the milliseconds.
+  private mutating func readTime(into parts: inout tm) -> Int? {
+    guard let hour = number(digits: 2, in: 0...23), skip(":"),
+      let minute = number(digits: 2, in: 0...59)
+    else { return nil }
+    (parts.tm_hour, parts.tm_min) = (Int32(hour), Int32(minute))
+    guard skip(":") else { return 0 }
+    guard let second = number(digits: 2, in: 0...59) else { return nil }
+    parts.tm_sec = Int32(second)
+    return skip(".") ? number(digits: 3) : 0
+  }
+
+  /// `Z` or `+01:00`. Unit: seconds.
+  private mutating func readOffset() -> Int? {
+    if skip("Z") { return 0 }
+    let isWest = rest.first == UInt8(ascii: "-")
+    guard skip("+") || skip("-"), let hours = number(digits: 2, in: 0...23), skip(":"),
+      let minutes = number(digits: 2, in: 0...59)
+    else { return nil }
+    return (isWest ? -1 : 1) * (hours * 3600 + minutes * 60)
+  }
+
+  private mutating func number(digits count: Int, in range: ClosedRange<Int> = 0...9999) -> Int? {
+    let digits = rest.prefix(count)
+    guard digits.count == count, digits.allSatisfy({ (48...57).contains($0) }) else { return nil }
+    rest = rest.dropFirst(count)
+    let number = digits.reduce(0) { $0 * 10 + Int($1 - 48) }
+    return range.contains(number) ? number : nil
+  }
+
+  private mutating func skip(_ character: Unicode.Scalar) -> Bool {
+    guard rest.first == UInt8(ascii: character) else { return false }
+    rest = rest.dropFirst()
+    return true
+  }
+}
