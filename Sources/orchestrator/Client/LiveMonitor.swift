@@ -9,8 +9,13 @@ struct LiveMonitor {
   private let startedAt: Timestamp?
   private let answers: Handover<Result<TopologyDirectory, any Error>>
 
-  /// When a frame is drawn: while it is followed, as it is left, or when there is no more to see.
-  private enum Moment { case now, left, gone }
+  /// When a frame is drawn: as the orchestrator answers, or does not, as the view is left, or when
+  /// there is no more to see.
+  private enum Moment {
+    case now, silent, left, gone
+
+    var isLast: Bool { self == .left || self == .gone }
+  }
 
   /// Between an answer of the orchestrator and the next question.
   private static let pause: Duration = .milliseconds(250)
@@ -34,7 +39,7 @@ struct LiveMonitor {
     func show(_ moment: Moment = .now) throws {
       guard let shown else { return }
       try draw(shown, at: moment, on: console, &view)
-      if moment != .now { try console.write(view.finish()) }
+      if moment.isLast { try console.write(view.finish()) }
       try console.flush()
     }
     ask(after: .zero)
@@ -47,6 +52,8 @@ struct LiveMonitor {
           try show()
         } catch let error as ConsoleClosed {
           throw error
+        } catch TopologyClientError.notAnswering where shown != nil {
+          try show(.silent)
         } catch {
           try show(.gone)
           guard shown != nil, case TopologyClientError.orchestratorGone = error else { throw error }
@@ -96,12 +103,17 @@ struct LiveMonitor {
   ) throws {
     let size = console.size
     let uptime = startedAt.map { "  up \($0.age.shortText)" } ?? ""
-    let phase = moment == .gone ? "last seen \(directory.phase)" : directory.phase
+    let phase =
+      switch moment {
+      case .now, .left: directory.phase
+      case .silent: "its orchestrator does not answer; last seen \(directory.phase)"
+      case .gone: "last seen \(directory.phase)"
+      }
     try console.write(
       view.frame(
         title: "\(directory.topology): \(phase)\(uptime)",
         rows: directory.nodes(named: nodes).rows(now: WallClock.nanoseconds),
-        footer: moment == .now ? "^C leaves the view; the topology goes on" : "",
+        footer: moment.isLast ? "" : "^C leaves the view; the topology goes on",
         columns: size.columns, rows: size.rows))
   }
 }

@@ -110,6 +110,20 @@ struct TerminalTests {
     }
   }
 
+  @Test("the live view says where the orchestrator does not answer, and goes on when it does")
+  func silent() async throws {
+    try await withTopology(yaml: ViewTests.button) { topology in
+      let terminal = try orchestrator(["monitor"], of: topology)
+      try await terminal.expect("button: running")
+      topology.orchestrator.signal(.stop)
+      try await terminal.expect("button: its orchestrator does not answer; last seen running")
+      topology.orchestrator.signal(Signal.resume)
+      try await terminal.expect("button: running")
+      terminal.type("\u{3}")
+      #expect(try await terminal.expectEnd() == .exited(code: 0))
+    }
+  }
+
   @Test("the live view shows the nodes that are named, and an unknown one is an error")
   func named() async throws {
     try await withTopology(yaml: ViewTests.constants) { topology in
