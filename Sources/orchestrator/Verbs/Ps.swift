@@ -6,8 +6,8 @@ struct Processes: Verb {
     "ps", "Lists the nodes of a running topology with their processes",
     discussion:
       "CPU is the processor time of the process since its start, MEMORY what it holds now. Of "
-      + "composites that share a process, the row of the first shows its figures. On a terminal "
-      + "too narrow for all columns, the least needed are left out, and states and reasons are cut: "
+      + "composites that share a process, the row of the first shows its figures. Long reasons are cut, "
+      + "and on a terminal too narrow for all columns the least needed are left out and states are cut: "
       + "'status' and 'describe' have all of them.",
     options: [
       .topology,
