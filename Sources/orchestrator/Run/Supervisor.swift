@@ -185,7 +185,10 @@ final class Supervisor {
         "\(NodeReport.endedBadly(reason: $0))"
       }
       records[name]?.status?.state = nil
-    case .killing, .restarting, .failed, .exited, .unkillable:
+    case .failed(let reason):
+      records[name]?.reason = reason
+      records[name]?.status?.state = nil
+    case .killing, .restarting, .exited, .unkillable:
       records[name]?.reason = report.description
       records[name]?.status?.state = nil
     case .replacing, .waiting, .endedBadly: records[name]?.reason = report.description

@@ -46,11 +46,13 @@ extension RuntimeDirectories {
 
   /// Throws where nothing tells that the topology has, or had, a node of this name.
   func checkIsKnown(_ node: String) throws {
-    let known = Set(JournalReader.nodes(in: journals) + LogReader.nodes(in: logs)).sorted()
+    let known = Set(JournalReader.nodes(in: journals) + LogReader.nodes(in: logs))
+      .subtracting(["orchestrator"]).sorted()
     guard !known.contains(node) else { return }
     let hint = Suggestion.nearest(to: node, among: known).map { ". Did you mean '\($0)'?" }
     throw CommandError(
       "topology '\(topology)' has no node '\(node)' that has run here"
-        + (hint ?? (known.isEmpty ? "" : "; there are: " + known.joined(separator: ", "))))
+        + (hint ?? (known.isEmpty ? "" : "; there are: " + known.joined(separator: ", "))),
+      code: .usage)
   }
 }

@@ -61,7 +61,8 @@ struct Logs: Verb {
       let hint = Suggestion.nearest(to: node, among: known).map { ". Did you mean '\($0)'?" }
       throw CommandError(
         "topology '\(directories.topology)' has no log of a node '\(node)'"
-          + (hint ?? (known.isEmpty ? "" : "; it has: " + known.joined(separator: ", "))))
+          + (hint ?? (known.isEmpty ? "" : "; it has: " + known.joined(separator: ", "))),
+        code: .usage)
     }
   }
 }

@@ -1,0 +1,128 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+@Suite("What each verb exits with, and says last")
+struct VerbOutcomeTests {
+  /// A call, and what is to become of it.
+  private struct Row {
+    let arguments: String
+    let code: Int32
+    /// What the last line has: of standard output, or of standard error where there is an error.
+    let last: String
+
+    init(_ arguments: String, _ code: Int32, _ last: String) {
+      self.arguments = arguments
+      self.code = code
+      self.last = last
+    }
+  }
+
+  private static let ward = """
+    topology: ward
+    program: TestNodes
+    nodes:
+      button: { machine: Button }
+      gate: { machine: Gate }
+      broken: { machine: Button, durability: process }
+    """
+
+  private static let verbsOnTopology = [
+    "ps", "status", "down", "start button", "stop button", "restart button", "kill button",
+    "send button press", "wait button=pressed", "monitor", "describe button", "why button",
+  ]
+
+  private static let nothingRuns =
+    verbsOnTopology.map { Row($0, 3, "no topology runs; 'orchestrator up FILE' starts one") }
+    + ["logs button", "journal button", "letters button", "reset button"].map {
+      Row($0, 3, "no topology has run here yet")
+    }
+    + ["check", "config", "run", "up", "up --wait"].map {
+      Row($0 + " nofile.yaml", 2, "nofile.yaml: error: there is no such file")
+    } + [
+      Row("ps -p nope", 3, "no topology 'nope' runs; running: none"),
+      Row("ls", 0, "NAME  STATUS  PID  UPTIME  FILE"),
+      Row("ls -q", 0, ""),
+      Row("check ward.yaml", 0, "ward.yaml: ok: 3 nodes, 0 pipes"),
+      Row("nosuchverb", 2, "orchestrator --help"),
+      Row("ps --nosuchoption", 2, "orchestrator ps --help"),
+    ]
+
+  private static let nobody =
+    [
+      "start", "stop", "restart", "kill", "describe", "why", "letters", "monitor",
+    ].map {
+      Row($0 + " nobody", 2, "there is no node 'nobody'; there are 'button', 'gate', 'broken'")
+    }
+    + [
+      Row("send nobody press", 2, "there is no node 'nobody'"),
+      Row("wait nobody=x", 2, "there is no node 'nobody'"),
+      Row("logs nobody", 2, "has no log of a node 'nobody'; it has: broken, button, gate"),
+      Row(
+        "journal nobody", 2,
+        "has no node 'nobody' that has run here; there are: broken, button, gate"),
+      Row("reset nobody", 2, "has no node 'nobody' that has run here"),
+    ]
+
+  /// In this order: each finds what those before it have left.
+  private static let oneHasFailed = [
+    Row("up --wait ward.yaml", 1, "topology 'ward' is already running"),
+    Row("run ward.yaml", 1, "topology 'ward' is already running"),
+    Row("ps", 0, "is damaged"),
+    Row("status", 1, "is damaged"),
+    Row("ls", 0, "/ward.yaml"),
+    Row("start button", 0, "button: running, pid "),
+    Row("start broken", 1, "node 'broken' failed: the journal"),
+    Row("restart broken", 1, "node 'broken' failed: the journal"),
+    Row("kill broken", 1, "node 'broken' has no process: it is failed"),
+    Row("send broken press", 1, "node 'broken' does not run: the journal"),
+    Row(
+      "wait broken=pressed --timeout 100ms", 124,
+      "timed out after 100 ms: 'broken' is failed (the journal"),
+    Row("stop broken", 0, "broken: failed"),
+    Row("stop gate", 0, "gate: stopped"),
+    Row("stop gate", 0, "gate: stopped"),
+    Row("send gate pass", 1, "node 'gate' does not run: stopped"),
+    Row("start gate", 0, "gate: running, pid "),
+    Row("restart button", 0, "button: running, pid "),
+    Row("send button press", 0, "button: pressed(times: 1)  (version 1)"),
+    Row("send gate pass", 1, "node 'gate' refused pass in shut(passed: 0)"),
+    Row("send gate nope", 2, "machine 'Gate' has no event 'nope'"),
+    Row("wait button=pressed --timeout 60s", 0, "button: pressed(times: 1)  (version 1)"),
+    Row("wait button=nope", 2, "node 'button' has no state 'nope'; it has 'pressed'"),
+    Row("wait gate=open --timeout 100ms", 124, "'gate' is in shut(passed: 0), not in open"),
+    Row("why gate open", 0, "yes"),
+    Row("why gate pass", 4, "that state has no transition for it"),
+    Row("describe gate", 0, ""),
+    Row("logs button", 0, "button | "),
+    Row("journal button", 0, "pressed(times: 1)"),
+    Row("reset button", 1, "'orchestrator stop button'"),
+    Row("down --timeout 60s", 0, "ward: down"),
+    Row("down", 3, "no topology runs"),
+    Row("reset button", 0, "button: "),
+  ]
+
+  @Test("where nothing runs, where a name is wrong, and where one of three nodes has failed")
+  func outcomes() async throws {
+    try await LaunchLimit.shared.run {
+      let tool = try CommandLineTool()
+      defer { tool.remove() }
+      try tool.directory.write(Self.ward, to: "ward.yaml")
+      for row in Self.nothingRuns { try await check(row, tool) }
+      let directories = try RuntimeDirectories(topology: "ward", roots: tool.directory.roots)
+      try FileSystem.makeDirectories(directories.journals, mode: 0o700)
+      try FileSystem.replace(directories.journal(of: "broken"), with: Array("no journal".utf8))
+      try await check(Row("up --wait ward.yaml", 1, "ward: 1 of 3 nodes failed. "), tool)
+      for row in Self.nobody + Self.oneHasFailed { try await check(row, tool) }
+    }
+  }
+
+  private func check(_ row: Row, _ tool: CommandLineTool) async throws {
+    let program = try tool.start(row.arguments.split(separator: " ").map(String.init))
+    let result = try await tool.result(of: program, within: .seconds(60))
+    #expect(result.code == row.code, "\(row.arguments): \(result)")
+    let text = result.error.isEmpty ? result.output : result.error
+    let last = text.split(separator: "\n").last ?? ""
+    #expect(row.last.isEmpty || last.contains(row.last), "\(row.arguments): \(result)")
+  }
+}
