@@ -46,13 +46,13 @@ struct RemovedFilesTests {
         ward.alive(pids).isEmpty ? true : nil
       }
       #expect(isDown == true)
+      let line =
+        "ward: stopped: the directory '\(directories.runtime)' was removed while the topology ran"
+      let isTold: Bool? = try await poll(within: .seconds(20)) {
+        try ward.log("orchestrator").contains { $0.contains(line) } ? true : nil
+      }
       let log = try ward.log("orchestrator")
-      #expect(
-        log.contains {
-          $0.contains(
-            "ward: stopped: the directory '\(directories.runtime)' was removed while the topology ran"
-          )
-        }, "\(log)")
+      #expect(isTold == true, "\(log)")
       try await ward.up()
       try await ward.await("what was recorded is there") {
         $0[node: "patient"]?.status?.state == ["well": ["steps": 1]]

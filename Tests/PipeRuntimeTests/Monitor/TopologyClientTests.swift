@@ -21,7 +21,7 @@ struct TopologyClientTests {
   func unanswered() async throws {
     let client = try TopologyClient(
       topology: "nowhere", control: nowhere, answerTimeout: .milliseconds(20))
-    await #expect(throws: TopologyClientError.orchestratorGone("nowhere")) {
+    await #expect(throws: TopologyClientError.notAnswering("nowhere", after: .milliseconds(20))) {
       try await client.directory()
     }
   }
