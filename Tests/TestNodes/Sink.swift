@@ -15,6 +15,10 @@ package enum Sink: Machine {
     /// How long each number takes. Unit: microseconds.
     package var work = 0
     package init() {}
+
+    package func validate() throws(ParameterProblem) {
+      try require("work", work, atLeast: 0)
+    }
   }
 
   package static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Never> {

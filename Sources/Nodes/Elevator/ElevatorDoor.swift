@@ -26,6 +26,11 @@ package enum ElevatorDoor: Machine {
     package var closingTime = 2_000
 
     package init() {}
+
+    package func validate() throws(ParameterProblem) {
+      try require("capacity", capacity, atLeast: 0)
+      try require("closingTime", closingTime, atLeast: 0)
+    }
   }
 
   package static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Output> {

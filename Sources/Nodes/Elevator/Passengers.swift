@@ -24,6 +24,10 @@ package enum Passengers: Machine {
     package var pace = 1_000
 
     package init() {}
+
+    package func validate() throws(ParameterProblem) {
+      try require("pace", pace, atLeast: 0)
+    }
   }
 
   package static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Output> {

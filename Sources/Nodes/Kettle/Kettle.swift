@@ -22,6 +22,10 @@ package struct KettleParameters: MachineParameters {
 
   package init(boilTime: Int) { self.boilTime = boilTime }
 
+  package func validate() throws(ParameterProblem) {
+    try require("boilTime", boilTime, atLeast: 0)
+  }
+
   /// Waits until the water boils; throws where that is cancelled.
   package func boil() async throws {
     try await EffectClock.sleep(for: .milliseconds(boilTime))

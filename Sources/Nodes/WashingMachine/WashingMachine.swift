@@ -27,6 +27,10 @@ package enum WashingMachine: Machine {
     package var unit = 500
 
     package init() {}
+
+    package func validate() throws(ParameterProblem) {
+      try require("unit", unit, atLeast: 0)
+    }
   }
 
   package static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Output> {

@@ -75,6 +75,8 @@ public struct MachineDescription: Codable, Hashable, Sendable {
   public var inPorts: [PortDescription]
   /// Why it cannot run as described, or `nil`: parameters that do not decode, a port declared twice.
   public var problem: String?
+  /// The parameter that the problem is about, or `nil`.
+  public var problemParameter: String?
 
   /// Makes a description.
   public init(
@@ -96,9 +98,10 @@ public struct MachineDescription: Codable, Hashable, Sendable {
   }
 
   /// The description of a machine that cannot describe itself.
-  package init(machine: String, problem: String) {
+  package init(machine: String, problem: String, parameter: String? = nil) {
     self.init(
       machine: machine, initial: .null, states: [], events: [], alphabet: [], outputs: [],
       outPorts: [], inPorts: [], problem: problem)
+    problemParameter = parameter
   }
 }

@@ -5,7 +5,8 @@ extension Machine {
     do {
       return try describe(Parameters(parameters: parameters))
     } catch {
-      return MachineDescription(machine: name, problem: "\(error)")
+      return MachineDescription(
+        machine: name, problem: "\(error)", parameter: (error as? ParametersError)?.parameter)
     }
   }
 

@@ -26,7 +26,7 @@ extension [CaseDescription] {
       }
       guard type.takes(value) else {
         return "field '\(field.name)' of \(noun) \(found.wording) cannot be \(value.text); "
-          + "write a value of type \(field.type)"
+          + "write \(type.demand(of: field.type))"
       }
     }
     return nil
@@ -45,9 +45,10 @@ extension [CaseDescription.Field] {
       guard let field = first(where: { $0.name == name }) else {
         return "\(owner) has no field '\(name)'" + Suggestion.among(map(\.name), like: name)
       }
-      guard SwiftType(field.type).takes(value) else {
+      let type = SwiftType(field.type)
+      guard type.takes(value) else {
         return "field '\(name)' of \(owner) cannot be \(value.text); "
-          + "write a value of type \(field.type)"
+          + "write \(type.demand(of: field.type))"
       }
     }
     return nil

@@ -67,6 +67,14 @@ enum SwiftType: Equatable {
     }
   }
 
+  /// What to write, for a message: `a value of type UInt8, from 0 to 255`.
+  func demand(of name: String) -> String {
+    guard case .integer(let range) = self, range.upperBound < 0x1p63 else {
+      return "a value of type \(name)"
+    }
+    return "a value of type \(name), from \(Int(range.lowerBound)) to \(Int(range.upperBound))"
+  }
+
   /// Whether a value of another type can stand here: the same one, or what an optional wraps.
   static func assignable(_ from: String, to: String) -> Bool {
     if from == to { return true }

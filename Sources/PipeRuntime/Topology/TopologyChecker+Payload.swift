@@ -78,10 +78,11 @@ extension TopologyChecker {
   ) {
     // Lists and mappings may hold variables, of which only the whole is known to fit or not.
     if value.holdsVariables, value.string == nil { return }
-    guard !SwiftType(field.type).takes(value) else { return }
+    let type = SwiftType(field.type)
+    guard !type.takes(value) else { return }
     report(
       .typeMismatch, at: path,
-      "\(place) cannot be \(value.text); write a value of type \(field.type)")
+      "\(place) cannot be \(value.text); write \(type.demand(of: field.type))")
   }
 }
 

@@ -22,6 +22,10 @@ package enum LiftDoor: Machine {
     package var capacity = 10
 
     package init() {}
+
+    package func validate() throws(ParameterProblem) {
+      try require("capacity", capacity, atLeast: 0)
+    }
   }
 
   package static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Never> {

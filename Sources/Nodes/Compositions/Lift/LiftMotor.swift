@@ -27,6 +27,11 @@ package enum LiftMotor: Machine {
     package var floorTime = 1_000
 
     package init() {}
+
+    package func validate() throws(ParameterProblem) {
+      try require("floors", floors, atLeast: 1)
+      try require("floorTime", floorTime, atLeast: 0)
+    }
   }
 
   package static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Output> {

@@ -24,6 +24,11 @@ package enum Philosopher: Machine {
     package var meal = 500
 
     package init() {}
+
+    package func validate() throws(ParameterProblem) {
+      try require("thought", thought, atLeast: 0)
+      try require("meal", meal, atLeast: 0)
+    }
   }
 
   package static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Output> {

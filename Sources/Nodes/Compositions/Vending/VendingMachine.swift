@@ -30,6 +30,11 @@ package enum VendingMachine: Machine {
     package var pace = 200
 
     package init() {}
+
+    package func validate() throws(ParameterProblem) {
+      try require("price", price, atLeast: 1)
+      try require("pace", pace, atLeast: 0)
+    }
   }
 
   package static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Output> {
@@ -66,7 +71,7 @@ package enum VendingMachine: Machine {
         output: Output.weighCoin,
         to: {
           try? await Task.sleep(for: .milliseconds(parameters.pace))
-          return Event.showPurchasable(more: Int.random(in: 0..<max(1, parameters.price)) > 0)
+          return Event.showPurchasable(more: Int.random(in: 0..<parameters.price) > 0)
         }
       )
       .map(

@@ -32,6 +32,10 @@ package enum VendingUser: Machine {
     package var pace = 500
 
     package init() {}
+
+    package func validate() throws(ParameterProblem) {
+      try require("pace", pace, atLeast: 0)
+    }
   }
 
   package static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Output> {

@@ -76,6 +76,10 @@ package enum ListScreen: Machine {
     package var items = 10
 
     package init() {}
+
+    package func validate() throws(ParameterProblem) {
+      try require("items", items, atLeast: 1)
+    }
   }
 
   package static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Never> {
@@ -87,7 +91,7 @@ package enum ListScreen: Machine {
           On(event: Event.show) { Transition(to: State.shown) }
           On(event: Event.hide) { Transition(to: State.hidden) }
           On(event: Event.open(item:)) { item in
-            Guard(predicate: state == .shown && (1...max(1, parameters.items)).contains(item))
+            Guard(predicate: state == .shown && (1...parameters.items).contains(item))
           } transition: { _ in
             Transition(to: state)
           }
