@@ -32,7 +32,10 @@ enum Orchestrator {
       for diagnostic in error.diagnostics { console.diagnostic(diagnostic) }
       return .usage
     } catch let error as TopologyClientError {
-      return fail(ExitCode(rawValue: error.exitCode), error.description, console: console)
+      let code = ExitCode(rawValue: error.exitCode)
+      // It may run where another session looks.
+      let note = code == .notRunning ? RuntimeRoots().fallbackNote.map { "\n\($0)" } : nil
+      return fail(code, error.description + (note ?? ""), console: console)
     } catch let error as DirectoryError {
       return fail(.failure, error.description, console: console)
     } catch {

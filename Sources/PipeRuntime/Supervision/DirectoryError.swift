@@ -10,7 +10,17 @@ package enum DirectoryError: Error, Hashable, Sendable {
   case alreadyRunning(topology: String, pid: Int32?, file: String?)
   /// A process of the topology lives and has not said which one it is.
   case unknownProcess(record: String)
+  /// A directory that cannot be made or written to.
+  case unusable(Purpose, SystemError)
   case system(SystemError)
+
+  /// What a directory holds.
+  package enum Purpose: Hashable, Sendable {
+    /// Logs and journals.
+    case state
+    /// Sockets.
+    case runtime
+  }
 }
 
 extension DirectoryError: CustomStringConvertible {
@@ -35,7 +45,28 @@ extension DirectoryError: CustomStringConvertible {
     case .unknownProcess(let record):
       "a process that was being started when its orchestrator was killed holds '\(record)' and does "
         + "not say which one it is: end it (see 'fuser \(record)'), and try again"
+    case .unusable(let purpose, let error):
+      "there is no place for \(purpose.contents): '\(error.subject ?? "?")' cannot be "
+        + (error.call == "mkdir" ? "made" : "written to")
+        + " (\(SystemError.text(of: error.code))); make it writable, or name another place with "
+        + "\(purpose.variable) or PIPERUNTIME_ROOT"
     case .system(let error): error.description
+    }
+  }
+}
+
+extension DirectoryError.Purpose {
+  fileprivate var contents: String {
+    switch self {
+    case .state: "logs and journals"
+    case .runtime: "sockets"
+    }
+  }
+
+  fileprivate var variable: String {
+    switch self {
+    case .state: "XDG_STATE_HOME"
+    case .runtime: "XDG_RUNTIME_DIR"
     }
   }
 }

@@ -6,6 +6,15 @@ package struct RuntimeRoots: Hashable, Sendable {
   package let runtime: String
   /// Holds a directory of logs and journals per topology.
   package let state: String
+  /// Why the runtime directory of the login is not used; `nil` where it is, or another was chosen.
+  package let fallback: Fallback?
+
+  /// Why sockets are in `/tmp`.
+  package enum Fallback: Hashable, Sendable {
+    case unset
+    /// `XDG_RUNTIME_DIR` is no directory of this user.
+    case foreign(String)
+  }
 
   /// From the environment: `PIPERUNTIME_ROOT` if set, else the XDG directories, else `/tmp` and the
   /// home directory.
@@ -17,24 +26,40 @@ package struct RuntimeRoots: Hashable, Sendable {
     if let root = variable("PIPERUNTIME_ROOT").map(FileSystem.absolute) {
       runtime = root + "/run"
       state = root + "/state"
+      self.fallback = nil
       return
     }
-    let fallback = "/tmp/piperuntime-\(user)"
+    let temporary = "/tmp/piperuntime-\(user)"
+    let login = variable("XDG_RUNTIME_DIR")
     // A login by su leaves the variable pointing to somebody else's directory, or to none.
-    if let directory = variable("XDG_RUNTIME_DIR"), directory.hasPrefix("/"),
-      OwnedDirectory.owner(of: directory) == user
-    {
-      runtime = directory + "/piperuntime"
+    if let login, login.hasPrefix("/"), OwnedDirectory.owner(of: login) == user {
+      runtime = login + "/piperuntime"
+      fallback = nil
     } else {
-      runtime = fallback
+      runtime = temporary
+      fallback = login.map { .foreign($0) } ?? .unset
     }
     if let directory = variable("XDG_STATE_HOME"), directory.hasPrefix("/") {
       state = directory + "/piperuntime"
     } else if let home = variable("HOME"), home.hasPrefix("/") {
       state = home + "/.local/state/piperuntime"
     } else {
-      state = fallback + "-state"
+      state = temporary + "-state"
     }
+  }
+}
+
+extension RuntimeRoots {
+  /// Where sockets are, and why there, in a sentence; `nil` where that was chosen.
+  package var fallbackNote: String? {
+    guard let fallback else { return nil }
+    let reason =
+      switch fallback {
+      case .unset: "XDG_RUNTIME_DIR is not set"
+      case .foreign(let path): "XDG_RUNTIME_DIR, '\(path)', is no directory of yours"
+      }
+    return "\(reason), so sockets are in '\(runtime)'; a command for which it is set looks "
+      + "elsewhere. Set it, or PIPERUNTIME_ROOT, alike for all"
   }
 }
 

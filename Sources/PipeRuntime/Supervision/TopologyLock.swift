@@ -74,12 +74,8 @@ package final class TopologyLock: Sendable {
   package static func acquire(
     _ directories: RuntimeDirectories, file: String?
   ) throws(DirectoryError) -> TopologyLock {
-    do {
-      try FileSystem.makeDirectories(directories.logs, mode: 0o700)
-      try FileSystem.makeDirectories(directories.journals, mode: 0o700)
-    } catch {
-      throw .system(
-        error as? SystemError ?? SystemError("mkdir", on: directories.logs, code: EIO))
+    for directory in [directories.state, directories.logs, directories.journals] {
+      try OwnedDirectory.makeWritable(directory)
     }
     // A few tries: somebody who only looks holds the lock for an instant, and an orchestrator that
     // just ends takes its lock file away.

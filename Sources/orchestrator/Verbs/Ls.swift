@@ -39,6 +39,9 @@ struct List: Verb {
   func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
     let running = RunningTopology.all()
     let orphaned = OrphanedTopology.all().map(Entry.init)
+    if running.isEmpty, orphaned.isEmpty, let note = RuntimeRoots().fallbackNote {
+      console.note("note: \(note)")
+    }
     if arguments.flag("quiet") {
       for name in (running.map(\.name) + orphaned.map(\.name)).sorted() { try console.print(name) }
       return .success

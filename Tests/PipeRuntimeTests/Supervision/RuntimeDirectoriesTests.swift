@@ -20,6 +20,62 @@ struct RuntimeDirectoriesTests {
     #expect(foreign.runtime == "/tmp/piperuntime-\(user + 1)")
   }
 
+  @Test("sockets in /tmp for want of a runtime directory are told, with the reason")
+  func fallback() throws {
+    let own = try TemporaryDirectory()
+    func note(_ environment: [String: String], user: uid_t = geteuid()) -> String? {
+      RuntimeRoots(environment: environment, user: user).fallbackNote
+    }
+    #expect(note(["XDG_RUNTIME_DIR": own.path]) == nil)
+    #expect(note(["PIPERUNTIME_ROOT": "/r"]) == nil)
+    let unset = try #require(note([:]))
+    #expect(
+      unset.hasPrefix(
+        "XDG_RUNTIME_DIR is not set, so sockets are in '/tmp/piperuntime-\(geteuid())'; "))
+    #expect(unset.contains("Set it, or PIPERUNTIME_ROOT, alike for all"))
+    #expect(note(["XDG_RUNTIME_DIR": ""]) == unset)
+    for foreign in [
+      note(["XDG_RUNTIME_DIR": own.path], user: geteuid() + 1),
+      note(["XDG_RUNTIME_DIR": own.path + "/none"]),
+    ] {
+      #expect(foreign?.contains("is no directory of yours, so sockets are in '/tmp/") == true)
+    }
+  }
+
+  @Test("directories that cannot be made or written to are told with what they are for")
+  func unusable() throws {
+    func failure(_ environment: [String: String]) throws -> DirectoryError {
+      try #require(throws: DirectoryError.self) {
+        try TopologyLock.acquire(
+          RuntimeDirectories(topology: "lift", roots: RuntimeRoots(environment: environment)),
+          file: nil)
+      }
+    }
+    let own = try TemporaryDirectory()
+    let file = own.path + "/file"
+    close(open(file, O_CREAT | O_WRONLY, 0o600))
+    let state = try failure(["XDG_RUNTIME_DIR": own.path, "XDG_STATE_HOME": file])
+    let cause = SystemError("mkdir", on: file + "/piperuntime/lift", code: ENOTDIR)
+    #expect(state == .unusable(.state, cause))
+    #expect(
+      state.description
+        == "there is no place for logs and journals: '\(file)/piperuntime/lift' cannot be made (Not "
+        + "a directory); make it writable, or name another place with XDG_STATE_HOME or "
+        + "PIPERUNTIME_ROOT")
+    if geteuid() != 0 {
+      let shut = own.path + "/shut"
+      try FileSystem.makeDirectories(shut + "/piperuntime/lift", mode: 0o500)
+      let failed = try failure(["XDG_RUNTIME_DIR": own.path, "XDG_STATE_HOME": shut])
+      #expect(failed.description.contains("/lift' cannot be written to (Permission denied)"))
+      chmod(shut + "/piperuntime/lift", 0o700)
+    }
+    let root = own.path + "/root"
+    try FileSystem.makeDirectories(root + "/state")
+    close(open(root + "/run", O_CREAT | O_WRONLY, 0o600))
+    let runtime = try failure(["PIPERUNTIME_ROOT": root])
+    #expect(runtime.description.contains("'\(root)/run'"), "\(runtime)")
+  }
+
   @Test("endpoints are short files in the topology's directory")
   func endpoints() throws {
     let roots = RuntimeRoots(environment: ["PIPERUNTIME_ROOT": "/r"])

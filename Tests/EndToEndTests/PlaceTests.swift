@@ -1,0 +1,59 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+@Suite("Where sockets and state are")
+struct PlaceTests {
+  /// Runs the orchestrator without `PIPERUNTIME_ROOT`, with these variables.
+  private func run(
+    _ tool: CommandLineTool, _ variables: [String], _ arguments: [String]
+  ) async throws -> CommandLineTool.Result {
+    let program = try tool.start(
+      program: "/usr/bin/env",
+      ["-u", "PIPERUNTIME_ROOT", "-u", "XDG_RUNTIME_DIR"] + variables
+        + [CommandLineTool.orchestrator] + arguments)
+    return try await tool.result(of: program)
+  }
+
+  @Test("a place for state that cannot be had is told before anything starts")
+  func unusableState() async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    try tool.directory.write(
+      "topology: pressed\nprogram: TestNodes\nnodes: { a: { machine: Button } }", to: "t.yaml")
+    let file = try tool.directory.write("", to: "file")
+    for arguments in [["run", "--plain", "t.yaml"], ["up", "-d", "t.yaml"]] {
+      let result = try await run(
+        tool, ["XDG_RUNTIME_DIR=\(tool.directory.path)", "XDG_STATE_HOME=\(file)"], arguments)
+      #expect(result.code == 1, "\(result)")
+      #expect(
+        result.error.contains(
+          "error: there is no place for logs and journals: '\(file)/piperuntime/pressed' cannot be "
+            + "made (Not a directory); make it writable, or name another place with XDG_STATE_HOME "
+            + "or PIPERUNTIME_ROOT\n"), "\(result)")
+      #expect(!result.error.contains("errno"))
+    }
+  }
+
+  @Test("sockets in /tmp are told once when a topology starts, and where none is found")
+  func fallback() async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    // A name of this test's own: the place is all tests'.
+    let name = "t" + tool.directory.path.filter { $0.isLetter || $0.isNumber }
+    try tool.directory.write(
+      "topology: \(name)\nprogram: TestNodes\nnodes: { a: { machine: Button } }", to: "t.yaml")
+    let state = "XDG_STATE_HOME=\(tool.directory.path)/state"
+    let note = "XDG_RUNTIME_DIR is not set, so sockets are in '/tmp/piperuntime-"
+    let started = try await run(tool, [state], ["run", "--plain", "--timeout", "0s", "t.yaml"])
+    #expect(started.code == 0, "\(started)")
+    #expect(started.error.hasPrefix("note: " + note), "\(started)")
+    #expect(started.error.split(separator: "\n").count == 1, "\(started)")
+    let missing = try await run(tool, [state], ["ps", "-p", name])
+    #expect(missing.code == 3 && missing.error.contains("\n" + note), "\(missing)")
+    let chosen = try await run(
+      tool, [state, "XDG_RUNTIME_DIR=\(tool.directory.path)"],
+      ["run", "--plain", "--timeout", "0s", "t.yaml"])
+    #expect(chosen.code == 0 && chosen.error == "", "\(chosen)")
+  }
+}
