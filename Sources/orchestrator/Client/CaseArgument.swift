@@ -13,10 +13,31 @@ package enum CaseArgument {
     guard let value = try? JSONValue(parsing: text.utf8) else {
       throw problem(text, "is not JSON")
     }
+    if let number = JSONValue.wholeBeyondLimits(in: text.utf8) {
+      throw CommandError(
+        "\(number) in '\(text.printable.cut(to: 200))' is too large: whole numbers go from "
+          + "\(Int64.min) to \(Int64.max). Write it with an exponent where it may be rounded",
+        code: .usage)
+    }
     guard let label = value.caseName, isLabel(label), value.caseMembers != nil else {
-      throw problem(text, "is JSON, but no \(noun)")
+      throw problem(text, "is JSON, but no \(noun): " + reason(value))
     }
     return value
+  }
+
+  /// Why some JSON is no label with its fields.
+  private static func reason(_ value: JSONValue) -> String {
+    guard case .object(let members) = value else { return "it is no object" }
+    if members.isEmpty { return "it has no label" }
+    if let label = value.caseName {
+      return isLabel(label)
+        ? "the value of '\(label)' is no object of fields"
+        : "'\(label.printable.cut(to: 40))' is no label"
+    }
+    let keys = members.keys.sorted().prefix(3).map { "'\($0.printable.cut(to: 40))'" }
+    let list = keys.joined(separator: ", ") + (members.count > keys.count ? ", …" : "")
+    return
+      "it has \(members.count) keys, \(list), and one alone is the label; fields stand inside it"
   }
 
   private static func isLabel(_ text: String) -> Bool {

@@ -79,13 +79,20 @@ struct ProgramDescriber {
     var output: [UInt8] = []
     var errors: [UInt8] = []
     let deadline = ContinuousClock.now + timeout
-    let ended = Self.drain(child, until: deadline, &output, &errors)
-    if !ended { child.signal(.kill, group: true) }
+    let drained = Self.drain(child, until: deadline, &output, &errors)
+    if drained != .ended { child.signal(.kill, group: true) }
     let exit = child.wait()
-    guard ended else {
+    let advice = "is it a node program, with a type that is @main and NodeProgram?"
+    switch drained {
+    case .ended: break
+    case .late:
       throw Failure(
         description: "'\(program) \(arguments[0])' did not end within \(timeout.shortText); "
-          + "is it a node program, with a type that is @main and NodeProgram?")
+          + advice)
+    case .flooded:
+      throw Failure(
+        description: "'\(program) \(arguments[0])' wrote more than \(Self.outputLimit >> 20) MiB, "
+          + "which is no description; \(advice)")
     }
     guard exit?.isSuccess == true else {
       let said = String(decoding: errors.prefix(2_000), as: UTF8.self).trimmed
@@ -96,20 +103,27 @@ struct ProgramDescriber {
     return output
   }
 
-  /// Reads both pipes until both are closed. Returns whether that came in time.
+  /// How the reading of a program's answer ended.
+  private enum Drained {
+    case ended, late
+    /// It wrote too much.
+    case flooded
+  }
+
+  /// Reads both pipes until both are closed.
   private static func drain(
     _ child: ChildProcess, until deadline: ContinuousClock.Instant, _ output: inout [UInt8],
     _ errors: inout [UInt8]
-  ) -> Bool {
+  ) -> Drained {
     var open: Set<Int32> = [child.output, child.error]
     while !open.isEmpty {
-      guard ContinuousClock.now < deadline else { return false }
+      guard ContinuousClock.now < deadline else { return .late }
       for (descriptor, bytes) in PipeReader.read(&open, until: deadline) {
         if descriptor == child.output { output += bytes } else { errors += bytes }
       }
-      if output.count + errors.count > outputLimit { return false }
+      if output.count + errors.count > outputLimit { return .flooded }
     }
-    return true
+    return .ended
   }
 }
 

@@ -34,6 +34,30 @@ struct StateArgumentTests {
   }
 
   @Test(
+    "JSON that is no event is told with the reason",
+    arguments: [
+      (
+        #"{"b":{},"a b":1}"#,
+        "it has 2 keys, 'a b', 'b', and one alone is the label; fields stand inside it"
+      ),
+      (#"{"a":1,"b":1,"c":1,"d":1}"#, "it has 4 keys, 'a', 'b', 'c', …, and one alone"),
+      (#"{"call":3}"#, "the value of 'call' is no object of fields"), ("[1]", "it is no object"),
+      ("{}", "it has no label"), (#"{"a b":{}}"#, "'a b' is no label"),
+      (
+        #"{"call":{"floor":99999999999999999999}}"#,
+        "99999999999999999999 in '{\"call\":{\"floor\":99999999999999999999}}' is too large: whole "
+          + "numbers go from -9223372036854775808 to 9223372036854775807"
+      ),
+    ])
+  func reasons(text: String, message: String) throws {
+    let error = try #require(throws: CommandError.self) {
+      try CaseArgument.parse(text, noun: "event")
+    }
+    #expect(error.code == .usage)
+    #expect(error.message.contains(message), "\(error.message)")
+  }
+
+  @Test(
     "a condition's label matches any fields, its JSON only the same ones",
     arguments: [
       ("door=closing", #"{"closing":{"persons":3}}"#, true),
