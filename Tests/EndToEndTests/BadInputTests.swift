@@ -102,6 +102,27 @@ struct BadInputTests {
       "a program that fails at once", "a: { machine: Button, program: /bin/false }",
       "ended with exit code 1"),
     Case(
+      "a program that is a directory", "a: { machine: Button, program: /tmp }",
+      "'/tmp' is a directory; name the program in it"),
+    Case(
+      "a parameter that the machine has no use for",
+      "a:\n  machine: Sink\n  parameters:\n    work: -1",
+      "bad.yaml:7:13: error: node 'a': machine 'Sink' cannot run: parameter 'work' must be 0 or more, "
+        + "not -1 [bad-parameters]"),
+    Case(
+      "a number that is too large",
+      "a: { machine: Sink, parameters: { work: 99999999999999999999 } }",
+      "bad.yaml:4:43: error: node 'a': 'parameters.work' cannot be 99999999999999999999: "),
+    Case(
+      "a node whose name is a number", "1: { machine: Button }",
+      "bad.yaml:4:3: error: node '1': a name is text"),
+    Case(
+      "a pipe from a node to itself", two, "[self-pipe]",
+      pipes: "{ from: a, when: pressed, to: a, send: press }"),
+    Case(
+      "a variable that is not set", "a: { machine: Button, environment: { A: ${PR_TEST_NONE} } }",
+      "bad.yaml:4:43: error: variable 'PR_TEST_NONE' is not set"),
+    Case(
       "a composite of a node that does not exist",
       file: withComposite("{ components: [a, b, c] }"), "there is no node or composite 'c'"),
     Case(
@@ -155,6 +176,84 @@ struct BadInputTests {
       "\(result)")
   }
 
+  @Test("a program that writes without end is told as such, and not as slow")
+  func flood() async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    let path = try tool.directory.write(
+      Case("", "a: { machine: Button, program: /usr/bin/yes }", "").yaml, to: "bad.yaml")
+    let result = try await tool.run("check", path)
+    #expect(result.code == 2)
+    #expect(
+      result.error.contains(
+        "bad.yaml:4:34: error: '/usr/bin/yes describe' wrote more than 64 MiB, which is no "
+          + "description; is it a node program"), "\(result)")
+  }
+
+  @Test("a misspelt port is one error, and no port without a pipe besides")
+  func misspeltPort() async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    let bad = Case(
+      "", "a: { machine: Source }\nb: { machine: Sink }", "", pipes: "{ from: a.outt, to: b.in }")
+    let path = try tool.directory.write(bad.yaml, to: "bad.yaml")
+    let result = try await tool.run("check", path)
+    #expect(result.code == 2)
+    #expect(result.error.split(separator: "\n").count == 1, "\(result)")
+  }
+
+  @Test("parameters with which a program crashes are told for their node, and spoil no other")
+  func crashingParameters() async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    // Of several machines it describes one at most, as if it died of the others.
+    let program = """
+      #!/bin/sh
+      [ "$1" = describe ] || exit 1
+      case "$*" in *'"work":7'*) echo "out of work" >&2; exit 3 ;; esac
+      exec '\(CommandLineTool.products)/TestNodes' "$@"
+      """
+    try tool.directory.write(program, to: "fragile", mode: 0o700)
+    let path = try tool.directory.write(
+      """
+      topology: fragile
+      program: ./fragile
+      nodes:
+        a: { machine: Sink, parameters: { work: 7 } }
+        b: { machine: Sink, parameters: { work: 8 } }
+        c: { machine: Sink, parameters: { work: -8 } }
+      """, to: "fragile.yaml")
+    let lines = try await tool.run("check", path).error.split(separator: "\n")
+    #expect(lines.count == 2, "\(lines)")
+    #expect(
+      lines.first?.contains("fragile.yaml:4:35: error: node 'a': machine 'Sink' cannot run: ")
+        == true)
+    #expect(lines.first?.hasSuffix("ended with exit code 3: out of work [bad-parameters]") == true)
+    #expect(lines.last?.contains("fragile.yaml:6:43: error: node 'c': ") == true, "\(lines)")
+  }
+
+  @Test("of a pipe in place of a file all is read, as its writer writes it")
+  func slowPipe() async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    let path = tool.directory.path + "/pipe"
+    #expect(mkfifo(path, 0o600) == 0)
+    let writer = open(path, O_RDWR | O_CLOEXEC)
+    #expect(writer >= 0)
+    let parts = ["topology: slow\nprogram: TestNodes\n", "nodes: { a: { machine: Button } }\n"]
+    try FileSystem.write(Array(parts[0].utf8), to: writer, path: path)
+    let check = try tool.start(["check", "pipe"])
+    let isRead = try await poll(every: .milliseconds(10), within: .seconds(20)) {
+      var waiting: Int32 = 0
+      return ioctl(writer, UInt(FIONREAD), &waiting) == 0 && waiting == 0 ? true : nil
+    }
+    #expect(isRead == true)
+    try FileSystem.write(Array(parts[1].utf8), to: writer, path: path)
+    close(writer)
+    let result = try await tool.result(of: check)
+    #expect(result.output == "pipe: ok: 1 node, 0 pipes\n", "\(result)")
+  }
+
   @Test("a file that is missing, a directory, or unreadable is told as such")
   func unreadable() async throws {
     let tool = try CommandLineTool()
@@ -188,13 +287,13 @@ struct BadInputTests {
     topology: impostor
     program: ./impostor
     nodes: { a: { machine: Button, required: true, restart: { max: 1 } } }
-    timeouts: { start: 1s }
+    timeouts: { start: 4s }
     """
 
   @Test(
     "a program that does not become a node is given up, with what it wrote",
     arguments: [
-      ("exec sleep 600", "it did not say hello within 1 s"),
+      ("exec sleep 600", "it did not say hello within 4 s"),
       ("echo no disk >&2; exit 3", "it ended (exit code 3) before it said hello"),
       ("exit 0", "it ended (exit code 0) before it said hello"),
     ])

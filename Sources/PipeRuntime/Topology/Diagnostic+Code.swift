@@ -23,6 +23,12 @@ extension Diagnostic {
     case badDuration = "bad-duration"
     /// A payload template with a `$` that means nothing.
     case badTemplate = "bad-template"
+    /// A `${` that is no variable, or a line of `.env` that cannot be read.
+    case badVariable = "bad-variable"
+    /// A variable that is not set and has no default.
+    case unsetVariable = "unset-variable"
+    /// A `$name` where it is no variable.
+    case plainDollar = "plain-dollar"
     /// Two nodes, composites, pipes or monitors of one name.
     case nameTaken = "name-taken"
     /// A node that the topology does not have.
@@ -35,6 +41,8 @@ extension Diagnostic {
     case badProgram = "bad-program"
     /// Parameters that the machine does not decode.
     case badParameters = "bad-parameters"
+    /// A pipe from a node to itself.
+    case selfPipe = "self-pipe"
     /// A pipe into a node that takes no events.
     case constantReceiver = "constant-receiver"
     /// A machine that the program does not register.

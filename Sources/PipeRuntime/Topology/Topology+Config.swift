@@ -27,8 +27,8 @@ extension Topology {
   public var yaml: String { ordered.yaml }
 
   private var ordered: OrderedValue {
-    var members: [(key: String, value: OrderedValue)] = [("topology", .leaf(.string(name)))]
-    if let program { members.append(("program", .leaf(.string(program)))) }
+    var members: [(key: String, value: OrderedValue)] = [("topology", .text(name))]
+    if let program { members.append(("program", .text(program))) }
     if !environment.isEmpty { members.append(("environment", .environment(environment))) }
     members.append(("nodes", .mapping(nodes.map { ($0.name, $0.ordered) })))
     if !pipes.isEmpty { members.append(("pipes", .list(pipes.map(\.ordered)))) }
@@ -44,7 +44,12 @@ extension Topology {
 }
 
 extension OrderedValue {
-  fileprivate static func text(_ text: String) -> OrderedValue { .leaf(.string(text)) }
+  fileprivate static func text(_ text: String) -> OrderedValue { .literal(.string(text)) }
+
+  /// A value that is read as it is: no dollar in it is a variable's.
+  fileprivate static func literal(_ value: JSONValue) -> OrderedValue {
+    .leaf(value.withDoubledDollars)
+  }
 
   fileprivate static func duration(_ duration: Duration) -> OrderedValue {
     .text(DurationText.write(duration))
@@ -59,13 +64,25 @@ extension OrderedValue {
   }
 }
 
+extension JSONValue {
+  /// The same with `$$` for each dollar in its values.
+  fileprivate var withDoubledDollars: JSONValue {
+    switch self {
+    case .string(let value): .string(value.replacing("$", with: "$$"))
+    case .array(let values): .array(values.map(\.withDoubledDollars))
+    case .object(let members): .object(members.mapValues(\.withDoubledDollars))
+    case .null, .bool, .integer, .number: self
+    }
+  }
+}
+
 extension NodeSpecification {
   fileprivate var ordered: OrderedValue {
     var members: [(key: String, value: OrderedValue)] = []
     if let machine { members.append(("machine", .text(machine))) }
-    if let constant { members.append(("constant", .leaf(constant))) }
+    if let constant { members.append(("constant", .literal(constant))) }
     if let program { members.append(("program", .text(program))) }
-    if parameters != [:] { members.append(("parameters", .leaf(parameters))) }
+    if parameters != [:] { members.append(("parameters", .literal(parameters))) }
     if !environment.isEmpty { members.append(("environment", .environment(environment))) }
     members.append(("restart", restart.ordered))
     members.append(("required", .leaf(.bool(required))))

@@ -88,7 +88,7 @@ public struct TopologyChecker {
           holder: "machine '\(machine.machine)'", owner: owner, at: path + ["constant"])
       }
     } else {
-      for port in machine.outPorts where !isConnected(node, port) {
+      for port in machine.outPorts where !isConnected(node, port, of: machine) {
         report(
           .unconnectedPort, .warning, at: path,
           "\(owner): nothing is connected to out-port '\(port.name)', so what it sends goes "
@@ -97,8 +97,17 @@ public struct TopologyChecker {
     }
   }
 
-  private func isConnected(_ node: NodeSpecification, _ port: PortDescription) -> Bool {
-    topology.pipes.contains { $0.sender == node.name && $0.outPort == port.name }
+  /// Whether a pipe starts at the port, or may be meant to: one from a port that there is not is an
+  /// error of its own.
+  private func isConnected(
+    _ node: NodeSpecification, _ port: PortDescription, of machine: MachineDescription
+  ) -> Bool {
+    let names = machine.outPorts.map(\.name)
+    return topology.pipes.contains { pipe in
+      guard pipe.sender == node.name, let name = pipe.outPort else { return false }
+      if names.contains(name) { return name == port.name }
+      return Suggestion.closest(to: name, among: names).map { $0 == port.name } ?? true
+    }
   }
 
   private mutating func check(_ monitor: MonitorSpecification) {

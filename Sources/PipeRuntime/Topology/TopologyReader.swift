@@ -1,5 +1,3 @@
-import Glibc
-
 /// Reads topology files: YAML, of which JSON is a subset.
 ///
 /// Checks all that the file tells by itself; ``TopologyChecker`` checks the rest against the
@@ -11,39 +9,64 @@ public enum TopologyReader {
   /// The largest file that is read. Unit: bytes.
   public static let byteLimit = 1 << 20
 
-  /// Reads a file.
+  /// Reads a file. Its variables are the environment's, and those of a file `.env` beside it.
   /// - Throws: All errors of the file, in its order.
   public static func read(path: String) throws(TopologyErrors) -> Result {
-    try read(text: bytes(of: path), file: path)
+    try read(.file(path))
+  }
+
+  /// Reads what a command line names.
+  /// - Throws: All errors of the text, in its order.
+  package static func read(_ input: TopologyInput) throws(TopologyErrors) -> Result {
+    try sound(examine(input))
   }
 
   /// Reads a text.
-  /// - Parameter file: What diagnostics call it.
+  /// - Parameters:
+  ///   - file: What diagnostics call it.
+  ///   - variables: What `${NAME}` stands for. Default: the environment's variables.
   /// - Throws: All errors of the text, in its order.
   public static func read(
-    text: some Sequence<UInt8>, file: String
+    text: some Sequence<UInt8>, file: String, variables: TopologyVariables = TopologyVariables()
   ) throws(TopologyErrors) -> Result {
-    let examined = try examine(text: text, file: file)
-    guard !examined.diagnostics.hasErrors else { throw TopologyErrors(examined.diagnostics) }
-    return (examined.topology, examined.source)
+    try sound(examine(text: Array(text), file: file, variables: variables))
   }
+
+  /// Validates a topology that was built in code; its diagnostics point into its YAML text.
+  /// - Throws: All errors of the topology.
+  public static func read(_ topology: Topology) throws(TopologyErrors) -> Result {
+    try read(
+      text: topology.yaml.utf8, file: "topology '\(topology.name)'",
+      variables: TopologyVariables([:]))
+  }
+
+  /// What could be read of a file, and what is wrong with it.
+  package typealias Examined = (
+    topology: Topology, source: SourceMap, diagnostics: [Diagnostic]
+  )
 
   /// Reads what can be read of a file, for checks that can be made all the same.
   ///
   /// Where a pipe is malformed there are no pipes, so that the others keep their places.
   /// - Throws: All errors of a file that no topology can be made of.
-  package static func examine(
-    path: String
-  ) throws(TopologyErrors) -> (topology: Topology, source: SourceMap, diagnostics: [Diagnostic]) {
-    try examine(text: bytes(of: path), file: path)
+  package static func examine(_ input: TopologyInput) throws(TopologyErrors) -> Examined {
+    try examine(
+      text: input.bytes(), file: input.name,
+      variables: TopologyVariables(file: input.beside(".env")))
   }
 
-  private static func examine(
-    text: some Sequence<UInt8>, file: String
-  ) throws(TopologyErrors) -> (topology: Topology, source: SourceMap, diagnostics: [Diagnostic]) {
+  private static func sound(_ examined: Examined) throws(TopologyErrors) -> Result {
+    guard !examined.diagnostics.hasErrors else { throw TopologyErrors(examined.diagnostics) }
+    return (examined.topology, examined.source)
+  }
+
+  /// Reads what can be read of a text.
+  package static func examine(
+    text: [UInt8], file: String, variables: TopologyVariables
+  ) throws(TopologyErrors) -> Examined {
     let root: YAMLNode?
     do {
-      root = try YAMLDocument.parse(Array(text))
+      root = try YAMLDocument.parse(text)
     } catch {
       throw TopologyErrors([
         Diagnostic(file: file, mark: error.mark, code: error.code, message: error.message)
@@ -57,52 +80,10 @@ public enum TopologyReader {
           message: "the file is empty; a topology starts with 'topology: NAME'")
       ])
     }
-    guard let topology = reading.topology(root) else { throw TopologyErrors(reading.diagnostics) }
+    let complete = reading.filledIn(root, variables: variables)
+    guard let topology = reading.topology(complete) else {
+      throw TopologyErrors(reading.diagnostics)
+    }
     return (topology, reading.source, reading.diagnostics)
-  }
-
-  /// Validates a topology that was built in code; its diagnostics point into its YAML text.
-  /// - Throws: All errors of the topology.
-  public static func read(_ topology: Topology) throws(TopologyErrors) -> Result {
-    try read(text: topology.yaml.utf8, file: "topology '\(topology.name)'")
-  }
-
-  private static func bytes(of path: String) throws(TopologyErrors) -> [UInt8] {
-    func failure(_ message: String) -> TopologyErrors {
-      TopologyErrors([
-        Diagnostic(file: path, mark: .unknown, code: .unreadableFile, message: message)
-      ])
-    }
-    // Not blocking, so that a FIFO without a writer is refused and not waited for.
-    let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-    guard file >= 0 else {
-      switch errno {
-      case ENOENT, ENOTDIR: throw failure("there is no such file; check the path")
-      case EACCES: throw failure("the file may not be read; check its permissions")
-      case let code: throw failure("the file cannot be opened: \(String(cString: strerror(code)))")
-      }
-    }
-    defer { close(file) }
-    var status = stat()
-    guard fstat(file, &status) == 0, status.st_mode & S_IFMT != S_IFDIR else {
-      throw failure("this is a directory; name a topology file in it")
-    }
-    var bytes: [UInt8] = []
-    while bytes.count <= byteLimit {
-      let wanted = 64 * 1024
-      var count = 0
-      var code: Int32 = 0
-      let chunk = [UInt8](unsafeUninitializedCapacity: wanted) { buffer, initialized in
-        repeat {
-          count = Glibc.read(file, buffer.baseAddress, wanted)
-          code = errno
-        } while count < 0 && code == EINTR
-        initialized = max(0, count)
-      }
-      if count < 0 { throw failure("the file cannot be read: \(String(cString: strerror(code)))") }
-      if count == 0 { return bytes }
-      bytes += chunk
-    }
-    throw failure("the file is larger than \(byteLimit) bytes; a topology is a short text")
   }
 }

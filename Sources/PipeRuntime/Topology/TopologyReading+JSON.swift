@@ -3,6 +3,14 @@ extension TopologyReading {
   mutating func json(_ place: TopologyPlace) -> JSONValue? {
     switch place.node.content {
     case .scalar(let scalar):
+      if scalar.isBroken { return nil }
+      if scalar.isWholeBeyondLimits {
+        report(
+          .badValue, place,
+          "cannot be \(scalar.text): whole numbers go from \(Int64.min) to \(Int64.max); write it "
+            + "with an exponent where it may be rounded, or in quotes as text")
+        return nil
+      }
       if case .number(let value) = scalar.value, !value.isFinite {
         report(.badValue, place, "cannot be \(scalar.text), which JSON does not have")
         return nil
@@ -55,8 +63,8 @@ extension TopologyReading {
           .badName, at: member.mark,
           "\(place.title): '\(member.key)' is no variable's name; use "
             + "A-Z a-z 0-9 _, not starting with a digit")
-      } else if case .scalar(let scalar) = member.value.node.content, scalar.value != .null,
-        !scalar.text.utf8.contains(0)
+      } else if case .scalar(let scalar) = member.value.node.content,
+        scalar.value != .null || scalar.written != nil, !scalar.text.utf8.contains(0)
       {
         environment[member.key] = scalar.text
       } else {
@@ -80,6 +88,7 @@ private func isIdentifierHead(_ scalar: Unicode.Scalar) -> Bool {
   scalar == "_" || scalar.properties.isAlphabetic || scalar.value > 0x2000
 }
 
-private func isVariableName(_ text: String) -> Bool {
+/// Whether a text can be the name of a variable in an environment.
+func isVariableName(_ text: String) -> Bool {
   isIdentifier(text) && text.utf8.allSatisfy { $0 < 0x80 }
 }

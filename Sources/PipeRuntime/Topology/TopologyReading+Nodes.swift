@@ -96,6 +96,7 @@ extension TopologyReading {
     var names: Set<String> = []
     for member in members(of: place, hint: "a mapping such as { door: ready }") ?? [] {
       _ = choice(member.value, Condition.self)
+      checkText(of: member, title: place.title)
       names.insert(member.key)
     }
     return names

@@ -111,6 +111,14 @@ extension TopologyReading {
         "\(owner): node '\(pipe.receiver)' is constant and takes no events; remove the pipe, or "
           + "give the node a 'machine' without 'constant'")
     }
+    if pipe.sender == pipe.receiver, topology.node(pipe.sender).map({ $0.constant == nil }) == true
+    {
+      report(
+        .selfPipe, at: source.mark(of: path + ["to"]),
+        "\(owner): it leads from node '\(pipe.sender)' to itself, and once it is full, the node "
+          + "takes nothing until there is room, which only it could make; remove the pipe, and let an "
+          + "effect of the state's output give the event")
+    }
     checkDurability(of: pipe, path: path, topology)
     guard let constant = topology.node(pipe.sender)?.constant else { return }
     if let port = pipe.outPort {

@@ -71,6 +71,7 @@ extension TopologyReading {
             + "\(taken.mark.line), column \(taken.mark.column); rename one")
       }
       if checkName(member.key, dots: false, at: member.mark, title: kind) {
+        checkText(of: member, title: owner)
         result.append((member.key, member.value.named(owner)))
       }
     }

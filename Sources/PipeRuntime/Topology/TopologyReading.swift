@@ -2,7 +2,7 @@
 ///
 /// A reader returns `nil` after it has reported why, so that all errors are found at once.
 struct TopologyReading {
-  private(set) var diagnostics: [Diagnostic] = []
+  var diagnostics: [Diagnostic] = []
   var source: SourceMap
 
   init(file: String) {
@@ -15,21 +15,25 @@ struct TopologyReading {
   }
 
   mutating func report(_ code: Diagnostic.Code, _ place: TopologyPlace, _ message: String) {
+    guard !place.node.isBroken else { return }
     report(code, at: place.node.mark, "\(place.title) \(message)")
   }
 
   // MARK: Mappings and lists
 
+  /// An entry of a mapping; `isText` is false for a key such as `1` or `true` without quotes.
+  typealias Member = (key: String, value: TopologyPlace, mark: SourceMark, isText: Bool)
+
   /// The entries of a mapping with free names, each name once.
   mutating func members(
     of place: TopologyPlace, noun: String = "key", hint: String = "a mapping"
-  ) -> [(key: String, value: TopologyPlace, mark: SourceMark)]? {
+  ) -> [Member]? {
     guard case .mapping(let entries) = place.node.content else {
       report(.badValue, place, "must be \(hint), not \(place.node.summary)")
       return nil
     }
     var first: [String: SourceMark] = [:]
-    var members: [(key: String, value: TopologyPlace, mark: SourceMark)] = []
+    var members: [Member] = []
     for entry in entries {
       if let mark = first[entry.key] {
         let prefix = noun == "key" ? "\(place.title): " : ""
@@ -42,7 +46,8 @@ struct TopologyReading {
       first[entry.key] = entry.keyMark
       let value = place.child(entry.key, entry.value)
       source.record(value.path, key: entry.keyMark, value: entry.value.mark)
-      members.append((entry.key, value, entry.keyMark))
+      let isText = YAMLScalar(text: entry.key, isPlain: entry.isKeyPlain).value.string != nil
+      members.append((entry.key, value, entry.keyMark, isText))
     }
     return members
   }
@@ -58,10 +63,7 @@ struct TopologyReading {
         fields[member.key] = member.value
         continue
       }
-      let choices =
-        member.key == "<<"
-        ? "; merge keys are not part of YAML 1.2, so write the keys out"
-        : Suggestion.among(known, like: member.key, verb: "the keys are")
+      let choices = Suggestion.among(known, like: member.key, verb: "the keys are")
       report(.unknownKey, at: member.mark, "\(place.title) has no key '\(member.key)'\(choices)")
     }
     for key in required where fields[key] == nil {
@@ -88,7 +90,9 @@ struct TopologyReading {
 
   mutating func string(_ place: TopologyPlace, hint: String = "text") -> String? {
     if case .scalar(let scalar) = place.node.content {
-      if case .string(let text) = scalar.value, !text.isEmpty {
+      // What a variable gives is text where text is wanted.
+      let value = scalar.written == nil ? scalar.value : .string(scalar.text)
+      if case .string(let text) = value, !text.isEmpty {
         if !text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) { return text }
         report(.badValue, place, "must be \(hint) without control characters; remove them")
         return nil
@@ -121,10 +125,19 @@ struct TopologyReading {
     return false
   }
 
+  /// Reports a name that is no text, so that a list could not name it without quotes.
+  mutating func checkText(of member: Member, title: String) {
+    guard !member.isText else { return }
+    report(
+      .badName, at: member.mark,
+      "\(title): a name is text, and \(member.key) without quotes is none; write "
+        + "\"\(member.key)\", or begin it with a letter")
+  }
+
   mutating func integer(
     _ place: TopologyPlace, in range: ClosedRange<Int>, unit: String
   ) -> Int? {
-    if case .scalar(let scalar) = place.node.content, case .integer(let value) = scalar.value,
+    if case .scalar(let scalar) = place.node.content, case .integer(let value) = scalar.typed,
       let value = Int(exactly: value), range.contains(value)
     {
       return value
@@ -139,7 +152,7 @@ struct TopologyReading {
   /// A part of a whole, from 0 to 1.
   mutating func part(_ place: TopologyPlace) -> Double? {
     if case .scalar(let scalar) = place.node.content {
-      switch scalar.value {
+      switch scalar.typed {
       case .integer(let value) where (0...1).contains(value): return Double(value)
       case .number(let value) where (0...1).contains(value): return value
       default: break
@@ -150,7 +163,7 @@ struct TopologyReading {
   }
 
   mutating func bool(_ place: TopologyPlace) -> Bool? {
-    if case .scalar(let scalar) = place.node.content, case .bool(let value) = scalar.value {
+    if case .scalar(let scalar) = place.node.content, case .bool(let value) = scalar.typed {
       return value
     }
     report(.badValue, place, "must be true or false, not \(place.node.summary)")
@@ -181,7 +194,7 @@ struct TopologyReading {
         report(.badDuration, place, "must be longer than \(scalar.text)")
         return nil
       }
-      if case .integer(let value) = scalar.value, value >= 0 {
+      if case .integer(let value) = scalar.typed, value >= 0 {
         report(
           .badDuration, place,
           "is \(value) of no unit; write \(value)s, \(value)ms or \(value)m")

@@ -9,11 +9,14 @@ public enum TopologySchema {
       "type": "object",
       "required": ["topology", "nodes"],
       "additionalProperties": false,
+      "patternProperties": { "^x-": true },
       "properties": {
         "topology": {
           "description": "The name by which the running topology is found.",
-          "type": "string",
-          "pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]{0,40}$"
+          "anyOf": [
+            { "type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]{0,40}$" },
+            { "$ref": "#/$defs/variable" }
+          ]
         },
         "program": { "$ref": "#/$defs/program" },
         "environment": { "$ref": "#/$defs/environment" },
@@ -62,6 +65,11 @@ public enum TopologySchema {
         }
       },
       "$defs": {
+        "variable": {
+          "description": "A text with '${NAME}' or '${NAME:-default}', which is put in before it is read.",
+          "type": "string",
+          "pattern": "\\$\\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\\}"
+        },
         "program": {
           "description": "An executable: beside the orchestrator, beside this file, or in PATH.",
           "type": "string",
@@ -79,13 +87,18 @@ public enum TopologySchema {
         },
         "duration": {
           "description": "A length of time with units: 200ms, 60s, 1m30s, 2h.",
-          "type": "string",
-          "pattern": "^(?=\\d)(\\d{1,6}h)?(\\d{1,6}m)?(\\d{1,6}s)?(\\d{1,6}ms)?(\\d{1,6}us)?(\\d{1,6}ns)?$"
+          "anyOf": [
+            {
+              "type": "string",
+              "pattern": "^(?=\\d)(\\d{1,6}h)?(\\d{1,6}m)?(\\d{1,6}s)?(\\d{1,6}ms)?(\\d{1,6}us)?(\\d{1,6}ns)?$"
+            },
+            { "$ref": "#/$defs/variable" }
+          ]
         },
         "positiveDuration": {
           "description": "A length of time above zero, with units: 200ms, 60s, 1m30s, 2h.",
           "$ref": "#/$defs/duration",
-          "pattern": "[1-9]"
+          "pattern": "[1-9]|\\$\\{"
         },
         "nodeList": {
           "type": "array",
@@ -99,12 +112,13 @@ public enum TopologySchema {
         },
         "durability": {
           "description": "What a state and its events survive: nothing, the end of any process, or a loss of power. Default: process; a pipe's is that of its nodes.",
-          "enum": ["none", "process", "power"]
+          "anyOf": [{ "enum": ["none", "process", "power"] }, { "$ref": "#/$defs/variable" }]
         },
         "case": {
           "description": "A bare label, or {label: {field: value}}.",
           "anyOf": [
             { "type": "string", "pattern": "^[\\p{L}_][\\p{L}0-9_]*$" },
+            { "$ref": "#/$defs/variable" },
             {
               "type": "object",
               "minProperties": 1,
@@ -118,7 +132,7 @@ public enum TopologySchema {
           "description": "Any value. '$name' is the state's value of that name, '$$' a dollar.",
           "anyOf": [
             { "type": ["null", "boolean", "number"] },
-            { "type": "string", "pattern": "^([^$]|\\$\\$|\\$[\\p{L}_])*$" },
+            { "type": "string", "pattern": "^([^$]|\\$\\$|\\$[\\p{L}_]|\\$\\{[^}]*\\})*$" },
             { "type": "array", "items": { "$ref": "#/$defs/template" } },
             { "type": "object", "additionalProperties": { "$ref": "#/$defs/template" } }
           ]
@@ -148,12 +162,17 @@ public enum TopologySchema {
             "restart": { "$ref": "#/$defs/restart" },
             "required": {
               "description": "Whether the node's failure takes the topology down. Default: false.",
-              "type": "boolean"
+              "anyOf": [{ "type": "boolean" }, { "$ref": "#/$defs/variable" }]
             },
             "depends_on": {
               "description": "The nodes that must be ready before this one starts.",
               "anyOf": [
-                { "type": "object", "additionalProperties": { "enum": ["ready"] } },
+                {
+                  "type": "object",
+                  "additionalProperties": {
+                    "anyOf": [{ "enum": ["ready"] }, { "$ref": "#/$defs/variable" }]
+                  }
+                },
                 { "$ref": "#/$defs/nodeList" }
               ]
             },
@@ -167,13 +186,17 @@ public enum TopologySchema {
           "properties": {
             "policy": {
               "description": "Which ends are answered with a start. Default: on-failure.",
-              "enum": ["never", "on-failure", "always"]
+              "anyOf": [
+                { "enum": ["never", "on-failure", "always"] },
+                { "$ref": "#/$defs/variable" }
+              ]
             },
             "max": {
               "description": "Restarts within the window before the node has failed. Default: 5.",
-              "type": "integer",
-              "minimum": 0,
-              "maximum": 1000000
+              "anyOf": [
+                { "type": "integer", "minimum": 0, "maximum": 1000000 },
+                { "$ref": "#/$defs/variable" }
+              ]
             },
             "window": {
               "description": "How long a restart counts. Default: 60s.",
@@ -194,9 +217,10 @@ public enum TopologySchema {
                 },
                 "jitter": {
                   "description": "The part of a wait that may be taken off at random. Default: 0.1.",
-                  "type": "number",
-                  "minimum": 0,
-                  "maximum": 1
+                  "anyOf": [
+                    { "type": "number", "minimum": 0, "maximum": 1 },
+                    { "$ref": "#/$defs/variable" }
+                  ]
                 }
               }
             }
@@ -233,23 +257,30 @@ public enum TopologySchema {
             "name": {
               "description": "The pipe's name. Default: from its ends, such as a.out->b.in.",
               "type": "string",
-              "pattern": "^[^\\s]{1,128}$"
+              "anyOf": [{ "pattern": "^[^\\s]{1,128}$" }, { "$ref": "#/$defs/variable" }]
             },
             "capacity": {
               "description": "Events in flight before the sender must stop. Default: 1024.",
-              "type": "integer",
-              "minimum": 1,
-              "maximum": 65536
+              "anyOf": [
+                { "type": "integer", "minimum": 1, "maximum": 65536 },
+                { "$ref": "#/$defs/variable" }
+              ]
             },
             "on_refused": {
               "description": "What happens to an event that the receiver refuses. Default: record.",
-              "enum": ["record", "postpone", "fail"]
+              "anyOf": [
+                { "enum": ["record", "postpone", "fail"] },
+                { "$ref": "#/$defs/variable" }
+              ]
             },
             "durability": { "$ref": "#/$defs/durability" }
           },
-          "if": { "properties": { "from": { "pattern": "\\." } } },
-          "then": { "properties": { "when": false, "send": false } },
-          "else": { "required": ["when", "send"] }
+          "if": { "properties": { "from": { "pattern": "\\$\\{" } } },
+          "else": {
+            "if": { "properties": { "from": { "pattern": "\\." } } },
+            "then": { "properties": { "when": false, "send": false } },
+            "else": { "required": ["when", "send"] }
+          }
         },
         "composite": {
           "description": "Nodes that take some events together, and all others each for itself.",
@@ -275,7 +306,13 @@ public enum TopologySchema {
                     ]
                   }
                 },
-                { "type": "array", "items": { "$ref": "#/$defs/caseName" }, "uniqueItems": true }
+                {
+                  "type": "array",
+                  "items": {
+                    "anyOf": [{ "$ref": "#/$defs/caseName" }, { "$ref": "#/$defs/variable" }]
+                  },
+                  "uniqueItems": true
+                }
               ]
             },
             "projection": {

@@ -1,7 +1,8 @@
 /// Reads YAML text into a tree.
 ///
 /// The syntax is libyaml's; plain scalars resolve by YAML 1.2. JSON is a subset. A file holds one
-/// document. Aliases stand for a copy of their anchor; all copies together are bounded.
+/// document, and may start with a byte-order mark. Aliases stand for a copy of their anchor; all
+/// copies together are bounded. `${…}` is text, also in flow style, where YAML would see a mapping.
 package enum YAMLDocument {
   /// Parts of a document, aliases expanded, before it is refused.
   package static let nodeLimit = 100_000
@@ -10,12 +11,15 @@ package enum YAMLDocument {
 
   /// Reads the only document of a text; `nil` where there is none.
   package static func parse(_ text: [UInt8]) throws(YAMLError) -> YAMLNode? {
+    // The mark has no place in a line: columns count behind it.
+    let text = text.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(text.dropFirst(3)) : text
     if let offset = firstInvalidByte(of: text) {
       throw YAMLError(
         mark: SourceMark(ofByte: offset, in: text), code: .notUTF8,
         message: "byte \(text[offset]) is not UTF-8; save the file as UTF-8")
     }
-    var composer = YAMLComposer(events: YAMLEvents(text))
+    let disguise = VariableDisguise(text)
+    var composer = YAMLComposer(events: YAMLEvents(disguise.text), disguise: disguise)
     return try composer.document()
   }
 
@@ -34,11 +38,13 @@ package enum YAMLDocument {
 /// Builds the tree of one document from its events.
 private struct YAMLComposer {
   let events: YAMLEvents
+  let disguise: VariableDisguise
   private var anchors: [String: (node: YAMLNode, size: Int)] = [:]
   private var size = 0
 
-  init(events: YAMLEvents) {
+  init(events: YAMLEvents, disguise: VariableDisguise) {
     self.events = events
+    self.disguise = disguise
   }
 
   mutating func document() throws(YAMLError) -> YAMLNode? {
@@ -72,7 +78,8 @@ private struct YAMLComposer {
     switch event {
     case .scalar(let text, let isPlain, let tag, let anchor):
       let isText = try isStringTag(tag, kind: "scalar", at: mark)
-      content = .scalar(YAMLScalar(text: text, isPlain: isPlain && !isText))
+      content = .scalar(
+        YAMLScalar(text: disguise.removed(from: text), isPlain: isPlain && !isText))
       name = anchor
     case .sequenceStart(let tag, let anchor):
       _ = try isStringTag(tag, kind: "seq", at: mark)
@@ -111,7 +118,9 @@ private struct YAMLComposer {
         throw YAMLError(mark: head.mark, message: "a key must be plain text, not \(key.summary)")
       }
       let value = try node(try events.next(), depth: depth)
-      entries.append(YAMLEntry(key: scalar.text, keyMark: head.mark, value: value))
+      entries.append(
+        YAMLEntry(
+          key: scalar.text, isKeyPlain: scalar.isPlain, keyMark: head.mark, value: value))
     }
   }
 

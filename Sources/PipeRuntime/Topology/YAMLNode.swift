@@ -15,18 +15,23 @@ package struct YAMLNode: Sendable {
   /// The node in a few words, for a message: `60`, `a list`.
   package var summary: String {
     switch content {
-    case .scalar(let scalar) where scalar.text.isEmpty: scalar.isPlain ? "nothing" : "''"
-    case .scalar(let scalar) where scalar.text.count > 40: "'\(scalar.text.prefix(40))…'"
-    case .scalar(let scalar): scalar.value.string == nil ? scalar.text : "'\(scalar.text)'"
+    case .scalar(let scalar): scalar.summary + (scalar.written.map { " from '\($0)'" } ?? "")
     case .sequence: "a list"
     case .mapping: "a mapping"
     }
+  }
+
+  /// Whether it has a variable that could not be put in, of which has been told.
+  var isBroken: Bool {
+    if case .scalar(let scalar) = content { scalar.isBroken } else { false }
   }
 }
 
 /// One key and its value.
 package struct YAMLEntry: Sendable {
   package var key: String
+  /// Whether the key stood without quotes.
+  package var isKeyPlain: Bool
   package var keyMark: SourceMark
   package var value: YAMLNode
 }
@@ -35,6 +40,10 @@ package struct YAMLEntry: Sendable {
 package struct YAMLScalar: Sendable {
   package var text: String
   package var isPlain: Bool
+  /// The text as it stands in the file, where variables were put in.
+  var written: String?
+  /// Whether it has a variable that could not be put in.
+  var isBroken = false
 
   package init(text: String, isPlain: Bool) {
     self.text = text
@@ -42,8 +51,27 @@ package struct YAMLScalar: Sendable {
   }
 
   /// The value by the core schema of YAML 1.2: `yes`, `on` and `010` are no booleans or octals.
-  package var value: JSONValue {
-    guard isPlain else { return .string(text) }
+  package var value: JSONValue { isPlain ? resolved : .string(text) }
+
+  /// The value where a number or a truth value is wanted, which a variable can give in quotes, too.
+  var typed: JSONValue { written == nil ? value : resolved }
+
+  /// Whether it is a whole number that is not held as one, since it is too large.
+  var isWholeBeyondLimits: Bool {
+    let digits = text.first == "-" || text.first == "+" ? text.dropFirst() : text[...]
+    guard isPlain, !digits.isEmpty, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
+      return false
+    }
+    return value.integer == nil
+  }
+
+  fileprivate var summary: String {
+    if text.isEmpty { return isPlain ? "nothing" : "''" }
+    if text.count > 40 { return "'\(text.prefix(40))…'" }
+    return value.string == nil ? text : "'\(text)'"
+  }
+
+  private var resolved: JSONValue {
     switch text {
     case "", "~", "null", "Null", "NULL": return .null
     case "true", "True", "TRUE": return .bool(true)

@@ -16,12 +16,12 @@ struct LoadedTopology {
   /// Reads and checks a file. Runs its programs with `describe` only.
   /// - Throws: ``TopologyErrors``: everything that is wrong, at once.
   static func load(
-    _ path: String, name: String? = nil
+    _ input: TopologyInput, name: String? = nil
   ) throws(TopologyErrors) -> LoadedTopology {
-    var (topology, source, found) = try TopologyReader.examine(path: path)
+    var (topology, source, found) = try TopologyReader.examine(input)
     if let name { topology.name = name }
     var describing = Describing(topology: topology, source: source)
-    describing.run(locator: ProgramLocator(topologyFile: path))
+    describing.run(locator: ProgramLocator(directory: input.directory))
     let descriptions = TopologyChecker.Descriptions(
       programs: describing.programs, nodes: describing.nodes)
     let checked = TopologyChecker.check(topology, source: source, against: descriptions)
@@ -31,7 +31,7 @@ struct LoadedTopology {
       found + describing.diagnostics + checked.filter { isWhole || $0.severity == .error }
     if diagnostics.hasErrors { throw TopologyErrors(diagnostics) }
     return LoadedTopology(
-      file: path, topology: topology, programs: describing.paths,
+      file: input.name, topology: topology, programs: describing.paths,
       descriptions: describing.nodes,
       // What is wrong with composites has been told.
       conflictClasses: (try? TopologyComposites(topology, machines: describing.nodes))?.plans ?? [],
@@ -87,17 +87,39 @@ private struct Describing {
     }
     let requests = Array(byRequest.keys)
     guard !requests.isEmpty else { return }
-    let answers = try describer.describe(requests, in: path, environment: environment)
-    for (request, answer) in zip(requests, answers) {
-      for node in byRequest[request]! {
-        guard let problem = answer.problem else {
-          nodes[node] = answer
-          continue
-        }
-        report(
-          .badParameters, at: ["nodes", node, "parameters"],
-          "node '\(node)': machine '\(request.machine)' cannot run: \(problem)")
+    do {
+      let answers = try describer.describe(requests, in: path, environment: environment)
+      for (request, answer) in zip(requests, answers) { take(answer, for: byRequest[request]!) }
+    } catch {
+      // One at a time tells which of them it is that the program ends of.
+      for request in requests {
+        describe(request, of: byRequest[request]!, at: path, describer, environment)
       }
+    }
+  }
+
+  private mutating func describe(
+    _ request: DescriptionRequest, of nodes: [String], at path: String,
+    _ describer: ProgramDescriber, _ environment: [String: String]
+  ) {
+    do {
+      take(try describer.describe([request], in: path, environment: environment)[0], for: nodes)
+    } catch {
+      take(MachineDescription(machine: request.machine, problem: "\(error)"), for: nodes)
+    }
+  }
+
+  /// Takes what a machine tells of itself for the nodes that host it so.
+  private mutating func take(_ answer: MachineDescription, for names: [String]) {
+    for node in names {
+      guard let problem = answer.problem else {
+        nodes[node] = answer
+        continue
+      }
+      report(
+        .badParameters,
+        at: ["nodes", node, "parameters"] + (answer.problemParameter.map { [$0] } ?? []),
+        "node '\(node)': machine '\(answer.machine)' cannot run: \(problem)")
     }
   }
 

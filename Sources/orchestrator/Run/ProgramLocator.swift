@@ -6,6 +6,7 @@ struct ProgramLocator {
   /// Why a program cannot be run.
   enum Failure: Error, CustomStringConvertible {
     case missing(String, looked: [String])
+    case directory(String)
     case notExecutable(String)
 
     var description: String {
@@ -13,6 +14,7 @@ struct ProgramLocator {
       case .missing(let name, let looked):
         "there is no program '\(name)'; looked for \(looked.joined(separator: ", ")). "
           + "Build it, or give its path"
+      case .directory(let path): "'\(path)' is a directory; name the program in it"
       case .notExecutable(let path):
         "'\(path)' is not executable; 'chmod +x' it, or name another program"
       }
@@ -25,9 +27,10 @@ struct ProgramLocator {
   let file: String
   let environment: [String: String]
 
-  init(topologyFile: String) {
+  /// - Parameter directory: The topology file's.
+  init(directory: String) {
     own = FileSystem.directory(of: OwnProcess.executablePath ?? CommandLine.arguments[0])
-    file = FileSystem.directory(of: FileSystem.absolute(topologyFile))
+    file = directory
     environment = ProcessEnvironment.current
   }
 
@@ -46,7 +49,7 @@ struct ProgramLocator {
       if access(candidate, X_OK) == 0, !FileSystem.isDirectory(candidate) { return candidate }
       found = found ?? candidate
     }
-    if let found { throw .notExecutable(found) }
+    if let found { throw FileSystem.isDirectory(found) ? .directory(found) : .notExecutable(found) }
     let places =
       name.contains("/") ? candidates : ["beside 'orchestrator'", "in \(file)", "in PATH"]
     throw .missing(name, looked: places)

@@ -20,13 +20,14 @@ struct TopologyRun {
     let signals = try SignalDescriptor([.interrupt, .terminate, .hangUp, .child])
     let loaded: LoadedTopology
     do {
-      loaded = try LoadedTopology.load(file, name: name)
+      loaded = try LoadedTopology.load(.file(file), name: name)
     } catch {
       for diagnostic in error.diagnostics { console.note("\(diagnostic)") }
       return .usage
     }
     for warning in loaded.warnings where display != .background { console.note("\(warning)") }
     let directories = try RuntimeDirectories(topology: loaded.topology.name)
+    if let note = directories.roots.fallbackNote { console.note("note: \(note)") }
     let plan = try LaunchPlan(loaded, directories: directories)
     try plan.raiseOpenFileLimit()
     let lock = try TopologyLock.acquire(directories, file: file)

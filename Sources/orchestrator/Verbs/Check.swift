@@ -12,7 +12,7 @@ struct Check: Verb {
       .output,
     ],
     positionals: [
-      Positional("FILE", .file, .some, "The topology files")
+      Positional("FILE", .file, .some, "The topology files; - is standard input")
     ],
     examples: [
       (
@@ -23,7 +23,7 @@ struct Check: Verb {
 
   func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
     let reports = arguments.positionals.map {
-      CheckReport(path: $0, isFileOnly: arguments.flag("file-only"))
+      CheckReport(TopologyInput(argument: $0), isFileOnly: arguments.flag("file-only"))
     }
     switch arguments.format {
     case .text:
@@ -46,14 +46,15 @@ private struct CheckReport {
 
   var isValid: Bool { topology != nil }
 
-  init(path: String, isFileOnly: Bool) {
-    self.path = path
+  init(_ input: TopologyInput, isFileOnly: Bool) {
+    path = input.name
     do throws(TopologyErrors) {
       if isFileOnly {
-        topology = try TopologyReader.read(path: path).topology
-        diagnostics = []
+        let examined = try TopologyReader.examine(input)
+        diagnostics = examined.diagnostics.inFileOrder
+        topology = diagnostics.hasErrors ? nil : examined.topology
       } else {
-        let loaded = try LoadedTopology.load(path)
+        let loaded = try LoadedTopology.load(input)
         topology = loaded.topology
         diagnostics = loaded.warnings
       }

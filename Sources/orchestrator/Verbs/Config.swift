@@ -4,12 +4,17 @@ import PipeRuntime
 struct Config: Verb {
   let description = VerbDescription(
     "config", "Prints a topology file with all defaults filled in",
+    discussion:
+      "Variables are put in, merge keys are merged, and sections x-… are left out. What is printed "
+      + "is a topology file; a dollar in it is written $$.",
     options: [
       Option(
         "output", "o", value: .choice("FORMAT", ["yaml", "json"]), "The format. Default: yaml")
     ],
     positionals: [
-      Positional("FILE", .file, .optional, "The topology file. Default: topology.yaml here")
+      Positional(
+        "FILE", .file, .optional,
+        "The topology file; - is standard input. Default: topology.yaml here")
     ],
     examples: [
       (
@@ -20,7 +25,7 @@ struct Config: Verb {
 
   func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
     let path = arguments.positionals.first ?? "topology.yaml"
-    let topology = try TopologyReader.read(path: path).topology.resolved
+    let topology = try TopologyReader.read(TopologyInput(argument: path)).topology.resolved
     if arguments.format == .json {
       try console.print(topology.json)
     } else {

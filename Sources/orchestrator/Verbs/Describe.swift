@@ -117,7 +117,7 @@ struct Describe: Verb {
   }
 
   private func filed(_ path: String, _ names: [String]) throws -> [Page] {
-    let loaded = try LoadedTopology.load(path)
+    let loaded = try LoadedTopology.load(.file(path))
     let pages =
       loaded.topology.nodes.map { Page(NodePage(of: $0, in: loaded)) }
       + CompositePage.all(of: loaded.conflictClasses).map(Page.init)

@@ -38,9 +38,15 @@ struct JSONSchema {
     case "maxProperties": value.members.count <= argument.integer!
     case "required": !value.isObject || argument.strings.allSatisfy { value[$0] != nil }
     case "propertyNames": value.members.keys.allSatisfy { accepts(.string($0), argument) }
+    case "patternProperties":
+      value.members.allSatisfy { key, value in
+        argument.members.allSatisfy { !matches(key, $0.key) || accepts(value, $0.value) }
+      }
     case "additionalProperties":
-      value.members.allSatisfy {
-        schema["properties"]?[$0.key] != nil || accepts($0.value, argument)
+      value.members.allSatisfy { key, value in
+        schema["properties"]?[key] != nil
+          || schema["patternProperties"]?.members.keys.contains { matches(key, $0) } == true
+          || accepts(value, argument)
       }
     case "allOf": argument.elements.allSatisfy { accepts(value, $0) }
     case "anyOf": argument.elements.contains { accepts(value, $0) }

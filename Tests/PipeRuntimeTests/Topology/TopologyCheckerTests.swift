@@ -169,6 +169,26 @@ struct TopologyCheckerTests {
       ])
   }
 
+  @Test(
+    "a pipe from a port that there is not is told once: the port that it may mean is not without one"
+  )
+  func misspeltPort() throws {
+    let misspelt = try Described.check(withPipe("{ from: door.arrival, to: display.updates }"))
+    #expect(misspelt.count == 1 && misspelt[0].hasSuffix("[unknown-port]"), "\(misspelt)")
+    let unlike = try Described.check(withPipe("{ from: door.out, to: display.updates }"))
+    #expect(unlike.count == 1 && unlike[0].hasSuffix("[unknown-port]"), "\(unlike)")
+    // What it is nearest to is meant, and no other.
+    var door = Described.door
+    door.outPorts.append(PortDescription(name: "bell", eventType: "E", events: []))
+    let (topology, source) = try TopologyReader.read(
+      text: withPipe("{ from: door.arrival, to: display.updates }").utf8, file: "t")
+    let found = TopologyChecker.check(
+      topology, source: source,
+      against: .init(programs: ["nodes": Described.program], nodes: ["door": door]))
+    #expect(found.map(\.code) == [.unconnectedPort, .unknownPort])
+    #expect(found.first?.message.contains("out-port 'bell'") == true)
+  }
+
   @Test("a constant is held to the machine that it names")
   func constants() throws {
     func check(_ constant: String) throws -> [String] {

@@ -7,7 +7,8 @@ struct TopologyConfigTests {
   static let texts = [
     "", "a", "yes", "n", "null", "12", "1.5", "a: b", "# c", "- d", "'", "\"", "\\", "é", "\u{85}",
     "\u{2028}", "\u{7F}", "\u{1}", "\n", "\t", " a ", "$x", "{}", "[", "*a", "&a", "!t", "~", "😀",
-    "\u{FEFF}", "/usr/bin", "a->b", "0x1F", ".inf", "<<", "=", "@", "`", "%", "-", "/", "--",
+    "\u{FEFF}", "/usr/bin", "a->b", "0x1F", ".inf", "<<", "=", "${x}", "$$", "a$${x}$", "@", "`",
+    "%", "-", "/", "--",
   ]
 
   static let everything = Topology(
@@ -32,7 +33,8 @@ struct TopologyConfigTests {
     ],
     pipes: [
       .ports(from: "z.out", to: "a.in", capacity: 7, onRefused: .fail),
-      .rule(from: "a", when: "s", to: "z", send: ["e": ["x": "$v", "y": "$$1", "z": []]]),
+      .rule(
+        from: "a", when: "s", to: "z", send: ["e": ["x": "$v", "y": "$$1", "w": "$${x}", "z": []]]),
     ],
     composites: [
       CompositeSpecification(

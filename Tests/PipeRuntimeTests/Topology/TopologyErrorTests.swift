@@ -48,7 +48,27 @@ struct BadTopology: CustomTestStringConvertible {
       schemaTells: false),
     .node("{ machine: 12 }", "4:17", "put 12 in quotes", .badValue),
     .node("{ machine: M, mashine: N }", "4:20", "Did you mean 'machine'?", .unknownKey),
-    .node("{ <<: { machine: M }, machine: M }", "4:8", "not part of YAML 1.2", .unknownKey),
+    .node(
+      "{ <<: 3, machine: M }", "4:12",
+      "'<<' must be an alias of a mapping, or a list of such, not 3",
+      .badValue),
+    .node(
+      "{ <<: { required: true }, <<: { required: false }, machine: M }", "4:32",
+      "name both aliases in one list", .duplicateKey),
+    .node(#"{ "<<": { machine: M }, machine: M }"#, "4:8", "has no key '<<'", .unknownKey),
+    .node(
+      "{ machine: M, parameters: { n: 99999999999999999999 } }", "4:37",
+      "'parameters.n' cannot be 99999999999999999999: whole numbers go from -9223372036854775808 to "
+        + "9223372036854775807", .badValue, schemaTells: false),
+    .node(
+      "{ machine: M, parameters: { n: [-9223372036854775809] } }", "4:38",
+      "cannot be -9223372036854775809", .badValue, schemaTells: false),
+    .node(
+      "{ machine: ${M:-}, required: true }", "4:17", "must be a machine's name, not nothing",
+      .badValue, schemaTells: false),
+    .node(
+      "{ machine: ${1M} }", "4:17", "'${1M}' is no variable; write '${NAME}'", .badVariable,
+      schemaTells: false),
     .node(
       "{ machine: M, machine: N }", "4:20", "node 'a'", .duplicateKey, schemaTells: false),
     .node("{ constant: closed, parameters: {} }", "4:26", "remove them", .conflictingKeys),
@@ -122,6 +142,13 @@ struct BadTopology: CustomTestStringConvertible {
       "{ from: door.arrivals, to: display, durability: power }", "7:53",
       "node 'door' survives less, 'process'", .badValue, schemaTells: false),
     .pipe(
+      "{ from: door, when: closed, to: door, send: start }", "7:37",
+      "from node 'door' to itself, and once it is full, the node takes nothing", .selfPipe,
+      schemaTells: false),
+    .pipe(
+      "{ from: door.arrivals, to: door.updates }", "7:32", "remove the pipe, and let an effect",
+      .selfPipe, schemaTells: false),
+    .pipe(
       "{ from: door.arrivals, to: dispaly }", "7:32", "Did you mean 'display'?", .unknownNode,
       schemaTells: false),
   ]
@@ -170,6 +197,17 @@ struct BadTopology: CustomTestStringConvertible {
     BadTopology(
       text: withNodes("a.b: { machine: M }"), place: "4:3", message: "'a.b' is no name",
       code: .badName),
+    BadTopology(
+      text: withNodes("1: { machine: M }"), place: "4:3",
+      message: #"node '1': a name is text, and 1 without quotes is none; write "1", or begin it"#,
+      code: .badName, schemaTells: false),
+    BadTopology(
+      text: withNodes("'1': { machine: M }\na: { machine: M, depends_on: { 1: ready } }"),
+      place: "5:34", message: #"a name is text, and 1 without quotes is none; write "1""#,
+      code: .badName, schemaTells: false),
+    BadTopology(
+      text: withNodes("true: { machine: M }"), place: "4:3", message: #"write "true""#,
+      code: .badName, schemaTells: false),
     BadTopology(
       text: withNodes("door: { machine: M }\ndoor: { machine: M }"), place: "5:3",
       message: "node 'door' is named twice, first at line 4, column 3", code: .duplicateKey,

@@ -141,13 +141,25 @@ struct TopologyReaderTests {
     #expect(
       failure(folder)
         == "\(folder): error: this is a directory; name a topology file in it [unreadable-file]")
-    let large = try #require(fopen("\(folder)/large", "w"))
-    #expect(ftruncate(fileno(large), TopologyReader.byteLimit + 1) == 0)
-    fclose(large)
+    func write(_ bytes: [UInt8]) throws {
+      let large = try #require(fopen("\(folder)/large", "w"))
+      #expect(fwrite(bytes, 1, bytes.count, large) == bytes.count)
+      fclose(large)
+    }
+    let limit = TopologyReader.byteLimit
+    try write(Array(repeating: UInt8(ascii: "x"), count: limit + 7))
     #expect(
       failure("\(folder)/large")
-        == "\(folder)/large: error: the file is larger than 1048576 bytes; a topology is a short "
-        + "text [unreadable-file]")
+        == "\(folder)/large:1:1048577: error: the file has 1048583 bytes, and passes the limit of "
+        + "1048576 in this line alone; leave out what is not needed, or keep large data in a file of "
+        + "its own, which a parameter names [unreadable-file]")
+    // Lines of 64 bytes: the last of those within the limit is number 16384.
+    let line = Array(repeating: UInt8(ascii: "#"), count: 63) + [UInt8(ascii: "\n")]
+    try write(Array(Array(repeating: line, count: limit / 64 + 1).joined()))
+    #expect(
+      failure("\(folder)/large").hasPrefix(
+        "\(folder)/large:16385:1: error: the file has 1048640 bytes, and passes the limit of 1048576 "
+          + "here; leave out what is not needed"))
     if geteuid() != 0 {
       chmod("\(folder)/large", 0)
       #expect(failure("\(folder)/large").contains("may not be read; check its permissions"))

@@ -40,11 +40,25 @@ struct TopologySchemaTests {
     #expect(Self.schema.accepts(try json(Array(bad.text.utf8))) == !bad.schemaTells)
   }
 
+  @Test("sections of one's own are passed over")
+  func sections() throws {
+    let text = withNodes("a: { machine: M }", and: "x-y: [{ any: thing }, ${NONE}]\n")
+    #expect(errors(text) == [])
+    #expect(Self.schema.accepts(try json(Array(text.utf8))))
+  }
+
+  @Test("a variable can stand for every value that the reader takes one for")
+  func variables() throws {
+    let text = TopologyVariableTests.everywhere
+    #expect(errors(text) == [])
+    #expect(Self.schema.accepts(try json(Array(text.utf8))))
+  }
+
   @Test("its keys are the reader's keys")
   func keys() throws {
     // A reader that is asked for a key it does not have lists those that it has.
     let asked: [(pointer: [String], text: String)] = [
-      (["properties"], withNodes("a: { machine: M }", and: "x-y: 1\n")),
+      (["properties"], withNodes("a: { machine: M }", and: "y-x: 1\n")),
       (["$defs", "node", "properties"], withNodes("a: { machine: M, x-y: 1 }")),
       (["$defs", "pipe", "properties"], withPipe("{ from: door.a, to: display, x-y: 1 }")),
       (

@@ -70,6 +70,23 @@ struct TopologyYAMLTests {
     }
   }
 
+  @Test(
+    "a byte-order mark before the text is passed over, and moves no place",
+    arguments: [
+      "topology: t\nnodes: { a: { mashine: M } }\n", #"{"topology":"t","nodes":3}"#, "\u{1}",
+    ])
+  func byteOrderMark(text: String) {
+    let plain = errors(text)
+    #expect(!plain.isEmpty)
+    #expect(errors("\u{FEFF}" + text) == plain)
+  }
+
+  @Test("a file with a byte-order mark is read")
+  func markedFile() throws {
+    let text = withNodes("a: { machine: M }")
+    #expect(try topology("\u{FEFF}" + text) == topology(text))
+  }
+
   @Test("aliases stand for their anchors, and may not explode")
   func aliases() throws {
     let text = withNodes("a: &a { machine: M, required: true }\nb: *a")

@@ -1,0 +1,84 @@
+import PipeRuntime
+import Testing
+import orchestrator
+
+@Suite("Topologies from standard input, with variables", .blocking)
+struct TopologyInputTests {
+  private static let text = #"""
+    topology: ${PR_TEST_NAME:-piped}
+    program: TestNodes
+    x-sink: &sink { machine: Sink, durability: none }
+    nodes:
+      a: { machine: Source }
+      b: { <<: *sink, parameters: { work: ${PR_TEST_WORK} } }
+    pipes: [{ from: a.out, to: b, capacity: ${PR_TEST_CAPACITY:-8} }]
+    """#
+
+  private func run(_ line: String, text: String = text) throws -> Command.Result {
+    let command = try Command()
+    defer { command.remove() }
+    return try command.run(shell: "cat > file <<'TEXT'\n\(text)\nTEXT\n\(line)")
+  }
+
+  @Test(
+    "a dash is standard input for check and config, with .env of the working directory",
+    arguments: [
+      ("PR_TEST_WORK=1 orchestrator check - < file", 0, "<stdin>: ok: 2 nodes, 1 pipe\n", ""),
+      (
+        "echo PR_TEST_WORK=1 > .env; cat file | orchestrator check -", 0,
+        "<stdin>: ok: 2 nodes, 1 pipe\n", ""
+      ),
+      (
+        "PR_TEST_WORK=-1 orchestrator check - < file", 2, "",
+        "<stdin>:6:39: error: node 'b': machine 'Sink' cannot run: parameter 'work' must be 0 or more, "
+          + "not -1 [bad-parameters]\n"
+      ),
+      (
+        "orchestrator check --file-only - < file", 2, "",
+        "<stdin>:6:39: error: variable 'PR_TEST_WORK' is not set; set it in the environment or in "
+          + "'.env' beside the topology file, or give it a default: '${PR_TEST_WORK:-VALUE}' "
+          + "[unset-variable]\n"
+      ),
+      (
+        "PR_TEST_WORK=1 orchestrator check - < /dev/null", 2, "",
+        "<stdin>:1:1: error: the file is empty; a topology starts with 'topology: NAME' [missing-key]\n"
+      ),
+      (
+        "PR_TEST_WORK=1 orchestrator check <(cat file) | sed 's|^/[^:]*|PIPE|'", 0,
+        "PIPE: ok: 2 nodes, 1 pipe\n", ""
+      ),
+    ] as [(String, Int32, String, String)])
+  func standardInput(line: String, code: Int32, output: String, error: String) throws {
+    let result = try run(line)
+    #expect(result.exit == .exited(code: code))
+    #expect(result.output == output)
+    #expect(result.error == error)
+  }
+
+  @Test("config shows the result, which is read back alike")
+  func config() throws {
+    let line = """
+      export PR_TEST_WORK=7
+      echo PR_TEST_NAME=own > .env; echo PR_TEST_CAPACITY=9 >> .env
+      PR_TEST_CAPACITY=10 orchestrator config file > one
+      orchestrator config - < one > two && cmp one two && cat two
+      """
+    let text = try run(line).output
+    #expect(text.hasPrefix("topology: own\nprogram: TestNodes\nnodes:\n  a:\n"))
+    #expect(text.contains("    capacity: 10\n"))
+    #expect(text.contains("    parameters: { work: 7 }\n"))
+    #expect(!text.contains("x-sink") && !text.contains("<<"))
+  }
+
+  @Test("a warning of the file is told by check, whether or not it asks the programs")
+  func warnings() throws {
+    let text =
+      "topology: t\nprogram: TestNodes\nnodes: { a: { machine: Button, environment: { A: $HOME } } }"
+    for options in ["", "--file-only"] {
+      let result = try run("orchestrator check \(options) file", text: text)
+      #expect(result.exit == .exited(code: 0))
+      #expect(result.output == "file: ok: 1 node, 0 pipes, 1 warning\n")
+      #expect(result.error.hasPrefix("file:3:50: warning: '$HOME' is no variable"), "\(result)")
+    }
+  }
+}
