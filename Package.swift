@@ -60,6 +60,9 @@ let package = Package(
     .executableTarget(
       name: "CrashingTest", dependencies: ["PipeRuntimeTestKit"], path: "Tests/CrashingTest",
       swiftSettings: strict),
+    .executableTarget(
+      name: "Fuzz", dependencies: ["PipeRuntime"], path: "Tests/Fuzz", exclude: ["corpus"],
+      swiftSettings: strict),
     .target(
       name: "TestTraits", dependencies: ["PipeRuntimeTestKit"], path: "Tests/TestTraits",
       swiftSettings: strict),
@@ -90,7 +93,7 @@ let package = Package(
       dependencies: [
         "PipeRuntime", "PipeRuntimeTestKit", "Nodes", "Kettles", "Screens", "Compositions",
         "NumberMachines", "TestNodes",
-        "CrashingTest", "Soak", "orchestrator", "CSQLite", "TestTraits",
+        "CrashingTest", "Soak", "Fuzz", "orchestrator", "CSQLite", "TestTraits",
       ],
       swiftSettings: strict),
   ]

@@ -84,7 +84,8 @@ final class NodeShell {
       }
     }
     sayHello()
-    loop.run()
+    // The loop does not keep alive whom it calls back.
+    withExtendedLifetime(self) { loop.run() }
     return exitCode
   }
 

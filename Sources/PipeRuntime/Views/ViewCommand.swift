@@ -78,10 +78,11 @@ struct ViewCommand {
       let directories = try RunningTopology.choose(arguments.topology)
       let client = try TopologyClient(
         topology: directories.topology, control: directories.endpoint(.control))
-      return ViewShell(
+      let shell = ViewShell(
         view: view, feed: ViewFeed(client: client, node: arguments.node), signals: signals,
-        limit: arguments.limit
-      ).run()
+        limit: arguments.limit)
+      // The loop does not keep alive whom it calls back.
+      return withExtendedLifetime(shell) { shell.run() }
     } catch {
       return .failed("\(error)", code: (error as? TopologyClientError)?.exitCode ?? 1)
     }

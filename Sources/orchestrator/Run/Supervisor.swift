@@ -103,7 +103,8 @@ final class Supervisor {
     loop.add(descriptor: signals.descriptor, for: self) { $0.readSignals() }
     scheduleHeartbeat()
     handle(.start)
-    loop.run()
+    // The loop does not keep alive whom it calls back.
+    withExtendedLifetime(self) { loop.run() }
     control.setLinger(milliseconds: 500)
     control.close()
     return outcome ?? .stopped

@@ -1,0 +1,96 @@
+import PipeRuntime
+
+/// Frames, one after the other, each behind a byte that is its length and the end of a pipe that it goes to.
+/// Either end keeps its numbers in order, and messages are read as they were written.
+enum FrameFuzz {
+  static func take(_ bytes: UnsafeRawBufferPointer) {
+    var receiver = InPipeStateMachine(capacity: 16, session: 3, isDurable: false)
+    var sender = OutPipeStateMachine(capacity: 16, stream: 5)
+    var rest = bytes[...]
+    while let first = rest.popFirst() {
+      let frame = UnsafeRawBufferPointer(rebasing: rest.prefix(Int(first & 0x7F)))
+      rest = rest.dropFirst(frame.count)
+      guard let header = try? FrameHeader(frame) else { continue }
+      let body = UnsafeRawBufferPointer(rebasing: frame[FrameHeader.byteCount...])
+      readMessages(header, body)
+      readEvents(header, body)
+      if first < 0x80 { take(header, body, &receiver) } else { take(header, body, &sender) }
+    }
+  }
+
+  private static func take(
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, _ pipe: inout InPipeStateMachine
+  ) {
+    switch header.kind {
+    case .open:
+      guard body.count == 8, header.sequence > 0 else { return }
+      _ = pipe.opened(
+        session: header.number, stream: UInt64(littleEndian: body.loadUnaligned(as: UInt64.self)),
+        first: header.sequence, lost: header.count)
+    case .events:
+      guard header.sequence > 0, header.count > 0 else { return }
+      let before = pipe.received
+      for action in pipe.arrived(
+        session: header.number, first: header.sequence, count: header.count)
+      {
+        guard case .take(_, let first) = action else { continue }
+        precondition(first == before + 1, "an event was left out, or taken twice")
+        for sequence in first...min(pipe.received, first + 64) { pipe.finish(sequence) }
+      }
+    case .close: pipe.senderSaidGoodbye(session: header.number)
+    default: _ = pipe.connected()
+    }
+    pipe.record()
+    _ = pipe.acknowledgementDue()
+    precondition(pipe.applied <= pipe.finished, "recorded before it was finished")
+    precondition(pipe.finished <= pipe.received, "finished before it was received")
+  }
+
+  private static func take(
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, _ pipe: inout OutPipeStateMachine
+  ) {
+    if !pipe.isFull { pipe.enqueue { $0 += Array("1".utf8) } }
+    pipe.record()
+    let before = pipe.acknowledged
+    switch header.kind {
+    case .welcome:
+      guard body.count == 8 else { return }
+      _ = pipe.welcomed(
+        session: header.number, stream: UInt64(littleEndian: body.loadUnaligned(as: UInt64.self)),
+        received: header.sequence, window: header.count, isDurable: header.flags & 1 != 0)
+    case .credit:
+      _ = pipe.credited(session: header.number, applied: header.sequence, window: header.count)
+    case .closed: pipe.receiverClosed(session: header.number, applied: header.sequence)
+    default: pipe.disconnected()
+    }
+    _ = pipe.flush()
+    precondition(pipe.acknowledged >= before, "an acknowledgement was taken back")
+    precondition(pipe.acknowledged <= pipe.queued, "acknowledged before it was queued")
+    precondition(pipe.sent <= pipe.queued, "sent before it was queued")
+  }
+
+  private static func readMessages(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) {
+    if let message = try? CoordinatorMessage(header, body) {
+      let frame = message.frame
+      let again = frame.body.withUnsafeBytes { try? CoordinatorMessage(frame.header, $0) }
+      precondition(again == message, "a coordinator's message is read otherwise")
+    }
+    if let message = try? ParticipantMessage(header, body) {
+      let frame = message.frame
+      let again = frame.body.withUnsafeBytes { try? ParticipantMessage(frame.header, $0) }
+      precondition(again == message, "a participant's message is read otherwise")
+    }
+    if let join = try? ParticipantJoin(header, body) {
+      let frame = join.frame
+      let again = frame.body.withUnsafeBytes { try? ParticipantJoin(frame.header, $0) }
+      precondition(again == join, "a participant's join is read otherwise")
+    }
+  }
+
+  private static func readEvents(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) {
+    guard header.kind == .events else { return }
+    var count: UInt32 = 0
+    try? EventBatch.forEach(in: body, count: header.count) { _ in count += 1 }
+    precondition(count <= header.count, "more events than there are")
+  }
+}
