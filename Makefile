@@ -67,7 +67,7 @@ test: setup
 
 # The nodes of the optimized build, driven by the same tests.
 test-release: build
-	for product in TestNodes CrashingTest soak; do \
+	for product in TestNodes CrashingTest soak Fuzz; do \
 	  tools/build $(RELEASE_FLAGS) --product $$product || exit 1; \
 	done
 	tools/build --build-tests

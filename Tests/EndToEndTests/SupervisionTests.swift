@@ -83,7 +83,7 @@ struct SupervisionTests {
     try await withTopology(yaml: dying, options: options) { ward in
       let patient = try await ward.expectStatus(of: "patient", "failure") { $0.phase == "failed" }
       #expect(patient.incarnation == 3)
-      #expect(patient.reason == "failed: exit code 9; given up after 2 restarts within 1 min")
+      #expect(patient.reason == "exit code 9; given up after 2 restarts within 1 min")
       #expect(try await ward.status("nurse").isRunning)
       let outcome = try await ward.send("nurse", Button.Event.press)
       #expect(outcome == .moved(version: 1, state: ["pressed": ["times": 1]]))

@@ -28,7 +28,6 @@ enum FrameFuzz {
         session: header.number, stream: UInt64(littleEndian: body.loadUnaligned(as: UInt64.self)),
         first: header.sequence, lost: header.count)
     case .events:
-      guard header.sequence > 0, header.count > 0 else { return }
       let before = pipe.received
       for action in pipe.arrived(
         session: header.number, first: header.sequence, count: header.count)

@@ -137,8 +137,9 @@ package struct InPipeStateMachine: Sendable {
       repeated += 1
       return isOpen ? [] : [welcome]
     }
-    let last = first + UInt64(count) - 1
-    guard first <= received + 1 else {
+    let (end, isTooFar) = first.addingReportingOverflow(UInt64(count))
+    let last = end &- 1
+    guard first > 0, count > 0, !isTooFar, first <= received + 1 else {
       isOpen = false
       return [welcome]
     }

@@ -209,7 +209,7 @@ struct CommandTests {
     #expect(undated.exit == .exited(code: 2))
     #expect(undated.error.contains("'soon' is no value for --since: write how long ago"))
     let unknown = try command.run(shell: "orchestrator logs dor")
-    #expect(unknown.exit == .exited(code: 1))
+    #expect(unknown.exit == .exited(code: 2))
     #expect(unknown.error.contains("no log of a node 'dor'. Did you mean 'door'?"))
   }
 

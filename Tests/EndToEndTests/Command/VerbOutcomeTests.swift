@@ -68,7 +68,7 @@ struct VerbOutcomeTests {
   private static let oneHasFailed = [
     Row("up --wait ward.yaml", 1, "topology 'ward' is already running"),
     Row("run ward.yaml", 1, "topology 'ward' is already running"),
-    Row("ps", 0, "is damaged"),
+    Row("ps", 0, "failed"),
     Row("status", 1, "is damaged"),
     Row("ls", 0, "/ward.yaml"),
     Row("start button", 0, "button: running, pid "),

@@ -117,7 +117,7 @@ struct JournalVerbTests {
     try tool.directory.write(Visitors.topology().yaml, to: "visitors.yaml")
     #expect(try await tool.run("up", "--wait", "visitors.yaml").code == 0)
     let typo = try await tool.run("journal", "gaet")
-    #expect(typo.code == 1)
+    #expect(typo.code == 2)
     #expect(
       typo.error
         == "orchestrator: error: topology 'visitors' has no node 'gaet' that has run here. "

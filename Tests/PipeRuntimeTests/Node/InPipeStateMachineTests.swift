@@ -41,6 +41,19 @@ struct InPipeStateMachineTests {
     #expect(pipe.arrived(session: 2, first: 6, count: 1) == [welcome(5)])
   }
 
+  @Test(
+    "numbers that no sender can have reached are not taken, and end nothing",
+    arguments: [(0, 0), (0, 1), (1, 0), (.max, 1), (.max, 2), (.max - 1, .max)]
+      as [(UInt64, UInt32)])
+  func impossible(first: UInt64, count: UInt32) {
+    for opened in [1, first] where opened > 0 {
+      var pipe = pipe(openedAt: opened)
+      let received = pipe.received
+      #expect(pipe.arrived(session: 2, first: first, count: count) == [welcome(received)])
+      #expect(pipe.received == received)
+    }
+  }
+
   @Test("batches before the sender has opened, or for an earlier incarnation, are not taken")
   func stale() {
     var pipe = pipe()

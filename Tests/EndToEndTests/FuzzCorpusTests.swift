@@ -1,0 +1,19 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+@Suite("What fuzzing has found and kept")
+struct FuzzCorpusTests {
+  @Test("every input of the corpus is read or refused, and keeps what is promised")
+  func corpus() async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    let program = try tool.start(
+      program: CommandLineTool.products + "/Fuzz", ["Tests/Fuzz/corpus"], in: nil)
+    let result = try await tool.result(of: program, within: .seconds(60))
+    #expect(result.code == 0, "\(result)")
+    let topics = result.output.split(separator: "\n").map { $0.prefix { $0 != ":" } }
+    #expect(topics == ["topology", "json", "frames"], "\(result)")
+    #expect(!result.output.contains(": 0 inputs"), "\(result)")
+  }
+}
