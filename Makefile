@@ -17,7 +17,8 @@ DEBUG := .build/debug
 # The unit tests of the library; what starts processes is out of a sanitizer's sight.
 SANITIZED := PipeRuntimeTests|PipeRuntimeTestKitTests|DocumentationTests|SeedTests
 
-.PHONY: help preflight setup build run test test-release sanitize bench soak mutants docs lint format clean
+.PHONY: help preflight setup build run test test-release sanitize bench soak fuzz mutants docs lint \
+  format clean
 
 # What 'make bench' measures: by default everything.
 SECTIONS ?=
@@ -29,6 +30,10 @@ SEED ?=
 FAULTS ?= 2000
 TIME ?=
 
+# What 'make fuzz' gives bytes to, and for how long each.
+TOPICS ?= topology json frames
+FUZZ_SECONDS ?= 60
+
 help:
 	@echo "make setup   install the missing Debian packages of debian-packages.txt"
 	@echo "make run     build quickly, and run $(TOPOLOGY) in the foreground (TOPOLOGY=FILE for another)"
@@ -38,6 +43,7 @@ help:
 	@echo "make sanitize  run the unit tests under Thread Sanitizer and Address Sanitizer"
 	@echo "make bench   measure speed and memory beside raw baselines (SECTIONS='oneway start')"
 	@echo "make soak    run random topologies under random faults (SOAKS=composites SEED=N FAULTS=N TIME=10m)"
+	@echo "make fuzz    give random bytes to what reads files and frames (TOPICS=json FUZZ_SECONDS=600)"
 	@echo "make mutants plant known mistakes one by one, and see that tests find each"
 	@echo "make docs    build the library's documentation in .build/docs"
 	@echo "make lint    check the format of the sources"
@@ -83,6 +89,9 @@ sanitize: setup
 bench: build
 	tools/build $(RELEASE_FLAGS) --product benchmarks
 	$(RELEASE)/benchmarks $(SECTIONS)
+
+fuzz: setup
+	@for topic in $(TOPICS); do tools/fuzz $$topic $(FUZZ_SECONDS) || exit 1; done
 
 soak: build
 	tools/build $(RELEASE_FLAGS) --product TestNodes
