@@ -188,12 +188,14 @@ struct BadJournalTests {
     #expect(gate.phase == "failed")
     #expect(gate.incarnation == 2)
     #expect(gate.pid == nil)
-    // The table, the page and the log tell why.
+    // The page and the log tell why, and the table begins to.
     let tool = CommandLineTool(beside: topology)
-    for verb in ["ps", "status", "describe"] {
+    for verb in ["status", "describe"] {
       let result = try await tool.run(verb)
       #expect(result.output.contains(file.path), "\(verb): \(result)")
     }
+    let table = try await tool.run("ps", "gate")
+    #expect(table.output.contains("the journal '"), "\(table)")
     try await topology.expectLog("gate", contains: "piperuntime: error: the journal '\(file.path)'")
   }
 }
