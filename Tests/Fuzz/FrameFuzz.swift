@@ -34,7 +34,9 @@ enum FrameFuzz {
       {
         guard case .take(_, let first) = action else { continue }
         precondition(first == before + 1, "an event was left out, or taken twice")
-        for sequence in first...min(pipe.received, first + 64) { pipe.finish(sequence) }
+        for sequence in first...min(pipe.received, first + 64) {
+          pipe.finish(sequence, of: pipe.stream)
+        }
       }
     case .close: pipe.senderSaidGoodbye(session: header.number)
     default: _ = pipe.connected()

@@ -29,6 +29,8 @@ final class PipeLoad: SoakLoad {
 
   /// How long numbers may be on their way after the last fault.
   private static let settleLimit: Duration = .seconds(60)
+  /// How often in a row nothing has changed where something does not come to rest. Unit: looks.
+  private static let unchangedLimit = 300
 
   init(_ client: TopologyClient, _ plan: SoakPlan, _ durability: Durability) {
     self.client = client
@@ -48,13 +50,16 @@ final class PipeLoad: SoakLoad {
     let reference = try Reference(plan, inputs: inputs.withLock { $0 })
     var last: Comparison?
     var good = 0
+    var unchanged = 0
     _ = try await poll(every: .milliseconds(100), within: Self.settleLimit) {
       let directory = try await client.directory()
       let comparison = Comparison(plan, reference, directory)
       // Twice: what comes once too often would come after the rest.
       good = comparison.isEqual && comparison.isQuiet ? good + 1 : 0
-      let isStuck = last.map { $0.isQuiet && comparison.isQuiet && $0 == comparison } ?? false
+      unchanged = comparison == last ? unchanged + 1 : 0
       last = comparison
+      // The asking alone keeps the nodes' processes moving.
+      let isStuck = comparison.isQuiet ? unchanged > 0 : unchanged >= Self.unchangedLimit
       return good == 2 || isStuck ? true : nil
     }
     guard let last else { return }

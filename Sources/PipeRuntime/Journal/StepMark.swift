@@ -122,7 +122,7 @@ final class StepMark {
     guard recordedBefore > 0 else { return }
     throw .damaged(
       path: path, node: node,
-      reason: "there is none, and record \(recordedBefore) was made; was it taken away?")
+      reason: "there is none, and record \(recordedBefore) was made: it was taken away")
   }
 
   /// Whether the file is still what its name leads to.

@@ -159,8 +159,9 @@ package struct InPipeStateMachine: Sendable {
   }
 
   /// The event is applied, or refused for good: it needs not be sent again.
-  package mutating func finish(_ sequence: UInt64) {
-    guard sequence > finished else { return }
+  /// - Parameter stream: The numbering that it came in: its number means nothing in another one.
+  package mutating func finish(_ sequence: UInt64, of stream: UInt64) {
+    guard stream == self.stream, sequence > finished else { return }
     if sequence == finished + 1 {
       finished = sequence
       while !outOfOrder.isEmpty, outOfOrder.remove(finished + 1) != nil { finished += 1 }
@@ -171,15 +172,15 @@ package struct InPipeStateMachine: Sendable {
 
   /// The event is put off. One that is recorded here needs not be sent again, and goes on taking
   /// room; any other stays with its sender.
-  package mutating func hold(_ sequence: UInt64) {
+  package mutating func hold(_ sequence: UInt64, of stream: UInt64) {
     guard isDurable else { return }
-    finish(sequence)
+    finish(sequence, of: stream)
     held += 1
   }
 
   /// An event that was held is applied, or refused for good.
-  package mutating func release(_ sequence: UInt64) {
-    if isDurable { held -= min(held, 1) } else { finish(sequence) }
+  package mutating func release(_ sequence: UInt64, of stream: UInt64) {
+    if isDurable { held -= min(held, 1) } else { finish(sequence, of: stream) }
   }
 
   /// What is finished is recorded, or needs no record.
@@ -188,7 +189,7 @@ package struct InPipeStateMachine: Sendable {
   /// The acknowledgement that is due because a quarter of the window is used, or `nil`.
   package mutating func acknowledgementDue() -> FrameHeader? {
     let quarter = max(1, capacity / 4)
-    guard limit >= announced + quarter || applied >= acknowledged + quarter else { return nil }
+    guard limit - min(announced, limit) >= quarter || applied - acknowledged >= quarter else { return nil }
     return acknowledgement()
   }
 
@@ -218,7 +219,7 @@ package struct InPipeStateMachine: Sendable {
   }
 
   /// The last event that the sender may send. It may go back a little until what is held is recorded.
-  private var limit: UInt64 { applied + window }
+  private var limit: UInt64 { applied + min(window, UInt64.max - applied) }
 
   private var window: UInt64 { capacity - min(held, capacity) }
 

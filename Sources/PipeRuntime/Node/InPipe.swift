@@ -69,13 +69,13 @@ final class InPipe {
   func senderSaidGoodbye(_ header: FrameHeader) { state.senderSaidGoodbye(session: header.number) }
 
   /// The event with this number is applied or refused for good.
-  func finish(_ sequence: UInt64) { state.finish(sequence) }
+  func finish(_ sequence: UInt64, of stream: UInt64) { state.finish(sequence, of: stream) }
 
   /// The event with this number is kept until the state changes.
-  func hold(_ sequence: UInt64) { state.hold(sequence) }
+  func hold(_ sequence: UInt64, of stream: UInt64) { state.hold(sequence, of: stream) }
 
   /// An event that was kept is applied or refused for good.
-  func release(_ sequence: UInt64) { state.release(sequence) }
+  func release(_ sequence: UInt64, of stream: UInt64) { state.release(sequence, of: stream) }
 
   // MARK: Records
 

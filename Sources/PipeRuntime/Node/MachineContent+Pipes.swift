@@ -48,9 +48,9 @@ extension MachineContent {
   /// The event is applied, or refused for good.
   private func finish(_ entry: PipeQueue<Event>.Entry, of index: Int) {
     let pipe = queues[index].pipe
-    guard let held = entry.held else { return pipe.finish(entry.sequence) }
+    guard let held = entry.held else { return pipe.finish(entry.sequence, of: entry.stream) }
     if pipe.state.isDurable { unrecorded.release(held) }
-    pipe.release(entry.sequence)
+    pipe.release(entry.sequence, of: entry.stream)
   }
 
   @export(interface)
@@ -69,7 +69,7 @@ extension MachineContent {
       entry.held = held
       if pipe.state.isDurable, case .event(let event) = entry.content {
         unrecorded.hold(held, pipe.name, entry.sequence, event: (try? events.encode(event)) ?? [])
-        pipe.hold(entry.sequence)
+        pipe.hold(entry.sequence, of: entry.stream)
       }
     }
     queues[index].postpone(entry)

@@ -8,6 +8,8 @@ struct PipeQueue<Event> {
     }
 
     let sequence: UInt64
+    /// The numbering that it came in; its sender may have begun another one since.
+    let stream: UInt64
     let content: Content
     /// Its number among the events that were put off, where it was.
     var held: Int64?
@@ -23,7 +25,8 @@ struct PipeQueue<Event> {
   /// Takes an event that an earlier process had put off. It is tried again: the state may have
   /// changed since.
   mutating func restore(_ content: Entry.Content, sequence: UInt64, held: Int64) {
-    waiting.append(Entry(sequence: sequence, content: content, held: held))
+    waiting.append(
+      Entry(sequence: sequence, stream: pipe.state.stream, content: content, held: held))
   }
 
   /// Whether there is an event that has not been refused in this state.
@@ -36,13 +39,17 @@ struct PipeQueue<Event> {
   }
 
   mutating func append(_ event: Event, sequence: UInt64) {
-    waiting.append(Entry(sequence: sequence, content: .event(event)))
+    waiting.append(
+      Entry(sequence: sequence, stream: pipe.state.stream, content: .event(event)))
   }
 
   mutating func appendUndecodable(
     _ problem: String, bytes: UnsafeRawBufferPointer, sequence: UInt64
   ) {
-    waiting.append(Entry(sequence: sequence, content: .undecodable(problem, bytes: bytes)))
+    waiting.append(
+      Entry(
+        sequence: sequence, stream: pipe.state.stream,
+        content: .undecodable(problem, bytes: bytes)))
   }
 
   mutating func popNext() -> Entry? { waiting.popFirst() }

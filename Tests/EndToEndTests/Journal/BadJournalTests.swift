@@ -90,7 +90,7 @@ struct BadJournalTests {
       happen: { file in
         try #require(unlink(file.path) == 0)
         try #require(unlink(file.path + "-wal") == 0)
-      }, says: ["is damaged: it ends at record 0", copy, reset]),
+      }, says: ["is damaged: there is none, and record", copy, reset]),
     Case(
       what: "a directory in its place",
       happen: { file in

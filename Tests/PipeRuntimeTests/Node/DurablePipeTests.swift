@@ -65,14 +65,14 @@ struct DurablePipeTests {
     _ = pipe.connected()
     _ = pipe.opened(session: 2, stream: 7, first: 1, lost: 0)
     _ = pipe.arrived(session: 2, first: 1, count: 8)
-    for number in UInt64(1)...4 { pipe.hold(number) }
+    for number in UInt64(1)...4 { pipe.hold(number, of: pipe.stream) }
     #expect(pipe.acknowledgement() == nil)
     pipe.record()
     #expect(pipe.applied == 4)
     // Four are held: no more room than before.
     #expect(
       pipe.acknowledgement() == FrameHeader(.credit, count: 4, sequence: 4, number: 2))
-    pipe.release(1)
+    pipe.release(1, of: pipe.stream)
     #expect(
       pipe.acknowledgement() == FrameHeader(.credit, count: 5, sequence: 4, number: 2))
   }
@@ -83,7 +83,7 @@ struct DurablePipeTests {
     _ = pipe.connected()
     _ = pipe.opened(session: 2, stream: 7, first: 1, lost: 0)
     _ = pipe.arrived(session: 2, first: 1, count: 8)
-    for number in UInt64(1)...6 { pipe.finish(number) }
+    for number in UInt64(1)...6 { pipe.finish(number, of: pipe.stream) }
     #expect(pipe.acknowledgementDue() == nil)
     #expect(pipe.close() == FrameHeader(.closed, sequence: 0, number: 2))
     pipe.record()
@@ -194,7 +194,7 @@ private struct DurablePipeRun {
     for _ in 0..<min(count, waiting.count) {
       let next = waiting.removeFirst()
       applied.append(next.event)
-      receiver.finish(next.number)
+      receiver.finish(next.number, of: receiver.stream)
     }
   }
 

@@ -95,6 +95,23 @@ struct InPipeStateMachineTests {
     #expect(pipe.arrived(session: 2, first: 1, count: 1) == [.take(from: 0, first: 1)])
   }
 
+  @Test("what is finished of a sender's earlier numbering does not count in its new one")
+  func earlierStream() {
+    var pipe = pipe(openedAt: 1)
+    _ = pipe.arrived(session: 2, first: 1, count: 5)
+    // The sender dies and starts anew while they wait.
+    _ = pipe.connected()
+    _ = pipe.opened(session: 2, stream: 7, first: 1, lost: 0)
+    for number in UInt64(1)...5 { pipe.finish(number, of: 1) }
+    pipe.record()
+    #expect(pipe.applied == 0)
+    #expect(pipe.arrived(session: 2, first: 1, count: 1) == [.take(from: 0, first: 1)])
+    #expect(pipe.acknowledgement() == nil)
+    pipe.finish(1, of: 7)
+    pipe.record()
+    #expect(pipe.acknowledgement()?.sequence == 1)
+  }
+
   @Test("a sender that said goodbye leaves no gap")
   func senderClosed() {
     var pipe = pipe(openedAt: 1)
@@ -221,7 +238,7 @@ struct InPipeStateMachineTests {
 extension InPipeStateMachine {
   /// The event is applied, and needs no record.
   mutating func apply(_ sequence: UInt64) {
-    finish(sequence)
+    finish(sequence, of: stream)
     record()
   }
 }

@@ -1,10 +1,17 @@
 /// The events of one pipe that leads to a composite. They are asked for one after the other, and each
 /// under a number of its own, so that one that comes again is not taken twice.
 struct CoordinatorPipe {
+  struct Entry {
+    var sequence: UInt64
+    /// The numbering that it came in; its sender may have begun another one since.
+    var stream: UInt64
+    var event: [UInt8]
+  }
+
   let pipe: InPipe
-  private(set) var waiting = Queue<(sequence: UInt64, event: [UInt8])>()
+  private(set) var waiting = Queue<Entry>()
   /// The first of them, while it is asked for.
-  private(set) var asked: (sequence: UInt64, event: [UInt8])?
+  private(set) var asked: Entry?
   /// What has become of it.
   var reply: RequestReply?
   /// Whether the first one is left alone for a while.
@@ -12,13 +19,15 @@ struct CoordinatorPipe {
 
   init(_ pipe: InPipe) { self.pipe = pipe }
 
-  mutating func append(_ event: [UInt8], sequence: UInt64) { waiting.append((sequence, event)) }
+  mutating func append(_ event: [UInt8], sequence: UInt64) {
+    waiting.append(Entry(sequence: sequence, stream: pipe.state.stream, event: event))
+  }
 
   /// Whether there is something to do.
   var hasWork: Bool { reply != nil || asked == nil && !isPausing && !waiting.isEmpty }
 
   /// Takes the next event to ask for.
-  mutating func next() -> (sequence: UInt64, event: [UInt8])? {
+  mutating func next() -> Entry? {
     guard asked == nil, !isPausing else { return nil }
     asked = waiting.popFirst()
     return asked
@@ -71,24 +80,24 @@ extension CoordinatorContent {
         pipes[index].reply = nil
         settle(reply, of: index)
       }
-      if let (sequence, event) = pipes[index].next() { ask(event, sequence, of: index) }
+      if let entry = pipes[index].next() { ask(entry, of: index) }
     }
   }
 
-  private func id(_ sequence: UInt64, of index: Int) -> RequestID {
-    let pipe = pipes[index].pipe
-    return RequestID(caller: "pipe/\(pipe.name)/\(pipe.state.stream)", number: sequence)
+  private func id(_ entry: CoordinatorPipe.Entry, of index: Int) -> RequestID {
+    RequestID(
+      caller: "pipe/\(pipes[index].pipe.name)/\(entry.stream)", number: entry.sequence)
   }
 
-  private func ask(_ event: [UInt8], _ sequence: UInt64, of index: Int) {
+  private func ask(_ entry: CoordinatorPipe.Entry, of index: Int) {
     let pipe = pipes[index].pipe
     let composite = plan?.pipes[pipe.name] ?? ""
     do {
       let request = try request(
-        SynchronizedBody(composite: composite, event: event).bytes,
+        SynchronizedBody(composite: composite, event: entry.event).bytes,
         pipe.onRefused == .postpone ? .await(nil) : .try)
-      let id = id(sequence, of: index)
-      coordinator.settle(id.caller, before: sequence)
+      let id = id(entry, of: index)
+      coordinator.settle(id.caller, before: entry.sequence)
       keep(id) { [weak self] reply in self?.pipes[index].reply = reply }
       perform(coordinator.request(id, request))
     } catch {
@@ -97,19 +106,20 @@ extension CoordinatorContent {
   }
 
   private func settle(_ reply: RequestReply, of index: Int) {
-    guard let (sequence, event) = pipes[index].asked else { return }
+    guard let entry = pipes[index].asked else { return }
+    let (sequence, event) = (entry.sequence, entry.event)
     let pipe = pipes[index].pipe
     let problem: String
     switch reply {
     case .synchronized(.rendezvous(.committed)):
       pipes[index].finish()
-      return pipe.finish(sequence)
+      return pipe.finish(sequence, of: entry.stream)
     case .synchronized(.rendezvous(.refused(let withheld))):
       problem = "refused: " + withheld.map(\.description).joined(separator: "; ")
     case .invalid(let text): problem = text
     case .synchronized, .busy, .unavailable, .done, .moved, .refused, .explained:
       // None has moved, and not because of a state.
-      coordinator.renew(id(sequence, of: index))
+      coordinator.renew(id(entry, of: index))
       pipes[index].pause()
       services?.loop.schedule(after: Self.pause, for: self) { $0.pipes[index].isPausing = false }
       return
@@ -132,7 +142,7 @@ extension CoordinatorContent {
           + "letters so far)")
     }
     pipes[index].finish()
-    pipe.finish(sequence)
+    pipe.finish(sequence, of: entry.stream)
   }
 }
 
