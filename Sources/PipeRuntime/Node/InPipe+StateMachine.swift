@@ -189,7 +189,8 @@ package struct InPipeStateMachine: Sendable {
   /// The acknowledgement that is due because a quarter of the window is used, or `nil`.
   package mutating func acknowledgementDue() -> FrameHeader? {
     let quarter = max(1, capacity / 4)
-    guard limit - min(announced, limit) >= quarter || applied - acknowledged >= quarter else { return nil }
+    let granted = limit - min(announced, limit)
+    guard max(granted, applied - acknowledged) >= quarter else { return nil }
     return acknowledgement()
   }
 
