@@ -6,6 +6,8 @@ extension RendezvousCoordinator {
     /// Its place among all that came.
     let place: UInt64
     var phase = Phase.queued
+    /// How many commits its participants had had part in when it began to wait for their locks.
+    var commitsSeen: UInt64 = 0
     /// Why it has failed so far.
     var failure: SynchronizedReply?
     /// The caller waits no longer than for what is under way.

@@ -35,7 +35,7 @@ extension RendezvousCoordinator {
     actions += grant()
     guard calls[id]?.isQueued == true else { return actions }
     switch request.mode {
-    case .try, .broadcast: actions.append(.startTimer(.locks(id)))
+    case .try, .broadcast: actions += waitForLocks(id)
     case .await: break
     }
     return actions
@@ -117,6 +117,7 @@ extension RendezvousCoordinator {
       return transactions[transaction] == nil ? actions : actions + [.startTimer(timer)]
     case .locks(let id):
       guard let call = calls[id], call.isQueued else { return [] }
+      if commitCount(of: call) != call.commitsSeen { return waitForLocks(id) }
       let missing = call.request.participants.first { !connectedParticipants.contains($0) }
       let reply =
         missing.map { .unavailable($0) } ?? SynchronizedReply.busy(lockedParticipants(of: call))
@@ -150,6 +151,18 @@ extension RendezvousCoordinator {
       joined = nil
       return grant()
     }
+  }
+
+  /// Gives a request that is queued its time to get its locks, from now on.
+  private mutating func waitForLocks(_ id: RequestID) -> [Action] {
+    guard let call = calls[id] else { return [] }
+    let count = commitCount(of: call)
+    calls.update(call.place) { $0.commitsSeen = count }
+    return [.startTimer(.locks(id))]
+  }
+
+  private func commitCount(of call: Call) -> UInt64 {
+    call.request.participants.reduce(0) { $0 + commitCounts[$1, default: 0] }
   }
 
   private func lockedParticipants(of call: Call) -> [String] {

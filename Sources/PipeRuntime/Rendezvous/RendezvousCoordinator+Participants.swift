@@ -144,7 +144,10 @@ extension RendezvousCoordinator {
     }
     actions += transaction.participants.map { .send(.commit(transaction.id), to: $0) }
     actions += [.publish(transaction.id, commit.moves), .startTimer(.resend(transaction.id))]
-    for participant in transaction.participants { committing[participant, default: 0] += 1 }
+    for participant in transaction.participants {
+      committing[participant, default: 0] += 1
+      commitCounts[participant, default: 0] += 1
+    }
     unlock(transaction)
     return actions + wake(transaction.participants) + grant()
   }

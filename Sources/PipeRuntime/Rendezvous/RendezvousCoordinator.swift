@@ -44,7 +44,8 @@ package struct RendezvousCoordinator: Sendable {
     case votes(TransactionID)
     /// COMMIT is sent again.
     case resend(TransactionID)
-    /// A request that is not to wait has not got its locks.
+    /// A request that is not to wait has not got its locks. It waits on where others did get the event
+    /// meanwhile: its turn comes.
     case locks(RequestID)
     /// The caller's own deadline.
     case deadline(RequestID, Duration)
@@ -75,6 +76,8 @@ package struct RendezvousCoordinator: Sendable {
   var callers: [TransactionID: RequestID] = [:]
   /// Which transaction each participant is locked by, from the request's grant until it is decided.
   package internal(set) var locks: [String: TransactionID] = [:]
+  /// How many commits each participant has had part in, of this process.
+  var commitCounts: [String: UInt64] = [:]
   /// How many commits that each participant has part in not all have acknowledged.
   var committing: [String: Int] = [:]
   package internal(set) var connectedParticipants: Set<String> = []

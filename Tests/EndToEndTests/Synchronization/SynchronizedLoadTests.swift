@@ -17,7 +17,7 @@ struct SynchronizedLoadTests {
         for _ in 0..<Self.callerCount {
           group.addTask {
             var replies: [SynchronizedReply] = []
-            for _ in 0..<perCaller { replies.append(try await topology.meet()) }
+            for _ in 0..<perCaller { replies.append(try await Self.meet(topology)) }
             return replies
           }
         }
@@ -31,6 +31,16 @@ struct SynchronizedLoadTests {
       }
       #expect(versions.sorted() == Array(1...UInt64(Self.callerCount * perCaller)))
       try await topology.expectMet(Self.callerCount * perCaller)
+    }
+  }
+
+  /// Asks again where the coordinator's own limits have passed, since the disk takes longer: a
+  /// participant that is busy with the event before says so at once.
+  private static func meet(_ topology: TopologyHarness) async throws -> SynchronizedReply {
+    while true {
+      let start = ContinuousClock.now
+      let reply = try await topology.meet()
+      if reply.isCommitted || start.duration(to: .now) < .seconds(1) { return reply }
     }
   }
 

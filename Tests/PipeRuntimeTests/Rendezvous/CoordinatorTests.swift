@@ -133,6 +133,17 @@ struct CoordinatorTests: CoordinatorSuite {
       coordinator.fired(.deadline(id(3), .seconds(1))).replies[id(3)] == .rendezvous(.busy(["b"])))
   }
 
+  @Test("a request in a queue that moves on is not busy: its time begins anew with each commit")
+  func movingQueue() {
+    var coordinator = coordinator()
+    for number in UInt64(1)...3 { _ = coordinator.request(id(number), request(["a", "b"])) }
+    _ = commit(transaction(1), ["a", "b"], in: &coordinator)
+    #expect(coordinator.fired(.locks(id(3))) == [.startTimer(.locks(id(3)))])
+    #expect(
+      coordinator.fired(.locks(id(3))).replies[id(3)] == .rendezvous(.busy(["a", "b"])),
+      "nothing was committed since")
+  }
+
   @Test("a request that others overtake keeps them back in the end, for a while")
   func fairness() {
     var coordinator = coordinator()

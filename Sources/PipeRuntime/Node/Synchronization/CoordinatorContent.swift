@@ -44,7 +44,7 @@ final class CoordinatorContent: NodeContent {
   private static let voteTimeout: Duration = .seconds(2)
   /// How long participants have to acknowledge a commit before it is sent again.
   private static let resendInterval: Duration = .milliseconds(200)
-  /// How long a request that is not to wait waits for other events of its participants to end.
+  /// How long a request that is not to wait waits while its participants have part in no commit.
   private static let lockTimeout: Duration = .seconds(1)
   /// How long participants that run may take to join after a start.
   private static let joinTimeout: Duration = .seconds(1)
