@@ -33,7 +33,7 @@ enum FrameFuzz {
         session: header.number, first: header.sequence, count: header.count)
       {
         guard case .take(_, let first) = action else { continue }
-        precondition(first == before + 1, "an event was left out, or taken twice")
+        check(first == before + 1, "an event was left out, or taken twice")
         for sequence in first...min(pipe.received, first + 64) {
           pipe.finish(sequence, of: pipe.stream)
         }
@@ -43,8 +43,8 @@ enum FrameFuzz {
     }
     pipe.record()
     _ = pipe.acknowledgementDue()
-    precondition(pipe.applied <= pipe.finished, "recorded before it was finished")
-    precondition(pipe.finished <= pipe.received, "finished before it was received")
+    check(pipe.applied <= pipe.finished, "recorded before it was finished")
+    check(pipe.finished <= pipe.received, "finished before it was received")
   }
 
   private static func take(
@@ -65,26 +65,26 @@ enum FrameFuzz {
     default: pipe.disconnected()
     }
     _ = pipe.flush()
-    precondition(pipe.acknowledged >= before, "an acknowledgement was taken back")
-    precondition(pipe.acknowledged <= pipe.queued, "acknowledged before it was queued")
-    precondition(pipe.sent <= pipe.queued, "sent before it was queued")
+    check(pipe.acknowledged >= before, "an acknowledgement was taken back")
+    check(pipe.acknowledged <= pipe.queued, "acknowledged before it was queued")
+    check(pipe.sent <= pipe.queued, "sent before it was queued")
   }
 
   private static func readMessages(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) {
     if let message = try? CoordinatorMessage(header, body) {
       let frame = message.frame
       let again = frame.body.withUnsafeBytes { try? CoordinatorMessage(frame.header, $0) }
-      precondition(again == message, "a coordinator's message is read otherwise")
+      check(again == message, "a coordinator's message is read otherwise")
     }
     if let message = try? ParticipantMessage(header, body) {
       let frame = message.frame
       let again = frame.body.withUnsafeBytes { try? ParticipantMessage(frame.header, $0) }
-      precondition(again == message, "a participant's message is read otherwise")
+      check(again == message, "a participant's message is read otherwise")
     }
     if let join = try? ParticipantJoin(header, body) {
       let frame = join.frame
       let again = frame.body.withUnsafeBytes { try? ParticipantJoin(frame.header, $0) }
-      precondition(again == join, "a participant's join is read otherwise")
+      check(again == join, "a participant's join is read otherwise")
     }
   }
 
@@ -92,6 +92,6 @@ enum FrameFuzz {
     guard header.kind == .events else { return }
     var count: UInt32 = 0
     try? EventBatch.forEach(in: body, count: header.count) { _ in count += 1 }
-    precondition(count <= header.count, "more events than there are")
+    check(count <= header.count, "more events than there are")
   }
 }

@@ -27,16 +27,29 @@ extension TopologyReading {
     let onRefused = fields["on_refused"].flatMap { choice($0, PipeSpecification.OnRefused.self) }
     let durability = fields["durability"].flatMap { self.durability($0) }
     guard let from, let to, let source else { return nil }
-    return PipeSpecification(
+    let pipe = PipeSpecification(
       sender: from.node, source: source, receiver: to.node, inPort: to.port, name: name,
       capacity: capacity ?? 1024, onRefused: onRefused ?? .record, durability: durability)
+    guard fields["name"] != nil || Self.isPipeName(pipe.name) else {
+      report(
+        .badName, place,
+        "would be called '\(pipe.name)'; a pipe's name has 1 to 128 characters without spaces: correct "
+          + "its ends, or give it a 'name'")
+      return nil
+    }
+    return pipe
   }
 
   private mutating func pipeName(_ place: TopologyPlace) -> String? {
     guard let name = string(place, hint: "a name") else { return nil }
-    if name.utf8.count <= 128, name.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) { return name }
+    if Self.isPipeName(name) { return name }
     report(.badName, place, "must be 1 to 128 characters without spaces, not \(place.node.summary)")
     return nil
+  }
+
+  /// A name is part of the sender's at the receiver's socket.
+  private static func isPipeName(_ name: String) -> Bool {
+    (1...128).contains(name.utf8.count) && name.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F }
   }
 
   /// `node` or `node.port`.
