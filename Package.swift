@@ -26,8 +26,42 @@ let package = Package(
     .systemLibrary(name: "CYAML"),
     .systemLibrary(name: "CSQLite"),
     .target(name: "CProcess"),
+    .target(name: "PipeSupport", dependencies: ["CProcess"], swiftSettings: strict + specialized),
     .target(
-      name: "PipeRuntime", dependencies: ["CZMQ", "CYAML", "CSQLite", "CProcess"],
+      name: "PipeMachines", dependencies: ["PipeSupport"], swiftSettings: strict + specialized),
+    .target(
+      name: "PipeWire", dependencies: ["PipeMachines", "PipeSupport", "CProcess"],
+      swiftSettings: strict + specialized),
+    .target(
+      name: "PipeTopology", dependencies: ["PipeWire", "PipeMachines", "PipeSupport", "CYAML"],
+      swiftSettings: strict),
+    .target(
+      name: "PipeTransport",
+      dependencies: ["PipeWire", "PipeMachines", "PipeSupport", "CZMQ", "CProcess"],
+      swiftSettings: strict + specialized),
+    .target(
+      name: "PipeNode",
+      dependencies: ["PipeTransport", "PipeWire", "PipeMachines", "PipeSupport", "CSQLite"],
+      swiftSettings: strict + specialized),
+    .target(
+      name: "PipeClient",
+      dependencies: [
+        "PipeNode", "PipeTransport", "PipeWire", "PipeMachines", "PipeSupport", "CProcess",
+      ],
+      swiftSettings: strict),
+    .target(
+      name: "PipeSupervision",
+      dependencies: [
+        "PipeClient", "PipeTopology", "PipeTransport", "PipeWire", "PipeMachines", "PipeSupport",
+        "CProcess",
+      ],
+      swiftSettings: strict),
+    .target(
+      name: "PipeRuntime",
+      dependencies: [
+        "PipeClient", "PipeNode", "PipeTopology", "PipeTransport", "PipeWire", "PipeMachines",
+        "PipeSupport", "CProcess",
+      ],
       swiftSettings: strict + specialized),
     .target(name: "PipeRuntimeTestKit", dependencies: ["PipeRuntime"], swiftSettings: strict),
     .target(

@@ -1,0 +1,314 @@
+import FoundationEssentials
+import PipeMachines
+import PipeSupport
+import PipeTransport
+import PipeWire
+
+/// The sockets of one client, on its loop's thread.
+final class ClientSockets {
+  typealias Answer = @Sendable (Result<ControlAnswer, TopologyClientError>) -> Void
+  typealias Reply = @Sendable (Result<ClientRequest.Answer, TopologyClientError>) -> Void
+
+  private struct Pending<Completion> {
+    let timer: TimerQueue.ID
+    let completion: Completion
+  }
+
+  private let topology: String
+  private let loop: PollLoop
+  private let context = Context()
+  private let control: Socket
+  private let controlConnections: ConnectionMonitor
+  private var commands: [UInt64: Pending<Answer>] = [:]
+  private var peers: [String: ClientPeer] = [:]
+  /// Tells this client's requests from those of others.
+  private let client = UInt64.random(in: 1...UInt64(Int64.max))
+  private var watches: [UInt64: FeedWatch] = [:]
+  private var lastID: UInt64 = 0
+  private var isGone = false
+  private var hasMet = false
+
+  init(topology: String, control endpoint: String, loop: PollLoop) throws(TransportError) {
+    self.topology = topology
+    self.loop = loop
+    control = try Socket(.dealer, in: context)
+    controlConnections = try ConnectionMonitor(of: control, in: context)
+    try control.connect(endpoint)
+    loop.add(control, for: self) { $0.readAnswers() }
+    loop.add(controlConnections.socket, for: self) { $0.readControlConnections() }
+  }
+
+  private func readControlConnections() {
+    controlConnections.read { event in
+      switch event {
+      case .connected: hasMet = true
+      case .disconnected: if hasMet { orchestratorGone() }
+      }
+    }
+  }
+
+  // MARK: Commands
+
+  /// - Parameter late: What it fails with where there is no answer in time.
+  func command(
+    _ command: ControlCommand, timeout: Duration, late: TopologyClientError,
+    _ completion: @escaping Answer
+  ) {
+    guard !isGone else { return completion(.failure(.orchestratorGone(topology))) }
+    let id = nextID()
+    guard let body = try? JSONEncoder().encode(command) else {
+      return completion(.failure(.failed("the command cannot be written as JSON")))
+    }
+    let timer = loop.schedule(after: timeout, for: self) {
+      $0.commands.removeValue(forKey: id)
+      completion(.failure(late))
+    }
+    commands[id] = Pending(timer: timer, completion: completion)
+    control.send(FrameHeader(.command, sequence: id), body: body)
+  }
+
+  private func readAnswers() {
+    while control.receive({ _, bytes in
+      guard let header = try? FrameHeader(bytes), header.kind == .answer,
+        let pending = commands.removeValue(forKey: header.sequence)
+      else { return }
+      loop.cancel(pending.timer)
+      let body = Data(bytes[FrameHeader.byteCount...])
+      guard let answer = try? JSONDecoder().decode(ControlAnswer.self, from: body) else {
+        return pending.completion(
+          .failure(.failed("the orchestrator answered in a form that this client cannot read")))
+      }
+      pending.completion(.success(answer))
+    }) {}
+  }
+
+  // MARK: Requests
+
+  /// Sends an event to a node's inbox. Where the connection is not complete, nothing is queued.
+  func request(
+    _ node: NodeInformation, _ content: ClientRequest.Content, timeout: Duration,
+    _ completion: @escaping Reply
+  ) {
+    do {
+      let peer = try peer(of: node)
+      let request = ClientRequest(
+        id: nextID(), content: content, node: node, timeout: timeout, completion: completion)
+      request.timer = loop.schedule(after: timeout, for: self) { $0.expire(request) }
+      peer.requests[request.id] = request
+      submit(request, to: peer)
+    } catch {
+      completion(.failure(.failed("\(error)")))
+    }
+  }
+
+  /// Sends an event where the connection is complete. Returns `false` where it is not; then the
+  /// completion is not called.
+  func requestIfConnected(
+    _ node: NodeInformation, _ content: ClientRequest.Content, timeout: Duration,
+    _ completion: @escaping @Sendable (Result<ClientRequest.Answer?, TopologyClientError>) -> Void
+  ) -> Bool {
+    guard let peer = peers[node.inbox] else { return false }
+    let request = ClientRequest(
+      id: nextID(), content: content, node: node, timeout: timeout
+    ) { completion($0.map { $0 }) }
+    peer.requests[request.id] = request
+    guard send(request, to: peer) else {
+      peer.requests[request.id] = nil
+      return false
+    }
+    request.timer = loop.schedule(after: timeout, for: self) { $0.expire(request) }
+    return true
+  }
+
+  /// Hands the request to the socket; returns whether it took it.
+  private func send(_ request: ClientRequest, to peer: ClientPeer) -> Bool {
+    let (header, body) = request.frame(client: client, oldest: peer.oldest(before: request.id))
+    guard case .queued = peer.socket.send(header, body: body) else { return false }
+    request.isSent = true
+    if case .synchronize = request.content, let oldest = peer.oldestToTell(before: request.id) {
+      peer.socket.send(
+        FrameHeader(
+          .synchronize, flags: SynchronizeFlag.settle.rawValue, sequence: oldest, number: client))
+    }
+    if request.isRepeatable { scheduleRepeat(of: request, to: peer) }
+    return true
+  }
+
+  /// Sends a request again that is not answered: the socket may have given it to a connection that
+  /// was ending, which it then does not tell. One that waits at its node is not taken twice.
+  private func scheduleRepeat(of request: ClientRequest, to peer: ClientPeer) {
+    guard request.repeatTimer == nil else { return }
+    request.repeatTimer = loop.schedule(after: request.pause, for: self) {
+      request.repeatTimer = nil
+      // A node that says that it does not run may be the second one that it is sent to.
+      request.isRepeated = true
+      request.pause = min(request.pause * 2, .seconds(5))
+      $0.submit(request, to: peer)
+    }
+  }
+
+  /// Sends the request as soon as the connection is complete.
+  private func submit(_ request: ClientRequest, to peer: ClientPeer) {
+    guard peer.requests[request.id] != nil, !send(request, to: peer) else { return }
+    loop.schedule(after: .milliseconds(2), for: self) { $0.submit(request, to: peer) }
+  }
+
+  private func expire(_ request: ClientRequest) {
+    guard peers[request.node.inbox]?.requests.removeValue(forKey: request.id) != nil else { return }
+    request.completion(
+      .failure(
+        request.isSent || request.isQuestion
+          ? .unknownOutcome(request.node.name, after: request.timeout)
+          : .nodeDown(
+            request.node.name,
+            "nobody answered at its inbox within \(request.timeout.shortText)")))
+  }
+
+  private func finish(
+    _ request: ClientRequest, of peer: ClientPeer,
+    _ result: Result<ClientRequest.Answer, TopologyClientError>
+  ) {
+    guard peer.requests.removeValue(forKey: request.id) != nil else { return }
+    if let timer = request.timer { loop.cancel(timer) }
+    if let timer = request.repeatTimer { loop.cancel(timer) }
+    request.completion(result)
+  }
+
+  private func peer(of node: NodeInformation) throws(TransportError) -> ClientPeer {
+    if let peer = peers[node.inbox] { return peer }
+    let socket = try Socket(.dealer, in: context)
+    try socket.sendOnlyWhenConnected()
+    let peer = ClientPeer(
+      socket: socket, connections: try ConnectionMonitor(of: socket, in: context))
+    try socket.connect(node.inbox)
+    loop.add(socket, for: self) { $0.readReplies(peer, node: node.name) }
+    loop.add(peer.connections.socket, for: self) { sockets in
+      peer.connections.read { event in
+        if event == .disconnected { sockets.lost(peer) }
+      }
+    }
+    peers[node.inbox] = peer
+    return peer
+  }
+
+  /// The node is gone. Where it keeps a journal, an event that it has not answered is sent again under
+  /// the same number, so that it is applied once; else nobody knows whether it was. A letter is not
+  /// resent: it may be what ended the node, and is still there if it was not applied.
+  private func lost(_ peer: ClientPeer) {
+    peer.forgetTold()
+    for request in peer.requests.values where request.isSent {
+      if request.isRepeatable {
+        request.isRepeated = true
+        submit(request, to: peer)
+      } else {
+        finish(request, of: peer, .failure(.unknownOutcome(request.node.name, after: nil)))
+      }
+    }
+  }
+
+  private func readReplies(_ peer: ClientPeer, node: String) {
+    while peer.socket.receive({ _, bytes in
+      guard let header = try? FrameHeader(bytes), header.kind == .reply,
+        let request = peer.requests[header.sequence]
+      else { return }
+      let result = RequestReply.outcome(header, bytes, node: node)
+      if request.isRepeated, case .failure(.nodeDown) = result {
+        // Started again, and not running yet.
+        loop.schedule(after: .milliseconds(5), for: self) { $0.submit(request, to: peer) }
+      } else if request.isRepeated, case .letter(_, drops: true) = request.content,
+        case .failure(.invalidEvent) = result
+      {
+        // Dropped at the first time.
+        finish(request, of: peer, .success(.outcome(.done)))
+      } else {
+        finish(request, of: peer, result)
+      }
+    }) {}
+  }
+
+  // MARK: Feeds
+
+  func watch(
+    _ feeds: [String], tellsDoubts: Bool, _ receive: @escaping @Sendable (StateChange) -> Void
+  ) throws(TransportError) -> UInt64 {
+    let id = nextID()
+    watches[id] = try FeedWatch(
+      feeds: feeds, in: context, loop: loop, tellsDoubts: tellsDoubts, receive)
+    return id
+  }
+
+  func unwatch(_ id: UInt64) { watches.removeValue(forKey: id)?.close() }
+
+  // MARK: The end
+
+  /// Called once when the orchestrator goes.
+  var onGone: (() -> Void)?
+
+  func close() {
+    fail(.closed)
+    let requests = peers.values.flatMap(\.requests.values)
+    for peer in peers.values { peer.requests = [:] }
+    for request in requests { request.completion(.failure(.closed)) }
+    for watch in watches.values { watch.close() }
+    watches = [:]
+    for peer in peers.values {
+      peer.socket.close()
+      peer.connections.socket.close()
+    }
+    peers = [:]
+    control.setLinger(milliseconds: 200)
+    control.close()
+    controlConnections.socket.close()
+    loop.stop()
+  }
+
+  private func orchestratorGone() {
+    guard !isGone else { return }
+    isGone = true
+    fail(.orchestratorGone(topology))
+    onGone?()
+  }
+
+  private func fail(_ error: TopologyClientError) {
+    let pending = commands.values
+    commands = [:]
+    for entry in pending {
+      loop.cancel(entry.timer)
+      entry.completion(.failure(error))
+    }
+  }
+
+  private func nextID() -> UInt64 {
+    lastID += 1
+    return lastID
+  }
+}
+
+extension RequestReply {
+  /// Reads a reply's frame.
+  static func outcome(
+    _ header: FrameHeader, _ frame: UnsafeRawBufferPointer, node: String
+  ) -> Result<ClientRequest.Answer, TopologyClientError> {
+    let body = try? JSONValue(parsing: frame[FrameHeader.byteCount...])
+    let text = body?["error"]?.string ?? "no reason given"
+    let state = body?["state"] ?? .null
+    return switch Code(rawValue: header.count) {
+    case .moved: .success(.outcome(.moved(version: header.number, state: state)))
+    case .done: .success(.outcome(.done))
+    case .refused:
+      .success(
+        .outcome(.refused(Refusal(of: body) ?? .noTransition, state: state)))
+    case .synchronized:
+      body.flatMap { RendezvousReply(json: $0) }.map { .success(.synchronized($0)) }
+        ?? .failure(.failed("composite '\(node)' answered in a form that this client cannot read"))
+    case .explained:
+      body.map { .success(.explained($0)) }
+        ?? .failure(.failed("node '\(node)' answered in a form that this client cannot read"))
+    case .busy: .failure(.busy(node, text))
+    case .invalid: .failure(.invalidEvent(node, text))
+    case .unavailable: .failure(.nodeDown(node, text))
+    case .committed, nil:
+      .failure(.failed("node '\(node)' answered with the unknown code \(header.count)"))
+    }
+  }
+}

@@ -1,0 +1,105 @@
+import CProcess
+import Glibc
+import PipeSupport
+
+/// A process that is not our child, held so that nobody else who may have its number by now is
+/// mistaken for it.
+package final class AdoptedProcess: Sendable {
+  package let pid: Int32
+  /// Readable once it has ended.
+  package let descriptor: Int32
+
+  /// The live process that a line of `/proc/PID/stat` tells of, or `nil` where that has ended.
+  /// - Throws: ``SystemError`` where the system does not tell: it is out of descriptors, say.
+  package convenience init?(statLine line: some Collection<UInt8>) throws(SystemError) {
+    guard let recorded = ProcessStatus(line) else { return nil }
+    try self.init(recorded)
+  }
+
+  private init?(_ recorded: ProcessStatus) throws(SystemError) {
+    let descriptor = pr_process_descriptor(recorded.pid)
+    if descriptor < 0, errno == ESRCH || errno == EINVAL { return nil }
+    guard descriptor >= 0 else {
+      throw SystemError("pidfd_open", on: "process \(recorded.pid)", code: errno)
+    }
+    pid = recorded.pid
+    self.descriptor = descriptor
+    // Whoever the number belonged to when it was opened: only the same start makes it the same one.
+    guard try ProcessStatus.read(pid)?.startTime == recorded.startTime, !hasEnded else {
+      return nil
+    }
+  }
+
+  /// Any live process, by its number.
+  package init?(pid: Int32) {
+    let descriptor = pr_process_descriptor(pid)
+    guard descriptor >= 0 else { return nil }
+    self.pid = pid
+    self.descriptor = descriptor
+  }
+
+  deinit { close(descriptor) }
+
+  package var hasEnded: Bool { Self.wait(for: [self], until: .now).isEmpty }
+
+  /// Sends a signal, to the whole process group if asked.
+  /// - Returns: Whether there was still somebody to send it to.
+  @discardableResult
+  package func signal(_ signal: Signal, group: Bool = false) -> Bool {
+    pr_process_signal(descriptor, signal.number, group ? 1 : 0) == 0
+  }
+
+  /// How it ended, where the system tells that to others than its parent.
+  package var exit: ProcessExit? {
+    var status: Int32 = 0
+    return pr_process_exit(descriptor, &status) == 0 ? ProcessExit(waitStatus: status) : nil
+  }
+
+  /// Waits until processes have ended; returns those that have not in time.
+  package static func wait(
+    for processes: [AdoptedProcess], until deadline: ContinuousClock.Instant
+  ) -> [AdoptedProcess] {
+    var left = processes
+    while !left.isEmpty {
+      var items = left.map { pollfd(fd: $0.descriptor, events: Int16(POLLIN), revents: 0) }
+      let wait = max(.zero, deadline - .now)
+      let count = poll(
+        &items, nfds_t(items.count), Int32(clamping: wait == .zero ? 0 : wait.wholeMilliseconds + 1)
+      )
+      if count > 0 { left = zip(left, items).filter { $0.1.revents == 0 }.map(\.0) }
+      if count <= 0, ContinuousClock.now >= deadline { break }
+    }
+    return left
+  }
+}
+
+/// What the first line of `/proc/PID/stat` tells of a process.
+struct ProcessStatus: Hashable {
+  var pid: Int32
+  /// Since the system's start. Unit: clock ticks.
+  var startTime: UInt64
+
+  /// Reads the line; `nil` where it is not one. Source: proc(5).
+  init?(_ line: some Collection<UInt8>) {
+    let text = String(decoding: line, as: UTF8.self)
+    // The second field is the program's name in brackets, and may hold any characters itself.
+    guard let bracket = text.lastIndex(of: ")") else { return nil }
+    let rest = text[text.index(after: bracket)...].split(separator: " ")
+    guard let pid = Int32(text.prefix { $0 != " " }), rest.count > 19,
+      let startTime = UInt64(rest[19])
+    else { return nil }
+    self.pid = pid
+    self.startTime = startTime
+  }
+
+  /// What is told of a process, or `nil` where there is none of that number.
+  static func read(_ pid: Int32) throws(SystemError) -> ProcessStatus? {
+    let path = "/proc/\(pid)/stat"
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    if descriptor < 0, errno == ENOENT { return nil }
+    guard descriptor >= 0 else { throw SystemError("open", on: path, code: errno) }
+    defer { close(descriptor) }
+    // It may end before it is read.
+    return (try? FileSystem.read(descriptor, limit: 4096)).flatMap { ProcessStatus($0) }
+  }
+}

@@ -1,0 +1,29 @@
+import PipeSupport
+
+/// How a process ended.
+package enum ProcessExit: Hashable, Sendable, CustomStringConvertible {
+  case exited(code: Int32)
+  case signalled(number: Int32)
+  /// It is gone, and the system tells only its parent how. `saidGoodbye`: whether it told us itself
+  /// that it ends in order.
+  case untold(saidGoodbye: Bool)
+
+  /// Reads the status word of waitpid(2).
+  package init(waitStatus status: Int32) {
+    let signal = status & 0x7F
+    self = signal == 0 ? .exited(code: (status >> 8) & 0xFF) : .signalled(number: signal)
+  }
+
+  /// Whether the process ended by itself with code 0, or in order as far as that is known.
+  package var isSuccess: Bool { self == .exited(code: 0) || self == .untold(saidGoodbye: true) }
+
+  package var description: String {
+    switch self {
+    case .exited(let code): "exit code \(code)"
+    case .signalled(let number): "killed by \(Signal(number: number))"
+    case .untold(saidGoodbye: true):
+      "ended in order; an adopted process, whose exit code is not known"
+    case .untold(saidGoodbye: false): "gone; an adopted process, whose exit code is not known"
+    }
+  }
+}

@@ -1,0 +1,110 @@
+import Glibc
+import PipeSupport
+import PipeWire
+
+/// The file of a record is locked by the process that it tells of: that inherits the lock from the
+/// orchestrator through the fork and holds it until its end, whoever else ends before. Its second
+/// line is the process's own `/proc/self/stat`, which it writes before it runs its program. So
+/// there is no instant at which a process lives that no record tells of.
+extension ProcessRecord {
+  /// What the file's name ends with, behind the node's name.
+  package static let suffix = ".process"
+
+  /// Writes the file and locks it. The descriptor is for the child, and to be closed after the fork.
+  package func write(in directories: RuntimeDirectories) throws -> Int32 {
+    let path = Self.path(of: node, in: directories)
+    // A new file: what a former process left to its own children may still hold the old one's lock.
+    let new = path + ".new"
+    unlink(new)
+    let descriptor = open(new, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard descriptor >= 0 else { throw SystemError("open", on: new, code: errno) }
+    do {
+      guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+        throw SystemError("flock", on: new, code: errno)
+      }
+      try FileSystem.write(try JSONValue(encoding: self).bytes + [0x0A], to: descriptor, path: new)
+      guard rename(new, path) == 0 else { throw SystemError("rename", on: path, code: errno) }
+      return descriptor
+    } catch {
+      close(descriptor)
+      unlink(new)
+      throw error
+    }
+  }
+
+  package static func path(of node: String, in directories: RuntimeDirectories) -> String {
+    directories.runtime + "/" + node + suffix
+  }
+
+  /// Removes a node's record and sockets, once its process has ended.
+  package static func remove(_ node: String, in directories: RuntimeDirectories) {
+    for suffix in fileSuffixes { unlink(directories.runtime + "/" + node + suffix) }
+  }
+
+  /// What a node's files in the runtime directory end with.
+  static let fileSuffixes = [suffix, ".in", ".feed", ".out", ".err"]
+}
+
+/// A process of a node that lives though nobody supervises it.
+package struct Survivor: Sendable {
+  package let node: String
+  /// `nil` where another version of this program wrote it in a form that is not known.
+  package let record: ProcessRecord?
+  package let process: AdoptedProcess
+
+  /// The live processes of a topology whose lock the caller holds, or at least nobody else does.
+  /// - Parameter patience: How long one is waited for that was just forked and has not yet written
+  ///   who it is.
+  /// - Throws: ``DirectoryError/unknownProcess(record:)`` where it does not.
+  /// - Note: Each takes a descriptor; see ``OwnProcess/raiseDescriptorLimit()``.
+  package static func all(
+    in directories: RuntimeDirectories, patience: Duration = .seconds(5)
+  ) throws(DirectoryError) -> [Survivor] {
+    let deadline = ContinuousClock.now + patience
+    var survivors: [Survivor] = []
+    for name in FileSystem.entries(of: directories.runtime)
+    where name.hasSuffix(ProcessRecord.suffix) {
+      let path = directories.runtime + "/" + name
+      let node = String(name.dropLast(ProcessRecord.suffix.count))
+      search: while true {
+        switch try read(path) {
+        case .free: break search
+        case .held(let lines):
+          let process: AdoptedProcess?
+          do { process = try AdoptedProcess(statLine: lines[1]) } catch { throw .system(error) }
+          if let process {
+            let record = (try? JSONValue(parsing: lines[0]))
+              .flatMap { try? $0.decode(ProcessRecord.self) }
+            survivors.append(Survivor(node: node, record: record, process: process))
+          }
+          break search
+        case .unsigned:
+          guard ContinuousClock.now < deadline else { throw .unknownProcess(record: path) }
+          usleep(2000)
+        }
+      }
+    }
+    return survivors
+  }
+
+  private enum Reading {
+    /// Nobody holds it: it is a leftover.
+    case free
+    case held(lines: [ArraySlice<UInt8>])
+    /// A process that has not written yet who it is holds it.
+    case unsigned
+  }
+
+  private static func read(_ path: String) throws(DirectoryError) -> Reading {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+    if descriptor < 0, errno == ENOENT || errno == ELOOP { return .free }
+    guard descriptor >= 0 else { throw .system(SystemError("open", on: path, code: errno)) }
+    defer { close(descriptor) }
+    // The holder's lock is exclusive; ours, if we get it, goes with the descriptor.
+    guard flock(descriptor, LOCK_SH | LOCK_NB) != 0, errno == EWOULDBLOCK else { return .free }
+    let bytes = (try? FileSystem.read(descriptor, limit: 4 << 20)) ?? []
+    let lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: false)
+    // Behind the last line's end there is an empty one.
+    return lines.count > 2 ? .held(lines: lines) : .unsigned
+  }
+}

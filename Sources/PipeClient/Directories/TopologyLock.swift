@@ -1,0 +1,181 @@
+import Glibc
+import PipeSupport
+import PipeWire
+
+/// What a running topology's lock file tells.
+package struct RunningTopology: Hashable, Sendable {
+  package let name: String
+  /// The orchestrator's process.
+  package let pid: Int32?
+  /// The topology file, as an absolute path.
+  package let file: String?
+  package let startedAt: Timestamp?
+
+  /// The running topologies by name; leftovers of killed orchestrators are not among them.
+  package static func all(in roots: RuntimeRoots = RuntimeRoots()) -> [RunningTopology] {
+    FileSystem.entries(of: roots.runtime).compactMap { name in
+      guard let directories = try? RuntimeDirectories(topology: name, roots: roots) else {
+        return nil
+      }
+      return find(directories)
+    }
+  }
+
+  /// The topology, if it runs.
+  package static func find(_ directories: RuntimeDirectories) -> RunningTopology? {
+    let descriptor = open(directories.lock, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    // The holder's lock is exclusive; ours, if we get it, goes with the descriptor.
+    guard flock(descriptor, LOCK_SH | LOCK_NB) != 0, errno == EWOULDBLOCK else { return nil }
+    return RunningTopology(name: directories.topology, lockFile: descriptor)
+  }
+
+  /// What the lock file tells of the run that holds it, or held it last.
+  static func last(_ directories: RuntimeDirectories) -> RunningTopology? {
+    let descriptor = open(directories.lock, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    return RunningTopology(name: directories.topology, lockFile: descriptor)
+  }
+
+  init(name: String, lockFile descriptor: Int32) {
+    lseek(descriptor, 0, SEEK_SET)
+    let bytes = (try? FileSystem.read(descriptor, limit: 65536)) ?? []
+    let document = try? JSONValue(parsing: bytes)
+    self.name = name
+    pid = document?["pid"]?.integer.flatMap { Int32(exactly: $0) }
+    file = document?["file"]?.string
+    startedAt = document?["started"]?.string.flatMap { Timestamp($0) }
+  }
+}
+
+/// The exclusive right to run a topology under its name, held until `release` or our end.
+///
+/// It is a flock(2), which the kernel drops however the holder ends: a lock file that nobody holds
+/// is a leftover, whatever it says.
+package final class TopologyLock: Sendable {
+  package let directories: RuntimeDirectories
+  private let file: String?
+  private let startedAt = Timestamp.now
+  private let held: Locked<Int32>
+
+  private init(directories: RuntimeDirectories, file: String?, descriptor: Int32) {
+    self.directories = directories
+    self.file = file
+    held = Locked(descriptor)
+  }
+
+  deinit { close(descriptor) }
+
+  private var descriptor: Int32 { held.withLock { $0 } }
+
+  /// Creates the directories, takes the lock and removes what a killed orchestrator left, but for
+  /// what its processes hold that live on: see ``Survivor``.
+  /// - Throws: ``DirectoryError/alreadyRunning(topology:pid:file:)`` where another one holds it.
+  package static func acquire(
+    _ directories: RuntimeDirectories, file: String?
+  ) throws(DirectoryError) -> TopologyLock {
+    for directory in [directories.state, directories.logs, directories.journals] {
+      try OwnedDirectory.makeWritable(directory)
+    }
+    // A few tries: somebody who only looks holds the lock for an instant, and an orchestrator that
+    // just ends takes its lock file away.
+    for attempt in 0..<10 {
+      try OwnedDirectory.make(directories.roots.runtime)
+      try OwnedDirectory.make(directories.runtime)
+      let descriptor = open(directories.lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+      guard descriptor >= 0 else {
+        if errno == ENOENT { continue }
+        throw .system(SystemError("open", on: directories.lock, code: errno))
+      }
+      let lock = TopologyLock(directories: directories, file: file, descriptor: descriptor)
+      if flock(descriptor, LOCK_EX | LOCK_NB) == 0 {
+        guard lock.isInPlace else { continue }
+        // First of all: until then the file tells of whoever held the lock before.
+        lock.describe()
+        try lock.removeLeftovers()
+        return lock
+      }
+      guard errno == EWOULDBLOCK else {
+        throw .system(SystemError("flock", on: directories.lock, code: errno))
+      }
+      if attempt >= 4 {
+        let holder = RunningTopology(name: directories.topology, lockFile: descriptor)
+        throw .alreadyRunning(
+          topology: directories.topology, pid: holder.pid, file: holder.file)
+      }
+      usleep(2000)
+    }
+    throw .system(SystemError("flock", on: directories.lock, code: EAGAIN))
+  }
+
+  /// Removes the sockets and the runtime directory, and gives the name free. Logs stay; where a
+  /// process lives on, so do its files, by which it is found.
+  package func release() {
+    // What is not ours any more may be another run's by now.
+    if isInPlace, (try? removeLeftovers()) == true {
+      unlink(directories.lock)
+      rmdir(directories.runtime)
+    }
+    flock(descriptor, LOCK_UN)
+  }
+
+  /// Whether others still find the run that holds the lock.
+  package enum Presence: Hashable, Sendable {
+    case inPlace
+    /// The lock's file had been removed, and is there again.
+    case restored
+    /// The directory with the sockets has been removed, or is another run's.
+    case gone
+  }
+
+  /// Sees to it that others find the run: makes the lock's file anew where somebody has removed it.
+  package func keepInPlace() -> Presence {
+    if isInPlace { return .inPlace }
+    guard FileSystem.exists(directories.runtime + "/control") else { return .gone }
+    let anew = open(directories.lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard anew >= 0 else { return .gone }
+    guard flock(anew, LOCK_EX | LOCK_NB) == 0 else {
+      close(anew)
+      return .gone
+    }
+    close(descriptor)
+    held.withLock { $0 = anew }
+    describe()
+    return isInPlace ? .restored : .gone
+  }
+
+  /// Whether the file that is locked is still the one under the lock's path.
+  private var isInPlace: Bool {
+    var held = stat()
+    var named = stat()
+    return fstat(descriptor, &held) == 0 && stat(directories.lock, &named) == 0
+      && held.st_ino == named.st_ino && held.st_dev == named.st_dev
+  }
+
+  /// - Returns: Whether nothing but the lock is left.
+  @discardableResult
+  private func removeLeftovers() throws(DirectoryError) -> Bool {
+    let survivors = try Survivor.all(in: directories)
+    let held = Set(
+      survivors.flatMap { survivor in ProcessRecord.fileSuffixes.map { survivor.node + $0 } })
+    for name in FileSystem.entries(of: directories.runtime)
+    where name != "lock" && !held.contains(name) {
+      unlink(directories.runtime + "/" + name)
+    }
+    return survivors.isEmpty
+  }
+
+  private func describe() {
+    let document: JSONValue = [
+      "pid": .integer(Int64(getpid())),
+      "file": file.map { .string(FileSystem.absolute($0)) } ?? .null,
+      "started": .string(startedAt.description),
+    ]
+    let bytes = document.bytes + [0x0A]
+    ftruncate(descriptor, 0)
+    // A full disk costs the description only; the lock itself holds.
+    _ = pwrite(descriptor, bytes, bytes.count, 0)
+  }
+}

@@ -1,0 +1,111 @@
+import PipeMachines
+import PipeWire
+
+/// An event, and who is to be asked whether it is enabled.
+package struct EnablednessQuestion: Hashable, Sendable {
+  package var event: CaseDescription
+  /// The composite through which it is taken; `nil` where one node takes it alone.
+  package var composite: String?
+  /// The process of that composite.
+  package var coordinator: String?
+  package var participants: [String]
+
+  /// An event that a node takes for itself.
+  package init(_ event: CaseDescription, of node: String) {
+    self.event = event
+    participants = [node]
+  }
+
+  /// An event that several nodes take together.
+  package init(_ event: CaseDescription, _ vector: SyncVector, coordinator: String) {
+    self.event = event
+    composite = vector.composite
+    self.coordinator = coordinator
+    participants = vector.participants
+  }
+}
+
+/// What was learnt of one who was asked.
+package enum Word<Explanation: Sendable>: Sendable {
+  case explained(Explanation)
+  /// It keeps the event from being taken.
+  case obstacle(EventObstacle)
+}
+
+extension EnablednessQuestion {
+  /// The answer, from what the nodes and the coordinators have said.
+  package func answer(
+    nodes: [String: Word<NodeExplanation>], coordinators: [String: Word<CoordinatorExplanation>]
+  ) -> EventEnabledness {
+    var answers: [EventEnabledness.Answer] = []
+    var links: CoordinatorExplanation?
+    if let coordinator {
+      switch coordinators[coordinator] {
+      case .explained(let explanation): links = explanation
+      case .obstacle(let obstacle):
+        answers.append(EventEnabledness.Answer(participant: coordinator, obstacle: obstacle))
+      case nil: break
+      }
+    }
+    for participant in participants {
+      switch nodes[participant] {
+      case .explained(let explanation):
+        answers.append(answer(of: participant, explanation, links))
+      case .obstacle(let obstacle):
+        answers.append(EventEnabledness.Answer(participant: participant, obstacle: obstacle))
+      case nil: break
+      }
+    }
+    return EventEnabledness(
+      event: event, composite: composite, participants: participants, answers: answers)
+  }
+
+  private func answer(
+    of participant: String, _ explanation: NodeExplanation, _ links: CoordinatorExplanation?
+  ) -> EventEnabledness.Answer {
+    let foresight = explanation.events[event.name] ?? .noTransition
+    let obstacle =
+      Self.hold(explanation.hold) ?? refusal(foresight) ?? Self.full(explanation.hold)
+      ?? links.flatMap { Self.obstacle(to: participant, $0) }
+    let verdict: EventEnabledness.Verdict =
+      obstacle != nil ? .withheld : foresight == .byValue ? .dependsOnValue : .enabled
+    return EventEnabledness.Answer(
+      participant: participant, state: explanation.state, version: explanation.version,
+      verdict: verdict, obstacle: obstacle)
+  }
+
+  /// What may lead to another state, so that the present one does not count.
+  private static func hold(_ hold: NodeExplanation.Hold?) -> EventObstacle? {
+    switch hold {
+    case .transaction(let promise): .inTransaction(promise.transaction)
+    case .doubt(let doubt): .inDoubt(doubt)
+    case .transition: .inTransition
+    case .pipes, nil: nil
+    }
+  }
+
+  private static func full(_ hold: NodeExplanation.Hold?) -> EventObstacle? {
+    if case .pipes(let names) = hold { .pipesFull(names) } else { nil }
+  }
+
+  private func refusal(_ foresight: Foresight) -> EventObstacle? {
+    switch foresight {
+    case .noTransition: .noTransition
+    case .guard: .guard
+    case .thrown(let error): .thrown(error)
+    case .asynchronous: composite == nil ? nil : .asynchronous
+    case .taken, .byValue: nil
+    }
+  }
+
+  /// Why the coordinator could not ask the participant now.
+  private static func obstacle(
+    to participant: String, _ links: CoordinatorExplanation
+  ) -> EventObstacle? {
+    let transaction = links.transactions.first { $0.participants.contains(participant) }
+    if let transaction = transaction.flatMap({ TransactionID($0.transaction) }) {
+      return .inTransaction(transaction)
+    }
+    return links.connected.contains(participant) ? nil : .notConnected
+  }
+}

@@ -1,0 +1,104 @@
+import PipeSupport
+import PipeWire
+
+/// The states of nodes as they change. It ends when the topology goes down or the client closes.
+public struct StateStream: AsyncSequence, Sendable {
+  private let buffer: StateStreamBuffer
+  private let lifetime: Lifetime
+
+  /// Ends the subscription with the last copy of the stream.
+  private final class Lifetime: Sendable {
+    let end: @Sendable () -> Void
+    init(_ end: @escaping @Sendable () -> Void) { self.end = end }
+    deinit { end() }
+  }
+
+  init(buffer: StateStreamBuffer, onEnd: @escaping @Sendable () -> Void) {
+    self.buffer = buffer
+    lifetime = Lifetime(onEnd)
+  }
+
+  /// Reads the stream. All iterators of one stream share its changes.
+  public struct Iterator: AsyncIteratorProtocol {
+    let stream: StateStream
+
+    /// The next change, or `nil` at the end or on cancellation.
+    public mutating func next() async -> StateChange? { await stream.buffer.next() }
+
+    /// The next change, or `nil` at the end or on cancellation.
+    public mutating func next(isolation actor: isolated (any Actor)?) async -> StateChange? {
+      await stream.buffer.next()
+    }
+  }
+
+  /// Starts reading.
+  public func makeAsyncIterator() -> Iterator { Iterator(stream: self) }
+}
+
+/// The changes between the loop's thread and a consumer: bounded, never silent about what gave way.
+final class StateStreamBuffer: Sendable {
+  private struct State {
+    var changes = Queue<StateChange>()
+    var waiting: [(id: UInt64, continuation: CheckedContinuation<StateChange?, Never>)] = []
+    var dropped: [String: UInt64] = [:]
+    var lastID: UInt64 = 0
+    var hasEnded = false
+  }
+
+  private let state = Locked(State())
+  /// Changes that may wait. Unit: changes.
+  private static let capacity = 8_192
+
+  func append(_ change: StateChange) {
+    let resume = state.withLock { state -> (() -> Void)? in
+      if state.hasEnded { return nil }
+      if !state.waiting.isEmpty {
+        let continuation = state.waiting.removeFirst().continuation
+        return { continuation.resume(returning: change) }
+      }
+      if state.changes.count >= Self.capacity, let oldest = state.changes.popFirst() {
+        state.dropped[oldest.node, default: 0] += 1 + oldest.missed
+      }
+      state.changes.append(change)
+      return nil
+    }
+    resume?()
+  }
+
+  func end() {
+    let waiting = state.withLock { state in
+      state.hasEnded = true
+      defer { state.waiting = [] }
+      return state.waiting
+    }
+    for entry in waiting { entry.continuation.resume(returning: nil) }
+  }
+
+  func next() async -> StateChange? {
+    let id = state.withLock { state in
+      state.lastID += 1
+      return state.lastID
+    }
+    return await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let ready = state.withLock { state -> StateChange?? in
+          if var change = state.changes.popFirst() {
+            if let dropped = state.dropped.removeValue(forKey: change.node) {
+              change.missed += dropped
+            }
+            return .some(change)
+          }
+          if state.hasEnded || Task.isCancelled { return .some(nil) }
+          state.waiting.append((id, continuation))
+          return nil
+        }
+        if let ready { continuation.resume(returning: ready) }
+      }
+    } onCancel: {
+      let continuation = state.withLock { state in
+        state.waiting.firstIndex { $0.id == id }.map { state.waiting.remove(at: $0).continuation }
+      }
+      continuation?.resume(returning: nil)
+    }
+  }
+}

@@ -1,0 +1,115 @@
+import PipeMachines
+import PipeWire
+
+extension TopologyClient {
+  /// What a node's machine tells of itself.
+  /// - Throws: ``TopologyClientError``: `failed` where the node has not described itself yet.
+  public func describe(_ node: String) async throws -> MachineDescription {
+    try await check([node])
+    switch try await command(.describe(node: node)) {
+    case .description(let description): return description
+    case .failed(let reason): throw TopologyClientError.failed(reason)
+    case .done, .directory, .composites, .ended:
+      throw TopologyClientError.failed("an answer out of place")
+    }
+  }
+
+  /// The composites, in classes of which each has one coordinator.
+  package func conflictClasses() async throws -> [ConflictClassPlan] {
+    switch try await command(.composites) {
+    case .composites(let classes): return classes
+    case .failed(let reason): throw TopologyClientError.failed(reason)
+    case .done, .directory, .description, .ended:
+      throw TopologyClientError.failed("an answer out of place")
+    }
+  }
+
+  /// Starts nodes that are stopped or failed, and waits until they run.
+  public func start(_ nodes: [String], within timeout: Duration = .seconds(30)) async throws {
+    try await steer(.start(nodes: nodes), nodes, within: timeout, "run")
+  }
+
+  /// Stops nodes in order, and waits until their processes have ended.
+  public func stop(_ nodes: [String], within timeout: Duration = .seconds(30)) async throws {
+    try await steer(.stop(nodes: nodes), nodes, within: timeout, "end")
+  }
+
+  /// Stops nodes in order and starts them again, and waits until the new ones run.
+  public func restart(_ nodes: [String], within timeout: Duration = .seconds(30)) async throws {
+    try await steer(.restart(nodes: nodes), nodes, within: timeout, "run again")
+  }
+
+  /// Sends a signal to a node's process, as `kill` does; its restart policy applies.
+  public func kill(_ node: String, signal: Int32 = 9) async throws {
+    try await check([node])
+    try done(await command(.kill(node: node, signal: signal)))
+  }
+
+  /// Asks for the topology's end, and returns as soon as it was asked for.
+  /// - Parameter force: Kills the nodes, instead of stopping them in order.
+  public func down(force: Bool = false) async throws {
+    try done(await command(force ? .forceDown : .down))
+  }
+
+  /// Asks for the topology's end, and waits until its processes have ended.
+  /// - Returns: How it ended; `nil` where the orchestrator goes without telling.
+  /// - Throws: ``TopologyClientError/notAnswering(_:after:)`` where it does not take the command
+  ///   within `patience`, and `timedOut` where it does not come to an end within `timeout`.
+  package func end(
+    force: Bool, patience: Duration, within timeout: Duration
+  ) async throws -> TopologyOutcome? {
+    let topology = topology
+    let late = TopologyClientError.timedOut(
+      "after \(timeout.shortText): '\(topology)' is still ending"
+        + (force ? "" : "; 'orchestrator down --force' kills it"))
+    let answer: ControlAnswer = try await call { sockets, resume in
+      let progress = Locked((isTaken: false, isTold: false))
+      @Sendable func tell(_ result: Result<ControlAnswer, TopologyClientError>) {
+        let isFirst = progress.withLock { progress in
+          defer { progress.isTold = true }
+          return !progress.isTold
+        }
+        if isFirst { resume(result) }
+      }
+      let silence = TopologyClientError.notAnswering(topology, after: patience)
+      // Asked for before the end begins, which may come at once.
+      sockets.command(.outcome, timeout: timeout, late: late) { result in
+        let isTaken = progress.withLock { $0.isTaken }
+        tell(isTaken ? result : result.mapError { $0 == late ? silence : $0 })
+      }
+      sockets.command(force ? .forceDown : .down, timeout: patience, late: silence) { result in
+        switch result {
+        case .success: progress.withLock { $0.isTaken = true }
+        case .failure: tell(result)
+        }
+      }
+    }
+    guard case .ended(let outcome) = answer else { return nil }
+    return outcome
+  }
+
+  private func steer(
+    _ command: ControlCommand, _ nodes: [String], within timeout: Duration, _ goal: String
+  ) async throws {
+    try await check(nodes)
+    let names = nodes.map { "'\($0)'" }.joined(separator: ", ")
+    let late = TopologyClientError.timedOut(
+      "after \(timeout.shortText), waiting for \(names) to \(goal); the orchestrator goes on trying"
+    )
+    try done(await self.command(command, timeout: timeout, late: late))
+  }
+
+  private func check(_ nodes: [String]) async throws {
+    let directory = try await directory(fresh: false)
+    for name in nodes { _ = try node(name, in: directory) }
+  }
+
+  private func done(_ answer: ControlAnswer) throws {
+    switch answer {
+    case .done: return
+    case .failed(let reason): throw TopologyClientError.failed(reason)
+    case .directory, .description, .composites, .ended:
+      throw TopologyClientError.failed("an answer out of place")
+    }
+  }
+}

@@ -1,0 +1,256 @@
+import PipeMachines
+import PipeSupport
+import PipeTransport
+import PipeWire
+
+/// Attaches to a running topology: reads its states, sends it events, steers its nodes.
+///
+/// Any number of clients may attach and leave at any time; the nodes do not notice.
+public final class TopologyClient: Sendable {
+  /// The topology's name.
+  public let topology: String
+  private let thread: LoopThread
+  let shared: Shared
+  /// The longest wait for an answer, where a call names none.
+  let answerTimeout: Duration
+
+  /// What the loop's thread and callers share.
+  final class Shared: Sendable {
+    struct State {
+      // Used on the loop's thread only; the mutex hands it over.
+      var sockets: LoopOwned<ClientSockets>?
+      var streams: [UInt64: StateStreamBuffer] = [:]
+      /// Nodes that have answered a request; their endpoints stay for as long as the topology runs.
+      var known: [String: NodeInformation] = [:]
+      var isClosed = false
+    }
+    let state = Locked(State())
+  }
+
+  /// Attaches to the orchestrator at a control endpoint.
+  package init(
+    topology: String, control: String, answerTimeout: Duration = .seconds(5)
+  ) throws {
+    self.topology = topology
+    self.answerTimeout = answerTimeout
+    let shared = Shared()
+    let failure = Locked<(any Error)?>(nil)
+    thread = LoopThread { loop in
+      do {
+        let sockets = try ClientSockets(topology: topology, control: control, loop: loop)
+        sockets.onGone = { shared.endStreams() }
+        let owned = LoopOwned(sockets)
+        shared.state.withLock { $0.sockets = owned }
+      } catch {
+        failure.withLock { $0 = error }
+        loop.stop()
+      }
+    }
+    self.shared = shared
+    if let error = failure.withLock({ $0 }) { throw error }
+  }
+
+  deinit { close() }
+
+  /// Runs tasks on the client's own thread, between what it does itself.
+  ///
+  /// A request of a task that prefers it changes threads less often, and is answered sooner. What such
+  /// a task does must not block: the client then neither sends nor receives.
+  public var executor: any TaskExecutor { LoopExecutor(thread.handle) }
+
+  /// Detaches. Calls that wait end with ``TopologyClientError/closed``, streams end.
+  public func close() {
+    let wasClosed = shared.state.withLock { state in
+      defer { state.isClosed = true }
+      return state.isClosed
+    }
+    guard !wasClosed else { return }
+    shared.endStreams()
+    let shared = shared
+    thread.handle.post {
+      shared.onLoop { $0.close() }
+      shared.state.withLock { $0.sockets = nil }
+    }
+    thread.join()
+  }
+
+  // MARK: The directory
+
+  /// The topology as it is now, with what each running node tells of itself.
+  public func directory() async throws -> TopologyDirectory {
+    try await directory(fresh: true)
+  }
+
+  package func directory(fresh: Bool) async throws -> TopologyDirectory {
+    switch try await command(.directory(fresh: fresh)) {
+    case .directory(let directory): return directory
+    case .failed(let reason): throw TopologyClientError.failed(reason)
+    case .done, .description, .composites, .ended:
+      throw TopologyClientError.failed("an answer out of place")
+    }
+  }
+
+  package func node(_ name: String, in directory: TopologyDirectory) throws -> NodeInformation {
+    guard let node = directory[node: name] else {
+      throw TopologyClientError.unknownNode(name, known: directory.nodes.map(\.name))
+    }
+    return node
+  }
+
+  /// Asks the orchestrator something, which it answers at once.
+  package func command(_ command: ControlCommand) async throws -> ControlAnswer {
+    try await self.command(
+      command, timeout: answerTimeout, late: .notAnswering(topology, after: answerTimeout))
+  }
+
+  /// Asks the orchestrator for something that takes its time.
+  /// - Parameter late: What is thrown where it is not done in time.
+  package func command(
+    _ command: ControlCommand, timeout: Duration, late: TopologyClientError
+  ) async throws -> ControlAnswer {
+    try await call { sockets, resume in
+      sockets.command(command, timeout: timeout, late: late, resume)
+    }
+  }
+
+  // MARK: Events
+
+  /// Sends an event to a node and waits for what becomes of it; a node that is just being started
+  /// again is waited for.
+  /// - Parameter timeout: The longest wait for the answer; `nil`, the default, is 5 s.
+  /// - Throws: ``TopologyClientError``; `unknownOutcome` where the node did not answer.
+  /// - Note: Where the node keeps a journal and dies before it answers, the event is sent to the next
+  ///   process under the same number, and is applied once.
+  @discardableResult
+  public func send(
+    _ node: String, _ event: some MachineEvent, timeout: Duration? = nil
+  ) async throws -> RequestOutcome {
+    try await send(node, bytes: EventCodec().encode(event), timeout: timeout)
+  }
+
+  /// Sends an event given as JSON: a bare label as a string, or `{"label": {"field": value}}`.
+  @discardableResult
+  public func send(
+    _ node: String, json event: JSONValue, timeout: Duration? = nil
+  ) async throws -> RequestOutcome {
+    try await send(node, bytes: event.bytes, timeout: timeout)
+  }
+
+  private func send(
+    _ name: String, bytes: [UInt8], timeout: Duration?
+  ) async throws -> RequestOutcome {
+    guard bytes.count <= WireLimits.eventByteCount else {
+      throw TopologyClientError.invalidEvent(
+        name,
+        "the event has \(bytes.count) bytes; the limit is \(WireLimits.eventByteCount). "
+          + "Send a reference to large data, such as a file's path.")
+    }
+    return try await request(name, .event(bytes), timeout: timeout ?? answerTimeout)
+  }
+
+  // MARK: States
+
+  /// The states of some nodes, or of all: of each its current state at once, then every change.
+  ///
+  /// A consumer that is slower than the nodes makes the oldest buffered changes of a node give way;
+  /// the next change that it gets says how many it missed.
+  /// - Parameter tellingDoubts: Whether ``StateChange/doubts`` are told, of composites those of their
+  ///   nodes. A state then comes once more, under the same version, when a doubt begins or ends.
+  public func states(
+    of nodes: [String]? = nil, tellingDoubts: Bool = false
+  ) async throws -> StateStream {
+    let directory = try await directory(fresh: false)
+    let chosen =
+      try nodes?.map { try node($0, in: directory) }
+      ?? directory.nodes.filter { $0.kind != .monitor }
+    let buffer = StateStreamBuffer()
+    let names = Set(chosen.map(\.name))
+    let hasComposites = tellingDoubts && chosen.contains { $0.kind == .composite }
+    let marks = DoubtMarks(
+      shown: names, classes: hasComposites ? try await conflictClasses() : [])
+    // Composites share a feed where they share participants.
+    let feeds = Set(chosen.map(\.feed)).union(marks.nodes.compactMap { directory[node: $0]?.feed })
+    let locked = Locked(marks)
+    let id: UInt64 = try await call { sockets, resume in
+      do {
+        let watch = try sockets.watch(Array(feeds), tellsDoubts: tellingDoubts) { change in
+          for shown in locked.withLock({ $0.take(change) }) { buffer.append(shown) }
+        }
+        resume(.success(watch))
+      } catch {
+        resume(.failure(.failed("the feeds cannot be read: \(error)")))
+      }
+    }
+    let isClosed = shared.state.withLock { state in
+      if !state.isClosed { state.streams[id] = buffer }
+      return state.isClosed
+    }
+    if isClosed { buffer.end() }
+    let shared = shared
+    let handle = thread.handle
+    return StateStream(buffer: buffer) {
+      shared.state.withLock { _ = $0.streams.removeValue(forKey: id) }
+      handle.post { shared.onLoop { $0.unwatch(id) } }
+    }
+  }
+
+  /// Waits until a node is in a state that the predicate accepts, and returns that change.
+  public func wait(
+    for node: String, within timeout: Duration,
+    until accepts: @escaping @Sendable (JSONValue) -> Bool
+  ) async throws -> StateChange {
+    let stream = try await states(of: [node])
+    let found = try await withTimeout(timeout) {
+      for await change in stream where accepts(change.state) { return change as StateChange? }
+      return nil
+    }
+    switch found {
+    case .some(.some(let change)): return change
+    case .some(.none): throw TopologyClientError.orchestratorGone(topology)
+    case .none: throw TopologyClientError.timedOut("waiting for a state of node '\(node)'")
+    }
+  }
+
+  func call<Value: Sendable>(
+    _ body:
+      @escaping @Sendable (
+        ClientSockets, @escaping @Sendable (Result<Value, TopologyClientError>) -> Void
+      ) -> Void
+  ) async throws -> Value {
+    guard !shared.state.withLock({ $0.isClosed }) else { throw TopologyClientError.closed }
+    let shared = shared
+    let handle = thread.handle
+    return try await withCheckedThrowingContinuation { continuation in
+      handle.post {
+        // Called once for each: a call that comes after the end is answered all the same.
+        let isOpen = shared.onLoop { sockets in body(sockets) { continuation.resume(with: $0) } }
+        if !isOpen { continuation.resume(throwing: TopologyClientError.closed) }
+      }
+    }
+  }
+}
+
+extension TopologyClient.Shared {
+  /// Runs on the loop's thread only. Returns `false` where the client is closed.
+  @discardableResult
+  func onLoop(_ body: (ClientSockets) -> Void) -> Bool {
+    guard let owned = state.withLock({ $0.sockets }) else { return false }
+    body(owned.value)
+    return true
+  }
+
+  func endStreams() {
+    let streams = state.withLock { state in
+      defer { state.streams = [:] }
+      return state.streams.values
+    }
+    for stream in streams { stream.end() }
+  }
+}
+
+/// A value that one loop's thread uses and others only pass on.
+// The owner upholds it: `value` is read in closures posted to that loop, and nowhere else.
+package struct LoopOwned<Value>: @unchecked Sendable {
+  package let value: Value
+  package init(_ value: Value) { self.value = value }
+}

@@ -1,0 +1,46 @@
+import Glibc
+import PipeSupport
+
+/// Standard output that is no terminal: each appearance is printed as lines of plain text.
+final class PlainOutput {
+  enum Problem: Error { case readerGone, failed(SystemError) }
+
+  /// What an appearance is made for.
+  static let size = TerminalSize(columns: 80, rows: 24)
+
+  private let limit: Int
+  private var count = 0
+
+  /// - Parameter limit: The appearances after which it is enough.
+  init(limit: Int?) { self.limit = limit ?? .max }
+
+  var isDone: Bool { count >= limit }
+
+  /// Whether somebody who reads it can go away before it is written to.
+  var isPipe: Bool {
+    var status = stat()
+    return fstat(STDOUT_FILENO, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO
+  }
+
+  /// Prints an appearance, with an empty line before all but the first.
+  func print(_ lines: [StyledLine]) throws(Problem) {
+    let text = lines.map { "\($0)\n" }.joined()
+    var rest = Array(((count > 0 ? "\n" : "") + text).utf8)[...]
+    count += 1
+    while !rest.isEmpty {
+      let written = rest.withUnsafeBytes { Glibc.write(STDOUT_FILENO, $0.baseAddress, $0.count) }
+      if written > 0 {
+        rest = rest.dropFirst(written)
+        continue
+      }
+      switch errno {
+      case EINTR: continue
+      case EAGAIN:
+        var item = pollfd(fd: STDOUT_FILENO, events: Int16(POLLOUT), revents: 0)
+        poll(&item, 1, -1)
+      case EPIPE: throw .readerGone
+      default: throw .failed(SystemError("write", on: "stdout", code: errno))
+      }
+    }
+  }
+}

@@ -1,0 +1,112 @@
+import CProcess
+import Glibc
+import PipeSupport
+
+/// The terminal of this process: its mode, its size, and what is written to it.
+///
+/// Owned by one thread.
+final class Terminal {
+  /// Whether colours are wanted.
+  let isColored: Bool
+  private let input: Int32
+  private let output: Int32
+  private let isOwnOutput: Bool
+  private var before = termios()
+  private(set) var isEntered = false
+  private var pending: [UInt8] = []
+
+  /// The terminal, or `nil` where standard input or output is none that takes cursor movements.
+  init?(environment: [String: String] = ProcessEnvironment.current) {
+    guard isatty(STDIN_FILENO) == 1, isatty(STDOUT_FILENO) == 1, environment["TERM"] != "dumb"
+    else { return nil }
+    input = STDIN_FILENO
+    isColored = (environment["NO_COLOR"] ?? "").isEmpty
+    // A description of its own: one that is non-blocking must not be so for the shell, too.
+    let own = open("/proc/self/fd/\(STDOUT_FILENO)", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+    output = own >= 0 ? own : STDOUT_FILENO
+    isOwnOutput = own >= 0
+  }
+
+  deinit { if isOwnOutput { close(output) } }
+
+  /// The columns and rows, or 80 × 24 where the terminal does not tell.
+  var size: TerminalSize {
+    var size = winsize()
+    guard ioctl(output, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else {
+      return TerminalSize(columns: 80, rows: 24)
+    }
+    return TerminalSize(columns: Int(size.ws_col), rows: Int(size.ws_row))
+  }
+
+  /// Shows a screen of its own, and gets each key at once.
+  func enter() throws(SystemError) {
+    guard !isEntered else { return }
+    guard tcgetattr(input, &before) == 0 else {
+      throw SystemError("tcgetattr", on: "standard input", code: errno)
+    }
+    pr_guard_terminal(input, &before, output, ScreenPainter.leave)
+    var raw = before
+    cfmakeraw(&raw)
+    guard tcsetattr(input, TCSADRAIN, &raw) == 0 else {
+      throw SystemError("tcsetattr", on: "standard input", code: errno)
+    }
+    isEntered = true
+    write(ScreenPainter.enter)
+  }
+
+  /// Gives the terminal back as it was. What it does not take within a second is left out.
+  func leave() {
+    guard isEntered else { return }
+    isEntered = false
+    write(ScreenPainter.leave)
+    let deadline = ContinuousClock.now + .seconds(1)
+    while !pending.isEmpty, ContinuousClock.now < deadline {
+      var item = pollfd(fd: output, events: Int16(POLLOUT), revents: 0)
+      if poll(&item, 1, 100) > 0, item.revents & Int16(POLLERR | POLLHUP) != 0 { break }
+      flush()
+    }
+    pending = []
+    tcsetattr(input, TCSANOW, &before)
+    pr_guard_terminal(input, &before, output, nil)
+  }
+
+  /// Whether all that was written has been taken.
+  var isFlushed: Bool { pending.isEmpty }
+
+  /// Writes text; what the terminal does not take now, ``flush()`` writes.
+  func write(_ text: String) {
+    pending += text.utf8
+    flush()
+  }
+
+  /// Writes what the terminal takes now.
+  func flush() {
+    while !pending.isEmpty {
+      let count = pending.withUnsafeBytes { Glibc.write(output, $0.baseAddress, $0.count) }
+      if count < 0, errno == EINTR { continue }
+      if count < 0, errno == EAGAIN { return }
+      // Where the terminal is gone, reading tells it.
+      if count <= 0 { pending = [] } else { pending.removeFirst(count) }
+    }
+  }
+
+  enum Input {
+    case bytes([UInt8])
+    case nothing
+    case closed
+  }
+
+  /// Reads what was typed. Called where there is something.
+  func read() -> Input {
+    var bytes = [UInt8](repeating: 0, count: 1_024)
+    let count = Glibc.read(input, &bytes, bytes.count)
+    if count > 0 { return .bytes(Array(bytes[..<count])) }
+    return count < 0 && (errno == EINTR || errno == EAGAIN) ? .nothing : .closed
+  }
+
+  /// Lets the shell go on, until it continues this process.
+  func suspend() {
+    leave()
+    pr_suspend()
+  }
+}

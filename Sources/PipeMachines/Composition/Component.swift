@@ -1,0 +1,110 @@
+import PipeSupport
+
+/// A machine under a name: one of the parts of a product.
+public struct Component<State: MachineState, Event: MachineEvent>: Sendable {
+  /// The name, by which composites refer to it.
+  public let name: String
+  /// The state that it starts in.
+  public let initial: State
+  /// The names of the events that it takes in some state.
+  public let alphabet: [String]
+  /// The events, with their payloads, that ``Product/explore(limit:)`` tries on it.
+  public let events: [Event]
+  let reduce: @Sendable (State, Event) -> Reduction<State>
+  let hasOutput: @Sendable (State) -> Bool
+
+  /// Names a machine.
+  /// - Parameters:
+  ///   - alphabet: The names of the events that it takes. Default: what the machine tells, which is
+  ///     every event where an `if` or a `for` hides some.
+  ///   - events: The events to try where the product is explored. Default: every event of the
+  ///     alphabet that has no payload.
+  public init<Output>(
+    _ name: String, machine: StateMachine<State, Event, Output>, alphabet: [String]? = nil,
+    events: [Event]? = nil
+  ) {
+    let alphabet = alphabet ?? machine.alphabet
+    self.name = name
+    initial = machine.initial
+    self.alphabet = alphabet
+    self.events = events ?? alphabet.compactMap { EnumCases<Event>.bareValue(named: $0) }
+    reduce = machine.step
+    hasOutput = { machine.output($0) != nil }
+  }
+}
+
+/// A component whose types are not known where it is used.
+public struct AnyComponent: Sendable {
+  /// The name, by which composites refer to it.
+  public let name: String
+  /// The names of the events that it takes in some state.
+  public let alphabet: [String]
+  let initial: ComponentState
+  let events: [any MachineEvent]
+  let read: @Sendable (SynchronizedEvent) throws(SynchronizedEventError) -> any MachineEvent
+  let reduce: @Sendable (ComponentState, any MachineEvent) -> Reduction<ComponentState>?
+  let hasOutput: @Sendable (ComponentState) -> Bool
+
+  /// Forgets the types of a component.
+  public init<State, Event>(_ component: Component<State, Event>) {
+    name = component.name
+    alphabet = component.alphabet
+    initial = ComponentState(component.initial)
+    events = component.events
+    read = { (event) throws(SynchronizedEventError) in try event.event(as: Event.self) }
+    reduce = { state, event in
+      guard let state = state.value as? State, let event = event as? Event else { return nil }
+      return switch component.reduce(state, event) {
+      case .next(let next): .next(ComponentState(next))
+      case .refused(let refusal): .refused(refusal)
+      case .suspended(let run): .suspended { ComponentState(await run()) }
+      }
+    }
+    hasOutput = { state in (state.value as? State).map(component.hasOutput) ?? false }
+  }
+}
+
+/// The state of one component, whatever its type; two are equal if their JSON is.
+public struct ComponentState: Hashable, Sendable, CustomStringConvertible {
+  /// The state itself.
+  public let value: any MachineState
+  private let knownKey: String?
+
+  /// - Parameter isCompared: Whether it will be compared or hashed often.
+  init(_ value: some MachineState, isCompared: Bool = true) {
+    self.value = value
+    knownKey = isCompared ? Self.key(of: value) : nil
+  }
+
+  private var key: String { knownKey ?? Self.key(of: value) }
+
+  private static func key(of value: some MachineState) -> String {
+    if let tag = EnumCases.tag(of: value), let name = EnumCases.name(of: value),
+      type(of: value).isBare(tag)
+    {
+      return name
+    }
+    // A state that cannot be encoded is told by what Swift writes of it.
+    return (try? JSONValue(encoding: value).text) ?? "\(value)"
+  }
+
+  /// Compares the states by their JSON.
+  public static func == (left: Self, right: Self) -> Bool { left.key == right.key }
+
+  /// Hashes the JSON.
+  public func hash(into hasher: inout Hasher) { hasher.combine(key) }
+
+  /// The state as JSON.
+  public var json: JSONValue {
+    (try? JSONValue(encoding: value)) ?? .string("\(value)")
+  }
+
+  /// The state as Swift writes it.
+  public var description: String { "\(value)" }
+}
+
+extension MachineState {
+  fileprivate static func isBare(_ tag: Int) -> Bool {
+    EnumCases<Self>.bareValue(tag: tag) != nil
+  }
+}

@@ -1,0 +1,139 @@
+import PipeSupport
+
+/// What a composite shows of itself instead of the plain tuple of its components' states.
+///
+/// ```swift
+/// enum LiftState: CompositeState {
+///   case waiting(floor: Int), moving, stopped
+///
+///   static let projection = Projection(LiftState.init(door:motor:))
+///
+///   init(door: ElevatorDoor.State, motor: ElevatorMotor.State) {
+///     switch (door, motor) {
+///     case (.stopped, _), (_, .stopped): self = .stopped
+///     case (_, .moving): self = .moving
+///     …
+///     }
+///   }
+/// }
+/// ```
+public protocol CompositeState: MachineState, StateProtocol {
+  /// The name that a topology file refers to it by. Default: the type's own name.
+  static var name: String { get }
+
+  /// How the state is made of those of the components, in their order.
+  static var projection: Projection<Self> { get }
+}
+
+extension CompositeState {
+  /// The type's own name, without its module.
+  public static var name: String { String(describing: Self.self) }
+}
+
+/// A function from the states of several components to one value, which also reads them from JSON.
+public struct Projection<Whole>: Sendable {
+  /// The Swift names of the components' state types.
+  public let types: [String]
+  /// The same types with their cases.
+  package let components: [StateTypeDescription]
+  private let make: @Sendable ([any MachineState]) throws(ProjectionError) -> Whole
+  private let decode: @Sendable ([JSONValue]) throws(ProjectionError) -> Whole
+
+  /// Projects by a function, usually an initializer with a parameter for each component.
+  public init<each State: MachineState>(
+    _ project: @escaping @Sendable (repeat each State) -> Whole
+  ) {
+    var types: [String] = []
+    var components: [StateTypeDescription] = []
+    for type in repeat (each State).self {
+      types.append("\(type)")
+      components.append(StateTypeDescription(type))
+    }
+    let count = types.count
+    self.types = types
+    self.components = components
+    // All are read before any is used, by a type of its own: see ``TupleReader``.
+    make = { (states) throws(ProjectionError) in
+      guard states.count == count else { throw .count(states.count, expected: count) }
+      let reader = ProjectionReader()
+      for type in repeat (each State).self { reader.read(type, states[reader.count]) }
+      if let problem = reader.problem { throw problem }
+      return project(repeat reader.next((each State).self))
+    }
+    decode = { (states) throws(ProjectionError) in
+      guard states.count == count else { throw .count(states.count, expected: count) }
+      let reader = ProjectionReader()
+      for type in repeat (each State).self { reader.decode(type, states[reader.count]) }
+      if let problem = reader.problem { throw problem }
+      return project(repeat reader.next((each State).self))
+    }
+  }
+
+  /// The value for these states.
+  /// - Throws: ``ProjectionError`` where they are other states, or fewer or more.
+  public func callAsFunction(_ state: ProductState) throws(ProjectionError) -> Whole {
+    try make(state.components.map(\.value))
+  }
+
+  /// The value for states that come as JSON.
+  /// - Throws: ``ProjectionError`` where they are other states, or fewer or more.
+  public func callAsFunction(json states: [JSONValue]) throws(ProjectionError) -> Whole {
+    try decode(states)
+  }
+}
+
+/// Why states cannot be projected.
+public enum ProjectionError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// There are fewer or more components than the projection is for.
+  case count(Int, expected: Int)
+  /// A component has states of another type.
+  case type(String, place: Int, expected: String)
+
+  /// A sentence that tells it.
+  public var description: String {
+    switch self {
+    case .count(let count, let expected):
+      "the projection is for \(expected) components, and there are \(count)"
+    case .type(let type, let place, let expected):
+      "component \(place + 1): the projection is for \(expected), and this is \(type)"
+    }
+  }
+}
+
+/// The states of a projection, read one by one and then used one by one.
+private final class ProjectionReader {
+  private(set) var problem: ProjectionError?
+  private(set) var count = 0
+  private var values: [any MachineState] = []
+  private var used = 0
+
+  func read<Value: MachineState>(_: Value.Type, _ state: any MachineState) {
+    if let value = state as? Value {
+      values.append(value)
+    } else {
+      fail(.type("\(type(of: state))", place: count, expected: "\(Value.self)"))
+    }
+    count += 1
+  }
+
+  func decode<Value: MachineState>(_: Value.Type, _ state: JSONValue) {
+    do {
+      values.append(
+        try EnumCases<Value>.bareValue(named: state.string ?? "") ?? state.decode())
+    } catch {
+      fail(.type(state.text, place: count, expected: "\(Value.self)"))
+    }
+    count += 1
+  }
+
+  /// The next value; called once for each that was read, where there is no problem.
+  func next<Value: MachineState>(_: Value.Type) -> Value {
+    defer { used += 1 }
+    guard let value = values[used] as? Value else {
+      preconditionFailure("The states of a projection are used as they were read.")
+    }
+    return value
+  }
+
+  private func fail(_ error: ProjectionError) { problem = problem ?? error }
+}

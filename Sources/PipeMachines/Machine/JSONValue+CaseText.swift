@@ -1,0 +1,59 @@
+import PipeSupport
+
+extension JSONValue {
+  /// A state or event for a person to read: `closing(persons: 3)`, `closed`.
+  ///
+  /// Fields come in the order of their names, since JSON keeps no other; a value without a label
+  /// stands alone. What is no case is shown as JSON.
+  public var caseText: String {
+    guard let name = caseName, let members = caseMembers else { return text }
+    return Self.wording(name, members)
+  }
+
+  /// A state for a person to read: a case, or a struct as `(count: 3, note: "")`.
+  /// - Parameter fields: The names of a struct's fields in their order; `nil` where the state is a
+  ///   case. A struct of one field cannot be told from a case by its JSON.
+  package func stateText(fields: [String]?) -> String {
+    guard let fields, case .object(let members) = self else { return caseText }
+    let known = fields.filter { members[$0] != nil }
+    let others = members.keys.filter { !fields.contains($0) }.sorted()
+    let list = (known + others).map { "\($0): \(members[$0]!.fieldText)" }
+    return "(\(list.joined(separator: ", ")))"
+  }
+
+  private static func wording(_ name: String, _ members: [String: JSONValue]) -> String {
+    guard !members.isEmpty else { return name }
+    let list = members.sorted { precedes($0.key, $1.key) }.map { key, value in
+      place(of: key) == nil ? "\(key): \(value.fieldText)" : value.fieldText
+    }
+    return "\(name)(\(list.joined(separator: ", ")))"
+  }
+
+  /// A value inside a case.
+  private var fieldText: String {
+    switch self {
+    case .null: return "nil"
+    case .bool, .integer, .number, .string: return text
+    case .array(let values):
+      return "[" + values.map(\.fieldText).joined(separator: ", ") + "]"
+    case .object(let members):
+      // An enum in a field looks like this; so does a dictionary of one dictionary.
+      if let name = caseName, let fields = caseMembers { return Self.wording(name, fields) }
+      let list = members.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value.fieldText)" }
+      return list.isEmpty ? "[:]" : "[" + list.joined(separator: ", ") + "]"
+    }
+  }
+
+  /// The place of a value without a label, which Swift names `_0`, `_1`, ….
+  private static func place(of key: String) -> Int? {
+    key.first == "_" ? Int(key.dropFirst()) : nil
+  }
+
+  private static func precedes(_ left: String, _ right: String) -> Bool {
+    switch (place(of: left), place(of: right)) {
+    case (let left?, let right?): left < right
+    case (nil, nil): left < right
+    case (let left, _): left != nil
+    }
+  }
+}

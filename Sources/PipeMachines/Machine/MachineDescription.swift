@@ -1,0 +1,109 @@
+import PipeSupport
+
+/// One case of a state, event or output enum: its name and the fields it carries.
+public struct CaseDescription: Codable, Hashable, Sendable {
+  /// One associated value of a case.
+  public struct Field: Codable, Hashable, Sendable {
+    /// The label as it stands in JSON: the Swift label, or `_0`, `_1`, … for a value without one.
+    public var name: String
+    /// The Swift type without its module, such as `Int` or `Array<String>`.
+    public var type: String
+
+    /// Makes a field.
+    public init(name: String, type: String) {
+      self.name = name
+      self.type = type
+    }
+  }
+
+  /// The case's name, as written in Swift.
+  public var name: String
+  /// The associated values, in order; empty for a bare case.
+  public var fields: [Field]
+
+  /// Makes a case.
+  public init(name: String, fields: [Field] = []) {
+    self.name = name
+    self.fields = fields
+  }
+}
+
+/// A port that a machine's runtime declares.
+public struct PortDescription: Codable, Hashable, Sendable {
+  /// The name given in code.
+  public var name: String
+  /// The Swift name of the event type it carries.
+  public var eventType: String
+  /// The cases of that event type.
+  public var events: [CaseDescription]
+  /// Of an out-port, the names of those that the machine sends there; `nil` where that is not known
+  /// before it runs, since some are made by a function of the state.
+  public var sent: [String]?
+
+  /// Makes a port.
+  public init(
+    name: String, eventType: String, events: [CaseDescription], sent: [String]? = nil
+  ) {
+    self.name = name
+    self.eventType = eventType
+    self.events = events
+    self.sent = sent
+  }
+}
+
+/// What a machine tells of itself: enough to check a topology's wiring without running it.
+public struct MachineDescription: Codable, Hashable, Sendable {
+  /// The machine's registered name.
+  public var machine: String
+  /// The state it starts in, as JSON.
+  public var initial: JSONValue
+  /// Every case of its state type; none where that is a struct.
+  public var states: [CaseDescription]
+  /// The fields of its state type where that is a struct, as declared; `nil` where it is an enum.
+  public var stateFields: [CaseDescription.Field]?
+  /// Every case of its event type.
+  public var events: [CaseDescription]
+  /// The names of the events that it takes in some state.
+  public var alphabet: [String]
+  /// The names of those whose transitions are all asynchronous: events of several nodes they cannot be.
+  public var asynchronous: [String]?
+  /// The names of those of which some transitions are.
+  public var partlyAsynchronous: [String]?
+  /// Every case of its output type.
+  public var outputs: [CaseDescription]
+  /// The pipes it sends into, by port.
+  public var outPorts: [PortDescription]
+  /// The pipes it receives from, by port.
+  public var inPorts: [PortDescription]
+  /// Why it cannot run as described, or `nil`: parameters that do not decode, a port declared twice.
+  public var problem: String?
+  /// The parameter that the problem is about, or `nil`.
+  public var problemParameter: String?
+
+  /// Makes a description.
+  public init(
+    machine: String, initial: JSONValue, states: [CaseDescription], events: [CaseDescription],
+    alphabet: [String], outputs: [CaseDescription], outPorts: [PortDescription],
+    inPorts: [PortDescription], problem: String? = nil,
+    stateFields: [CaseDescription.Field]? = nil
+  ) {
+    self.stateFields = stateFields
+    self.machine = machine
+    self.initial = initial
+    self.states = states
+    self.events = events
+    self.alphabet = alphabet
+    self.outputs = outputs
+    self.outPorts = outPorts
+    self.inPorts = inPorts
+    self.problem = problem
+  }
+
+  /// The description of a machine that cannot describe itself.
+  package init(machine: String, problem: String, parameter: String? = nil) {
+    self.init(
+      machine: machine, initial: .null, states: [], events: [], alphabet: [], outputs: [],
+      outPorts: [], inPorts: [], problem: problem)
+    problemParameter = parameter
+  }
+}

@@ -1,0 +1,122 @@
+import PipeSupport
+
+/// A rule that sends into a pipe on entering a state, or on taking an event.
+struct Sender<Cause: DSLCompatible>: Sendable {
+  /// How a topology refers to the pipe, if it can.
+  let port: PortDescription?
+  /// Sends, if the state or event is one that the rule is about.
+  let fire: @Sendable (Cause) -> Void
+  let isFull: @Sendable () -> Bool
+  /// Which pipe it is: rules that share one need ask it only once.
+  let pipe: ObjectIdentifier
+  /// Asks the pipe to say when it has room again; the result takes that back.
+  let watchRoom: @Sendable (@escaping @Sendable () -> Void) -> @Sendable () -> Void
+
+  /// - Parameter sent: The one that is sent, where it is always of one case.
+  init<Other>(
+    _ pipe: Pipe<Other>, sent: Other? = nil, _ event: @escaping @Sendable (Cause) -> Other?
+  ) {
+    let sent = sent.flatMap { EnumCases<Other>.name(of: $0) }.map { [$0] }
+    port = pipe.name.map {
+      PortDescription(
+        name: $0, eventType: TypeName.of(Other.self), events: EnumCases<Other>.descriptions,
+        sent: sent)
+    }
+    fire = { if let event = event($0) { pipe.send(event) } }
+    isFull = { pipe.isFull }
+    self.pipe = ObjectIdentifier(pipe)
+    watchRoom = { notify in
+      let id = pipe.watchRoom(notify)
+      return { pipe.unwatchRoom(id) }
+    }
+  }
+}
+
+extension Runtime {
+  /// Sends `event` into the pipe on each entry into the case that `state` is.
+  public func connectAsSender<Other>(
+    to pipe: Pipe<Other>, when state: State, send event: Other
+  ) -> Self {
+    let pattern = CasePattern(value: state)
+    return sending(event, into: pipe) { pattern.matches($0) }
+  }
+
+  /// Sends `event` into the pipe on each entry into the case of this constructor.
+  public func connectAsSender<Other, each Value>(
+    to pipe: Pipe<Other>, when state: (repeat each Value) -> State, send event: Other
+  ) -> Self {
+    let pattern = CasePattern(constructor: state)
+    return sending(event, into: pipe) { pattern.matches($0) }
+  }
+
+  /// Sends the event made from the associated values on each entry into the case.
+  public func connectAsSender<Other, each Value>(
+    to pipe: Pipe<Other>, when state: (repeat each Value) -> State,
+    send event: @escaping @Sendable (repeat each Value) -> Other
+  ) -> Self {
+    let place = CasePlace<State>(constructor: state)
+    let pattern = CasePattern<State>(tag: place.tag)
+    return sending(into: pipe) { state in
+      guard pattern.matches(state) else { return nil }
+      let values = place.payload(of: state, repeat (each Value).self)
+      return event(repeat each values)
+    }
+  }
+
+  /// Sends `event` into the pipe on each entry into one of several cases.
+  public func connectAsSender<Other>(
+    to pipe: Pipe<Other>, when states: OneOf<State>, send event: Other
+  ) -> Self {
+    sending(event, into: pipe) { states.contains($0) }
+  }
+
+  /// Sends the event made from the state on each entry into one of several cases.
+  public func connectAsSender<Other>(
+    to pipe: Pipe<Other>, when states: OneOf<State>,
+    send event: @escaping @Sendable (State) -> Other
+  ) -> Self {
+    sending(into: pipe) { states.contains($0) ? event($0) : nil }
+  }
+
+  /// Sends the event made of each state that is entered; nothing where that is `nil`.
+  public func connectAsSender<Other>(
+    to pipe: Pipe<Other>, forEachState event: @escaping @Sendable (State) -> Other?
+  ) -> Self { sending(into: pipe, event) }
+
+  /// Sends the event made of each event that the machine takes, once its state is entered; nothing
+  /// where that is `nil`.
+  ///
+  /// After the rules that go by states.
+  public func connectAsSender<Other>(
+    to pipe: Pipe<Other>, forEachEvent event: @escaping @Sendable (Event) -> Other?
+  ) -> Self {
+    var runtime = self
+    runtime.eventSenders.append(Sender(pipe, event))
+    return runtime
+  }
+
+  /// Takes the events that come through the pipe.
+  public func connectAsReceiver(to pipe: Pipe<Event>) -> Self {
+    var runtime = self
+    if !runtime.receivers.contains(where: { $0 === pipe }) { runtime.receivers.append(pipe) }
+    return runtime
+  }
+
+  /// Sends what the function makes of a state.
+  func sending<Other>(
+    into pipe: Pipe<Other>, _ event: @escaping @Sendable (State) -> Other?
+  ) -> Self {
+    var runtime = self
+    runtime.senders.append(Sender(pipe, event))
+    return runtime
+  }
+
+  /// Sends the same event on each entry into a state that matches.
+  func sending<Other>(
+    _ event: Other, into pipe: Pipe<Other>, when matches: @escaping @Sendable (State) -> Bool
+  ) -> Self {
+    var runtime = self
+    runtime.senders.append(Sender(pipe, sent: event) { matches($0) ? event : nil })
+    return runtime
+  }
+}

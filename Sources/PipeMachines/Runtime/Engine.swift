@@ -1,0 +1,345 @@
+import PipeSupport
+
+/// Takes the steps of one machine: the one engine under the in-process sequence and hosted nodes.
+///
+/// Not thread-safe: its owner calls it from one isolation. A step is, in this order: event
+/// middleware, the transition, `onEntry`, state middleware, pipe sends in the order declared,
+/// cancellation of effects by their strategies, the start of the new state's output.
+///
+/// The way of a step that has nothing but a transition to do is inlinable; see ``MachineRun``.
+@usableFromInline
+package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible> {
+  @usableFromInline
+  package typealias Input = EngineInput<State, Event>
+  @usableFromInline
+  package typealias Done = (StepOutcome<State>) -> Void
+
+  // Exclusivity is not checked at run time for what each step touches: one isolation owns it, and
+  // no access spans a call.
+  @usableFromInline
+  @exclusivity(unchecked)
+  package internal(set) var state: State
+  /// The number of steps taken; entering the initial state is not one.
+  @usableFromInline
+  @exclusivity(unchecked)
+  package internal(set) var version: UInt64 = 0
+  /// The number of events refused.
+  @usableFromInline
+  @exclusivity(unchecked)
+  package internal(set) var refusals: UInt64 = 0
+  /// Called on every entry, in step order, once state and version have changed.
+  @usableFromInline
+  @exclusivity(unchecked)
+  package var onEntry: ((_ state: State, _ version: UInt64, _ cause: String) -> Void)?
+  /// The owner's own reason to wait before the next step, such as a full buffer of its own. When the
+  /// reason is gone, the owner processes ``EngineInput/wake``.
+  package var isHeld: (() -> Bool)?
+  /// Told of asynchronous steps whose input came without a `done`.
+  var onSettled: Done?
+
+  @usableFromInline let machine: StateMachine<State, Event, Output>
+  let runtime: Runtime<State, Event, Output>
+  let post: @Sendable (Input) -> Void
+  let clock = EffectClock.current
+  private let observers: MiddlewareQueue
+  private let hasObservers: Bool
+  private let senders: [Sender<State>]
+  /// Whether a pipe that it sends into is full, for each of them.
+  private let gates: [@Sendable () -> Bool]
+  // What a step can leave out.
+  @usableFromInline let hasEventMiddleware: Bool
+  @usableFromInline let hasEntryRules: Bool
+  @usableFromInline let hasEffects: Bool
+  @usableFromInline let hasBounds: Bool
+  @usableFromInline let hasEventSenders: Bool
+
+  var running: [UInt64: RunningEffect<State, Event>] = [:]
+  var lastEffect: UInt64 = 0
+  /// What the owner records before anybody learns of it; `nil` where nothing is recorded.
+  var unrecorded: UnrecordedEffects?
+  /// What effects are told of the machine that they belong to.
+  var keyScope = IdempotencyKey.Scope()
+  /// Which feedbacks are held, and whether the event of the step comes from one of its own effects.
+  var feedbackGuard = FeedbackGuard()
+  /// By place, the effect that waits for an event from elsewhere.
+  var heldFeedbacks: [Int: UInt64] = [:]
+  var takesOwnEvent = false
+  /// The state that the feedbacks were last compared with.
+  var followed: State?
+  /// Told, in words, what is wrong with the machine while it runs.
+  var onProblem: (String) -> Void = { StandardError.write("warning: \($0)\n") }
+  private var transition: Suspended?
+  private var waiting = Queue<Waiting>()
+  private var roomWatches: [@Sendable () -> Void] = []
+  @usableFromInline
+  @exclusivity(unchecked)
+  private(set) var isStopped = false
+  /// Whether no asynchronous transition is running.
+  @usableFromInline
+  @exclusivity(unchecked)
+  package private(set) var isSettled = true
+
+  /// An asynchronous transition that runs.
+  private struct Suspended {
+    let task: Task<Void, Never>
+    let event: Event
+    let cause: String
+    let done: Done?
+    /// Whether its event comes from an effect of the machine.
+    let isOwn: Bool
+  }
+
+  private enum Waiting {
+    case taken(Event, cause: String, done: Done?)
+    case effectEvent(Event, effect: UInt64, place: EffectEventPlace, reply: EffectReply)
+  }
+
+  /// Makes an engine that stands in the initial state and has not entered it yet.
+  /// - Parameter post: Called from any thread; the owner later calls ``process(_:)``.
+  @usableFromInline
+  package init(
+    machine: StateMachine<State, Event, Output>, runtime: Runtime<State, Event, Output>,
+    post: @escaping @Sendable (Input) -> Void
+  ) {
+    self.machine = machine
+    self.runtime = runtime
+    self.post = post
+    state = machine.initial
+    observers = MiddlewareQueue { post(.wake) }
+    hasObservers = runtime.hasAsyncMiddleware
+    senders = runtime.senders
+    var seen: Set<ObjectIdentifier> = []
+    gates =
+      senders.filter { seen.insert($0.pipe).inserted }.map(\.isFull)
+      + runtime.eventSenders.filter { seen.insert($0.pipe).inserted }.map(\.isFull)
+    hasEventMiddleware = !runtime.eventMiddleware.isEmpty
+    hasEntryRules = !runtime.stateMiddleware.isEmpty || !runtime.senders.isEmpty
+    hasEffects = !runtime.effects.isEmpty || !runtime.feedbacks.isEmpty
+    hasBounds = hasObservers || !runtime.senders.isEmpty || !runtime.eventSenders.isEmpty
+    hasEventSenders = !runtime.eventSenders.isEmpty
+  }
+
+  deinit { stop() }
+
+  /// Whether the owner may give the next input.
+  package var canTakeInput: Bool {
+    guard isReady else { return false }
+    return isHeld.map { !$0() } ?? true
+  }
+
+  /// Whether the owner may give the next input, but for its own reasons to wait.
+  @inlinable
+  var isReady: Bool { isSettled && !isStopped && (!hasBounds || hasRoom) }
+
+  @usableFromInline
+  var hasRoom: Bool {
+    if hasObservers && observers.isFull { return false }
+    for isFull in gates where isFull() { return false }
+    return true
+  }
+
+  /// Whether something that was posted, or taken in the middle of a step, waits for its turn.
+  package var hasWaiting: Bool { !waiting.isEmpty }
+
+  /// The number of effects that run; those that are held are not among them.
+  package var runningEffects: Int { running.count - heldFeedbacks.count }
+
+  /// Enters the initial state.
+  @export(interface)
+  package func start() {
+    watchRoom()
+    enter { onEntry?(state, version, "initial") }
+  }
+
+  /// Stands in a state that was entered before; ``resume()`` goes on from there.
+  package func restore(_ state: State, version: UInt64) {
+    self.state = state
+    self.version = version
+    followed = state
+  }
+
+  /// Goes on without entering the state again.
+  package func resume() { watchRoom() }
+
+  @export(interface)
+  private func watchRoom() {
+    let post = post
+    roomWatches =
+      senders.map { $0.watchRoom { post(.wake) } }
+      + runtime.eventSenders.map { $0.watchRoom { post(.wake) } }
+  }
+
+  /// Cancels the effects and the running transition; what is posted later is ignored.
+  ///
+  /// A `done` that has not been called will not be: the owner answers its callers itself.
+  @export(interface)
+  package func stop() {
+    guard !isStopped else { return }
+    isStopped = true
+    for effect in running.values { effect.task?.cancel() }
+    running = [:]
+    heldFeedbacks = [:]
+    transition?.task.cancel()
+    transition = nil
+    isSettled = true
+    for case .effectEvent(_, _, _, let reply) in waiting.removeAll() { reply.resume(false) }
+    for reply in unrecorded?.takeReplies() ?? [] { reply.resume(false) }
+    for unwatch in roomWatches { unwatch() }
+    roomWatches = []
+  }
+}
+
+extension Engine {
+  /// Takes an event. A synchronous transition calls `done` before this returns; after an
+  /// asynchronous one, `done` is called when it has settled. `done` is never told `pending`.
+  /// A stopped engine takes nothing and calls nobody.
+  @discardableResult
+  package func take(_ event: Event, cause: String, done: Done? = nil) -> StepOutcome<State> {
+    guard !isStopped else { return .pending }
+    guard isSettled else {
+      waiting.append(.taken(event, cause: cause, done: done))
+      return .pending
+    }
+    return step(event, cause: cause, done: done)
+  }
+
+  /// Handles what one of the engine's tasks has posted.
+  package func process(_ input: Input) {
+    guard !isStopped else {
+      if case .effectEvent(_, _, _, let reply) = input { reply.resume(false) }
+      return
+    }
+    switch input {
+    case .effectEvent(let event, let effect, let place, let reply):
+      waiting.append(.effectEvent(event, effect: effect, place: place, reply: reply))
+    case .effectEnded(let effect):
+      end(effect)
+    case .settled(let next):
+      guard let ended = transition else { return }
+      transition = nil
+      isSettled = true
+      takesOwnEvent = ended.isOwn
+      move(to: next, on: ended.event) { onEntry?(state, version, ended.cause) }
+      takesOwnEvent = false
+      (ended.done ?? onSettled)?(.moved(state, version: version))
+    case .wake: break
+    }
+    if !waiting.isEmpty { takeWaiting() }
+  }
+
+  @export(interface)
+  private func takeWaiting() {
+    while canTakeInput, let next = waiting.popFirst() {
+      switch next {
+      case .taken(let event, let cause, let done):
+        step(event, cause: cause, done: done)
+      case .effectEvent(let event, let effect, let place, let reply):
+        // The effect may have been cancelled by a step taken meanwhile.
+        guard running[effect] != nil else {
+          reply.resume(false)
+          continue
+        }
+        take(event, of: effect, place, reply)
+      }
+    }
+  }
+
+  @discardableResult
+  @inlinable
+  func step(_ event: Event, cause: String, done: Done?) -> StepOutcome<State> {
+    let outcome = step(event, cause: cause, done: done) { onEntry?(state, version, cause) }
+    if case .pending = outcome { return outcome }
+    if let done { done(outcome) } else { reportThrown(outcome, event) }
+    return outcome
+  }
+
+  /// Tells of an error that nobody is told of who sent the event.
+  @usableFromInline
+  func reportThrown(_ outcome: StepOutcome<State>, _ event: Event) {
+    guard case .refused(.thrown(let error)) = outcome else { return }
+    let name = EnumCases<Event>.name(of: event) ?? "\(event)"
+    onProblem("event '\(name)' was refused, since the machine's function threw: \(error)")
+  }
+
+  /// Takes a step; tells of an entry through `entered` rather than ``onEntry``.
+  @inlinable
+  func step(
+    _ event: Event, cause: String, done: Done?, entered: () -> Void
+  ) -> StepOutcome<State> {
+    if hasEventMiddleware { observe(event) }
+    switch machine.step(state, event) {
+    case .next(let next):
+      move(to: next, on: event, entered: entered)
+      return .moved(state, version: version)
+    case .refused(let refusal):
+      refusals &+= 1
+      return .refused(refusal)
+    case .suspended(let run):
+      suspend(run, event: event, cause: cause, done: done)
+      return .pending
+    }
+  }
+
+  @usableFromInline
+  func suspend(
+    _ run: @escaping @Sendable () async -> State, event: Event, cause: String, done: Done?
+  ) {
+    let post = post
+    isSettled = false
+    transition = Suspended(
+      task: Task { post(.settled(await run())) }, event: event, cause: cause, done: done,
+      isOwn: takesOwnEvent)
+  }
+
+  @inlinable
+  func move(to next: State, on event: Event?, entered: () -> Void) {
+    state = next
+    version &+= 1
+    enter(entered)
+    if hasEventSenders, let event { send(event) }
+  }
+
+  /// Sends what the event that was taken is turned into.
+  @usableFromInline
+  func send(_ event: Event) {
+    for sender in runtime.eventSenders { sender.fire(event) }
+  }
+
+  @inlinable
+  func enter(_ entered: () -> Void) {
+    entered()
+    if hasEntryRules { applyEntryRules() }
+    if hasEffects { changeEffects() }
+  }
+
+  /// The first half of a step that is taken together with other machines: the state changes.
+  func adopt(_ next: State) {
+    state = next
+    version &+= 1
+  }
+
+  /// The second half, when the states of all of them have changed: the state is entered.
+  func enterAdopted(on event: Event) {
+    enter {}
+    if hasEventSenders { send(event) }
+  }
+
+  @usableFromInline
+  func applyEntryRules() {
+    observe(state, runtime.stateMiddleware)
+    for sender in senders { sender.fire(state) }
+  }
+
+  @usableFromInline
+  func observe(_ event: Event) { observe(event, runtime.eventMiddleware) }
+
+  @export(interface)
+  private func observe<Value: Sendable>(_ value: Value, _ middleware: [Middleware<Value>]) {
+    for observer in middleware {
+      switch observer {
+      case .inline(let observer): observer(value)
+      case .async(let observer): observers.append { await observer(value) }
+      }
+    }
+  }
+}

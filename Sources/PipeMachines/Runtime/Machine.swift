@@ -1,0 +1,73 @@
+import PipeSupport
+
+/// A machine that a topology can run as a node: its types, its behaviour, its effects and pipes.
+public protocol Machine: SendableMetatype {
+  /// The states.
+  associatedtype State: MachineState
+  /// The events it takes.
+  associatedtype Event: MachineEvent
+  /// What it asks its runtime to do; `Never` where it asks for nothing.
+  associatedtype Output: MachineOutput = Never
+  /// What a topology file can set.
+  associatedtype Parameters: MachineParameters = NoParameters
+
+  /// The name that a topology file refers to it by. Default: the type's own name.
+  static var name: String { get }
+
+  /// Describes the machine.
+  static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Output>
+
+  /// Describes its effects and pipes. Default: none.
+  static func runtime(_ parameters: Parameters, _ ports: Ports) -> Runtime<State, Event, Output>
+
+  /// Makes what a node hosts. Provided for every machine by the runtime; do not write one.
+  ///
+  /// A requirement, so that its default is compiled for the machine's own types.
+  static func _host(_ hosting: any _Hosting) throws -> any _HostedMachine
+}
+
+extension Machine {
+  /// The type's own name, without its module.
+  public static var name: String { String(describing: Self.self) }
+
+  /// Neither effects nor pipes.
+  public static func runtime(
+    _ parameters: Parameters, _ ports: Ports
+  ) -> Runtime<State, Event, Output> { Runtime() }
+}
+
+extension Machine {
+  /// What the machine tells of itself before it runs.
+  @export(interface)
+  package static func describe(_ parameters: Parameters) throws -> MachineDescription {
+    let ports = Ports()
+    return try describe(
+      machine: stateMachine(parameters), runtime: runtime(parameters, ports), ports: ports)
+  }
+
+  /// What a machine that was made tells of itself.
+  @export(interface)
+  static func describe(
+    machine: StateMachine<State, Event, Output>, runtime: Runtime<State, Event, Output>,
+    ports: Ports
+  ) throws -> MachineDescription {
+    let unnamed =
+      runtime.unnamedPipes > 0
+      ? ["\(runtime.unnamedPipes) of its pipes have no name; take them from 'ports.pipe(NAME)'"]
+      : []
+    var description = MachineDescription(
+      machine: name, initial: try JSONValue(encoding: machine.initial), states: machine.states,
+      events: machine.events, alphabet: machine.alphabet, outputs: machine.outputs,
+      outPorts: runtime.outPorts, inPorts: runtime.inPorts,
+      problem: machine.problem ?? (runtime.problems + ports.problems + unnamed).first,
+      stateFields: machine.stateFields)
+    let asynchronous = machine.asynchronousEvents
+    func names(_ asynchrony: StateMachine<State, Event, Output>.Asynchrony) -> [String]? {
+      let names = machine.alphabet.filter { asynchronous[$0] == asynchrony }
+      return names.isEmpty ? nil : names
+    }
+    description.asynchronous = names(.all)
+    description.partlyAsynchronous = names(.some)
+    return description
+  }
+}

@@ -1,0 +1,181 @@
+import PipeSupport
+
+/// Hosts one machine of a composite: its engine, and what waits for it.
+final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCompatible>:
+  ComponentHost
+{
+  let name: String
+  private let place: Int
+  private unowned let run: CompositeRun
+  private let engine: Engine<State, Event, Output>
+  /// The tags of the events that it takes only together with others.
+  private let synchronized: Set<Int>
+  private var sends = Queue<(event: Event, answer: (SendOutcome<any MachineState>) -> Void)>()
+  private var receivers: [(pipe: Pipe<Event>, receiver: PipeReceiver<Event>)] = []
+  private var nextReceiver = 0
+  private var favoursSends = false
+  private let pipes: [Pipe<Event>]
+  private var prepared: (event: Event, next: State?)?
+  private var adopted: Event?
+  var isFrozen = false
+
+  /// Inputs taken before the others have their turn.
+  private static var inputsPerTurn: Int { 64 }
+
+  init(
+    name: String, place: Int, machine: StateMachine<State, Event, Output>,
+    runtime: Runtime<State, Event, Output>, synchronized: Set<String>, run: CompositeRun
+  ) {
+    self.name = name
+    self.place = place
+    self.run = run
+    let names = EnumCases<Event>.names
+    self.synchronized = Set(names.indices.filter { synchronized.contains(names[$0]) })
+    pipes = runtime.receivers
+    let owner = Weak()
+    engine = Engine(machine: machine, runtime: runtime) { [weak run] input in
+      // In a task of its own: the poster may be in the middle of another machine's step.
+      run?.post(inTask: true) { owner.host?.process(input) }
+    }
+    owner.host = self
+    engine.onEntry = { [unowned self] state, _, _ in self.run.show(state, at: self.place) }
+    engine.isHeld = { [unowned self] in isFrozen || self.run.isHeld }
+  }
+
+  // Written once, before anything can be posted, and then read by the run's drainer.
+  private final class Weak: @unchecked Sendable { weak var host: MachineHost? }
+
+  var state: any MachineState { engine.state }
+  var version: UInt64 { engine.version }
+  var isReady: Bool { engine.canTakeInput }
+  var isAtRest: Bool {
+    engine.isSettled && engine.runningEffects == 0 && sends.isEmpty && !isFrozen
+  }
+
+  func start() {
+    engine.start()
+    for pipe in pipes {
+      let place = place
+      receivers.append(
+        (
+          pipe,
+          pipe.attach { [weak run] in run?.post(inTask: true) { [weak run] in run?.touch(place) } }
+        ))
+    }
+  }
+
+  func stop() {
+    engine.stop()
+    for (pipe, receiver) in receivers { pipe.detach(receiver) }
+    receivers = []
+    for (_, answer) in sends.removeAll() { answer(.finished) }
+  }
+
+  func offer(
+    _ event: any MachineEvent, answer: @escaping (SendOutcome<any MachineState>) -> Void
+  ) {
+    guard let event = event as? Event else { return answer(.refused(.noTransition)) }
+    sends.append((event, answer))
+  }
+
+  private func isSynchronized(_ event: Event) -> Bool {
+    guard !synchronized.isEmpty, let tag = EnumCases<Event>.tag(of: event) else { return false }
+    return synchronized.contains(tag)
+  }
+
+  private func process(_ input: EngineInput<State, Event>) {
+    if case .effectEvent(let event, let effect, _, let reply) = input, isSynchronized(event) {
+      // The effect waits until all take it, or until it is cancelled.
+      run.raise(
+        SynchronizedEvent(event), of: place,
+        isWanted: { [unowned self] in engine.running[effect] != nil },
+        answer: { reply.resume($0) })
+    } else {
+      let version = engine.version
+      engine.process(input)
+      if engine.version != version { run.noteStep() }
+    }
+    run.touch(place)
+  }
+
+  func pump() -> Bool {
+    let version = engine.version
+    var left = Self.inputsPerTurn
+    while left > 0, engine.canTakeInput, takeNext() { left -= 1 }
+    if left == 0 { run.touch(place) }
+    return engine.version != version
+  }
+
+  /// Takes an event that was sent, or one of a pipe, by turns.
+  private func takeNext() -> Bool {
+    favoursSends.toggle()
+    return favoursSends ? takeSend() || receive() : receive() || takeSend()
+  }
+
+  private func takeSend() -> Bool {
+    guard let (event, answer) = sends.popFirst() else { return false }
+    engine.take(event, cause: "send") { [run, place] outcome in
+      switch outcome {
+      case .moved(let state, _): answer(.moved(state))
+      case .refused(let refusal): answer(.refused(refusal))
+      case .pending: break
+      }
+      // An asynchronous transition has settled in between.
+      run.noteStep()
+      run.touch(place)
+    }
+    return true
+  }
+
+  private func receive() -> Bool {
+    for _ in receivers.indices {
+      nextReceiver = (nextReceiver + 1) % receivers.count
+      let (pipe, receiver) = receivers[nextReceiver]
+      guard let event = receiver.next() else { continue }
+      if isSynchronized(event) {
+        // Not through the composite: no component takes it.
+        engine.refusals &+= 1
+      } else {
+        engine.take(event, cause: pipe.cause)
+      }
+      return true
+    }
+    return false
+  }
+}
+
+extension MachineHost {
+  func prepare(_ event: SynchronizedEvent) -> Preparation {
+    guard engine.canTakeInput else { return .busy }
+    guard let event = try? event.event(as: Event.self) else { return .withheld(.noTransition) }
+    switch engine.machine.step(engine.state, event) {
+    case .next(let next):
+      prepared = (event, next)
+      return .ready
+    case .suspended(let run):
+      prepared = (event, nil)
+      return .suspended(run)
+    case .refused(let refusal):
+      return .withheld(refusal)
+    }
+  }
+
+  func settle(_ state: any Sendable) { prepared?.next = state as? State }
+
+  func adopt() {
+    guard let (event, next) = prepared, let next else {
+      preconditionFailure("'\(name)' was not prepared for the event that it is to take.")
+    }
+    prepared = nil
+    adopted = event
+    if engine.hasEventMiddleware { engine.observe(event) }
+    engine.adopt(next)
+    run.keep(next, at: place)
+  }
+
+  func enter() {
+    guard let event = adopted else { preconditionFailure("'\(name)' has adopted no state.") }
+    adopted = nil
+    engine.enterAdopted(on: event)
+  }
+}

@@ -1,0 +1,156 @@
+import PipeSupport
+
+/// What a topology file can set of a machine: a struct whose properties all have defaults.
+///
+/// ```swift
+/// struct Parameters: MachineParameters {
+///   var capacity = 10
+///
+///   func validate() throws(ParameterProblem) {
+///     try require("capacity", capacity, atLeast: 1)
+///   }
+/// }
+/// ```
+public protocol MachineParameters: Codable, Sendable {
+  /// Makes the default parameters.
+  init()
+
+  /// Checks what the types of the parameters cannot tell. Default: nothing.
+  /// - Throws: ``ParameterProblem``, which `orchestrator check` tells at the parameter's place; a
+  ///   machine with such parameters does not start.
+  func validate() throws(ParameterProblem)
+}
+
+extension MachineParameters {
+  /// Checks nothing.
+  public func validate() throws(ParameterProblem) {}
+
+  /// Checks that the value of a parameter is not below a minimum.
+  /// - Throws: ``ParameterProblem`` where it is.
+  public func require<Value: Comparable>(
+    _ parameter: String, _ value: Value, atLeast minimum: Value
+  ) throws(ParameterProblem) {
+    guard value >= minimum else { throw ParameterProblem(parameter, "must be \(minimum) or more") }
+  }
+}
+
+/// Why a machine has no use for the value of a parameter.
+public struct ParameterProblem: Error, Hashable, Sendable {
+  /// The parameter's name.
+  public var parameter: String
+  /// What is asked of its value: `must be 1 or more`.
+  public var demand: String
+
+  /// Makes a problem.
+  public init(_ parameter: String, _ demand: String) {
+    self.parameter = parameter
+    self.demand = demand
+  }
+}
+
+/// The parameters of a machine that has none.
+public struct NoParameters: MachineParameters, Equatable {
+  /// Makes no parameters.
+  public init() {}
+}
+
+extension MachineParameters {
+  /// Decodes parameters; what the object leaves out keeps its default.
+  /// - Throws: ``ParametersError``, which names the parameter.
+  package init(parameters: JSONValue) throws(ParametersError) {
+    let defaults = Self()
+    guard case .object(let given) = parameters else { throw .notAnObject }
+    guard case .object(let members)? = try? JSONValue(encoding: defaults) else {
+      throw .notAnObject
+    }
+    // An optional without a value is not in the JSON; the mirror knows it. Not on a hot path.
+    let types = Mirror(reflecting: defaults).children.reduce(into: [String: String]()) {
+      if let name = $1.label { $0[name] = TypeName.of(type(of: $1.value)) }
+    }
+    let known = Set(members.keys).union(types.keys)
+    if let unknown = given.keys.sorted().first(where: { !known.contains($0) }) {
+      throw .unknown(unknown, known: known.sorted())
+    }
+    do {
+      self = try JSONValue.object(members.merging(given) { $1 }).decode()
+    } catch {
+      throw Self.misfit(among: given, defaults: members, types: types)
+        ?? .undecodable(nil, Self.describe(error))
+    }
+    do {
+      try validate()
+    } catch {
+      throw .useless(error.parameter, given[error.parameter], error.demand)
+    }
+  }
+
+  /// The first parameter that does not decode, beside others that do.
+  private static func misfit(
+    among given: [String: JSONValue], defaults: [String: JSONValue], types: [String: String]
+  ) -> ParametersError? {
+    for (name, value) in given.sorted(by: { $0.key < $1.key }) {
+      do {
+        _ = try JSONValue.object(defaults.merging([name: value]) { $1 }).decode(Self.self)
+      } catch {
+        if let type = types[name], !SwiftType(type).takes(value) {
+          return .misfit(name, value, type: type)
+        }
+        return .undecodable(name, describe(error))
+      }
+    }
+    return nil
+  }
+
+  private static func describe(_ error: any Error) -> String {
+    guard let error = error as? DecodingError else { return "\(error)" }
+    let context =
+      switch error {
+      case .typeMismatch(_, let context), .valueNotFound(_, let context),
+        .keyNotFound(_, let context), .dataCorrupted(let context):
+        context
+      @unknown default: nil as DecodingError.Context?
+      }
+    guard let context else { return "\(error)" }
+    let path = context.codingPath.map(\.stringValue).joined(separator: ".")
+    let type =
+      switch error {
+      case .typeMismatch(let type, _), .valueNotFound(let type, _): " takes a value of type \(type)"
+      default: ": \(context.debugDescription)"
+      }
+    return (path.isEmpty ? "they" : "'\(path)'") + type
+  }
+}
+
+/// Why parameters are not a machine's.
+package enum ParametersError: Error, Hashable, Sendable, CustomStringConvertible {
+  case notAnObject
+  case unknown(String, known: [String])
+  case misfit(String, JSONValue, type: String)
+  /// `nil` where it is not known which one does not decode.
+  case undecodable(String?, String)
+  /// The value, or `nil` where that is the default.
+  case useless(String, JSONValue?, String)
+
+  /// The parameter that it is about.
+  package var parameter: String? {
+    switch self {
+    case .notAnObject: nil
+    case .unknown(let name, _), .misfit(let name, _, _), .useless(let name, _, _): name
+    case .undecodable(let name, _): name
+    }
+  }
+
+  package var description: String {
+    switch self {
+    case .notAnObject: "parameters are an object: { name: value }"
+    case .unknown(let name, let known):
+      "there is no parameter '\(name)'" + Suggestion.among(known, like: name)
+    case .misfit(let name, let value, let type):
+      "parameter '\(name)' cannot be \(value.text); write \(SwiftType(type).demand(of: type))"
+    case .undecodable(let name, let reason):
+      (name.map { "parameter '\($0)'" } ?? "a parameter") + " does not decode: \(reason)"
+    case .useless(let name, let value, let demand):
+      "parameter '\(name)' \(demand)" + (value.map { ", not \($0.text)" } ?? "")
+    }
+  }
+}

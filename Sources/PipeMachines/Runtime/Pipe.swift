@@ -1,0 +1,152 @@
+import PipeSupport
+
+/// A bounded FIFO of events from machines that send into it to machines that receive from it.
+///
+/// Every receiver gets every event sent while it is attached, in order. While there is no
+/// receiver the events wait, and the first one to come gets them. Nothing is dropped: a machine
+/// that sends into a full pipe takes no further event until there is room.
+///
+/// In a hosted node the same value is bound to a pipe of the topology.
+public final class Pipe<Event: DSLCompatible>: Sendable {
+  /// The name of the port, as a topology refers to it; `nil` for a pipe within the process.
+  public let name: String?
+  /// How many events may wait for a receiver. Unit: events. Default: 1024.
+  public let capacity: Int
+
+  /// Appends the JSON of an event; for a host, on its one thread.
+  package let encode: (@Sendable (Event, inout [UInt8]) throws -> Void)?
+  /// What a step that the pipe leads to is said to be caused by.
+  let cause: String
+
+  private struct State {
+    var waiting = Queue<Event>()
+    var receivers: [PipeReceiver<Event>] = []
+    var senders: [(id: Int, notify: @Sendable () -> Void)] = []
+    var nextSender = 0
+    var outlet: (any PipeOutlet<Event>)?
+  }
+
+  private let state = Locked(State())
+
+  /// Makes a pipe within the process.
+  public convenience init(capacity: Int = 1024) { self.init(name: nil, capacity: capacity) }
+
+  package init(
+    name: String?, capacity: Int = 1024,
+    encode: (@Sendable (Event, inout [UInt8]) throws -> Void)? = nil
+  ) {
+    precondition(capacity > 0, "A pipe holds at least one event; capacity is \(capacity).")
+    self.name = name
+    self.capacity = capacity
+    self.encode = encode
+    cause = name.map { "pipe \($0)" } ?? "pipe"
+  }
+
+  /// Whether a sender has to wait.
+  package var isFull: Bool {
+    let (outlet, full) = state.withLock { state -> ((any PipeOutlet<Event>)?, Bool) in
+      if let outlet = state.outlet { return (outlet, false) }
+      return (nil, state.waiting.count >= capacity || state.receivers.contains { $0.isFull })
+    }
+    return outlet?.isFull ?? full
+  }
+
+  /// Queues one event. The caller has looked at ``isFull`` before its step began, so the bound may
+  /// be passed by the events of one step at most.
+  package func send(_ event: Event) {
+    let (outlet, receivers) = state.withLock { state in
+      if state.outlet == nil {
+        if state.receivers.isEmpty { state.waiting.append(event) }
+        // Appended under the pipe's lock, so that all receivers see one order.
+        for receiver in state.receivers { receiver.append(event) }
+      }
+      return (state.outlet, state.receivers)
+    }
+    outlet?.enqueue(event)
+    for receiver in receivers { receiver.notify() }
+  }
+
+  /// Forwards every event to the host's own pipe from now on, starting with those that wait.
+  package func bind(to outlet: any PipeOutlet<Event>) {
+    let waiting = state.withLock { state in
+      state.outlet = outlet
+      return state.waiting.removeAll()
+    }
+    for event in waiting { outlet.enqueue(event) }
+  }
+}
+
+extension Pipe {
+  /// Adds a receiver; `notify` is called, on the sender's thread, whenever an event has come.
+  package func attach(notify: @escaping @Sendable () -> Void) -> PipeReceiver<Event> {
+    let receiver = PipeReceiver<Event>(capacity: capacity, notify: notify) { [weak self] in
+      self?.madeRoom()
+    }
+    let waiting = state.withLock { state in
+      state.receivers.append(receiver)
+      let waiting = state.waiting.removeAll()
+      for event in waiting { receiver.append(event) }
+      return waiting
+    }
+    if !waiting.isEmpty { notify() }
+    return receiver
+  }
+
+  /// Removes a receiver. What it has not taken waits for the next one, if it was the last.
+  package func detach(_ receiver: PipeReceiver<Event>) {
+    state.withLock { state in
+      guard let index = state.receivers.firstIndex(where: { $0 === receiver }) else { return }
+      state.receivers.remove(at: index)
+      let left = receiver.close()
+      if state.receivers.isEmpty { for event in left { state.waiting.append(event) } }
+    }
+    madeRoom()
+  }
+
+  /// Asks to be told when a full pipe has room again; returns the number to resign with.
+  func watchRoom(_ notify: @escaping @Sendable () -> Void) -> Int {
+    state.withLock { state in
+      state.nextSender += 1
+      state.senders.append((state.nextSender, notify))
+      return state.nextSender
+    }
+  }
+
+  func unwatchRoom(_ id: Int) {
+    state.withLock { $0.senders.removeAll { $0.id == id } }
+  }
+
+  private func madeRoom() {
+    for sender in state.withLock({ $0.senders }) { sender.notify() }
+  }
+}
+
+/// One machine's end of a ``Pipe``: the events that it has not taken yet.
+package final class PipeReceiver<Event: DSLCompatible>: Sendable {
+  private let queue = Locked(Queue<Event>())
+  private let capacity: Int
+  fileprivate let notify: @Sendable () -> Void
+  private let madeRoom: @Sendable () -> Void
+
+  fileprivate init(
+    capacity: Int, notify: @escaping @Sendable () -> Void, madeRoom: @escaping @Sendable () -> Void
+  ) {
+    self.capacity = capacity
+    self.notify = notify
+    self.madeRoom = madeRoom
+  }
+
+  fileprivate var isFull: Bool { queue.withLock { $0.count >= capacity } }
+  fileprivate func append(_ event: Event) { queue.withLock { $0.append(event) } }
+  fileprivate func close() -> [Event] { queue.withLock { $0.removeAll() } }
+
+  /// Takes the oldest event.
+  package func next() -> Event? {
+    let (event, wasFull) = queue.withLock { queue in
+      let full = queue.count >= capacity
+      return (queue.popFirst(), full)
+    }
+    if wasFull { madeRoom() }
+    return event
+  }
+}

@@ -1,0 +1,73 @@
+import PipeSupport
+
+/// Where a host takes the events that a machine sends.
+package protocol PipeOutlet<Event>: AnyObject, Sendable {
+  associatedtype Event
+  /// Queues one event; called on the thread of the step that sends it.
+  func enqueue(_ event: Event)
+  /// Whether the machine has to wait before its next step.
+  var isFull: Bool { get }
+}
+
+/// Visits the ports of a machine, so that a host binds each to its own pipe.
+package protocol PortBinder {
+  func bind<Event: MachineEvent>(_ pipe: Pipe<Event>)
+}
+
+/// The named pipes of a machine. Within a process they are pipes in memory; in a hosted node the
+/// topology says where they lead.
+public final class Ports: Sendable {
+  private struct Port: Sendable {
+    var pipe: any Sendable
+    var eventType: String
+    var bind: @Sendable (any PortBinder) -> Void
+  }
+
+  private struct State {
+    var ports: [String: Port] = [:]
+    var order: [String] = []
+    var problems: [String] = []
+  }
+
+  private let state = Locked(State())
+
+  /// Makes an empty set of ports.
+  public init() {}
+
+  /// The pipe of this name: the same one at every call.
+  ///
+  /// Asking for one name with two event types is an error, reported by the host.
+  public func pipe<Event: MachineEvent>(_ name: String) -> Pipe<Event> {
+    state.withLock { state in
+      if let known = state.ports[name] {
+        if let pipe = known.pipe as? Pipe<Event> { return pipe }
+        state.problems.append(
+          """
+          port '\(name)' is asked for with events of type \(TypeName.of(Event.self)), and before \
+          with \(known.eventType); give one of the two another name
+          """)
+        return Pipe(name: name)
+      }
+      // Made here, where the compiler knows the event's type.
+      // Used by the host's one thread.
+      nonisolated(unsafe) let codec = EventCodec<Event>()
+      let pipe = Pipe<Event>(name: name, encode: { try codec.encode($0, into: &$1) })
+      state.ports[name] = Port(
+        pipe: pipe, eventType: TypeName.of(Event.self), bind: { $0.bind(pipe) })
+      state.order.append(name)
+      return pipe
+    }
+  }
+
+  /// What is wrong with the ports, in words; empty where nothing is.
+  package var problems: [String] { state.withLock(\.problems) }
+
+  /// The names asked for so far, in that order.
+  package var names: [String] { state.withLock(\.order) }
+
+  /// Shows every port to the host.
+  package func bind(with binder: any PortBinder) {
+    let ports = state.withLock { state in state.order.compactMap { state.ports[$0] } }
+    for port in ports { port.bind(binder) }
+  }
+}

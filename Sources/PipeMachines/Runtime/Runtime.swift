@@ -1,0 +1,81 @@
+import PipeSupport
+import _Concurrency
+
+/// What a machine's outputs do, who watches it, and which pipes it has.
+///
+/// A value: each function returns a runtime with one thing more.
+///
+/// ```swift
+/// let runtime = Runtime<State, Event, Output>()
+///   .map(output: Output.close(speed:), to: close(speed:))
+///   .register(middleware: { (state: State) in print(state) })
+/// ```
+public struct Runtime<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible>: Sendable {
+  var effects: [Int: Effect<State, Event, Output>] = [:]
+  var stateMiddleware: [Middleware<State>] = []
+  var eventMiddleware: [Middleware<Event>] = []
+  var senders: [Sender<State>] = []
+  var receivers: [Pipe<Event>] = []
+  var eventSenders: [Sender<Event>] = []
+  var feedbacks: [Feedback<State, Event>] = []
+
+  /// What is wrong with the runtime, in words; empty where nothing is.
+  package private(set) var problems: [String] = []
+
+  /// Makes a runtime that executes nothing.
+  public init() {}
+
+  @usableFromInline
+  func checkProblems() {
+    precondition(problems.isEmpty, problems.joined(separator: "\n"))
+  }
+
+  @export(interface)
+  func adding(_ effect: Effect<State, Event, Output>) -> Self {
+    var runtime = self
+    if runtime.effects[effect.tag] == nil {
+      runtime.effects[effect.tag] = effect
+    } else {
+      let name = EnumCases<Output>.names[effect.tag]
+      runtime.problems.append(
+        "output '\(name)' is mapped twice; map it once, or give the second effect its own output")
+    }
+    return runtime
+  }
+}
+
+// Hosting.
+extension Runtime {
+  /// The named pipes that the machine sends into, each once, as first declared.
+  package var outPorts: [PortDescription] {
+    var ports: [PortDescription] = []
+    for port in (senders.map(\.port) + eventSenders.map(\.port)).compactMap(\.self) {
+      guard let index = ports.firstIndex(where: { $0.name == port.name }) else {
+        ports.append(port)
+        continue
+      }
+      guard let known = ports[index].sent, let more = port.sent else {
+        ports[index].sent = nil
+        continue
+      }
+      ports[index].sent = known + more.filter { !known.contains($0) }
+    }
+    return ports
+  }
+
+  /// The named pipes that the machine receives from.
+  package var inPorts: [PortDescription] {
+    var seen: Set<String> = []
+    return receivers.compactMap { pipe in
+      guard let name = pipe.name, seen.insert(name).inserted else { return nil }
+      return PortDescription(
+        name: name, eventType: TypeName.of(Event.self), events: EnumCases<Event>.descriptions)
+    }
+  }
+
+  /// How many connections have a pipe without a name, which no topology can lead anywhere.
+  package var unnamedPipes: Int {
+    senders.count { $0.port == nil } + eventSenders.count { $0.port == nil }
+      + receivers.count { $0.name == nil }
+  }
+}

@@ -1,0 +1,100 @@
+import PipeSupport
+
+/// A Swift type by its name, as far as JSON values can be held to it.
+enum SwiftType: Equatable {
+  case bool, string
+  case integer(ClosedRange<Double>)
+  case floating
+  indirect case array(SwiftType)
+  indirect case dictionary(SwiftType)
+  indirect case optional(SwiftType)
+  /// A type that only its own decoder can judge.
+  case unknown
+
+  init(_ name: String) {
+    let name = name.hasPrefix("Swift.") ? String(name.dropFirst(6)) : name
+    if let inner = Self.argument(of: name, "Optional<", ">") ?? Self.argument(of: name, "", "?") {
+      self = .optional(SwiftType(inner))
+    } else if let inner = Self.argument(of: name, "Array<", ">") {
+      self = .array(SwiftType(inner))
+    } else if let inner = Self.argument(of: name, "Dictionary<String, ", ">")
+      ?? Self.argument(of: name, "[String : ", "]") ?? Self.argument(of: name, "[String: ", "]")
+    {
+      self = .dictionary(SwiftType(inner))
+    } else if let inner = Self.argument(of: name, "[", "]"), !inner.contains(":") {
+      self = .array(SwiftType(inner))
+    } else {
+      self = Self.scalar(name)
+    }
+  }
+
+  private static func scalar(_ name: String) -> SwiftType {
+    switch name {
+    case "Bool": .bool
+    case "String", "Character": .string
+    case "Double", "Float": .floating
+    case "Int", "Int64": .integer(-0x1p63...0x1p63)
+    case "UInt", "UInt64": .integer(0...0x1p64)
+    case "Int8": .integer(-128...127)
+    case "Int16": .integer(-32768...32767)
+    case "Int32": .integer(-0x1p31...(0x1p31 - 1))
+    case "UInt8": .integer(0...255)
+    case "UInt16": .integer(0...65535)
+    case "UInt32": .integer(0...(0x1p32 - 1))
+    default: .unknown
+    }
+  }
+
+  private static func argument(of name: String, _ head: String, _ tail: String) -> String? {
+    guard name.hasPrefix(head), name.hasSuffix(tail), name.count > head.count + tail.count else {
+      return nil
+    }
+    return String(name.dropFirst(head.count).dropLast(tail.count))
+  }
+
+  /// Whether a decoder of this type takes the value; a type that is not known takes all.
+  func takes(_ value: JSONValue) -> Bool {
+    switch (self, value) {
+    case (.unknown, _), (.bool, .bool), (.string, .string), (.floating, .integer),
+      (.floating, .number), (.optional, .null):
+      true
+    case (.integer(let range), .integer(let value)): range.contains(Double(value))
+    case (.integer(let range), .number(let value)):
+      value.rounded() == value && range.contains(value)
+    case (.array(let inner), .array(let values)): values.allSatisfy { inner.takes($0) }
+    case (.dictionary(let inner), .object(let members)):
+      members.values.allSatisfy { inner.takes($0) }
+    case (.optional(let inner), _): inner.takes(value)
+    default: false
+    }
+  }
+
+  /// What to write, for a message: `a value of type UInt8, from 0 to 255`.
+  func demand(of name: String) -> String {
+    guard case .integer(let range) = self, range.upperBound < 0x1p63 else {
+      return "a value of type \(name)"
+    }
+    return "a value of type \(name), from \(Int(range.lowerBound)) to \(Int(range.upperBound))"
+  }
+
+  /// Whether a value of another type can stand here: the same one, or what an optional wraps.
+  static func assignable(_ from: String, to: String) -> Bool {
+    if from == to { return true }
+    let (source, target) = (SwiftType(from), SwiftType(to))
+    if source == .unknown || target == .unknown {
+      return to == "Optional<\(from)>" || to == "\(from)?"
+    }
+    if case .optional(let inner) = target, inner == source { return true }
+    return source == target && normal(from) == normal(to)
+  }
+
+  /// The name with the sugar of optionals and arrays spelled out.
+  private static func normal(_ name: String) -> String {
+    switch SwiftType(name) {
+    case .optional, .array, .dictionary:
+      name.replacing("?", with: "").replacing("Optional<", with: "").replacing("Array<", with: "")
+        .replacing("Dictionary<", with: "").filter { !"[]<> :,".contains($0) }
+    default: name
+    }
+  }
+}

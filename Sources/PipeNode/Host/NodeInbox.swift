@@ -1,0 +1,204 @@
+import PipeTransport
+import PipeWire
+
+/// A node's inbox: the ROUTER to which pipes and clients connect.
+final class NodeInbox {
+  let socket: Socket
+  private let log: NodeLog
+  private let content: any NodeContent
+  private let session: UInt64
+  /// The content's part in synchronized events, where it has one.
+  var participation: Participation?
+  private(set) var pipes: [InPipe] = []
+  private var pipeByPeer: [[UInt8]: InPipe] = [:]
+  /// Senders, and coordinators, that connected before this node knew of them.
+  private var early: Set<[UInt8]> = []
+  private var isOpen = false
+  private(set) var garbage: UInt64 = 0
+  /// What requests are answered while the node does not run; `nil` while it does.
+  var unavailable: String? = "it has not started yet; try again"
+
+  private static let coordinatorPrefix = Array(WireName.coordinator("").utf8)
+  private static let pipePrefix = Array(WireName.pipe("").utf8)
+  /// Messages read in one turn, before steps are taken.
+  private static let messagesPerTurn = 64
+
+  init(socket: Socket, session: UInt64, content: any NodeContent, log: NodeLog) {
+    self.socket = socket
+    self.session = session
+    self.content = content
+    self.log = log
+  }
+
+  func open(
+    _ configurations: [NodeConfiguration.In], restored: [String: JournalContents.Consumed]
+  ) -> [InPipe] {
+    for configuration in configurations {
+      let pipe = InPipe(
+        configuration, session: session, restored: restored[configuration.name], inbox: socket,
+        log: log)
+      pipes.append(pipe)
+      pipeByPeer[pipe.peer] = pipe
+    }
+    isOpen = true
+    return pipes
+  }
+
+  /// Welcomes who came early.
+  func welcomeEarly() {
+    for peer in early {
+      pipeByPeer[peer]?.connected()
+      if participation?.peer == peer { participation?.connected() }
+    }
+    early = []
+  }
+
+  func read() {
+    var count = 0
+    while count < Self.messagesPerTurn,
+      socket.receive({ peer, bytes in handle(peer, bytes) })
+    { count += 1 }
+  }
+
+  /// What was finished is recorded, or needs no record.
+  func becameRecorded() {
+    for pipe in pipes { pipe.becameRecorded() }
+  }
+
+  func acknowledge() {
+    for pipe in pipes { pipe.acknowledge() }
+  }
+
+  func close() {
+    for pipe in pipes { pipe.close() }
+  }
+
+  private func handle(_ peer: [UInt8], _ bytes: UnsafeRawBufferPointer) {
+    if let participation, participation.peer == peer {
+      return handle(bytes, from: participation)
+    }
+    if bytes.isEmpty, let pipe = pipeByPeer[peer] {
+      // The probe that a pipe's sender makes on each connection.
+      return pipe.connected()
+    }
+    if !isOpen, peer.starts(with: Self.pipePrefix) {
+      // Whatever it says, it says again once it is welcomed.
+      early.insert(peer)
+      return
+    }
+    if peer.starts(with: Self.coordinatorPrefix) {
+      // Else of a composite that this node is not in, or not any more.
+      if !isOpen, bytes.isEmpty { early.insert(peer) }
+      return
+    }
+    do {
+      let header = try FrameHeader(bytes)
+      let body = UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...])
+      if let pipe = pipeByPeer[peer] {
+        try handle(header, body, from: pipe)
+      } else if header.kind == .synchronize {
+        synchronize(header, body, from: peer)
+      } else if header.kind == .request {
+        request(header, body, from: peer)
+      } else if header.kind == .letter {
+        letter(header, from: peer)
+      } else if header.kind == .explain {
+        explain(header, body, from: peer)
+      } else {
+        throw FrameError.kind(header.kind.rawValue)
+      }
+    } catch {
+      report(error, from: peer)
+    }
+  }
+
+  private func handle(_ bytes: UnsafeRawBufferPointer, from participation: Participation) {
+    if bytes.isEmpty { return participation.connected() }
+    // It says it again when the node has joined.
+    if unavailable != nil { return }
+    do {
+      try participation.received(
+        FrameHeader(bytes), UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...]))
+    } catch {
+      report(error, from: participation.peer)
+    }
+  }
+
+  private func report(_ error: any Error, from peer: [UInt8]) {
+    garbage += 1
+    log.garbage(error, from: Self.describe(peer), count: garbage)
+  }
+
+  private func handle(
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from pipe: InPipe
+  ) throws(FrameError) {
+    switch header.kind {
+    case .open: try pipe.opened(header, body)
+    case .events: try pipe.arrived(header, body, content: content)
+    case .close: pipe.senderSaidGoodbye(header)
+    default: throw .kind(header.kind.rawValue)
+    }
+  }
+
+  private func request(
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from peer: [UInt8]
+  ) {
+    let answer = answer(to: peer, header)
+    if let unavailable {
+      answer(.unavailable(unavailable))
+    } else if body.count > WireLimits.eventByteCount {
+      answer(
+        .invalid(
+          "the event has \(body.count) bytes; the limit is \(WireLimits.eventByteCount)"))
+    } else if body.isEmpty {
+      answer(.invalid("the request has no event"))
+    } else {
+      let key = RequestKey(client: header.number, id: header.sequence)
+      let oldest = header.sequence - min(UInt64(header.count), header.sequence)
+      content.request(body, key: key, oldest: oldest, reply: answer)
+    }
+  }
+
+  private func synchronize(
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from peer: [UInt8]
+  ) {
+    let answer = answer(to: peer, header)
+    if let unavailable { return answer(.unavailable(unavailable)) }
+    guard body.count <= WireLimits.eventByteCount else {
+      return answer(
+        .invalid(
+          "the event has \(body.count) bytes; the limit is \(WireLimits.eventByteCount)"))
+    }
+    content.synchronize(header, body, from: peer, reply: answer)
+  }
+
+  private func letter(_ header: FrameHeader, from peer: [UInt8]) {
+    let answer = answer(to: peer, header)
+    if let unavailable { return answer(.unavailable(unavailable)) }
+    content.letter(header.number, drops: header.count == 1, reply: answer)
+  }
+
+  private func explain(
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from peer: [UInt8]
+  ) {
+    let answer = answer(to: peer, header)
+    if let unavailable { return answer(.unavailable(unavailable)) }
+    content.explain(body, reply: answer)
+  }
+
+  private func answer(
+    to peer: [UInt8], _ header: FrameHeader
+  ) -> (RequestReply) -> Void {
+    { [socket] reply in
+      let parts = reply.parts
+      _ = socket.send(
+        FrameHeader(
+          .reply, count: parts.code.rawValue, sequence: header.sequence, number: parts.version),
+        body: parts.body, to: peer)
+    }
+  }
+
+  private static func describe(_ peer: [UInt8]) -> String {
+    peer.first == 0 ? "a client" : "'\(String(decoding: peer, as: UTF8.self))'"
+  }
+}

@@ -1,0 +1,28 @@
+import PipeSupport
+
+/// A node's diagnostics: one line each on standard error, which the orchestrator keeps as its log.
+package struct NodeLog: Sendable {
+  /// What the lines of warnings start with.
+  package static let warningPrefix = "piperuntime: warning: "
+  /// What the lines of errors start with.
+  package static let errorPrefix = "piperuntime: error: "
+
+  func note(_ text: String) { StandardError.write("piperuntime: \(text)\n") }
+  func warning(_ text: String) { StandardError.write("\(Self.warningPrefix)\(text)\n") }
+  func failure(_ text: String) { StandardError.write("\(Self.errorPrefix)\(text)\n") }
+
+  /// Logs the first malformed frames and then ever fewer: their count is in the status.
+  func garbage(_ error: any Error, from peer: String, count: UInt64) {
+    guard count <= 3 || count.nonzeroBitCount == 1 else { return }
+    warning("passed over \(error), from \(peer) (\(count) so far)")
+  }
+
+  /// Logs that a peer is connected to anew, the first times and then ever less often.
+  /// - Parameter name: The routing id of this end at the endpoint.
+  func silence(of peer: String, at endpoint: String, as name: String, count: UInt64) {
+    guard count.nonzeroBitCount == 1 else { return }
+    warning(
+      "\(peer) says nothing: connecting to it anew. If it runs, another program has "
+        + "connected to '\(endpoint)' under this end's name, '\(name)' (\(count) so far)")
+  }
+}

@@ -1,0 +1,18 @@
+import PipeTransport
+import PipeWire
+
+/// What a node's shell does for its content, on the loop's thread.
+struct NodeServices {
+  let loop: PollLoop
+  let context: Context
+  let incarnation: UInt64
+  /// Does at once what the end of a turn does: records what was taken, and takes what waits. Returns
+  /// `false` where that has ended the node.
+  let finishTurn: () -> Bool
+  /// Sends a frame to who is connected to the inbox, by its routing id.
+  let send: (FrameHeader, [UInt8], _ peer: [UInt8]) -> Void
+  /// Cuts the connections at the inbox, as a failing network would.
+  let cut: () -> Void
+  /// Shows an entry to the feed's subscribers, if there are any, with the next record.
+  let publish: (_ entry: () -> FeedEntry?) -> Void
+}

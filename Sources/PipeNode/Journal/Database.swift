@@ -1,0 +1,175 @@
+import CSQLite
+import PipeMachines
+
+/// A SQLite database and its prepared statements; used by one thread.
+final class Database {
+  let path: String
+  private let handle: OpaquePointer
+
+  /// Opens the file; creates it where `mode` says so.
+  init(_ path: String, _ mode: Mode) throws(DatabaseError) {
+    self.path = path
+    var handle: OpaquePointer?
+    let code = sqlite3_open_v2(path, &handle, mode.flags | SQLITE_OPEN_NOMUTEX, nil)
+    guard code == SQLITE_OK, let handle else {
+      let error = DatabaseError(handle, code: code)
+      sqlite3_close_v2(handle)
+      throw error
+    }
+    self.handle = handle
+    sqlite3_extended_result_codes(handle, 1)
+    // Somebody who only reads may hold a lock for an instant.
+    sqlite3_busy_timeout(handle, 2_000)
+  }
+
+  deinit { sqlite3_close_v2(handle) }
+
+  enum Mode {
+    case create, readWrite, readOnly
+
+    fileprivate var flags: Int32 {
+      switch self {
+      case .create: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+      case .readWrite: SQLITE_OPEN_READWRITE
+      case .readOnly: SQLITE_OPEN_READONLY
+      }
+    }
+  }
+
+  /// Runs statements that return nothing.
+  func execute(_ sql: String) throws(DatabaseError) {
+    let code = sqlite3_exec(handle, sql, nil, nil, nil)
+    guard code == SQLITE_OK else { throw error(code) }
+  }
+
+  func prepare(_ sql: String) throws(DatabaseError) -> Statement {
+    var statement: OpaquePointer?
+    let code = sqlite3_prepare_v3(
+      handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil)
+    guard code == SQLITE_OK, let statement else { throw error(code) }
+    return Statement(statement, of: self)
+  }
+
+  /// Leaves the log where it is when the last connection closes: copying it would hold up an end.
+  func keepLogOnClose() {
+    pr_keep_log_on_close(handle)
+  }
+
+  fileprivate func error(_ code: Int32) -> DatabaseError { DatabaseError(handle, code: code) }
+}
+
+/// A prepared statement.
+final class Statement {
+  private let statement: OpaquePointer
+  private unowned let database: Database
+
+  fileprivate init(_ statement: OpaquePointer, of database: Database) {
+    self.statement = statement
+    self.database = database
+  }
+
+  deinit { sqlite3_finalize(statement) }
+
+  /// Runs it to its end, with these values in the places of its parameters.
+  func run(_ values: SQLValue...) throws(DatabaseError) {
+    bind(values)
+    var code = sqlite3_step(statement)
+    while code == SQLITE_ROW { code = sqlite3_step(statement) }
+    // The code of `reset` repeats that of `step`.
+    sqlite3_reset(statement)
+    guard code == SQLITE_DONE else { throw database.error(code) }
+  }
+
+  /// Calls back with each row.
+  func rows(_ values: SQLValue..., row: (Row) throws -> Void) throws {
+    bind(values)
+    defer { sqlite3_reset(statement) }
+    while true {
+      let code = sqlite3_step(statement)
+      if code == SQLITE_DONE { return }
+      guard code == SQLITE_ROW else { throw database.error(code) }
+      try row(Row(statement: statement))
+    }
+  }
+
+  private func bind(_ values: [SQLValue]) {
+    for (index, value) in values.enumerated() {
+      let place = Int32(index + 1)
+      switch value {
+      case .integer(let integer): sqlite3_bind_int64(statement, place, integer)
+      case .null: sqlite3_bind_null(statement, place)
+      case .text(let bytes):
+        // Copied, since it is used beyond this call.
+        let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+        bytes.withUnsafeBytes { buffer in
+          let start = buffer.baseAddress?.assumingMemoryBound(to: CChar.self)
+          var none: CChar = 0
+          _ =
+            start.map { sqlite3_bind_text(statement, place, $0, Int32(buffer.count), copied) }
+            ?? sqlite3_bind_text(statement, place, &none, 0, copied)
+        }
+      }
+    }
+  }
+}
+
+/// A value bound to a statement's parameter.
+enum SQLValue {
+  case integer(Int64)
+  /// UTF-8.
+  case text([UInt8])
+  case null
+
+  static func integer(_ value: UInt64) -> SQLValue { .integer(Int64(bitPattern: value)) }
+  static func text(_ string: String) -> SQLValue { .text(Array(string.utf8)) }
+}
+
+/// The row that a statement stands at.
+struct Row {
+  fileprivate let statement: OpaquePointer
+
+  func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(statement, column) }
+  func unsigned(_ column: Int32) -> UInt64 { UInt64(bitPattern: integer(column)) }
+
+  func bytes(_ column: Int32) -> [UInt8] {
+    guard let start = sqlite3_column_blob(statement, column) else { return [] }
+    let count = Int(sqlite3_column_bytes(statement, column))
+    return Array(UnsafeRawBufferPointer(start: start, count: count))
+  }
+
+  func text(_ column: Int32) -> String { String(decoding: bytes(column), as: UTF8.self) }
+}
+
+/// What SQLite answered.
+struct DatabaseError: Error, Hashable, CustomStringConvertible {
+  /// The extended result code.
+  let code: Int32
+  let message: String
+
+  fileprivate init(_ handle: OpaquePointer?, code: Int32) {
+    self.code = handle.map { sqlite3_extended_errcode($0) } ?? code
+    message =
+      handle.map { String(cString: sqlite3_errmsg($0)) } ?? String(cString: sqlite3_errstr(code))
+  }
+
+  init(code: Int32, message: String) {
+    self.code = code
+    self.message = message
+  }
+
+  /// The result code without its details.
+  var kind: Kind {
+    switch code & 0xFF {
+    case SQLITE_FULL: .full
+    case SQLITE_CORRUPT, SQLITE_NOTADB: .damaged
+    case SQLITE_READONLY: .readOnly
+    case SQLITE_CANTOPEN: .cannotOpen
+    case SQLITE_BUSY, SQLITE_LOCKED: .busy
+    default: .other
+    }
+  }
+
+  enum Kind { case full, damaged, readOnly, cannotOpen, busy, other }
+
+  var description: String { "\(message) (SQLite \(code))" }
+}

@@ -1,0 +1,320 @@
+import CSQLite
+import Glibc
+import PipeMachines
+import PipeSupport
+import PipeWire
+
+/// The durable step log of one node: what it writes between `begin` and `commit` is there as a whole
+/// or not at all.
+final class Journal {
+  /// Whose journal it is.
+  struct Identity: Hashable {
+    var topology: String
+    var node: String
+    var machine: String
+  }
+
+  let path: String
+  let identity: Identity
+  /// Names the numbering of the events that this node sends: another one after a reset.
+  let stream: UInt64
+  /// What it held when it was opened; `nil` where the node has never entered a state.
+  private(set) var contents: JournalContents?
+  /// The file with the step under way.
+  let mark: StepMark
+  /// Which file it is, whatever becomes of its name.
+  let identityOfFile: FileIdentity?
+  /// Whether nothing was there that tells of an earlier one.
+  let isFirst: Bool
+
+  let database: Database
+  /// Those of synchronized events, which most nodes do without.
+  lazy var rendezvous = Result { () throws(DatabaseError) in
+    try RendezvousStatements(database)
+  }
+  private let statements: Statements
+  private let boot = BootClock.boot
+  let durability: Durability
+  private var lastRecord: Int64 = 0
+  /// The last transaction whose step was recorded.
+  var lastApplied = TransactionID.zero
+  /// How many were made since it was opened.
+  private(set) var recordCount: UInt64 = 0
+  private var oldestRecord: Int64 = 0
+  /// Whether nothing is in a new file's log, which needs not be on the disk before what follows it.
+  private var isFirstRecordDue = false
+
+  /// Records that are kept for people to read. Unit: records.
+  private static let keptRecords = 1_000
+  /// What their states may take together. Unit: bytes.
+  private static let keptBytes = 4 << 20
+  /// Pages of the write-ahead log before they are copied into the file, 4096 bytes each.
+  private static let logPages = 4_000
+
+  /// Opens the journal, or makes one.
+  init(_ path: String, identity: Identity, durability: Durability) throws(JournalError) {
+    self.path = path
+    self.identity = identity
+    self.durability = durability
+    mark = try StepMark(path: path)
+    do {
+      let isNew = try !JournalCheck.exists(path, node: identity.node)
+      if isNew {
+        // There was one: a new one would be a silent fresh start.
+        try mark.checkNothingRecorded(path: path, node: identity.node)
+        try Self.make(path, identity, durability)
+      }
+      isFirst = isNew && !mark.existed
+      database = try Database(path, .readWrite)
+      identityOfFile = FileIdentity(path)
+      try Self.check(database, path, identity)
+      try database.execute(
+        """
+        PRAGMA synchronous = \(durability == .power ? "FULL" : isNew ? "OFF" : "NORMAL");
+        PRAGMA wal_autocheckpoint = \(Self.logPages);
+        PRAGMA journal_size_limit = \(Self.logPages * 4096);
+        PRAGMA cache_size = -1000;
+        """)
+      isFirstRecordDue = isNew && durability != .power
+      database.keepLogOnClose()
+      statements = try Statements(database)
+      stream = try JournalCheck.stream(of: database, path, node: identity.node)
+      contents = try JournalContents.read(database)
+      if let promise = mark.promise.read(), let version = contents?.record.version {
+        contents?.participation.add(promise, at: version)
+      }
+      lastApplied = contents?.participation.applied ?? .zero
+      oldestRecord = try Self.oldestRecord(database)
+      lastRecord = contents?.record.id ?? 0
+      try mark.check(against: lastRecord, path: path, node: identity.node)
+    } catch {
+      throw JournalError(error, path: path, node: identity.node)
+    }
+  }
+
+  /// Forgets what was read, which can be large.
+  func forgetContents() { contents = nil }
+
+  // MARK: Records
+
+  /// Writes what belongs together; nothing of it stays where it throws.
+  func record(_ write: () throws -> Void) throws(JournalError) {
+    do {
+      try statements.begin.run()
+      do {
+        if Failpoint.shouldFail(.recordError) {
+          throw DatabaseError(code: SQLITE_FULL, message: "database or disk is full")
+        }
+        try write()
+        try statements.commit.run()
+      } catch {
+        try? statements.rollback.run()
+        throw error
+      }
+      mark.lastRecord = lastRecord
+      countRecord()
+      if isFirstRecordDue {
+        isFirstRecordDue = false
+        try database.execute("PRAGMA synchronous = NORMAL")
+      }
+    } catch {
+      throw JournalError(error, path: path, node: identity.node)
+    }
+  }
+
+  func countRecord() { recordCount += 1 }
+
+  /// The state after a burst of steps.
+  func moved(
+    to state: [UInt8], version: UInt64, steps: UInt64, cause: String, time: Int64,
+    incarnation: UInt64
+  ) throws {
+    lastRecord += 1
+    try statements.record.run(
+      .integer(lastRecord), .integer(version), .integer(incarnation), .integer(time),
+      .text(cause), .integer(steps), .text(state))
+    let kept = max(8, min(Self.keptRecords, Self.keptBytes / max(1, state.count)))
+    // A quarter more than is kept, so that it is done seldom.
+    guard lastRecord - oldestRecord > Int64(kept + kept / 4) else { return }
+    oldestRecord = lastRecord - Int64(kept) + 1
+    try statements.forgetRecords.run(.integer(oldestRecord))
+    // What a long queue has left behind goes back to the system, a part at a time.
+    try statements.giveBackPages.run()
+  }
+
+  func consumed(_ pipe: String, stream: UInt64, applied: UInt64, closed: Bool) throws {
+    try statements.consumed.run(
+      .text(pipe), .integer(stream), .integer(applied), .integer(Int64(closed ? 1 : 0)))
+  }
+
+  /// Events of an out-pipe, each ended by a line feed.
+  func queued(_ pipe: String, last: UInt64, count: Int, events: [UInt8]) throws {
+    // Not `dropLast`, which gives an array byte by byte.
+    try statements.queued.run(
+      .text(pipe), .integer(last), .integer(Int64(count)),
+      .text(Array(events[..<(events.count - 1)])))
+  }
+
+  /// How far an out-pipe has got; what is acknowledged is deleted.
+  func sent(_ pipe: String, queued: UInt64, acknowledged: UInt64, trims: Bool) throws {
+    try statements.sent.run(.text(pipe), .integer(queued), .integer(acknowledged))
+    if trims { try statements.trim.run(.text(pipe), .integer(acknowledged)) }
+  }
+
+  func effectStarted(
+    _ origin: EffectOrigin, state: [UInt8], progress: BootClock.Instant
+  ) throws {
+    try statements.effectStarted.run(
+      .integer(origin.version), .integer(Int64(origin.feedback)), .text(state),
+      .integer(progress.time), .text(boot),
+      .integer(progress.clock))
+  }
+
+  func effectEnded(_ origin: EffectOrigin) throws {
+    try statements.effectEnded.run(.integer(origin.version), .integer(Int64(origin.feedback)))
+  }
+
+  func postponed(_ id: Int64, _ pipe: String, _ sequence: UInt64, event: [UInt8]) throws {
+    try statements.postponed.run(
+      .integer(id), .text(pipe), .integer(sequence), .text(event))
+  }
+
+  func unpostponed(_ id: Int64) throws { try statements.unpostponed.run(.integer(id)) }
+
+  func letterAdded(_ letter: DeadLetter) throws {
+    try statements.letter.run(
+      .integer(letter.id), .text(letter.pipe), .integer(letter.sequence),
+      .text(letter.event.bytes), .text(letter.reason), .text(letter.state?.bytes ?? []),
+      .integer(letter.version), .integer(letter.time))
+  }
+
+  /// A dead letter that is recorded.
+  func letter(_ id: UInt64) -> DeadLetter? {
+    var letter: DeadLetter?
+    try? statements.findLetter.rows(.integer(id)) { letter = DeadLetter($0) }
+    return letter
+  }
+
+  func letterRemoved(_ id: UInt64) throws { try statements.unletter.run(.integer(id)) }
+
+  func answered(_ key: RequestKey, version: UInt64, state: [UInt8]) throws {
+    try statements.request.run(
+      .integer(key.client), .integer(key.id), .integer(version), .text(state))
+  }
+
+  func settled(_ key: RequestKey) throws {
+    try statements.settled.run(.integer(key.client), .integer(key.id))
+  }
+
+  /// How often in a row the step of an event has ended the process, this time included.
+  func attempts(of step: StepMark.Step) throws(JournalError) -> Int {
+    var count = 1
+    try record {
+      let known = try database.prepare(
+        "SELECT count FROM attempt WHERE source = ? AND sequence = ?")
+      try known.rows(.text(step.source), .integer(step.sequence)) { row in
+        count = Int(row.integer(0)) + 1
+      }
+      try database.execute("DELETE FROM attempt")
+      try database.prepare("INSERT INTO attempt VALUES (?, ?, ?)").run(
+        .text(step.source), .integer(step.sequence), .integer(Int64(count)))
+    }
+    return count
+  }
+}
+
+// MARK: - Opening
+
+extension Journal {
+  /// Makes the file under another name and then gives it its own: a file of that name is whole.
+  private static func make(
+    _ path: String, _ identity: Identity, _ durability: Durability
+  ) throws {
+    let temporary = path + ".new"
+    for suffix in ["", "-wal", "-shm", "-journal"] { unlink(temporary + suffix) }
+    do {
+      let database = try Database(temporary, .create)
+      // Nothing is lost with it yet: waits for the disk and files of its own log would only hold up
+      // the start.
+      try database.execute(
+        """
+        PRAGMA synchronous = \(durability == .power ? "FULL" : "OFF");
+        PRAGMA journal_mode = MEMORY;
+        PRAGMA page_size = 4096;
+        PRAGMA auto_vacuum = INCREMENTAL;
+        BEGIN;
+        PRAGMA application_id = \(JournalSchema.application);
+        PRAGMA user_version = \(JournalSchema.version);
+        \(JournalSchema.tables)
+        """)
+      let insert = try database.prepare("INSERT INTO meta VALUES (?, ?)")
+      let id = UInt64.random(in: 1 << 32...UInt64(Int64.max))
+      for (key, value) in [
+        ("id", String(id)), ("topology", identity.topology), ("node", identity.node),
+        ("machine", identity.machine), ("created", Timestamp.now.description),
+      ] {
+        try insert.run(.text(key), .text(value))
+      }
+      try database.execute("COMMIT; PRAGMA journal_mode = WAL")
+    }
+    chmod(temporary, 0o600)
+    guard rename(temporary, path) == 0 else {
+      throw SystemError("rename", on: path, code: errno)
+    }
+    guard durability == .power else { return }
+    let directory = open(FileSystem.directory(of: path), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    defer { close(directory) }
+    guard fsync(directory) == 0 else { throw SystemError("fsync", on: path, code: errno) }
+  }
+
+  private static func check(
+    _ database: Database, _ path: String, _ identity: Identity
+  ) throws {
+    try JournalCheck.whole(database, path, node: identity.node)
+    for (what, expected) in [
+      ("topology", identity.topology), ("node", identity.node), ("machine", identity.machine),
+    ] {
+      let found = try JournalCheck.meta(what, in: database) ?? ""
+      guard found == expected else {
+        throw JournalError.other(
+          path: path, node: identity.node, what: what, found: found, expected: expected)
+      }
+    }
+  }
+
+  private static func oldestRecord(_ database: Database) throws -> Int64 {
+    try JournalCheck.number("SELECT coalesce(min(id), 1) FROM record", in: database)
+  }
+}
+
+/// The statements that records are made of.
+private struct Statements {
+  let begin, commit, rollback: Statement
+  let record, forgetRecords, giveBackPages, consumed, queued, sent, trim: Statement
+  let effectStarted, effectEnded, postponed, unpostponed: Statement
+  let letter, findLetter, unletter, request, settled: Statement
+
+  init(_ database: Database) throws(DatabaseError) {
+    begin = try database.prepare("BEGIN IMMEDIATE")
+    commit = try database.prepare("COMMIT")
+    rollback = try database.prepare("ROLLBACK")
+    record = try database.prepare("INSERT INTO record VALUES (?, ?, ?, ?, ?, ?, ?)")
+    giveBackPages = try database.prepare("PRAGMA incremental_vacuum(1024)")
+    forgetRecords = try database.prepare("DELETE FROM record WHERE id < ?")
+    consumed = try database.prepare("REPLACE INTO consumed VALUES (?, ?, ?, ?)")
+    queued = try database.prepare("INSERT INTO outbox VALUES (?, ?, ?, ?)")
+    sent = try database.prepare("REPLACE INTO sent VALUES (?, ?, ?)")
+    trim = try database.prepare("DELETE FROM outbox WHERE pipe = ? AND last <= ?")
+    effectStarted = try database.prepare("REPLACE INTO effect VALUES (?, ?, ?, ?, ?, ?)")
+    effectEnded = try database.prepare(
+      "DELETE FROM effect WHERE version = ? AND feedback = ?")
+    postponed = try database.prepare("REPLACE INTO postponed VALUES (?, ?, ?, ?)")
+    unpostponed = try database.prepare("DELETE FROM postponed WHERE id = ?")
+    letter = try database.prepare("REPLACE INTO letter VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+    findLetter = try database.prepare(
+      "SELECT id, pipe, sequence, event, reason, state, version, time FROM letter WHERE id = ?")
+    unletter = try database.prepare("DELETE FROM letter WHERE id = ?")
+    request = try database.prepare("REPLACE INTO request VALUES (?, ?, ?, ?)")
+    settled = try database.prepare("DELETE FROM request WHERE client = ? AND id = ?")
+  }
+}

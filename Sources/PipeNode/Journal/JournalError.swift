@@ -1,0 +1,100 @@
+import Glibc
+import PipeSupport
+
+/// Why a journal cannot be used; says where it is and the way out.
+package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// There is no such file.
+  case missing(path: String, node: String)
+  /// The file, or its directory, cannot be opened or written.
+  case inaccessible(path: String, node: String, reason: String)
+  /// The disk is full.
+  case full(path: String)
+  /// Not a journal, or one whose pages do not hold together.
+  case damaged(path: String, node: String, reason: String)
+  /// Of another version of the tables.
+  case otherVersion(path: String, node: String, found: Int64)
+  /// Of another machine or node.
+  case other(path: String, node: String, what: String, found: String, expected: String)
+  /// A state that the machine's type does not take.
+  case undecodable(path: String, node: String, problem: String)
+  /// Held by a process that lives.
+  case locked(path: String, pid: Int32?)
+  /// Anything else that SQLite tells.
+  case failed(path: String, reason: String)
+
+  /// Whether another try may go better.
+  package var isTransient: Bool {
+    switch self {
+    case .full, .failed, .locked: true
+    case .missing, .inaccessible, .damaged, .otherVersion, .other, .undecodable: false
+    }
+  }
+
+  package var description: String {
+    switch self {
+    case .missing(let path, let node):
+      "node '\(node)' has no journal: there is no '\(path)'. Its durability is 'none', or it has "
+        + "never run, or was reset"
+    case .inaccessible(let path, _, let reason):
+      "the journal '\(path)' cannot be used: \(reason). Correct that, and start the node again"
+    case .full(let path):
+      "the journal '\(path)' cannot be written: the disk is full. Nothing that was accepted is "
+        + "lost; free some space, and start the node again"
+    case .damaged(let path, let node, let reason):
+      "the journal '\(path)' is damaged: \(reason). Put a copy of it back, or start the node "
+        + "anew with 'orchestrator reset \(node)'"
+    case .otherVersion(let path, let node, let found):
+      "the journal '\(path)' has tables of version \(found), and this program reads version "
+        + "\(JournalSchema.version). Run the program that wrote it, or start the node anew with "
+        + "'orchestrator reset \(node)'"
+    case .other(let path, let node, let what, let found, let expected):
+      "the journal '\(path)' is of \(what) '\(found)', not of '\(expected)'. Correct the "
+        + "topology, or start the node anew with 'orchestrator reset \(node)'"
+    case .undecodable(let path, let node, let problem):
+      "the journal '\(path)' was written by another version of the machine: \(problem). Run that "
+        + "version, or start the node anew with 'orchestrator reset \(node)'"
+    case .locked(let path, let pid):
+      "the journal '\(path)' is in use by process \(pid.map(String.init) ?? "?"), an earlier "
+        + "incarnation of the node; end it first"
+    case .failed(let path, let reason): "the journal '\(path)': \(reason)"
+    }
+  }
+
+  init(_ error: any Error, path: String, node: String) {
+    guard let error = error as? DatabaseError else {
+      self = error as? JournalError ?? .failed(path: path, reason: "\(error)")
+      return
+    }
+    switch error.kind {
+    case .full: self = .full(path: path)
+    case .damaged: self = .damaged(path: path, node: node, reason: error.description)
+    case .readOnly, .cannotOpen:
+      self = .inaccessible(path: path, node: node, reason: Self.reason(path) ?? error.description)
+    case .busy, .other: self = .failed(path: path, reason: error.description)
+    }
+  }
+
+  /// What is wrong with the file or its directory, where it could not be opened for this errno.
+  static func reason(_ path: String, code: Int32) -> String {
+    reason(path) ?? SystemError.text(of: code)
+  }
+
+  /// What the system says of the file and its directory; `nil` where nothing is wrong with them.
+  private static func reason(_ path: String) -> String? {
+    let directory = FileSystem.directory(of: path)
+    if FileSystem.exists(directory), !FileSystem.isDirectory(directory) {
+      return "'\(directory)': \(SystemError.text(of: ENOTDIR))"
+    }
+    for (file, mode) in [(directory, W_OK | X_OK), (path, R_OK | W_OK)] {
+      guard access(file, mode) != 0 else { continue }
+      if errno == ENOENT, file == path { continue }
+      var status = stat()
+      let owner =
+        stat(file, &status) == 0 && status.st_uid != geteuid()
+        ? "; it belongs to user \(status.st_uid), and this is user \(geteuid())" : ""
+      _ = access(file, mode)
+      return "'\(file)': \(SystemError.text(of: errno))\(owner)"
+    }
+    return nil
+  }
+}

@@ -1,0 +1,188 @@
+import Glibc
+import PipeSupport
+import PipeWire
+
+/// Reads a node's journal, also while the node runs: SQLite's write-ahead log lets it.
+package struct JournalReader {
+  package let path: String
+  private let node: String
+  private let database: Database
+
+  /// Opens the file for reading only.
+  package init(_ path: String, node: String) throws(JournalError) {
+    self.path = path
+    self.node = node
+    do {
+      guard try JournalCheck.exists(path, node: node) else {
+        throw JournalError.missing(path: path, node: node)
+      }
+      database = try Database(path, .readOnly)
+      database.keepLogOnClose()
+      try JournalCheck.whole(database, path, node: node)
+    } catch {
+      throw JournalError(error, path: path, node: node)
+    }
+  }
+
+  /// The nodes that have a journal in a directory, or what is left of one.
+  package static func nodes(in directory: String) -> [String] {
+    let names = FileSystem.entries(of: directory).compactMap { name in
+      [".sqlite", ".sqlite-wal"].first { name.hasSuffix($0) }.map {
+        String(name.dropLast($0.count))
+      }
+    }
+    return Set(names).sorted()
+  }
+
+  /// All of it as it is at one moment.
+  /// - Parameter limit: The most records, and the most events of each pipe, that are read.
+  package func snapshot(limit: Int) throws(JournalError) -> JournalSnapshot {
+    try read {
+      var snapshot = JournalSnapshot(
+        path: path, byteCount: byteCount, topology: try meta("topology"), node: try meta("node"),
+        machine: try meta("machine"), created: try meta("created"),
+        id: try JournalCheck.stream(of: database, path, node: node))
+      snapshot.stateFields = try Self.fields(in: database)
+      // The current state is always among them.
+      snapshot.records = try records(limit: max(1, limit))
+      snapshot.ins = try ins(limit: limit)
+      snapshot.outs = try outs(limit: limit)
+      try database.prepare("SELECT version, state, time FROM effect ORDER BY version").rows {
+        snapshot.effects.append(
+          .init(version: $0.unsigned(0), state: $0.json(1), time: $0.integer(2)))
+      }
+      snapshot.letterCount = Int(try JournalCheck.number(Self.count("letter"), in: database))
+      snapshot.requestCount = Int(try JournalCheck.number(Self.count("request"), in: database))
+      snapshot.unacknowledgedCount = Int(
+        try JournalCheck.number(
+          "SELECT count(*) FROM committed WHERE acknowledged = 0", in: database))
+      snapshot.promise = try promise()
+      return snapshot
+    }
+  }
+
+  /// All dead letters, oldest first.
+  package func letters() throws(JournalError) -> [DeadLetter] {
+    try read {
+      var letters: [DeadLetter] = []
+      try database.prepare(JournalContents.letterQuery).rows { letters.append(DeadLetter($0)) }
+      return letters
+    }
+  }
+
+  /// Runs queries that all see the same moment.
+  private func read<Value>(_ body: () throws -> Value) throws(JournalError) -> Value {
+    do {
+      try database.execute("BEGIN")
+      defer { try? database.execute("COMMIT") }
+      return try body()
+    } catch {
+      throw JournalError(error, path: path, node: node)
+    }
+  }
+
+  private static func count(_ table: String) -> String { "SELECT count(*) FROM \(table)" }
+
+  private func meta(_ key: String) throws -> String {
+    try JournalCheck.meta(key, in: database) ?? ""
+  }
+
+  private func records(limit: Int) throws -> [JournalSnapshot.Record] {
+    var records: [JournalSnapshot.Record] = []
+    try database.prepare(
+      "SELECT version, incarnation, time, cause, steps, state FROM record ORDER BY id DESC LIMIT ?"
+    ).rows(.integer(Int64(limit))) { row in
+      records.append(
+        .init(
+          version: row.unsigned(0), incarnation: row.unsigned(1), time: row.integer(2),
+          cause: row.text(3), steps: row.unsigned(4), state: row.json(5)))
+    }
+    return records.reversed()
+  }
+
+  private func ins(limit: Int) throws -> [JournalSnapshot.InPipe] {
+    var ins: [JournalSnapshot.InPipe] = []
+    try database.prepare(
+      """
+      SELECT pipe, stream, applied, closed,
+        (SELECT count(*) FROM postponed WHERE postponed.pipe = consumed.pipe)
+      FROM consumed ORDER BY pipe
+      """
+    ).rows { row in
+      ins.append(
+        .init(
+          name: row.text(0), stream: row.unsigned(1), consumed: row.unsigned(2),
+          senderClosed: row.integer(3) != 0, postponedCount: Int(row.integer(4))))
+    }
+    let postponed = try database.prepare(
+      "SELECT sequence, event FROM postponed WHERE pipe = ? ORDER BY id LIMIT ?")
+    for index in ins.indices {
+      try postponed.rows(.text(ins[index].name), .integer(Int64(limit))) { row in
+        ins[index].postponed.append(.init(sequence: row.unsigned(0), event: row.json(1)))
+      }
+    }
+    return ins
+  }
+
+  private func outs(limit: Int) throws -> [JournalSnapshot.OutPipe] {
+    var outs: [JournalSnapshot.OutPipe] = []
+    try database.prepare("SELECT pipe, queued, acknowledged FROM sent ORDER BY pipe").rows { row in
+      outs.append(
+        .init(name: row.text(0), queued: row.unsigned(1), acknowledged: row.unsigned(2)))
+    }
+    // A row holds one event or more.
+    let outbox = try database.prepare(
+      """
+      SELECT last, count, events FROM outbox WHERE pipe = ? AND last > ? ORDER BY last LIMIT ?
+      """)
+    for index in outs.indices {
+      let acknowledged = outs[index].acknowledged
+      try outbox.rows(
+        .text(outs[index].name), .integer(acknowledged), .integer(Int64(limit))
+      ) { row in
+        var sequence = row.unsigned(0) - row.unsigned(1)
+        for event in row.bytes(2).split(separator: 0x0A, omittingEmptySubsequences: false) {
+          sequence += 1
+          guard sequence > acknowledged, outs[index].waiting.count < limit else { continue }
+          outs[index].waiting.append(.init(sequence: sequence, event: JSONValue(lenient: event)))
+        }
+      }
+    }
+    return outs
+  }
+
+  /// The step that the node has promised, if it has not ended.
+  private func promise() throws -> JournalSnapshot.Promise? {
+    guard var contents = try JournalContents.participation(of: database) else { return nil }
+    if let promise = StepMark.promise(ofJournal: path) {
+      contents.participation.add(promise, at: contents.version)
+    }
+    let participation = contents.participation
+    guard let step = participation.prepared, step.transaction > participation.applied,
+      step.move.version == contents.version + 1
+    else { return nil }
+    let body = SynchronizedBody(step.event)
+    return JournalSnapshot.Promise(
+      transaction: step.transaction, composite: body?.composite ?? "",
+      event: JSONValue(lenient: body?.event ?? []))
+  }
+
+  private var byteCount: Int64 {
+    ["", "-wal"].reduce(0) { sum, suffix in
+      var status = stat()
+      return stat(path + suffix, &status) == 0 ? sum + Int64(status.st_size) : sum
+    }
+  }
+}
+
+extension Row {
+  /// JSON, or what stands there as text.
+  func json(_ column: Int32) -> JSONValue { JSONValue(lenient: bytes(column)) }
+}
+
+extension JSONValue {
+  fileprivate init(lenient bytes: some Collection<UInt8>) {
+    self =
+      (try? JSONValue(parsing: Array(bytes))) ?? .string(String(decoding: bytes, as: UTF8.self))
+  }
+}

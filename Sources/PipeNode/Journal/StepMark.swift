@@ -1,0 +1,179 @@
+import Glibc
+import PipeSupport
+
+/// A small file in memory beside a journal: the lock that keeps two incarnations apart, the step
+/// under way, the last record, and the last promise.
+///
+/// It is mapped, so that a write costs a store and outlives the process however that ends.
+final class StepMark {
+  /// An event that was being applied.
+  struct Step: Hashable {
+    /// The pipe's name, or `request`.
+    var source: String
+    /// Its number in the pipe, or the request's id.
+    var sequence: UInt64
+  }
+
+  /// The first part of the file; that of the promise follows it. Unit: bytes.
+  private static let byteCount = 4096
+  private static let fileByteCount = byteCount + PromiseMark.byteCount
+  private static let magic: UInt64 = 0x7069_7065_7374_6570
+  private let path: String
+  private let descriptor: Int32
+  private let words: UnsafeMutablePointer<UInt64>
+  /// The step under way when the last incarnation ended; `nil` where none was.
+  let interrupted: Step?
+  /// The step that was last promised to be taken together with others.
+  let promise: PromiseMark
+  private let recordedBefore: Int64
+  private let isSameBoot: Bool
+  /// Whether it was there before it was opened.
+  let existed: Bool
+
+  // Words: magic, pid, hash of the boot, last record, sequence under way, length of its source (0:
+  // none), then the source's name.
+  private enum Word { static let pid = 1, boot = 2, record = 3, sequence = 4, length = 5, name = 6 }
+
+  /// Takes the lock; waits a little for a holder that is just ending.
+  init(path journal: String) throws(JournalError) {
+    path = journal + ".step"
+    existed = FileSystem.exists(path)
+    descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard descriptor >= 0 else {
+      throw .inaccessible(
+        path: path, node: "", reason: JournalError.reason(path, code: errno))
+    }
+    var attempts = 0
+    while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
+      attempts += 1
+      guard errno == EWOULDBLOCK, attempts < 200 else {
+        let pid = Self.holder(descriptor)
+        close(descriptor)
+        throw .locked(path: journal, pid: pid)
+      }
+      usleep(5_000)
+    }
+    guard posix_fallocate(descriptor, 0, off_t(Self.fileByteCount)) == 0 else {
+      close(descriptor)
+      throw .full(path: path)
+    }
+    let map = mmap(
+      nil, Self.fileByteCount, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0)
+    guard let map, map != MAP_FAILED else {
+      close(descriptor)
+      throw .failed(path: path, reason: SystemError.text(of: errno))
+    }
+    words = map.assumingMemoryBound(to: UInt64.self)
+    promise = PromiseMark(words + Self.byteCount / 8)
+    let boot = Self.hash(BootClock.boot)
+    let isKnown = words[0] == Self.magic
+    isSameBoot = isKnown && words[Word.boot] == boot
+    recordedBefore = isKnown ? Int64(bitPattern: words[Word.record]) : 0
+    interrupted = isKnown ? Self.step(words) : nil
+    if !isKnown { words[Word.record] = 0 }
+    words[Word.length] = 0
+    words[Word.boot] = boot
+    words[Word.pid] = UInt64(getpid())
+    words[0] = Self.magic
+  }
+
+  deinit {
+    munmap(words, Self.fileByteCount)
+    close(descriptor)
+  }
+
+  /// The process that holds the lock of an open mark, as the mark says.
+  static func holder(_ descriptor: Int32) -> Int32? {
+    var pid: UInt64 = 0
+    guard pread(descriptor, &pid, 8, off_t(8 * Word.pid)) == 8, pid > 0 else { return nil }
+    return Int32(exactly: pid)
+  }
+
+  /// The promise that the mark of a journal holds, also while its node runs.
+  static func promise(ofJournal journal: String) -> PromiseMark.Contents? {
+    let descriptor = open(journal + ".step", O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    return withUnsafeTemporaryAllocation(of: UInt64.self, capacity: PromiseMark.byteCount / 8) {
+      words in
+      let count = pread(
+        descriptor, words.baseAddress, PromiseMark.byteCount, off_t(Self.byteCount))
+      guard count == PromiseMark.byteCount, let start = words.baseAddress else { return nil }
+      return PromiseMark(start).read()
+    }
+  }
+
+  /// The number of the last record.
+  var lastRecord: Int64 {
+    get { Int64(bitPattern: words[Word.record]) }
+    set { words[Word.record] = UInt64(bitPattern: newValue) }
+  }
+
+  /// Throws where the journal ends before a record that was made since the system was started.
+  func check(against last: Int64, path: String, node: String) throws(JournalError) {
+    guard isSameBoot, last < recordedBefore else { return }
+    throw .damaged(
+      path: path, node: node,
+      reason: "it ends at record \(last), and record \(recordedBefore) was made; was its file "
+        + "'-wal' taken away?")
+  }
+
+  /// Throws where records were made, and there is no journal.
+  func checkNothingRecorded(path: String, node: String) throws(JournalError) {
+    guard recordedBefore > 0 else { return }
+    throw .damaged(
+      path: path, node: node,
+      reason: "there is none, and record \(recordedBefore) was made: it was taken away")
+  }
+
+  /// Whether the file is still what its name leads to.
+  var isInPlace: Bool {
+    FileIdentity(path).map { $0 == FileIdentity(descriptor: descriptor) } == true
+  }
+
+  /// Makes the file again where somebody has removed it.
+  func writeAnew() throws {
+    if isInPlace { return }
+    let bytes = UnsafeRawBufferPointer(start: words, count: Self.fileByteCount)
+    try FileSystem.replace(path, with: Array(bytes))
+  }
+
+  /// The events of one source.
+  func source(_ name: String) -> Source {
+    let room = Self.byteCount - Word.name * 8
+    let bytes = Array(name.utf8.prefix(room))
+    return Source(words: words, name: bytes)
+  }
+
+  /// Marks steps whose events come from one source.
+  struct Source {
+    fileprivate let words: UnsafeMutablePointer<UInt64>
+    fileprivate let name: [UInt8]
+
+    /// An event's step begins.
+    func begin(_ sequence: UInt64) {
+      name.withUnsafeBytes { bytes in
+        UnsafeMutableRawPointer(words + Word.name).copyMemory(
+          from: bytes.baseAddress!, byteCount: bytes.count)
+      }
+      words[Word.sequence] = sequence
+      words[Word.length] = UInt64(name.count)
+    }
+
+    /// The step is over.
+    func end() { words[Word.length] = 0 }
+  }
+
+  private static func step(_ words: UnsafeMutablePointer<UInt64>) -> Step? {
+    let length = Int(clamping: words[Word.length])
+    guard length > 0, length <= byteCount - Word.name * 8 else { return nil }
+    let name = UnsafeRawBufferPointer(start: words + Word.name, count: length)
+    return Step(
+      source: String(decoding: name, as: UTF8.self), sequence: words[Word.sequence])
+  }
+
+  private static func hash(_ text: String) -> UInt64 {
+    // FNV-1a: the same in every process.
+    text.utf8.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
+  }
+}

@@ -1,0 +1,56 @@
+import PipeMachines
+import PipeSupport
+import PipeWire
+
+extension Machine {
+  /// The description with these parameters; one with a problem where they do not decode.
+  @export(interface)
+  static func description(parameters: JSONValue) -> MachineDescription {
+    do {
+      return try describe(Parameters(parameters: parameters))
+    } catch {
+      return MachineDescription(
+        machine: name, problem: "\(error)", parameter: (error as? ParametersError)?.parameter)
+    }
+  }
+
+  /// The content of a node that hosts the machine.
+  public static func _host(_ hosting: any _Hosting) throws -> any _HostedMachine {
+    try hostContent(hosting)
+  }
+
+  static func hostContent(_ hosting: any _Hosting) throws -> any _HostedMachine {
+    guard let hosting = hosting as? Hosting else {
+      throw NodeProblem("machine '\(name)' is to be hosted by another runtime")
+    }
+    let content = try MachineContent<Self>(
+      parameters: Parameters(parameters: hosting.parameters), hosting: hosting)
+    content.observeEntries()
+    content.participant = TypedParticipant(
+      content, vote: { [unowned content] in content.vote(on: $0) },
+      enter: { [unowned content] in content.enter($0, isCommitted: $1) })
+    // Closures made here are compiled for this machine's types; the content's own conformance,
+    // which is one for all machines, is not.
+    return TypedContent(
+      content,
+      accept: { body, count, skipping, first, pipe throws(FrameError) in
+        try content.accept(body, count: count, skipping: skipping, first: first, from: pipe)
+      },
+      takeTurn: { content.takeTurn() },
+      hasWork: { content.hasWork },
+      lastStep: { content.lastStep() },
+      hasUnrecorded: { content.hasUnrecorded },
+      record: { try content.record(into: $0) },
+      becameRecorded: { content.becameRecorded() })
+  }
+
+  /// Throws where the JSON is not a state of the machine.
+  @export(interface)
+  static func check(state: JSONValue) throws {
+    do {
+      _ = try EventCodec<State>().decode(state.bytes)
+    } catch {
+      throw NodeProblem("machine '\(name)': the constant \(error)")
+    }
+  }
+}

@@ -1,0 +1,112 @@
+import PipeMachines
+import PipeSupport
+import PipeWire
+
+// Events that have come through pipes.
+extension MachineContent {
+  func takeNext(of index: Int) {
+    guard let entry = queues[index].popNext() else { return }
+    let pipe = queues[index].pipe
+    switch entry.content {
+    case .undecodable(let problem, let text):
+      undecodable += 1
+      settle(entry, of: index, event: text, reason: problem)
+    case .event(let event):
+      if let poison, poison.matches(pipe.name, entry.sequence) {
+        return settle(
+          entry, of: index, event: json(of: event), reason: poison.reason)
+      }
+      if let participation,
+        let problem = participation.problem(withDirect: EnumCases.name(of: event))
+      {
+        return settle(entry, of: index, event: json(of: event), reason: problem)
+      }
+      inFlight = (entry, index)
+      if !marks.isEmpty { marks[index].begin(entry.sequence) }
+      engine.take(event, cause: pipe.name, done: pipeStepDone)
+    }
+  }
+
+  /// The step that an event of a pipe led to is done, now or after an asynchronous transition.
+  func finishPipeStep(_ outcome: StepOutcome<State>) {
+    guard let (entry, index) = inFlight else { return }
+    inFlight = nil
+    if !marks.isEmpty { marks[index].end() }
+    switch outcome {
+    case .moved:
+      finish(entry, of: index)
+    case .refused(let refusal):
+      if queues[index].pipe.onRefused == .postpone { return postpone(entry, of: index, refusal) }
+      guard case .event(let event) = entry.content else { return }
+      let reason = refusal.error.map { "thrown: \($0)" } ?? refusal.code
+      settle(entry, of: index, event: json(of: event), reason: "refused: \(reason)")
+    case .pending: break
+    }
+  }
+
+  @export(interface)
+  func json(of event: Event) -> JSONValue {
+    (try? JSONValue(parsing: events.encode(event))) ?? .null
+  }
+
+  /// The event is applied, or refused for good.
+  private func finish(_ entry: PipeQueue<Event>.Entry, of index: Int) {
+    let pipe = queues[index].pipe
+    guard let held = entry.held else { return pipe.finish(entry.sequence, of: entry.stream) }
+    if pipe.state.isDurable { unrecorded.release(held) }
+    pipe.release(entry.sequence, of: entry.stream)
+  }
+
+  @export(interface)
+  private func postpone(
+    _ entry: PipeQueue<Event>.Entry, of index: Int, _ refusal: Refusal
+  ) {
+    var entry = entry
+    let pipe = queues[index].pipe
+    if entry.held == nil {
+      if let error = refusal.error {
+        log.warning(
+          "pipe '\(pipe.name)': event \(entry.sequence) is put off, since the machine's function "
+            + "threw: \(error)")
+      }
+      let held = unrecorded.nextHeld()
+      entry.held = held
+      if pipe.state.isDurable, case .event(let event) = entry.content {
+        unrecorded.hold(held, pipe.name, entry.sequence, event: (try? events.encode(event)) ?? [])
+        pipe.hold(entry.sequence, of: entry.stream)
+      }
+    }
+    queues[index].postpone(entry)
+  }
+
+  /// Does with an event that cannot be applied what its pipe says.
+  @export(interface)
+  private func settle(
+    _ entry: PipeQueue<Event>.Entry, of index: Int, event: JSONValue, reason: String
+  ) {
+    let pipe = queues[index].pipe
+    switch pipe.onRefused {
+    case .record, .postpone:
+      addLetter(pipe: pipe.name, sequence: entry.sequence, event: event, reason: reason)
+      finish(entry, of: index)
+    case .fail:
+      onEnd?(
+        "pipe '\(pipe.name)': event \(entry.sequence) \(event.text): \(reason), "
+          + "in state \(stateText), and the pipe says 'on_refused: fail'")
+    }
+  }
+
+  @export(interface)
+  func addLetter(pipe: String, sequence: UInt64, event: JSONValue, reason: String) {
+    letters.add(
+      DeadLetter(
+        id: 0, pipe: pipe, sequence: sequence, event: event, reason: reason,
+        state: (try? states.encode(engine.state)).flatMap { try? JSONValue(parsing: $0) },
+        version: engine.version, time: WallClock.nanoseconds))
+    if letters.count <= 3 || letters.count.nonzeroBitCount == 1 {
+      log.warning(
+        "pipe '\(pipe)': event \(sequence) \(event.text): \(reason), in state \(stateText) "
+          + "(\(letters.count) dead letters so far)")
+    }
+  }
+}

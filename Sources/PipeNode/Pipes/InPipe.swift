@@ -1,0 +1,136 @@
+import PipeSupport
+import PipeTransport
+import PipeWire
+
+/// The receiving end of a pipe at a node's inbox.
+final class InPipe {
+  let name: String
+  let onRefused: RefusalPolicy
+  /// The sender's routing id at the inbox.
+  let peer: [UInt8]
+  private(set) var state: InPipeStateMachine
+  private(set) var gaps: UInt64 = 0
+  private let inbox: Socket
+  private let log: NodeLog
+  /// What the journal has of it.
+  private var recorded: (stream: UInt64, applied: UInt64, closed: Bool)?
+
+  init(
+    _ configuration: NodeConfiguration.In, session: UInt64, restored: JournalContents.Consumed?,
+    inbox: Socket, log: NodeLog
+  ) {
+    name = configuration.name
+    onRefused = configuration.onRefused
+    peer = Array(WireName.pipe(configuration.name).utf8)
+    if configuration.isDurable, let restored {
+      state = InPipeStateMachine(
+        capacity: configuration.capacity, session: session, stream: restored.stream,
+        applied: restored.applied, held: UInt64(restored.postponed.count),
+        senderClosed: restored.closed)
+      recorded = (restored.stream, restored.applied, restored.closed)
+    } else {
+      state = InPipeStateMachine(
+        capacity: configuration.capacity, session: session, isDurable: configuration.isDurable)
+    }
+    self.inbox = inbox
+    self.log = log
+  }
+
+  func connected() { perform(state.connected()) }
+
+  func opened(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) throws(FrameError) {
+    guard body.count == 8, header.sequence > 0 else { throw .body(.open) }
+    perform(
+      state.opened(
+        session: header.number,
+        stream: UInt64(littleEndian: body.loadUnaligned(as: UInt64.self)),
+        first: header.sequence, lost: header.count))
+  }
+
+  /// Hands the new events of a batch to the content.
+  func arrived(
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, content: any NodeContent
+  ) throws(FrameError) {
+    let before = state
+    let actions = state.arrived(
+      session: header.number, first: header.sequence, count: header.count)
+    for action in actions {
+      guard case .take(let skipping, let first) = action else {
+        perform([action])
+        continue
+      }
+      do {
+        try content.accept(
+          body, count: header.count, skipping: skipping, first: first, from: self)
+      } catch {
+        // Nothing of it was taken: the sequence number stays where it was.
+        state = before
+        throw error
+      }
+    }
+  }
+
+  func senderSaidGoodbye(_ header: FrameHeader) { state.senderSaidGoodbye(session: header.number) }
+
+  /// The event with this number is applied or refused for good.
+  func finish(_ sequence: UInt64, of stream: UInt64) { state.finish(sequence, of: stream) }
+
+  /// The event with this number is kept until the state changes.
+  func hold(_ sequence: UInt64, of stream: UInt64) { state.hold(sequence, of: stream) }
+
+  /// An event that was kept is applied or refused for good.
+  func release(_ sequence: UInt64, of stream: UInt64) { state.release(sequence, of: stream) }
+
+  // MARK: Records
+
+  /// Whether the journal lacks something.
+  var hasUnrecorded: Bool {
+    guard state.isDurable else { return false }
+    return state.hasUnrecorded || (recorded.map { $0.closed != state.senderClosed } ?? false)
+  }
+
+  func record(into journal: Journal) throws {
+    guard state.isDurable else { return }
+    let next = (stream: state.stream, applied: state.finished, closed: state.senderClosed)
+    if let recorded, recorded == next { return }
+    guard next.stream != 0 else { return }
+    try journal.consumed(
+      name, stream: next.stream, applied: next.applied, closed: next.closed)
+    recorded = next
+  }
+
+  /// What is finished is recorded: says so where that is due.
+  func becameRecorded() {
+    guard state.hasUnrecorded else { return }
+    state.record()
+    if let header = state.acknowledgementDue() { acknowledge(header) }
+  }
+
+  /// Says what is applied, where that is not said yet.
+  func acknowledge() {
+    if let header = state.acknowledgement() { acknowledge(header) }
+  }
+
+  private func acknowledge(_ header: FrameHeader) {
+    inbox.send(header, to: peer)
+    Failpoint.hit(.ackAfter)
+  }
+
+  func close() { inbox.send(state.close(), to: peer) }
+
+  private func perform(_ actions: [InPipeStateMachine.Action]) {
+    for action in actions {
+      switch action {
+      case .send(let header): inbox.send(header, to: peer)
+      case .welcome(let header, let stream):
+        inbox.send(
+          header, body: withUnsafeBytes(of: stream.littleEndian, Array.init), to: peer)
+        Failpoint.hit(.welcomeAfter)
+      case .report(let gap):
+        gaps += 1
+        log.warning("pipe '\(name)': \(gap)")
+      case .take: break
+      }
+    }
+  }
+}

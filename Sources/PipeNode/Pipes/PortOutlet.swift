@@ -1,0 +1,42 @@
+import PipeMachines
+
+/// What a machine sends through one of its ports.
+protocol Outlet: AnyObject {
+  /// Events sent while no pipe leads from the port.
+  var discarded: UInt64 { get }
+}
+
+/// Leads a port of a machine into the pipes that the topology connects to it.
+// Sends and fullness are asked for in steps, which are on the loop's thread alone.
+final class PortOutlet<Event: MachineEvent>: PipeOutlet, Outlet, @unchecked Sendable {
+  private let port: String
+  private let pipes: [OutPipe]
+  private let log: NodeLog
+  private let encode: @Sendable (Event, inout [UInt8]) throws -> Void
+  private(set) var discarded: UInt64 = 0
+
+  init(_ port: Pipe<Event>, pipes: [OutPipe], log: NodeLog) {
+    self.port = port.name ?? ""
+    if let encode = port.encode {
+      self.encode = encode
+    } else {
+      // Used by the host's one thread.
+      nonisolated(unsafe) let codec = EventCodec<Event>()
+      encode = { try codec.encode($0, into: &$1) }
+    }
+    self.pipes = pipes
+    self.log = log
+  }
+
+  var isFull: Bool { pipes.contains(where: \.isFull) }
+
+  func enqueue(_ event: Event) {
+    if pipes.isEmpty {
+      discarded += 1
+      if discarded == 1 {
+        log.warning("port '\(port)': no pipe leads from it; what is sent there goes nowhere")
+      }
+    }
+    for pipe in pipes { pipe.enqueue { try encode(event, &$0) } }
+  }
+}

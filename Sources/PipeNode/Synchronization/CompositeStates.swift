@@ -1,0 +1,140 @@
+import PipeSupport
+import PipeWire
+
+/// The states that composites show, made of what their components tell and of what was committed.
+///
+/// A commit shows all its moves at once, before any participant tells of its own; what they tell
+/// later of these moves, or of steps before them, is passed over. So no state is shown in which some
+/// participants have taken an event and others not.
+package struct CompositeStates {
+  private struct Known {
+    var incarnation: UInt64
+    var version: UInt64
+    /// The state as JSON.
+    var state: [UInt8]
+  }
+
+  private struct Composite {
+    let name: String
+    /// The nodes that it consists of, in the order of its state's parts.
+    let nodes: [String]
+    let projection: (([JSONValue]) throws -> JSONValue)?
+    var version: UInt64 = 0
+    var isShown = false
+  }
+
+  private var known: [String: Known] = [:]
+  /// Components whose new processes have told states that may be older than a commit, and were passed
+  /// over for that.
+  package private(set) var doubtful: Set<String> = []
+  private var composites: [Composite]
+  private let places: [String: Int]
+  /// The places of the composites that each node is a part of.
+  private let placesOfNode: [String: [Int]]
+
+  /// - Parameter projections: By the composites' names, what they show instead of the plain tuple.
+  package init(
+    _ plans: [CompositePlan], projections: [String: ([JSONValue]) throws -> JSONValue] = [:]
+  ) {
+    composites = plans.map {
+      Composite(name: $0.name, nodes: $0.nodes, projection: projections[$0.name])
+    }
+    placesOfNode = plans.enumerated().reduce(into: [:]) { places, plan in
+      for node in Set(plan.element.nodes) { places[node, default: []].append(plan.offset) }
+    }
+    places = Dictionary(plans.enumerated().map { ($0.element.name, $0.offset) }) { first, _ in first
+    }
+  }
+
+  /// A component tells its state.
+  /// - Parameter isCommitting: Whether a commit is under way that it takes part in: its news may be
+  ///   older than that.
+  /// - Returns: The composites that show another state now.
+  package mutating func told(
+    _ component: String, incarnation: UInt64, version: UInt64, state: [UInt8],
+    isCommitting: Bool
+  ) -> [String] {
+    if let last = known[component] {
+      if incarnation < last.incarnation { return [] }
+      let isOlder = version < last.version && (incarnation == last.incarnation || isCommitting)
+      if isOlder, incarnation > last.incarnation {
+        doubtful.insert(component)
+        return []
+      }
+      if isOlder || version == last.version && state == last.state {
+        known[component]?.incarnation = incarnation
+        return []
+      }
+    }
+    known[component] = Known(incarnation: incarnation, version: version, state: state)
+    return changed([component])
+  }
+
+  /// Takes out those that are doubtful no more: what they tell now is not older than a commit.
+  package mutating func settled(_ isSettled: (String) -> Bool) -> Set<String> {
+    guard !doubtful.isEmpty else { return [] }
+    let settled = doubtful.filter(isSettled)
+    doubtful.subtract(settled)
+    return settled
+  }
+
+  /// Participants have moved, all at once.
+  /// - Returns: The composites that show another state now.
+  package mutating func committed(_ moves: [String: ParticipantMove]) -> [String] {
+    for (component, move) in moves {
+      let last = known[component]
+      // After a restart of the coordinator, it may have gone further.
+      if let last, last.version >= move.version { continue }
+      known[component] = Known(
+        incarnation: last?.incarnation ?? 0, version: move.version, state: move.state)
+    }
+    return changed(moves.keys)
+  }
+
+  private mutating func changed(_ components: some Sequence<String>) -> [String] {
+    var changed: [Int] = []
+    for component in components {
+      for place in placesOfNode[component] ?? [] where !changed.contains(place) {
+        // Once all of its nodes are known, they stay so.
+        guard composites[place].isShown || composites[place].nodes.allSatisfy({ known[$0] != nil })
+        else { continue }
+        changed.append(place)
+      }
+    }
+    return changed.sorted().map { place in
+      if composites[place].isShown { composites[place].version += 1 }
+      composites[place].isShown = true
+      return composites[place].name
+    }
+  }
+
+  /// How many states the composite has shown after the first.
+  package func version(of composite: String) -> UInt64 {
+    places[composite].map { composites[$0].version } ?? 0
+  }
+
+  /// What the composite shows, as JSON; `nil` while some component has not told its state.
+  package func state(of name: String) -> [UInt8]? {
+    guard let place = places[name] else { return nil }
+    let composite = composites[place]
+    var states: [[UInt8]] = []
+    for node in composite.nodes {
+      guard let state = known[node]?.state else { return nil }
+      states.append(state)
+    }
+    if let projection = composite.projection,
+      let shown = try? projection(states.map { (try? JSONValue(parsing: $0)) ?? .null })
+    {
+      return shown.bytes
+    }
+    var bytes = Array("{".utf8)
+    for (node, state) in zip(composite.nodes, states) {
+      if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
+      bytes += JSONValue.string(node).bytes
+      bytes.append(UInt8(ascii: ":"))
+      bytes += state
+    }
+    bytes.append(UInt8(ascii: "}"))
+    return bytes
+  }
+}

@@ -1,0 +1,79 @@
+import PipeMachines
+import PipeWire
+
+/// A participant that would refuse an event.
+struct KnownRefusal {
+  let participant: String
+  let refusal: ParticipantRefusal
+}
+
+/// What participants are known to refuse, so that a request that waits does not ask them in vain.
+///
+/// `reduce` is pure: what a machine has refused in a state, it refuses in that state again. The state
+/// of a participant is known from its last commit or refusal, until it tells of a step of its own.
+struct KnownRefusals {
+  private struct Standing {
+    /// Its state and version, where they are known.
+    var present: ParticipantMove?
+    /// What it has refused in which state; few, so that a look at each does.
+    var refused: [(state: [UInt8], event: [UInt8], reason: Refusal)] = []
+
+    func reason(for event: [UInt8]) -> Refusal? {
+      guard let present else { return nil }
+      return refused.first { $0.event == event && $0.state == present.state }?.reason
+    }
+  }
+
+  private var standings: [String: Standing] = [:]
+
+  /// What is remembered of one participant before it is forgotten. Unit: refusals.
+  private static let kept = 16
+  /// Larger states and events are not remembered: they seldom come again. Unit: bytes.
+  private static let longest = 256
+
+  /// A participant has refused an event, as its state does not allow it.
+  mutating func refused(_ participant: String, _ event: [UInt8], _ refusal: ParticipantRefusal) {
+    guard case .refused(let reason, let version, let state) = refusal else { return }
+    var standing = standings[participant] ?? Standing()
+    standing.present = ParticipantMove(version: version, state: state)
+    if state.count <= Self.longest, event.count <= Self.longest,
+      standing.reason(for: event) == nil
+    {
+      if standing.refused.count == Self.kept { standing.refused.removeFirst() }
+      standing.refused.append((state, event, reason))
+    }
+    standings[participant] = standing
+  }
+
+  /// A participant takes a step that was committed.
+  mutating func moved(_ participant: String, _ move: ParticipantMove) {
+    standings[participant, default: Standing()].present = move
+  }
+
+  /// A participant has taken a step of its own, or may have.
+  mutating func changed(_ participant: String) { standings[participant]?.present = nil }
+
+  /// The same; returns whether it is news.
+  mutating func told(_ participant: String, version: UInt64) -> Bool {
+    guard let present = standings[participant]?.present, present.version < version else {
+      return false
+    }
+    changed(participant)
+    return true
+  }
+
+  /// A participant is gone; the next process may be of another program.
+  mutating func forget(_ participant: String) { standings[participant] = nil }
+
+  /// Who is known to refuse an event now.
+  func refusals(of event: [UInt8], by participants: [String]) -> [KnownRefusal] {
+    participants.compactMap { participant in
+      guard let standing = standings[participant], let present = standing.present,
+        let reason = standing.reason(for: event)
+      else { return nil }
+      return KnownRefusal(
+        participant: participant,
+        refusal: .refused(reason, version: present.version, state: present.state))
+    }
+  }
+}

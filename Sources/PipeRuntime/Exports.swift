@@ -1,0 +1,7 @@
+@_exported import PipeClient
+@_exported import PipeMachines
+@_exported import PipeNode
+@_exported import PipeSupport
+@_exported import PipeTopology
+@_exported import PipeTransport
+@_exported import PipeWire

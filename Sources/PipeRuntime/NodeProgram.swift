@@ -1,0 +1,42 @@
+import PipeClient
+import PipeMachines
+
+/// An executable that hosts machines as nodes. Mark a type of it with `@main`:
+///
+/// ```swift
+/// @main struct Nodes: NodeProgram {
+///   static let machines: [any Machine.Type] = [ElevatorDoor.self, FloorDisplay.self]
+/// }
+/// ```
+///
+/// The program then has the verbs `run` (called by the orchestrator), `describe`, `list`,
+/// `monitor` and `view`.
+public protocol NodeProgram {
+  /// The machines that topologies may name.
+  static var machines: [any Machine.Type] { get }
+  /// The monitors that topologies may name. Default: none.
+  static var monitors: [any Monitor.Type] { get }
+  /// The composite states that composites of topologies may be shown as. Default: none.
+  static var composites: [any CompositeState.Type] { get }
+  /// The views that a terminal can show of nodes. Default: none.
+  static var views: [any TerminalView.Type] { get }
+}
+
+extension NodeProgram {
+  /// None.
+  public static var monitors: [any Monitor.Type] { [] }
+
+  /// None.
+  public static var composites: [any CompositeState.Type] { [] }
+
+  /// None.
+  public static var views: [any TerminalView.Type] { [] }
+
+  /// Runs the program as its arguments say, and exits.
+  public static func main() {
+    NodeCommand(
+      machines: machines, monitors: monitors, composites: composites, views: views,
+      arguments: CommandLine.arguments
+    ).run()
+  }
+}

@@ -1,0 +1,167 @@
+import CProcess
+import Glibc
+import PipeClient
+import PipeSupport
+
+/// A running child process of ours, and the read ends of its output pipes.
+///
+/// The process is known by number only until it is reaped: afterwards nothing is sent to that
+/// number, since the system may have given it to somebody else.
+package struct ChildProcess: Sendable {
+  package let pid: Int32
+  /// The non-blocking read end of the child's stdout, or -1 where it does not come to us.
+  package let output: Int32
+  /// The non-blocking read end of the child's stderr, or -1 where it does not come to us.
+  package let error: Int32
+  /// Readable once it is known whether the child runs its program; -1 where that is known.
+  package private(set) var report: Int32
+  /// How it ended, once reaped.
+  package private(set) var status: ProcessExit?
+  private let command: ChildCommand
+
+  private init(
+    pid: Int32, output: Int32, error: Int32, report: Int32, command: ChildCommand
+  ) {
+    self.pid = pid
+    self.output = output
+    self.error = error
+    self.report = report
+    self.command = command
+  }
+
+  /// Starts a child; returns when it runs the new program.
+  /// - Throws: ``SpawnError``, also where exec fails.
+  package static func spawn(_ command: ChildCommand) throws -> ChildProcess {
+    try start(command) { options, pid, _ in pr_spawn(&options, &pid) }
+  }
+
+  /// Starts a child; returns at once, while it is not known yet whether its program can run:
+  /// ``readReport()`` tells.
+  /// - Throws: ``SpawnError`` where there is no child at all.
+  package static func launch(_ command: ChildCommand) throws -> ChildProcess {
+    try start(command) { options, pid, report in pr_spawn_begin(&options, &pid, &report) }
+  }
+
+  private static func start(
+    _ command: ChildCommand,
+    _ fork: (inout pr_spawn, _ pid: inout Int32, _ report: inout Int32) -> Int32
+  ) throws -> ChildProcess {
+    var output = PipeEnds()
+    var error = PipeEnds()
+    do {
+      if command.output == .pipes {
+        output = try PipeEnds.open()
+        error = try PipeEnds.open()
+      }
+    } catch let cause as SystemError {
+      output.closeBoth()
+      throw SpawnError(command: command, code: cause.code)
+    }
+    var pid: Int32 = 0
+    var report: Int32 = -1
+    let code = command.withSpawnOptions { options in
+      switch command.output {
+      case .pipes:
+        options.standard_output = output.write
+        options.standard_error = error.write
+      case .inherited: break
+      case .descriptor(let descriptor):
+        options.standard_output = descriptor
+        options.standard_error = descriptor
+      case .descriptors(let output, let error):
+        options.standard_output = output
+        options.standard_error = error
+      }
+      return fork(&options, &pid, &report)
+    }
+    output.closeWrite()
+    error.closeWrite()
+    guard code == 0 else {
+      output.closeBoth()
+      error.closeBoth()
+      throw SpawnError(command: command, code: code)
+    }
+    return ChildProcess(
+      pid: pid, output: output.read, error: error.read, report: report, command: command)
+  }
+
+  /// Reads whether the program of a launched child runs, and closes ``report`` once that is known.
+  /// - Returns: Why it does not run; then the child is ending, and is still to be reaped.
+  package mutating func readReport() -> SpawnError? {
+    guard report >= 0 else { return nil }
+    let code = pr_spawn_report(report)
+    guard code >= 0 else { return nil }
+    close(report)
+    report = -1
+    return code == 0 ? nil : SpawnError(command: command, code: code)
+  }
+
+  /// Sends a signal, to the whole process group if asked.
+  /// - Returns: Whether there was still somebody to send it to.
+  @discardableResult
+  package func signal(_ signal: Signal, group: Bool = false) -> Bool {
+    guard status == nil else { return false }
+    if group, kill(-pid, signal.number) == 0 { return true }
+    // Just after the fork the child leads no group yet.
+    return kill(pid, signal.number) == 0
+  }
+
+  /// Takes the child's exit status if it has ended; never waits.
+  package mutating func reap() -> ProcessExit? {
+    wait(options: WNOHANG)
+  }
+
+  /// Waits until the child ends.
+  @discardableResult
+  package mutating func wait() -> ProcessExit? {
+    wait(options: 0)
+  }
+
+  /// Closes the read ends of the pipes. Call it once, when those of its output are read to their end.
+  package func closePipes() {
+    if report >= 0 { close(report) }
+    if output >= 0 { close(output) }
+    if error >= 0 { close(error) }
+  }
+
+  private mutating func wait(options: Int32) -> ProcessExit? {
+    if let status { return status }
+    var info = siginfo_t()
+    var result: Int32
+    repeat {
+      result = waitid(P_PID, id_t(pid), &info, WEXITED | WNOWAIT | options)
+    } while result < 0 && errno == EINTR
+    guard result == 0, info.si_signo == SIGCHLD else { return nil }
+    // While its leader is unreaped the group's number is ours: what the child itself started ends
+    // with it, and nobody else can be hit.
+    kill(-pid, SIGKILL)
+    var word: Int32 = 0
+    while waitpid(pid, &word, 0) < 0, errno == EINTR {}
+    status = ProcessExit(waitStatus: word)
+    return status
+  }
+}
+
+/// Both ends of a pipe; -1 is an end that is closed or never was.
+private struct PipeEnds {
+  var read: Int32 = -1
+  var write: Int32 = -1
+
+  static func open() throws -> PipeEnds {
+    var ends = PipeEnds()
+    let code = pr_pipe(&ends.read, &ends.write)
+    guard code == 0 else { throw SystemError("pipe", code: code) }
+    return ends
+  }
+
+  mutating func closeWrite() {
+    if write >= 0 { close(write) }
+    write = -1
+  }
+
+  mutating func closeBoth() {
+    closeWrite()
+    if read >= 0 { close(read) }
+    read = -1
+  }
+}

@@ -1,0 +1,123 @@
+import Glibc
+import PipeClient
+import PipeSupport
+
+/// Writes one node's log file, rotated by size. A full disk or any other error costs lines, which
+/// are counted and reported, and nothing else.
+///
+/// Not safe for concurrent use: one thread owns it.
+package final class LogWriter {
+  /// What to tell once, not at every line.
+  package enum Notice: Hashable, Sendable {
+    case failing(SystemError)
+    case recovered(lostLines: Int)
+  }
+
+  package let path: String
+  /// The size at which a file is put aside. Unit: bytes. Default: 1 MiB.
+  package let sizeLimit: Int
+  /// The files kept, the current one included. Default: 3.
+  package let fileCount: Int
+  /// Lines that could not be written since the last that could.
+  package private(set) var lostLines = 0
+  /// Whether the last attempt failed.
+  package private(set) var isFailing = false
+
+  private var descriptor: Int32 = -1
+  private var size = 0
+
+  package init(path: String, sizeLimit: Int = 1 << 20, fileCount: Int = 3) {
+    self.path = path
+    self.sizeLimit = sizeLimit
+    self.fileCount = max(fileCount, 1)
+  }
+
+  /// The log of a node in its topology's state directory.
+  package convenience init(node: String, in directories: RuntimeDirectories) {
+    self.init(path: directories.logs + "/" + node + ".log")
+  }
+
+  deinit { if descriptor >= 0 { close(descriptor) } }
+
+  /// Appends lines with one write.
+  /// - Returns: The start or the end of trouble with the file, to be reported.
+  package func write(
+    _ lines: [String], from stream: LogStream, at time: Timestamp = .now
+  ) -> Notice? {
+    guard !lines.isEmpty else { return nil }
+    let prefix = "\(time) "
+    var bytes: [UInt8] = []
+    if lostLines > 0 {
+      bytes.append(contentsOf: "\(prefix)note \(lostLines) log lines lost here\n".utf8)
+    }
+    let ownLines = lostLines > 0 ? 1 : 0
+    for line in lines {
+      bytes.append(contentsOf: prefix.utf8)
+      bytes.append(contentsOf: stream.rawValue.utf8)
+      bytes.append(UInt8(ascii: " "))
+      bytes.append(contentsOf: line.utf8)
+      bytes.append(0x0A)
+    }
+    do throws(WriteError) {
+      try append(bytes)
+    } catch {
+      let written = bytes[..<error.written].count { $0 == 0x0A }
+      if written >= ownLines, ownLines > 0 { lostLines = 0 }
+      lostLines += lines.count - max(written - ownLines, 0)
+      defer { isFailing = true }
+      return isFailing ? nil : .failing(error.cause)
+    }
+    guard isFailing else { return nil }
+    defer { (isFailing, lostLines) = (false, 0) }
+    return .recovered(lostLines: lostLines)
+  }
+
+  private struct WriteError: Error {
+    var cause: SystemError
+    /// Whole lines that reached the file. Unit: bytes.
+    var written = 0
+  }
+
+  private func append(_ bytes: [UInt8]) throws(WriteError) {
+    if descriptor >= 0, size > 0, size + bytes.count > sizeLimit { rotate() }
+    try openIfClosed()
+    var done = 0
+    while done < bytes.count {
+      let count = bytes.withUnsafeBytes {
+        Glibc.write(descriptor, $0.baseAddress! + done, bytes.count - done)
+      }
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else {
+        let cause = SystemError("write", on: path, code: count < 0 ? errno : ENOSPC)
+        // Half a line would swallow the next one.
+        let whole = (bytes[..<done].lastIndex(of: 0x0A) ?? -1) + 1
+        ftruncate(descriptor, off_t(size + whole))
+        // Opened anew next time: somebody may have removed the file or replaced the disk.
+        close(descriptor)
+        descriptor = -1
+        throw WriteError(cause: cause, written: whole)
+      }
+      done += count
+    }
+    size += done
+  }
+
+  private func openIfClosed() throws(WriteError) {
+    guard descriptor < 0 else { return }
+    descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0o600)
+    guard descriptor >= 0 else {
+      throw WriteError(cause: SystemError("open", on: path, code: errno))
+    }
+    var status = stat()
+    size = fstat(descriptor, &status) == 0 ? Int(status.st_size) : 0
+  }
+
+  private func rotate() {
+    close(descriptor)
+    descriptor = -1
+    if fileCount == 1 { unlink(path) }
+    for index in stride(from: fileCount - 2, through: 0, by: -1) {
+      rename(index == 0 ? path : "\(path).\(index)", "\(path).\(index + 1)")
+    }
+  }
+}

@@ -1,0 +1,58 @@
+import PipeClient
+
+/// How a process is taken over that a former supervisor started: it is greeted, and goes on where it
+/// stands. One that is not what is wanted, or does not answer, is ended and started anew.
+extension NodeLifecycle {
+  mutating func adopt(_ survivor: Survivor, at now: Instant) -> [Action] {
+    switch state {
+    case .idle:
+      pid = survivor.pid
+      incarnation = survivor.incarnation
+      starts = 1
+      highestIncarnation = max(highestIncarnation, incarnation)
+      state = .adopting(until: now + timeouts.start)
+      return [.report(.adopting(pid: survivor.pid)), .greet]
+    case .adopting, .starting, .configuring, .ready, .running, .stopping, .backingOff, .stopped,
+      .failed:
+      return []
+    }
+  }
+
+  mutating func answered(_ answer: Answer, at now: Instant) -> [Action] {
+    switch state {
+    case .adopting:
+      hasSaidHello = true
+      lastSeen = now
+      return adopted(answer, at: now)
+    case .ready, .running:
+      lastSeen = now
+      return []
+    case .idle, .starting, .configuring, .stopping, .backingOff, .stopped, .failed:
+      return []
+    }
+  }
+
+  private mutating func adopted(_ answer: Answer, at now: Instant) -> [Action] {
+    switch answer {
+    case .ready:
+      state = .ready
+      return [.report(.adopted(incarnation: incarnation))]
+    case .running:
+      state = .running
+      return [.report(.adopted(incarnation: incarnation))]
+    case .ending:
+      let until = now + timeouts.stop / 2
+      state = .stopping(Stopping(purpose: .restart, stage: .asked, until: until))
+      return [.report(.replacing(reason: "it is about to end"))]
+    case .differs(let reason):
+      return replace(because: reason, at: now)
+    }
+  }
+
+  /// Ends the process that cannot be adopted; the next one is spawned once it is gone.
+  mutating func replace(because reason: String, at now: Instant) -> [Action] {
+    let until = now + timeouts.stop / 2
+    state = .stopping(Stopping(purpose: .restart, stage: .terminated, until: until))
+    return [.report(.replacing(reason: reason)), .kill(.terminate)]
+  }
+}

@@ -1,0 +1,317 @@
+import PipeClient
+import PipeSupport
+
+extension NodeLifecycle {
+  /// Takes one input. An input that means nothing in the present state is ignored: it comes from a
+  /// process that is already given up, or repeats what is known.
+  package mutating func handle(_ input: Input, at now: Instant) -> [Action] {
+    switch input {
+    case .start: start(at: now)
+    case .adopt(let survivor): adopt(survivor, at: now)
+    case .answered(let answer): answered(answer, at: now)
+    case .spawned(let pid): spawned(pid, at: now)
+    case .spawnFailed(let reason): spawnFailed(reason, at: now)
+    case .hello(let problem): hello(problem, at: now)
+    case .ready: ready(at: now)
+    case .complained(let reason): complained(reason)
+    case .go: go(at: now)
+    case .heartbeat: heartbeat(at: now)
+    case .exited(let exit): exited(exit, at: now)
+    case .stopRequested: stop(for: .requested, at: now)
+    case .killRequested: killRequested(at: now)
+    case .restartRequested: restartRequested(at: now)
+    case .tick: tick(at: now)
+    }
+  }
+
+  // MARK: Starting
+
+  private mutating func start(at now: Instant) -> [Action] {
+    switch state {
+    case .idle, .stopped, .failed:
+      recentRestarts = []
+      restarts = 0
+      return spawn(at: now)
+    case .backingOff:
+      return spawn(at: now)
+    case .stopping(var stopping):
+      guard stopping.purpose == .requested else { return [] }
+      stopping.purpose = .restart
+      state = .stopping(stopping)
+      return []
+    case .adopting, .starting, .configuring, .ready, .running:
+      return []
+    }
+  }
+
+  mutating func spawn(at now: Instant) -> [Action] {
+    highestIncarnation += 1
+    incarnation = highestIncarnation
+    starts += 1
+    complaint = nil
+    pendingSignal = nil
+    state = .starting(until: now + timeouts.start)
+    return [.report(.starting(incarnation: incarnation)), .spawn(incarnation: incarnation)]
+  }
+
+  private mutating func spawned(_ pid: Int32, at now: Instant) -> [Action] {
+    switch state {
+    case .starting:
+      self.pid = pid
+      startedAt = now
+      return [.report(.spawned(pid: pid))]
+    case .stopping:
+      // Asked to end while it was being spawned.
+      self.pid = pid
+      startedAt = now
+      defer { pendingSignal = nil }
+      return [.report(.spawned(pid: pid))] + (pendingSignal.map { [.kill($0)] } ?? [])
+    case .idle, .adopting, .configuring, .ready, .running, .backingOff, .stopped, .failed:
+      return []
+    }
+  }
+
+  private mutating func spawnFailed(_ reason: String, at now: Instant) -> [Action] {
+    switch state {
+    case .starting:
+      forgetProcess()
+      // The first time it is a mistake in the topology; later a program that is being replaced.
+      return fail(reason, isFinal: !hasSaidHello, at: now)
+    case .stopping(let stopping):
+      forgetProcess()
+      return ended(stopping.purpose, at: now)
+    case .idle, .adopting, .configuring, .ready, .running, .backingOff, .stopped, .failed:
+      return []
+    }
+  }
+
+  private mutating func forgetProcess() {
+    pid = nil
+    startedAt = nil
+    lastSeen = nil
+  }
+
+  private mutating func hello(_ problem: String?, at now: Instant) -> [Action] {
+    switch state {
+    case .starting(let until), .adopting(let until):
+      let report: NodeReport
+      if case .adopting = state {
+        report = .adopted(incarnation: incarnation)
+      } else {
+        report = .saidHello
+      }
+      hasSaidHello = true
+      lastSeen = now
+      if let problem { return refuse(problem, at: now) }
+      state = .configuring(until: until)
+      return [.report(report), .sendConfigure]
+    case .configuring:
+      lastSeen = now
+      // Found once the others' descriptions were there too.
+      return problem.map { refuse($0, at: now) } ?? []
+    case .ready, .running:
+      lastSeen = now
+      return []
+    case .idle, .stopping, .backingOff, .stopped, .failed:
+      return []
+    }
+  }
+
+  /// The node is not what the topology says; another start would bring the same one.
+  private mutating func refuse(_ problem: String, at now: Instant) -> [Action] {
+    killing(for: .failure(reason: problem, isFinal: true), reason: problem, at: now)
+  }
+
+  private mutating func ready(at now: Instant) -> [Action] {
+    switch state {
+    case .configuring:
+      lastSeen = now
+      state = .ready
+      return [.report(.ready)]
+    case .ready, .running:
+      lastSeen = now
+      return []
+    case .idle, .adopting, .starting, .stopping, .backingOff, .stopped, .failed:
+      return []
+    }
+  }
+
+  private mutating func go(at now: Instant) -> [Action] {
+    switch state {
+    case .ready:
+      lastSeen = now
+      state = .running
+      return [.sendStart, .report(.running)]
+    case .idle, .adopting, .starting, .configuring, .running, .stopping, .backingOff, .stopped,
+      .failed:
+      return []
+    }
+  }
+
+  private mutating func heartbeat(at now: Instant) -> [Action] {
+    switch state {
+    case .configuring, .ready, .running: lastSeen = now
+    case .idle, .adopting, .starting, .stopping, .backingOff, .stopped, .failed: break
+    }
+    return []
+  }
+
+  private mutating func complained(_ reason: String) -> [Action] {
+    switch state {
+    case .adopting, .starting, .configuring, .ready, .running: complaint = reason
+    case .idle, .stopping, .backingOff, .stopped, .failed: break
+    }
+    return []
+  }
+
+  // MARK: Ending
+
+  private mutating func restartRequested(at now: Instant) -> [Action] {
+    switch state {
+    case .idle, .stopped, .failed, .backingOff: start(at: now)
+    case .adopting, .starting, .configuring, .ready, .running, .stopping:
+      stop(for: .restart, at: now)
+    }
+  }
+
+  private mutating func stop(for purpose: Stopping.Purpose, at now: Instant) -> [Action] {
+    switch state {
+    case .idle:
+      state = .stopped(.requested)
+      return [.nodeStopped]
+    case .starting, .adopting:
+      stopProblem = nil
+      // Nobody listens yet: the signal is all that reaches it.
+      let until = now + timeouts.stop / 2
+      state = .stopping(Stopping(purpose: purpose, stage: .terminated, until: until))
+      return [.report(.stopping)] + signal(.terminate)
+    case .configuring, .ready, .running:
+      stopProblem = nil
+      let until = now + timeouts.stop / 2
+      state = .stopping(Stopping(purpose: purpose, stage: .asked, until: until))
+      return [.report(.stopping), .sendStop]
+    case .stopping(var stopping):
+      stopping.purpose = purpose
+      state = .stopping(stopping)
+      return []
+    case .backingOff:
+      stopProblem = nil
+      state = .stopped(.requested)
+      return [.report(.stopped), .nodeStopped]
+    case .stopped, .failed:
+      stopProblem = nil
+      return []
+    }
+  }
+
+  private mutating func killRequested(at now: Instant) -> [Action] {
+    switch state {
+    case .idle, .backingOff, .stopped, .failed:
+      return stop(for: .requested, at: now)
+    case .adopting, .starting, .configuring, .ready, .running, .stopping:
+      return killing(for: .requested, reason: "forced", at: now)
+    }
+  }
+
+  private mutating func exited(_ exit: ProcessExit, at now: Instant) -> [Action] {
+    forgetProcess()
+    let report = Action.report(.exited(exit))
+    switch state {
+    case .adopting:
+      // As if it had ended before there was anybody to adopt it.
+      return [report] + spawn(at: now)
+    case .starting:
+      // A program that ends by itself and never said hello is no node program, or cannot run here.
+      var isFinal = !hasSaidHello
+      if case .signalled = exit { isFinal = false }
+      return [report] + fail(earlyExit(exit, before: "it said hello"), isFinal: isFinal, at: now)
+    case .configuring:
+      return [report] + fail(earlyExit(exit, before: "it was ready"), isFinal: false, at: now)
+    case .ready:
+      return [report] + fail(complaint ?? exit.description, isFinal: false, at: now)
+    case .running:
+      if exit.isSuccess, restart.mode != .always {
+        state = .stopped(.completed)
+        return [report, .report(.completed), .nodeStopped]
+      }
+      return [report] + fail(complaint ?? exit.description, isFinal: false, at: now)
+    case .stopping(let stopping):
+      if let problem = problem(with: exit, of: stopping) { stopProblem = problem }
+      return [report] + ended(stopping.purpose, at: now)
+    case .idle, .backingOff, .stopped, .failed:
+      return []
+    }
+  }
+
+  /// What was wrong with the end of a process that was to stop in order; `nil` where it is as it was
+  /// told to, and where nobody knows.
+  private func problem(with exit: ProcessExit, of stopping: Stopping) -> String? {
+    switch (stopping.stage, exit) {
+    case (_, .exited(code: 0)), (_, .untold): nil
+    case (.terminated, .signalled(Signal.terminate.number)),
+      (.killed, .signalled(Signal.kill.number)):
+      nil
+    case (.asked, _), (.terminated, _), (.killed, _): complaint ?? "\(exit)"
+    }
+  }
+
+  private func earlyExit(_ exit: ProcessExit, before step: String) -> String {
+    if let complaint { return complaint }
+    return "it ended (\(exit)) before \(step); its log has the cause"
+      + (hasSaidHello ? "" : ", or it is no node program")
+  }
+
+  /// The process is gone that was being ended.
+  private mutating func ended(_ purpose: Stopping.Purpose, at now: Instant) -> [Action] {
+    let told = stopProblem.map { [Action.report(.endedBadly(reason: $0))] } ?? []
+    switch purpose {
+    case .requested:
+      state = .stopped(.requested)
+      return told + [.report(.stopped), .nodeStopped]
+    case .restart:
+      return told + spawn(at: now)
+    case .failure(let reason, let isFinal):
+      return fail(reason, isFinal: isFinal, at: now)
+    }
+  }
+
+  /// The process is gone through a failure: backs off or gives up.
+  private mutating func fail(_ reason: String, isFinal: Bool, at now: Instant) -> [Action] {
+    guard !isFinal, restart.mode != .never else { return giveUp(reason) }
+    let window = restart.window
+    recentRestarts.removeAll { now - $0 >= window }
+    guard recentRestarts.count < restart.max else {
+      let count = recentRestarts.count
+      guard count > 0 else { return giveUp(reason) }
+      return giveUp(
+        "\(reason); given up after \(count) restart\(count == 1 ? "" : "s") "
+          + "within \(restart.window.shortText)")
+    }
+    let pause = restart.backoff.pause(before: recentRestarts.count, using: &generator)
+    recentRestarts.append(now)
+    restarts += 1
+    state = .backingOff(until: now + pause)
+    let report = NodeReport.restarting(
+      after: pause, attempt: recentRestarts.count, limit: restart.max, reason: reason)
+    return [.report(report)]
+  }
+
+  private mutating func giveUp(_ reason: String) -> [Action] {
+    state = .failed(reason: reason)
+    return [.report(.failed(reason: reason)), .nodeFailed(reason: reason)]
+  }
+
+  /// Kills the process now; what follows is decided when it is reaped.
+  mutating func killing(
+    for purpose: Stopping.Purpose, reason: String, at now: Instant
+  ) -> [Action] {
+    state = .stopping(Stopping(purpose: purpose, stage: .killed, until: now + timeouts.stop))
+    return [.report(.killing(reason: reason))] + signal(.kill)
+  }
+
+  private mutating func signal(_ signal: Signal) -> [Action] {
+    if pid != nil { return [.kill(signal)] }
+    pendingSignal = signal
+    return []
+  }
+}

@@ -1,0 +1,200 @@
+import PipeClient
+import PipeSupport
+import PipeTopology
+
+/// The supervision of one node as a pure state machine: inputs with their instants go in, actions
+/// come out.
+///
+/// One process at a time: the next one is spawned only after the one before has been reaped. The
+/// transitions are in `NodeLifecycle+StateMachine.swift`, those of a process that a former
+/// supervisor left in `NodeLifecycle+Adoption.swift`, the timeouts in
+/// `NodeLifecycle+Deadlines.swift`.
+package struct NodeLifecycle: Sendable {
+  /// A monotonic instant that stands still while the machine is suspended, so that no node is found
+  /// hung when a laptop wakes up.
+  package typealias Instant = SuspendingClock.Instant
+
+  package enum State: Hashable, Sendable {
+    /// Never started.
+    case idle
+    /// A process that a former supervisor started was greeted; its answer is awaited.
+    case adopting(until: Instant)
+    /// Spawned, or about to be; its hello is awaited.
+    case starting(until: Instant)
+    /// It said hello and was sent its configuration; ready is awaited.
+    case configuring(until: Instant)
+    /// It waits for the word to go.
+    case ready
+    case running
+    /// It was told to end, or killed; its end is awaited.
+    case stopping(Stopping)
+    /// No process; the next one is spawned then.
+    case backingOff(until: Instant)
+    /// No process, and none wanted.
+    case stopped(Ending)
+    /// No process, and starting another is given up.
+    case failed(reason: String)
+  }
+
+  /// Why and how far a process is being ended.
+  package struct Stopping: Hashable, Sendable {
+    package enum Purpose: Hashable, Sendable {
+      case requested
+      case restart
+      /// Killed for a failure; `isFinal` says that another start cannot help.
+      case failure(reason: String, isFinal: Bool)
+    }
+    package enum Stage: Hashable, Sendable { case asked, terminated, killed }
+
+    package var purpose: Purpose
+    package var stage: Stage
+    /// When the next stage begins.
+    package var until: Instant
+  }
+
+  /// How a node came to be stopped.
+  package enum Ending: Hashable, Sendable {
+    /// Somebody asked for it.
+    case requested
+    /// It ended by itself and its policy does not start it again.
+    case completed
+  }
+
+  /// A process of the node that a former supervisor started and that lives.
+  package struct Survivor: Hashable, Sendable {
+    package var pid: Int32
+    package var incarnation: Int
+
+    package init(pid: Int32, incarnation: Int) {
+      self.pid = pid
+      self.incarnation = incarnation
+    }
+  }
+
+  /// What a process that was greeted answers.
+  package enum Answer: Hashable, Sendable {
+    /// It is configured and waits for the word to go.
+    case ready
+    case running
+    /// It is about to end, as it was told before.
+    case ending
+    /// It is another one than is wanted.
+    case differs(reason: String)
+  }
+
+  package enum Input: Hashable, Sendable {
+    case start
+    /// Take over a process instead of starting one.
+    case adopt(Survivor)
+    /// The answer of a process that is being adopted, where it is not that of a fresh one.
+    case answered(Answer)
+    case spawned(pid: Int32)
+    /// There is no process: it could not be made, or it could not run its program and was reaped.
+    case spawnFailed(reason: String)
+    /// Its hello; `problem` says why it cannot run: how its description contradicts the topology, or
+    /// what it says itself. A contradiction that shows only beside the other nodes' descriptions may
+    /// be handed in again, before `ready`.
+    case hello(problem: String?)
+    /// Its configuration is accepted; it can be started.
+    case ready
+    /// It says why it is about to end; used as the reason when it does.
+    case complained(reason: String)
+    /// The start barrier is open for this node.
+    case go
+    /// Any sign of life.
+    case heartbeat
+    /// Its process was reaped.
+    case exited(ProcessExit)
+    case stopRequested
+    case killRequested
+    case restartRequested
+    case tick
+  }
+
+  package enum Action: Hashable, Sendable {
+    /// Spawn the process and hand in `spawned` or `spawnFailed`; the latter may also come later.
+    case spawn(incarnation: Int)
+    /// Ask a process that is to be adopted who it is and where it stands.
+    case greet
+    case sendConfigure
+    case sendStart
+    case sendStop
+    case kill(Signal)
+    case report(NodeReport)
+    /// The node is given up.
+    case nodeFailed(reason: String)
+    /// The node has no process and wants none.
+    case nodeStopped
+  }
+
+  package let restart: RestartPolicy
+  package let timeouts: Timeouts
+  package internal(set) var state: State = .idle
+  /// The count of starts, former runs included.
+  package internal(set) var incarnation: Int
+  /// The highest incarnation that was ever given away, which a process that is adopted may be below.
+  var highestIncarnation: Int
+  /// The count of starts of this run.
+  package internal(set) var starts = 0
+  /// The process, from `spawned` until it is reaped.
+  package internal(set) var pid: Int32?
+  /// When the process was spawned.
+  package internal(set) var startedAt: Instant?
+  /// The restarts after a failure since the node was last started by hand.
+  package internal(set) var restarts = 0
+
+  /// Why it did not end in order when it was last stopped or restarted; `nil` where it did.
+  package internal(set) var stopProblem: String?
+
+  var lastSeen: Instant?
+  /// The restarts that count against the limit.
+  var recentRestarts: [Instant] = []
+  var complaint: String?
+  /// Takes off a random part of each pause.
+  var generator: SplitMix64
+  /// Whether any process of this node ever said hello: if none did, it is likely no node program.
+  var hasSaidHello = false
+  /// Whether the process was asked to end before `spawned` came in.
+  var pendingSignal: Signal?
+
+  /// - Parameters:
+  ///   - incarnation: The count of starts so far.
+  ///   - seed: Decides the jitter of the pauses before restarts.
+  package init(
+    restart: RestartPolicy = RestartPolicy(), timeouts: Timeouts = Timeouts(),
+    incarnation: Int = 0, seed: UInt64 = 0
+  ) {
+    self.restart = restart
+    self.timeouts = timeouts
+    self.incarnation = incarnation
+    highestIncarnation = incarnation
+    generator = SplitMix64(seed: seed)
+  }
+}
+
+extension NodeLifecycle.State {
+  /// Whether there is no process and none will be spawned without being asked for.
+  package var hasEnded: Bool {
+    switch self {
+    case .idle, .stopped, .failed: true
+    case .adopting, .starting, .configuring, .ready, .running, .stopping, .backingOff: false
+    }
+  }
+
+  /// One word for tables: `running`, `backing off`.
+  package var name: String {
+    switch self {
+    case .idle: "idle"
+    case .adopting: "adopting"
+    case .starting: "starting"
+    case .configuring: "configuring"
+    case .ready: "ready"
+    case .running: "running"
+    case .stopping: "stopping"
+    case .backingOff: "backing off"
+    case .stopped(.requested): "stopped"
+    case .stopped(.completed): "completed"
+    case .failed: "failed"
+    }
+  }
+}

@@ -1,0 +1,102 @@
+import PipeClient
+import PipeWire
+
+/// What happened to a node, for progress lines and logs.
+package enum NodeReport: Hashable, Sendable {
+  case starting(incarnation: Int)
+  case spawned(pid: Int32)
+  case saidHello
+  /// A process that a former supervisor started is asked where it stands.
+  case adopting(pid: Int32)
+  case adopted(incarnation: Int)
+  /// A process that a former supervisor started is ended, to start another.
+  case replacing(reason: String)
+  case ready
+  /// It is ready and does not go, since a node that it depends on has ended.
+  case waiting(Obstacle)
+  case running
+  case stopping
+  case killing(reason: String)
+  case exited(ProcessExit)
+  /// `attempt` of `limit` restarts within the window.
+  case restarting(after: Duration, attempt: Int, limit: Int, reason: String)
+  /// A process that was to stop in order did not.
+  case endedBadly(reason: String)
+  case stopped
+  case completed
+  case failed(reason: String)
+  /// It did not go even after SIGKILL: the kernel holds it.
+  case unkillable(pid: Int32)
+  /// What it tells of itself cannot be used.
+  case misreporting(StatusProblem)
+
+  /// A node that does not run, on which another depends.
+  package struct Obstacle: Hashable, Sendable {
+    package enum Reason: Hashable, Sendable {
+      case failed, stopped
+      /// It waits for another itself.
+      case waiting
+    }
+
+    package var node: String
+    package var reason: Reason
+
+    package init(_ node: String, _ reason: Reason) {
+      self.node = node
+      self.reason = reason
+    }
+  }
+
+  /// Whether a person should be told even if progress is not shown.
+  package var isProblem: Bool {
+    switch self {
+    case .killing, .restarting, .failed, .unkillable, .replacing, .misreporting, .endedBadly,
+      .waiting:
+      true
+    case .starting, .spawned, .saidHello, .adopting, .adopted, .ready, .running, .stopping, .exited,
+      .stopped, .completed:
+      false
+    }
+  }
+}
+
+extension NodeReport: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .starting(let incarnation):
+      incarnation > 1 ? "starting (start \(incarnation))" : "starting"
+    case .spawned(let pid): "spawned, pid \(pid)"
+    case .saidHello: "said hello"
+    case .adopting(let pid): "lives on as pid \(pid); greeted"
+    case .adopted(let incarnation):
+      "adopted (start \(incarnation)); what it wrote while it had no orchestrator is lost"
+    case .replacing(let reason): "not adopted: \(reason); it is ended and started anew"
+    case .ready: "ready"
+    case .waiting(let obstacle): "waits for \(obstacle)"
+    case .running: "running"
+    case .stopping: "stopping"
+    case .killing(let reason): "killed: \(reason)"
+    case .exited(let status): "ended: \(status)"
+    case .restarting(let pause, let attempt, let limit, let reason):
+      "\(reason); restart \(attempt) of \(limit) in \(pause.shortText)"
+    case .endedBadly(let reason): "did not stop in order: \(reason)"
+    case .stopped: "stopped"
+    case .completed: "completed"
+    case .failed(let reason): "failed: \(reason)"
+    case .unkillable(let pid): "pid \(pid) does not end even on SIGKILL; is a device or disk stuck?"
+    case .misreporting(let problem): "\(problem)"
+    }
+  }
+}
+
+extension NodeReport.Obstacle: CustomStringConvertible {
+  package var description: String {
+    let state =
+      switch reason {
+      case .failed: "has failed"
+      case .stopped: "is stopped"
+      case .waiting: "waits, too"
+      }
+    return "'\(node)', on which it depends and which \(state)"
+  }
+}

@@ -1,0 +1,43 @@
+import PipeClient
+import PipeWire
+
+extension Survivor {
+  /// Ends processes in order, those first that depend on others: each is terminated, and killed
+  /// where that does not help in time. Removes their sockets and records.
+  /// - Parameters:
+  ///   - isForced: Kills at once.
+  ///   - limit: The longest that any has before it is killed.
+  /// - Returns: Those that did not end even so.
+  package static func end(
+    _ survivors: [Survivor], isForced: Bool = false, limit: Duration = .seconds(30),
+    in directories: RuntimeDirectories
+  ) -> [Survivor] {
+    let plan = StartPlan(
+      nodes: survivors.map(\.node),
+      dependencies: Dictionary(
+        survivors.map { ($0.node, $0.record?.dependencies ?? []) }
+      ) { first, _ in first })
+    var left: [Survivor] = []
+    for wave in isForced ? [survivors.map(\.node)] : plan.stopWaves {
+      let members = survivors.filter { wave.contains($0.node) }
+      if !isForced {
+        let patience = members.map(\.patience).max() ?? .zero
+        for member in members { member.process.signal(.terminate) }
+        _ = AdoptedProcess.wait(for: members.map(\.process), until: .now + min(patience, limit))
+      }
+      // What it started itself ends with it, also where it ended in order.
+      for member in members { member.process.signal(.kill, group: true) }
+      _ = AdoptedProcess.wait(for: members.map(\.process), until: .now + .seconds(5))
+      for member in members {
+        if member.process.hasEnded {
+          ProcessRecord.remove(member.node, in: directories)
+        } else {
+          left.append(member)
+        }
+      }
+    }
+    return left
+  }
+
+  private var patience: Duration { .milliseconds(record?.stopTimeout ?? 5_000) }
+}

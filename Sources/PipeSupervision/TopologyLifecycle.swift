@@ -1,0 +1,160 @@
+import PipeClient
+import PipeSupport
+import PipeTopology
+import PipeWire
+
+/// The supervision of a whole topology as a pure state machine over its nodes' lifecycles: the start
+/// barrier, the order of going and stopping, and how the run ends.
+///
+/// The transitions are in `TopologyLifecycle+StateMachine.swift`.
+package struct TopologyLifecycle: Sendable {
+  package typealias Instant = NodeLifecycle.Instant
+  package typealias Outcome = TopologyOutcome
+
+  /// A node and what its supervision depends on.
+  package struct Member: Hashable, Sendable {
+    package var name: String
+    /// Whether its failure takes the topology down.
+    package var isRequired: Bool
+    /// Whether it only watches: nobody waits for it at the start, and it stops after the others.
+    package var isObserver: Bool
+    /// The nodes that run before this one goes.
+    package var dependencies: [String]
+    package var restart: RestartPolicy
+    package var timeouts: Timeouts
+
+    package init(
+      _ name: String, isRequired: Bool = false, isObserver: Bool = false,
+      dependencies: [String] = [],
+      restart: RestartPolicy = RestartPolicy(), timeouts: Timeouts = Timeouts()
+    ) {
+      self.name = name
+      self.isRequired = isRequired
+      self.isObserver = isObserver
+      self.dependencies = dependencies
+      self.restart = restart
+      self.timeouts = timeouts
+    }
+  }
+
+  package enum State: Hashable, Sendable {
+    case idle
+    /// Nobody goes before all are ready.
+    case starting
+    /// The barrier is open; a node that becomes ready goes after its dependencies.
+    case running
+    /// Wave after wave, from `wave` on.
+    case stopping(Outcome, wave: Int)
+    case finished(Outcome)
+  }
+
+  package enum Input: Hashable, Sendable {
+    case start
+    /// What a node's process, or somebody about one node, said.
+    case node(String, NodeLifecycle.Input)
+    /// Stop in order. An outcome with another exit code than 0 is a failure of the run.
+    case stop(Outcome)
+    /// Kill everything now.
+    case kill(Outcome)
+    case tick
+  }
+
+  package enum Action: Hashable, Sendable {
+    case node(String, NodeLifecycle.Action)
+    case report(TopologyReport)
+    /// No process is left and none will come.
+    case finished(Outcome)
+  }
+
+  package internal(set) var state: State = .idle
+  package let members: [Member]
+  package let plan: StartPlan
+  var nodes: [String: NodeLifecycle]
+  /// The processes to take over at the start.
+  let survivors: [String: NodeLifecycle.Survivor]
+  /// Whether it was reported how the start went.
+  var hasReportedRunning = false
+  /// By node that is ready: what keeps it from going that nobody is about to change.
+  package internal(set) var obstacles: [String: NodeReport.Obstacle] = [:]
+  /// What did not end in order, on the way down.
+  var stopProblems: [(node: String, reason: String)] = []
+
+  /// - Parameters:
+  ///   - incarnations: The starts of each node so far, where a former run left them.
+  ///   - survivors: The processes of nodes that a former supervisor started and that are adopted.
+  ///   - seed: Decides the jitter of the pauses before restarts.
+  package init(
+    _ members: [Member], incarnations: [String: Int] = [:],
+    survivors: [String: NodeLifecycle.Survivor] = [:], seed: UInt64 = 0
+  ) {
+    self.members = members
+    self.survivors = survivors
+    plan = StartPlan(
+      nodes: members.filter { !$0.isObserver }.map(\.name),
+      dependencies: Dictionary(members.map { ($0.name, $0.dependencies) }) { first, _ in first },
+      observers: members.filter(\.isObserver).map(\.name))
+    var seeds = SplitMix64(seed: seed)
+    nodes = [:]
+    for member in members where nodes[member.name] == nil {
+      nodes[member.name] = NodeLifecycle(
+        restart: member.restart, timeouts: member.timeouts,
+        incarnation: incarnations[member.name] ?? 0, seed: seeds.next())
+    }
+  }
+
+  /// A node's lifecycle, to read.
+  package subscript(name: String) -> NodeLifecycle? { nodes[name] }
+
+  /// When `tick` is due next.
+  package var nextDeadline: Instant? { nodes.values.compactMap(\.nextDeadline).min() }
+}
+
+/// What happened to a topology, for progress lines and logs.
+package enum TopologyReport: Hashable, Sendable, CustomStringConvertible {
+  /// How many nodes a start has brought where.
+  package struct Started: Hashable, Sendable, Codable {
+    package var running = 0
+    package var completed = 0
+    package var failed = 0
+    /// Those that depend on a node that has ended.
+    package var waiting = 0
+    package var stopped = 0
+
+    package init() {}
+
+    /// Whether no node has failed, and none waits for one that does not run.
+    package var isComplete: Bool { failed == 0 && waiting == 0 }
+
+    /// `1 of 3 nodes failed, 1 waits for others`; `nil` where it is complete.
+    package var shortfall: String? {
+      guard !isComplete else { return nil }
+      let all = running + completed + failed + waiting + stopped
+      let nodes = all == 1 ? "1 node" : "\(all) nodes"
+      return [
+        failed > 0 ? "\(failed) of \(nodes) failed" : nil,
+        waiting > 0 ? "\(waiting) of \(nodes) \(waiting == 1 ? "waits" : "wait") for others" : nil,
+      ].compactMap { $0 }.joined(separator: ", ")
+    }
+  }
+
+  case starting(nodes: Int)
+  /// The barrier opened.
+  case allReady(nodes: Int)
+  /// No node is still on its way up.
+  case running(Started)
+  case stopping(reason: String?)
+  case finished(TopologyLifecycle.Outcome)
+
+  package var description: String {
+    switch self {
+    case .starting(let count): "starting \(nodes(count))"
+    case .allReady(let count): "\(nodes(count)) ready"
+    case .running(let started):
+      "\(nodes(started.running)) running" + (started.shortfall.map { "; \($0)" } ?? "")
+    case .stopping(let reason): "stopping" + (reason.map { ": \($0)" } ?? "")
+    case .finished(let outcome): "stopped" + (outcome.reason.map { ": \($0)" } ?? "")
+    }
+  }
+
+  private func nodes(_ count: Int) -> String { count == 1 ? "1 node" : "\(count) nodes" }
+}

@@ -1,0 +1,121 @@
+import PipeSupport
+
+/// The variables of a file `.env`: a line `NAME=value` for each.
+///
+/// A value stands as it is, without the blanks around it and a comment after ` #`; in `'…'` all is
+/// text, and in `"…"` a backslash escapes. Variables in values are not put in, and are refused.
+struct EnvironmentFile {
+  private(set) var values: [String: String] = [:]
+  /// What is wrong with lines of it.
+  private(set) var problems: [(mark: SourceMark, message: String)] = []
+
+  init(_ bytes: [UInt8]) {
+    let text = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes[3...] : bytes[...]
+    let lines = text.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+    for (index, line) in lines.enumerated() {
+      do throws(LineError) {
+        guard let text = String(validating: line, as: UTF8.self) else { throw .notUTF8 }
+        guard let (name, value) = try Self.read(text) else { continue }
+        values[name] = value
+      } catch {
+        problems.append((SourceMark(line: index + 1, column: 1), error.description))
+      }
+    }
+  }
+
+  private enum LineError: Error, CustomStringConvertible {
+    case notUTF8, noAssignment, badName(String), unclosed, trailing, variable
+
+    var description: String {
+      switch self {
+      case .notUTF8: "this line is not UTF-8; save the file as UTF-8"
+      case .noAssignment: "this line has no '='; write NAME=value, or '#' before a comment"
+      case .badName(let name):
+        "'\(name)' is no variable's name; use A-Z a-z 0-9 _, not starting with a digit"
+      case .unclosed: "a quote is not closed; close it in the same line"
+      case .trailing: "something stands after the closing quote; remove it, or write '#' before it"
+      case .variable:
+        "variables are not put in here; write the value itself, in '…' where it has a '$'"
+      }
+    }
+  }
+
+  /// The name and the value of a line; `nil` where it has none.
+  private static func read(_ line: String) throws(LineError) -> (String, String)? {
+    var line = line.trimmingBlanks
+    if line.isEmpty || line.hasPrefix("#") { return nil }
+    if line.hasPrefix("export ") { line = line.dropFirst(7).trimmingBlanks }
+    guard let equals = line.firstIndex(of: "=") else { throw .noAssignment }
+    let name = String(line[..<equals].trimmingBlanks)
+    guard isVariableName(name) else { throw .badName(name) }
+    return (name, try value(line[line.index(after: equals)...]))
+  }
+
+  private static func value(_ text: Substring) throws(LineError) -> String {
+    let trimmed = text.trimmingBlanks
+    switch trimmed.first {
+    case "'":
+      guard let end = trimmed.dropFirst().firstIndex(of: "'") else { throw .unclosed }
+      try checkEnd(trimmed[trimmed.index(after: end)...])
+      return String(trimmed[..<end].dropFirst())
+    case "\"": return try quoted(trimmed.dropFirst())
+    default:
+      let value = withoutComment(text).trimmingBlanks
+      guard !namesVariable(value) else { throw .variable }
+      return String(value)
+    }
+  }
+
+  /// What stands before a closing `"`.
+  private static func quoted(_ text: Substring) throws(LineError) -> String {
+    var value = ""
+    var rest = text
+    while let character = rest.popFirst() {
+      switch character {
+      case "\"":
+        try checkEnd(rest)
+        return value
+      case "\\":
+        guard let escaped = rest.popFirst() else { throw .unclosed }
+        value.append(["n": "\n", "r": "\r", "t": "\t"][escaped] ?? escaped)
+      case "$":
+        guard !namesVariable("$" + String(rest.prefix(1))) else { throw .variable }
+        value.append("$")
+      default: value.append(character)
+      }
+    }
+    throw .unclosed
+  }
+
+  private static func checkEnd(_ rest: Substring) throws(LineError) {
+    let rest = rest.trimmingBlanks
+    guard rest.isEmpty || rest.hasPrefix("#") else { throw .trailing }
+  }
+
+  /// What stands before a `#` after a blank.
+  private static func withoutComment(_ text: Substring) -> Substring {
+    var isAfterBlank = false
+    for index in text.indices {
+      if text[index] == "#", isAfterBlank { return text[..<index] }
+      isAfterBlank = text[index] == " " || text[index] == "\t"
+    }
+    return text
+  }
+
+  /// Whether other readers of such files would put a variable in.
+  private static func namesVariable(_ text: some StringProtocol) -> Bool {
+    zip(text.unicodeScalars, text.unicodeScalars.dropFirst()).contains { dollar, next in
+      dollar == "$" && (next == "{" || isVariableName(String(next)))
+    }
+  }
+}
+
+extension StringProtocol where SubSequence == Substring {
+  /// Without blanks and carriage returns at its ends.
+  fileprivate var trimmingBlanks: Substring {
+    let isBlank: (Character) -> Bool = { $0 == " " || $0 == "\t" || $0 == "\r" }
+    var rest = self[...].drop(while: isBlank)
+    while let last = rest.last, isBlank(last) { rest.removeLast() }
+    return rest
+  }
+}

@@ -1,0 +1,82 @@
+import PipeSupport
+import PipeWire
+
+/// One node of a topology: a process, and what it hosts.
+public struct NodeSpecification: Hashable, Sendable {
+  /// What a node hosts.
+  public enum Content: Hashable, Sendable {
+    /// A machine, by its registered name.
+    case machine(String)
+    /// A state that never changes; checked against a machine's states where one is named.
+    case constant(JSONValue, machine: String? = nil)
+  }
+
+  /// The name, unique among nodes, composites and monitors: `[A-Za-z0-9][A-Za-z0-9_-]{0,40}`.
+  public var name: String
+  /// What the node hosts.
+  public var content: Content
+  /// The executable; `nil` takes the topology's.
+  public var program: String?
+  /// What the machine decodes its parameters from; an object.
+  public var parameters: JSONValue
+  /// Variables added to the node's environment.
+  public var environment: [String: String]
+  /// When the node is started again.
+  public var restart: RestartPolicy
+  /// Whether the node's failure takes the topology down. Default: `false`.
+  public var required: Bool
+  /// The nodes that must be ready before this one starts.
+  public var dependsOn: Set<String>
+  /// What the node's state survives; `nil` takes the default, ``Durability/process``.
+  public var durability: Durability?
+
+  /// Makes a node.
+  public init(
+    name: String, content: Content, program: String? = nil, parameters: JSONValue = [:],
+    environment: [String: String] = [:], restart: RestartPolicy = RestartPolicy(),
+    required: Bool = false, dependsOn: Set<String> = [], durability: Durability? = nil
+  ) {
+    self.name = name
+    self.content = content
+    self.program = program
+    self.parameters = parameters
+    self.environment = environment
+    self.restart = restart
+    self.required = required
+    self.dependsOn = dependsOn
+    self.durability = durability
+  }
+
+  /// Makes a node that hosts a machine.
+  public static func machine(
+    _ machine: String, name: String, program: String? = nil, parameters: JSONValue = [:],
+    environment: [String: String] = [:], restart: RestartPolicy = RestartPolicy(),
+    required: Bool = false, dependsOn: Set<String> = [], durability: Durability? = nil
+  ) -> NodeSpecification {
+    NodeSpecification(
+      name: name, content: .machine(machine), program: program, parameters: parameters,
+      environment: environment, restart: restart, required: required, dependsOn: dependsOn,
+      durability: durability)
+  }
+
+  /// Makes a node that stays in one state.
+  public static func constant(
+    _ state: JSONValue, name: String, machine: String? = nil, program: String? = nil
+  ) -> NodeSpecification {
+    NodeSpecification(
+      name: name, content: .constant(state, machine: machine), program: program)
+  }
+
+  /// The machine's registered name, which a constant may do without.
+  public var machine: String? {
+    switch content {
+    case .machine(let machine): machine
+    case .constant(_, let machine): machine
+    }
+  }
+
+  /// The state of a constant node, or `nil`.
+  public var constant: JSONValue? {
+    if case .constant(let state, _) = content { state } else { nil }
+  }
+}

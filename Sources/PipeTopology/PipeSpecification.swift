@@ -1,0 +1,135 @@
+import PipeSupport
+import PipeWire
+
+/// One pipe of a topology: from where, to where, and what it carries.
+public struct PipeSpecification: Hashable, Sendable {
+  /// What puts events into the pipe.
+  public enum Source: Hashable, Sendable {
+    /// An out-port that the sender's code declares.
+    case port(String)
+    /// A rule: on each entry into a state, an event made from a template.
+    case state(String, send: JSONValue)
+  }
+
+  /// What happens to an event that the receiver refuses.
+  public typealias OnRefused = RefusalPolicy
+
+  /// The name; unique among pipes.
+  public var name: String
+  /// The sending node.
+  public var sender: String
+  /// What puts events into the pipe.
+  public var source: Source
+  /// The receiving node.
+  public var receiver: String
+  /// The receiver's in-port, or `nil` for the node itself.
+  public var inPort: String?
+  /// Events in flight before the sender must stop. Unit: events. Default: 1024. Range: 1…65536.
+  public var capacity: Int
+  /// What happens to an event that the receiver refuses. Default: ``OnRefused/record``.
+  public var onRefused: OnRefused
+  /// What the pipe's events survive; `nil` takes the sender's.
+  public var durability: Durability?
+
+  /// Makes a pipe.
+  /// - Parameter name: `nil` derives it: `door.arrivals->display.updates`, `door:closed->motor:start`.
+  public init(
+    sender: String, source: Source, receiver: String, inPort: String? = nil, name: String? = nil,
+    capacity: Int = 1024, onRefused: OnRefused = .record, durability: Durability? = nil
+  ) {
+    self.sender = sender
+    self.source = source
+    self.receiver = receiver
+    self.inPort = inPort
+    self.capacity = capacity
+    self.onRefused = onRefused
+    self.durability = durability
+    self.name = ""
+    self.name = name ?? derivedName
+  }
+
+  static let capacityRange = 1...65_536
+
+  /// The out-port, or `nil` for a rule.
+  public var outPort: String? {
+    if case .port(let port) = source { port } else { nil }
+  }
+
+  /// The state whose entry fires the rule, or `nil` for an out-port.
+  public var when: String? {
+    if case .state(let state, _) = source { state } else { nil }
+  }
+
+  /// The template of the event that the rule sends, or `nil` for an out-port.
+  public var send: JSONValue? {
+    if case .state(_, let send) = source { send } else { nil }
+  }
+
+  /// The name that a pipe has when it is given none.
+  public var derivedName: String {
+    let to = inPort.map { "\(receiver).\($0)" } ?? receiver
+    switch source {
+    case .port(let port): return "\(sender).\(port)->\(to)"
+    case .state(let state, let send): return "\(sender):\(state)->\(to):\(send.caseName ?? "?")"
+    }
+  }
+}
+
+extension PipeSpecification {
+  /// Makes a pipe from an out-port to an in-port, or to a node.
+  /// - Parameters:
+  ///   - from: `node.port`.
+  ///   - to: `node.port` or `node`.
+  public static func ports(
+    from: String, to: String, name: String? = nil, capacity: Int = 1024,
+    onRefused: OnRefused = .record
+  ) -> PipeSpecification {
+    let (sender, outPort) = split(from)
+    let (receiver, inPort) = split(to)
+    return PipeSpecification(
+      sender: sender, source: .port(outPort ?? ""), receiver: receiver, inPort: inPort, name: name,
+      capacity: capacity, onRefused: onRefused)
+  }
+
+  /// Makes a pipe that sends an event on each entry into a state.
+  /// - Parameters:
+  ///   - to: `node` or `node.port`.
+  ///   - send: A label, or `{label: {field: value}}`; a value `$name` is the state's of that name.
+  public static func rule(
+    from: String, when state: String, to: String, send: JSONValue, name: String? = nil,
+    capacity: Int = 1024, onRefused: OnRefused = .record
+  ) -> PipeSpecification {
+    let (receiver, inPort) = split(to)
+    return PipeSpecification(
+      sender: from, source: .state(state, send: send), receiver: receiver, inPort: inPort,
+      name: name, capacity: capacity, onRefused: onRefused)
+  }
+
+  /// Splits `node.port` at its first dot.
+  static func split(_ end: String) -> (node: String, port: String?) {
+    guard let dot = end.firstIndex(of: ".") else { return (end, nil) }
+    return (String(end[..<dot]), String(end[end.index(after: dot)...]))
+  }
+}
+
+extension JSONValue {
+  /// The case that this is the JSON of: a bare label, or the only key of an object.
+  package var caseName: String? {
+    switch self {
+    case .string(let label): label
+    case .object(let members) where members.count == 1: members.keys.first
+    default: nil
+    }
+  }
+
+  /// The associated values of the case that this is the JSON of; empty for a bare label.
+  package var caseMembers: [String: JSONValue]? {
+    switch self {
+    case .string: return [:]
+    case .object(let members) where members.count == 1:
+      if case .object(let fields) = members.values.first! { return fields }
+      return nil
+    default: return nil
+    }
+  }
+}

@@ -1,0 +1,55 @@
+import PipeSupport
+
+/// When a node that has ended is started again. Source: DESIGN.md 3.4.
+public struct RestartPolicy: Hashable, Sendable {
+  /// Which ends are answered with a start.
+  public enum Mode: String, CaseIterable, Hashable, Sendable {
+    /// None.
+    case never
+    /// A non-zero exit, a signal, or a hang.
+    case onFailure = "on-failure"
+    /// Every one that was not asked for.
+    case always
+  }
+
+  /// Which ends are answered with a start. Default: ``Mode/onFailure``.
+  public var mode: Mode
+  /// Restarts within ``window`` before the node has failed. Default: 5. Range: 0…1000000.
+  public var max: Int
+  /// How long a restart counts. Default: 60 s.
+  public var window: Duration
+  /// The wait before a restart.
+  public var backoff: Backoff
+
+  /// Makes a policy.
+  public init(
+    _ mode: Mode = .onFailure, max: Int = 5, window: Duration = .seconds(60),
+    backoff: Backoff = Backoff()
+  ) {
+    self.mode = mode
+    self.max = max
+    self.window = window
+    self.backoff = backoff
+  }
+
+  static let maxRange = 0...1_000_000
+}
+
+/// How long the parts of a topology's life may take.
+public struct Timeouts: Hashable, Sendable {
+  /// From spawning a node to its being ready. Default: 10 s.
+  public var start: Duration
+  /// The longest silence of a node before it counts as hung. Default: 5 s.
+  public var heartbeat: Duration
+  /// From asking a node to stop to killing it. Default: 5 s.
+  public var stop: Duration
+
+  /// Makes timeouts.
+  public init(
+    start: Duration = .seconds(10), heartbeat: Duration = .seconds(5), stop: Duration = .seconds(5)
+  ) {
+    self.start = start
+    self.heartbeat = heartbeat
+    self.stop = stop
+  }
+}

@@ -1,0 +1,203 @@
+import PipeMachines
+import PipeSupport
+import PipeWire
+
+extension TopologyChecker {
+  /// Checks the composites against their machines, and keeps them for the check of the pipes.
+  mutating func checkComposites() {
+    var machines: [String: MachineDescription] = [:]
+    for node in topology.nodes where node.constant == nil {
+      machines[node.name] = machine(of: node)
+    }
+    // What the file has wrong by itself has been told; the rest of a composite then means nothing.
+    let problems = Composition.structuralProblems(
+      of: topology.composites.map(\.declaration), machines: topology.nodes.map(\.name))
+    guard problems.isEmpty else { return }
+    do {
+      let composites = try TopologyComposites(topology, machines: machines)
+      self.composites = composites
+      for vector in composites.composition.vectors {
+        checkPayloads(of: vector, in: composites)
+        checkTransitions(of: vector, in: composites)
+      }
+      for plan in composites.plans { checkPrograms(of: plan) }
+      checkEffects(in: composites)
+    } catch {
+      for problem in error.problems { report(problem, machines) }
+    }
+    // Of which nodes a composite consists is known whatever is wrong with its events.
+    var apart = topology
+    for index in apart.composites.indices { apart.composites[index].synchronize = [] }
+    let parts = try? TopologyComposites(apart, machines: machines)
+    for composite in topology.composites { checkProjection(of: composite, in: parts) }
+  }
+
+  private mutating func report(
+    _ problem: CompositionError.Problem, _ machines: [String: MachineDescription]
+  ) {
+    guard var diagnostic = problem.diagnostic(in: topology, source) else { return }
+    if case .tooFewParticipants([], let event, let composite) = problem {
+      let takers = topology.machines(of: composite).sorted().compactMap { machines[$0] }
+      diagnostic.message += Suggestion.among(
+        takers.flatMap(\.alphabet), like: event, verb: "they take")
+    }
+    diagnostics.append(diagnostic)
+  }
+
+  /// One payload reaches all participants: the one with the most fields has all that others have.
+  private mutating func checkPayloads(of vector: SyncVector, in composites: TopologyComposites) {
+    let whole = composites.event(of: vector)
+    for name in vector.participants {
+      guard let own = composites.machines[name]?.events.first(where: { $0.name == vector.event }),
+        !own.fields.allSatisfy(whole.fields.contains)
+      else { continue }
+      let other = vector.participants.first {
+        composites.machines[$0]?.events.contains(whole) == true
+      }
+      report(
+        .unlikePayloads, at: topology.path(ofParticipant: name, vector.event, in: vector.composite),
+        "composite '\(vector.composite)', event '\(vector.event)': participant '\(name)' knows it "
+          + "as \(own.wording), and '\(other ?? "")' as \(whole.wording); give its fields the same "
+          + "names and types in both machines")
+    }
+  }
+
+  /// Nobody can promise where an asynchronous transition leads.
+  private mutating func checkTransitions(of vector: SyncVector, in composites: TopologyComposites) {
+    for name in vector.participants {
+      guard let machine = composites.machines[name] else { continue }
+      let isAll = machine.asynchronous?.contains(vector.event) == true
+      guard isAll || machine.partlyAsynchronous?.contains(vector.event) == true else { continue }
+      report(
+        .asynchronousParticipant, isAll ? .error : .warning,
+        at: topology.path(ofParticipant: name, vector.event, in: vector.composite),
+        "composite '\(vector.composite)', event '\(vector.event)': participant '\(name)' takes it by "
+          + (isAll ? "an asynchronous transition" : "asynchronous transitions in some states")
+          + ", as models, features and closures with 'await' do; nobody can promise where that leads, "
+          + "so the event is \(isAll ? "never" : "not") taken\(isAll ? "" : " there"). Let its "
+          + "transition lead to a state at once, whose effect or feedback does what takes its time, "
+          + "or list participants without '\(name)'")
+    }
+  }
+
+  private mutating func checkPrograms(of plan: ConflictClassPlan) {
+    for composite in plan.composites.dropFirst() {
+      guard let program = topology.composite(composite.name).flatMap(topology.program(of:)),
+        program != plan.program
+      else { continue }
+      report(
+        .unlikePrograms, at: ["composites", composite.name, "program"],
+        "composite '\(composite.name)' shares participants with '\(plan.name)', and so its process, "
+          + "but not its program: '\(program)' and '\(plan.program)'; name one program for both")
+    }
+  }
+
+  /// An effect cannot say through which composite its event is to be taken.
+  private mutating func checkEffects(in composites: TopologyComposites) {
+    for node in topology.nodes {
+      guard let machine = composites.machines[node.name], !machine.outputs.isEmpty else { continue }
+      for event in machine.alphabet {
+        let vectors = composites.composition.vectors(of: node.name, event: event)
+        guard Set(vectors.map(\.composite)).count > 1 else { continue }
+        report(
+          .ambiguousEvent, .warning, at: ["nodes", node.name],
+          "node '\(node.name)' takes '\(event)' through composite \(Self.list(vectors)): an effect "
+            + "that gives '\(event)' ends the node, since nobody can tell through which; let a pipe "
+            + "send it to the composite that is meant")
+      }
+    }
+  }
+
+  // MARK: Projections
+
+  private mutating func checkProjection(
+    of composite: CompositeSpecification, in parts: TopologyComposites?
+  ) {
+    guard let name = composite.projection, let program = topology.program(of: composite),
+      let description = descriptions.programs[program]
+    else { return }
+    let path = ["composites", composite.name, "projection"]
+    let owner = "composite '\(composite.name)'"
+    guard let projection = description.composite(name) else {
+      report(
+        .unknownProjection, at: path,
+        "\(owner): program '\(program)' has no composite state '\(name)'"
+          + Suggestion.among(description.composites.map(\.name), like: name))
+      return
+    }
+    guard let parts, parts.composition.has(composite.name) else { return }
+    let nodes = parts.composition.machines(of: composite.name)
+    let types = projection.components.map(\.type).joined(separator: ", ")
+    guard nodes.count == projection.components.count else {
+      report(
+        .unlikeProjection, at: path,
+        "\(owner): '\(name)' is made of \(projection.components.count) states (\(types)), and the "
+          + "composite has \(nodes.count) nodes (\(nodes.joined(separator: ", "))); list the "
+          + "components that it is made of")
+      return
+    }
+    for (index, (node, component)) in zip(nodes, projection.components).enumerated() {
+      guard let machine = parts.machines[node], machine.states != component.states else {
+        continue
+      }
+      report(
+        .unlikeProjection, at: path,
+        "\(owner): '\(name)' takes \(component.type) as its state \(index + 1), and node '\(node)' "
+          + "with machine '\(machine.machine)' has other states; list the components in the order "
+          + "of (\(types))")
+    }
+  }
+
+  // MARK: Pipes
+
+  /// A pipe that delivers into a component what it takes only through its composite.
+  mutating func checkSynchronized(_ pipe: PipeSpecification, at path: [String]) {
+    guard let composites, let node = topology.node(pipe.receiver), node.constant == nil else {
+      return
+    }
+    func vectors(of event: String) -> [SyncVector] {
+      composites.composition.vectors(of: node.name, event: event)
+    }
+    if let event = pipe.send?.caseName {
+      let found = vectors(of: event)
+      guard !found.isEmpty else { return }
+      report(
+        .synchronizedEvent, at: path + ["to"],
+        "pipe '\(pipe.name)': node '\(node.name)' takes '\(event)' only together with others; "
+          + "send it to composite " + Self.list(found))
+    } else if let port = outPort(of: pipe) {
+      let events = (port.sent ?? port.events.map(\.name)).filter { !vectors(of: $0).isEmpty }
+      guard !events.isEmpty else { return }
+      // Where it is not known which of them are sent, none of these may be.
+      let isSure = port.sent != nil || events.count == port.events.count
+      let isAll = events.count == (port.sent?.count ?? port.events.count)
+      report(
+        .synchronizedEvent, isSure ? .error : .warning, at: path + ["to"],
+        "pipe '\(pipe.name)': out-port '\(port.name)' of node '\(pipe.sender)' "
+          + "\(isSure ? "sends" : "can send") \(events.map { "'\($0)'" }.joined(separator: ", ")), "
+          + "which node '\(node.name)' takes only together with others; send that to composite "
+          + Self.list(events.flatMap { vectors(of: $0) })
+          + (isSure && !isAll ? ", from a port of its own" : ""))
+    }
+  }
+
+  func outPort(of pipe: PipeSpecification) -> PortDescription? {
+    topology.node(pipe.sender).flatMap(machine(of:))?.outPorts.first { $0.name == pipe.outPort }
+  }
+
+  private static func list(_ vectors: [SyncVector]) -> String {
+    Set(vectors.map(\.composite)).sorted().map { "'\($0)'" }.joined(separator: " or ")
+  }
+
+  /// The events that a composite takes from a pipe, where it is known: the synchronized ones.
+  func events(of composite: String) -> [CaseDescription]? {
+    guard let composites, composites.composition.has(composite) else { return nil }
+    return composites.composition.vectors(askedOf: composite).map(composites.event(of:))
+  }
+}
+
+extension Composition {
+  fileprivate func has(_ composite: String) -> Bool {
+    composites.contains { $0.name == composite }
+  }
+}

@@ -1,0 +1,181 @@
+import PipeMachines
+import PipeSupport
+import PipeWire
+
+extension TopologyChecker {
+  /// What a pipe can deliver into: an in-port's events, or a machine's.
+  private struct Receiver {
+    var holder: String
+    var events: [CaseDescription]
+    var alphabet: [String]
+  }
+
+  mutating func check(_ pipe: PipeSpecification, at path: [String]) {
+    let owner = "pipe '\(pipe.name)'"
+    checkSynchronized(pipe, at: path)
+    let receiver = receiver(of: pipe, owner: owner, at: path)
+    let sender = topology.node(pipe.sender).flatMap { $0.constant == nil ? machine(of: $0) : nil }
+    switch pipe.source {
+    case .port(let name):
+      guard let sender else { return }
+      guard let port = sender.outPorts.first(where: { $0.name == name }) else {
+        report(
+          .unknownPort, at: path + ["from"],
+          "\(owner): node '\(pipe.sender)' has no out-port '\(name)'"
+            + Suggestion.among(sender.outPorts.map(\.name), like: name))
+        return
+      }
+      if let receiver { checkEvents(of: port, into: receiver, pipe, owner: owner, at: path) }
+    case .state(let when, let send):
+      let state = sender?.states.first { $0.name == when }
+      if let sender, state == nil {
+        report(
+          .unknownState, at: path + ["when"],
+          "\(owner): machine '\(sender.machine)' of node '\(pipe.sender)' has no state '\(when)'"
+            + (sender.stateFields == nil
+              ? Suggestion.among(sender.states.map(\.name), like: when)
+              : "; its state is a struct, so let its code send into an out-port"))
+      }
+      checkSend(send, into: receiver, from: state ?? constantState(of: pipe), owner, at: path)
+    }
+  }
+
+  private mutating func receiver(
+    of pipe: PipeSpecification, owner: String, at path: [String]
+  ) -> Receiver? {
+    if topology.composite(pipe.receiver) != nil {
+      return compositeReceiver(of: pipe, owner: owner, at: path)
+    }
+    guard let node = topology.node(pipe.receiver), node.constant == nil,
+      let machine = machine(of: node)
+    else { return nil }
+    guard let name = pipe.inPort else {
+      return Receiver(
+        holder: "machine '\(machine.machine)' of node '\(node.name)'", events: machine.events,
+        alphabet: machine.alphabet)
+    }
+    guard let port = machine.inPorts.first(where: { $0.name == name }) else {
+      report(
+        .unknownPort, at: path + ["to"],
+        "\(owner): node '\(node.name)' has no in-port '\(name)'"
+          + Suggestion.among(machine.inPorts.map(\.name), like: name))
+      return nil
+    }
+    return Receiver(
+      holder: "in-port '\(name)' of node '\(node.name)'", events: port.events,
+      alphabet: machine.alphabet)
+  }
+
+  /// A composite as a receiver of what it synchronizes; `nil` where it does not take the event.
+  private mutating func compositeReceiver(
+    of pipe: PipeSpecification, owner: String, at path: [String]
+  ) -> Receiver? {
+    guard let composites, let events = events(of: pipe.receiver) else { return nil }
+    let names = events.map(\.name)
+    let holder = "composite '\(pipe.receiver)'"
+    if let event = pipe.send?.caseName, !names.contains(event) {
+      do throws(RoutingError) {
+        _ = try composites.composition.vector(event, of: pipe.receiver)
+      } catch {
+        report(.notSynchronized, at: path + ["send"], "\(owner): \(composites.wording(of: error))")
+      }
+      return nil
+    }
+    guard let port = outPort(of: pipe) else {
+      return Receiver(holder: holder, events: events, alphabet: names)
+    }
+    let sent = port.sent ?? port.events.map(\.name)
+    guard sent.contains(where: names.contains) else {
+      report(
+        .notSynchronized, at: path + ["to"],
+        "\(owner): \(holder) synchronizes no event of out-port '\(port.name)' of node "
+          + "'\(pipe.sender)', which sends " + sent.map { "'\($0)'" }.joined(separator: ", ")
+          + "; connect the port to a node")
+      return nil
+    }
+    let stray = (port.sent ?? []).filter { !names.contains($0) }
+    if !stray.isEmpty {
+      report(
+        .notSynchronized, at: path + ["to"],
+        "\(owner): \(holder) does not synchronize \(stray.map { "'\($0)'" }.joined(separator: ", "))"
+          + ", which out-port '\(port.name)' of node '\(pipe.sender)' sends as well; send that to a "
+          + "node, from a port of its own")
+    }
+    // Where it is not known which of them are sent, the composite refuses the others.
+    let others = port.events.filter { !names.contains($0.name) }
+    return Receiver(holder: holder, events: events + others, alphabet: names)
+  }
+
+  /// Every event that the port carries must be one of the receiver's, field by field.
+  private mutating func checkEvents(
+    of port: PortDescription, into receiver: Receiver, _ pipe: PipeSpecification, owner: String,
+    at path: [String]
+  ) {
+    for event in port.events {
+      let head = "\(owner): out-port '\(port.name)' of node '\(pipe.sender)' sends \(event.wording)"
+      guard let other = receiver.events.first(where: { $0.name == event.name }) else {
+        report(
+          .unlikeEvents, at: path + ["to"],
+          "\(head), which \(receiver.holder) does not know"
+            + Suggestion.among(receiver.events.map(\.name), like: event.name)
+            + "; connect ports of one event type")
+        continue
+      }
+      guard other.fields != event.fields else { continue }
+      report(
+        .unlikeEvents, at: path + ["to"],
+        "\(head), but \(receiver.holder) knows it as \(other.wording); connect ports of one event "
+          + "type")
+    }
+  }
+
+  private func constantState(of pipe: PipeSpecification) -> CaseDescription? {
+    guard let node = topology.node(pipe.sender), let constant = node.constant else { return nil }
+    if let state = machine(of: node)?.states.first(where: { $0.name == pipe.when }) {
+      return state
+    }
+    guard let name = constant.caseName, name == pipe.when else { return nil }
+    let fields = constant.caseMembers ?? [:]
+    return CaseDescription(
+      name: name,
+      fields: fields.keys.sorted().map { CaseDescription.Field(name: $0, type: "") })
+  }
+
+  private mutating func checkSend(
+    _ send: JSONValue, into receiver: Receiver?, from state: CaseDescription?, _ owner: String,
+    at path: [String]
+  ) {
+    let path = path + ["send"]
+    if let state { checkVariables(of: send, from: state, owner, at: path) }
+    guard let receiver, let name = send.caseName else { return }
+    let known = checkCase(
+      send, against: receiver.events, kind: .event(from: state), holder: receiver.holder,
+      owner: owner, at: path)
+    guard known, !receiver.alphabet.contains(name) else { return }
+    report(
+      .notInAlphabet, at: path,
+      "\(owner): \(receiver.holder) takes event '\(name)' in no state"
+        + Suggestion.among(receiver.alphabet, like: name, verb: "it takes"))
+  }
+
+  private mutating func checkVariables(
+    of send: JSONValue, from state: CaseDescription, _ owner: String, at path: [String]
+  ) {
+    guard case .object = send, let template = try? PayloadTemplate(send) else { return }
+    let names = state.fields.map(\.name)
+    for variable in template.variables where !names.contains(variable) {
+      report(
+        .unknownVariable, at: path,
+        "\(owner): state '\(state.name)' carries no value '$\(variable)'"
+          + Suggestion.among(names.map { "$\($0)" }, like: "$\(variable)", verb: "it carries"))
+    }
+  }
+}
+
+extension CaseDescription {
+  /// The case as its declaration has it: `'persons(count: Int)'`.
+  var wording: String {
+    let list = fields.map { "\($0.name): \($0.type)" }.joined(separator: ", ")
+    return fields.isEmpty ? "'\(name)'" : "'\(name)(\(list))'"
+  }
+}

@@ -1,0 +1,104 @@
+import PipeMachines
+import PipeSupport
+import PipeWire
+
+/// The composites of a topology, with the machines that its programs describe.
+package struct TopologyComposites: Sendable {
+  package let topology: Topology
+  /// Who takes what together.
+  package let composition: Composition
+  /// What the machine of each node tells of itself.
+  package let machines: [String: MachineDescription]
+
+  /// Composes what can be: a composite of a node that is not described is left out.
+  /// - Parameter machines: By node.
+  /// - Throws: ``CompositionError`` with everything that is wrong with the composites.
+  package init(
+    _ topology: Topology, machines: [String: MachineDescription]
+  ) throws(CompositionError) {
+    let nodes = topology.nodes.filter { $0.constant == nil }
+    let alphabets = nodes.map { (name: $0.name, alphabet: machines[$0.name]?.alphabet ?? []) }
+    var described = topology.composites
+    // A composite of one that is left out is left out as well.
+    while let index = described.firstIndex(where: { composite in
+      composite.components.contains { name in
+        topology.composite(name) == nil
+          ? machines[name] == nil : !described.contains { $0.name == name }
+      }
+    }) {
+      described.remove(at: index)
+    }
+    composition = try Composition(described.map(\.declaration), machines: alphabets)
+    self.topology = topology
+    self.machines = machines
+  }
+
+  /// What a synchronized event carries: the fields of the participant that has the most.
+  package func event(of vector: SyncVector) -> CaseDescription {
+    let cases = vector.participants.compactMap { name in
+      machines[name]?.events.first { $0.name == vector.event }
+    }
+    return cases.max { $0.fields.count < $1.fields.count } ?? CaseDescription(name: vector.event)
+  }
+
+  /// Why a composite cannot be asked for an event, in a sentence.
+  package func wording(of error: RoutingError) -> String {
+    guard case .notSynchronized(let event, let composite) = error else { return error.description }
+    let takers = composition.machines(of: composite)
+      .filter { machines[$0]?.alphabet.contains(event) == true }
+    guard !takers.isEmpty else {
+      let own = composition.vectors(askedOf: composite).map(\.event)
+      return "composite '\(composite)' has no event '\(event)'"
+        + Suggestion.among(own, like: event, verb: "it synchronizes")
+    }
+    let list = takers.map { "'\($0)'" }.joined(separator: " or ")
+    return "composite '\(composite)' does not synchronize '\(event)'; send it to \(list)"
+  }
+
+  // MARK: Plans
+
+  /// The conflict classes in the order of the file, each with all that its process needs to know.
+  package var plans: [ConflictClassPlan] {
+    let order = composition.composites.map(\.name)
+    return composition.conflictClasses.map { names in
+      plan(of: order.filter(names.contains))
+    }.sorted { order.firstIndex(of: $0.name)! < order.firstIndex(of: $1.name)! }
+  }
+
+  private func plan(of names: [String]) -> ConflictClassPlan {
+    let composites = names.compactMap(topology.composite)
+    let plans = composites.map(plan(of:))
+    let nodes = Set(plans.flatMap(\.nodes))
+    return ConflictClassPlan(
+      name: names[0], program: composites.lazy.compactMap(topology.program(of:)).first ?? "",
+      durability: names.map(topology.durability(of:)).max() ?? .standard, composites: plans,
+      components: topology.nodes.filter { nodes.contains($0.name) }.map { node in
+        ComponentPlan(
+          node: node.name, machine: node.machine ?? "",
+          initial: machines[node.name]?.initial ?? .null)
+      })
+  }
+
+  private func plan(of composite: CompositeSpecification) -> CompositePlan {
+    let nodes = composition.machines(of: composite.name)
+    let vectors = composition.vectors(askedOf: composite.name)
+    var refusals: [String: String] = [:]
+    for event in Set(nodes.flatMap { machines[$0]?.alphabet ?? [] }) {
+      do throws(RoutingError) {
+        _ = try composition.vector(event, of: composite.name)
+      } catch {
+        refusals[event] = wording(of: error)
+      }
+    }
+    return CompositePlan(
+      name: composite.name, components: composite.components, nodes: nodes, vectors: vectors,
+      events: vectors.map(event(of:)), refusals: refusals, projection: composite.projection)
+  }
+}
+
+extension Composition {
+  /// The vectors that a caller may ask a composite for, one for each event, sorted by event.
+  package func vectors(askedOf composite: String) -> [SyncVector] {
+    Set(vectors.map(\.event)).sorted().compactMap { try? vector($0, of: composite) }
+  }
+}

@@ -1,0 +1,102 @@
+import Glibc
+import PipeSupport
+
+/// Where the text of a topology comes from.
+package enum TopologyInput: Hashable, Sendable {
+  case file(String)
+  case standardInput
+
+  /// What a command line names: `-` is standard input.
+  package init(argument: String) {
+    self = argument == "-" ? .standardInput : .file(argument)
+  }
+
+  /// What diagnostics call it.
+  package var name: String {
+    switch self {
+    case .file(let path): path
+    case .standardInput: "<stdin>"
+    }
+  }
+
+  /// The directory from which the paths in it count.
+  package var directory: String {
+    switch self {
+    case .file(let path): FileSystem.directory(of: FileSystem.absolute(path))
+    case .standardInput: FileSystem.directory(of: FileSystem.absolute("-"))
+    }
+  }
+
+  /// The path of a file in the same directory.
+  func beside(_ name: String) -> String {
+    guard case .file(let path) = self, let slash = path.lastIndex(of: "/") else { return name }
+    return path[...slash] + name
+  }
+
+  /// Reads the whole text.
+  func bytes() throws(TopologyErrors) -> [UInt8] {
+    guard case .file(let path) = self else { return try bytes(of: STDIN_FILENO) }
+    // Not blocking, so that a FIFO without a writer is refused and not waited for.
+    let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+    guard file >= 0 else {
+      switch errno {
+      case ENOENT, ENOTDIR: throw failure("there is no such file; check the path")
+      case EACCES: throw failure("the file may not be read; check its permissions")
+      case let code: throw failure("the file cannot be opened: \(SystemError.text(of: code))")
+      }
+    }
+    defer { close(file) }
+    return try bytes(of: file)
+  }
+
+  private func bytes(of file: Int32) throws(TopologyErrors) -> [UInt8] {
+    var status = stat()
+    guard fstat(file, &status) == 0, status.st_mode & S_IFMT != S_IFDIR else {
+      throw failure("this is a directory; name a topology file in it")
+    }
+    let limit = TopologyReader.byteLimit
+    var bytes: [UInt8] = []
+    while bytes.count <= limit {
+      let chunk = try chunk(of: file, atMost: limit + 1 - bytes.count)
+      if chunk.isEmpty { break }
+      bytes += chunk
+    }
+    guard bytes.count > limit else { return bytes }
+    let isRegular = status.st_mode & S_IFMT == S_IFREG
+    throw tooLarge(bytes, size: isRegular ? Int(status.st_size) : nil)
+  }
+
+  /// What can be read now, or when a pipe's writer has written it; nothing at the end.
+  private func chunk(of file: Int32, atMost limit: Int) throws(TopologyErrors) -> [UInt8] {
+    var count = 0
+    var code: Int32 = 0
+    repeat {
+      if code == EAGAIN {
+        var item = pollfd(fd: file, events: Int16(POLLIN), revents: 0)
+        poll(&item, 1, -1)
+      }
+      let chunk = [UInt8](unsafeUninitializedCapacity: min(65_536, limit)) { buffer, initialized in
+        count = Glibc.read(file, buffer.baseAddress, buffer.count)
+        code = errno
+        initialized = max(0, count)
+      }
+      if count >= 0 { return chunk }
+    } while code == EINTR || code == EAGAIN
+    throw failure("the file cannot be read: \(SystemError.text(of: code))")
+  }
+
+  /// - Parameter size: The whole text's, where it is known. Unit: bytes.
+  private func tooLarge(_ bytes: [UInt8], size: Int?) -> TopologyErrors {
+    let limit = TopologyReader.byteLimit
+    let mark = SourceMark(ofByte: limit, in: bytes)
+    let whole = size.map { "has \($0) bytes" } ?? "has more than \(limit) bytes"
+    let place = mark.column > limit / 2 ? "in this line alone" : "here"
+    return failure(
+      "the file \(whole), and passes the limit of \(limit) \(place); leave out what is not needed, "
+        + "or keep large data in a file of its own, which a parameter names", at: mark)
+  }
+
+  private func failure(_ message: String, at mark: SourceMark = .unknown) -> TopologyErrors {
+    TopologyErrors([Diagnostic(file: name, mark: mark, code: .unreadableFile, message: message)])
+  }
+}

@@ -1,0 +1,158 @@
+import PipeSupport
+
+extension TopologyReading {
+  /// Checks what the parts of a topology say of each other.
+  ///
+  /// - Parameter names: All nodes that the file names, so that a broken one is not also unknown.
+  mutating func checkReferences(
+    of topology: Topology, pipes: [(index: Int, pipe: PipeSpecification)], names: Names
+  ) {
+    for node in topology.nodes { checkNode(node, in: topology, names) }
+    for monitor in topology.monitors { checkMonitor(monitor, in: topology, names) }
+    checkComposites(of: topology, names)
+    checkCycles(in: topology)
+    checkPipeNames(pipes)
+    for (index, pipe) in pipes { checkPipe(pipe, path: ["pipes", String(index)], topology, names) }
+  }
+
+  private mutating func checkNode(
+    _ node: NodeSpecification, in topology: Topology, _ names: Names
+  ) {
+    let path = ["nodes", node.name]
+    if topology.program(of: node) == nil { reportNoProgram("node '\(node.name)'", path) }
+    for name in node.dependsOn where !names.isNode(name) {
+      checkNodeName(
+        name, at: dependencyMark(of: name, for: node), owner: "node '\(node.name)'", names)
+    }
+  }
+
+  /// Where a node names another in `depends_on`, whichever of the two forms it takes.
+  private func dependencyMark(of name: String, for node: NodeSpecification) -> SourceMark {
+    let path = ["nodes", node.name, "depends_on"]
+    return source.mark(ofKey: path + [name])
+  }
+
+  private mutating func checkMonitor(
+    _ monitor: MonitorSpecification, in topology: Topology, _ names: Names
+  ) {
+    let path = ["monitors", monitor.name]
+    let owner = "monitor '\(monitor.name)'"
+    if topology.program(of: monitor) == nil { reportNoProgram(owner, path) }
+    for (index, name) in (monitor.watch ?? []).enumerated() {
+      let mark = source.mark(of: path + ["watch", String(index)])
+      checkNodeName(name, at: mark, owner: owner, names, orComposite: true)
+    }
+  }
+
+  mutating func reportNoProgram(_ owner: String, _ path: [String]) {
+    report(
+      .noProgram, at: source.mark(ofKey: path),
+      "\(owner) has no program to run it; add 'program: NAME' to it or to the topology")
+  }
+
+  private mutating func checkNodeName(
+    _ name: String, at mark: SourceMark, owner: String, _ names: Names, orComposite: Bool = false
+  ) {
+    guard !names.isNode(name), !(orComposite && names.isComposite(name)) else { return }
+    let known = names.nodes + (orComposite ? names.composites : [])
+    report(
+      .unknownNode, at: mark,
+      "\(owner): there is no node '\(name)'"
+        + Suggestion.among(known, like: name, verb: "the topology has"))
+  }
+
+  private mutating func checkCycles(in topology: Topology) {
+    for cycle in topology.dependencyCycles {
+      let first = topology.node(cycle[0])!
+      let mark = dependencyMark(of: cycle.count > 1 ? cycle[1] : cycle[0], for: first)
+      let circle = (cycle + [cycle[0]]).map { "'\($0)'" }.joined(separator: " -> ")
+      report(
+        .dependencyCycle, at: mark,
+        "nodes wait for each other and never start: \(circle); remove one 'depends_on' of these")
+    }
+  }
+
+  private mutating func checkPipeNames(_ pipes: [(index: Int, pipe: PipeSpecification)]) {
+    var first: [String: SourceMark] = [:]
+    for (index, pipe) in pipes {
+      let path = ["pipes", String(index)]
+      if let mark = first[pipe.name] {
+        report(
+          .nameTaken, at: source.mark(of: path + ["name"]),
+          "pipe '\(pipe.name)' is named twice, first at line \(mark.line), column \(mark.column); "
+            + "give one of them another 'name'")
+      } else {
+        first[pipe.name] = source.mark(of: path + ["name"])
+      }
+    }
+  }
+
+  private mutating func checkPipe(
+    _ pipe: PipeSpecification, path: [String], _ topology: Topology, _ names: Names
+  ) {
+    let owner = "pipe '\(pipe.name)'"
+    if names.isComposite(pipe.sender) {
+      report(
+        .compositeSender, at: source.mark(of: path + ["from"]),
+        "\(owner): '\(pipe.sender)' is a composite and sends no events; start the pipe at one of "
+          + "its components")
+    } else {
+      checkNodeName(pipe.sender, at: source.mark(of: path + ["from"]), owner: owner, names)
+    }
+    checkNodeName(
+      pipe.receiver, at: source.mark(of: path + ["to"]), owner: owner, names, orComposite: true)
+    if let port = pipe.inPort, names.isComposite(pipe.receiver) {
+      report(
+        .unknownPort, at: source.mark(of: path + ["to"]),
+        "\(owner): '\(pipe.receiver)' is a composite and has no in-port '\(port)'; write "
+          + "'to: \(pipe.receiver)'")
+    }
+    if topology.node(pipe.receiver)?.constant != nil {
+      report(
+        .constantReceiver, at: source.mark(of: path + ["to"]),
+        "\(owner): node '\(pipe.receiver)' is constant and takes no events; remove the pipe, or "
+          + "give the node a 'machine' without 'constant'")
+    }
+    if pipe.sender == pipe.receiver, topology.node(pipe.sender).map({ $0.constant == nil }) == true
+    {
+      report(
+        .selfPipe, at: source.mark(of: path + ["to"]),
+        "\(owner): it leads from node '\(pipe.sender)' to itself, and once it is full, the node "
+          + "takes nothing until there is room, which only it could make; remove the pipe, and let an "
+          + "effect of the state's output give the event")
+    }
+    checkDurability(of: pipe, path: path, topology)
+    guard let constant = topology.node(pipe.sender)?.constant else { return }
+    if let port = pipe.outPort {
+      report(
+        .unknownPort, at: source.mark(of: path + ["from"]),
+        "\(owner): node '\(pipe.sender)' is constant and has no out-port '\(port)'; write "
+          + "'from: \(pipe.sender)' with 'when' and 'send'")
+    } else if let when = pipe.when, let state = constant.caseName, when != state {
+      report(
+        .unknownState, at: source.mark(of: path + ["when"]),
+        "\(owner): node '\(pipe.sender)' is constant and never enters '\(when)'"
+          + Suggestion.among([state], like: when, verb: "it stays in"))
+    }
+  }
+
+  /// What goes through a pipe is recorded with the steps of its nodes, and survives no more than they.
+  private mutating func checkDurability(
+    of pipe: PipeSpecification, path: [String], _ topology: Topology
+  ) {
+    guard let level = pipe.durability,
+      let name = [pipe.sender, pipe.receiver].first(where: {
+        let takesPart =
+          topology.node($0).map { $0.constant == nil } ?? (topology.composite($0) != nil)
+        return takesPart && topology.durability(of: $0) < level
+      })
+    else { return }
+    let kind = topology.composite(name) == nil ? "node" : "composite"
+    let remedy = kind == "node" ? "the node's" : "its components'"
+    report(
+      .badValue, at: source.mark(of: path + ["durability"]),
+      "pipe '\(pipe.name)': it cannot be '\(level.rawValue)': \(kind) '\(name)' survives less, "
+        + "'\(topology.durability(of: name).rawValue)'. Raise \(remedy) 'durability', or leave the "
+        + "pipe's out")
+  }
+}

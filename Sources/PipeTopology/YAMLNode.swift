@@ -1,0 +1,126 @@
+import PipeSupport
+
+/// A part of a YAML document, with its place.
+package struct YAMLNode: Sendable {
+  /// What a node holds. A mapping keeps its entries in order, duplicates included.
+  package enum Content: Sendable {
+    case scalar(YAMLScalar)
+    case sequence([YAMLNode])
+    case mapping([YAMLEntry])
+  }
+
+  /// What the node holds.
+  package var content: Content
+  /// Where it starts; an alias stands where its anchor does.
+  package var mark: SourceMark
+
+  /// The node in a few words, for a message: `60`, `a list`.
+  package var summary: String {
+    switch content {
+    case .scalar(let scalar): scalar.summary + (scalar.written.map { " from '\($0)'" } ?? "")
+    case .sequence: "a list"
+    case .mapping: "a mapping"
+    }
+  }
+
+  /// Whether it has a variable that could not be put in, of which has been told.
+  var isBroken: Bool {
+    if case .scalar(let scalar) = content { scalar.isBroken } else { false }
+  }
+}
+
+/// One key and its value.
+package struct YAMLEntry: Sendable {
+  package var key: String
+  /// Whether the key stood without quotes.
+  package var isKeyPlain: Bool
+  package var keyMark: SourceMark
+  package var value: YAMLNode
+}
+
+/// Text of a scalar, and whether it stood without quotes.
+package struct YAMLScalar: Sendable {
+  package var text: String
+  package var isPlain: Bool
+  /// The text as it stands in the file, where variables were put in.
+  var written: String?
+  /// Whether it has a variable that could not be put in.
+  var isBroken = false
+
+  package init(text: String, isPlain: Bool) {
+    self.text = text
+    self.isPlain = isPlain
+  }
+
+  /// The value by the core schema of YAML 1.2: `yes`, `on` and `010` are no booleans or octals.
+  package var value: JSONValue { isPlain ? resolved : .string(text) }
+
+  /// The value where a number or a truth value is wanted, which a variable can give in quotes, too.
+  var typed: JSONValue { written == nil ? value : resolved }
+
+  /// Whether it is a whole number that is not held as one, since it is too large.
+  var isWholeBeyondLimits: Bool {
+    let digits = text.first == "-" || text.first == "+" ? text.dropFirst() : text[...]
+    guard isPlain, !digits.isEmpty, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
+      return false
+    }
+    return value.integer == nil
+  }
+
+  fileprivate var summary: String {
+    if text.isEmpty { return isPlain ? "nothing" : "''" }
+    if text.count > 40 { return "'\(text.prefix(40))…'" }
+    return value.string == nil ? text : "'\(text)'"
+  }
+
+  private var resolved: JSONValue {
+    switch text {
+    case "", "~", "null", "Null", "NULL": return .null
+    case "true", "True", "TRUE": return .bool(true)
+    case "false", "False", "FALSE": return .bool(false)
+    case ".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF": return .number(.infinity)
+    case "-.inf", "-.Inf", "-.INF": return .number(-.infinity)
+    case ".nan", ".NaN", ".NAN": return .number(.nan)
+    default: return Self.number(Array(text.utf8)) ?? .string(text)
+    }
+  }
+
+  private static func number(_ bytes: [UInt8]) -> JSONValue? {
+    let text = String(decoding: bytes, as: UTF8.self)
+    if bytes.starts(with: "0x".utf8) { return whole(text.dropFirst(2), radix: 16) }
+    if bytes.starts(with: "0o".utf8) { return whole(text.dropFirst(2), radix: 8) }
+    var rest = bytes[...]
+    if let sign = rest.first, sign == UInt8(ascii: "+") || sign == UInt8(ascii: "-") {
+      rest.removeFirst()
+    }
+    let wholePart = takeDigits(&rest)
+    if rest.isEmpty, wholePart > 0 {
+      if let value = Int64(text) { return .integer(value) }
+      return Double(text).map(JSONValue.number)
+    }
+    var fraction = 0
+    if rest.first == UInt8(ascii: ".") {
+      rest.removeFirst()
+      fraction = takeDigits(&rest)
+    }
+    guard wholePart + fraction > 0 else { return nil }
+    if rest.first == UInt8(ascii: "e") || rest.first == UInt8(ascii: "E") {
+      rest.removeFirst()
+      if rest.first == UInt8(ascii: "+") || rest.first == UInt8(ascii: "-") { rest.removeFirst() }
+      guard takeDigits(&rest) > 0 else { return nil }
+    }
+    return rest.isEmpty ? Double(text).map(JSONValue.number) : nil
+  }
+
+  private static func whole(_ digits: Substring, radix: Int) -> JSONValue? {
+    // `Int64(_:radix:)` would also take a sign here.
+    guard digits.first?.isHexDigit == true else { return nil }
+    return Int64(digits, radix: radix).map(JSONValue.integer)
+  }
+
+  private static func takeDigits(_ rest: inout ArraySlice<UInt8>) -> Int {
+    let digits = rest.prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }.count
+    rest.removeFirst(digits)
+    return digits
+  }
+}

@@ -1,0 +1,88 @@
+import PipeMachines
+import PipeWire
+
+/// Reads the feeds of some nodes: drops repeated values, counts missed ones, asks again for the
+/// last value where the publisher may have dropped it.
+final class FeedWatch {
+  private let socket: Socket
+  private let loop: PollLoop
+  private let topic: [UInt8]
+  private let receive: (StateChange) -> Void
+  private var registration: PollLoop.Registration?
+  private let tellsDoubts: Bool
+  private var seen: [String: (incarnation: UInt64, version: UInt64, doubts: [Doubt])] = [:]
+  private var received = 0
+  private var timer: TimerQueue.ID?
+
+  /// Messages that may wait at either end before the publisher drops.
+  private static let highWaterMark: Int32 = 10_000
+  private static let checkInterval: Duration = .milliseconds(500)
+
+  /// - Parameters:
+  ///   - topic: How the frames that it takes begin.
+  ///   - tellsDoubts: Whether a state is told again whose doubts have changed.
+  init(
+    feeds: [String], topic: [UInt8] = [], in context: Context, loop: PollLoop,
+    tellsDoubts: Bool = false, _ receive: @escaping (StateChange) -> Void
+  ) throws(TransportError) {
+    self.loop = loop
+    self.topic = topic
+    self.tellsDoubts = tellsDoubts
+    self.receive = receive
+    socket = try Socket(.subscriber, in: context)
+    try socket.setHighWaterMark(Self.highWaterMark)
+    try socket.subscribe(to: topic)
+    for feed in feeds { try socket.connect(feed) }
+    registration = loop.add(socket, for: self) { $0.read() }
+    check()
+  }
+
+  func close() {
+    if let registration { loop.remove(registration) }
+    registration = nil
+    if let timer { loop.cancel(timer) }
+    socket.close()
+  }
+
+  /// Asks for a node's last value once more, and takes it whatever was told before.
+  func askAgain(_ node: String) {
+    seen[node] = nil
+    try? socket.subscribe(to: topic)
+  }
+
+  private func read() {
+    var count = 0
+    while count < 256,
+      socket.receive({ _, bytes in
+        if let change = try? StateChange(frame: bytes) { take(change) }
+      })
+    { count += 1 }
+    received += count
+  }
+
+  private func take(_ change: StateChange) {
+    var change = change
+    if let last = seen[change.node] {
+      if change.incarnation < last.incarnation { return }
+      if change.incarnation == last.incarnation {
+        let isRepeated = change.version == last.version
+        let isNews = tellsDoubts && isRepeated && change.doubts != last.doubts
+        guard change.version > last.version || isNews else { return }
+        change.missed = isRepeated ? 0 : change.version - last.version - 1
+      }
+    }
+    seen[change.node] = (change.incarnation, change.version, change.doubts)
+    receive(change)
+  }
+
+  /// After a flood the last value may have been dropped at the high-water mark: it is asked for.
+  private func check() {
+    timer = loop.schedule(after: Self.checkInterval, for: self) { watch in
+      if watch.received >= Int(Self.highWaterMark) / 4 {
+        try? watch.socket.subscribe(to: watch.topic)
+      }
+      watch.received = 0
+      watch.check()
+    }
+  }
+}

@@ -1,0 +1,213 @@
+import PipeSupport
+
+/// Drives everything on the one thread that owns a process's sockets: sockets, descriptors, timers, posts.
+///
+/// It waits for the sockets' descriptors itself: `zmq_poll` asks every socket twice a turn, by a
+/// system call each. What a turn costs depends on how much there is to do, not on how many there are.
+///
+/// Everything that it calls back runs on the thread that called `run`. Only its ``handle`` may be
+/// used from elsewhere. What was removed, cancelled or closed is not called any more, not even in the
+/// turn in which it was; what is called for an owner is not called once that has gone.
+package final class PollLoop {
+  /// A registered socket or descriptor.
+  package struct Registration: Hashable, Sendable { fileprivate let id: UInt64 }
+
+  private final class Source {
+    let id: UInt64
+    let socket: Socket?
+    let descriptor: Int32
+    let onReadable: () -> Void
+    /// Whether it is among those whose socket may have input.
+    var isDue = false
+    /// Whether it is among those that are called back next.
+    var isReady = false
+
+    init(_ id: UInt64, _ socket: Socket?, _ descriptor: Int32, _ onReadable: @escaping () -> Void) {
+      self.id = id
+      self.socket = socket
+      self.descriptor = descriptor
+      self.onReadable = onReadable
+    }
+
+    /// Lets the socket call back no more.
+    func forget() {
+      socket?.onPossibleInput = nil
+      socket?.onClose = nil
+    }
+  }
+
+  /// Posts work to the loop from any thread.
+  package let handle: LoopHandle
+  private let waiter: EventWaiter
+  private var sources: [UInt64: Source] = [:]
+  /// Those whose sockets may have a message that no descriptor tells of.
+  private var due: [Source] = []
+  /// Those that are called back next.
+  private var ready: [Source] = []
+  private var timers = TimerQueue()
+  private var lastID: UInt64 = 0
+  private var isStopped = false
+  /// Called before each wait: what is queued is sent here, in one go.
+  package var beforeWait: (() -> Void)?
+  /// Where it answers `true` the loop does not wait: there is work left to take.
+  package var hasWork: (() -> Bool)?
+
+  package init() {
+    handle = LoopHandle()
+    waiter = EventWaiter()
+    let handle = handle
+    add(descriptor: handle.descriptor) { handle.awoke() }
+  }
+
+  deinit {
+    // Sockets may outlive the loop.
+    for source in sources.values { source.forget() }
+  }
+
+  /// Calls back while a message waits to be read, and now and then when none does, until the socket is
+  /// closed. What is captured is kept alive so long.
+  @discardableResult
+  package func add(_ socket: Socket, onReadable: @escaping () -> Void) -> Registration {
+    let source = Source(nextID(), socket, socket.descriptor, onReadable)
+    socket.onPossibleInput = { [unowned self, unowned source] in mark(source) }
+    if socket.mayHaveInput { mark(source) }
+    let registration = add(source)
+    socket.onClose = { [unowned self] in remove(registration) }
+    return registration
+  }
+
+  /// Does so for an owner, which it does not keep alive.
+  @discardableResult
+  package func add<Owner: AnyObject>(
+    _ socket: Socket, for owner: Owner, onReadable: @escaping (Owner) -> Void
+  ) -> Registration {
+    add(socket) { [weak owner] in if let owner { onReadable(owner) } }
+  }
+
+  /// Calls back while the descriptor is readable, or at its end. What is captured is kept alive so long.
+  @discardableResult
+  package func add(descriptor: Int32, onReadable: @escaping () -> Void) -> Registration {
+    add(Source(nextID(), nil, descriptor, onReadable))
+  }
+
+  /// Does so for an owner, which it does not keep alive.
+  @discardableResult
+  package func add<Owner: AnyObject>(
+    descriptor: Int32, for owner: Owner, onReadable: @escaping (Owner) -> Void
+  ) -> Registration {
+    add(descriptor: descriptor) { [weak owner] in if let owner { onReadable(owner) } }
+  }
+
+  package func remove(_ registration: Registration) {
+    guard let source = sources.removeValue(forKey: registration.id) else { return }
+    source.forget()
+    due.removeAll { $0 === source }
+    waiter.remove(source.descriptor, source.id)
+  }
+
+  /// Calls back once, after the delay. What is captured is kept alive so long.
+  @discardableResult
+  package func schedule(after delay: Duration, _ work: @escaping () -> Void) -> TimerQueue.ID {
+    timers.schedule(at: BootClock.nanoseconds + delay.clampedNanoseconds, work)
+  }
+
+  /// Does so for an owner, which it does not keep alive.
+  @discardableResult
+  package func schedule<Owner: AnyObject>(
+    after delay: Duration, for owner: Owner, _ work: @escaping (Owner) -> Void
+  ) -> TimerQueue.ID {
+    schedule(after: delay) { [weak owner] in if let owner { work(owner) } }
+  }
+
+  package func cancel(_ timer: TimerQueue.ID) { timers.cancel(timer) }
+
+  /// Makes `run` return after the current turn.
+  package func stop() { isStopped = true }
+
+  /// Runs until `stop`; not at all where that was called before.
+  package func run() {
+    handle.begin()
+    while !isStopped { turn() }
+  }
+
+  private func turn() {
+    beforeWait?()
+    if isStopped { return }
+    var isBusy = hasWork?() == true
+    if handle.hasPosted {
+      handle.runPosted()
+      isBusy = true
+      if isStopped { return }
+    } else if !isBusy, !due.isEmpty {
+      // Mostly nothing is there, and the wait can follow at once; else it is the next turn's.
+      takeDue()
+      isBusy = dispatch()
+      if isStopped { return }
+    }
+    waiter.wait(until: isBusy ? 0 : timers.next) { number in
+      if let source = sources[number] { makeReady(source) }
+    }
+    takeDue()
+    dispatch()
+    if isStopped || timers.next == nil { return }
+    let now = BootClock.nanoseconds
+    let newest = timers.newest
+    while !isStopped, let work = timers.takeDue(at: now, through: newest) { work() }
+  }
+
+  /// Calls back for what is ready.
+  /// - Returns: Whether a message was received, or may have come.
+  @discardableResult
+  private func dispatch() -> Bool {
+    guard !ready.isEmpty else { return false }
+    // In place, so that its room is used again.
+    var hasReceived = false
+    var place = 0
+    while place < ready.count {
+      let source = ready[place]
+      place += 1
+      source.isReady = false
+      source.socket?.hasReceived = false
+      // A callback may have removed it.
+      if sources[source.id] != nil { source.onReadable() }
+      if isStopped { break }
+      hasReceived = hasReceived || source.socket?.hasReceived == true
+    }
+    ready.removeAll(keepingCapacity: true)
+    return hasReceived || due.contains { $0.socket?.mayHaveInput == true }
+  }
+
+  private func makeReady(_ source: Source) {
+    guard !source.isReady else { return }
+    source.isReady = true
+    ready.append(source)
+  }
+
+  private func mark(_ source: Source) {
+    guard !source.isDue else { return }
+    source.isDue = true
+    due.append(source)
+  }
+
+  /// Makes ready whose sockets may have input.
+  private func takeDue() {
+    guard !due.isEmpty else { return }
+    for source in due {
+      source.isDue = false
+      // What has come since it was put here may have been taken.
+      if source.socket?.mayHaveInput == true { makeReady(source) }
+    }
+    due.removeAll(keepingCapacity: true)
+  }
+
+  private func add(_ source: Source) -> Registration {
+    sources[source.id] = source
+    waiter.add(source.descriptor, source.id)
+    return Registration(id: source.id)
+  }
+
+  private func nextID() -> UInt64 {
+    lastID += 1
+    return lastID
+  }
+}

@@ -1,0 +1,240 @@
+import CZMQ
+import Glibc
+import PipeWire
+
+/// A ZeroMQ socket, owned by the one thread that uses it.
+package final class Socket {
+  /// The socket types in use.
+  package enum Kind: Sendable {
+    case dealer, router, publisher, subscriber, pair
+
+    var code: Int32 {
+      switch self {
+      case .dealer: ZMQ_DEALER
+      case .router: ZMQ_ROUTER
+      case .publisher: ZMQ_XPUB
+      case .subscriber: ZMQ_SUB
+      case .pair: ZMQ_PAIR
+      }
+    }
+  }
+
+  /// What became of a message.
+  package enum Sent: Sendable { case queued, wouldBlock, unroutable }
+
+  let handle: UnsafeMutableRawPointer
+  private let context: Context
+  /// The peer of the last message, kept for its room.
+  private var peer: [UInt8] = []
+  private var isOpen = true
+  /// Whether a message may wait without the descriptor saying so: any call on the socket may have
+  /// taken in what the descriptor told of. Known to be untrue after a `receive` that found none.
+  private(set) var mayHaveInput = true {
+    didSet { if mayHaveInput { onPossibleInput?() } }
+  }
+  /// Called whenever a message may wait.
+  var onPossibleInput: (() -> Void)?
+  /// Called before it is closed, while its descriptor is still its own.
+  var onClose: (() -> Void)?
+  /// Whether a message was received since somebody set this to `false`.
+  var hasReceived = false
+  /// Readable when something has happened to the socket. Source: zmq_getsockopt(3), ZMQ_FD.
+  let descriptor: Int32
+
+  package init(_ kind: Kind, in context: Context) throws(TransportError) {
+    guard let handle = zmq_socket(context.handle, kind.code) else { throw .last("zmq_socket") }
+    self.handle = handle
+    self.context = context
+    var descriptor: Int32 = -1
+    var byteCount = MemoryLayout<Int32>.size
+    let code = zmq_getsockopt(handle, ZMQ_FD, &descriptor, &byteCount)
+    self.descriptor = descriptor
+    guard code == 0 else { throw .last("zmq_getsockopt(ZMQ_FD)") }
+    try set(ZMQ_LINGER, 0)
+    // A reconnect is tried soon and then less often: a restarted peer is found within milliseconds.
+    try set(ZMQ_RECONNECT_IVL, 5)
+    try set(ZMQ_RECONNECT_IVL_MAX, 200)
+    switch kind {
+    case .router:
+      try set(ZMQ_ROUTER_MANDATORY, 1)
+      try set(ZMQ_ROUTER_HANDOVER, 1)
+    case .publisher:
+      // Every subscription is passed up, a repeated one too: it asks for the last value.
+      try set(ZMQ_XPUB_VERBOSE, 1)
+    case .dealer, .subscriber, .pair: break
+    }
+  }
+
+  deinit { close() }
+
+  /// Closes the socket; messages that are still queued go out within the linger.
+  package func close() {
+    guard isOpen else { return }
+    isOpen = false
+    onClose?()
+    zmq_close(handle)
+  }
+
+  package func set(_ option: Int32, _ value: Int32) throws(TransportError) {
+    var value = value
+    guard zmq_setsockopt(handle, option, &value, MemoryLayout<Int32>.size) == 0 else {
+      throw .last("zmq_setsockopt(\(option))")
+    }
+  }
+
+  package func set(_ option: Int32, int64 value: Int64) throws(TransportError) {
+    var value = value
+    guard zmq_setsockopt(handle, option, &value, MemoryLayout<Int64>.size) == 0 else {
+      throw .last("zmq_setsockopt(\(option))")
+    }
+  }
+
+  package func set(_ option: Int32, _ value: some Collection<UInt8>) throws(TransportError) {
+    let bytes = Array(value)
+    guard zmq_setsockopt(handle, option, bytes, bytes.count) == 0 else {
+      throw .last("zmq_setsockopt(\(option))")
+    }
+  }
+
+  /// How long `close` goes on sending what is queued. Unit: milliseconds.
+  package func setLinger(milliseconds: Int32) { try? set(ZMQ_LINGER, milliseconds) }
+
+  /// The name by which a ROUTER knows this socket. Set it before `connect`.
+  package func setRoutingID(_ id: String) throws(TransportError) {
+    try set(ZMQ_ROUTING_ID, Array(id.utf8))
+  }
+
+  /// Messages that may wait in this socket, each way. Unit: messages; 0 is no limit.
+  package func setHighWaterMark(_ messages: Int32) throws(TransportError) {
+    try set(ZMQ_SNDHWM, messages)
+    try set(ZMQ_RCVHWM, messages)
+  }
+
+  /// The largest message accepted from a peer; one that sends a larger one is disconnected.
+  package func setMaximumMessage(byteCount: Int64) throws(TransportError) {
+    try set(ZMQ_MAXMSGSIZE, int64: byteCount)
+  }
+
+  /// Refuses messages while no connection is complete, instead of queueing them for later.
+  package func sendOnlyWhenConnected() throws(TransportError) { try set(ZMQ_IMMEDIATE, 1) }
+
+  /// Asks for every message that begins so; asked again, makes the publisher send its last value
+  /// again.
+  package func subscribe(to topic: [UInt8]) throws(TransportError) {
+    try set(ZMQ_SUBSCRIBE, topic)
+  }
+
+  package func bind(_ endpoint: String) throws(TransportError) {
+    mayHaveInput = true
+    guard zmq_bind(handle, endpoint) == 0 else { throw .last("zmq_bind", endpoint: endpoint) }
+  }
+
+  package func connect(_ endpoint: String) throws(TransportError) {
+    mayHaveInput = true
+    guard zmq_connect(handle, endpoint) == 0 else { throw .last("zmq_connect", endpoint: endpoint) }
+  }
+
+  /// Parts from a peer that `connect` named; what was queued for it is gone.
+  package func disconnect(_ endpoint: String) {
+    mayHaveInput = true
+    zmq_disconnect(handle, endpoint)
+  }
+
+  // MARK: Sending
+
+  /// Sends one frame, to a peer by its routing id where this is a ROUTER.
+  @discardableResult
+  package func send(
+    _ header: FrameHeader, body: some Collection<UInt8> = EmptyCollection(),
+    to peer: [UInt8]? = nil
+  ) -> Sent {
+    if let peer {
+      let result = sendPart(peer, more: true)
+      guard case .queued = result else { return result }
+    }
+    var message = zmq_msg_t()
+    zmq_msg_init_size(&message, FrameHeader.byteCount + body.count)
+    let buffer = UnsafeMutableRawBufferPointer(
+      start: zmq_msg_data(&message), count: FrameHeader.byteCount + body.count)
+    header.write(into: buffer)
+    UnsafeMutableRawBufferPointer(rebasing: buffer[FrameHeader.byteCount...]).copyBytes(from: body)
+    return finish(&message, more: false)
+  }
+
+  /// Sends one part as it is.
+  @discardableResult
+  package func sendPart(_ bytes: some Collection<UInt8>, more: Bool) -> Sent {
+    var message = zmq_msg_t()
+    zmq_msg_init_size(&message, bytes.count)
+    UnsafeMutableRawBufferPointer(start: zmq_msg_data(&message), count: bytes.count)
+      .copyBytes(from: bytes)
+    return finish(&message, more: more)
+  }
+
+  private func finish(_ message: inout zmq_msg_t, more: Bool) -> Sent {
+    guard isOpen else {
+      zmq_msg_close(&message)
+      return .wouldBlock
+    }
+    mayHaveInput = true
+    while true {
+      if zmq_msg_send(&message, handle, ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0)) >= 0 {
+        return .queued
+      }
+      let code = zmq_errno()
+      if code == EINTR { continue }
+      zmq_msg_close(&message)
+      return code == EHOSTUNREACH ? .unroutable : .wouldBlock
+    }
+  }
+
+  // MARK: Receiving
+
+  /// Reads one message, if one waits, and calls back with its last part.
+  ///
+  /// On a ROUTER the first part is the peer's routing id. The bytes are valid during the call only.
+  /// - Returns: Whether there was a message.
+  package func receive(_ body: (_ peer: [UInt8], UnsafeRawBufferPointer) -> Void) -> Bool {
+    peer.removeAll(keepingCapacity: true)
+    var parts = 0
+    return receiveParts { bytes, more in
+      if !more {
+        body(peer, bytes)
+      } else if parts == 0 {
+        peer.append(contentsOf: bytes)
+      }
+      parts += 1
+    }
+  }
+
+  /// Reads one message, if one waits, and calls back with its first part.
+  package func receiveFirst(_ body: (UnsafeRawBufferPointer) -> Void) -> Bool {
+    var parts = 0
+    return receiveParts { bytes, _ in
+      if parts == 0 { body(bytes) }
+      parts += 1
+    }
+  }
+
+  private func receiveParts(_ part: (UnsafeRawBufferPointer, _ more: Bool) -> Void) -> Bool {
+    // Who reads one message after the other may be told by one of them to close it.
+    while isOpen {
+      var message = zmq_msg_t()
+      zmq_msg_init(&message)
+      defer { zmq_msg_close(&message) }
+      while zmq_msg_recv(&message, handle, ZMQ_DONTWAIT) < 0 {
+        if zmq_errno() == EINTR { continue }
+        mayHaveInput = false
+        return false
+      }
+      mayHaveInput = true
+      hasReceived = true
+      let bytes = UnsafeRawBufferPointer(
+        start: zmq_msg_data(&message), count: zmq_msg_size(&message))
+      let more = zmq_msg_more(&message) != 0
+      part(bytes, more)
+      if !more { return true }
+    }
+    return false
+  }
+}

@@ -1,0 +1,106 @@
+import PipeMachines
+import PipeSupport
+
+/// Composites that share participants: they run in one process, with one coordinator.
+///
+/// All that this process needs to know of the topology; it travels there as JSON.
+package struct ConflictClassPlan: Hashable, Codable, Sendable {
+  /// The name of the coordinator: that of the first composite in the file.
+  package var name: String
+  /// The executable that hosts it, as the topology names it.
+  package var program: String
+  /// What its records survive: as much as the states of its participants do.
+  package var durability: Durability
+  /// The composites, in the order of the file.
+  package var composites: [CompositePlan]
+  /// Every node that one of the composites consists of, in the order of the file.
+  package var components: [ComponentPlan]
+
+  package init(
+    name: String, program: String, durability: Durability, composites: [CompositePlan],
+    components: [ComponentPlan]
+  ) {
+    self.name = name
+    self.program = program
+    self.durability = durability
+    self.composites = composites
+    self.components = components
+  }
+
+  /// Every node that takes part in a synchronized event, sorted: the coordinator locks these.
+  package var participants: [String] {
+    Set(composites.flatMap(\.vectors).flatMap(\.participants)).sorted()
+  }
+
+  /// The events that a node takes only through composites, each with the composites to ask.
+  package func synchronizedEvents(of node: String) -> [String: [String]] {
+    var events: [String: [String]] = [:]
+    for vector in Set(composites.flatMap(\.vectors)) where vector.participants.contains(node) {
+      events[vector.event, default: []].append(vector.composite)
+    }
+    return events.mapValues { $0.sorted() }
+  }
+
+  /// The composite of a name, or `nil`.
+  package subscript(composite: String) -> CompositePlan? {
+    composites.first { $0.name == composite }
+  }
+}
+
+/// One composite of a conflict class.
+package struct CompositePlan: Hashable, Codable, Sendable {
+  /// The name.
+  package var name: String
+  /// Its components as the file lists them: nodes, or other composites.
+  package var components: [String]
+  /// The nodes that it consists of, in the order of its state's parts.
+  package var nodes: [String]
+  /// The vectors that it can be asked for, one for each event, by the name of the event. A vector of
+  /// a composite inside it has that one's name.
+  package var vectors: [SyncVector]
+  /// What those events carry, in the same order.
+  package var events: [CaseDescription]
+  /// Events of its nodes that it cannot be asked for, and why, in a sentence.
+  package var refusals: [String: String]
+  /// The composite state that it is shown as; `nil` for the tuple of its nodes' states.
+  package var projection: String?
+
+  package init(
+    name: String, components: [String], nodes: [String], vectors: [SyncVector],
+    events: [CaseDescription], refusals: [String: String] = [:], projection: String? = nil
+  ) {
+    self.name = name
+    self.components = components
+    self.nodes = nodes
+    self.vectors = vectors
+    self.events = events
+    self.refusals = refusals
+    self.projection = projection
+  }
+
+  /// Who takes an event together; `nil` where it cannot be asked for.
+  package func vector(of event: String) -> SyncVector? { vectors.first { $0.event == event } }
+
+  /// Why the composite cannot be asked for an event, in a sentence.
+  package func refusal(of event: String) -> String {
+    refusals[event]
+      ?? "composite '\(name)' has no event '\(event)'"
+      + Suggestion.among(vectors.map(\.event), like: event, verb: "it synchronizes")
+  }
+}
+
+/// One node of a composite.
+package struct ComponentPlan: Hashable, Codable, Sendable {
+  /// The node's name.
+  package var node: String
+  /// Its machine, by its registered name.
+  package var machine: String
+  /// The state that it starts in.
+  package var initial: JSONValue
+
+  package init(node: String, machine: String, initial: JSONValue) {
+    self.node = node
+    self.machine = machine
+    self.initial = initial
+  }
+}

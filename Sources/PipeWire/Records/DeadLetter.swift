@@ -1,0 +1,21 @@
+import PipeSupport
+
+/// An event that a machine refused and its pipe recorded.
+public struct DeadLetter: Codable, Hashable, Sendable {
+  /// Its number in the node, from 1 on.
+  public var id: UInt64
+  /// The pipe it came by; `request` where a client sent it.
+  public var pipe: String
+  /// Its number in that pipe.
+  public var sequence: UInt64
+  /// The event as JSON, or as text where it did not decode.
+  public var event: JSONValue
+  /// Why it was not applied.
+  public var reason: String
+  /// The state that refused it, where there was one.
+  public var state: JSONValue?
+  /// The node's version then.
+  public var version: UInt64
+  /// Unit: nanoseconds since 1970.
+  public var time: Int64
+}

@@ -1,0 +1,91 @@
+import PipeSupport
+
+/// The wiring of one node, sent to it by the orchestrator in `configure`.
+package struct NodeConfiguration: Codable, Hashable, Sendable {
+  /// The sending end of a pipe.
+  package struct Out: Codable, Hashable, Sendable {
+    /// The pipe's name, unique in the topology.
+    package var name: String
+    /// The out-port in code that feeds it, or `nil` where `rule` does.
+    package var port: String?
+    /// The state rule that feeds it.
+    package var rule: Rule?
+    /// The inbox of the receiver.
+    package var endpoint: String
+    /// Unit: events.
+    package var capacity: Int
+    /// Whether its events are recorded before they are sent.
+    package var isDurable: Bool
+
+    package init(
+      name: String, port: String?, rule: Rule?, endpoint: String, capacity: Int, isDurable: Bool
+    ) {
+      self.name = name
+      self.port = port
+      self.rule = rule
+      self.endpoint = endpoint
+      self.capacity = capacity
+      self.isDurable = isDurable
+    }
+  }
+
+  /// On each entry into `when`, `send` goes out.
+  package struct Rule: Codable, Hashable, Sendable {
+    package var when: String
+    package var send: JSONValue
+
+    package init(when: String, send: JSONValue) {
+      self.when = when
+      self.send = send
+    }
+  }
+
+  /// The receiving end of a pipe.
+  package struct In: Codable, Hashable, Sendable {
+    package var name: String
+    package var capacity: Int
+    package var onRefused: RefusalPolicy
+    /// Whether what is applied is recorded before it is acknowledged.
+    package var isDurable: Bool
+
+    package init(
+      name: String, capacity: Int, onRefused: RefusalPolicy, isDurable: Bool
+    ) {
+      self.name = name
+      self.capacity = capacity
+      self.onRefused = onRefused
+      self.isDurable = isDurable
+    }
+  }
+
+  /// A node's part in synchronized events.
+  package struct Participation: Codable, Hashable, Sendable {
+    /// The node that coordinates them.
+    package var coordinator: String
+    /// The events that the node takes only together with others, each with the composites through
+    /// which it does.
+    package var events: [String: [String]]
+
+    package init(coordinator: String, events: [String: [String]]) {
+      self.coordinator = coordinator
+      self.events = events
+    }
+  }
+
+  package var outs: [Out]
+  package var ins: [In]
+  /// `nil` for a node that takes no synchronized events.
+  package var participation: Participation?
+  /// What a coordinator coordinates.
+  package var plan: CoordinatorPlan?
+
+  package init(
+    outs: [Out] = [], ins: [In] = [], participation: Participation? = nil,
+    plan: CoordinatorPlan? = nil
+  ) {
+    self.outs = outs
+    self.ins = ins
+    self.participation = participation
+    self.plan = plan
+  }
+}

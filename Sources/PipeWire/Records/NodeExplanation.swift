@@ -1,0 +1,69 @@
+import FoundationEssentials
+import PipeMachines
+import PipeSupport
+
+/// What a node answers when it is asked what it would say to its events: a body of `reply`.
+package struct NodeExplanation: Codable, Hashable, Sendable {
+  /// Why the node takes no event now, whatever its state is.
+  package enum Hold: Codable, Hashable, Sendable {
+    /// It has promised to take an event together with others, or is just taking it.
+    case transaction(Doubt)
+    /// It has promised that, and is not told the end.
+    case doubt(Doubt)
+    /// An asynchronous transition has not returned.
+    case transition
+    /// These pipes that lead from it are full.
+    case pipes([String])
+  }
+
+  /// The state as JSON.
+  package var state: JSONValue
+  /// The count of its steps.
+  package var version: UInt64
+  /// What it would say, by the names of the events.
+  package var events: [String: Foresight]
+  package var hold: Hold?
+
+  package init(
+    state: JSONValue, version: UInt64, events: [String: Foresight] = [:], hold: Hold? = nil
+  ) {
+    self.state = state
+    self.version = version
+    self.events = events
+    self.hold = hold
+  }
+}
+
+/// What a coordinator answers when it is asked so.
+package struct CoordinatorExplanation: Codable, Hashable, Sendable {
+  /// A synchronized event that is under way.
+  package struct Transaction: Codable, Hashable, Sendable {
+    /// Its number, as `3.17`.
+    package var transaction: String
+    /// Who takes part: none of them takes another synchronized event before its end.
+    package var participants: [String]
+
+    package init(transaction: String, participants: [String]) {
+      self.transaction = transaction
+      self.participants = participants
+    }
+  }
+
+  /// The participants that it can ask.
+  package var connected: [String]
+  package var transactions: [Transaction]
+
+  package init(connected: [String], transactions: [Transaction] = []) {
+    self.connected = connected
+    self.transactions = transactions
+  }
+}
+
+extension RequestReply {
+  /// An explanation as it travels.
+  static func explained(by explanation: some Encodable) -> RequestReply {
+    do { return .explained(Array(try JSONEncoder().encode(explanation))) } catch {
+      return .invalid("what it would say cannot be written as JSON: \(error)")
+    }
+  }
+}

@@ -1,0 +1,30 @@
+import PipeMachines
+
+/// The body of `hello`: who a process is.
+package struct NodeHello: Codable, Hashable, Sendable {
+  package var node: String
+  package var pid: Int32
+  package var incarnation: UInt64
+  package var description: MachineDescription
+  /// Where it stands; `nil` is `greeting`.
+  package var phase: NodeHandshake.Phase?
+  /// Why it cannot run, where no other start can help: its journal is damaged, say. The node is then
+  /// failed, with this as the reason.
+  package var problem: String?
+  /// Why it is about to end, where another start may go better: its disk is full, say. What it says of
+  /// its machine means nothing then.
+  package var setback: String?
+
+  package init(
+    node: String, pid: Int32, incarnation: UInt64, description: MachineDescription,
+    phase: NodeHandshake.Phase? = nil, problem: String? = nil, setback: String? = nil
+  ) {
+    self.node = node
+    self.pid = pid
+    self.incarnation = incarnation
+    self.description = description
+    self.phase = phase
+    self.problem = problem
+    self.setback = setback
+  }
+}

@@ -1,0 +1,142 @@
+import PipeSupport
+
+/// The event that a pipe rule sends, made from the state that was entered.
+///
+/// A string that is `$name` as a whole becomes the state's value of that name, with its type; a
+/// `$name` inside a string becomes text; `$$` is a dollar. A value that the state leaves out, as
+/// Swift leaves out a `nil`, is `null`.
+package struct PayloadTemplate: Hashable, Sendable {
+  private enum Piece: Hashable {
+    case bytes([UInt8])
+    /// A value as it stands.
+    case whole(Int)
+    /// A value inside a string.
+    case embedded(Int)
+  }
+
+  private var pieces: [Piece] = []
+  private var keys: [[UInt8]] = []
+  /// The bytes of a template without variables.
+  package private(set) var constant: [UInt8]?
+
+  /// Takes a template apart: a bare label, or `{label: {field: value}}`.
+  package init(_ json: JSONValue) throws(PayloadTemplateError) {
+    if case .string(let label) = json {
+      append(JSONValue.string(label).bytes)
+    } else {
+      try append(json)
+    }
+    if keys.isEmpty {
+      guard case .bytes(let bytes)? = pieces.first else { return }
+      constant = bytes
+    }
+  }
+
+  /// The names of the values that the template takes from the state.
+  package var variables: [String] { keys.map { String(decoding: $0, as: UTF8.self) } }
+
+  /// Makes the event's JSON from the JSON of the state that was entered.
+  package func render(state: [UInt8]) -> [UInt8] {
+    if let constant { return constant }
+    var out: [UInt8] = []
+    render(state: state, into: &out)
+    return out
+  }
+
+  /// Appends the event's JSON, made from the JSON of the state that was entered.
+  package func render(state: [UInt8], into out: inout [UInt8]) {
+    if let constant {
+      out.append(contentsOf: constant)
+      return
+    }
+    var ranges: [Range<Int>?] = Array(repeating: nil, count: keys.count)
+    var scanner = JSONScanner(state)
+    scanner.caseMembers { key, value in
+      if let index = keys.firstIndex(where: { $0[...] == state[key] }) { ranges[index] = value }
+    }
+    for piece in pieces {
+      switch piece {
+      case .bytes(let bytes): out.append(contentsOf: bytes)
+      case .whole(let index):
+        if let range = ranges[index] {
+          out.append(contentsOf: state[range])
+        } else {
+          out.append(contentsOf: "null".utf8)
+        }
+      case .embedded(let index):
+        if let range = ranges[index] { Self.embed(state[range], into: &out) }
+      }
+    }
+  }
+
+  /// Makes the event's JSON from the associated values of the state that was entered.
+  package func render(_ members: [String: JSONValue]) -> [UInt8] {
+    constant ?? render(state: JSONValue.object(["_": .object(members)]).bytes)
+  }
+
+  // MARK: Taking apart
+
+  private mutating func append(_ json: JSONValue) throws(PayloadTemplateError) {
+    switch json {
+    case .string(let text): try append(string: text)
+    case .array(let values):
+      for (index, value) in values.enumerated() {
+        append(index == 0 ? "[" : ",")
+        try append(value)
+      }
+      append(values.isEmpty ? "[]" : "]")
+    case .object(let members):
+      for (index, key) in members.keys.sorted().enumerated() {
+        append(index == 0 ? "{" : ",")
+        append(JSONValue.string(key).bytes)
+        append(":")
+        try append(members[key]!)
+      }
+      append(members.isEmpty ? "{}" : "}")
+    case .null, .bool, .integer, .number: append(json.bytes)
+    }
+  }
+
+  private mutating func append(string text: String) throws(PayloadTemplateError) {
+    let parts = try TemplateText.parse(text)
+    if parts.count == 1, case .variable(let name) = parts[0] {
+      pieces.append(.whole(index(of: name)))
+      return
+    }
+    append("\"")
+    for part in parts {
+      switch part {
+      case .text(let text): append(Array(JSONValue.string(text).bytes.dropFirst().dropLast()))
+      case .variable(let name): pieces.append(.embedded(index(of: name)))
+      }
+    }
+    append("\"")
+  }
+
+  private mutating func append(_ text: String) { append(Array(text.utf8)) }
+
+  private mutating func append(_ bytes: [UInt8]) {
+    if case .bytes(let before)? = pieces.last {
+      pieces[pieces.count - 1] = .bytes(before + bytes)
+    } else {
+      pieces.append(.bytes(bytes))
+    }
+  }
+
+  private mutating func index(of name: String) -> Int {
+    let key = Array(name.utf8)
+    if let index = keys.firstIndex(of: key) { return index }
+    keys.append(key)
+    return keys.count - 1
+  }
+
+  /// Puts a value's JSON inside a JSON string.
+  private static func embed(_ value: ArraySlice<UInt8>, into out: inout [UInt8]) {
+    if value.first == UInt8(ascii: "\"") {
+      out.append(contentsOf: value.dropFirst().dropLast())
+    } else {
+      let text = String(decoding: value, as: UTF8.self)
+      out.append(contentsOf: JSONValue.string(text).bytes.dropFirst().dropLast())
+    }
+  }
+}

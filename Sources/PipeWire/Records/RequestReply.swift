@@ -1,0 +1,53 @@
+import PipeMachines
+import PipeSupport
+
+/// The answer to a client's request.
+package enum RequestReply: Sendable {
+  /// The event was taken: the version and the state after it.
+  case moved(version: UInt64, state: [UInt8])
+  /// The machine refused it in this state.
+  case refused(Refusal, version: UInt64, state: [UInt8])
+  /// The node takes no input now; the text says why.
+  case busy(String)
+  /// The bytes are not an event of the machine.
+  case invalid(String)
+  /// The node does not run.
+  case unavailable(String)
+  /// What was asked for is done; it was no step.
+  case done
+  /// What became of a synchronized event.
+  case synchronized(RendezvousReply)
+  /// What would be said to events, as JSON.
+  case explained([UInt8])
+
+  /// The code in the reply's header.
+  package enum Code: UInt32, Sendable {
+    case moved = 0, refused = 1, busy = 2, invalid = 3, unavailable = 4, done = 5, synchronized = 6
+    case explained = 7
+    /// A commit, as an effect of a participant is told of it.
+    case committed = 8
+  }
+
+  /// The code, the version and the body of the frame.
+  var parts: (code: Code, version: UInt64, body: [UInt8]) {
+    switch self {
+    case .moved(let version, let state):
+      return (.moved, version, Array(#"{"state":"#.utf8) + state + Array("}".utf8))
+    case .refused(let refusal, let version, let state):
+      // The state is JSON already, and joined to the rest as it is.
+      var body = Array(JSONValue.object(refusal.members).bytes.dropLast())
+      body += Array(#","state":"#.utf8)
+      return (.refused, version, body + state + Array("}".utf8))
+    case .busy(let text): return (.busy, 0, Self.error(text))
+    case .invalid(let text): return (.invalid, 0, Self.error(text))
+    case .unavailable(let text): return (.unavailable, 0, Self.error(text))
+    case .done: return (.done, 0, [])
+    case .synchronized(let reply): return (.synchronized, 0, reply.json.bytes)
+    case .explained(let json): return (.explained, 0, json)
+    }
+  }
+
+  private static func error(_ text: String) -> [UInt8] {
+    JSONValue.object(["error": .string(text)]).bytes
+  }
+}

@@ -1,0 +1,69 @@
+import FoundationEssentials
+import PipeMachines
+import PipeSupport
+
+/// One state of one node, as its feed tells it.
+public struct StateChange: Hashable, Sendable {
+  /// The node's name.
+  public var node: String
+  /// The count of the node's starts.
+  public var incarnation: UInt64
+  /// The count of its steps since this start.
+  public var version: UInt64
+  /// When it was entered. Unit: nanoseconds since 1970.
+  public var time: Int64
+  /// What led to it: `start`, `request`, `effect`, or a pipe's name.
+  public var cause: String
+  /// The state as JSON.
+  public var state: JSONValue
+  /// States between the last one seen of this incarnation and this one that were not seen,
+  /// because this observer was too slow. Unit: states.
+  public var missed: UInt64 = 0
+  /// Promises of the node, or of those that a composite is made of, of which they are not told the
+  /// end; see ``TopologyClient/states(of:tellingDoubts:)``.
+  public var doubts: [Doubt] = []
+
+  package init(
+    node: String, incarnation: UInt64, version: UInt64, time: Int64, cause: String,
+    state: JSONValue, missed: UInt64 = 0, doubts: [Doubt] = []
+  ) {
+    self.node = node
+    self.incarnation = incarnation
+    self.version = version
+    self.time = time
+    self.cause = cause
+    self.state = state
+    self.missed = missed
+    self.doubts = doubts
+  }
+
+  /// Decodes the state. Throws `DecodingError` where it is not of the type.
+  public func state<State: Decodable>(as type: State.Type = State.self) throws -> State {
+    try state.decode(type)
+  }
+}
+
+extension StateChange {
+  private struct Body: Decodable {
+    var node: String
+    var time: Int64
+    var cause: String
+    var state: JSONValue
+    var doubt: Doubt?
+  }
+
+  /// Reads a frame of a feed.
+  init(frame: UnsafeRawBufferPointer) throws {
+    let header = try FrameHeader(frame)
+    guard header.kind == .state else { throw FrameError.kind(header.kind.rawValue) }
+    let body = try JSONDecoder().decode(
+      Body.self, from: Data(frame[FrameHeader.byteCount...]))
+    node = body.node
+    incarnation = header.number
+    version = header.sequence
+    time = body.time
+    cause = body.cause
+    state = body.state
+    doubts = body.doubt.map { [$0] } ?? []
+  }
+}
