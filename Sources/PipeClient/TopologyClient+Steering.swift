@@ -1,4 +1,5 @@
 import PipeMachines
+import PipeSupport
 import PipeWire
 
 extension TopologyClient {

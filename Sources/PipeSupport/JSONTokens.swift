@@ -1,28 +1,30 @@
 /// A JSON text cut into its values, in the order of the text: a flat list instead of a tree.
-struct JSONTokens {
-  enum Kind: UInt8 { case object, array, string, escapedString, number, `true`, `false`, null }
+package struct JSONTokens {
+  package enum Kind: UInt8 { case object, array, string, escapedString, number, `true`, `false`, null }
 
-  struct Token {
-    var kind: Kind
+  package struct Token {
+    package var kind: Kind
     /// Where it begins; for a string, behind the quote.
-    var start: Int32
+    package var start: Int32
     /// Where it ends; for a string, before the quote.
-    var end: Int32
+    package var end: Int32
     /// The index of the token after this one and all in it.
-    var next: Int32
+    package var next: Int32
     /// How many members or elements it has.
-    var count: Int32
+    package var count: Int32
   }
 
   /// Members of an object come as a key, a string, and a value each.
-  private(set) var list: [Token] = []
+  package private(set) var list: [Token] = []
   private var offset = 0
   private var bytes = UnsafeRawBufferPointer(start: nil, count: 0)
 
   private static let deepest = 64
 
+  package init() {}
+
   /// Reads a text. Returns `false` for what is not JSON, and for what is better left to others.
-  mutating func read(_ bytes: UnsafeRawBufferPointer) -> Bool {
+  package mutating func read(_ bytes: UnsafeRawBufferPointer) -> Bool {
     list.removeAll(keepingCapacity: true)
     offset = 0
     self.bytes = bytes

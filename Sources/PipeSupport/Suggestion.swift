@@ -1,7 +1,7 @@
 /// The wording shared by every message that names choices.
-enum Suggestion {
+package enum Suggestion {
   /// `; it has 'a', 'b'. Did you mean 'a'?`, or what is left of that.
-  static func among(_ choices: some Sequence<String>, like name: String, verb: String = "it has")
+  package static func among(_ choices: some Sequence<String>, like name: String, verb: String = "it has")
     -> String
   {
     var all: [String] = []
@@ -14,7 +14,7 @@ enum Suggestion {
   }
 
   /// The choice that is a slip of the fingers away from the name, or `nil`.
-  static func closest(to name: String, among choices: [String]) -> String? {
+  package static func closest(to name: String, among choices: [String]) -> String? {
     let name = name.lowercased()
     let limit = min(3, name.count / 3)
     let best = choices.map { (distance(name, $0.lowercased()), $0) }.min { $0.0 < $1.0 }

@@ -1,5 +1,6 @@
 import CProcess
 import Glibc
+import PipeSupport
 
 /// The part of a loop that other threads may hold: it queues work and wakes the loop.
 package final class LoopHandle: Sendable {

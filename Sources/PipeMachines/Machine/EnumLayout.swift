@@ -1,3 +1,5 @@
+import PipeSupport
+
 /// What is known of an enum type, worked out once per type: names, payload types, indirection.
 @usableFromInline
 package final class EnumLayout: @unchecked Sendable {  // Immutable after init.

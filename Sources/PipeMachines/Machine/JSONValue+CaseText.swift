@@ -57,3 +57,25 @@ extension JSONValue {
     }
   }
 }
+
+extension JSONValue {
+  /// The case that this is the JSON of: a bare label, or the only key of an object.
+  package var caseName: String? {
+    switch self {
+    case .string(let label): label
+    case .object(let members) where members.count == 1: members.keys.first
+    default: nil
+    }
+  }
+
+  /// The associated values of the case that this is the JSON of; empty for a bare label.
+  package var caseMembers: [String: JSONValue]? {
+    switch self {
+    case .string: return [:]
+    case .object(let members) where members.count == 1:
+      if case .object(let fields) = members.values.first! { return fields }
+      return nil
+    default: return nil
+    }
+  }
+}

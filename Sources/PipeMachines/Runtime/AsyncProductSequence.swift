@@ -1,3 +1,5 @@
+import PipeSupport
+
 /// Any number of running machines as one composite, or several that overlap: the sequence of their
 /// states, the initial one first, then one for every step.
 ///

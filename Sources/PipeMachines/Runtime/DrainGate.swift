@@ -1,3 +1,4 @@
+import PipeSupport
 import Synchronization
 
 /// Decides who takes the steps of a ``MachineRun``, and what comes next.

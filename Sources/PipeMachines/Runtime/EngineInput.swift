@@ -1,3 +1,5 @@
+import PipeSupport
+
 /// What an engine's own tasks tell it; its owner passes it on in the engine's isolation.
 @usableFromInline
 package enum EngineInput<State: DSLCompatible, Event: DSLCompatible>: Sendable {

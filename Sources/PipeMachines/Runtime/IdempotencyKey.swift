@@ -1,3 +1,5 @@
+import PipeSupport
+
 /// What an effect can tell others so that they do its work once, however often it is run.
 ///
 /// An effect that was running when its process died is run again, with the same key:

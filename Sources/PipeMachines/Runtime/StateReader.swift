@@ -1,3 +1,4 @@
+import PipeSupport
 import Synchronization
 
 /// The states that one iterator has not read yet: a ring with one writer and one reader.

@@ -1,3 +1,5 @@
+import PipeSupport
+
 /// A value that any thread reads and sets, and whose changes can be followed: where a model keeps its
 /// state.
 ///

@@ -1,3 +1,5 @@
+import PipeSupport
+
 /// States as they come: the current one to whoever subscribes, then every further one.
 ///
 /// It is a sequence that any number of tasks may read, each from its own beginning on:
