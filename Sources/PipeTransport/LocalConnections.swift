@@ -1,4 +1,5 @@
 import Glibc
+import PipeSupport
 
 /// This process's connections over `ipc`, cut as a failing network would: for failpoints.
 package enum LocalConnections {

@@ -37,7 +37,7 @@ extension Refusal {
   }
 
   /// - Parameter error: The text of ``thrown(_:)``.
-  init?(code: String, error: String?) {
+  package init?(code: String, error: String?) {
     switch code {
     case "noTransition": self = .noTransition
     case "guard": self = .guard

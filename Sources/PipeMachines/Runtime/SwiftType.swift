@@ -1,7 +1,7 @@
 import PipeSupport
 
 /// A Swift type by its name, as far as JSON values can be held to it.
-enum SwiftType: Equatable {
+package enum SwiftType: Equatable {
   case bool, string
   case integer(ClosedRange<Double>)
   case floating
@@ -11,7 +11,7 @@ enum SwiftType: Equatable {
   /// A type that only its own decoder can judge.
   case unknown
 
-  init(_ name: String) {
+  package init(_ name: String) {
     let name = name.hasPrefix("Swift.") ? String(name.dropFirst(6)) : name
     if let inner = Self.argument(of: name, "Optional<", ">") ?? Self.argument(of: name, "", "?") {
       self = .optional(SwiftType(inner))
@@ -53,7 +53,7 @@ enum SwiftType: Equatable {
   }
 
   /// Whether a decoder of this type takes the value; a type that is not known takes all.
-  func takes(_ value: JSONValue) -> Bool {
+  package func takes(_ value: JSONValue) -> Bool {
     switch (self, value) {
     case (.unknown, _), (.bool, .bool), (.string, .string), (.floating, .integer),
       (.floating, .number), (.optional, .null):
@@ -70,7 +70,7 @@ enum SwiftType: Equatable {
   }
 
   /// What to write, for a message: `a value of type UInt8, from 0 to 255`.
-  func demand(of name: String) -> String {
+  package func demand(of name: String) -> String {
     guard case .integer(let range) = self, range.upperBound < 0x1p63 else {
       return "a value of type \(name)"
     }
@@ -78,7 +78,7 @@ enum SwiftType: Equatable {
   }
 
   /// Whether a value of another type can stand here: the same one, or what an optional wraps.
-  static func assignable(_ from: String, to: String) -> Bool {
+  package static func assignable(_ from: String, to: String) -> Bool {
     if from == to { return true }
     let (source, target) = (SwiftType(from), SwiftType(to))
     if source == .unknown || target == .unknown {

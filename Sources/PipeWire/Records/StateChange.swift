@@ -53,7 +53,7 @@ extension StateChange {
   }
 
   /// Reads a frame of a feed.
-  init(frame: UnsafeRawBufferPointer) throws {
+  package init(frame: UnsafeRawBufferPointer) throws {
     let header = try FrameHeader(frame)
     guard header.kind == .state else { throw FrameError.kind(header.kind.rawValue) }
     let body = try JSONDecoder().decode(
