@@ -171,11 +171,3 @@ extension TopologyChecker {
     }
   }
 }
-
-extension CaseDescription {
-  /// The case as its declaration has it: `'persons(count: Int)'`.
-  var wording: String {
-    let list = fields.map { "\($0.name): \($0.type)" }.joined(separator: ", ")
-    return fields.isEmpty ? "'\(name)'" : "'\(name)(\(list))'"
-  }
-}

@@ -3,7 +3,7 @@ import PipeWire
 
 /// Reads the feeds of some nodes: drops repeated values, counts missed ones, asks again for the
 /// last value where the publisher may have dropped it.
-final class FeedWatch {
+package final class FeedWatch {
   private let socket: Socket
   private let loop: PollLoop
   private let topic: [UInt8]
@@ -21,7 +21,7 @@ final class FeedWatch {
   /// - Parameters:
   ///   - topic: How the frames that it takes begin.
   ///   - tellsDoubts: Whether a state is told again whose doubts have changed.
-  init(
+  package init(
     feeds: [String], topic: [UInt8] = [], in context: Context, loop: PollLoop,
     tellsDoubts: Bool = false, _ receive: @escaping (StateChange) -> Void
   ) throws(TransportError) {
@@ -37,7 +37,7 @@ final class FeedWatch {
     check()
   }
 
-  func close() {
+  package func close() {
     if let registration { loop.remove(registration) }
     registration = nil
     if let timer { loop.cancel(timer) }
@@ -45,7 +45,7 @@ final class FeedWatch {
   }
 
   /// Asks for a node's last value once more, and takes it whatever was told before.
-  func askAgain(_ node: String) {
+  package func askAgain(_ node: String) {
     seen[node] = nil
     try? socket.subscribe(to: topic)
   }

@@ -75,7 +75,7 @@ extension StateMachine {
   }
 
   /// Describes a machine by a function that takes its time for each event.
-  init(
+  package init(
     initial: State, awaiting next: @escaping @Sendable (State, Event) async -> State,
     output: @escaping @Sendable (State) -> Output? = { _ in nil }
   ) {

@@ -21,14 +21,14 @@ public struct StateMachine<State: DSLCompatible, Event: DSLCompatible, Output: D
   @usableFromInline let table: StateTable<State, Event, Output>
   // Compiled for the concrete types where the machine is written, and called by generic code,
   // such as the engine: several times faster there than `reduce` and `output` themselves.
-  @usableFromInline let step: @Sendable (State, Event) -> Reduction<State>
+  @usableFromInline package let step: @Sendable (State, Event) -> Reduction<State>
   @usableFromInline let emit: @Sendable (State) -> Output?
   /// Whether its transitions stand in the table; a function cannot be read without a call.
   @usableFromInline let isListed: Bool
   /// Whether it is a function all of whose transitions are asynchronous.
   @usableFromInline var isAsynchronous = false
   /// Why it cannot run, where that is known.
-  @usableFromInline var problem: String?
+  @usableFromInline package var problem: String?
 
   @inlinable
   init(initial: State, whens: Whens<State, Event, Output>) {

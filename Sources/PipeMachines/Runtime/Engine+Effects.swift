@@ -1,23 +1,28 @@
 import PipeSupport
 
 /// Which effect of a machine it is: the step that started it, and which of those it started.
-struct EffectOrigin: Hashable, Sendable {
+package struct EffectOrigin: Hashable, Sendable {
   /// The version of the step.
-  var version: UInt64
+  package var version: UInt64
   /// 0 for the effect of the output; the place of a feedback, counted from 1.
-  var feedback = 0
+  package var feedback = 0
+
+  package init(version: UInt64, feedback: Int = 0) {
+    self.version = version
+    self.feedback = feedback
+  }
 }
 
 /// An effect that has not ended.
-struct RunningEffect<State: DSLCompatible, Event: DSLCompatible> {
-  let origin: EffectOrigin
+package struct RunningEffect<State: DSLCompatible, Event: DSLCompatible> {
+  package let origin: EffectOrigin
   /// The state of the step that started it.
-  let state: State
+  package let state: State
   let strategy: ExecutionStrategy<State>
   let priority: TaskPriority?
   let run: @Sendable (EffectDelivery<Event>) async -> Void
   /// When it was started, or last gave an event.
-  var progress: BootClock.Instant?
+  package var progress: BootClock.Instant?
   /// `nil` while its start waits for the record.
   var task: Task<Void, Never>?
 }
@@ -150,21 +155,21 @@ extension Engine {
 // Steps that are recorded.
 extension Engine {
   /// Leaves what must follow the record to ``recorded()``.
-  func recordsEffects() { unrecorded = UnrecordedEffects() }
+  package func recordsEffects() { unrecorded = UnrecordedEffects() }
 
   /// Whether effects have changed since the last record.
-  var hasUnrecordedEffects: Bool { unrecorded?.isEmpty == false }
+  package var hasUnrecordedEffects: Bool { unrecorded?.isEmpty == false }
 
   /// What is to be recorded of effects.
   @export(interface)
-  func unrecordedEffects() -> (started: [RunningEffect<State, Event>], ended: [EffectOrigin]) {
+  package func unrecordedEffects() -> (started: [RunningEffect<State, Event>], ended: [EffectOrigin]) {
     guard let unrecorded else { return ([], []) }
     return (unrecorded.startedIDs.compactMap { running[$0] }, unrecorded.ended)
   }
 
   /// Starts and answers the effects whose steps are recorded now.
   @export(interface)
-  func recorded() {
+  package func recorded() {
     guard let done = unrecorded, !done.isEmpty else { return }
     unrecorded = UnrecordedEffects()
     if !done.startedIDs.isEmpty { Failpoint.hit(.effectBefore) }
@@ -179,7 +184,7 @@ extension Engine {
   /// Runs an effect again that had not ended in an earlier process. Returns `false` where the
   /// machine has none for that state any more.
   @export(interface)
-  func resumeEffect(of state: State, _ origin: EffectOrigin, elapsed: Duration) -> Bool {
+  package func resumeEffect(of state: State, _ origin: EffectOrigin, elapsed: Duration) -> Bool {
     let effect =
       origin.feedback == 0
       ? outputEffect(of: state, version: origin.version)
@@ -193,7 +198,7 @@ extension Engine {
 }
 
 /// What has happened to effects since the last record.
-struct UnrecordedEffects {
+package struct UnrecordedEffects {
   /// Started, or given an event.
   private(set) var startedIDs: [UInt64] = []
   private(set) var ended: [EffectOrigin] = []
@@ -201,16 +206,16 @@ struct UnrecordedEffects {
 
   var isEmpty: Bool { startedIDs.isEmpty && ended.isEmpty && replies.isEmpty }
 
-  mutating func started(_ id: UInt64) {
+  package mutating func started(_ id: UInt64) {
     if !startedIDs.contains(id) { startedIDs.append(id) }
   }
 
-  mutating func ended(_ id: UInt64, _ origin: EffectOrigin) {
+  package mutating func ended(_ id: UInt64, _ origin: EffectOrigin) {
     startedIDs.removeAll { $0 == id }
     ended.append(origin)
   }
 
-  mutating func append(_ reply: EffectReply) { replies.append(reply) }
+  package mutating func append(_ reply: EffectReply) { replies.append(reply) }
 
   mutating func takeReplies() -> [EffectReply] {
     defer { replies = [] }

@@ -37,7 +37,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// Told of asynchronous steps whose input came without a `done`.
   var onSettled: Done?
 
-  @usableFromInline let machine: StateMachine<State, Event, Output>
+  @usableFromInline package let machine: StateMachine<State, Event, Output>
   let runtime: Runtime<State, Event, Output>
   let post: @Sendable (Input) -> Void
   let clock = EffectClock.current
@@ -47,18 +47,18 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// Whether a pipe that it sends into is full, for each of them.
   private let gates: [@Sendable () -> Bool]
   // What a step can leave out.
-  @usableFromInline let hasEventMiddleware: Bool
+  @usableFromInline package let hasEventMiddleware: Bool
   @usableFromInline let hasEntryRules: Bool
   @usableFromInline let hasEffects: Bool
   @usableFromInline let hasBounds: Bool
   @usableFromInline let hasEventSenders: Bool
 
-  var running: [UInt64: RunningEffect<State, Event>] = [:]
+  package var running: [UInt64: RunningEffect<State, Event>] = [:]
   var lastEffect: UInt64 = 0
   /// What the owner records before anybody learns of it; `nil` where nothing is recorded.
-  var unrecorded: UnrecordedEffects?
+  package var unrecorded: UnrecordedEffects?
   /// What effects are told of the machine that they belong to.
-  var keyScope = IdempotencyKey.Scope()
+  package var keyScope = IdempotencyKey.Scope()
   /// Which feedbacks are held, and whether the event of the step comes from one of its own effects.
   var feedbackGuard = FeedbackGuard()
   /// By place, the effect that waits for an event from elsewhere.
@@ -67,7 +67,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// The state that the feedbacks were last compared with.
   var followed: State?
   /// Told, in words, what is wrong with the machine while it runs.
-  var onProblem: (String) -> Void = { StandardError.write("warning: \($0)\n") }
+  package var onProblem: (String) -> Void = { StandardError.write("warning: \($0)\n") }
   private var transition: Suspended?
   private var waiting = Queue<Waiting>()
   private var roomWatches: [@Sendable () -> Void] = []
@@ -292,7 +292,7 @@ extension Engine {
   }
 
   @inlinable
-  func move(to next: State, on event: Event?, entered: () -> Void) {
+  package func move(to next: State, on event: Event?, entered: () -> Void) {
     state = next
     version &+= 1
     enter(entered)
@@ -331,7 +331,7 @@ extension Engine {
   }
 
   @usableFromInline
-  func observe(_ event: Event) { observe(event, runtime.eventMiddleware) }
+  package func observe(_ event: Event) { observe(event, runtime.eventMiddleware) }
 
   @export(interface)
   private func observe<Value: Sendable>(_ value: Value, _ middleware: [Middleware<Value>]) {

@@ -34,7 +34,7 @@ package final class EffectReply: Sendable {
   deinit { resume(false) }
 
   /// Says whether the effect is to go on.
-  func resume(_ goOn: Bool) {
+  package func resume(_ goOn: Bool) {
     let waiting = answer.withLock { answer in
       defer { answer = nil }
       return answer

@@ -31,9 +31,16 @@ public struct IdempotencyKey: Hashable, Sendable, CustomStringConvertible {
   public static var current: IdempotencyKey? { EffectRun.current?.key }
 
   /// What the keys of one machine have in common.
-  struct Scope: Sendable {
-    var node = "local"
-    var journal = UInt64.random(in: 1...UInt64(Int64.max))
+  package struct Scope: Sendable {
+    package var node = "local"
+    package var journal = UInt64.random(in: 1...UInt64(Int64.max))
+
+    package init() {}
+
+    package init(node: String, journal: UInt64) {
+      self.node = node
+      self.journal = journal
+    }
   }
 
   init(scope: Scope, origin: EffectOrigin) {

@@ -47,7 +47,7 @@ extension Machine {
 
   /// What a machine that was made tells of itself.
   @export(interface)
-  static func describe(
+  package static func describe(
     machine: StateMachine<State, Event, Output>, runtime: Runtime<State, Event, Output>,
     ports: Ports
   ) throws -> MachineDescription {

@@ -125,7 +125,7 @@ enum SQLValue {
 }
 
 /// The row that a statement stands at.
-struct Row {
+package struct Row {
   fileprivate let statement: OpaquePointer
 
   func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(statement, column) }

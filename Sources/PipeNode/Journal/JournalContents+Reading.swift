@@ -109,7 +109,7 @@ extension JournalContents {
 
 extension DeadLetter {
   /// Reads `id, pipe, sequence, event, reason, state, version, time`.
-  init(_ row: Row) {
+  package init(_ row: Row) {
     self.init(
       id: row.unsigned(0), pipe: row.text(1), sequence: row.unsigned(2), event: row.json(3),
       reason: row.text(4), state: row.bytes(5).isEmpty ? nil : row.json(5),

@@ -20,9 +20,7 @@ extension Machine {
   }
 
   static func hostContent(_ hosting: any _Hosting) throws -> any _HostedMachine {
-    guard let hosting = hosting as? Hosting else {
-      throw NodeProblem("machine '\(name)' is to be hosted by another runtime")
-    }
+    let hosting = try Hosting.of(name, hosting)
     let content = try MachineContent<Self>(
       parameters: Parameters(parameters: hosting.parameters), hosting: hosting)
     content.observeEntries()

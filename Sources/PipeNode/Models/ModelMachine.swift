@@ -40,8 +40,9 @@ public enum ModelMachine<Model: HostableModel>: Machine {
 
   /// Hosts the model: its machine and its runtime share one.
   public static func _host(_ hosting: any _Hosting) throws -> any _HostedMachine {
+    let hosting = try Hosting.of(name, hosting)
     let parameters = try Parameters(parameters: hosting.parameters)
-    let state = try (hosting as? Hosting)?.restoredState(as: State.self) ?? Model.initialState(parameters)
+    let state = try hosting.restoredState(as: State.self) ?? Model.initialState(parameters)
     return try ModelHosting.$current.withValue(ModelHost<Model>(parameters, in: state)) {
       try hostContent(hosting)
     }

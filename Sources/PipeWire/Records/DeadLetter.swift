@@ -18,4 +18,15 @@ public struct DeadLetter: Codable, Hashable, Sendable {
   public var version: UInt64
   /// Unit: nanoseconds since 1970.
   public var time: Int64
+
+  package init(id: UInt64, pipe: String, sequence: UInt64, event: JSONValue, reason: String, state: JSONValue? = nil, version: UInt64, time: Int64) {
+    self.id = id
+    self.pipe = pipe
+    self.sequence = sequence
+    self.event = event
+    self.reason = reason
+    self.state = state
+    self.version = version
+    self.time = time
+  }
 }

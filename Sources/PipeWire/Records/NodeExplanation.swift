@@ -61,7 +61,7 @@ package struct CoordinatorExplanation: Codable, Hashable, Sendable {
 
 extension RequestReply {
   /// An explanation as it travels.
-  static func explained(by explanation: some Encodable) -> RequestReply {
+  package static func explained(by explanation: some Encodable) -> RequestReply {
     do { return .explained(Array(try JSONEncoder().encode(explanation))) } catch {
       return .invalid("what it would say cannot be written as JSON: \(error)")
     }

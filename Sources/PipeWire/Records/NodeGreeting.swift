@@ -20,7 +20,7 @@ package struct NodeGreeting: Codable, Hashable, Sendable {
 
   /// Lets this process write to the new orchestrator. What cannot be opened stays as it is: a node
   /// goes on without a log rather than not at all.
-  func redirectOutput() {
+  package func redirectOutput() {
     for (path, standard) in [(output, STDOUT_FILENO), (error, STDERR_FILENO)] {
       guard let path else { continue }
       // Without waiting for a reader, who may have died meanwhile.
@@ -34,7 +34,7 @@ package struct NodeGreeting: Codable, Hashable, Sendable {
   }
 
   /// A descriptor that is readable once the orchestrator has ended, for a node that ends with it.
-  func lifeline() -> Int32? {
+  package func lifeline() -> Int32? {
     guard !isDetached else { return nil }
     let descriptor = pr_process_descriptor(orchestrator)
     return descriptor < 0 ? nil : descriptor

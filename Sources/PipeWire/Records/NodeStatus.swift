@@ -15,6 +15,14 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     public var waiting: Int
     /// Events that may be under way.
     public var capacity: Int
+
+    package init(name: String, events: UInt64, applied: UInt64, waiting: Int, capacity: Int) {
+      self.name = name
+      self.events = events
+      self.applied = applied
+      self.waiting = waiting
+      self.capacity = capacity
+    }
   }
 
   /// A composite of a coordinator.
@@ -25,6 +33,12 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     public var state: JSONValue?
     /// The count of states that it has shown after the first, since this start.
     public var version: UInt64
+
+    package init(name: String, state: JSONValue? = nil, version: UInt64) {
+      self.name = name
+      self.state = state
+      self.version = version
+    }
   }
 
   /// What passes between a coordinator and others because of synchronized events: at a coordinator
@@ -34,6 +48,11 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     public var sent: UInt64 = 0
     /// Messages received since this start.
     public var received: UInt64 = 0
+
+    package init(sent: UInt64 = 0, received: UInt64 = 0) {
+      self.sent = sent
+      self.received = received
+    }
   }
 
   /// The current state, or `nil` before the start.

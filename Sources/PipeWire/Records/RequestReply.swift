@@ -29,7 +29,7 @@ package enum RequestReply: Sendable {
   }
 
   /// The code, the version and the body of the frame.
-  var parts: (code: Code, version: UInt64, body: [UInt8]) {
+  package var parts: (code: Code, version: UInt64, body: [UInt8]) {
     switch self {
     case .moved(let version, let state):
       return (.moved, version, Array(#"{"state":"#.utf8) + state + Array("}".utf8))

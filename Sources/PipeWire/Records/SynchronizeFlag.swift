@@ -14,7 +14,7 @@ package enum SynchronizeFlag: UInt8, Sendable {
   case settle = 5
 
   /// Whether the frame only tells which answers are not waited for any more, and so belongs to no event.
-  static func isSettling(_ header: FrameHeader) -> Bool {
+  package static func isSettling(_ header: FrameHeader) -> Bool {
     header.kind == .synchronize && header.flags == settle.rawValue
   }
 }

@@ -1,7 +1,7 @@
 import PipeSupport
 
 /// Keeps a model between the steps of its machine, and hears of what it does in between.
-actor ModelHost<Model: HostableModel> {
+package actor ModelHost<Model: HostableModel> {
   private let parameters: Model.Parameters
   /// The state of the machine, as it was last told or asked for.
   private var recorded: Model.State
@@ -13,13 +13,13 @@ actor ModelHost<Model: HostableModel> {
   private let events = AsyncStream.makeStream(of: Model.Event.self)
   private var following: Task<Void, Never>?
 
-  init(_ parameters: Model.Parameters, in state: Model.State) {
+  package init(_ parameters: Model.Parameters, in state: Model.State) {
     self.parameters = parameters
     recorded = state
   }
 
   /// The host that a node is being made with, or a new one.
-  static func current(_ parameters: Model.Parameters) -> ModelHost<Model> {
+  package static func current(_ parameters: Model.Parameters) -> ModelHost<Model> {
     ModelHosting.current as? ModelHost<Model>
       ?? ModelHost(parameters, in: Model.initialState(parameters))
   }
@@ -27,7 +27,7 @@ actor ModelHost<Model: HostableModel> {
   deinit { following?.cancel() }
 
   /// The event leads from one stable state to the next.
-  func step(from state: Model.State, _ event: Model.Event) async -> Model.State {
+  package func step(from state: Model.State, _ event: Model.Event) async -> Model.State {
     let model: Model
     do {
       model = try current(in: state)
@@ -45,7 +45,7 @@ actor ModelHost<Model: HostableModel> {
   }
 
   /// The events that stand for what the model does by itself. Starts it, where it has taken none yet.
-  func changes() -> AsyncStream<Model.Event> {
+  package func changes() -> AsyncStream<Model.Event> {
     do { _ = try current(in: recorded) } catch { warn("the model cannot start: \(error)") }
     return events.stream
   }
@@ -104,6 +104,6 @@ actor ModelHost<Model: HostableModel> {
 }
 
 /// The host that the machine and the runtime of a node share, while they are made.
-enum ModelHosting {
-  @TaskLocal static var current: (any Sendable)?
+package enum ModelHosting {
+  @TaskLocal package static var current: (any Sendable)?
 }

@@ -1,4 +1,4 @@
-import PipeMachines
+
 import PipeSupport
 
 extension [CaseDescription] {
@@ -83,5 +83,13 @@ extension SwiftType {
     case .optional(let inner): inner.example
     case .unknown: "…"
     }
+  }
+}
+
+extension CaseDescription {
+  /// The case as its declaration has it: `'persons(count: Int)'`.
+  package var wording: String {
+    let list = fields.map { "\($0.name): \($0.type)" }.joined(separator: ", ")
+    return fields.isEmpty ? "'\(name)'" : "'\(name)(\(list))'"
   }
 }
