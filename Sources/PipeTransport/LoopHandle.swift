@@ -35,7 +35,7 @@ package final class LoopHandle: Sendable {
   var hasPosted: Bool { state.withLock { !$0.posted.isEmpty } }
 
   /// Runs what is still posted. The loop must have stopped for good.
-  func end() {
+  package func end() {
     let rest = state.withLock { state in
       state.hasEnded = true
       defer { state.posted = [] }
