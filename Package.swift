@@ -41,7 +41,9 @@ let package = Package(
       swiftSettings: strict + specialized),
     .target(
       name: "PipeNode",
-      dependencies: ["PipeTransport", "PipeWire", "PipeMachines", "PipeSupport", "CSQLite"],
+      dependencies: [
+        "PipeTransport", "PipeWire", "PipeMachines", "PipeSupport", "CSQLite", "CProcess",
+      ],
       swiftSettings: strict + specialized),
     .target(
       name: "PipeClient",

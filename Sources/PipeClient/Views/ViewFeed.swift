@@ -3,7 +3,7 @@ import PipeSupport
 import PipeWire
 
 /// Follows one node of a running topology for a view, and sends it events, in tasks of its own.
-struct ViewFeed: Sendable {
+package struct ViewFeed: Sendable {
   enum Update: Sendable {
     case found(TopologyDirectory)
     case change(StateChange)
@@ -16,7 +16,7 @@ struct ViewFeed: Sendable {
   /// How often the orchestrator is asked whether the node runs.
   private static let pause: Duration = .milliseconds(250)
 
-  init(client: TopologyClient, node: String) {
+  package init(client: TopologyClient, node: String) {
     self.client = client
     self.node = node
   }

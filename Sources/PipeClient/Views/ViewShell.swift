@@ -5,7 +5,7 @@ import PipeTransport
 /// Shows a view on the terminal of this process, or prints it where there is none.
 ///
 /// All of it but ``ViewFeed`` runs on the thread that calls ``run()``.
-final class ViewShell {
+package final class ViewShell {
   private let loop = PollLoop()
   private let signals: SignalDescriptor
   private let feed: ViewFeed
@@ -25,7 +25,7 @@ final class ViewShell {
   /// The least time between two drawings.
   private static let drawPause: Duration = .milliseconds(16)
 
-  init(
+  package init(
     view: any TerminalView.Type, feed: ViewFeed, signals: SignalDescriptor, limit: Int?
   ) {
     self.feed = feed
@@ -38,7 +38,7 @@ final class ViewShell {
   }
 
   /// Shows the view until it ends. The terminal is then as it was.
-  func run() -> ViewEnding {
+  package func run() -> ViewEnding {
     loop.add(descriptor: signals.descriptor, for: self) { $0.readSignals() }
     if let terminal {
       loop.add(descriptor: STDIN_FILENO, for: self) { $0.readKeys(terminal) }

@@ -5,7 +5,7 @@ import PipeWire
 extension Machine {
   /// The description with these parameters; one with a problem where they do not decode.
   @export(interface)
-  static func description(parameters: JSONValue) -> MachineDescription {
+  package static func description(parameters: JSONValue) -> MachineDescription {
     do {
       return try describe(Parameters(parameters: parameters))
     } catch {

@@ -11,7 +11,7 @@ package struct DescriptionRequest: Hashable, Sendable {
   }
 
   /// Reads what follows `PROGRAM describe`.
-  static func parse(
+  package static func parse(
     _ arguments: some Sequence<String>
   ) throws(NodeUsageError) -> [DescriptionRequest] {
     var requests: [DescriptionRequest] = []

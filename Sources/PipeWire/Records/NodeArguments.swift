@@ -50,7 +50,7 @@ package struct NodeArguments: Hashable, Sendable {
 
   /// The descriptor of a node's record, which an orchestrator leaves open for it: see
   /// ``ProcessRecord``.
-  static let recordDescriptor: Int32 = 3
+  package static let recordDescriptor: Int32 = 3
 
   /// The argument vector without the program's name.
   package var arguments: [String] {

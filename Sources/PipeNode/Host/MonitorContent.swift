@@ -1,15 +1,30 @@
-import PipeClient
 import PipeMachines
-import PipeNode
 import PipeTransport
 import PipeWire
+
+/// A monitor that a node can host.
+package struct HostedMonitor: Sendable {
+  package let name: String
+  /// Attaches to a topology at its control socket, and watches it until it ends.
+  package let observe:
+    @Sendable (_ topology: String, _ control: String, _ watch: [String]?) async throws -> Void
+
+  package init(
+    name: String,
+    observe: @escaping @Sendable (_ topology: String, _ control: String, _ watch: [String]?)
+      async throws -> Void
+  ) {
+    self.name = name
+    self.observe = observe
+  }
+}
 
 /// Hosts a monitor that a topology started: supervised like a machine, connected like a client.
 final class MonitorContent: NodeContent {
   let description: MachineDescription
   var onEntry: ((_ isCommitted: Bool) -> Void)?
   var onEnd: ((String?) -> Void)?
-  private let monitor: any Monitor.Type
+  private let monitor: HostedMonitor
   private let watch: [String]?
   private let topology: String
   private let control: String
@@ -17,7 +32,7 @@ final class MonitorContent: NodeContent {
   private var task: Task<Void, Never>?
 
   init(
-    _ monitor: any Monitor.Type, watch: [String]?, topology: String, control: String,
+    _ monitor: HostedMonitor, watch: [String]?, topology: String, control: String,
     loop: LoopHandle
   ) {
     self.monitor = monitor
@@ -38,7 +53,7 @@ final class MonitorContent: NodeContent {
     task = Task {
       var problem: String?
       do {
-        try await monitor.observe(topology: topology, control: control, watch: watch)
+        try await monitor.observe(topology, control, watch)
       } catch {
         problem = "monitor '\(monitor.name)' failed: \(error)"
       }
@@ -67,13 +82,4 @@ final class MonitorContent: NodeContent {
   func lastStep() -> FeedEntry? { nil }
   func fill(_ status: inout NodeStatus) {}
   func stop() { task?.cancel() }
-}
-
-extension Monitor {
-  /// Attaches to a topology and watches it.
-  static func observe(topology: String, control: String, watch: [String]?) async throws {
-    let client = try TopologyClient(topology: topology, control: control)
-    defer { client.close() }
-    try await observe(client.states(of: watch))
-  }
 }

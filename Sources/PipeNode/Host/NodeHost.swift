@@ -1,0 +1,117 @@
+import CProcess
+import Dispatch
+import Glibc
+import PipeMachines
+import PipeSupport
+import PipeTransport
+import PipeWire
+
+/// Hosts a node in this process: one of the machines, monitors and composites of its program.
+package struct NodeHost {
+  private let machines: [any Machine.Type]
+  private let monitors: [HostedMonitor]
+  private let composites: [any CompositeState.Type]
+
+  package init(
+    machines: [any Machine.Type], monitors: [HostedMonitor], composites: [any CompositeState.Type]
+  ) {
+    self.machines = machines
+    self.monitors = monitors
+    self.composites = composites
+  }
+
+  /// Hosts the node until it ends. On returning all its sockets are closed and have sent what they
+  /// held.
+  package func serve(_ arguments: NodeArguments, log: NodeLog) throws -> Int32 {
+    Failpoint.arm(node: arguments.node, incarnation: arguments.incarnation)
+    // Before any thread starts: they inherit the mask.
+    let signals = try SignalDescriptor([.terminate, .interrupt])
+    // The lock by which this process is known to live; what it starts itself must not hold it.
+    _ = fcntl(NodeArguments.recordDescriptor, F_SETFD, FD_CLOEXEC)
+    signal(SIGPIPE, SIG_IGN)
+    pr_line_buffer_output()
+    let loop = PollLoop()
+    // This is the main thread: what effects and features do on the main actor is done between turns.
+    loop.add(descriptor: pr_main_queue_descriptor()) { pr_run_main_queue() }
+    do {
+      let journal = try journal(arguments, log: log)
+      let content = try content(arguments, journal: journal, log: log, loop: loop.handle)
+      return try NodeShell(
+        arguments: arguments, content: content, journal: journal, loop: loop, signals: signals,
+        log: log
+      ).run()
+    } catch let error as JournalError where !error.isTransient {
+      // Another start would find the same: the orchestrator must know.
+      log.failure("\(error)")
+      let content = UnableContent(problem: "\(error)")
+      return try NodeShell(
+        arguments: arguments, content: content, journal: nil, loop: loop, signals: signals,
+        log: log
+      ).run()
+    } catch let error as JournalError {
+      log.failure("\(error)")
+      let content = UnableContent(problem: nil)
+      return try NodeShell(
+        arguments: arguments, content: content, journal: nil, loop: loop, signals: signals,
+        log: log
+      ).leaveAtOnce(because: "\(error)")
+    }
+  }
+
+  private func journal(_ arguments: NodeArguments, log: NodeLog) throws(JournalError) -> Journal? {
+    let machine: String
+    switch arguments.content {
+    case .machine(let name, _): machine = name
+    case .composites: machine = CoordinatorContent.machineName
+    case .constant, .monitor: return nil
+    }
+    guard let place = arguments.journal else { return nil }
+    let journal = try Journal(
+      place.path,
+      identity: .init(topology: arguments.topology, node: arguments.node, machine: machine),
+      durability: place.durability)
+    if journal.isFirst, arguments.incarnation > 1 {
+      log.warning(
+        "this is start \(arguments.incarnation), and there was no journal '\(place.path)': the node "
+          + "begins anew. If it kept one before, what that had recorded is lost")
+    }
+    return journal
+  }
+
+  private func content(
+    _ arguments: NodeArguments, journal: Journal?, log: NodeLog, loop: LoopHandle
+  ) throws -> any NodeContent {
+    switch arguments.content {
+    case .machine(let name, let parameters):
+      let hosted = try machine(name)._host(
+        Hosting(
+          parameters: parameters, log: log, loop: loop, topology: arguments.topology,
+          node: arguments.node, incarnation: arguments.incarnation, journal: journal)
+      )
+      guard let content = hosted as? any NodeContent else {
+        throw NodeProblem("machine '\(name)' is hosted by another runtime")
+      }
+      return content
+    case .composites:
+      return try CoordinatorContent(
+        node: arguments.node, incarnation: arguments.incarnation, journal: journal,
+        projections: CoordinatorContent.projections(composites), log: log)
+    case .constant(let state, let name):
+      if let name { try machine(name).check(state: state) }
+      return ConstantContent(state: state, machine: name)
+    case .monitor(let name, let watch):
+      guard let monitor = monitors.first(where: { $0.name == name }) else {
+        throw NodeProblem("this program has no monitor '\(name)'")
+      }
+      return MonitorContent(
+        monitor, watch: watch, topology: arguments.topology, control: arguments.control, loop: loop)
+    }
+  }
+
+  package func machine(_ name: String) throws -> any Machine.Type {
+    guard let machine = machines.first(where: { $0.name == name }) else {
+      throw NodeProblem("this program has no machine '\(name)'")
+    }
+    return machine
+  }
+}
