@@ -65,7 +65,9 @@ let package = Package(
         "PipeSupport", "CProcess",
       ],
       swiftSettings: strict + specialized),
-    .target(name: "PipeRuntimeTestKit", dependencies: ["PipeRuntime"], swiftSettings: strict),
+    .target(
+      name: "PipeRuntimeTestKit", dependencies: ["PipeRuntime", "PipeSupervision"],
+      swiftSettings: strict),
     .target(
       name: "Kettles", dependencies: ["PipeRuntime"], path: "Sources/Nodes/Kettle",
       swiftSettings: strict),
@@ -78,11 +80,14 @@ let package = Package(
     .executableTarget(
       name: "Nodes", dependencies: ["PipeRuntime", "Kettles", "Screens", "Compositions"],
       exclude: ["Kettle", "Screens", "Compositions"], swiftSettings: strict),
-    .executableTarget(name: "orchestrator", dependencies: ["PipeRuntime"], swiftSettings: strict),
+    .executableTarget(
+      name: "orchestrator", dependencies: ["PipeRuntime", "PipeSupervision"], swiftSettings: strict),
     .target(name: "CAllocations"),
     .executableTarget(
       name: "Benchmarks",
-      dependencies: ["PipeRuntime", "Kettles", "CZMQ", "CProcess", "CAllocations"],
+      dependencies: [
+        "PipeRuntime", "PipeSupervision", "Kettles", "CZMQ", "CProcess", "CAllocations",
+      ],
       swiftSettings: strict),
     .target(
       name: "NumberMachines", dependencies: ["PipeRuntime"], path: "Tests/NumberMachines",
@@ -91,7 +96,8 @@ let package = Package(
       name: "TestNodes", dependencies: ["PipeRuntime", "NumberMachines"], path: "Tests/TestNodes",
       swiftSettings: strict),
     .executableTarget(
-      name: "Soak", dependencies: ["PipeRuntime", "PipeRuntimeTestKit", "NumberMachines"],
+      name: "Soak",
+      dependencies: ["PipeRuntime", "PipeSupervision", "PipeRuntimeTestKit", "NumberMachines"],
       path: "Tests/Soak", swiftSettings: strict),
     .executableTarget(
       name: "CrashingTest", dependencies: ["PipeRuntimeTestKit"], path: "Tests/CrashingTest",
@@ -103,7 +109,8 @@ let package = Package(
       name: "TestTraits", dependencies: ["PipeRuntimeTestKit"], path: "Tests/TestTraits",
       swiftSettings: strict),
     .testTarget(
-      name: "PipeRuntimeTests", dependencies: ["PipeRuntime", "PipeRuntimeTestKit", "TestTraits"],
+      name: "PipeRuntimeTests",
+      dependencies: ["PipeRuntime", "PipeSupervision", "PipeRuntimeTestKit", "TestTraits"],
       swiftSettings: strict),
     .testTarget(
       name: "SeedTests",
@@ -127,8 +134,8 @@ let package = Package(
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
-        "PipeRuntime", "PipeRuntimeTestKit", "Nodes", "Kettles", "Screens", "Compositions",
-        "NumberMachines", "TestNodes",
+        "PipeRuntime", "PipeSupervision", "PipeRuntimeTestKit", "Nodes", "Kettles", "Screens",
+        "Compositions", "NumberMachines", "TestNodes",
         "CrashingTest", "Soak", "Fuzz", "orchestrator", "CSQLite", "TestTraits",
       ],
       swiftSettings: strict),

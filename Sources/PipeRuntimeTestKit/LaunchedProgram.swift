@@ -1,5 +1,6 @@
 import Glibc
 import PipeRuntime
+import PipeSupervision
 import Synchronization
 
 /// A child process of the test's, what it has written, and how it ended.

@@ -1,5 +1,6 @@
 import Glibc
 import PipeRuntime
+import PipeSupervision
 
 extension TestDirectory {
   /// The signals by which a program ends itself: a trap, an abort, a bad address. No test sends them.

@@ -1,4 +1,5 @@
 import PipeRuntime
+import PipeSupervision
 
 extension TopologyHarness {
   /// Lines of a log shown in a report. Unit: lines.

@@ -1,4 +1,5 @@
 import PipeRuntime
+import PipeSupervision
 import Soak
 import Testing
 

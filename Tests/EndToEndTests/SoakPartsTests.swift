@@ -1,5 +1,6 @@
 import NumberMachines
 import PipeRuntime
+import PipeSupervision
 import Soak
 import Testing
 

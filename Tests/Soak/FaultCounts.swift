@@ -1,4 +1,5 @@
 import PipeRuntime
+import PipeSupervision
 
 /// What the soak does to nodes from outside.
 package enum FaultKind: String, CaseIterable {

@@ -1,5 +1,6 @@
 import PipeRuntime
 import PipeRuntimeTestKit
+import PipeSupervision
 
 /// One topology from its start to its end, and what was found of it.
 struct SoakRound {

@@ -1,5 +1,6 @@
 import Glibc
 import PipeRuntime
+import PipeSupervision
 
 /// The `orchestrator` command, confined to a directory of its own.
 struct OrchestratorCommand: Sendable {

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Glibc
 import PipeRuntime
+import PipeSupervision
 
 /// Takes the orchestrator's part towards one node, so that its start is timed by itself.
 final class StandIn {

@@ -1,5 +1,6 @@
 import Glibc
 import PipeRuntime
+import PipeSupervision
 
 /// A topology under the real orchestrator, and a client of it.
 final class TopologyRun {

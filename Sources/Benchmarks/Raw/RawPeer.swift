@@ -1,5 +1,6 @@
 import Glibc
 import PipeRuntime
+import PipeSupervision
 
 /// The other process of a raw baseline: this program, called with a verb of its own.
 enum RawPeer: String {

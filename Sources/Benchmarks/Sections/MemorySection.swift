@@ -1,4 +1,5 @@
 import PipeRuntime
+import PipeSupervision
 
 /// What a relay node that keeps no journal holds resident after its start.
 struct MemorySection {

@@ -1,4 +1,5 @@
 import PipeRuntime
+import PipeSupervision
 
 /// How soon one node is ready, and a hundred of them under the orchestrator.
 struct StartSection {

@@ -1,4 +1,5 @@
 import PipeRuntime
+import PipeSupervision
 
 /// A table of nodes that redraws in place on a terminal. It only renders: the text that comes back
 /// is for the caller to write.

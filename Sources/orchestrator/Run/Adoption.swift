@@ -1,4 +1,5 @@
 import PipeRuntime
+import PipeSupervision
 
 /// What becomes of the processes that an orchestrator left that was killed.
 struct Adoption {

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Glibc
 import PipeRuntime
+import PipeSupervision
 
 /// Starts a run in a process of its own, and follows how it starts.
 struct BackgroundRun {

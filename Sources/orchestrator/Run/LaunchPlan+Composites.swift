@@ -1,4 +1,5 @@
 import PipeRuntime
+import PipeSupervision
 
 extension LaunchPlan.Node {
   /// The coordinator of a conflict class: one process for all its composites.

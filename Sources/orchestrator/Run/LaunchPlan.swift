@@ -1,4 +1,5 @@
 import PipeRuntime
+import PipeSupervision
 
 /// How each node of a checked topology is started and wired; a pure value.
 struct LaunchPlan {

@@ -1,4 +1,5 @@
 import PipeRuntime
+import PipeSupervision
 
 /// The process of a node, and what it writes.
 final class NodeProcess {

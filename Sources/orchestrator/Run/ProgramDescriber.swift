@@ -1,5 +1,6 @@
 import FoundationEssentials
 import PipeRuntime
+import PipeSupervision
 
 /// Asks node programs what they can host, by running them with `describe`.
 struct ProgramDescriber {

@@ -1,4 +1,5 @@
 import PipeRuntime
+import PipeSupervision
 
 /// Shows a run to whoever started it: a live view on a terminal, otherwise a line for each change.
 final class RunReporter: Supervisor.Reporter {

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Glibc
 import PipeRuntime
+import PipeSupervision
 
 extension Supervisor {
   /// How often a node that is not connected yet is greeted again: it connects again by itself.

@@ -1,5 +1,6 @@
 import Glibc
 import PipeRuntime
+import PipeSupervision
 
 extension Supervisor {
   /// Starts a node's process without waiting for its program to run: that it cannot is told later,

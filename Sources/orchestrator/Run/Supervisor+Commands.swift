@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Glibc
 import PipeRuntime
+import PipeSupervision
 
 /// A command that is answered when its condition holds.
 struct WaitingCommand {

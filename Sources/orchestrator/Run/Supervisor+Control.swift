@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Glibc
 import PipeRuntime
+import PipeSupervision
 
 extension Supervisor {
   func readControl() {

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Glibc
 import PipeRuntime
+import PipeSupervision
 
 /// Runs one topology: launches and supervises its nodes and answers clients, on one thread.
 ///

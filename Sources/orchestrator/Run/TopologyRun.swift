@@ -1,4 +1,5 @@
 import PipeRuntime
+import PipeSupervision
 
 /// One run of a topology in this process: from its file to its last process.
 struct TopologyRun {

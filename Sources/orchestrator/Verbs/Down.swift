@@ -1,5 +1,6 @@
 import Glibc
 import PipeRuntime
+import PipeSupervision
 
 /// `orchestrator down`
 struct Down: Verb {

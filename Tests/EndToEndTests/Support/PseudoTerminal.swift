@@ -1,6 +1,7 @@
 import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
+import PipeSupervision
 import Testing
 
 /// A program on a terminal of its own, which the test looks at and types on.

@@ -1,5 +1,6 @@
 import Glibc
 import PipeRuntime
+import PipeSupervision
 import Testing
 
 /// Every state against every input: the next state, and `!` where the process gets a message or a

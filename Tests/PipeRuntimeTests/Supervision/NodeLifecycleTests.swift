@@ -1,5 +1,6 @@
 import Glibc
 import PipeRuntime
+import PipeSupervision
 import Testing
 
 /// A lifecycle on a clock of its own, which starts at 0 and moves only when told to.

@@ -1,5 +1,6 @@
 import Glibc
 import PipeRuntime
+import PipeSupervision
 import Testing
 
 @Suite("Records of processes")

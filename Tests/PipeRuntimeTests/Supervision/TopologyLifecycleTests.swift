@@ -1,5 +1,6 @@
 import Glibc
 import PipeRuntime
+import PipeSupervision
 import Testing
 
 /// A topology whose processes do at once what they are told, unless they are in `stubborn`.

@@ -1,4 +1,5 @@
 import PipeRuntime
+import PipeSupervision
 
 /// What has happened to meetings, so that a soak can say that it has tried everything.
 package struct MeetingCounts: Equatable, Sendable {
