@@ -1,6 +1,8 @@
 /// A JSON text cut into its values, in the order of the text: a flat list instead of a tree.
 package struct JSONTokens {
-  package enum Kind: UInt8 { case object, array, string, escapedString, number, `true`, `false`, null }
+  package enum Kind: UInt8 {
+    case object, array, string, escapedString, number, `true`, `false`, null
+  }
 
   package struct Token {
     package var kind: Kind

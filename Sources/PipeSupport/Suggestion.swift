@@ -1,7 +1,9 @@
 /// The wording shared by every message that names choices.
 package enum Suggestion {
   /// `; it has 'a', 'b'. Did you mean 'a'?`, or what is left of that.
-  package static func among(_ choices: some Sequence<String>, like name: String, verb: String = "it has")
+  package static func among(
+    _ choices: some Sequence<String>, like name: String, verb: String = "it has"
+  )
     -> String
   {
     var all: [String] = []

@@ -1,4 +1,3 @@
-
 import PipeSupport
 
 extension [CaseDescription] {

@@ -162,7 +162,9 @@ extension Engine {
 
   /// What is to be recorded of effects.
   @export(interface)
-  package func unrecordedEffects() -> (started: [RunningEffect<State, Event>], ended: [EffectOrigin]) {
+  package func unrecordedEffects() -> (
+    started: [RunningEffect<State, Event>], ended: [EffectOrigin]
+  ) {
     guard let unrecorded else { return ([], []) }
     return (unrecorded.startedIDs.compactMap { running[$0] }, unrecorded.ended)
   }

@@ -11,7 +11,8 @@ package struct HostedMonitor: Sendable {
 
   package init(
     name: String,
-    observe: @escaping @Sendable (_ topology: String, _ control: String, _ watch: [String]?)
+    observe:
+      @escaping @Sendable (_ topology: String, _ control: String, _ watch: [String]?)
       async throws -> Void
   ) {
     self.name = name

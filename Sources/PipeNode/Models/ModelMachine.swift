@@ -1,6 +1,5 @@
 import PipeMachines
 
-
 /// A model as a machine, so that a node can host it: `ModelMachine<LampModel>`.
 ///
 /// A step goes from one stable state to the next: the event is taken with its last state, and recorded

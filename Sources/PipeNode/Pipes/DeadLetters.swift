@@ -1,6 +1,5 @@
 import PipeWire
 
-
 /// The dead letters of a node: the most recent ones, and with a journal, which has them all, any
 /// other when it is asked for.
 struct DeadLetters {

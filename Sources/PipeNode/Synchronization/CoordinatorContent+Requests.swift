@@ -2,7 +2,6 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-
 // What callers ask for.
 extension CoordinatorContent {
   func request(

@@ -19,7 +19,10 @@ public struct DeadLetter: Codable, Hashable, Sendable {
   /// Unit: nanoseconds since 1970.
   public var time: Int64
 
-  package init(id: UInt64, pipe: String, sequence: UInt64, event: JSONValue, reason: String, state: JSONValue? = nil, version: UInt64, time: Int64) {
+  package init(
+    id: UInt64, pipe: String, sequence: UInt64, event: JSONValue, reason: String,
+    state: JSONValue? = nil, version: UInt64, time: Int64
+  ) {
     self.id = id
     self.pipe = pipe
     self.sequence = sequence
