@@ -40,15 +40,18 @@ let package = Package(
       dependencies: ["PipeWire", "PipeMachines", "PipeSupport", "CZMQ", "CProcess"],
       swiftSettings: strict + specialized),
     .target(
+      name: "PipeJournal", dependencies: ["PipeWire", "PipeMachines", "PipeSupport", "CSQLite"],
+      swiftSettings: strict + specialized),
+    .target(
       name: "PipeNode",
       dependencies: [
-        "PipeTransport", "PipeWire", "PipeMachines", "PipeSupport", "CSQLite", "CProcess",
+        "PipeJournal", "PipeTransport", "PipeWire", "PipeMachines", "PipeSupport", "CProcess",
       ],
       swiftSettings: strict + specialized),
     .target(
       name: "PipeClient",
       dependencies: [
-        "PipeNode", "PipeTransport", "PipeWire", "PipeMachines", "PipeSupport", "CProcess",
+        "PipeJournal", "PipeTransport", "PipeWire", "PipeMachines", "PipeSupport", "CProcess",
       ],
       swiftSettings: strict),
     .target(
@@ -61,7 +64,7 @@ let package = Package(
     .target(
       name: "PipeRuntime",
       dependencies: [
-        "PipeClient", "PipeNode", "PipeTopology", "PipeTransport", "PipeWire", "PipeMachines",
+        "PipeClient", "PipeNode", "PipeJournal", "PipeTopology", "PipeTransport", "PipeWire", "PipeMachines",
         "PipeSupport", "CProcess",
       ],
       swiftSettings: strict + specialized),

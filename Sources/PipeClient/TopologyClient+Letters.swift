@@ -1,4 +1,4 @@
-import PipeNode
+import PipeJournal
 import PipeWire
 
 extension TopologyClient {

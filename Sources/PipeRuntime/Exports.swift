@@ -1,4 +1,5 @@
 @_exported import PipeClient
+@_exported import PipeJournal
 @_exported import PipeMachines
 @_exported import PipeNode
 @_exported import PipeSupport

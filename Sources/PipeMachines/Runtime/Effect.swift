@@ -1,5 +1,5 @@
 /// The async work of one output case.
-struct Effect<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible>: Sendable {
+package struct Effect<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible>: Sendable {
   typealias Deliver = EffectDelivery<Event>
 
   let tag: Int

@@ -1,3 +1,4 @@
+import PipeJournal
 import PipeMachines
 import PipeWire
 

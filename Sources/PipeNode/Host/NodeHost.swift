@@ -1,6 +1,7 @@
 import CProcess
 import Dispatch
 import Glibc
+import PipeJournal
 import PipeMachines
 import PipeSupport
 import PipeTransport

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Glibc
+import PipeJournal
 import PipeSupport
 import PipeTransport
 import PipeWire

@@ -1,10 +1,11 @@
+import PipeJournal
 import PipeWire
 
 /// The dead letters of a node: the most recent ones, and with a journal, which has them all, any
 /// other when it is asked for.
 struct DeadLetters {
   /// How many are kept in memory. Unit: letters.
-  static let kept = 100
+  static let kept = JournalContents.keptLetters
   private let journal: Journal?
   /// Letters so far, those that are gone included.
   private(set) var count: UInt64 = 0

@@ -1,3 +1,4 @@
+import PipeJournal
 import PipeSupport
 import PipeTransport
 import PipeWire

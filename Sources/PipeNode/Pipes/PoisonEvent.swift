@@ -1,3 +1,4 @@
+import PipeJournal
 import PipeWire
 
 /// An event whose step has ended the process too often; it is not tried again.

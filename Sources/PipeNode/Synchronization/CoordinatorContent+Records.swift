@@ -1,4 +1,6 @@
+import PipeJournal
 import PipeSupport
+import PipeWire
 
 // What the coordinator makes durable.
 extension CoordinatorContent {

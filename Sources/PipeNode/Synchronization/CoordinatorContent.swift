@@ -1,3 +1,4 @@
+import PipeJournal
 import PipeMachines
 import PipeSupport
 import PipeTransport
@@ -10,7 +11,7 @@ final class CoordinatorContent: NodeContent {
   typealias Projections = [String: ([JSONValue]) throws -> JSONValue]
 
   /// What its journal and its description name instead of a machine.
-  static let machineName = "composite"
+  static let machineName = JournalSnapshot.compositeMachine
 
   let description: MachineDescription
   var onEntry: ((_ isCommitted: Bool) -> Void)?

@@ -89,19 +89,6 @@ package struct RendezvousParticipant: Sendable {
   package var takesInputs: Bool { phase == .free }
 }
 
-/// A step that a participant is ready to take.
-package struct PreparedStep: Hashable, Sendable {
-  package var transaction: TransactionID
-  package var event: [UInt8]
-  package var move: ParticipantMove
-
-  package init(transaction: TransactionID, event: [UInt8], move: ParticipantMove) {
-    self.transaction = transaction
-    self.event = event
-    self.move = move
-  }
-}
-
 /// What a participant keeps in its journal.
 package enum ParticipantRecord: Hashable, Sendable {
   /// It is ready for the step. The next record of a step ends that, whichever step it is.

@@ -1,3 +1,5 @@
+import PipeWire
+
 /// A participating machine whose frequent calls go straight to code compiled for its types.
 final class TypedParticipant: ParticipatingMachine {
   private unowned let machine: any ParticipatingMachine

@@ -2,58 +2,61 @@ import PipeMachines
 import PipeWire
 
 /// What a journal held when its node was started again.
-struct JournalContents {
+package struct JournalContents {
+  /// How many of the most recent dead letters are read. Unit: letters.
+  package static let keptLetters = 100
+
   /// The last record.
-  struct Record {
+  package struct Record {
     var id: Int64
-    var version: UInt64
-    var time: Int64
-    var cause: String
+    package var version: UInt64
+    package var time: Int64
+    package var cause: String
     /// The state as JSON.
-    var state: [UInt8]
+    package var state: [UInt8]
   }
 
   /// The receiving end of a pipe.
-  struct Consumed {
+  package struct Consumed {
     /// The numbering that `applied` counts in; see ``Journal/stream``.
-    var stream: UInt64
-    var applied: UInt64
+    package var stream: UInt64
+    package var applied: UInt64
     /// Whether the sender had said goodbye.
-    var closed: Bool
+    package var closed: Bool
     /// Consumed, and kept until the state changes; in order.
-    var postponed: [(id: Int64, sequence: UInt64, event: [UInt8])] = []
+    package var postponed: [(id: Int64, sequence: UInt64, event: [UInt8])] = []
   }
 
   /// The sending end of a pipe.
-  struct Sent {
+  package struct Sent {
     var queued: UInt64
-    var acknowledged: UInt64
+    package var acknowledged: UInt64
     /// The events after `acknowledged`, in order, as JSON.
-    var events: [[UInt8]] = []
+    package var events: [[UInt8]] = []
   }
 
   /// An effect that had not ended.
-  struct Effect {
-    var origin: EffectOrigin
+  package struct Effect {
+    package var origin: EffectOrigin
     /// The state that it belongs to, as JSON.
-    var state: [UInt8]
+    package var state: [UInt8]
     /// How long ago it started, or last gave an event.
-    var elapsed: Duration
+    package var elapsed: Duration
   }
 
   /// A request that was applied.
-  struct Request {
-    var key: RequestKey
-    var version: UInt64
-    var state: [UInt8]
+  package struct Request {
+    package var key: RequestKey
+    package var version: UInt64
+    package var state: [UInt8]
   }
 
   /// A part in synchronized events.
-  struct Participation {
+  package struct Participation {
     /// The transaction of the last step that was taken together with others.
-    var applied = TransactionID.zero
+    package var applied = TransactionID.zero
     /// The step that was last promised, which may have been taken or given up since.
-    var prepared: PreparedStep?
+    package var prepared: PreparedStep?
 
     /// A step was promised without a record of its own.
     /// - Parameter version: That of the last record.
@@ -71,15 +74,15 @@ struct JournalContents {
     }
   }
 
-  var record: Record
-  var participation = Participation()
-  var consumed: [String: Consumed] = [:]
-  var sent: [String: Sent] = [:]
-  var effects: [Effect] = []
+  package var record: Record
+  package var participation = Participation()
+  package var consumed: [String: Consumed] = [:]
+  package var sent: [String: Sent] = [:]
+  package var effects: [Effect] = []
   /// The most recent dead letters, and how many there are.
-  var letters: [DeadLetter] = []
-  var letterCount = 0
+  package var letters: [DeadLetter] = []
+  package var letterCount = 0
   /// The number of the last letter there was; it is not given to another one.
-  var lastLetter: UInt64 = 0
-  var requests: [Request] = []
+  package var lastLetter: UInt64 = 0
+  package var requests: [Request] = []
 }

@@ -4,12 +4,12 @@ import PipeSupport
 // What a running node does where somebody removes the files of its journal.
 extension Journal {
   /// Whether the journal's files are still what their names lead to.
-  var isInPlace: Bool { FileIdentity(path) == identityOfFile && mark.isInPlace }
+  package var isInPlace: Bool { FileIdentity(path) == identityOfFile && mark.isInPlace }
 
   /// Writes the journal anew from what this process holds: its files are open, though nobody finds them.
   ///
   /// This process goes on with the old files; the next one takes the new ones.
-  func writeAnew() throws(JournalError) {
+  package func writeAnew() throws(JournalError) {
     do {
       try FileSystem.makeDirectories(FileSystem.directory(of: path), mode: 0o700)
       // The mark first: while there is one and no journal, the next start says that it is missing.

@@ -6,26 +6,32 @@ import PipeWire
 
 /// The durable step log of one node: what it writes between `begin` and `commit` is there as a whole
 /// or not at all.
-final class Journal {
+package final class Journal {
   /// Whose journal it is.
-  struct Identity: Hashable {
+  package struct Identity: Hashable {
     var topology: String
-    var node: String
+    package var node: String
     var machine: String
+
+    package init(topology: String, node: String, machine: String) {
+      self.topology = topology
+      self.node = node
+      self.machine = machine
+    }
   }
 
-  let path: String
-  let identity: Identity
+  package let path: String
+  package let identity: Identity
   /// Names the numbering of the events that this node sends: another one after a reset.
-  let stream: UInt64
+  package let stream: UInt64
   /// What it held when it was opened; `nil` where the node has never entered a state.
-  private(set) var contents: JournalContents?
+  package private(set) var contents: JournalContents?
   /// The file with the step under way.
-  let mark: StepMark
+  package let mark: StepMark
   /// Which file it is, whatever becomes of its name.
   let identityOfFile: FileIdentity?
   /// Whether nothing was there that tells of an earlier one.
-  let isFirst: Bool
+  package let isFirst: Bool
 
   let database: Database
   /// Those of synchronized events, which most nodes do without.
@@ -39,7 +45,7 @@ final class Journal {
   /// The last transaction whose step was recorded.
   var lastApplied = TransactionID.zero
   /// How many were made since it was opened.
-  private(set) var recordCount: UInt64 = 0
+  package private(set) var recordCount: UInt64 = 0
   private var oldestRecord: Int64 = 0
   /// Whether nothing is in a new file's log, which needs not be on the disk before what follows it.
   private var isFirstRecordDue = false
@@ -52,7 +58,7 @@ final class Journal {
   private static let logPages = 4_000
 
   /// Opens the journal, or makes one.
-  init(_ path: String, identity: Identity, durability: Durability) throws(JournalError) {
+  package init(_ path: String, identity: Identity, durability: Durability) throws(JournalError) {
     self.path = path
     self.identity = identity
     self.durability = durability
@@ -93,12 +99,12 @@ final class Journal {
   }
 
   /// Forgets what was read, which can be large.
-  func forgetContents() { contents = nil }
+  package func forgetContents() { contents = nil }
 
   // MARK: Records
 
   /// Writes what belongs together; nothing of it stays where it throws.
-  func record(_ write: () throws -> Void) throws(JournalError) {
+  package func record(_ write: () throws -> Void) throws(JournalError) {
     do {
       try statements.begin.run()
       do {
@@ -125,7 +131,7 @@ final class Journal {
   func countRecord() { recordCount += 1 }
 
   /// The state after a burst of steps.
-  func moved(
+  package func moved(
     to state: [UInt8], version: UInt64, steps: UInt64, cause: String, time: Int64,
     incarnation: UInt64
   ) throws {
@@ -142,13 +148,13 @@ final class Journal {
     try statements.giveBackPages.run()
   }
 
-  func consumed(_ pipe: String, stream: UInt64, applied: UInt64, closed: Bool) throws {
+  package func consumed(_ pipe: String, stream: UInt64, applied: UInt64, closed: Bool) throws {
     try statements.consumed.run(
       .text(pipe), .integer(stream), .integer(applied), .integer(Int64(closed ? 1 : 0)))
   }
 
   /// Events of an out-pipe, each ended by a line feed.
-  func queued(_ pipe: String, last: UInt64, count: Int, events: [UInt8]) throws {
+  package func queued(_ pipe: String, last: UInt64, count: Int, events: [UInt8]) throws {
     // Not `dropLast`, which gives an array byte by byte.
     try statements.queued.run(
       .text(pipe), .integer(last), .integer(Int64(count)),
@@ -156,12 +162,12 @@ final class Journal {
   }
 
   /// How far an out-pipe has got; what is acknowledged is deleted.
-  func sent(_ pipe: String, queued: UInt64, acknowledged: UInt64, trims: Bool) throws {
+  package func sent(_ pipe: String, queued: UInt64, acknowledged: UInt64, trims: Bool) throws {
     try statements.sent.run(.text(pipe), .integer(queued), .integer(acknowledged))
     if trims { try statements.trim.run(.text(pipe), .integer(acknowledged)) }
   }
 
-  func effectStarted(
+  package func effectStarted(
     _ origin: EffectOrigin, state: [UInt8], progress: BootClock.Instant
   ) throws {
     try statements.effectStarted.run(
@@ -170,18 +176,18 @@ final class Journal {
       .integer(progress.clock))
   }
 
-  func effectEnded(_ origin: EffectOrigin) throws {
+  package func effectEnded(_ origin: EffectOrigin) throws {
     try statements.effectEnded.run(.integer(origin.version), .integer(Int64(origin.feedback)))
   }
 
-  func postponed(_ id: Int64, _ pipe: String, _ sequence: UInt64, event: [UInt8]) throws {
+  package func postponed(_ id: Int64, _ pipe: String, _ sequence: UInt64, event: [UInt8]) throws {
     try statements.postponed.run(
       .integer(id), .text(pipe), .integer(sequence), .text(event))
   }
 
-  func unpostponed(_ id: Int64) throws { try statements.unpostponed.run(.integer(id)) }
+  package func unpostponed(_ id: Int64) throws { try statements.unpostponed.run(.integer(id)) }
 
-  func letterAdded(_ letter: DeadLetter) throws {
+  package func letterAdded(_ letter: DeadLetter) throws {
     try statements.letter.run(
       .integer(letter.id), .text(letter.pipe), .integer(letter.sequence),
       .text(letter.event.bytes), .text(letter.reason), .text(letter.state?.bytes ?? []),
@@ -189,25 +195,25 @@ final class Journal {
   }
 
   /// A dead letter that is recorded.
-  func letter(_ id: UInt64) -> DeadLetter? {
+  package func letter(_ id: UInt64) -> DeadLetter? {
     var letter: DeadLetter?
     try? statements.findLetter.rows(.integer(id)) { letter = DeadLetter($0) }
     return letter
   }
 
-  func letterRemoved(_ id: UInt64) throws { try statements.unletter.run(.integer(id)) }
+  package func letterRemoved(_ id: UInt64) throws { try statements.unletter.run(.integer(id)) }
 
-  func answered(_ key: RequestKey, version: UInt64, state: [UInt8]) throws {
+  package func answered(_ key: RequestKey, version: UInt64, state: [UInt8]) throws {
     try statements.request.run(
       .integer(key.client), .integer(key.id), .integer(version), .text(state))
   }
 
-  func settled(_ key: RequestKey) throws {
+  package func settled(_ key: RequestKey) throws {
     try statements.settled.run(.integer(key.client), .integer(key.id))
   }
 
   /// How often in a row the step of an event has ended the process, this time included.
-  func attempts(of step: StepMark.Step) throws(JournalError) -> Int {
+  package func attempts(of step: StepMark.Step) throws(JournalError) -> Int {
     var count = 1
     try record {
       let known = try database.prepare(

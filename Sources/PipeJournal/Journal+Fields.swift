@@ -10,7 +10,7 @@ extension JournalSnapshot {
 
 extension Journal {
   /// Keeps the names of the fields; of a state that is an enum, none.
-  func keep(stateFields: [String]?) throws(JournalError) {
+  package func keep(stateFields: [String]?) throws(JournalError) {
     do {
       let key = JournalSnapshot.fieldsKey
       guard try JournalReader.fields(in: database) != stateFields else { return }

@@ -63,7 +63,7 @@ package struct JournalSnapshot: Sendable {
   }
 
   /// The machine that a composite's journal names.
-  package static let compositeMachine = CoordinatorContent.machineName
+  package static let compositeMachine = "composite"
 
   package var path: String
   /// Of the database and its log.

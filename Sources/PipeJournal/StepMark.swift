@@ -5,13 +5,13 @@ import PipeSupport
 /// under way, the last record, and the last promise.
 ///
 /// It is mapped, so that a write costs a store and outlives the process however that ends.
-final class StepMark {
+package final class StepMark {
   /// An event that was being applied.
-  struct Step: Hashable {
+  package struct Step: Hashable {
     /// The pipe's name, or `request`.
-    var source: String
+    package var source: String
     /// Its number in the pipe, or the request's id.
-    var sequence: UInt64
+    package var sequence: UInt64
   }
 
   /// The first part of the file; that of the promise follows it. Unit: bytes.
@@ -22,7 +22,7 @@ final class StepMark {
   private let descriptor: Int32
   private let words: UnsafeMutablePointer<UInt64>
   /// The step under way when the last incarnation ended; `nil` where none was.
-  let interrupted: Step?
+  package let interrupted: Step?
   /// The step that was last promised to be taken together with others.
   let promise: PromiseMark
   private let recordedBefore: Int64
@@ -139,19 +139,19 @@ final class StepMark {
   }
 
   /// The events of one source.
-  func source(_ name: String) -> Source {
+  package func source(_ name: String) -> Source {
     let room = Self.byteCount - Word.name * 8
     let bytes = Array(name.utf8.prefix(room))
     return Source(words: words, name: bytes)
   }
 
   /// Marks steps whose events come from one source.
-  struct Source {
+  package struct Source {
     fileprivate let words: UnsafeMutablePointer<UInt64>
     fileprivate let name: [UInt8]
 
     /// An event's step begins.
-    func begin(_ sequence: UInt64) {
+    package func begin(_ sequence: UInt64) {
       name.withUnsafeBytes { bytes in
         UnsafeMutableRawPointer(words + Word.name).copyMemory(
           from: bytes.baseAddress!, byteCount: bytes.count)
@@ -161,7 +161,7 @@ final class StepMark {
     }
 
     /// The step is over.
-    func end() { words[Word.length] = 0 }
+    package func end() { words[Word.length] = 0 }
   }
 
   private static func step(_ words: UnsafeMutablePointer<UInt64>) -> Step? {

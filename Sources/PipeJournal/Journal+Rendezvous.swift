@@ -6,7 +6,7 @@ import PipeWire
 extension Journal {
   /// The node has promised a step: makes that as durable as a record, where it can without one.
   /// Returns `false` where it cannot.
-  func promise(_ step: PreparedStep) -> Bool {
+  package func promise(_ step: PreparedStep) -> Bool {
     guard durability == .process, mark.promise.write(step, applied: lastApplied) else {
       return false
     }
@@ -15,7 +15,7 @@ extension Journal {
   }
 
   /// The node has promised a step.
-  func prepared(_ step: PreparedStep) throws {
+  package func prepared(_ step: PreparedStep) throws {
     let statement = try rendezvous.get().prepared
     try statement.run(
       .integer(step.transaction.epoch), .integer(step.transaction.sequence),
@@ -23,14 +23,14 @@ extension Journal {
   }
 
   /// A step that was promised is given up.
-  func unprepared(_ transaction: TransactionID) throws {
+  package func unprepared(_ transaction: TransactionID) throws {
     if mark.promise.giveUp(transaction) { return }
     try rendezvous.get().unprepared.run(
       .integer(transaction.epoch), .integer(transaction.sequence))
   }
 
   /// The step of a transaction is taken; recorded with the state that it has led to.
-  func applied(_ transaction: TransactionID) throws {
+  package func applied(_ transaction: TransactionID) throws {
     lastApplied = transaction
     if durability == .process, mark.promise.take(transaction) { return }
     let statement = try rendezvous.get().applied
@@ -38,12 +38,12 @@ extension Journal {
   }
 
   /// A coordinator has started.
-  func coordinatorStarted(epoch: UInt64) throws {
+  package func coordinatorStarted(epoch: UInt64) throws {
     try rendezvous.get().started.run(.integer(epoch))
   }
 
   /// A transaction is decided.
-  func committed(_ commit: CommitRecord) throws {
+  package func committed(_ commit: CommitRecord) throws {
     let moves = commit.moves.mapValues { move -> JSONValue in
       [
         "version": .integer(Int64(bitPattern: move.version)),
@@ -57,13 +57,13 @@ extension Journal {
   }
 
   /// All participants have the commit.
-  func acknowledged(_ transaction: TransactionID) throws {
+  package func acknowledged(_ transaction: TransactionID) throws {
     try rendezvous.get().acknowledged.run(
       .integer(transaction.epoch), .integer(transaction.sequence))
   }
 
   /// Nobody needs the commit any more.
-  func forgotten(_ transaction: TransactionID) throws {
+  package func forgotten(_ transaction: TransactionID) throws {
     let statements = try rendezvous.get()
     let values = (
       SQLValue.integer(transaction.epoch), SQLValue.integer(transaction.sequence)
@@ -73,7 +73,7 @@ extension Journal {
   }
 
   /// What the journal of a coordinator tells.
-  func coordinator() throws(JournalError) -> CoordinatorJournal {
+  package func coordinator() throws(JournalError) -> CoordinatorJournal {
     do { return try readCoordinator() } catch {
       throw JournalError(error, path: path, node: identity.node)
     }
