@@ -105,6 +105,9 @@ soak: build
 mutants: setup
 	Tests/mutants/run
 
+# The targets whose symbols an author gets by importing PipeRuntime.
+LAYERS := PipeSupport,PipeMachines,PipeWire,PipeTopology,PipeTransport,PipeJournal,PipeNode,PipeClient
+
 # The symbols of both libraries are read from a debug build. Parameters that explain themselves are
 # not documented one by one, which is all that the validation that is turned off asks for.
 docs: setup
@@ -115,6 +118,7 @@ docs: setup
 	  $(SWIFT) symbolgraph-extract -module-name $$module -target $$target \
 	    -I .build/debug/Modules -I Sources/CZMQ -I Sources/CYAML -I Sources/CSQLite \
 	    -Xcc -fmodule-map-file=.build/debug/CProcess.build/module.modulemap \
+	    -experimental-allowed-reexported-modules=$(LAYERS) \
 	    -minimum-access-level public -skip-inherited-docs -skip-synthesized-members \
 	    -output-dir .build/symbol-graphs || exit 1; \
 	done

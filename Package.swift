@@ -64,7 +64,8 @@ let package = Package(
     .target(
       name: "PipeRuntime",
       dependencies: [
-        "PipeClient", "PipeNode", "PipeJournal", "PipeTopology", "PipeTransport", "PipeWire", "PipeMachines",
+        "PipeClient", "PipeNode", "PipeJournal", "PipeTopology", "PipeTransport", "PipeWire",
+        "PipeMachines",
         "PipeSupport", "CProcess",
       ],
       swiftSettings: strict + specialized),
