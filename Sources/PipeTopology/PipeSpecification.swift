@@ -26,7 +26,7 @@ public struct PipeSpecification: Hashable, Sendable {
   public var inPort: String?
   /// Events in flight before the sender must stop. Unit: events. Default: 1024. Range: 1…65536.
   public var capacity: Int
-  /// What happens to an event that the receiver refuses. Default: ``OnRefused/record``.
+  /// What happens to an event that the receiver refuses. Default: ``RefusalPolicy/record``.
   public var onRefused: OnRefused
   /// What the pipe's events survive; `nil` takes the sender's.
   public var durability: Durability?

@@ -72,7 +72,13 @@ extension MachineContent {
       let held = unrecorded.nextHeld()
       entry.held = held
       if pipe.state.isDurable, case .event(let event) = entry.content {
-        unrecorded.hold(held, pipe.name, entry.sequence, event: (try? events.encode(event)) ?? [])
+        do {
+          unrecorded.hold(held, pipe.name, entry.sequence, event: try events.encode(event))
+        } catch {
+          // It came as JSON, and its type writes none: it would be lost with the process.
+          let reason = "refused: \(refusal.code), and cannot be put off: \(error)"
+          return settle(entry, of: index, event: .null, reason: reason)
+        }
         pipe.hold(entry.sequence, of: entry.stream)
       }
     }
@@ -84,29 +90,17 @@ extension MachineContent {
   private func settle(
     _ entry: PipeQueue<Event>.Entry, of index: Int, event: JSONValue, reason: String
   ) {
-    let pipe = queues[index].pipe
-    switch pipe.onRefused {
-    case .record, .postpone:
-      addLetter(pipe: pipe.name, sequence: entry.sequence, event: event, reason: reason)
+    let refused = RefusedEvent(
+      pipe: queues[index].pipe.name, sequence: entry.sequence, event: event, reason: reason,
+      state: stateJSON, stateText: stateText, version: engine.version)
+    if let problem = refused.settle(queues[index].pipe.onRefused, in: &letters, log: log) {
+      onEnd?(problem)
+    } else {
       finish(entry, of: index)
-    case .fail:
-      onEnd?(
-        "pipe '\(pipe.name)': event \(entry.sequence) \(event.text): \(reason), "
-          + "in state \(stateText), and the pipe says 'on_refused: fail'")
     }
   }
 
-  @export(interface)
-  func addLetter(pipe: String, sequence: UInt64, event: JSONValue, reason: String) {
-    letters.add(
-      DeadLetter(
-        id: 0, pipe: pipe, sequence: sequence, event: event, reason: reason,
-        state: (try? states.encode(engine.state)).flatMap { try? JSONValue(parsing: $0) },
-        version: engine.version, time: WallClock.nanoseconds))
-    if letters.count <= 3 || letters.count.nonzeroBitCount == 1 {
-      log.warning(
-        "pipe '\(pipe)': event \(sequence) \(event.text): \(reason), in state \(stateText) "
-          + "(\(letters.count) dead letters so far)")
-    }
+  var stateJSON: JSONValue? {
+    (try? states.encode(engine.state)).flatMap { try? JSONValue(parsing: $0) }
   }
 }

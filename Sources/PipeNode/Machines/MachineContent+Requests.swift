@@ -36,8 +36,10 @@ extension MachineContent {
         answer(key, .busy("its pipe '\(full.name)' is full"))
       } else if let poison, poison.matches(key.source, key.id) {
         if !poison.isParked {
-          addLetter(
-            pipe: "request", sequence: key.id, event: json(of: event), reason: poison.reason)
+          let refused = RefusedEvent(
+            pipe: "request", sequence: key.id, event: json(of: event), reason: poison.reason,
+            state: stateJSON, stateText: stateText, version: engine.version)
+          _ = refused.settle(.record, in: &letters, log: log)
           self.poison?.isParked = true
         }
         answer(key, .invalid(poison.reason + "; it is a dead letter now"))

@@ -95,7 +95,8 @@ final class OutPipe {
   var status: NodeStatus.Pipe {
     NodeStatus.Pipe(
       name: name, events: state.queued, applied: state.acknowledged,
-      waiting: Int(state.queued - state.sent), capacity: Int(state.capacity))
+      waiting: Int(state.queued - state.sent), capacity: Int(state.capacity), lost: lost,
+      unsendable: unsendable)
   }
 
   // MARK: Records

@@ -130,20 +130,10 @@ extension CoordinatorContent {
     }
     let json =
       (try? JSONValue(parsing: event)) ?? .string(String(decoding: event, as: UTF8.self))
-    if pipe.onRefused == .fail {
-      onEnd?(
-        "pipe '\(pipe.name)': event \(sequence) \(json.text): \(problem), and the pipe says "
-          + "'on_refused: fail'")
+    let refused = RefusedEvent(pipe: pipe.name, sequence: sequence, event: json, reason: problem)
+    if let failure = refused.settle(pipe.onRefused, in: &letters, log: log) {
+      onEnd?(failure)
       return
-    }
-    letters.add(
-      DeadLetter(
-        id: 0, pipe: pipe.name, sequence: sequence, event: json, reason: problem, state: nil,
-        version: 0, time: WallClock.nanoseconds))
-    if letters.count <= 3 || letters.count.nonzeroBitCount == 1 {
-      log.warning(
-        "pipe '\(pipe.name)': event \(sequence) \(json.text): \(problem) (\(letters.count) dead "
-          + "letters so far)")
     }
     pipes[index].finish()
     pipe.finish(sequence, of: entry.stream)

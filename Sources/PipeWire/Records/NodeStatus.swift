@@ -15,8 +15,17 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     public var waiting: Int
     /// Events that may be under way.
     public var capacity: Int
+    /// Sending end: events that a receiver without a journal had taken, and lost with its process.
+    public var lost: UInt64?
+    /// Sending end: events that could not be written, or were too large to be sent.
+    public var unsendable: UInt64?
 
-    package init(name: String, events: UInt64, applied: UInt64, waiting: Int, capacity: Int) {
+    package init(
+      name: String, events: UInt64, applied: UInt64, waiting: Int, capacity: Int,
+      lost: UInt64? = nil, unsendable: UInt64? = nil
+    ) {
+      self.lost = lost
+      self.unsendable = unsendable
       self.name = name
       self.events = events
       self.applied = applied

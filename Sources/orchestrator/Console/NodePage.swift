@@ -87,6 +87,9 @@ package struct NodePage {
     let isFull = node.status?.blocked.contains(pipe.name) == true
     return "\(pipe.name)  \(end.events) sent, \(end.applied) applied, \(end.waiting) waiting, "
       + "capacity \(end.capacity)" + (isFull ? ", full" : "")
+      + [(end.lost, "lost"), (end.unsendable, "not sendable")].compactMap { count, what in
+        count.flatMap { $0 > 0 ? ", \($0) \(what)" : nil }
+      }.joined()
   }
 
   private var letters: [String] {

@@ -37,10 +37,13 @@ extension NodeStatus {
 
 extension NodeStatus.Pipe {
   fileprivate var record: JSONValue {
-    [
+    var members: [String: JSONValue] = [
       "pipe": .string(name), "events": .count(events), "applied": .count(applied),
       "waiting": .integer(Int64(waiting)), "capacity": .integer(Int64(capacity)),
     ]
+    if let lost { members["lost"] = .count(lost) }
+    if let unsendable { members["unsendable"] = .count(unsendable) }
+    return .object(members)
   }
 }
 

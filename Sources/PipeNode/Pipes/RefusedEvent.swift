@@ -1,0 +1,40 @@
+import PipeMachines
+import PipeSupport
+import PipeWire
+
+/// An event that is refused for good, by a machine or by a composite.
+struct RefusedEvent {
+  /// The pipe that brought it; `request` where a client sent it.
+  let pipe: String
+  let sequence: UInt64
+  /// As JSON, or as text where it did not decode.
+  let event: JSONValue
+  let reason: String
+  /// The state that refused it, where it is one node's.
+  var state: JSONValue?
+  /// The same for people.
+  var stateText: String?
+  var version: UInt64 = 0
+
+  private var wording: String {
+    "pipe '\(pipe)': event \(sequence) \(event.text): \(reason)"
+      + (stateText.map { ", in state \($0)" } ?? "")
+  }
+
+  /// Does what its pipe says of an event that no other state will take.
+  /// - Returns: Why the node has to fail; `nil` where the event is among the dead letters now.
+  func settle(
+    _ policy: RefusalPolicy, in letters: inout DeadLetters, log: NodeLog
+  ) -> String? {
+    switch policy {
+    case .fail: return wording + ", and the pipe says 'on_refused: fail'"
+    case .record, .postpone:
+      letters.add(
+        DeadLetter(
+          id: 0, pipe: pipe, sequence: sequence, event: event, reason: reason, state: state,
+          version: version, time: WallClock.nanoseconds))
+      if letters.isToBeTold { log.warning("\(wording) (\(letters.count) dead letters so far)") }
+      return nil
+    }
+  }
+}
