@@ -35,6 +35,17 @@ public struct RestartPolicy: Hashable, Sendable {
   static let maxRange = 0...1_000_000
 }
 
+extension RestartPolicy {
+  /// The policy of a coordinator whose participants have these: as lasting as the most lasting of them,
+  /// and never less than the default. Whoever has promised it an event waits for its next process.
+  package static func ofCoordinator(of participants: [RestartPolicy]) -> RestartPolicy {
+    let standard = RestartPolicy()
+    let lasting = participants.filter { $0.mode != .never }.max { $0.max < $1.max }
+    guard let lasting, lasting.max > standard.max else { return standard }
+    return lasting
+  }
+}
+
 /// How long the parts of a topology's life may take.
 public struct Timeouts: Hashable, Sendable {
   /// From spawning a node to its being ready. Default: 10 s.

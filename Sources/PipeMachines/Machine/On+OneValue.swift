@@ -27,6 +27,7 @@ extension On {
     event: (Value) -> Event, transition: @escaping (Value) async -> Transition<State>
   ) {
     self.init()
+    EventList.nextIsAsynchronous()
     Self.matchingOne(event) { context, value in
       Self.suspend(context) { await transition(value) }
     }
@@ -38,6 +39,7 @@ extension On {
     transition: @escaping (Value) async -> Transition<State>
   ) {
     self.init()
+    EventList.nextIsAsynchronous()
     Self.matchingOne(event, isGuarded: true) { context, value in
       guard Self.passes(`guard`(value), context) else { return }
       Self.suspend(context) { await transition(value) }

@@ -187,11 +187,10 @@ final class Participation {
       case .record(let record):
         unrecorded.append(record)
         if case .prepared = record { promisedAt = WallClock.nanoseconds }
-        // The step is taken at once, so that state, outbox, effects and transaction are one record.
-        if case .step(let step) = record {
-          if let event = committed.removeValue(forKey: step.transaction) { machine.taken(event) }
-          machine.enter(step, isCommitted: participant.phase == .applying(step))
-        }
+      case .enter(let transaction, let event, let move):
+        let step = PreparedStep(transaction: transaction, event: event, move: move)
+        if let event = committed.removeValue(forKey: transaction) { machine.taken(event) }
+        machine.enter(step, isCommitted: participant.phase == .applying(step))
       case .send(.ack(let transaction)):
         unacknowledged.append(transaction)
         scheduleAcknowledgement()
@@ -205,8 +204,6 @@ final class Participation {
           reach(.querySent)
         case .ack, .delivered, .changed: break
         }
-      // Taken already, before its record.
-      case .enter: break
       // They are taken in the next turn.
       case .takeHeldInputs: break
       case .startQueryTimer: startQueryTimer()

@@ -66,7 +66,7 @@ extension RendezvousParticipant {
     switch phase {
     case .prepared(let step) where step.transaction == transaction:
       phase = .applying(step)
-      return [.stopQueryTimer, .record(.step(step))]
+      return [.stopQueryTimer, enter(step), .record(.step(step))]
     case .applying(let step) where step.transaction == transaction:
       return []
     case .free, .preparing, .prepared, .applying, .delivering:
@@ -105,7 +105,7 @@ extension RendezvousParticipant {
       case .enabled(let move):
         let step = PreparedStep(transaction: transaction, event: event, move: move)
         phase = .delivering(step)
-        return [.record(.step(step))]
+        return [enter(step), .record(.step(step))]
       case .withheld(let refusal):
         return [.send(.delivered(transaction, .refused(refusal)))]
       }
@@ -125,16 +125,11 @@ extension RendezvousParticipant {
       return [.send(.yes(step.transaction, step.move)), .startQueryTimer]
     case (.applying(let step), .step(let recorded)) where step == recorded:
       applied = step.transaction
-      return thaw(after: [
-        .enter(step.transaction, event: step.event, step.move), .send(.ack(step.transaction)),
-      ])
+      return thaw(after: [.send(.ack(step.transaction))])
     case (.delivering(let step), .step(let recorded)) where step == recorded:
       applied = step.transaction
       let result = ParticipantMessage.Result.moved(version: step.move.version)
-      return thaw(after: [
-        .enter(step.transaction, event: step.event, step.move),
-        .send(.delivered(step.transaction, result)),
-      ])
+      return thaw(after: [.send(.delivered(step.transaction, result))])
     case (.free, .prepared), (.preparing, .prepared), (.prepared, .prepared),
       (.applying, .prepared), (.delivering, .prepared):
       // The transaction was aborted meanwhile.
@@ -150,6 +145,10 @@ extension RendezvousParticipant {
     guard owesChange else { return [] }
     owesChange = false
     return [.send(.changed)]
+  }
+
+  private func enter(_ step: PreparedStep) -> Action {
+    .enter(step.transaction, event: step.event, step.move)
   }
 
   private mutating func thaw(after actions: [Action]) -> [Action] {

@@ -22,7 +22,8 @@ package struct RendezvousParticipant: Sendable {
     /// Makes the record durable, then calls ``RendezvousParticipant/recorded(_:)``.
     case record(ParticipantRecord)
     case send(ParticipantMessage)
-    /// Takes the step, whose record is durable: enters the state, with output and pipe rules.
+    /// Takes the step: enters the state, with output and pipe rules. The record that follows is durable
+    /// together with all that this leads to, and nothing of it is shown to others before that.
     case enter(TransactionID, event: [UInt8], ParticipantMove)
     /// Goes on with the inputs that were kept.
     case takeHeldInputs

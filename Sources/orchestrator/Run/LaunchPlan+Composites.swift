@@ -40,8 +40,7 @@ extension LaunchPlan.Node {
     description = nil
     supervision = TopologyLifecycle.Member(
       group.name, isRequired: nodes.contains(where: \.required),
-      // As long as the most persistent of its nodes.
-      restart: nodes.map(\.restart).max { $0.max < $1.max } ?? RestartPolicy(),
+      restart: RestartPolicy.ofCoordinator(of: nodes.map(\.restart)),
       timeouts: topology.timeouts)
   }
 }

@@ -60,27 +60,4 @@ struct RefusalTests {
       try JSONDecoder().decode([Foresight].self, from: Data(#"["mood"]"#.utf8))
     }
   }
-
-  @Test("asynchronous transitions are known before a run, by event")
-  func asynchrony() {
-    enum Mood: DSLCompatible { case good, bad }
-    enum Word: DSLCompatible { case praise, blame, joke }
-    let machine = StateMachine<Mood, Word, Never>(initial: Mood.good) {
-      When(state: Mood.good) {
-        On(event: Word.praise) { Transition(to: Mood.good) }
-        On(event: Word.blame) {
-          await Task.yield()
-          return Transition(to: Mood.bad)
-        }
-        On(event: Word.joke) { Transition(to: Mood.good) }
-      }
-      When(state: Mood.bad) {
-        On(event: Word.joke) {
-          await Task.yield()
-          return Transition(to: Mood.good)
-        }
-      }
-    }
-    #expect(machine.asynchronousEvents == ["blame": .all, "joke": .some])
-  }
 }
