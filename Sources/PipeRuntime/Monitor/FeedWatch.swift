@@ -1,6 +1,6 @@
 /// Reads the feeds of some nodes: drops repeated values, counts missed ones, asks again for the
 /// last value where the publisher may have dropped it.
-final class FeedWatch {
+package final class FeedWatch {
   private let socket: Socket
   private let loop: PollLoop
   private let topic: [UInt8]
@@ -13,12 +13,13 @@ final class FeedWatch {
 
   /// Messages that may wait at either end before the publisher drops.
   private static let highWaterMark: Int32 = 10_000
+  private static let readsPerTurn = 256
   private static let checkInterval: Duration = .milliseconds(500)
 
   /// - Parameters:
   ///   - topic: How the frames that it takes begin.
   ///   - tellsDoubts: Whether a state is told again whose doubts have changed.
-  init(
+  package init(
     feeds: [String], topic: [UInt8] = [], in context: Context, loop: PollLoop,
     tellsDoubts: Bool = false, _ receive: @escaping (StateChange) -> Void
   ) throws(TransportError) {
@@ -34,7 +35,7 @@ final class FeedWatch {
     check()
   }
 
-  func close() {
+  package func close() {
     if let registration { loop.remove(registration) }
     registration = nil
     if let timer { loop.cancel(timer) }
@@ -47,14 +48,20 @@ final class FeedWatch {
     try? socket.subscribe(to: topic)
   }
 
-  private func read() {
+  /// Reads all that has come.
+  package func drain() { while read() == Self.readsPerTurn {} }
+
+  /// Returns how many messages there were, of as many as are read in one go.
+  @discardableResult
+  private func read() -> Int {
     var count = 0
-    while count < 256,
+    while count < Self.readsPerTurn,
       socket.receive({ _, bytes in
         if let change = try? StateChange(frame: bytes) { take(change) }
       })
     { count += 1 }
     received += count
+    return count
   }
 
   private func take(_ change: StateChange) {
