@@ -12,7 +12,7 @@ package enum NodeReport: Hashable, Sendable {
   /// A process that a former supervisor started is ended, to start another.
   case replacing(reason: String)
   case ready
-  /// It is ready and does not go, since a node that it depends on has ended.
+  /// It is ready and does not go, because of a node that it depends on.
   case waiting(Obstacle)
   case running
   case stopping
@@ -30,28 +30,35 @@ package enum NodeReport: Hashable, Sendable {
   /// What it tells of itself cannot be used.
   case misreporting(StatusProblem)
 
-  /// A node that does not run, on which another depends.
+  /// A node that does not run, or has not been in a state, on which another depends.
   package struct Obstacle: Hashable, Sendable {
     package enum Reason: Hashable, Sendable {
       case failed, stopped
+      /// It has done what it had to, without having been in the state.
+      case completed
       /// It waits for another itself.
       case waiting
+      /// It may come there by itself.
+      case underway
     }
 
     package var node: String
     package var reason: Reason
+    /// The state that is waited for; `nil` where it is enough that the node runs.
+    package var state: StateCondition?
 
-    package init(_ node: String, _ reason: Reason) {
+    package init(_ node: String, _ reason: Reason, state: StateCondition? = nil) {
       self.node = node
       self.reason = reason
+      self.state = state
     }
   }
 
   /// Whether a person should be told even if progress is not shown.
   package var isProblem: Bool {
     switch self {
-    case .killing, .restarting, .failed, .unkillable, .replacing, .misreporting, .endedBadly,
-      .waiting:
+    case .waiting(let obstacle): obstacle.reason != .underway
+    case .killing, .restarting, .failed, .unkillable, .replacing, .misreporting, .endedBadly:
       true
     case .starting, .spawned, .saidHello, .adopting, .adopted, .ready, .running, .stopping, .exited,
       .stopped, .completed:
@@ -91,12 +98,15 @@ extension NodeReport: CustomStringConvertible {
 
 extension NodeReport.Obstacle: CustomStringConvertible {
   package var description: String {
-    let state =
+    let standing =
       switch reason {
       case .failed: "has failed"
       case .stopped: "is stopped"
+      case .completed: "has ended"
       case .waiting: "waits, too"
+      case .underway: "does not run yet"
       }
-    return "'\(node)', on which it depends and which \(state)"
+    guard let state else { return "'\(node)', on which it depends and which \(standing)" }
+    return "'\(node)' to be \(state)" + (reason == .underway ? "" : ", which \(standing)")
   }
 }

@@ -7,6 +7,8 @@ extension TopologyLifecycle {
       return start(at: now)
     case .node(let name, let input):
       return node(name, input, at: now)
+    case .seen(let name, let state):
+      return note(state, of: name) ? advance(at: now) : []
     case .stop(let outcome):
       var actions: [Action] = []
       beginStopping(outcome, into: &actions)
@@ -101,6 +103,7 @@ extension TopologyLifecycle {
   /// Takes the steps that have become possible.
   private mutating func advance(at now: Instant) -> [Action] {
     var actions: [Action] = []
+    updateMetConditions()
     switch state {
     case .idle, .finished:
       return []
@@ -162,9 +165,11 @@ extension TopologyLifecycle {
     let failed = subjects.count {
       if case .failed? = nodes[$0.name]?.state { true } else { false }
     }
-    let waiting = subjects.count { obstacles[$0.name] != nil }
+    let waiting = subjects.compactMap { obstacles[$0.name] }
     let outcome =
-      if waiting > 0 {
+      if waiting.contains(where: { $0.reason == .completed }) {
+        Outcome(exitCode: 1, reason: "all nodes have ended, or wait for a state of one that has")
+      } else if !waiting.isEmpty {
         Outcome(exitCode: 1, reason: "all nodes have ended, or wait for one that has failed")
       } else if failed == subjects.count {
         Outcome(exitCode: 1, reason: "all nodes have failed")
@@ -200,33 +205,44 @@ extension TopologyLifecycle {
   }
 
   private mutating func findObstacles(into actions: inout [Action]) {
-    let known = obstacles
+    let known = obstacles.merging(expectations) { obstacle, _ in obstacle }
     obstacles = [:]
+    expectations = [:]
     for wave in plan.waves {
       for name in wave where nodes[name]?.state == .ready {
-        guard let obstacle = dependencies(of: name).lazy.compactMap(obstacle).first else {
+        obstacles[name] = obstacle(of: name)
+        if obstacles[name] == nil { expectations[name] = expectation(of: name) }
+        guard let found = obstacles[name] ?? expectations[name], found != known[name] else {
           continue
         }
-        obstacles[name] = obstacle
-        guard known[name] != obstacle else { continue }
-        actions.append(.node(name, .report(.waiting(obstacle))))
+        actions.append(.node(name, .report(.waiting(found))))
       }
     }
   }
 
-  /// What a node is to those that depend on it, where it does not run and nobody is about to change that.
-  private func obstacle(_ name: String) -> NodeReport.Obstacle? {
-    switch nodes[name]?.state {
-    case .failed: .init(name, .failed)
-    case .idle, .stopped(.requested): .init(name, .stopped)
-    case .ready where obstacles[name] != nil: .init(name, .waiting)
+  private func obstacle(of name: String) -> NodeReport.Obstacle? {
+    dependencies(of: name).lazy.compactMap { obstacle($0, of: name) }.first
+  }
+
+  /// What a node is to one that depends on it, where it does not run, or has not been in the state that
+  /// is waited for, and nobody is about to change that.
+  private func obstacle(
+    _ dependency: NodeDependency, of dependent: String
+  ) -> NodeReport.Obstacle? {
+    let name = dependency.node
+    let state = openState(dependency, of: dependent)
+    return switch nodes[name]?.state {
+    case .failed: .init(name, .failed, state: state)
+    case .idle, .stopped(.requested): .init(name, .stopped, state: state)
+    case .stopped(.completed) where state != nil: .init(name, .completed, state: state)
+    case .ready where obstacles[name] != nil: .init(name, .waiting, state: state)
     case .adopting, .starting, .configuring, .ready, .running, .stopping, .backingOff,
       .stopped(.completed), nil:
       nil
     }
   }
 
-  private func dependencies(of name: String) -> [String] {
+  func dependencies(of name: String) -> [NodeDependency] {
     members.first { $0.name == name }?.dependencies ?? []
   }
 
@@ -239,8 +255,9 @@ extension TopologyLifecycle {
 
   private func canGo(_ name: String) -> Bool {
     dependencies(of: name).allSatisfy { dependency in
-      switch nodes[dependency]?.state {
-      case .running, .stopped(.completed), nil: true
+      switch nodes[dependency.node]?.state {
+      case .running, .stopped(.completed): openState(dependency, of: name) == nil
+      case nil: true
       case .idle, .adopting, .starting, .configuring, .ready, .stopping, .backingOff,
         .stopped(.requested), .failed:
         false

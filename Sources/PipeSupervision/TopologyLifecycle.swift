@@ -6,7 +6,8 @@ import PipeWire
 /// The supervision of a whole topology as a pure state machine over its nodes' lifecycles: the start
 /// barrier, the order of going and stopping, and how the run ends.
 ///
-/// The transitions are in `TopologyLifecycle+StateMachine.swift`.
+/// The transitions are in `TopologyLifecycle+StateMachine.swift`, the states that nodes wait for in
+/// `TopologyLifecycle+Conditions.swift`.
 package struct TopologyLifecycle: Sendable {
   package typealias Instant = NodeLifecycle.Instant
   package typealias Outcome = TopologyOutcome
@@ -18,14 +19,14 @@ package struct TopologyLifecycle: Sendable {
     package var isRequired: Bool
     /// Whether it only watches: nobody waits for it at the start, and it stops after the others.
     package var isObserver: Bool
-    /// The nodes that run before this one goes.
-    package var dependencies: [String]
+    /// The nodes that run before this one goes, and the states that they have been in.
+    package var dependencies: [NodeDependency]
     package var restart: RestartPolicy
     package var timeouts: Timeouts
 
     package init(
       _ name: String, isRequired: Bool = false, isObserver: Bool = false,
-      dependencies: [String] = [],
+      dependencies: [NodeDependency] = [],
       restart: RestartPolicy = RestartPolicy(), timeouts: Timeouts = Timeouts()
     ) {
       self.name = name
@@ -52,6 +53,8 @@ package struct TopologyLifecycle: Sendable {
     case start
     /// What a node's process, or somebody about one node, said.
     case node(String, NodeLifecycle.Input)
+    /// A node that runs was seen in a state.
+    case seen(String, in: JSONValue)
     /// Stop in order. An outcome with another exit code than 0 is a failure of the run.
     case stop(Outcome)
     /// Kill everything now.
@@ -76,6 +79,10 @@ package struct TopologyLifecycle: Sendable {
   var hasReportedRunning = false
   /// By node that is ready: what keeps it from going that nobody is about to change.
   package internal(set) var obstacles: [String: NodeReport.Obstacle] = [:]
+  /// By node that is ready and has no obstacle: what keeps it from going that may come by itself.
+  package internal(set) var expectations: [String: NodeReport.Obstacle] = [:]
+  /// By node: of the states that it waits for, those that others have been in.
+  var metConditions: [String: Set<NodeDependency>] = [:]
   /// What did not end in order, on the way down.
   var stopProblems: [(node: String, reason: String)] = []
 
@@ -91,7 +98,9 @@ package struct TopologyLifecycle: Sendable {
     self.survivors = survivors
     plan = StartPlan(
       nodes: members.filter { !$0.isObserver }.map(\.name),
-      dependencies: Dictionary(members.map { ($0.name, $0.dependencies) }) { first, _ in first },
+      dependencies: Dictionary(members.map { ($0.name, $0.dependencies.map(\.node)) }) {
+        first, _ in first
+      },
       observers: members.filter(\.isObserver).map(\.name))
     var seeds = SplitMix64(seed: seed)
     nodes = [:]

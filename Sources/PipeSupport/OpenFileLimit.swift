@@ -17,7 +17,10 @@ package enum OpenFileLimit {
   }
 
   /// What an orchestrator of so many nodes needs, some clients included.
-  package static func ofOrchestrator(nodes: Int) -> Int { 64 + 6 * nodes }
+  /// - Parameter watched: The nodes of whose states others wait for one.
+  package static func ofOrchestrator(nodes: Int, watched: Int = 0) -> Int {
+    64 + 6 * nodes + 2 * watched
+  }
 
   /// What a node needs, some clients included.
   /// - Parameters:

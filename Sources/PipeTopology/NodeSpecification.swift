@@ -25,8 +25,8 @@ public struct NodeSpecification: Hashable, Sendable {
   public var restart: RestartPolicy
   /// Whether the node's failure takes the topology down. Default: `false`.
   public var required: Bool
-  /// The nodes that must be ready before this one starts.
-  public var dependsOn: Set<String>
+  /// The nodes that this one starts after, each once.
+  public var dependsOn: Set<NodeDependency>
   /// What the node's state survives; `nil` takes the default, ``Durability/process``.
   public var durability: Durability?
 
@@ -34,7 +34,7 @@ public struct NodeSpecification: Hashable, Sendable {
   public init(
     name: String, content: Content, program: String? = nil, parameters: JSONValue = [:],
     environment: [String: String] = [:], restart: RestartPolicy = RestartPolicy(),
-    required: Bool = false, dependsOn: Set<String> = [], durability: Durability? = nil
+    required: Bool = false, dependsOn: Set<NodeDependency> = [], durability: Durability? = nil
   ) {
     self.name = name
     self.content = content
@@ -51,7 +51,7 @@ public struct NodeSpecification: Hashable, Sendable {
   public static func machine(
     _ machine: String, name: String, program: String? = nil, parameters: JSONValue = [:],
     environment: [String: String] = [:], restart: RestartPolicy = RestartPolicy(),
-    required: Bool = false, dependsOn: Set<String> = [], durability: Durability? = nil
+    required: Bool = false, dependsOn: Set<NodeDependency> = [], durability: Durability? = nil
   ) -> NodeSpecification {
     NodeSpecification(
       name: name, content: .machine(machine), program: program, parameters: parameters,

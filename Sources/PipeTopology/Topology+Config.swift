@@ -89,10 +89,20 @@ extension NodeSpecification {
     members.append(("restart", restart.ordered))
     members.append(("required", .leaf(.bool(required))))
     if !dependsOn.isEmpty {
-      members.append(("depends_on", .mapping(dependsOn.sorted().map { ($0, .text("ready")) })))
+      let sorted = dependsOn.sorted { $0.node < $1.node }
+      members.append(("depends_on", .mapping(sorted.map { ($0.node, $0.condition.ordered) })))
     }
     if let durability { members.append(("durability", .text(durability.rawValue))) }
     return .mapping(members)
+  }
+}
+
+extension NodeDependency.Condition {
+  fileprivate var ordered: OrderedValue {
+    switch self {
+    case .running: .text("ready")
+    case .state(let condition): .mapping([("state", .literal(condition.state))])
+    }
   }
 }
 

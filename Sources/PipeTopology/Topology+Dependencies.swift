@@ -28,8 +28,8 @@ extension Topology {
     var waiting: [String: Set<String>] = [:]
     var dependents: [String: [String]] = [:]
     for node in nodes {
-      waiting[node.name] = node.dependsOn.intersection(names)
-      for name in node.dependsOn { dependents[name, default: []].append(node.name) }
+      waiting[node.name] = node.dependencyNames.intersection(names)
+      for name in node.dependencyNames { dependents[name, default: []].append(node.name) }
     }
     var ready = nodes.map(\.name).filter { waiting[$0]?.isEmpty == true }
     var index = 0

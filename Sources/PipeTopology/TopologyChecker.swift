@@ -37,7 +37,10 @@ public struct TopologyChecker {
   ) -> [Diagnostic] {
     var checker = TopologyChecker(
       topology: topology, source: source, descriptions: descriptions)
-    for node in topology.nodes { checker.check(node) }
+    for node in topology.nodes {
+      checker.check(node)
+      checker.checkDependencies(of: node)
+    }
     for monitor in topology.monitors { checker.check(monitor) }
     if !topology.composites.isEmpty { checker.checkComposites() }
     for (index, pipe) in topology.pipes.enumerated() {

@@ -83,28 +83,6 @@ extension TopologyReading {
     return restart
   }
 
-  private enum Condition: String, CaseIterable {
-    case ready
-  }
-
-  /// A mapping from nodes to conditions, or a list of nodes that must be ready.
-  private mutating func dependencies(_ place: TopologyPlace) -> Set<String> {
-    if case .sequence(let nodes) = place.node.content {
-      for node in nodes {
-        guard case .scalar(let scalar) = node.content else { continue }
-        source.record(place.path + [scalar.text], key: node.mark, value: node.mark)
-      }
-      return Set(nameList(place) ?? [])
-    }
-    var names: Set<String> = []
-    for member in members(of: place, hint: "a mapping such as { door: ready }") ?? [] {
-      _ = choice(member.value, Condition.self)
-      checkText(of: member, title: place.title)
-      names.insert(member.key)
-    }
-    return names
-  }
-
   mutating func durability(_ place: TopologyPlace) -> Durability? {
     choice(place, Durability.self)
   }

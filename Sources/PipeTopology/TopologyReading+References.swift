@@ -20,16 +20,7 @@ extension TopologyReading {
   ) {
     let path = ["nodes", node.name]
     if topology.program(of: node) == nil { reportNoProgram("node '\(node.name)'", path) }
-    for name in node.dependsOn where !names.isNode(name) {
-      checkNodeName(
-        name, at: dependencyMark(of: name, for: node), owner: "node '\(node.name)'", names)
-    }
-  }
-
-  /// Where a node names another in `depends_on`, whichever of the two forms it takes.
-  private func dependencyMark(of name: String, for node: NodeSpecification) -> SourceMark {
-    let path = ["nodes", node.name, "depends_on"]
-    return source.mark(ofKey: path + [name])
+    for dependency in node.dependsOn { checkDependency(dependency, of: node, in: topology, names) }
   }
 
   private mutating func checkMonitor(
@@ -50,7 +41,7 @@ extension TopologyReading {
       "\(owner) has no program to run it; add 'program: NAME' to it or to the topology")
   }
 
-  private mutating func checkNodeName(
+  mutating func checkNodeName(
     _ name: String, at mark: SourceMark, owner: String, _ names: Names, orComposite: Bool = false
   ) {
     guard !names.isNode(name), !(orComposite && names.isComposite(name)) else { return }
@@ -59,17 +50,6 @@ extension TopologyReading {
       .unknownNode, at: mark,
       "\(owner): there is no node '\(name)'"
         + Suggestion.among(known, like: name, verb: "the topology has"))
-  }
-
-  private mutating func checkCycles(in topology: Topology) {
-    for cycle in topology.dependencyCycles {
-      let first = topology.node(cycle[0])!
-      let mark = dependencyMark(of: cycle.count > 1 ? cycle[1] : cycle[0], for: first)
-      let circle = (cycle + [cycle[0]]).map { "'\($0)'" }.joined(separator: " -> ")
-      report(
-        .dependencyCycle, at: mark,
-        "nodes wait for each other and never start: \(circle); remove one 'depends_on' of these")
-    }
   }
 
   private mutating func checkPipeNames(_ pipes: [(index: Int, pipe: PipeSpecification)]) {

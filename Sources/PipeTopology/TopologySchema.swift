@@ -165,18 +165,38 @@ public enum TopologySchema {
               "anyOf": [{ "type": "boolean" }, { "$ref": "#/$defs/variable" }]
             },
             "depends_on": {
-              "description": "The nodes that must be ready before this one starts.",
+              "description": "The nodes that this one starts after: {node: ready}, {node: {state: STATE}}, or a list of nodes.",
               "anyOf": [
                 {
                   "type": "object",
                   "additionalProperties": {
-                    "anyOf": [{ "enum": ["ready"] }, { "$ref": "#/$defs/variable" }]
+                    "anyOf": [
+                      { "enum": ["ready"] },
+                      { "$ref": "#/$defs/variable" },
+                      { "$ref": "#/$defs/dependency" }
+                    ]
                   }
                 },
                 { "$ref": "#/$defs/nodeList" }
               ]
             },
             "durability": { "$ref": "#/$defs/durability" }
+          }
+        },
+        "dependency": {
+          "description": "What a node waits for, beside that another one runs.",
+          "type": "object",
+          "additionalProperties": false,
+          "required": ["state"],
+          "properties": {
+            "state": {
+              "description": "A state's label, whatever its values are; {label: {field: value}}; or some fields of a struct.",
+              "anyOf": [
+                { "$ref": "#/$defs/caseName" },
+                { "$ref": "#/$defs/variable" },
+                { "type": "object", "minProperties": 1 }
+              ]
+            }
           }
         },
         "restart": {

@@ -16,6 +16,7 @@ package final class FeedWatch {
 
   /// Messages that may wait at either end before the publisher drops.
   private static let highWaterMark: Int32 = 10_000
+  private static let readsPerTurn = 256
   private static let checkInterval: Duration = .milliseconds(500)
 
   /// - Parameters:
@@ -50,14 +51,20 @@ package final class FeedWatch {
     try? socket.subscribe(to: topic)
   }
 
-  private func read() {
+  /// Reads all that has come.
+  package func drain() { while read() == Self.readsPerTurn {} }
+
+  /// Returns how many messages there were, of as many as are read in one go.
+  @discardableResult
+  private func read() -> Int {
     var count = 0
-    while count < 256,
+    while count < Self.readsPerTurn,
       socket.receive({ _, bytes in
         if let change = try? StateChange(frame: bytes) { take(change) }
       })
     { count += 1 }
     received += count
+    return count
   }
 
   private func take(_ change: StateChange) {

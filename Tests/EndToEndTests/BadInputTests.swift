@@ -84,6 +84,11 @@ struct BadInputTests {
       "a: { machine: Button, depends_on: [b] }\nb: { machine: Button, depends_on: [a] }",
       "[dependency-cycle]"),
     Case(
+      "a state in depends_on that there is not",
+      "a: { machine: Button }\nb: { machine: Button, depends_on: { a: { state: presed } } }",
+      "bad.yaml:5:51: error: node 'b': node 'a' has no state 'presed'; it has 'pressed'. Did you mean "
+        + "'pressed'? [unknown-state]"),
+    Case(
       "parameters that do not decode", "a: { machine: Sink, parameters: { work: hard } }",
       "[bad-parameters]"),
     Case(

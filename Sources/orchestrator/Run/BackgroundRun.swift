@@ -32,6 +32,7 @@ struct BackgroundRun {
     var output = LogLineSplitter()
     var errors = LogLineSplitter()
     var topology = file
+    var waiting: [String: String] = [:]
     var open: Set<Int32> = [child.output, child.error]
     while !open.isEmpty {
       for (descriptor, bytes) in PipeReader.read(&open, until: deadline) {
@@ -56,6 +57,7 @@ struct BackgroundRun {
                 + "down -p \(topology)' stops the rest.")
             return .failure
           case .problem(let text): console.note(text)
+          case .waiting(let node, let obstacle): waiting[node] = obstacle
           case .ended(let code, let reason):
             if let reason { console.error("\(topology): \(reason)") }
             return ExitCode(rawValue: code)
@@ -64,8 +66,9 @@ struct BackgroundRun {
       }
       if ContinuousClock.now >= deadline {
         console.error(
-          "'\(topology)' does not run after \((waitsFor ?? Self.launchTimeout).shortText); it goes "
-            + "on starting. 'orchestrator status' tells more, 'orchestrator down' stops it.")
+          "'\(topology)' does not run after \((waitsFor ?? Self.launchTimeout).shortText)"
+            + Self.text(of: waiting) + "; it goes on starting. 'orchestrator status' tells more, "
+            + "'orchestrator down' stops it.")
         return .timedOut
       }
     }
@@ -82,6 +85,15 @@ struct BackgroundRun {
   ) throws -> ExitCode {
     try console.print("\(topology): \(phase), orchestrator pid \(pid)")
     return .success
+  }
+
+  /// Who waits for what, of many some: `: 'motor' waits for 'door' to be closed`.
+  private static func text(of waiting: [String: String]) -> String {
+    guard !waiting.isEmpty else { return "" }
+    let shown = waiting.sorted { $0.key < $1.key }.prefix(5)
+      .map { "'\($0.key)' waits for \($0.value)" }
+    let others = waiting.count > 5 ? "; so do \(waiting.count - 5) more" : ""
+    return ": " + shown.joined(separator: "; ") + others
   }
 
   private static func message(_ line: String) -> BackgroundReporter.Message? {

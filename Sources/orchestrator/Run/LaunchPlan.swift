@@ -98,7 +98,7 @@ struct LaunchPlan {
           journal: journal,
           description: node.constant == nil ? loaded.descriptions[node.name] : nil,
           supervision: TopologyLifecycle.Member(
-            node.name, isRequired: node.required, dependencies: node.dependsOn.sorted(),
+            node.name, isRequired: node.required, dependencies: loaded.dependencies(of: node),
             restart: node.restart, timeouts: timeouts)))
     }
     for group in loaded.conflictClasses {
@@ -129,10 +129,15 @@ struct LaunchPlan {
 }
 
 extension LaunchPlan {
+  /// The nodes of whose states others wait for one.
+  private var watchedNodes: Set<String> {
+    Set(nodes.flatMap(\.supervision.dependencies).filter { $0.state != nil }.map(\.node))
+  }
+
   /// Lets every process of the run open as many files as it needs: what this one may, its children may.
   func raiseOpenFileLimit() throws(OpenFileLimit.Exceeded) {
     try OpenFileLimit.raise(
-      to: OpenFileLimit.ofOrchestrator(nodes: nodes.count),
+      to: OpenFileLimit.ofOrchestrator(nodes: nodes.count, watched: watchedNodes.count),
       for: "the orchestrator of \(nodes.count) nodes")
     for node in nodes {
       let participants = node.configuration.plan?.conflictClass.participants.count ?? 0

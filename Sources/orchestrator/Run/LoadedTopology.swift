@@ -39,6 +39,17 @@ struct LoadedTopology {
   }
 }
 
+extension LoadedTopology {
+  /// What a node starts after, by name; a state that is a struct is known by its fields.
+  func dependencies(of node: NodeSpecification) -> [NodeDependency] {
+    node.dependsOn.sorted { $0.node < $1.node }.map { dependency in
+      guard case .state(var condition) = dependency.condition else { return dependency }
+      condition.fields = descriptions[dependency.node]?.stateFields?.map(\.name)
+      return NodeDependency(dependency.node, .state(condition))
+    }
+  }
+}
+
 /// Collects the descriptions of a topology's programs and nodes.
 private struct Describing {
   let topology: Topology

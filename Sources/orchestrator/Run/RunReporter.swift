@@ -107,12 +107,15 @@ final class BackgroundReporter: Supervisor.Reporter {
     case running(TopologyReport.Started, adopted: Int)
     case ended(exitCode: Int32, reason: String?)
     case problem(String)
+    /// A node waits for what may come by itself, or, where it is `nil`, no longer.
+    case waiting(node: String, obstacle: String?)
   }
 
   private let console: Console
   private let topology: String
   private let log: LogWriter
   private var adopted = 0
+  private var waiting: Set<String> = []
 
   init(console: Console, topology: String, log: LogWriter) {
     self.console = console
@@ -142,6 +145,12 @@ final class BackgroundReporter: Supervisor.Reporter {
     keep("\(node): \(report)")
     if case .adopted = report { adopted += 1 }
     if report.isProblem { tell(.problem("\(node): \(report)")) }
+    if case .waiting(let obstacle) = report, obstacle.reason == .underway {
+      waiting.insert(node)
+      tell(.waiting(node: node, obstacle: "\(obstacle)"))
+    } else if waiting.remove(node) != nil {
+      tell(.waiting(node: node, obstacle: nil))
+    }
   }
 
   func line(node: String, _ stream: LogStream, _ text: String) {}

@@ -15,7 +15,7 @@ extension Supervisor {
     do {
       let record = ProcessRecord(
         node: name, incarnation: incarnation, launch: plan.launch(of: node),
-        isDetached: isDetached, dependencies: node.supervision.dependencies,
+        isDetached: isDetached, dependencies: node.supervision.dependencies.map(\.node),
         stopTimeout: node.supervision.timeouts.stop)
       let file = try record.write(in: directories)
       defer { close(file) }
@@ -135,6 +135,7 @@ extension Supervisor {
   }
 
   private func hasEnded(_ process: NodeProcess, of name: String) {
+    takeLastStates(of: name)
     for (stream, descriptor) in process.pipes where process.registrations[stream] != nil {
       read(process, of: name, stream, descriptor)
     }

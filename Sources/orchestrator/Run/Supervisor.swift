@@ -36,6 +36,8 @@ final class Supervisor {
   /// Sequence 0 is a heartbeat's, of no survey.
   var lastSurvey: UInt64 = 0
   var logs: [String: LogWriter] = [:]
+  /// By node: those of whose states others wait for one.
+  var stateWatches: [String: StateWatch] = [:]
   var garbage: UInt64 = 0
   /// The processes to take over at the start.
   let adopted: [String: Survivor]
@@ -133,6 +135,7 @@ final class Supervisor {
     }
     scheduleDeadline()
     answerWaiting()
+    followAwaitedStates()
   }
 
   /// Writes down the incarnations that are about to start, all in one go.

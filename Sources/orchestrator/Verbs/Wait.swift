@@ -29,14 +29,14 @@ struct Wait: Verb {
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
-    var parsed: [StateCondition] = []
-    for text in arguments.positionals { parsed.append(try StateCondition(text)) }
+    var parsed: [NodeCondition] = []
+    for text in arguments.positionals { parsed.append(try NodeCondition(text)) }
     let conditions = parsed
     let timeout = arguments.duration("timeout")
     let (changes, fields) = try arguments.onTopology { topology in
       var wait = StateWait(topology: topology, conditions: conditions)
       let changes = try await wait.run(within: timeout)
-      return (changes, wait.conditions.map { ($0.node, $0.stateFields) })
+      return (changes, wait.conditions.map { ($0.node, $0.state.fields) })
     }
     switch arguments.format {
     case .text:
@@ -55,9 +55,9 @@ struct Wait: Verb {
 /// Waits for states of a running topology.
 private struct StateWait {
   let topology: TopologyClient
-  private(set) var conditions: [StateCondition]
+  private(set) var conditions: [NodeCondition]
 
-  init(topology: TopologyClient, conditions: [StateCondition]) {
+  init(topology: TopologyClient, conditions: [NodeCondition]) {
     self.topology = topology
     self.conditions = conditions
   }
@@ -65,10 +65,10 @@ private struct StateWait {
   /// Returns the changes that met the conditions.
   mutating func run(within timeout: Duration?) async throws -> [StateChange] {
     for index in conditions.indices {
-      conditions[index].stateFields = try await check(conditions[index])?.map(\.name)
+      conditions[index].state.fields = try await check(conditions[index])?.map(\.name)
     }
     let stream = try await topology.states(of: Array(Set(conditions.map(\.node))))
-    let progress = Mutex(StateConditions(conditions))
+    let progress = Mutex(NodeConditions(conditions))
     let wait: @Sendable () async -> Bool = {
       for await change in stream where progress.withLock({ $0.take(change) }) { return true }
       return false
@@ -87,7 +87,7 @@ private struct StateWait {
 
   /// Throws where a condition can never hold.
   /// - Returns: The fields of the node's state, where that is a struct.
-  private func check(_ condition: StateCondition) async throws -> [CaseDescription.Field]? {
+  private func check(_ condition: NodeCondition) async throws -> [CaseDescription.Field]? {
     let node = try await topology.directory().nodes(named: [condition.node])[0]
     var machine: MachineDescription
     switch node.kind {

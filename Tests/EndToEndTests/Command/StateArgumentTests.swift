@@ -70,7 +70,7 @@ struct StateArgumentTests {
     ])
   func matches(condition: String, state: String, isMatch: Bool) throws {
     let state = try JSONValue(parsing: state.utf8)
-    #expect(try StateCondition(condition).matches(state) == isMatch)
+    #expect(try NodeCondition(condition).state.matches(state) == isMatch)
   }
 
   @Test(
@@ -82,15 +82,15 @@ struct StateArgumentTests {
       (#"pages={"status":{"failed":{"_0":"y"}}}"#, false), (#"pages={"batch":null}"#, true),
     ])
   func matchesStruct(condition: String, isMatch: Bool) throws {
-    var condition = try StateCondition(condition)
-    condition.stateFields = ["batch", "page", "status"]
+    var condition = try NodeCondition(condition)
+    condition.state.fields = ["batch", "page", "status"]
     let state: JSONValue = ["page": 2, "status": ["failed": ["_0": "x"]]]
-    #expect(condition.matches(state) == isMatch)
+    #expect(condition.state.matches(state) == isMatch)
   }
 
   @Test("a condition is written NODE=STATE", arguments: ["door", "=closed", "door=", "door=a b"])
   func malformed(text: String) throws {
-    let error = try #require(throws: CommandError.self) { try StateCondition(text) }
+    let error = try #require(throws: CommandError.self) { try NodeCondition(text) }
     #expect(error.code == .usage)
   }
 
@@ -99,8 +99,8 @@ struct StateArgumentTests {
     func change(_ node: String, _ state: JSONValue) -> StateChange {
       StateChange(node: node, incarnation: 1, version: 1, time: 0, cause: "effect", state: state)
     }
-    var conditions = StateConditions(
-      try ["door=closed", "motor=moving", "door=open"].map { try StateCondition($0) })
+    var conditions = NodeConditions(
+      try ["door=closed", "motor=moving", "door=open"].map { try NodeCondition($0) })
     func take(_ change: StateChange) -> Bool { conditions.take(change) }
     #expect(!take(change("door", "closed")))
     #expect(!take(change("door", ["closing": ["persons": 1]])))

@@ -203,6 +203,50 @@ struct TopologyCheckerTests {
     #expect(try Described.check(withNodes("c: { constant: anything }")) == [])
   }
 
+  @Test(
+    "a state that a node waits for is one of the other node's, as 'wait' takes it",
+    arguments: [
+      ("motor: { state: idle }", nil), ("motor: { state: { idle: { floor: 0 } } }", nil),
+      ("motor: ready", nil), ("fixed: { state: closed }", nil),
+      (
+        "motor: { state: idel }",
+        "7:63: error: node 'a': node 'motor' has no state 'idel'; it has 'idle', 'moving'. Did you "
+          + "mean 'idle'? [unknown-state]"
+      ),
+      (
+        "motor: { state: { idle: { flor: 0 } } }",
+        "7:63: error: node 'a': state 'idle(floor: Int)' has no field 'flor'; it has 'floor'. Did "
+          + "you mean 'floor'? [unknown-state]"
+      ),
+      (
+        "counter: { state: counting }",
+        "7:65: error: node 'a': the state of node 'counter' is a struct: write some of its fields, "
+          + #"as in '{"count":1}' [unknown-state]"#
+      ),
+      ("counter: { state: { note: x } }", nil),
+      (
+        "counter: { state: { coutn: 1 } }",
+        "7:65: error: node 'a': the state of node 'counter' has no field 'coutn'; it has 'count', "
+          + "'note'. Did you mean 'count'? [unknown-state]"
+      ),
+    ] as [(String, String?)])
+  func awaitedStates(dependency: String, problem: String?) throws {
+    var counter = Described.machine("Types", initial: ["count": 0], states: [], events: [])
+    counter.stateFields = [.init(name: "count", type: "Int"), .init(name: "note", type: "String")]
+    let text = withNodes(
+      """
+      motor: { machine: ElevatorMotor }
+      fixed: { machine: ElevatorDoor, constant: closed }
+      counter: { machine: Types }
+      a: { machine: WashingMachine, depends_on: { \(dependency) } }
+      """)
+    let (topology, source) = try TopologyReader.read(text: text.utf8, file: "t")
+    let found = TopologyChecker.check(
+      topology, source: source,
+      against: .init(programs: ["nodes": Described.program], nodes: ["counter": counter]))
+    #expect(found.map(\.description) == (problem.map { ["t:\($0)"] } ?? []))
+  }
+
   @Test("a rule of a constant takes the values of its state")
   func constantRule() throws {
     func check(_ variable: String) throws -> [String] {

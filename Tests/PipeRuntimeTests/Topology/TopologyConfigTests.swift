@@ -30,6 +30,13 @@ struct TopologyConfigTests {
         required: true),
       .machine("M", name: "a", dependsOn: ["z"]),
       .constant("s", name: "c"), .constant(["s": ["v": [1]]], name: "d", machine: "M"),
+      .machine("M", name: "e", dependsOn: ["a", NodeDependency("z", .state("y"))]),
+      .machine(
+        "M", name: "f",
+        dependsOn: [
+          NodeDependency("a", .state(.init(["count": 3, "$${x}": "$${x}$"]))),
+          NodeDependency("d", .state(.init(["s": ["v": [1]]]))),
+        ]),
     ],
     pipes: [
       .ports(from: "z.out", to: "a.in", capacity: 7, onRefused: .fail),
@@ -61,7 +68,8 @@ struct TopologyConfigTests {
 
   @Test("YAML text keeps the order of nodes")
   func order() throws {
-    #expect(try topology(Self.everything.yaml).nodes.map(\.name) == ["z", "a", "c", "d"])
+    #expect(
+      try topology(Self.everything.yaml).nodes.map(\.name) == ["z", "a", "c", "d", "e", "f"])
   }
 
   @Test("what other readers of YAML take for a boolean is quoted")
@@ -100,6 +108,7 @@ struct TopologyConfigTests {
       nodes:
         door: { machine: Door, parameters: { size: 3 } }
         lamp: { machine: Lamp, depends_on: [door] }
+        bell: { machine: Bell, depends_on: { lamp: ready, door: { state: closed } } }
       pipes:
         - { from: door, when: open, to: lamp, send: { show: { text: 'open: $n' } } }
       monitors:
@@ -140,6 +149,23 @@ struct TopologyConfigTests {
             depends_on:
               door: ready
             durability: process
+          bell:
+            machine: Bell
+            program: nodes
+            restart:
+              policy: on-failure
+              max: 5
+              window: 1m
+              backoff:
+                initial: 200ms
+                max: 10s
+                jitter: 0.1
+            required: false
+            depends_on:
+              door:
+                state: closed
+              lamp: ready
+            durability: process
         pipes:
           - name: "door:open->lamp:show"
             from: door
@@ -152,7 +178,7 @@ struct TopologyConfigTests {
         monitors:
           log:
             monitor: StateLog
-            watch: [door, lamp]
+            watch: [door, lamp, bell]
             program: nodes
         timeouts:
           start: 10s

@@ -87,6 +87,32 @@ struct BadTopology: CustomTestStringConvertible {
     .node("{ machine: M, depends_on: { b: raedy } }", "4:37", "Did you mean 'ready'?", .badValue),
     .node("{ machine: M, depends_on: [b, b] }", "4:36", "names 'b' twice", .duplicateKey),
     .node(
+      "{ machine: M, depends_on: { b: closed } }", "4:37",
+      "cannot be 'closed'; write 'ready', or a state to wait for, as in { state: closed }",
+      .badValue),
+    .node("{ machine: M, depends_on: { b: [s] } }", "4:37", "cannot be a list", .badValue),
+    .node(
+      "{ machine: M, depends_on: { b: {} } }", "4:37",
+      "node 'a': 'depends_on.b' has no 'state'; add it, or write 'ready'", .missingKey),
+    .node(
+      "{ machine: M, depends_on: { b: { stat: s } } }", "4:39",
+      "'depends_on.b' has no key 'stat'; the keys are 'state'. Did you mean 'state'?",
+      .unknownKey),
+    .node(
+      "{ machine: M, depends_on: { b: { state: 3 } } }", "4:46",
+      "'depends_on.b.state' must be a label, {label: {field: value}}, or some fields of a struct, "
+        + "not 3", .badValue),
+    .node("{ machine: M, depends_on: { b: { state: a b } } }", "4:46", "not 'a b'", .badValue),
+    .node(
+      "{ machine: M, depends_on: { b: { state: {} } } }", "4:46", "not an empty mapping",
+      .badValue),
+    .node(
+      "{ machine: M, depends_on: { c: { state: s } } }", "4:34", "there is no node 'c'",
+      .unknownNode, schemaTells: false),
+    .node(
+      "{ machine: M, depends_on: { a: { state: s } } }", "4:34", "'a' -> 'a'", .dependencyCycle,
+      schemaTells: false),
+    .node(
       "{ machine: M, depends_on: [c] }", "4:33", "there is no node 'c'", .unknownNode,
       schemaTells: false),
     .node(
@@ -185,6 +211,22 @@ struct BadTopology: CustomTestStringConvertible {
     .top(
       "composites: { c: { components: [c] } }\n", "5:33", "contain each other: c > c",
       .compositeCycle, schemaTells: false),
+    BadTopology(
+      text: withNodes(
+        "a: { machine: M }\nb: { machine: M, depends_on: { c: { state: s } } }",
+        and: "composites: { c: { components: [a] } }\n"),
+      place: "5:34", message: "'c' is a composite, and a node starts after nodes",
+      code: .unknownNode, schemaTells: false),
+    BadTopology(
+      text: withNodes(
+        "a: { machine: M, depends_on: [m] }", and: "monitors: { m: { monitor: L } }\n"),
+      place: "4:33", message: "'m' is a monitor, which has no states", code: .unknownNode,
+      schemaTells: false),
+    BadTopology(
+      text: withNodes(
+        "c: { constant: s }\na: { machine: M, depends_on: { c: { state: { t: { x: 1 } } } } }"),
+      place: "5:46", message: "node 'c' is constant and never in t(x: 1); it stays in s",
+      code: .unknownState, schemaTells: false),
     BadTopology(
       text: "topology: t\nnodes: { a: { machine: M } }\n", place: "2:10",
       message: "has no program to run it", code: .noProgram, schemaTells: false),

@@ -21,6 +21,13 @@ struct TopologyReaderTests {
           durability: none
         motor: { machine: ElevatorMotor, depends_on: { door: ready } }
         display: { machine: FloorDisplay, depends_on: [motor, door] }
+        guest:
+          machine: Guest
+          depends_on:
+            door: { state: closed }
+            motor: { state: { moving: { from: 1, to: 2 } } }
+            display: { state: { floor: 3, "text": "$${x}" } }
+            preview: ready
         preview: { constant: { closing: { persons: 3 } }, machine: ElevatorDoor }
       pipes:
         - { from: door.arrivals, to: display.updates, name: p, durability: none }
@@ -48,6 +55,13 @@ struct TopologyReaderTests {
         door,
         .machine("ElevatorMotor", name: "motor", dependsOn: ["door"]),
         .machine("FloorDisplay", name: "display", dependsOn: ["door", "motor"]),
+        .machine(
+          "Guest", name: "guest",
+          dependsOn: [
+            NodeDependency("door", .state("closed")),
+            NodeDependency("motor", .state(.init(["moving": ["from": 1, "to": 2]]))),
+            NodeDependency("display", .state(.init(["floor": 3, "text": "${x}"]))), "preview",
+          ]),
         .constant(["closing": ["persons": 3]], name: "preview", machine: "ElevatorDoor"),
       ],
       pipes: [
@@ -64,7 +78,7 @@ struct TopologyReaderTests {
       ],
       timeouts: Timeouts(start: .seconds(1), heartbeat: .seconds(2), stop: .milliseconds(300)))
     #expect(found == expected)
-    #expect(found.nodes.map(\.name) == ["door", "motor", "display", "preview"])
+    #expect(found.nodes.map(\.name) == ["door", "motor", "display", "guest", "preview"])
     #expect(found.environment(of: door) == ["A": "1", "B": "y", "C": ""])
     #expect(found.path(ofProgram: "nodes") == ["program"])
     #expect(found.path(ofProgram: "./own") == ["nodes", "door", "program"])

@@ -66,6 +66,10 @@ struct TopologySchemaTests {
         withNodes("a: { machine: M }", and: "composites: { c: { components: [a], x-y: 1 } }\n")
       ),
       (["$defs", "restart", "properties"], withNodes("a: { machine: M, restart: { x-y: 1 } }")),
+      (
+        ["$defs", "dependency", "properties"],
+        withNodes("b: { machine: M }\na: { machine: M, depends_on: { b: { x-y: 1 } } }")
+      ),
     ]
     for (pointer, text) in asked {
       guard

@@ -84,7 +84,7 @@ struct TopologyVariableTests {
           window: "${W:-1m}"
           backoff: { initial: "${I:-0s}", jitter: "${J:-0.5}" }
       b: { constant: "${S:-s}" }
-      c: { machine: M }
+      c: { machine: M, depends_on: { a: { state: "${S:-s}" } } }
     pipes:
       - { from: "${FROM:-b}", when: "${S:-s}", to: "${TO:-a}", send: "${E:-e}", name: "${PN:-n}" }
       - { from: "${FROM:-a.out}", to: c, capacity: "${K:-4}", on_refused: "${O:-fail}" }
@@ -103,6 +103,8 @@ struct TopologyVariableTests {
     #expect(node.machine == "M" && node.required && node.durability == .volatile)
     #expect(node.restart.mode == .always && node.restart.max == 3)
     #expect(node.restart.backoff == .init(initial: .zero, jitter: 0.5))
+    #expect(node.dependsOn == ["b"])
+    #expect(found.node("c")?.dependsOn == [NodeDependency("a", .state("s"))])
     #expect(found.pipes.map(\.name) == ["n", "a.out->c", "a:x->c:e"])
     #expect(found.pipes[1].capacity == 4 && found.pipes[1].onRefused == .fail)
     #expect(try topology(Self.everywhere, ["N": "2024", "K": "8"]).name == "2024")

@@ -1,0 +1,213 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import Testing
+
+@Suite("Nodes that start after a state of another")
+struct StartAfterStateTests {
+  /// `guest` starts once `gate` has been open.
+  private static let ward = """
+    topology: ward
+    program: TestNodes
+    nodes:
+      guest:
+        machine: Button
+        restart: { backoff: { initial: 20ms } }
+        depends_on: { gate: { state: open } }
+      gate: { machine: Gate }
+    """
+  private static let wait = "waits for 'gate' to be open"
+
+  /// Does not wait until all nodes run.
+  private static var options: TopologyHarness.Options {
+    var options = TopologyHarness.Options()
+    options.waitsUntilRunning = false
+    return options
+  }
+
+  /// Waits until one node has started, and the other waits for it.
+  private func expectWait(
+    of dependent: String, for node: String, _ reason: String, in ward: TopologyHarness
+  ) async throws {
+    try await ward.expectStatus(of: node, "it has started") { $0.status?.state != nil }
+    try await ward.expectStatus(of: dependent, reason) {
+      $0.phase == "ready" && $0.reason == reason
+    }
+  }
+
+  @Test("a node goes when the other one is in the state, and is shown as waiting before")
+  func goes() async throws {
+    try await withTopology(yaml: Self.ward, options: Self.options) { ward in
+      try await expectWait(of: "guest", for: "gate", Self.wait, in: ward)
+      #expect(try await !ward.directory().isRunning)
+      try await ward.send("gate", Gate.Event.open)
+      let guest = try await ward.expectStatus(of: "guest", "it runs") { $0.isRunning }
+      #expect(guest.reason == nil)
+      #expect(ward.logs("guest").contains { $0.hasSuffix("note " + Self.wait) })
+      ward.orchestrator.signal(.interrupt)
+      #expect(try await ward.expectEnd() == 0)
+    }
+  }
+
+  @Test("a state that lasts for no longer than a step is not missed")
+  func shortState() async throws {
+    let relay = """
+      topology: relay
+      program: TestNodes
+      nodes:
+        source: { machine: Source }
+        guest:
+          machine: Button
+          depends_on: { source: { state: { sending: { n: 4, until: 5 } } } }
+      """
+    try await withTopology(yaml: relay, options: Self.options) { relay in
+      try await expectWait(
+        of: "guest", for: "source", "waits for 'source' to be sending(n: 4, until: 5)", in: relay)
+      try await relay.send("source", Source.Event.go(count: 2))
+      try await relay.expect("source", Source.State.idle(sent: 2))
+      #expect(try await relay.status("guest").phase == "ready")
+      // The second of three steps that follow one another at once.
+      try await relay.send("source", Source.Event.go(count: 3))
+      try await relay.expect("source", Source.State.idle(sent: 5))
+      try await relay.expectStatus(of: "guest", "it runs") { $0.isRunning }
+    }
+  }
+
+  @Test("a state that the other one is in from its start on, or for ever, lets a node go as well")
+  func initialState() async throws {
+    let initial = """
+      topology: initial
+      program: TestNodes
+      nodes:
+        guest:
+          machine: Button
+          depends_on: { gate: { state: { shut: { passed: 0 } } }, fixed: { state: closed } }
+        gate: { machine: Gate }
+        fixed: { constant: closed }
+      """
+    try await withTopology(yaml: initial) { initial in
+      #expect(try await initial.directory().isRunning)
+      // A node that is started later is told of the state that the others are in.
+      try await initial.stop("guest")
+      try await initial.start("guest")
+      #expect(try await initial.status("guest").isRunning)
+    }
+  }
+
+  @Test("fields of a struct stand for the state whatever the others are")
+  func structState() async throws {
+    let count = """
+      topology: count
+      nodes:
+        counter: { program: nodes, machine: Counter }
+        guest:
+          program: TestNodes
+          machine: Button
+          depends_on: { counter: { state: { count: 2 } } }
+      """
+    try await withTopology(yaml: count, options: Self.options) { count in
+      try await expectWait(
+        of: "guest", for: "counter", "waits for 'counter' to be (count: 2)", in: count)
+      for _ in 1...3 { try await count.send("counter", "increment") }
+      try await count.expectStatus(of: "guest", "it runs") { $0.isRunning }
+    }
+  }
+
+  @Test("a node that dies does not wait for the state again, one that is stopped and started does")
+  func restarts() async throws {
+    try await withTopology(yaml: Self.ward, options: Self.options) { ward in
+      try await expectWait(of: "guest", for: "gate", Self.wait, in: ward)
+      try await ward.send("gate", Gate.Event.open)
+      try await ward.expectStatus(of: "guest", "it runs") { $0.isRunning }
+      try await ward.send("gate", Gate.Event.shut)
+      try await ward.kill("guest")
+      try await ward.expectStatus(of: "guest", "it runs again") {
+        $0.isRunning && $0.incarnation == 2
+      }
+      try await ward.stop("guest")
+      async let start: Void = ward.start("guest")
+      try await expectWait(of: "guest", for: "gate", Self.wait, in: ward)
+      try await ward.send("gate", Gate.Event.open)
+      try await start
+      #expect(try await ward.status("guest").isRunning)
+    }
+  }
+
+  @Test("a node waits also for a state of another that was started again meanwhile")
+  func dependencyRestarts() async throws {
+    try await withTopology(yaml: Self.ward, options: Self.options) { ward in
+      try await expectWait(of: "guest", for: "gate", Self.wait, in: ward)
+      try await ward.restart("gate")
+      try await expectWait(of: "guest", for: "gate", Self.wait, in: ward)
+      try await ward.send("gate", Gate.Event.open)
+      try await ward.send("gate", Gate.Event.shut)
+      try await ward.expectStatus(of: "guest", "it runs") { $0.isRunning }
+    }
+  }
+
+  @Test("'up --wait' waits until its time is out, and says who waits for what; so does 'ps'")
+  func upWaits() async throws {
+    try await LaunchLimit.shared.run {
+      let tool = try CommandLineTool()
+      defer { tool.remove() }
+      try tool.directory.write(Self.ward, to: "ward.yaml")
+      var error = ""
+      // Where the machine is so slow that nobody waits yet, it has more time.
+      for seconds in [1, 4, 16, 64] {
+        let up = try await tool.run(
+          "up", "--wait", "--wait-timeout", "\(seconds)s", "ward.yaml", within: .seconds(120))
+        #expect(up.code == 124, "\(up)")
+        error = up.error
+        if error.contains(Self.wait) { break }
+        _ = try await tool.run("down", within: .seconds(60))
+      }
+      #expect(
+        error.hasSuffix(
+          ": 'guest' \(Self.wait); it goes on starting. 'orchestrator status' tells more, "
+            + "'orchestrator down' stops it.\n"), "\(error)")
+      let ps = try await tool.run("ps", within: .seconds(60))
+      #expect(ps.output.contains(Self.wait), "\(ps)")
+      let start = try await tool.run("start", "guest", "--timeout", "200ms", within: .seconds(60))
+      #expect(start.code == 124, "\(start)")
+      let send = try await tool.run("send", "gate", "open", within: .seconds(60))
+      #expect(send.code == 0, "\(send)")
+      let wait = try await tool.run("wait", "guest=pressed", within: .seconds(60))
+      #expect(wait.code == 0, "\(wait)")
+      #expect(try await tool.run("down", within: .seconds(60)).code == 0)
+    }
+  }
+
+  @Test("one that waits when its orchestrator is killed waits on under the next, for the state now")
+  func adopted() async throws {
+    try await LaunchLimit.shared.run {
+      let tool = try CommandLineTool()
+      defer { tool.remove() }
+      let ward = try DetachedTopology(tool: tool, name: "ward", yaml: Self.ward)
+      #expect(try await tool.run("up", "-d", "ward.yaml", within: .seconds(60)).code == 0)
+      let before = try await ward.await("the guest waits") {
+        $0[node: "guest"]?.reason == Self.wait && $0[node: "gate"]?.status?.state != nil
+      }
+      let client = try ward.client()
+      defer { client.close() }
+      try await client.send("gate", Gate.Event.open)
+      try await ward.await("the guest runs") { $0[node: "guest"]?.isRunning == true }
+      try await client.send("gate", Gate.Event.shut)
+      let stop = try await tool.run("stop", "guest", within: .seconds(60))
+      #expect(stop.code == 0, "\(stop)")
+      let start = try await tool.run("start", "guest", "--timeout", "200ms", within: .seconds(60))
+      #expect(start.code == 124, "\(start)")
+      let waiting = try await ward.await("the guest waits again") {
+        $0[node: "guest"]?.reason == Self.wait
+      }
+      #expect(waiting[node: "guest"]?.pid != before[node: "guest"]?.pid)
+      try await ward.killOrchestrator()
+      try await client.send("gate", Gate.Event.open)
+      #expect(try await ward.up().contains("2 nodes adopted"))
+      let after = try await ward.directory()
+      #expect(after[node: "guest"]?.isRunning == true)
+      #expect(after[node: "guest"]?.pid == waiting[node: "guest"]?.pid)
+      #expect(after[node: "gate"]?.pid == before[node: "gate"]?.pid)
+      #expect(try await tool.run("down", within: .seconds(60)).code == 0)
+    }
+  }
+}
