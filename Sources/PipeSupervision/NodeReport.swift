@@ -1,4 +1,5 @@
 import PipeClient
+import PipeTopology
 import PipeWire
 
 /// What happened to a node, for progress lines and logs.

@@ -1,3 +1,6 @@
+import PipeSupport
+import PipeTopology
+
 // The states that nodes wait for before they go.
 //
 // A state counts from when the node that waits for it was started on, also where it has been left

@@ -1,3 +1,5 @@
+import PipeTopology
+
 extension TopologyLifecycle {
   /// Takes one input and returns what to do, in order. Actions that were returned before are done
   /// before the next input is handed in.

@@ -1,3 +1,6 @@
+import PipeMachines
+import PipeSupport
+
 /// A state that a node is waited to be in, as a person writes it.
 ///
 /// A label stands for the state of that name, whatever its values are; a label with its fields for that
