@@ -6,7 +6,7 @@ extension TopologyClient {
     switch try await command(.describe(node: node)) {
     case .description(let description): return description
     case .failed(let reason): throw TopologyClientError.failed(reason)
-    case .done, .directory, .composites, .ended:
+    case .done, .directory, .composites, .planned, .invalid, .ended:
       throw TopologyClientError.failed("an answer out of place")
     }
   }
@@ -16,7 +16,7 @@ extension TopologyClient {
     switch try await command(.composites) {
     case .composites(let classes): return classes
     case .failed(let reason): throw TopologyClientError.failed(reason)
-    case .done, .directory, .description, .ended:
+    case .done, .directory, .description, .planned, .invalid, .ended:
       throw TopologyClientError.failed("an answer out of place")
     }
   }
@@ -85,6 +85,30 @@ extension TopologyClient {
     return outcome
   }
 
+  /// Has the orchestrator read and check a file, and tell what it changes.
+  /// - Throws: `TopologyErrors` where the file is wrong.
+  package func plan(
+    _ request: ChangeRequest, within timeout: Duration
+  ) async throws -> PlannedChange {
+    let late = TopologyClientError.timedOut(
+      "after \(timeout.shortText), waiting for '\(request.file)' to be checked; nothing is changed")
+    switch try await command(.plan(request), timeout: timeout, late: late) {
+    case .planned(let planned): return planned
+    case .invalid(let diagnostics): throw TopologyErrors(diagnostics)
+    case .failed(let reason): throw TopologyClientError.failed(reason)
+    case .done, .directory, .description, .composites, .ended:
+      throw TopologyClientError.failed("an answer out of place")
+    }
+  }
+
+  /// Has the topology go over to a file that was planned, and waits until what is new in it runs.
+  package func apply(_ planned: PlannedChange, within timeout: Duration) async throws {
+    let late = TopologyClientError.timedOut(
+      "after \(timeout.shortText), waiting for the change to come through; the orchestrator goes on "
+        + "with it")
+    try done(await command(.apply(plan: planned.number), timeout: timeout, late: late))
+  }
+
   private func steer(
     _ command: ControlCommand, _ nodes: [String], within timeout: Duration, _ goal: String
   ) async throws {
@@ -105,7 +129,7 @@ extension TopologyClient {
     switch answer {
     case .done: return
     case .failed(let reason): throw TopologyClientError.failed(reason)
-    case .directory, .description, .composites, .ended:
+    case .directory, .description, .composites, .planned, .invalid, .ended:
       throw TopologyClientError.failed("an answer out of place")
     }
   }

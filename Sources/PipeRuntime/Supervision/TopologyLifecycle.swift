@@ -1,7 +1,8 @@
 /// The supervision of a whole topology as a pure state machine over its nodes' lifecycles: the start
 /// barrier, the order of going and stopping, and how the run ends.
 ///
-/// The transitions are in `TopologyLifecycle+StateMachine.swift`.
+/// The transitions are in `TopologyLifecycle+StateMachine.swift`, those of a change of the file while it
+/// runs in `TopologyLifecycle+Change.swift`.
 package struct TopologyLifecycle: Sendable {
   package typealias Instant = NodeLifecycle.Instant
 
@@ -14,18 +15,22 @@ package struct TopologyLifecycle: Sendable {
     package var isObserver: Bool
     /// The nodes that run before this one goes.
     package var dependencies: [String]
+    /// The nodes that it hands events to. In a change of the file it ends before them, so that they
+    /// still take what is under way.
+    package var receivers: [String]
     package var restart: RestartPolicy
     package var timeouts: Timeouts
 
     package init(
       _ name: String, isRequired: Bool = false, isObserver: Bool = false,
-      dependencies: [String] = [],
+      dependencies: [String] = [], receivers: [String] = [],
       restart: RestartPolicy = RestartPolicy(), timeouts: Timeouts = Timeouts()
     ) {
       self.name = name
       self.isRequired = isRequired
       self.isObserver = isObserver
       self.dependencies = dependencies
+      self.receivers = receivers
       self.restart = restart
       self.timeouts = timeouts
     }
@@ -53,6 +58,8 @@ package struct TopologyLifecycle: Sendable {
     case starting
     /// The barrier is open; a node that becomes ready goes after its dependencies.
     case running
+    /// Nodes end that a new file changes or has no more; the others go on.
+    case changing(Changing)
     /// Wave after wave, from `wave` on.
     case stopping(Outcome, wave: Int)
     case finished(Outcome)
@@ -62,6 +69,8 @@ package struct TopologyLifecycle: Sendable {
     case start
     /// What a node's process, or somebody about one node, said.
     case node(String, NodeLifecycle.Input)
+    /// Go over to a new file. Means nothing where another change is under way, or all goes down.
+    case change(Change)
     /// Stop in order. An outcome with another exit code than 0 is a failure of the run.
     case stop(Outcome)
     /// Kill everything now.
@@ -72,13 +81,15 @@ package struct TopologyLifecycle: Sendable {
   package enum Action: Hashable, Sendable {
     case node(String, NodeLifecycle.Action)
     case report(TopologyReport)
+    /// Those have ended that are to end: from here on the new file is in force.
+    case changedOver
     /// No process is left and none will come.
     case finished(Outcome)
   }
 
   package internal(set) var state: State = .idle
-  package let members: [Member]
-  package let plan: StartPlan
+  package internal(set) var members: [Member]
+  package internal(set) var plan: StartPlan
   var nodes: [String: NodeLifecycle]
   /// The processes to take over at the start.
   let survivors: [String: NodeLifecycle.Survivor]
@@ -88,6 +99,10 @@ package struct TopologyLifecycle: Sendable {
   package internal(set) var obstacles: [String: NodeReport.Obstacle] = [:]
   /// What did not end in order, on the way down.
   var stopProblems: [(node: String, reason: String)] = []
+  /// How many new files have come into force.
+  package internal(set) var changes = 0
+  /// What did not end in order in the last change.
+  package internal(set) var changeProblems: [(node: String, reason: String)] = []
 
   /// - Parameters:
   ///   - incarnations: The starts of each node so far, where a former run left them.
@@ -99,10 +114,7 @@ package struct TopologyLifecycle: Sendable {
   ) {
     self.members = members
     self.survivors = survivors
-    plan = StartPlan(
-      nodes: members.filter { !$0.isObserver }.map(\.name),
-      dependencies: Dictionary(members.map { ($0.name, $0.dependencies) }) { first, _ in first },
-      observers: members.filter(\.isObserver).map(\.name))
+    plan = StartPlan(members)
     var seeds = SplitMix64(seed: seed)
     nodes = [:]
     for member in members where nodes[member.name] == nil {
@@ -148,6 +160,8 @@ package enum TopologyReport: Hashable, Sendable, CustomStringConvertible {
   }
 
   case starting(nodes: Int)
+  /// A new file is gone over to.
+  case changing
   /// The barrier opened.
   case allReady(nodes: Int)
   /// No node is still on its way up.
@@ -158,6 +172,7 @@ package enum TopologyReport: Hashable, Sendable, CustomStringConvertible {
   package var description: String {
     switch self {
     case .starting(let count): "starting \(nodes(count))"
+    case .changing: "changing"
     case .allReady(let count): "\(nodes(count)) ready"
     case .running(let started):
       "\(nodes(started.running)) running" + (started.shortfall.map { "; \($0)" } ?? "")

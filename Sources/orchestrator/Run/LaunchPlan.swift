@@ -17,6 +17,8 @@ struct LaunchPlan {
     var supervision: TopologyLifecycle.Member
     /// The composites of a coordinator.
     var composites: [CompositePlan] = []
+    /// The nodes and composites that a monitor watches because they are all that there are.
+    var watched: Set<String> = []
   }
 
   let topology: String
@@ -104,6 +106,7 @@ struct LaunchPlan {
       nodes.append(
         try Node(group, of: loaded, directories: directories, environment: inherited))
     }
+    let all = Set(topology.nodes.map(\.name) + topology.composites.map(\.name))
     for monitor in topology.monitors {
       nodes.append(
         Node(
@@ -118,9 +121,10 @@ struct LaunchPlan {
           ownEnvironment: topology.environment,
           configuration: NodeConfiguration(), journal: nil, description: nil,
           supervision: TopologyLifecycle.Member(
-            monitor.name, isObserver: true, timeouts: timeouts)))
+            monitor.name, isObserver: true, timeouts: timeouts),
+          watched: monitor.watch == nil ? all : []))
     }
-    self.nodes = nodes
+    self.nodes = Self.withReceivers(nodes)
     pipes = topology.pipes.map {
       PipeInformation(name: $0.name, from: $0.sender, to: $0.receiver, capacity: $0.capacity)
     }
@@ -128,6 +132,20 @@ struct LaunchPlan {
 }
 
 extension LaunchPlan {
+  /// The nodes, each with those that it hands events to.
+  private static func withReceivers(_ nodes: [Node]) -> [Node] {
+    let names = Dictionary(nodes.map { ($0.information.inbox, $0.information.name) }) { first, _ in
+      first
+    }
+    return nodes.map { node in
+      var node = node
+      let participants = node.configuration.plan?.components.map(\.inbox) ?? []
+      let inboxes = node.configuration.outs.map(\.endpoint) + participants
+      node.supervision.receivers = Set(inboxes.compactMap { names[$0] }).sorted()
+      return node
+    }
+  }
+
   /// Lets every process of the run open as many files as it needs: what this one may, its children may.
   func raiseOpenFileLimit() throws(OpenFileLimit.Exceeded) {
     try OpenFileLimit.raise(

@@ -48,6 +48,8 @@ extension Supervisor {
       answer(
         .composites(plan.nodes.compactMap { $0.configuration.plan?.conflictClass }), to: peer,
         id: id)
+    case .plan(let request): plan(request, from: peer, id: id)
+    case .apply(let number): apply(number, from: peer, id: id)
     case .stop(let nodes):
       steer(nodes, .stopRequested, from: peer, id: id) { state, _ in state.hasEnded }
     case .start(let nodes):
@@ -84,6 +86,9 @@ extension Supervisor {
     until arrived: @escaping (NodeLifecycle.State, _ isNew: Bool) -> Bool
   ) {
     guard check(nodes, from: peer, id: id) else { return }
+    if case .changing = lifecycle.state {
+      return answer(.failed(Self.changeUnderWay), to: peer, id: id)
+    }
     let before = nodes.map { lifecycle[$0]?.incarnation ?? 0 }
     // Judged only after the input was handled: what had failed before may start now.
     for node in nodes { handle(.node(node, input)) }
@@ -127,7 +132,7 @@ extension Supervisor {
     }
   }
 
-  private func answer(_ answer: ControlAnswer, to peer: [UInt8], id: UInt64) {
+  func answer(_ answer: ControlAnswer, to peer: [UInt8], id: UInt64) {
     guard let body = try? JSONEncoder().encode(answer) else { return }
     control.send(FrameHeader(.answer, sequence: id), body: body, to: peer)
   }
@@ -175,7 +180,9 @@ extension Supervisor {
       var information = node.information
       let record = records[information.name]
       if let lifecycle = lifecycle[information.name] {
-        information.phase = lifecycle.state.name
+        information.phase =
+          lifecycle.state.hasEnded && self.lifecycle.isReturning(information.name)
+          ? "starting" : lifecycle.state.name
         information.isRunning = lifecycle.state == .running
         information.pid = lifecycle.pid
         information.incarnation = UInt64(lifecycle.incarnation)
@@ -218,7 +225,7 @@ extension ControlCommand {
     case .stop(let nodes): .stop(nodes: processes(of: nodes))
     case .restart(let nodes): .restart(nodes: processes(of: nodes))
     case .kill(let node, let signal): .kill(node: plan.process(of: node), signal: signal)
-    case .directory, .composites, .down, .forceDown, .outcome: self
+    case .directory, .composites, .plan, .apply, .down, .forceDown, .outcome: self
     }
   }
 }
@@ -230,6 +237,7 @@ extension TopologyLifecycle.State {
     case .idle: "idle"
     case .starting: "starting"
     case .running: "running"
+    case .changing: "changing"
     case .stopping: "stopping"
     case .finished: "finished"
     }

@@ -18,7 +18,16 @@ final class Supervisor {
     func refresh(_ directory: TopologyDirectory)
   }
 
-  let plan: LaunchPlan
+  var plan: LaunchPlan
+  /// The change that was told to a client, and may be asked for.
+  var shown: ShownChange?
+  /// The plan that is in force once what it changes has ended.
+  var next: ShownChange?
+  /// Whether a file is being checked that is to be applied.
+  var isPlanning = false
+  var lastPlan: UInt64 = 0
+  /// Where files are loaded while the loop goes on.
+  lazy var loader = LoopThread { _ in }
   let directories: RuntimeDirectories
   let lock: TopologyLock
   let loop = PollLoop()
@@ -42,7 +51,7 @@ final class Supervisor {
   let isDetached: Bool
   /// Why the last starts could not be written down; then nobody is started.
   private(set) var countingProblem: String?
-  private var incarnations: Incarnations
+  private(set) var incarnations: Incarnations
   private let signals: SignalDescriptor
   private var deadlineTimer: TimerQueue.ID?
   private var outcome: TopologyLifecycle.Outcome?
@@ -61,6 +70,8 @@ final class Supervisor {
     /// Unit: nanoseconds since 1970.
     var startedAt: Int64?
     var description: MachineDescription?
+    /// What its last process was started as.
+    var launch: ProcessRecord.Launch?
     /// The last lines that it wrote before it failed.
     var lastLines: [String] = []
   }
@@ -150,6 +161,7 @@ final class Supervisor {
   private func perform(_ action: TopologyLifecycle.Action) -> [TopologyLifecycle.Input] {
     switch action {
     case .report(let report): reporter.report(report)
+    case .changedOver: goOver()
     case .finished(let outcome):
       self.outcome = outcome
       loop.stop()

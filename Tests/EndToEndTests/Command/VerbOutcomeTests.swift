@@ -37,10 +37,12 @@ struct VerbOutcomeTests {
     + ["logs button", "journal button", "letters button", "reset button"].map {
       Row($0, 3, "no topology has run here yet")
     }
-    + ["check", "config", "run", "up", "up --wait"].map {
+    + ["check", "config", "run", "up", "up --wait", "apply", "apply --dry-run"].map {
       Row($0 + " nofile.yaml", 2, "nofile.yaml: error: there is no such file")
     } + [
       Row("ps -p nope", 3, "no topology 'nope' runs; running: none"),
+      Row("apply ward.yaml", 3, "no topology 'ward' runs; running: none"),
+      Row("apply -p nope ward.yaml", 3, "no topology 'nope' runs; running: none"),
       Row("ls", 0, "NAME  STATUS  PID  UPTIME  FILE"),
       Row("ls -q", 0, ""),
       Row("check ward.yaml", 0, "ward.yaml: ok: 3 nodes, 0 pipes"),
@@ -68,6 +70,9 @@ struct VerbOutcomeTests {
   private static let oneHasFailed = [
     Row("up --wait ward.yaml", 1, "topology 'ward' is already running"),
     Row("run ward.yaml", 1, "topology 'ward' is already running"),
+    Row("apply --dry-run ward.yaml", 0, "ward: nothing to change"),
+    Row("apply ward.yaml", 0, "ward: nothing to change"),
+    Row("apply --timeout never ward.yaml", 2, "'never' is no value for --timeout"),
     Row("ps", 0, "failed"),
     Row("status", 1, "is damaged"),
     Row("ls", 0, "/ward.yaml"),

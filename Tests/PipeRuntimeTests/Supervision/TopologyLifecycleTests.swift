@@ -37,6 +37,7 @@ struct SimulatedTopology {
       switch action {
       case .node(let name, let action): perform(action, on: name)
       case .report(let report): reports.append(report)
+      case .changedOver: log.append("new file")
       case .finished(let outcome): self.outcome = outcome
       }
     }
@@ -366,5 +367,22 @@ struct StartPlanTests {
     let plan = StartPlan(nodes: ["a", "b", "c", "d"], dependencies: dependencies)
     #expect(plan.waves == waves)
     #expect(plan.stopWaves == waves.reversed())
+  }
+
+  @Test(
+    "what a node had better start after counts where no dependency and no circle is against it",
+    arguments: [
+      ([:], ["a": ["b"], "b": ["c"]], [["c", "d"], ["b"], ["a"]]),
+      (["b": ["a"]], ["a": ["b"]], [["c", "d"], ["a"], ["b"]]),
+      ([:], ["a": ["b"], "b": ["a"]], [["c", "d"], ["a", "b"]]),
+      ([:], ["a": ["nobody"]], [["a", "b", "c", "d"]]),
+      (["a": ["b"]], ["b": ["d"]], [["c", "d"], ["b"], ["a"]]),
+    ] as [([String: [String]], [String: [String]], [[String]])])
+  func preferences(
+    dependencies: [String: [String]], preferences: [String: [String]], waves: [[String]]
+  ) {
+    let plan = StartPlan(
+      nodes: ["a", "b", "c", "d"], dependencies: dependencies, preferences: preferences)
+    #expect(plan.waves == waves)
   }
 }
