@@ -130,6 +130,10 @@ package enum ControlCommand: Codable, Hashable, Sendable {
   case stop(nodes: [String])
   case restart(nodes: [String])
   case kill(node: String, signal: Int32)
+  /// Start nodes, and where wanted all that they depend on; answer when they run, or at once.
+  case bringUp(nodes: [String], withDependencies: Bool, waits: Bool)
+  /// Stop nodes and all that depend on them, in order.
+  case bringDown(nodes: [String])
   /// Read and check a file, and tell what it changes.
   case plan(ChangeRequest)
   /// Go over to the file that was planned under this number.
@@ -182,6 +186,8 @@ package enum ControlAnswer: Codable, Hashable, Sendable {
   case directory(TopologyDirectory)
   case description(MachineDescription)
   case composites([ConflictClassPlan])
+  /// Done, with these nodes.
+  case steered(nodes: [String])
   case planned(PlannedChange)
   /// What is wrong with a file.
   case invalid([Diagnostic])

@@ -32,8 +32,8 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
       if arguments != wanted.arguments { return .hosted }
       if environment != wanted.environment { return .environment }
       guard configuration != wanted.configuration else { return nil }
-      let hasSamePipes = ["outs", "ins"].allSatisfy { configuration[$0] == wanted.configuration[$0] }
-      return hasSamePipes ? .composites : .pipes
+      let isSame = { (key: String) in configuration[key] == wanted.configuration[key] }
+      return isSame("outs") && isSame("ins") ? .composites : .pipes
     }
   }
 

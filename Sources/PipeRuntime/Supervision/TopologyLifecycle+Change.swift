@@ -1,5 +1,6 @@
-/// How a topology that runs goes over to a new file: what is removed or replaced ends, wave after wave,
-/// while the others go on; then the new members are in force, and what is added or was replaced starts.
+/// How some nodes of a topology that runs end in order, wave after wave, while the others go on; and how
+/// it goes over to a new file: what is removed or replaced ends so, then the new members are in force,
+/// and what is added or was replaced starts.
 extension TopologyLifecycle {
   /// What a new file makes of a topology.
   package struct Change: Hashable, Sendable {
@@ -24,9 +25,10 @@ extension TopologyLifecycle {
     }
   }
 
-  /// How far a change has come.
+  /// How far a change has come, or the end of some nodes.
   package struct Changing: Hashable, Sendable {
-    package var change: Change
+    /// What comes behind the end of these; `nil` where that is all.
+    package var change: Change?
     /// The processes that end, each wave after those before it.
     package var waves: [[String]]
     package var wave: Int
@@ -44,25 +46,35 @@ extension TopologyLifecycle {
     return changing.returning.contains(name)
   }
 
-  mutating func begin(_ change: Change, into actions: inout [Action]) {
+  mutating func change(_ change: Change, at now: Instant) -> [Action] {
+    let kept = Set(change.members.map(\.name))
+    let ending = members.map(\.name).filter { !kept.contains($0) || change.replaced.contains($0) }
+    guard end(ending, andThen: change) else { return [] }
+    return [.report(.changing)] + advance(at: now)
+  }
+
+  mutating func end(_ names: [String], at now: Instant) -> [Action] {
+    end(names, andThen: nil) ? advance(at: now) : []
+  }
+
+  /// - Returns: Whether nodes can be ended now.
+  private mutating func end(_ names: [String], andThen change: Change?) -> Bool {
     let isBarrierOpen: Bool
     switch state {
     case .starting: isBarrierOpen = false
     case .running: isBarrierOpen = true
-    case .idle, .changing, .stopping, .finished: return
+    case .idle, .changing, .stopping, .finished: return false
     }
-    let kept = Set(change.members.map(\.name))
-    let ending = members.filter { member in
-      guard let state = nodes[member.name]?.state, !state.hasEnded else { return false }
-      return !kept.contains(member.name) || change.replaced.contains(member.name)
-    }
+    let ending = members.filter { names.contains($0.name) && !hasEnded($0.name) }
     state = .changing(
       Changing(
         change: change, waves: StartPlan(endingInOrder: ending).stopWaves, wave: 0,
-        returning: change.replaced.filter { nodes[$0]?.state.isHeld == false },
+        returning: (change?.replaced ?? []).filter { nodes[$0]?.state.isHeld == false },
         isBarrierOpen: isBarrierOpen))
-    actions.append(.report(.changing))
+    return true
   }
+
+  private func hasEnded(_ name: String) -> Bool { nodes[name]?.state.hasEnded ?? true }
 
   /// Takes the steps of a change that have become possible, and lets the others go on meanwhile.
   mutating func goOnChanging(at now: Instant, into actions: inout [Action]) {
@@ -74,20 +86,21 @@ extension TopologyLifecycle {
     }
     while case .changing(var changing) = state {
       guard changing.wave < changing.waves.count else {
-        return changeOver(changing, at: now, into: &actions)
+        state = changing.isBarrierOpen ? .running : .starting
+        if let change = changing.change { goOver(to: change, changing, at: now, into: &actions) }
+        return
       }
       let wave = changing.waves[changing.wave]
       for name in wave { stopIfUp(name, at: now, into: &actions) }
-      guard wave.allSatisfy({ nodes[$0]?.state.hasEnded ?? true }) else { return }
+      guard wave.allSatisfy(hasEnded) else { return }
       changing.wave += 1
       state = .changing(changing)
     }
   }
 
-  private mutating func changeOver(
-    _ changing: Changing, at now: Instant, into actions: inout [Action]
+  private mutating func goOver(
+    to change: Change, _ changing: Changing, at now: Instant, into actions: inout [Action]
   ) {
-    let change = changing.change
     changeProblems = changing.waves.joined().compactMap { name in
       nodes[name]?.stopProblem.map { (node: name, reason: $0) }
     }
@@ -113,7 +126,6 @@ extension TopologyLifecycle {
         if changing.returning.contains(name) { starting.append(name) }
       }
     }
-    state = changing.isBarrierOpen ? .running : .starting
     hasReportedRunning = false
     actions.append(.changedOver)
     for name in starting { pass(.start, to: name, at: now, into: &actions) }

@@ -8,9 +8,9 @@ extension TopologyLifecycle {
     case .node(let name, let input):
       return node(name, input, at: now)
     case .change(let change):
-      var actions: [Action] = []
-      begin(change, into: &actions)
-      return actions.isEmpty ? [] : actions + advance(at: now)
+      return self.change(change, at: now)
+    case .end(let names):
+      return end(names, at: now)
     case .stop(let outcome):
       var actions: [Action] = []
       beginStopping(outcome, into: &actions)
@@ -32,7 +32,9 @@ extension TopologyLifecycle {
       state = .starting
       var actions: [Action] = [.report(.starting(nodes: members.count))]
       for member in members {
-        let input = survivors[member.name].map { NodeLifecycle.Input.adopt($0) } ?? .start
+        let input: NodeLifecycle.Input =
+          survivors[member.name].map { NodeLifecycle.Input.adopt($0) }
+          ?? (held.contains(member.name) ? .stopRequested : .start)
         pass(input, to: member.name, at: now, into: &actions)
       }
       return actions + advance(at: now)
@@ -110,7 +112,7 @@ extension TopologyLifecycle {
   }
 
   /// Takes the steps that have become possible.
-  private mutating func advance(at now: Instant) -> [Action] {
+  mutating func advance(at now: Instant) -> [Action] {
     var actions: [Action] = []
     if case .changing = state {
       failIfRequiredNodeFailed(into: &actions)

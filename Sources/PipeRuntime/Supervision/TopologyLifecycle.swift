@@ -58,7 +58,7 @@ package struct TopologyLifecycle: Sendable {
     case starting
     /// The barrier is open; a node that becomes ready goes after its dependencies.
     case running
-    /// Nodes end that a new file changes or has no more; the others go on.
+    /// Some nodes end, those that a new file changes or has no more, say; the others go on.
     case changing(Changing)
     /// Wave after wave, from `wave` on.
     case stopping(Outcome, wave: Int)
@@ -71,6 +71,8 @@ package struct TopologyLifecycle: Sendable {
     case node(String, NodeLifecycle.Input)
     /// Go over to a new file. Means nothing where another change is under way, or all goes down.
     case change(Change)
+    /// End these nodes in order, and keep them stopped. Means nothing where it cannot be done now.
+    case end([String])
     /// Stop in order. An outcome with another exit code than 0 is a failure of the run.
     case stop(Outcome)
     /// Kill everything now.
@@ -93,6 +95,8 @@ package struct TopologyLifecycle: Sendable {
   var nodes: [String: NodeLifecycle]
   /// The processes to take over at the start.
   let survivors: [String: NodeLifecycle.Survivor]
+  /// The nodes that are not started with the others.
+  let held: Set<String>
   /// Whether it was reported how the start went.
   var hasReportedRunning = false
   /// By node that is ready: what keeps it from going that nobody is about to change.
@@ -107,13 +111,16 @@ package struct TopologyLifecycle: Sendable {
   /// - Parameters:
   ///   - incarnations: The starts of each node so far, where a former run left them.
   ///   - survivors: The processes of nodes that a former supervisor started and that are adopted.
+  ///   - held: The nodes that are not started with the others, but when somebody asks for it. Those
+  ///     that live on are adopted all the same.
   ///   - seed: Decides the jitter of the pauses before restarts.
   package init(
     _ members: [Member], incarnations: [String: Int] = [:],
-    survivors: [String: NodeLifecycle.Survivor] = [:], seed: UInt64 = 0
+    survivors: [String: NodeLifecycle.Survivor] = [:], held: Set<String> = [], seed: UInt64 = 0
   ) {
     self.members = members
     self.survivors = survivors
+    self.held = held
     plan = StartPlan(members)
     var seeds = SplitMix64(seed: seed)
     nodes = [:]

@@ -35,6 +35,19 @@ struct LaunchPlan {
     nodes.first { $0.composites.contains { $0.name == name } }?.information.name ?? name
   }
 
+  /// The names that commands take: those of composites in place of their processes'.
+  var names: [String] {
+    nodes.flatMap { $0.composites.isEmpty ? [$0.information.name] : $0.composites.map(\.name) }
+  }
+
+  /// The processes that nodes and composites need to run: their own, those of the composites' nodes, and
+  /// all that these depend on.
+  func processes(neededBy names: [String]) -> [String] {
+    let composites = nodes.flatMap(\.composites).filter { names.contains($0.name) }
+    return nodes.map(\.supervision).dependencies(
+      of: names.map(process) + composites.flatMap(\.nodes))
+  }
+
   /// The command line of a node's process.
   func arguments(of node: Node, incarnation: UInt64) -> NodeArguments {
     NodeArguments(

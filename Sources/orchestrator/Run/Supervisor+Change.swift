@@ -10,10 +10,10 @@ struct ShownChange {
 /// The way to a new file: it is loaded beside the loop, told to the client, and applied when that asks.
 extension Supervisor {
   static let changeUnderWay =
-    "another change of its file is under way: try again when that has come through"
+    "another change is under way: try again when that has come through"
 
-  /// Why no file can be applied now.
-  private var obstacleToChange: String? {
+  /// Why no file can be applied, and no nodes ended in order, now.
+  var obstacleToChange: String? {
     switch lifecycle.state {
     case .starting, .running: nil
     case .changing: Self.changeUnderWay

@@ -48,6 +48,9 @@ extension Supervisor {
       answer(
         .composites(plan.nodes.compactMap { $0.configuration.plan?.conflictClass }), to: peer,
         id: id)
+    case .bringUp(let nodes, let withDependencies, let waits):
+      bringUp(nodes, withDependencies: withDependencies, waits: waits, from: peer, id: id)
+    case .bringDown(let nodes): bringDown(nodes, from: peer, id: id)
     case .plan(let request): plan(request, from: peer, id: id)
     case .apply(let number): apply(number, from: peer, id: id)
     case .stop(let nodes):
@@ -81,13 +84,15 @@ extension Supervisor {
   }
 
   /// Hands an input to nodes and answers once all are where it should lead, or have failed.
-  private func steer(
+  /// - Parameter answer: What is answered where all went well.
+  func steer(
     _ nodes: [String], _ input: NodeLifecycle.Input, from peer: [UInt8], id: UInt64,
+    answer: ControlAnswer = .done,
     until arrived: @escaping (NodeLifecycle.State, _ isNew: Bool) -> Bool
   ) {
     guard check(nodes, from: peer, id: id) else { return }
     if case .changing = lifecycle.state {
-      return answer(.failed(Self.changeUnderWay), to: peer, id: id)
+      return self.answer(.failed(Self.changeUnderWay), to: peer, id: id)
     }
     let before = nodes.map { lifecycle[$0]?.incarnation ?? 0 }
     // Judged only after the input was handled: what had failed before may start now.
@@ -104,19 +109,13 @@ extension Supervisor {
           }
           if !arrived(now.state, now.incarnation > incarnation) { return nil }
         }
-        guard input != .start else { return .done }
-        for node in nodes {
-          guard let problem = lifecycle[node]?.stopProblem else { continue }
-          return .failed(
-            "node '\(node)' did not stop in order: \(problem); 'orchestrator logs \(node)' may tell "
-              + "why")
-        }
-        return .done
+        guard input != .start else { return answer }
+        return lifecycle.stopProblem(of: nodes).map(ControlAnswer.failed) ?? answer
       })
     answerWaiting()
   }
 
-  private func check(_ nodes: [String], from peer: [UInt8], id: UInt64) -> Bool {
+  func check(_ nodes: [String], from peer: [UInt8], id: UInt64) -> Bool {
     guard let unknown = nodes.first(where: { records[$0] == nil }) else { return true }
     let known = plan.nodes.map { "'\($0.information.name)'" }.joined(separator: ", ")
     answer(.failed("there is no node '\(unknown)'; there are \(known)"), to: peer, id: id)
@@ -225,8 +224,23 @@ extension ControlCommand {
     case .stop(let nodes): .stop(nodes: processes(of: nodes))
     case .restart(let nodes): .restart(nodes: processes(of: nodes))
     case .kill(let node, let signal): .kill(node: plan.process(of: node), signal: signal)
+    case .bringDown(let nodes): .bringDown(nodes: processes(of: nodes))
+    // What a composite needs is more than its process.
+    case .bringUp: self
     case .directory, .composites, .plan, .apply, .down, .forceDown, .outcome: self
     }
+  }
+}
+
+extension TopologyLifecycle {
+  /// What was wrong with the last end of one of these nodes.
+  func stopProblem(of nodes: [String]) -> String? {
+    for node in nodes {
+      guard let problem = self[node]?.stopProblem else { continue }
+      return "node '\(node)' did not stop in order: \(problem); 'orchestrator logs \(node)' may "
+        + "tell why"
+    }
+    return nil
   }
 }
 

@@ -79,7 +79,8 @@ final class Supervisor {
   /// Blocks the signals that it takes; call it before any thread starts.
   init(
     plan: LaunchPlan, lock: TopologyLock, signals: SignalDescriptor,
-    reporter: any Reporter, adopted: [String: Survivor] = [:], isDetached: Bool = false
+    reporter: any Reporter, adopted: [String: Survivor] = [:], held: Set<String> = [],
+    isDetached: Bool = false
   ) throws {
     self.plan = plan
     self.lock = lock
@@ -96,7 +97,7 @@ final class Supervisor {
           NodeLifecycle.Survivor(
             pid: survivor.process.pid, incarnation: Int(clamping: $0.incarnation))
         }
-      }, seed: .random(in: .min ... .max))
+      }, held: held, seed: .random(in: .min ... .max))
     control = try Socket(.router, in: context)
     try control.setHighWaterMark(0)
     try control.setMaximumMessage(byteCount: WireLimits.messageByteCount)

@@ -28,8 +28,9 @@ struct VerbOutcomeTests {
     """
 
   private static let verbsOnTopology = [
-    "ps", "status", "down", "start button", "stop button", "restart button", "kill button",
-    "send button press", "wait button=pressed", "monitor", "describe button", "why button",
+    "ps", "status", "down", "down button", "start button", "stop button", "restart button",
+    "kill button", "send button press", "wait button=pressed", "monitor", "describe button",
+    "why button",
   ]
 
   private static let nothingRuns =
@@ -41,6 +42,8 @@ struct VerbOutcomeTests {
       Row($0 + " nofile.yaml", 2, "nofile.yaml: error: there is no such file")
     } + [
       Row("ps -p nope", 3, "no topology 'nope' runs; running: none"),
+      Row("up button", 2, "topology.yaml: error: there is no such file"),
+      Row("up ward.yaml nobody", 2, "there is no node 'nobody'; there are 'button'"),
       Row("apply ward.yaml", 3, "no topology 'ward' runs; running: none"),
       Row("apply -p nope ward.yaml", 3, "no topology 'nope' runs; running: none"),
       Row("ls", 0, "NAME  STATUS  PID  UPTIME  FILE"),
@@ -52,7 +55,8 @@ struct VerbOutcomeTests {
 
   private static let nobody =
     [
-      "start", "stop", "restart", "kill", "describe", "why", "letters", "monitor",
+      "start", "stop", "restart", "kill", "describe", "why", "letters", "monitor", "down",
+      "up ward.yaml",
     ].map {
       Row($0 + " nobody", 2, "there is no node 'nobody'; there are 'button', 'gate', 'broken'")
     }
@@ -89,6 +93,11 @@ struct VerbOutcomeTests {
     Row("stop gate", 0, "gate: stopped"),
     Row("send gate pass", 1, "node 'gate' does not run: stopped"),
     Row("start gate", 0, "gate: running, pid "),
+    Row("down gate", 0, "gate: stopped"),
+    Row("down --force gate", 2, "'orchestrator kill gate' kills these"),
+    Row("up --wait ward.yaml gate", 0, "gate: running, pid "),
+    Row("up --wait ward.yaml broken", 1, "node 'broken' failed: the journal"),
+    Row("up --wait nofile.yaml gate", 2, "nofile.yaml: error: there is no such file"),
     Row("restart button", 0, "button: running, pid "),
     Row("send button press", 0, "button: pressed(times: 1)  (version 1)"),
     Row("send gate pass", 1, "node 'gate' refused pass in shut(passed: 0)"),

@@ -60,7 +60,7 @@ struct TopologyChangeTests {
   }
 
   @Test(
-    "what does not run is started where it has ended by itself, and not where it was stopped by hand",
+    "what has ended by itself is started, and what was stopped by hand is not",
     arguments: [
       (.failed(reason: "x"), "~ a  starts again: its program is now '/bin/cat'"),
       (.stopped(.completed), "~ a  starts again: its program is now '/bin/cat'"),

@@ -19,7 +19,8 @@ struct SimulatedTopology {
 
   init(
     _ members: [TopologyLifecycle.Member], stubborn: Set<String> = [],
-    survivors: [String: NodeLifecycle.Survivor] = [:], incarnations: [String: Int] = [:]
+    survivors: [String: NodeLifecycle.Survivor] = [:], incarnations: [String: Int] = [:],
+    held: Set<String> = []
   ) {
     // Those that back off together come back together.
     let members = members.map { member in
@@ -27,7 +28,8 @@ struct SimulatedTopology {
       member.restart.backoff.jitter = 0
       return member
     }
-    lifecycle = TopologyLifecycle(members, incarnations: incarnations, survivors: survivors)
+    lifecycle = TopologyLifecycle(
+      members, incarnations: incarnations, survivors: survivors, held: held)
     alive = Set(survivors.keys)
     self.stubborn = stubborn
   }
