@@ -54,13 +54,13 @@ package struct RunningTopology: Hashable, Sendable {
 /// is a leftover, whatever it says.
 package final class TopologyLock: Sendable {
   package let directories: RuntimeDirectories
-  private let file: String?
+  private let file: Locked<String?>
   private let startedAt = Timestamp.now
   private let held: Locked<Int32>
 
   private init(directories: RuntimeDirectories, file: String?, descriptor: Int32) {
     self.directories = directories
-    self.file = file
+    self.file = Locked(file)
     held = Locked(descriptor)
   }
 
@@ -119,6 +119,12 @@ package final class TopologyLock: Sendable {
     flock(descriptor, LOCK_UN)
   }
 
+  /// Tells others that the run goes by another file from now on.
+  package func goOn(with file: String) {
+    self.file.withLock { $0 = file }
+    describe()
+  }
+
   /// Whether others still find the run that holds the lock.
   package enum Presence: Hashable, Sendable {
     case inPlace
@@ -168,7 +174,7 @@ package final class TopologyLock: Sendable {
   private func describe() {
     let document: JSONValue = [
       "pid": .integer(Int64(getpid())),
-      "file": file.map { .string(FileSystem.absolute($0)) } ?? .null,
+      "file": file.withLock { $0 }.map { .string(FileSystem.absolute($0)) } ?? .null,
       "started": .string(startedAt.description),
     ]
     let bytes = document.bytes + [0x0A]

@@ -1,5 +1,5 @@
 /// A place in a text file; both counts start at 1, and 0 means not known.
-public struct SourceMark: Hashable, Sendable {
+public struct SourceMark: Codable, Hashable, Sendable {
   /// The line.
   public var line: Int
   /// The column, in characters.

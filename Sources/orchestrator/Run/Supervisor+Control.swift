@@ -104,6 +104,6 @@ extension Supervisor {
     return hello.description == expected
       ? nil
       : "its machine differs from the one that was checked: the program was rebuilt meanwhile. "
-        + "Run the topology again"
+        + "'orchestrator apply' takes it up"
   }
 }
