@@ -18,11 +18,14 @@ public struct DeadLetter: Codable, Hashable, Sendable {
   public var time: Int64
 }
 
+extension DeadLetter {
+  /// How many a node keeps in memory; one without a journal has no others. Unit: letters.
+  package static let keptInMemory = 100
+}
+
 /// The dead letters of a node: the most recent ones, and with a journal, which has them all, any
 /// other when it is asked for.
 struct DeadLetters {
-  /// How many are kept in memory. Unit: letters.
-  static let kept = 100
   private let journal: Journal?
   /// Letters so far, those that are gone included.
   private(set) var count: UInt64 = 0
@@ -53,7 +56,7 @@ struct DeadLetters {
     count += 1
     var letter = letter
     letter.id = count
-    if recent.count == Self.kept { recent.removeFirst() }
+    if recent.count == DeadLetter.keptInMemory { recent.removeFirst() }
     recent.append(letter)
     if journal != nil {
       added.append(letter)

@@ -130,6 +130,9 @@ package final class TopologyLock: Sendable {
     case inPlace
     /// The lock's file had been removed, and is there again.
     case restored
+    /// The lock's file had been removed, and somebody just looks at the one in its place: to be asked
+    /// again.
+    case lookedAt
     /// The directory with the sockets has been removed, or is another run's.
     case gone
   }
@@ -141,8 +144,10 @@ package final class TopologyLock: Sendable {
     let anew = open(directories.lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard anew >= 0 else { return .gone }
     guard flock(anew, LOCK_EX | LOCK_NB) == 0 else {
+      // Who only looks shares it, for an instant; another run does not.
+      let isShared = flock(anew, LOCK_SH | LOCK_NB) == 0
       close(anew)
-      return .gone
+      return isShared ? .lookedAt : .gone
     }
     close(descriptor)
     held.withLock { $0 = anew }

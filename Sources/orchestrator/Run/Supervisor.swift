@@ -242,6 +242,7 @@ final class Supervisor {
     guard !isStopping else { return }
     switch lock.keepInPlace() {
     case .inPlace: reportMissingSockets()
+    case .lookedAt: break
     case .restored:
       reporter.warning("'\(directories.lock)' had been removed, and is there again")
     case .gone:
