@@ -24,7 +24,8 @@ SANITIZED := PipeRuntimeTests|PipeRuntimeTestKitTests|DocumentationTests|SeedTes
 SECTIONS ?=
 
 # What 'make soak' is about and injects: by default both topics, each with a new seed each time and
-# no limit of time.
+# no limit of time. It kills nodes and orchestrators, takes names, removes files and, as root, fills a
+# small disk.
 SOAKS ?= pipes composites
 SEED ?=
 FAULTS ?= 2000

@@ -10,7 +10,7 @@ extension TopologyClient {
     switch try await command(.describe(node: node)) {
     case .description(let description): return description
     case .failed(let reason): throw TopologyClientError.failed(reason)
-    case .done, .directory, .composites, .ended:
+    case .done, .directory, .composites, .steered, .planned, .invalid, .ended:
       throw TopologyClientError.failed("an answer out of place")
     }
   }
@@ -20,7 +20,7 @@ extension TopologyClient {
     switch try await command(.composites) {
     case .composites(let classes): return classes
     case .failed(let reason): throw TopologyClientError.failed(reason)
-    case .done, .directory, .description, .ended:
+    case .done, .directory, .description, .steered, .planned, .invalid, .ended:
       throw TopologyClientError.failed("an answer out of place")
     }
   }
@@ -38,6 +38,29 @@ extension TopologyClient {
   /// Stops nodes in order and starts them again, and waits until the new ones run.
   public func restart(_ nodes: [String], within timeout: Duration = .seconds(30)) async throws {
     try await steer(.restart(nodes: nodes), nodes, within: timeout, "run again")
+  }
+
+  /// Starts nodes, and where wanted all that they depend on.
+  /// - Parameter timeout: The longest wait until they run; `nil` does not wait.
+  /// - Returns: The nodes that were to run.
+  package func bringUp(
+    _ nodes: [String], withDependencies: Bool, within timeout: Duration?
+  ) async throws -> [String] {
+    let command = ControlCommand.bringUp(
+      nodes: nodes, withDependencies: withDependencies, waits: timeout != nil)
+    guard let timeout else {
+      try await check(nodes)
+      return try steered(await self.command(command))
+    }
+    return try await bring(command, nodes, within: timeout, "run")
+  }
+
+  /// Stops nodes and all that depend on them, those first, and waits until their processes have ended.
+  /// - Returns: The nodes that were to end.
+  package func bringDown(
+    _ nodes: [String], within timeout: Duration
+  ) async throws -> [String] {
+    try await bring(.bringDown(nodes: nodes), nodes, within: timeout, "end")
   }
 
   /// Sends a signal to a node's process, as `kill` does; its restart policy applies.
@@ -89,15 +112,51 @@ extension TopologyClient {
     return outcome
   }
 
+  /// Has the orchestrator read and check a file, and tell what it changes.
+  /// - Throws: `TopologyErrors` where the file is wrong.
+  package func plan(
+    _ request: ChangeRequest, within timeout: Duration
+  ) async throws -> PlannedChange {
+    let late = TopologyClientError.timedOut(
+      "after \(timeout.shortText), waiting for '\(request.file)' to be checked; nothing is changed")
+    switch try await command(.plan(request), timeout: timeout, late: late) {
+    case .planned(let planned): return planned
+    case .invalid(let diagnostics): throw TopologyErrors(diagnostics)
+    case .failed(let reason): throw TopologyClientError.failed(reason)
+    case .done, .directory, .description, .composites, .steered, .ended:
+      throw TopologyClientError.failed("an answer out of place")
+    }
+  }
+
+  /// Has the topology go over to a file that was planned, and waits until what is new in it runs.
+  package func apply(_ planned: PlannedChange, within timeout: Duration) async throws {
+    let late = TopologyClientError.timedOut(
+      "after \(timeout.shortText), waiting for the change to come through; the orchestrator goes "
+        + "on with it")
+    try done(await command(.apply(plan: planned.number), timeout: timeout, late: late))
+  }
+
   private func steer(
     _ command: ControlCommand, _ nodes: [String], within timeout: Duration, _ goal: String
   ) async throws {
+    try done(await answer(to: command, nodes, within: timeout, goal))
+  }
+
+  private func bring(
+    _ command: ControlCommand, _ nodes: [String], within timeout: Duration, _ goal: String
+  ) async throws -> [String] {
+    try steered(await answer(to: command, nodes, within: timeout, goal))
+  }
+
+  private func answer(
+    to command: ControlCommand, _ nodes: [String], within timeout: Duration, _ goal: String
+  ) async throws -> ControlAnswer {
     try await check(nodes)
     let names = nodes.map { "'\($0)'" }.joined(separator: ", ")
     let late = TopologyClientError.timedOut(
       "after \(timeout.shortText), waiting for \(names) to \(goal); the orchestrator goes on trying"
     )
-    try done(await self.command(command, timeout: timeout, late: late))
+    return try await self.command(command, timeout: timeout, late: late)
   }
 
   private func check(_ nodes: [String]) async throws {
@@ -105,11 +164,20 @@ extension TopologyClient {
     for name in nodes { _ = try node(name, in: directory) }
   }
 
+  private func steered(_ answer: ControlAnswer) throws -> [String] {
+    switch answer {
+    case .steered(let nodes): return nodes
+    case .failed(let reason): throw TopologyClientError.failed(reason)
+    case .done, .directory, .description, .composites, .planned, .invalid, .ended:
+      throw TopologyClientError.failed("an answer out of place")
+    }
+  }
+
   private func done(_ answer: ControlAnswer) throws {
     switch answer {
     case .done: return
     case .failed(let reason): throw TopologyClientError.failed(reason)
-    case .directory, .description, .composites, .ended:
+    case .directory, .description, .composites, .steered, .planned, .invalid, .ended:
       throw TopologyClientError.failed("an answer out of place")
     }
   }

@@ -85,7 +85,7 @@ public final class TopologyClient: Sendable {
     switch try await command(.directory(fresh: fresh)) {
     case .directory(let directory): return directory
     case .failed(let reason): throw TopologyClientError.failed(reason)
-    case .done, .description, .composites, .ended:
+    case .done, .description, .composites, .steered, .planned, .invalid, .ended:
       throw TopologyClientError.failed("an answer out of place")
     }
   }

@@ -26,7 +26,7 @@ extension JournalContents {
         "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'letter'", in: database))
     contents!.letterCount = Int(
       try JournalCheck.number("SELECT count(*) FROM letter", in: database))
-    try database.prepare("\(letterQuery) DESC LIMIT \(Self.keptLetters)").rows { row in
+    try database.prepare("\(letterQuery) DESC LIMIT \(DeadLetter.keptInMemory)").rows { row in
       contents!.letters.append(DeadLetter(row))
     }
     contents!.letters.reverse()

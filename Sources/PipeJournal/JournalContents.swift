@@ -3,9 +3,6 @@ import PipeWire
 
 /// What a journal held when its node was started again.
 package struct JournalContents {
-  /// How many of the most recent dead letters are read. Unit: letters.
-  package static let keptLetters = 100
-
   /// The last record.
   package struct Record {
     var id: Int64

@@ -128,9 +128,13 @@ extension NodeLifecycle {
       lastSeen = now
       state = .ready
       return [.report(.ready)]
-    case .ready, .running:
+    case .ready:
       lastSeen = now
       return []
+    case .running:
+      lastSeen = now
+      // It has not heard that it may go.
+      return [.sendStart]
     case .idle, .adopting, .starting, .stopping, .backingOff, .stopped, .failed:
       return []
     }

@@ -127,8 +127,8 @@ package struct NodeLifecycle: Sendable {
     case nodeStopped
   }
 
-  package let restart: RestartPolicy
-  package let timeouts: Timeouts
+  package private(set) var restart: RestartPolicy
+  package private(set) var timeouts: Timeouts
   package internal(set) var state: State = .idle
   /// The count of starts, former runs included.
   package internal(set) var incarnation: Int
@@ -170,6 +170,16 @@ package struct NodeLifecycle: Sendable {
     highestIncarnation = incarnation
     generator = SplitMix64(seed: seed)
   }
+
+  /// Takes over what a changed file says of the node; what is waited for already keeps its limit.
+  /// - Parameter isReplaced: Whether its next process is another one than its last.
+  package mutating func supervise(
+    restart: RestartPolicy, timeouts: Timeouts, isReplaced: Bool
+  ) {
+    self.restart = restart
+    self.timeouts = timeouts
+    if isReplaced { hasSaidHello = false }
+  }
 }
 
 extension NodeLifecycle.State {
@@ -178,6 +188,17 @@ extension NodeLifecycle.State {
     switch self {
     case .idle, .stopped, .failed: true
     case .adopting, .starting, .configuring, .ready, .running, .stopping, .backingOff: false
+    }
+  }
+
+  /// Whether somebody has stopped it by hand, or it was never started.
+  package var isHeld: Bool {
+    switch self {
+    case .idle, .stopped(.requested): true
+    case .stopping(let stopping): stopping.purpose == .requested
+    case .adopting, .starting, .configuring, .ready, .running, .backingOff, .stopped(.completed),
+      .failed:
+      false
     }
   }
 

@@ -9,18 +9,25 @@ package struct StartPlan: Hashable, Sendable {
   ///   - nodes: In file order, which is kept within a wave.
   ///   - dependencies: What each node starts after. Unknown names are ignored; a cycle, which the
   ///     topology's validation refuses, ends up together in the last wave.
+  ///   - preferences: What each node had better start after as well. They give way where they form
+  ///     a circle, with dependencies or without.
   ///   - observers: They form a wave before all others, and so stop after them.
   package init(
-    nodes: [String], dependencies: [String: [String]], observers: [String] = []
+    nodes: [String], dependencies: [String: [String]], preferences: [String: [String]] = [:],
+    observers: [String] = []
   ) {
     let known = Set(nodes)
     var remaining = nodes
     var placed: Set<String> = []
     var waves: [[String]] = observers.isEmpty ? [] : [observers]
     while !remaining.isEmpty {
-      let wave = remaining.filter { node in
+      let possible = remaining.filter { node in
         (dependencies[node] ?? []).allSatisfy { placed.contains($0) || !known.contains($0) }
       }
+      let preferred = possible.filter { node in
+        (preferences[node] ?? []).allSatisfy { placed.contains($0) || !known.contains($0) }
+      }
+      let wave = preferred.isEmpty ? possible : preferred
       guard !wave.isEmpty else {
         waves.append(remaining)
         break
@@ -30,5 +37,17 @@ package struct StartPlan: Hashable, Sendable {
       remaining.removeAll { placed.contains($0) }
     }
     self.waves = waves
+  }
+}
+
+extension StartPlan {
+  /// The order in which the members of a topology go and stop.
+  init(_ members: [TopologyLifecycle.Member]) {
+    self.init(
+      nodes: members.filter { !$0.isObserver }.map(\.name),
+      dependencies: Dictionary(members.map { ($0.name, $0.dependencies.map(\.node)) }) {
+        first, _ in first
+      },
+      observers: members.filter(\.isObserver).map(\.name))
   }
 }

@@ -53,7 +53,7 @@ extension TopologyLifecycle {
   private var openConditions: [(dependent: String, dependency: NodeDependency)] {
     switch state {
     case .idle, .stopping, .finished: return []
-    case .starting, .running: break
+    case .starting, .running, .changing: break
     }
     var open: [(dependent: String, dependency: NodeDependency)] = []
     for member in members where member.awaitsStates {

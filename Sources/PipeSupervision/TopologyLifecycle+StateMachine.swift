@@ -11,6 +11,10 @@ extension TopologyLifecycle {
       return node(name, input, at: now)
     case .seen(let name, let state):
       return note(state, of: name) ? advance(at: now) : []
+    case .change(let change):
+      return self.change(change, at: now)
+    case .end(let names):
+      return end(names, at: now)
     case .stop(let outcome):
       var actions: [Action] = []
       beginStopping(outcome, into: &actions)
@@ -32,11 +36,13 @@ extension TopologyLifecycle {
       state = .starting
       var actions: [Action] = [.report(.starting(nodes: members.count))]
       for member in members {
-        let input = survivors[member.name].map { NodeLifecycle.Input.adopt($0) } ?? .start
+        let input: NodeLifecycle.Input =
+          survivors[member.name].map { NodeLifecycle.Input.adopt($0) }
+          ?? (held.contains(member.name) ? .stopRequested : .start)
         pass(input, to: member.name, at: now, into: &actions)
       }
       return actions + advance(at: now)
-    case .starting, .running, .stopping, .finished:
+    case .starting, .running, .changing, .stopping, .finished:
       return []
     }
   }
@@ -49,7 +55,14 @@ extension TopologyLifecycle {
       (.stopping, .go), (.finished, _):
       // What goes down is not started again.
       return []
-    case (.idle, _), (.starting, _), (.running, _), (.stopping, _):
+    case (.changing(let changing), .start), (.changing(let changing), .adopt),
+      (.changing(let changing), .restartRequested), (.changing(let changing), .go):
+      // Nor is what is to end, before the new file is in force.
+      guard !changing.ends(name) else { return [] }
+      var actions: [Action] = []
+      pass(input, to: name, at: now, into: &actions)
+      return actions + advance(at: now)
+    case (.idle, _), (.starting, _), (.running, _), (.changing, _), (.stopping, _):
       var actions: [Action] = []
       pass(input, to: name, at: now, into: &actions)
       // The frequent one, which moves nobody.
@@ -60,7 +73,7 @@ extension TopologyLifecycle {
 
   private mutating func beginStopping(_ outcome: Outcome, into actions: inout [Action]) {
     switch state {
-    case .idle, .starting, .running:
+    case .idle, .starting, .running, .changing:
       state = .stopping(outcome, wave: 0)
       actions.append(.report(.stopping(reason: outcome.reason)))
     case .stopping, .finished:
@@ -72,7 +85,7 @@ extension TopologyLifecycle {
     switch state {
     case .finished:
       return []
-    case .idle, .starting, .running, .stopping:
+    case .idle, .starting, .running, .changing, .stopping:
       var actions: [Action] = [.report(.stopping(reason: outcome.reason))]
       state = .stopping(outcome, wave: 0)
       for member in members { pass(.killRequested, to: member.name, at: now, into: &actions) }
@@ -80,7 +93,7 @@ extension TopologyLifecycle {
     }
   }
 
-  private mutating func pass(
+  mutating func pass(
     _ input: NodeLifecycle.Input, to name: String, at now: Instant, into actions: inout [Action]
   ) {
     guard let node = nodes[name]?.handle(input, at: now) else { return }
@@ -103,9 +116,13 @@ extension TopologyLifecycle {
   }
 
   /// Takes the steps that have become possible.
-  private mutating func advance(at now: Instant) -> [Action] {
+  mutating func advance(at now: Instant) -> [Action] {
     var actions: [Action] = []
     updateMetConditions()
+    if case .changing = state {
+      failIfRequiredNodeFailed(into: &actions)
+      goOnChanging(at: now, into: &actions)
+    }
     switch state {
     case .idle, .finished:
       return []
@@ -119,19 +136,19 @@ extension TopologyLifecycle {
       }
     case .running:
       failIfRequiredNodeFailed(into: &actions)
-    case .stopping:
+    case .changing, .stopping:
       break
     }
     switch state {
     case .running: goOn(at: now, into: &actions)
     case .stopping: stopNextWaves(at: now, into: &actions)
-    case .idle, .starting, .finished: break
+    case .idle, .starting, .changing, .finished: break
     }
     return actions
   }
 
   /// Observers do not wait for the barrier: they see the initial states being entered.
-  private mutating func startObservers(at now: Instant, into actions: inout [Action]) {
+  mutating func startObservers(at now: Instant, into actions: inout [Action]) {
     for member in members where member.isObserver && nodes[member.name]?.state == .ready {
       pass(.go, to: member.name, at: now, into: &actions)
     }
@@ -152,13 +169,18 @@ extension TopologyLifecycle {
     }
   }
 
-  private mutating func goOn(at now: Instant, into actions: inout [Action]) {
+  /// Lets those go that are ready and whose dependencies run.
+  mutating func letGo(at now: Instant, into actions: inout [Action]) {
     for wave in plan.waves {
       for name in wave where nodes[name]?.state == .ready && canGo(name) {
         pass(.go, to: name, at: now, into: &actions)
       }
     }
     findObstacles(into: &actions)
+  }
+
+  private mutating func goOn(at now: Instant, into actions: inout [Action]) {
+    letGo(at: now, into: &actions)
     reportStart(into: &actions)
     // A node that was stopped by hand can be started by hand, so its topology stays.
     let observed = members.filter { !$0.isObserver }
@@ -283,7 +305,7 @@ extension TopologyLifecycle {
     }
   }
 
-  private mutating func stopIfUp(_ name: String, at now: Instant, into actions: inout [Action]) {
+  mutating func stopIfUp(_ name: String, at now: Instant, into actions: inout [Action]) {
     guard let state = nodes[name]?.state, !state.hasEnded else { return }
     if case .stopping(let stopping) = state, stopping.purpose == .requested { return }
     pass(.stopRequested, to: name, at: now, into: &actions)

@@ -7,7 +7,8 @@ import PipeWire
 /// barrier, the order of going and stopping, and how the run ends.
 ///
 /// The transitions are in `TopologyLifecycle+StateMachine.swift`, the states that nodes wait for in
-/// `TopologyLifecycle+Conditions.swift`.
+/// `TopologyLifecycle+Conditions.swift`, and a change of the file while it runs in
+/// `TopologyLifecycle+Change.swift`.
 package struct TopologyLifecycle: Sendable {
   package typealias Instant = NodeLifecycle.Instant
   package typealias Outcome = TopologyOutcome
@@ -21,18 +22,22 @@ package struct TopologyLifecycle: Sendable {
     package var isObserver: Bool
     /// The nodes that run before this one goes, and the states that they have been in.
     package var dependencies: [NodeDependency]
+    /// The nodes that it hands events to. In a change of the file it ends before them, so that they
+    /// still take what is under way.
+    package var receivers: [String]
     package var restart: RestartPolicy
     package var timeouts: Timeouts
 
     package init(
       _ name: String, isRequired: Bool = false, isObserver: Bool = false,
-      dependencies: [NodeDependency] = [],
+      dependencies: [NodeDependency] = [], receivers: [String] = [],
       restart: RestartPolicy = RestartPolicy(), timeouts: Timeouts = Timeouts()
     ) {
       self.name = name
       self.isRequired = isRequired
       self.isObserver = isObserver
       self.dependencies = dependencies
+      self.receivers = receivers
       self.restart = restart
       self.timeouts = timeouts
     }
@@ -44,6 +49,8 @@ package struct TopologyLifecycle: Sendable {
     case starting
     /// The barrier is open; a node that becomes ready goes after its dependencies.
     case running
+    /// Some nodes end, those that a new file changes or has no more, say; the others go on.
+    case changing(Changing)
     /// Wave after wave, from `wave` on.
     case stopping(Outcome, wave: Int)
     case finished(Outcome)
@@ -55,6 +62,10 @@ package struct TopologyLifecycle: Sendable {
     case node(String, NodeLifecycle.Input)
     /// A node that runs was seen in a state.
     case seen(String, in: JSONValue)
+    /// Go over to a new file. Means nothing where another change is under way, or all goes down.
+    case change(Change)
+    /// End these nodes in order, and keep them stopped. Means nothing where it cannot be done now.
+    case end([String])
     /// Stop in order. An outcome with another exit code than 0 is a failure of the run.
     case stop(Outcome)
     /// Kill everything now.
@@ -65,16 +76,20 @@ package struct TopologyLifecycle: Sendable {
   package enum Action: Hashable, Sendable {
     case node(String, NodeLifecycle.Action)
     case report(TopologyReport)
+    /// Those have ended that are to end: from here on the new file is in force.
+    case changedOver
     /// No process is left and none will come.
     case finished(Outcome)
   }
 
   package internal(set) var state: State = .idle
-  package let members: [Member]
-  package let plan: StartPlan
+  package internal(set) var members: [Member]
+  package internal(set) var plan: StartPlan
   var nodes: [String: NodeLifecycle]
   /// The processes to take over at the start.
   let survivors: [String: NodeLifecycle.Survivor]
+  /// The nodes that are not started with the others.
+  let held: Set<String>
   /// Whether it was reported how the start went.
   var hasReportedRunning = false
   /// By node that is ready: what keeps it from going that nobody is about to change.
@@ -85,23 +100,25 @@ package struct TopologyLifecycle: Sendable {
   var metConditions: [String: Set<NodeDependency>] = [:]
   /// What did not end in order, on the way down.
   var stopProblems: [(node: String, reason: String)] = []
+  /// How many new files have come into force.
+  package internal(set) var changes = 0
+  /// What did not end in order in the last change.
+  package internal(set) var changeProblems: [(node: String, reason: String)] = []
 
   /// - Parameters:
   ///   - incarnations: The starts of each node so far, where a former run left them.
   ///   - survivors: The processes of nodes that a former supervisor started and that are adopted.
+  ///   - held: The nodes that are not started with the others, but when somebody asks for it. Those
+  ///     that live on are adopted all the same.
   ///   - seed: Decides the jitter of the pauses before restarts.
   package init(
     _ members: [Member], incarnations: [String: Int] = [:],
-    survivors: [String: NodeLifecycle.Survivor] = [:], seed: UInt64 = 0
+    survivors: [String: NodeLifecycle.Survivor] = [:], held: Set<String> = [], seed: UInt64 = 0
   ) {
     self.members = members
     self.survivors = survivors
-    plan = StartPlan(
-      nodes: members.filter { !$0.isObserver }.map(\.name),
-      dependencies: Dictionary(members.map { ($0.name, $0.dependencies.map(\.node)) }) {
-        first, _ in first
-      },
-      observers: members.filter(\.isObserver).map(\.name))
+    self.held = held
+    plan = StartPlan(members)
     var seeds = SplitMix64(seed: seed)
     nodes = [:]
     for member in members where nodes[member.name] == nil {
@@ -147,6 +164,8 @@ package enum TopologyReport: Hashable, Sendable, CustomStringConvertible {
   }
 
   case starting(nodes: Int)
+  /// A new file is gone over to.
+  case changing
   /// The barrier opened.
   case allReady(nodes: Int)
   /// No node is still on its way up.
@@ -157,6 +176,7 @@ package enum TopologyReport: Hashable, Sendable, CustomStringConvertible {
   package var description: String {
     switch self {
     case .starting(let count): "starting \(nodes(count))"
+    case .changing: "changing"
     case .allReady(let count): "\(nodes(count)) ready"
     case .running(let started):
       "\(nodes(started.running)) running" + (started.shortfall.map { "; \($0)" } ?? "")

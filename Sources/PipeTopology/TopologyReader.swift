@@ -49,10 +49,13 @@ public enum TopologyReader {
   ///
   /// Where a pipe is malformed there are no pipes, so that the others keep their places.
   /// - Throws: All errors of a file that no topology can be made of.
-  package static func examine(_ input: TopologyInput) throws(TopologyErrors) -> Examined {
+  /// - Parameter environment: The variables that count before those of a file `.env` beside it.
+  package static func examine(
+    _ input: TopologyInput, environment: [String: String] = ProcessEnvironment.current
+  ) throws(TopologyErrors) -> Examined {
     try examine(
       text: input.bytes(), file: input.name,
-      variables: TopologyVariables(file: input.beside(".env")))
+      variables: TopologyVariables(file: input.beside(".env"), environment: environment))
   }
 
   private static func sound(_ examined: Examined) throws(TopologyErrors) -> Result {

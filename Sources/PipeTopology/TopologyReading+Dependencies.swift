@@ -1,3 +1,5 @@
+import PipeSupport
+
 // What nodes start after.
 extension TopologyReading {
   /// A mapping from nodes to conditions, or a list of nodes that must run.

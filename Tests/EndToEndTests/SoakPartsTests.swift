@@ -83,18 +83,50 @@ struct SoakPartsTests {
     take(.out, "failpoint send.after: crash (hit 1)")
     take(.err, "failpoint nowhere: crash (hit 1)")
     take(.note, "killed: hung: no sign of life for 500 ms")
+    take(.note, "\(NodeReport.adopted(incarnation: 2))")
+    take(.note, "\(NodeReport.replacing(reason: "its environment was changed"))")
+    take(
+      .err,
+      "warning: 'b' says nothing: connecting to it anew. If it runs, another program has connected to "
+        + "'ipc:///b.in' under this end's name, 'pipe/p' (1 so far)")
+    #expect(counts.adopted == 1 && counts.replaced == 1 && counts.takenBack == 1)
     #expect(counts.failpoints == [.recordAfter: ["crash": 2], .sendAfter: ["delay": 1]])
     #expect(counts.foundHung == 1)
     #expect(counts.total == 3)
-    let missing = counts.missing(durability: .process, of: .pipes)
+    let missing = counts.missing(of: FaultChoice(.pipes, .process, fillsDisk: true))
     #expect(missing.contains("send.before"))
     #expect(!missing.contains("send.after"))
     #expect(!missing.contains("yes.after"))
-    let together = counts.missing(durability: .process, of: .composites)
+    let together = counts.missing(of: FaultChoice(.composites, .process, fillsDisk: true))
     #expect(together.contains("yes.after"))
     #expect(!together.contains("send.before"))
     #expect(
-      counts.missing(durability: .volatile, of: .pipes).allSatisfy { !$0.contains(".") })
+      counts.missing(of: FaultChoice(.pipes, .volatile, fillsDisk: true))
+        .allSatisfy { !$0.contains(".") })
+  }
+
+  @Test("every kind of fault has its turn in a thousand, and is missed where it never struck")
+  func choice() {
+    for topic in SoakTopic.allCases {
+      let choice = FaultChoice(topic, .process, fillsDisk: true)
+      var most: [FaultKind: Int] = [:]
+      for round in 0..<10 {
+        let weighted = choice.weighted(round: round)
+        #expect(Set(weighted) == Set(choice.kinds))
+        for kind in choice.kinds {
+          most[kind] = max(most[kind] ?? 0, weighted.count { $0 == kind })
+        }
+      }
+      // One of a hundred would be missed too easily.
+      #expect(most.values.allSatisfy { $0 > 1 })
+      var counts = FaultCounts()
+      #expect(counts.missing(of: choice).contains(FaultKind.fillDisk.rawValue))
+      counts.kinds[.fillDisk] = 1
+      #expect(!counts.missing(of: choice).contains(FaultKind.fillDisk.rawValue))
+    }
+    let kinds = FaultChoice(.pipes, .process, fillsDisk: false).kinds
+    #expect(!kinds.contains(.fillDisk))
+    #expect(!kinds.contains(.namesakeOfCoordinator))
   }
 
   @Test(

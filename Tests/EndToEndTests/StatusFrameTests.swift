@@ -13,7 +13,7 @@ struct StatusFrameTests {
     var told: String
   }
 
-  private static let good: [String: JSONValue] = {
+  static let good: [String: JSONValue] = {
     var status = NodeStatus()
     status.state = ["open": ["passed": 8]]
     guard case .object(let members)? = try? JSONValue(encoding: status) else { return [:] }

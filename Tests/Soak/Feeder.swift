@@ -4,7 +4,7 @@ import NumberMachines
 
 /// Keeps sources busy with requests, and remembers what it has asked for.
 final class Feeder: Sendable {
-  private let client: TopologyClient
+  private let client: SteadyClient
   private let sources: [String]
   private let durability: Durability
   private let isStopped = Mutex(false)
@@ -13,7 +13,7 @@ final class Feeder: Sendable {
   private let portion: Int
 
   init(
-    _ client: TopologyClient, _ sources: [String], _ durability: Durability, portion: Int = 100
+    _ client: SteadyClient, _ sources: [String], _ durability: Durability, portion: Int = 100
   ) {
     self.client = client
     self.sources = sources

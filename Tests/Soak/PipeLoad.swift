@@ -8,6 +8,7 @@ extension SoakPlan: SoakSubject {
   var details: String { nodes.map { "\($0.name)" }.joined(separator: " ") }
   var topic: SoakTopic { .pipes }
   var struck: [String] { nodes.map(\.name) }
+  var coordinated: [Coordinated] { [] }
 
   /// What the sinks have counted.
   func progress(_ directory: TopologyDirectory) -> Int {
@@ -15,15 +16,16 @@ extension SoakPlan: SoakSubject {
       .reduce(0) { $0 + Int(directory[node: $1.name]?.status?.version ?? 0) }
   }
 
-  func load(_ client: TopologyClient, _ durability: Durability, seed: UInt64) -> any SoakLoad {
+  func load(_ client: SteadyClient, _ durability: Durability, seed: UInt64) -> any SoakLoad {
     PipeLoad(client, self, durability)
   }
 }
 
 /// Feeds the sources of a plan, and compares what has arrived with a reference.
 final class PipeLoad: SoakLoad {
-  private let client: TopologyClient
+  private let client: SteadyClient
   private let plan: SoakPlan
+  private let durability: Durability
   private let feeder: Feeder
   private let inputs = Mutex<[String: [NumberEvent]]>([:])
 
@@ -32,9 +34,10 @@ final class PipeLoad: SoakLoad {
   /// How often in a row nothing has changed where something does not come to rest. Unit: looks.
   private static let unchangedLimit = 300
 
-  init(_ client: TopologyClient, _ plan: SoakPlan, _ durability: Durability) {
+  init(_ client: SteadyClient, _ plan: SoakPlan, _ durability: Durability) {
     self.client = client
     self.plan = plan
+    self.durability = durability
     feeder = Feeder(client, plan.sources.map(\.name), durability)
   }
 
@@ -53,7 +56,7 @@ final class PipeLoad: SoakLoad {
     var unchanged = 0
     _ = try await poll(every: .milliseconds(100), within: Self.settleLimit) {
       let directory = try await client.directory()
-      let comparison = Comparison(plan, reference, directory)
+      let comparison = Comparison(plan, reference, directory, durability)
       // Twice: what comes once too often would come after the rest.
       good = comparison.isEqual && comparison.isQuiet ? good + 1 : 0
       unchanged = comparison == last ? unchanged + 1 : 0

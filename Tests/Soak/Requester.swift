@@ -7,12 +7,12 @@ import NumberMachines
 /// it from a new one. Where it keeps none, all that a client does about an unknown outcome is here: it
 /// asks the node for its state, and sends again only what that state does not hold.
 struct Requester {
-  let client: TopologyClient
+  let client: SteadyClient
   let node: String
   let durability: Durability
 
   /// The longest time that one request may take.
-  private static let limit: Duration = .seconds(30)
+  private static let limit: Duration = .seconds(60)
 
   /// Has the source send its numbers up to this one.
   func go(until: Int) async throws {

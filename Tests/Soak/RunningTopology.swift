@@ -1,47 +1,60 @@
+import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
+import Synchronization
 
-/// A topology of the soak under the real orchestrator, in a directory of its own.
+/// A topology of the soak in the background, in a directory of its own, under the real orchestrator,
+/// which may be killed and started again.
 final class RunningTopology: Sendable {
-  let client: TopologyClient
+  let client: SteadyClient
   let directory: TestDirectory
   let directories: RuntimeDirectories
-  private let orchestrator: LaunchedProgram
+  let log: RoundLog
+  /// Where its state is, if that is a disk of its own.
+  let disk: SmallDisk?
   private let guardian: LaunchedProgram
+
+  private struct State {
+    var topology: Topology
+    var orchestrator: LaunchedProgram
+    /// What those before have written.
+    var output = ""
+    var changes = 0
+  }
+
+  private let state: Mutex<State>
 
   /// The longest start, and the longest end.
   private static let limit: Duration = .seconds(60)
+  private static let file = "topology.yaml"
 
-  /// Starts a topology; returns when an orchestrator answers.
-  init(_ topology: Topology, in directory: TestDirectory) async throws {
+  /// Starts a topology; returns when its orchestrator answers.
+  /// - Parameter hasDisk: Whether its state gets a disk of its own.
+  init(_ topology: Topology, in directory: TestDirectory, hasDisk: Bool) async throws {
     self.directory = directory
     directories = try RuntimeDirectories(topology: topology.name, roots: directory.roots)
-    let control = try directories.endpoint(.control)
-    let file = try directory.write(topology.yaml, to: "topology.yaml")
-    orchestrator = try LaunchedProgram(
-      try BinaryLocator.find("orchestrator", variable: "PIPERUNTIME_ORCHESTRATOR"),
-      ["run", "--plain", "--lifeline", file], environment: directory.environment())
+    log = RoundLog(directories)
+    client = try SteadyClient(
+      topology: topology.name, control: try directories.endpoint(.control))
+    guardian = try directory.killAfterCrash()
+    disk = try hasDisk ? SmallDisk(at: directory.roots.state) : nil
     do {
-      guardian = try directory.removeAfterCrash(and: orchestrator.pid)
+      try directory.write(topology.yaml, to: Self.file)
+      state = Mutex(
+        State(topology: topology, orchestrator: try Self.launch(in: directory)))
     } catch {
-      orchestrator.signal(.kill)
+      disk?.unmount()
       throw error
     }
     do {
-      let path = String(control.dropFirst("ipc://".count))
-      let (orchestrator, limit) = (orchestrator, Self.limit)
-      let isThere: Bool? = try await poll(within: limit) {
-        if orchestrator.exit != nil { throw SoakFailure("the orchestrator did not start") }
-        return FileSystem.exists(path) ? true : nil
-      }
-      guard isThere != nil else { throw SoakFailure("the orchestrator has no socket") }
-      client = try TopologyClient(
-        topology: topology.name, control: control, answerTimeout: .seconds(30))
+      try await awaitOrchestrator()
     } catch {
       orchestrator.signal(.kill)
       _ = try? await orchestrator.waitForExit(within: .seconds(10))
-      guardian.closeInput()
-      throw SoakFailure("\(error)\n\(orchestrator.outputText)\(orchestrator.errorText)")
+      for process in directory.processes { process.kill() }
+      client.close()
+      disk?.unmount()
+      throw error
     }
   }
 
@@ -55,10 +68,96 @@ final class RunningTopology: Sendable {
     }
   }
 
+  // MARK: The orchestrator
+
+  private var orchestrator: LaunchedProgram { state.withLock { $0.orchestrator } }
+
+  /// The process of the orchestrator that was started last.
+  var orchestratorID: Int32 { orchestrator.pid }
+
+  private static func launch(in directory: TestDirectory) throws -> LaunchedProgram {
+    // What 'up -d' starts.
+    try LaunchedProgram(
+      try BinaryLocator.find("orchestrator", variable: "PIPERUNTIME_ORCHESTRATOR"),
+      ["run", "--background", directory.path + "/" + file],
+      environment: directory.environment())
+  }
+
+  /// Starts the next orchestrator, and does not wait for it.
+  func launchOrchestrator() throws {
+    let next = try Self.launch(in: directory)
+    state.withLock { state in
+      state.output += state.orchestrator.outputText + state.orchestrator.errorText
+      state.orchestrator = next
+    }
+  }
+
+  /// Waits until the orchestrator that was started last has the topology, and answers.
+  func awaitOrchestrator() async throws {
+    let orchestrator = orchestrator
+    let isUp: Bool? = try await poll(within: Self.limit, of: directory) {
+      if let exit = orchestrator.exit {
+        throw SoakFailure(
+          "the orchestrator did not start: \(exit)\n"
+            + orchestrator.outputText + orchestrator.errorText)
+      }
+      let found = PipeRuntime.RunningTopology.find(directories)
+      return found?.pid == orchestrator.pid ? true : nil
+    }
+    guard isUp != nil else { throw SoakFailure("the orchestrator does not take the topology") }
+    _ = try await client.directory(fresh: false)
+  }
+
+  func startOrchestrator() async throws {
+    try launchOrchestrator()
+    try await awaitOrchestrator()
+  }
+
+  /// Kills it, and returns once it has ended; its nodes go on.
+  func killOrchestrator() async throws {
+    log.watch((try? Survivor.all(in: directories, patience: .seconds(1))) ?? [])
+    orchestrator.signal(.kill)
+    try await awaitEndOfOrchestrator(.signalled(number: SIGKILL))
+  }
+
+  /// Lets it stand still, or go on.
+  func signalOrchestrator(_ signal: Signal) { orchestrator.signal(signal) }
+
+  /// Waits until it has ended.
+  /// - Parameter reason: What it must have said.
+  func awaitEndOfOrchestrator(_ expected: ProcessExit, saying reason: String = "") async throws {
+    let orchestrator = orchestrator
+    guard let exit = try await orchestrator.waitForExit(within: Self.limit) else {
+      throw SoakFailure("the orchestrator does not end: it was to end with \(expected)")
+    }
+    let output = orchestrator.outputText + orchestrator.errorText
+    guard exit == expected, reason.isEmpty || output.contains(reason) else {
+      throw SoakFailure(
+        "the orchestrator ended with \(exit), and was to end with \(expected) "
+          + "and '\(reason)'; it wrote:\n\(output)")
+    }
+  }
+
+  /// Changes a node in the topology's file, so that the next orchestrator starts it anew.
+  /// - Returns: The node; another one where there is no such node of a machine.
+  func change(_ name: String) throws -> String {
+    let (topology, changed) = state.withLock { state in
+      let index = state.topology.nodes.firstIndex { $0.name == name } ?? 0
+      state.changes += 1
+      state.topology.nodes[index].environment["SOAK_CHANGES"] = "\(state.changes)"
+      return (state.topology, state.topology.nodes[index].name)
+    }
+    try directory.write(topology.yaml, to: Self.file)
+    return changed
+  }
+
+  // MARK: The end
+
   /// Stops the topology in order.
   /// - Returns: What was not as it should be.
   func stop() async -> [String] {
     var problems: [String] = []
+    let orchestrator = orchestrator
     if let exit = orchestrator.exit {
       problems.append("the orchestrator ended before the round: \(exit)")
     } else {
@@ -66,7 +165,7 @@ final class RunningTopology: Sendable {
       switch try? await orchestrator.waitForExit(within: Self.limit) {
       case .some(let exit) where exit.isSuccess: break
       case .some(let exit):
-        let reason = orchestrator.errorText.split(separator: "\n").last ?? "no reason given"
+        let reason = orchestrator.outputText.split(separator: "\n").last ?? "no reason given"
         problems.append("the topology did not stop in order: \(exit), \(reason)")
       case nil:
         problems.append("the topology did not stop within \(Self.limit.shortText)")
@@ -75,11 +174,12 @@ final class RunningTopology: Sendable {
       }
     }
     client.close()
-    problems += directory.crashes()
     // What is killed with its parent is gone only a moment after it.
     _ = try? await poll(every: .milliseconds(10), within: .seconds(2)) {
       directory.processes.isEmpty ? true : nil
     }
+    log.read()
+    problems += log.violations
     let left = directory.processes
     problems += left.map { "left behind: \($0)" } + directory.sockets.map { "left behind: \($0)" }
     for process in left { process.kill() }
@@ -89,10 +189,14 @@ final class RunningTopology: Sendable {
   /// Removes the directory, or keeps it for who must find out what was wrong.
   func finish(keeping isKept: Bool) async {
     if isKept {
-      _ = try? directory.write(
-        orchestrator.outputText + orchestrator.errorText, to: "orchestrator.out")
+      let output = state.withLock {
+        $0.output + $0.orchestrator.outputText + $0.orchestrator.errorText
+      }
+      _ = try? directory.write(output, to: "orchestrator.out")
+      await disk?.unmountKeepingFiles()
       guardian.signal(.kill)
     } else {
+      disk?.unmount()
       directory.remove()
       guardian.closeInput()
     }

@@ -22,7 +22,8 @@ struct SoakOptions: Equatable {
                 [--durability LEVEL] [--calm]
 
     Runs random topologies, injects faults, and checks that no event is lost, repeated or reordered,
-    and that events of composites are taken by all who take part, or by none.
+    and that events of composites are taken by all who take part, or by none. Struck are nodes, the
+    orchestrator, the files of both, and the disk, where this program may mount a small one.
 
       --of TOPIC         pipes (the default) or composites
       --seed N           the seed of all that is random; by default a new one

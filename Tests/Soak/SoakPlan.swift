@@ -120,6 +120,17 @@ package struct SoakPlan: Equatable, Sendable {
     max: 1_000_000, window: .seconds(1),
     backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
 
+  /// A process that stands still when its orchestrator is killed is given up by the next one after the
+  /// time of a start.
+  static func timeouts(heartbeat: Duration) -> Timeouts {
+    Timeouts(start: .seconds(5), heartbeat: heartbeat)
+  }
+
+  /// A monitor, which no orchestrator adopts.
+  static func monitor(of source: String) -> MonitorSpecification {
+    MonitorSpecification("Census", name: "census", watch: [source])
+  }
+
   /// The names of those that send to a node.
   func senders(to node: String) -> [String] { pipes.filter { $0.to == node }.map(\.from) }
 
@@ -143,6 +154,7 @@ package struct SoakPlan: Equatable, Sendable {
           from: pipe.from + ".out", to: pipe.to + ".in", capacity: pipe.capacity,
           onRefused: receiver.kind.onRefused)
       },
-      timeouts: Timeouts(heartbeat: heartbeat))
+      monitors: sources.prefix(1).map { Self.monitor(of: $0.name) },
+      timeouts: Self.timeouts(heartbeat: heartbeat))
   }
 }

@@ -7,6 +7,7 @@ struct SoakRound {
   let number: Int
   let subject: any SoakSubject
   let options: SoakOptions
+  let choice: FaultChoice
   /// When faults end, at the latest.
   let deadline: ContinuousClock.Instant?
 
@@ -14,14 +15,14 @@ struct SoakRound {
 
   func run(faults: Int, using generator: inout SplitMix64) async throws -> SoakOutcome {
     let directory = try TestDirectory()
-    let switchFile = directory.path + "/armed"
+    let failpoints = FailpointSwitch(in: directory)
     var environment: [String: String] = [:]
     if !options.isCalm {
-      try directory.write("", to: "armed")
+      try failpoints.arm()
       environment = [
         FailpointCounter.rulesVariable: FailpointRates.text(of: subject.topic, round: number),
         FailpointCounter.seedVariable: String(generator.next()),
-        FailpointCounter.switchVariable: switchFile,
+        FailpointCounter.switchVariable: failpoints.path,
       ]
     }
     let topology = subject.topology(
@@ -29,7 +30,9 @@ struct SoakRound {
       durability: options.durability, heartbeat: options.isCalm ? .seconds(10) : .milliseconds(500))
     let running: RunningTopology
     do {
-      running = try await RunningTopology(topology, in: directory)
+      running = try await RunningTopology(
+        topology, in: directory,
+        hasDisk: !options.isCalm && choice.kinds.contains(.fillDisk))
     } catch {
       directory.remove()
       throw error
@@ -37,7 +40,7 @@ struct SoakRound {
     let load = subject.load(running.client, options.durability, seed: generator.next())
     var outcome = SoakOutcome()
     do {
-      try await drive(running, load, faults: faults, switchFile, &outcome, &generator)
+      try await drive(running, load, faults: faults, failpoints, &outcome, &generator)
     } catch {
       outcome.violations.append("\(error)")
     }
@@ -50,22 +53,17 @@ struct SoakRound {
   }
 
   private func drive(
-    _ running: RunningTopology, _ load: any SoakLoad, faults: Int, _ switchFile: String,
+    _ running: RunningTopology, _ load: any SoakLoad, faults: Int,
+    _ failpoints: FailpointSwitch,
     _ outcome: inout SoakOutcome, _ generator: inout SplitMix64
   ) async throws {
-    var log = LogReader(directory: running.directories.logs)
-    let injector = FaultInjector(running.client, subject)
-    var seen = FaultCounts()
-    func readLog() {
-      for entry in log.next() {
-        seen.take(entry)
-        outcome.meetings.take(entry)
-      }
-    }
+    let log = running.log
+    let injector = FaultInjector(running, subject, failpoints)
     defer {
-      readLog()
+      log.read()
       outcome.counts = injector.counts
-      outcome.counts += seen
+      outcome.counts += log.counts
+      outcome.meetings += log.meetings
     }
     try await running.waitUntilRunning()
     let loading = Task { try await load.run() }
@@ -73,9 +71,9 @@ struct SoakRound {
       if options.isCalm {
         try await Task.sleep(for: Self.calmTime)
       } else {
-        try await injector.run(using: &generator) {
-          readLog()
-          return injector.counts.total + seen.total >= faults
+        try await injector.run(choice.weighted(round: number), using: &generator) {
+          log.read()
+          return injector.counts.total + log.counts.total >= faults
             || deadline.map { ContinuousClock.now >= $0 } ?? false
         }
       }
@@ -84,7 +82,7 @@ struct SoakRound {
       _ = await loading.result
       throw error
     }
-    FileSystem.removeTree(switchFile)
+    failpoints.disarm()
     load.stop()
     try await loading.value
     try await load.settle(&outcome)

@@ -4,6 +4,9 @@ import PipeRuntime
 /// All the rounds of a soak, and their verdict.
 struct SoakRun {
   private let options: SoakOptions
+  private let choice: FaultChoice
+  /// Why no disk can be filled.
+  private let diskObstacle: String?
   private var generator: SplitMix64
   private var total = SoakOutcome()
   private var rounds = 0
@@ -14,6 +17,8 @@ struct SoakRun {
 
   init(_ options: SoakOptions) {
     self.options = options
+    diskObstacle = options.isCalm ? nil : SmallDisk.obstacle
+    choice = FaultChoice(options.topic, options.durability, fillsDisk: diskObstacle == nil)
     generator = SplitMix64(seed: options.seed)
   }
 
@@ -24,6 +29,9 @@ struct SoakRun {
     say(
       "soak of \(options.topic.rawValue): seed \(options.seed), "
         + "durability \(options.durability.rawValue)")
+    if let diskObstacle {
+      say("no disk is filled, since there can be no small one: \(diskObstacle)")
+    }
     while wantsMore(until: deadline) {
       // Each round has a generator of its own: how long the one before took does not matter.
       var generator = SplitMix64(seed: self.generator.next())
@@ -32,7 +40,8 @@ struct SoakRun {
       rounds += 1
       let began = ContinuousClock.now
       let round = SoakRound(
-        number: rounds - 1, subject: subject, options: options, deadline: deadline)
+        number: rounds - 1, subject: subject, options: options, choice: choice,
+        deadline: deadline)
       let outcome = try await round.run(
         faults: min(left, options.roundFaults), using: &generator)
       tell(outcome, of: subject, took: .now - began)
@@ -74,14 +83,14 @@ struct SoakRun {
 
   private func conclude(took time: Duration) -> Bool {
     let counts = total.counts
-    if !options.isCalm { say("faults that struck:\n\(counts.table(of: options.topic))") }
+    if !options.isCalm { say("faults that struck:\n\(counts.table(of: choice))") }
     if options.topic == .composites { say("what became of meetings:\n\(total.meetings.text)") }
     var problems = total.violations
     if !options.isCalm, counts.total < options.faults {
       problems.append("only \(counts.total) of \(options.faults) faults in the time")
     }
     if counts.total >= Self.longRun {
-      let faults = counts.missing(durability: options.durability, of: options.topic)
+      let faults = counts.missing(of: choice)
       problems += missing("struck", faults)
       if options.topic == .composites { problems += missing("seen", total.meetings.missing) }
     }

@@ -1,13 +1,8 @@
 import PipeRuntime
 
 /// What a soak is about.
-package enum SoakTopic: String, CaseIterable {
+package enum SoakTopic: String, CaseIterable, Sendable {
   case pipes, composites
-
-  /// The kinds of faults that it injects from outside.
-  package var kinds: [FaultKind] {
-    FaultKind.allCases.filter { self == .composites || $0 != .longPause }
-  }
 
   /// The failpoints that must strike in a long run.
   package var points: [Failpoint] {
@@ -60,6 +55,8 @@ protocol SoakSubject: Sendable {
   var topic: SoakTopic { get }
   /// The nodes that faults strike; one that stands here twice is struck twice as often.
   var struck: [String] { get }
+  /// Who takes part in synchronized events, and of whose coordinators there may be namesakes.
+  var coordinated: [Coordinated] { get }
   /// A number that grows while events arrive.
   func progress(_ directory: TopologyDirectory) -> Int
   func topology(
@@ -67,11 +64,13 @@ protocol SoakSubject: Sendable {
     heartbeat: Duration
   ) -> Topology
   /// What keeps the topology busy while it runs.
-  func load(_ client: TopologyClient, _ durability: Durability, seed: UInt64) -> any SoakLoad
+  func load(_ client: SteadyClient, _ durability: Durability, seed: UInt64) -> any SoakLoad
 }
 
-extension SoakSubject {
-  var kinds: [FaultKind] { topic.kinds }
+/// A member of a composite, and the node that coordinates it.
+struct Coordinated: Sendable {
+  var member: String
+  var coordinator: String
 }
 
 /// Keeps a topology busy, and knows what must come of it.

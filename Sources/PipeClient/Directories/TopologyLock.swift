@@ -56,13 +56,13 @@ package struct RunningTopology: Hashable, Sendable {
 /// is a leftover, whatever it says.
 package final class TopologyLock: Sendable {
   package let directories: RuntimeDirectories
-  private let file: String?
+  private let file: Locked<String?>
   private let startedAt = Timestamp.now
   private let held: Locked<Int32>
 
   private init(directories: RuntimeDirectories, file: String?, descriptor: Int32) {
     self.directories = directories
-    self.file = file
+    self.file = Locked(file)
     held = Locked(descriptor)
   }
 
@@ -121,11 +121,20 @@ package final class TopologyLock: Sendable {
     flock(descriptor, LOCK_UN)
   }
 
+  /// Tells others that the run goes by another file from now on.
+  package func goOn(with file: String) {
+    self.file.withLock { $0 = file }
+    describe()
+  }
+
   /// Whether others still find the run that holds the lock.
   package enum Presence: Hashable, Sendable {
     case inPlace
     /// The lock's file had been removed, and is there again.
     case restored
+    /// The lock's file had been removed, and somebody just looks at the one in its place: to be asked
+    /// again.
+    case lookedAt
     /// The directory with the sockets has been removed, or is another run's.
     case gone
   }
@@ -137,8 +146,10 @@ package final class TopologyLock: Sendable {
     let anew = open(directories.lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard anew >= 0 else { return .gone }
     guard flock(anew, LOCK_EX | LOCK_NB) == 0 else {
+      // Who only looks shares it, for an instant; another run does not.
+      let isShared = flock(anew, LOCK_SH | LOCK_NB) == 0
       close(anew)
-      return .gone
+      return isShared ? .lookedAt : .gone
     }
     close(descriptor)
     held.withLock { $0 = anew }
@@ -170,7 +181,7 @@ package final class TopologyLock: Sendable {
   private func describe() {
     let document: JSONValue = [
       "pid": .integer(Int64(getpid())),
-      "file": file.map { .string(FileSystem.absolute($0)) } ?? .null,
+      "file": file.withLock { $0 }.map { .string(FileSystem.absolute($0)) } ?? .null,
       "started": .string(startedAt.description),
     ]
     let bytes = document.bytes + [0x0A]

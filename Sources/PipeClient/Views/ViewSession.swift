@@ -125,7 +125,10 @@ package struct ViewSession {
 
   /// What the orchestrator tells of the node: whether it runs, is being started, or has ended.
   package mutating func look(at directory: TopologyDirectory) -> [Action] {
-    guard !hasEnded, let node = directory[node: node] else { return [] }
+    guard !hasEnded else { return [] }
+    guard let node = directory[node: node] else {
+      return end(.nodeDown(node: self.node, reason: "the topology has it no more"))
+    }
     if directory.phase == "stopping" {
       return end(.topologyDown("topology '\(directory.topology)' is going down"))
     }

@@ -4,8 +4,6 @@ import PipeWire
 /// The dead letters of a node: the most recent ones, and with a journal, which has them all, any
 /// other when it is asked for.
 struct DeadLetters {
-  /// How many are kept in memory. Unit: letters.
-  static let kept = JournalContents.keptLetters
   private let journal: Journal?
   /// Letters so far, those that are gone included.
   private(set) var count: UInt64 = 0
@@ -39,7 +37,7 @@ struct DeadLetters {
     count += 1
     var letter = letter
     letter.id = count
-    if recent.count == Self.kept { recent.removeFirst() }
+    if recent.count == DeadLetter.keptInMemory { recent.removeFirst() }
     recent.append(letter)
     if journal != nil {
       added.append(letter)

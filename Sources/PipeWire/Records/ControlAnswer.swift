@@ -6,6 +6,24 @@ package enum ControlAnswer: Codable, Hashable, Sendable {
   case directory(TopologyDirectory)
   case description(MachineDescription)
   case composites([ConflictClassPlan])
+  /// Done, with these nodes.
+  case steered(nodes: [String])
+  case planned(PlannedChange)
+  /// What is wrong with a file.
+  case invalid([Diagnostic])
   case ended(TopologyOutcome)
   case failed(String)
+}
+
+/// What a file would change, and what it is applied by.
+package struct PlannedChange: Codable, Hashable, Sendable {
+  package var number: UInt64
+  package var change: TopologyChange
+  package var warnings: [Diagnostic]
+
+  package init(number: UInt64, change: TopologyChange, warnings: [Diagnostic]) {
+    self.number = number
+    self.change = change
+    self.warnings = warnings
+  }
 }

@@ -9,10 +9,39 @@ package enum ControlCommand: Codable, Hashable, Sendable {
   case stop(nodes: [String])
   case restart(nodes: [String])
   case kill(node: String, signal: Int32)
+  /// Start nodes, and where wanted all that they depend on; answer when they run, or at once.
+  case bringUp(nodes: [String], withDependencies: Bool, waits: Bool)
+  /// Stop nodes and all that depend on them, in order.
+  case bringDown(nodes: [String])
+  /// Read and check a file, and tell what it changes.
+  case plan(ChangeRequest)
+  /// Go over to the file that was planned under this number.
+  case apply(plan: UInt64)
   /// Stop in order.
   case down
   /// Kill everything.
   case forceDown
   /// How the run has ended, once it has.
   case outcome
+}
+
+/// Which file a topology that runs is to go over to.
+package struct ChangeRequest: Codable, Hashable, Sendable {
+  /// The file's absolute path.
+  package var file: String
+  /// What `${NAME}` in the file stands for.
+  package var variables: [String: String]
+  /// Whether the topology keeps its name, whatever the file's is.
+  package var keepsName: Bool
+  /// Whether it is to be told only, and not kept to be applied.
+  package var isDryRun: Bool
+
+  package init(
+    file: String, variables: [String: String], keepsName: Bool, isDryRun: Bool
+  ) {
+    self.file = file
+    self.variables = variables
+    self.keepsName = keepsName
+    self.isDryRun = isDryRun
+  }
 }

@@ -33,3 +33,8 @@ public struct DeadLetter: Codable, Hashable, Sendable {
     self.time = time
   }
 }
+
+extension DeadLetter {
+  /// How many a node keeps in memory; one without a journal has no others. Unit: letters.
+  package static let keptInMemory = 100
+}

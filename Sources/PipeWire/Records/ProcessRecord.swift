@@ -28,13 +28,37 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
     }
 
     /// How the wanted one differs, or `nil` where it does not.
-    package func difference(from wanted: Launch) -> String? {
-      if program != wanted.program { return "its program is now '\(wanted.program)'" }
-      if build != wanted.build { return "its program was built anew" }
-      if arguments != wanted.arguments { return "what it hosts, or a parameter of it, was changed" }
-      if environment != wanted.environment { return "its environment was changed" }
-      if configuration != wanted.configuration { return "its pipes were changed" }
-      return nil
+    package func difference(from wanted: Launch) -> Difference? {
+      if program != wanted.program { return .program(wanted: wanted.program) }
+      if build != wanted.build { return .build }
+      if arguments != wanted.arguments { return .hosted }
+      if environment != wanted.environment { return .environment }
+      guard configuration != wanted.configuration else { return nil }
+      let isSame = { (key: String) in configuration[key] == wanted.configuration[key] }
+      return isSame("outs") && isSame("ins") ? .composites : .pipes
+    }
+  }
+
+  /// Why a process is not the one that is wanted.
+  package enum Difference: Codable, Hashable, Sendable, CustomStringConvertible {
+    case program(wanted: String)
+    case build
+    /// The machine, its parameters, or how durable it is.
+    case hosted
+    case environment
+    case pipes
+    /// Its part in synchronized events, or what it coordinates.
+    case composites
+
+    package var description: String {
+      switch self {
+      case .program(let wanted): "its program is now '\(wanted)'"
+      case .build: "its program was built anew"
+      case .hosted: "what it hosts, or a parameter of it, was changed"
+      case .environment: "its environment was changed"
+      case .pipes: "its pipes were changed"
+      case .composites: "its composites were changed"
+      }
     }
   }
 

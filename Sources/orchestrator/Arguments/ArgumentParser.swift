@@ -166,7 +166,7 @@ extension ValueKind {
   /// What a value should be like, where this one is not.
   func problem(with value: String) -> String? {
     switch self {
-    case .text, .event, .file, .directory: value.isEmpty ? "it must not be empty" : nil
+    case .text, .event, .file, .fileOrNode, .directory: value.isEmpty ? "it must not be empty" : nil
     case .count: Int(value).map { $0 < 0 } ?? true ? "it must be a whole number from 0" : nil
     case .duration:
       DurationArgument.parse(value) == nil

@@ -13,6 +13,8 @@ package enum ValueKind: Hashable, Sendable {
   /// One of the events of the node that stands before it: a label, or JSON.
   case event
   case file
+  /// What ``FileAndNodes`` tells apart.
+  case fileOrNode
   case directory
   case signal
 
@@ -27,6 +29,7 @@ package enum ValueKind: Hashable, Sendable {
     case .node: "NODE"
     case .event: "EVENT"
     case .file: "FILE"
+    case .fileOrNode: "FILE|NODE"
     case .directory: "DIRECTORY"
     case .signal: "SIGNAL"
     }
@@ -69,6 +72,8 @@ extension Option {
   package static let output = Option(
     "output", "o", value: .choice("FORMAT", ["text", "json", "jsonl"]),
     "How data is written to stdout. Default: text")
+  package static let noDependencies = Option(
+    "no-deps", "Of the nodes that are named: these alone, without others")
   package static let noColor = Option("no-color", "Writes no colours; NO_COLOR=1 does the same")
   package static let help = Option("help", "h", "Shows this help")
 

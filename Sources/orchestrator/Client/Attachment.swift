@@ -12,6 +12,11 @@ extension ParsedArguments {
 }
 
 extension TopologyDirectory {
+  /// The rows of these processes: where one coordinates several composites, that of the first.
+  func nodes(of processes: [String]) -> [NodeInformation] {
+    processes.compactMap { self[node: $0] }
+  }
+
   /// The nodes with these names in their order, or all where there are none.
   /// - Throws: ``TopologyClientError/unknownNode(_:known:)``
   package func nodes(named names: [String]) throws(TopologyClientError) -> [NodeInformation] {

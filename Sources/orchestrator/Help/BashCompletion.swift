@@ -91,6 +91,10 @@ struct BashCompletion {
       #"COMPREPLY=($(compgen -W "\#(words)" -- "$word"))"#
     }
     if let words = kind.fixedWords { return reply(with: words.joined(separator: " ")) }
+    if kind == .fileOrNode {
+      return #"COMPREPLY=($(compgen -W "$(_orchestrator_names --quiet)" -- "$word")"#
+        + #" $(compgen -f -- "$word"))"#
+    }
     switch kind.listedWords {
     case .topologies: return reply(with: "$(\(ListedWords.listTopologies))")
     case .nodes: return reply(with: "$(_orchestrator_names --quiet)")

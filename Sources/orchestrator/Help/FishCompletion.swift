@@ -88,6 +88,7 @@ struct FishCompletion {
 
   private func words(_ kind: ValueKind) -> String {
     if let words = kind.fixedWords { return " -a \(quoted(words.joined(separator: " ")))" }
+    if kind == .fileOrNode { return words(.file) + words(.node) }
     switch kind.listedWords {
     case .topologies: return " -a \(quoted("(\(ListedWords.listTopologies))"))"
     case .nodes: return " -a \(quoted("(__orchestrator_names --quiet)"))"

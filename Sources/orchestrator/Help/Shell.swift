@@ -30,14 +30,16 @@ extension ValueKind {
     switch self {
     case .choice(_, let choices): choices
     case .signal: ["TERM", "KILL", "INT", "HUP", "STOP", "CONT", "USR1", "USR2"]
-    case .text, .count, .duration, .moment, .topology, .node, .event, .file, .directory: nil
+    case .text, .count, .duration, .moment, .topology, .node, .event, .file, .fileOrNode,
+      .directory:
+      nil
     }
   }
 
   /// What each shell completes the paths with that can stand here.
   var pathCompletion: (bash: String, zsh: String, fish: String)? {
     switch self {
-    case .file: ("compgen -f", "_files", "-F")
+    case .file, .fileOrNode: ("compgen -f", "_files", "-F")
     case .directory: ("compgen -d", "_files -/", "-a '(__fish_complete_directories)'")
     case .text, .count, .duration, .moment, .choice, .topology, .node, .event, .signal: nil
     }
@@ -47,7 +49,7 @@ extension ValueKind {
   var listedWords: ListedWords? {
     switch self {
     case .topology: .topologies
-    case .node: .nodes
+    case .node, .fileOrNode: .nodes
     case .event: .events
     case .text, .count, .duration, .moment, .choice, .file, .directory, .signal: nil
     }

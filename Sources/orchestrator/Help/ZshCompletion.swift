@@ -92,6 +92,7 @@ struct ZshCompletion {
 
   private func action(_ kind: ValueKind) -> String {
     if let words = kind.fixedWords { return "(\(words.joined(separator: " ")))" }
+    if kind == .fileOrNode { return "{_orchestrator_names --quiet; _files}" }
     switch kind.listedWords {
     case .topologies: return "($(\(ListedWords.listTopologies)))"
     // Behind a space it is called as it is.

@@ -28,7 +28,7 @@ struct Adoption {
       return "another version of the orchestrator started it"
     }
     guard record.isDetached else { return "it was started in the foreground" }
-    return record.launch.difference(from: plan.launch(of: node))
+    return record.launch.difference(from: plan.launch(of: node))?.description
   }
 
   /// Ends those that are not adopted, before others take their places.

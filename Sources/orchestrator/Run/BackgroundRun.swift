@@ -7,6 +7,10 @@ import PipeSupervision
 struct BackgroundRun {
   var file: String
   var name: String?
+  /// The nodes that are started; all where there are none.
+  var nodes: [String] = []
+  /// Whether what these depend on is started, too.
+  var startsDependencies = true
   /// How long to wait until every node runs; `nil` returns as soon as they are launched.
   var waitsFor: Duration?
 
@@ -16,6 +20,8 @@ struct BackgroundRun {
   func start(console: Console) throws -> ExitCode {
     var arguments = ["run", file, "--background"]
     if let name { arguments += ["--name", name] }
+    if !startsDependencies { arguments.append("--no-deps") }
+    arguments += nodes
     guard let executable = OwnProcess.executablePath else {
       throw CommandError("this executable's own path is not known")
     }

@@ -18,6 +18,8 @@ struct LaunchPlan {
     var supervision: TopologyLifecycle.Member
     /// The composites of a coordinator.
     var composites: [CompositePlan] = []
+    /// The nodes and composites that a monitor watches because they are all that there are.
+    var watched: Set<String> = []
   }
 
   let topology: String
@@ -32,6 +34,19 @@ struct LaunchPlan {
   /// The name of the process that a node or a composite has; a name that nobody has is its own.
   func process(of name: String) -> String {
     nodes.first { $0.composites.contains { $0.name == name } }?.information.name ?? name
+  }
+
+  /// The names that commands take: those of composites in place of their processes'.
+  var names: [String] {
+    nodes.flatMap { $0.composites.isEmpty ? [$0.information.name] : $0.composites.map(\.name) }
+  }
+
+  /// The processes that nodes and composites need to run: their own, those of the composites' nodes, and
+  /// all that these depend on.
+  func processes(neededBy names: [String]) -> [String] {
+    let composites = nodes.flatMap(\.composites).filter { names.contains($0.name) }
+    return nodes.map(\.supervision).dependencies(
+      of: names.map(process) + composites.flatMap(\.nodes))
   }
 
   /// The command line of a node's process.
@@ -105,6 +120,7 @@ struct LaunchPlan {
       nodes.append(
         try Node(group, of: loaded, directories: directories, environment: inherited))
     }
+    let all = Set(topology.nodes.map(\.name) + topology.composites.map(\.name))
     for monitor in topology.monitors {
       nodes.append(
         Node(
@@ -119,9 +135,10 @@ struct LaunchPlan {
           ownEnvironment: topology.environment,
           configuration: NodeConfiguration(), journal: nil, description: nil,
           supervision: TopologyLifecycle.Member(
-            monitor.name, isObserver: true, timeouts: timeouts)))
+            monitor.name, isObserver: true, timeouts: timeouts),
+          watched: monitor.watch == nil ? all : []))
     }
-    self.nodes = nodes
+    self.nodes = Self.withReceivers(nodes)
     pipes = topology.pipes.map {
       PipeInformation(name: $0.name, from: $0.sender, to: $0.receiver, capacity: $0.capacity)
     }
@@ -132,6 +149,20 @@ extension LaunchPlan {
   /// The nodes of whose states others wait for one.
   private var watchedNodes: Set<String> {
     Set(nodes.flatMap(\.supervision.dependencies).filter { $0.state != nil }.map(\.node))
+  }
+
+  /// The nodes, each with those that it hands events to.
+  private static func withReceivers(_ nodes: [Node]) -> [Node] {
+    let names = Dictionary(nodes.map { ($0.information.inbox, $0.information.name) }) { first, _ in
+      first
+    }
+    return nodes.map { node in
+      var node = node
+      let participants = node.configuration.plan?.components.map(\.inbox) ?? []
+      let inboxes = node.configuration.outs.map(\.endpoint) + participants
+      node.supervision.receivers = Set(inboxes.compactMap { names[$0] }).sorted()
+      return node
+    }
   }
 
   /// Lets every process of the run open as many files as it needs: what this one may, its children may.

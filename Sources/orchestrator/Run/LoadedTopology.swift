@@ -14,11 +14,15 @@ struct LoadedTopology {
   let warnings: [Diagnostic]
 
   /// Reads and checks a file. Runs its programs with `describe` only.
+  /// - Parameters:
+  ///   - name: Another name than the file's.
+  ///   - variables: What `${NAME}` in the file stands for, before a file `.env` beside it.
   /// - Throws: ``TopologyErrors``: everything that is wrong, at once.
   static func load(
-    _ input: TopologyInput, name: String? = nil
+    _ input: TopologyInput, name: String? = nil,
+    variables: [String: String] = ProcessEnvironment.current
   ) throws(TopologyErrors) -> LoadedTopology {
-    var (topology, source, found) = try TopologyReader.examine(input)
+    var (topology, source, found) = try TopologyReader.examine(input, environment: variables)
     if let name { topology.name = name }
     var describing = Describing(topology: topology, source: source)
     describing.run(locator: ProgramLocator(directory: input.directory))

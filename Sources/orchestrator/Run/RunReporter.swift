@@ -74,7 +74,7 @@ final class RunReporter: Supervisor.Reporter {
     switch progress {
     case .stopping: "stopping in order; ^C kills"
     case .finished: ""
-    case .starting, .allReady, .running, nil: "^C stops in order, a second ^C kills"
+    case .starting, .changing, .allReady, .running, nil: "^C stops in order, a second ^C kills"
     }
   }
 
@@ -137,7 +137,7 @@ final class BackgroundReporter: Supervisor.Reporter {
     case .running(let started): tell(.running(started, adopted: adopted))
     case .finished(let outcome):
       tell(.ended(exitCode: outcome.exitCode, reason: outcome.reason))
-    case .allReady, .stopping: break
+    case .changing, .allReady, .stopping: break
     }
   }
 

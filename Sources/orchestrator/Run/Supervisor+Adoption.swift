@@ -19,6 +19,7 @@ extension Supervisor {
       capture: OutputCapture(writer: log))
     processes[name] = process
     records[name]?.startedAt = record.startedAt
+    records[name]?.launch = record.launch
     for stream in [LogStream.out, .err] {
       do {
         process.pipes.append((stream, try openPipe(of: name, stream)))

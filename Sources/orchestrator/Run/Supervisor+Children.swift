@@ -29,6 +29,7 @@ extension Supervisor {
         child: child, incarnation: incarnation, capture: OutputCapture(writer: log))
       processes[name] = process
       records[name]?.startedAt = record.startedAt
+      records[name]?.launch = record.launch
       records[name]?.status = nil
       records[name]?.statusProblem = nil
       records[name]?.isMisreporting = false

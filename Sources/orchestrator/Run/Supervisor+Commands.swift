@@ -49,6 +49,11 @@ extension Supervisor {
       answer(
         .composites(plan.nodes.compactMap { $0.configuration.plan?.conflictClass }), to: peer,
         id: id)
+    case .bringUp(let nodes, let withDependencies, let waits):
+      bringUp(nodes, withDependencies: withDependencies, waits: waits, from: peer, id: id)
+    case .bringDown(let nodes): bringDown(nodes, from: peer, id: id)
+    case .plan(let request): plan(request, from: peer, id: id)
+    case .apply(let number): apply(number, from: peer, id: id)
     case .stop(let nodes):
       steer(nodes, .stopRequested, from: peer, id: id) { state, _ in state.hasEnded }
     case .start(let nodes):
@@ -80,11 +85,16 @@ extension Supervisor {
   }
 
   /// Hands an input to nodes and answers once all are where it should lead, or have failed.
-  private func steer(
+  /// - Parameter answer: What is answered where all went well.
+  func steer(
     _ nodes: [String], _ input: NodeLifecycle.Input, from peer: [UInt8], id: UInt64,
+    answer: ControlAnswer = .done,
     until arrived: @escaping (NodeLifecycle.State, _ isNew: Bool) -> Bool
   ) {
     guard check(nodes, from: peer, id: id) else { return }
+    if case .changing = lifecycle.state {
+      return self.answer(.failed(Self.changeUnderWay), to: peer, id: id)
+    }
     let before = nodes.map { lifecycle[$0]?.incarnation ?? 0 }
     // Judged only after the input was handled: what had failed before may start now.
     for node in nodes { handle(.node(node, input)) }
@@ -100,19 +110,13 @@ extension Supervisor {
           }
           if !arrived(now.state, now.incarnation > incarnation) { return nil }
         }
-        guard input != .start else { return .done }
-        for node in nodes {
-          guard let problem = lifecycle[node]?.stopProblem else { continue }
-          return .failed(
-            "node '\(node)' did not stop in order: \(problem); 'orchestrator logs \(node)' may tell "
-              + "why")
-        }
-        return .done
+        guard input != .start else { return answer }
+        return lifecycle.stopProblem(of: nodes).map(ControlAnswer.failed) ?? answer
       })
     answerWaiting()
   }
 
-  private func check(_ nodes: [String], from peer: [UInt8], id: UInt64) -> Bool {
+  func check(_ nodes: [String], from peer: [UInt8], id: UInt64) -> Bool {
     guard let unknown = nodes.first(where: { records[$0] == nil }) else { return true }
     let known = plan.nodes.map { "'\($0.information.name)'" }.joined(separator: ", ")
     answer(.failed("there is no node '\(unknown)'; there are \(known)"), to: peer, id: id)
@@ -128,7 +132,7 @@ extension Supervisor {
     }
   }
 
-  private func answer(_ answer: ControlAnswer, to peer: [UInt8], id: UInt64) {
+  func answer(_ answer: ControlAnswer, to peer: [UInt8], id: UInt64) {
     guard let body = try? JSONEncoder().encode(answer) else { return }
     control.send(FrameHeader(.answer, sequence: id), body: body, to: peer)
   }
@@ -176,7 +180,9 @@ extension Supervisor {
       var information = node.information
       let record = records[information.name]
       if let lifecycle = lifecycle[information.name] {
-        information.phase = lifecycle.state.name
+        information.phase =
+          lifecycle.state.hasEnded && self.lifecycle.isReturning(information.name)
+          ? "starting" : lifecycle.state.name
         information.isRunning = lifecycle.state == .running
         information.pid = lifecycle.pid
         information.incarnation = UInt64(lifecycle.incarnation)
@@ -219,8 +225,23 @@ extension ControlCommand {
     case .stop(let nodes): .stop(nodes: processes(of: nodes))
     case .restart(let nodes): .restart(nodes: processes(of: nodes))
     case .kill(let node, let signal): .kill(node: plan.process(of: node), signal: signal)
-    case .directory, .composites, .down, .forceDown, .outcome: self
+    case .bringDown(let nodes): .bringDown(nodes: processes(of: nodes))
+    // What a composite needs is more than its process.
+    case .bringUp: self
+    case .directory, .composites, .plan, .apply, .down, .forceDown, .outcome: self
     }
+  }
+}
+
+extension TopologyLifecycle {
+  /// What was wrong with the last end of one of these nodes.
+  func stopProblem(of nodes: [String]) -> String? {
+    for node in nodes {
+      guard let problem = self[node]?.stopProblem else { continue }
+      return "node '\(node)' did not stop in order: \(problem); 'orchestrator logs \(node)' may "
+        + "tell why"
+    }
+    return nil
   }
 }
 
@@ -231,6 +252,7 @@ extension TopologyLifecycle.State {
     case .idle: "idle"
     case .starting: "starting"
     case .running: "running"
+    case .changing: "changing"
     case .stopping: "stopping"
     case .finished: "finished"
     }

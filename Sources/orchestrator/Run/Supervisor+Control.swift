@@ -56,6 +56,9 @@ extension Supervisor {
         handle(.node(name, .complained(reason: setback)))
       } else if case .adopting = lifecycle[name]?.state {
         answered(hello, by: name)
+      } else if hello.phase == .configured, hello.problem == nil {
+        // It has connected anew: what either had said last may have gone down with the connection before.
+        handle(.node(name, .ready))
       } else {
         handle(.node(name, .hello(problem: hello.problem ?? problem(with: hello, of: name))))
       }
@@ -105,6 +108,6 @@ extension Supervisor {
     return hello.description == expected
       ? nil
       : "its machine differs from the one that was checked: the program was rebuilt meanwhile. "
-        + "Run the topology again"
+        + "'orchestrator apply' takes it up"
   }
 }

@@ -19,7 +19,16 @@ final class Supervisor {
     func refresh(_ directory: TopologyDirectory)
   }
 
-  let plan: LaunchPlan
+  var plan: LaunchPlan
+  /// The change that was told to a client, and may be asked for.
+  var shown: ShownChange?
+  /// The plan that is in force once what it changes has ended.
+  var next: ShownChange?
+  /// Whether a file is being checked that is to be applied.
+  var isPlanning = false
+  var lastPlan: UInt64 = 0
+  /// Where files are loaded while the loop goes on.
+  lazy var loader = LoopThread { _ in }
   let directories: RuntimeDirectories
   let lock: TopologyLock
   let loop = PollLoop()
@@ -45,7 +54,7 @@ final class Supervisor {
   let isDetached: Bool
   /// Why the last starts could not be written down; then nobody is started.
   private(set) var countingProblem: String?
-  private var incarnations: Incarnations
+  private(set) var incarnations: Incarnations
   private let signals: SignalDescriptor
   private var deadlineTimer: TimerQueue.ID?
   private var outcome: TopologyLifecycle.Outcome?
@@ -64,6 +73,8 @@ final class Supervisor {
     /// Unit: nanoseconds since 1970.
     var startedAt: Int64?
     var description: MachineDescription?
+    /// What its last process was started as.
+    var launch: ProcessRecord.Launch?
     /// The last lines that it wrote before it failed.
     var lastLines: [String] = []
   }
@@ -71,7 +82,8 @@ final class Supervisor {
   /// Blocks the signals that it takes; call it before any thread starts.
   init(
     plan: LaunchPlan, lock: TopologyLock, signals: SignalDescriptor,
-    reporter: any Reporter, adopted: [String: Survivor] = [:], isDetached: Bool = false
+    reporter: any Reporter, adopted: [String: Survivor] = [:], held: Set<String> = [],
+    isDetached: Bool = false
   ) throws {
     self.plan = plan
     self.lock = lock
@@ -88,7 +100,7 @@ final class Supervisor {
           NodeLifecycle.Survivor(
             pid: survivor.process.pid, incarnation: Int(clamping: $0.incarnation))
         }
-      }, seed: .random(in: .min ... .max))
+      }, held: held, seed: .random(in: .min ... .max))
     control = try Socket(.router, in: context)
     try control.setHighWaterMark(0)
     try control.setMaximumMessage(byteCount: WireLimits.messageByteCount)
@@ -154,6 +166,7 @@ final class Supervisor {
   private func perform(_ action: TopologyLifecycle.Action) -> [TopologyLifecycle.Input] {
     switch action {
     case .report(let report): reporter.report(report)
+    case .changedOver: goOver()
     case .finished(let outcome):
       self.outcome = outcome
       loop.stop()
@@ -230,6 +243,7 @@ final class Supervisor {
     guard !isStopping else { return }
     switch lock.keepInPlace() {
     case .inPlace: reportMissingSockets()
+    case .lookedAt: break
     case .restored:
       reporter.warning("'\(directories.lock)' had been removed, and is there again")
     case .gone:

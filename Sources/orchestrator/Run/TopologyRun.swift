@@ -9,6 +9,10 @@ struct TopologyRun {
   var file: String
   /// Another name than the file's.
   var name: String?
+  /// The nodes that are started; all where there are none.
+  var nodes: [String] = []
+  /// Whether what these depend on is started, too.
+  var startsDependencies = true
   var display: Display
   var showsOutput = false
   var timeout: Duration?
@@ -30,6 +34,9 @@ struct TopologyRun {
     let directories = try RuntimeDirectories(topology: loaded.topology.name)
     if let note = directories.roots.fallbackNote { console.note("note: \(note)") }
     let plan = try LaunchPlan(loaded, directories: directories)
+    if let unknown = nodes.first(where: { !plan.names.contains($0) }) {
+      throw TopologyClientError.unknownNode(unknown, known: plan.names)
+    }
     try plan.raiseOpenFileLimit()
     let lock = try TopologyLock.acquire(directories, file: file)
     defer { lock.release() }
@@ -57,12 +64,20 @@ struct TopologyRun {
     try adoption.endOthers(in: lock.directories, reporter: reporter)
     let supervisor = try Supervisor(
       plan: plan, lock: lock, signals: signals, reporter: reporter,
-      adopted: adoption.adoptable, isDetached: display == .background)
+      adopted: adoption.adoptable, held: held(plan), isDetached: display == .background)
     if let timeout {
       supervisor.loop.schedule(after: timeout, for: supervisor) { $0.requestStop() }
     }
     if hasLifeline { supervisor.watchLifeline() }
     return supervisor
+  }
+
+  /// The nodes that are not started.
+  private func held(_ plan: LaunchPlan) -> Set<String> {
+    guard !nodes.isEmpty else { return [] }
+    let started =
+      startsDependencies ? plan.processes(neededBy: nodes) : nodes.map(plan.process)
+    return Set(plan.nodes.map(\.information.name)).subtracting(started)
   }
 
   private func finish(

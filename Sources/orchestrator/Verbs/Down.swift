@@ -5,15 +5,20 @@ import PipeSupervision
 /// `orchestrator down`
 struct Down: Verb {
   let description = VerbDescription(
-    "down", "Stops a topology in order",
+    "down", "Stops a topology, or nodes of it, in order",
     discussion:
-      "Nodes stop before those that they depend on; each is asked, then terminated, then "
+      "With nodes, these stop and those that depend on them; they stay stopped, and the others go on. "
+      + "Nodes stop before those that they depend on; each is asked, then terminated, then "
       + "killed. Returns when no process is left. Nodes that live on because their orchestrator "
       + "was killed are ended, too.",
     options: [
       .topology,
       Option("force", "f", "Kills all nodes at once"),
       Option("timeout", value: .duration, "The longest wait for the end. Default: 30s"),
+      .noDependencies,
+    ],
+    positionals: [
+      Positional("NODE", .node, .any, "Those to stop, with their dependents. Default: all")
     ],
     examples: [
       (
@@ -24,9 +29,14 @@ struct Down: Verb {
         "orchestrator down -p elevator --force",
         "Kills the elevator"
       ),
+      (
+        "orchestrator down door",
+        "Stops the door, and before it all that depends on it"
+      ),
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+    if !arguments.positionals.isEmpty { return try stopNodes(arguments, console) }
     let ending = Ending(
       isForced: arguments.flag("force"), timeout: arguments.duration("timeout") ?? .seconds(30))
     let directories: RuntimeDirectories
@@ -53,6 +63,26 @@ struct Down: Verb {
     try console.print("\(directories.topology): down, not in order")
     console.error("\(directories.topology): \(outcome.reason ?? "it failed")")
     return .failure
+  }
+
+  private func stopNodes(_ arguments: ParsedArguments, _ console: Console) throws -> ExitCode {
+    let nodes = arguments.positionals
+    guard !arguments.flag("force") else {
+      let verb = "orchestrator kill \(nodes.joined(separator: " "))"
+      throw CommandError("--force ends a whole topology; '\(verb)' kills these", code: .usage)
+    }
+    let timeout = arguments.duration("timeout") ?? .seconds(30)
+    let isAlone = arguments.flag("no-deps")
+    let ended = try arguments.onTopology { topology in
+      guard isAlone else {
+        let names = try await topology.bringDown(nodes, within: timeout)
+        return try await topology.directory().nodes(of: names)
+      }
+      try await topology.stop(nodes, within: timeout)
+      return try await topology.directory().nodes(named: nodes)
+    }
+    for node in ended { try console.print(node.line) }
+    return .success
   }
 }
 

@@ -7,6 +7,7 @@ struct Run: Verb {
       + "view of the nodes is shown, otherwise a line for each change.",
     options: [
       Option("name", value: .topology, "Runs it under this name. Default: the name in the file"),
+      .noDependencies,
       Option("timeout", value: .duration, "Stops it in order after this time. Default: no limit"),
       Option("plain", "Writes lines instead of the live view"),
       Option("logs", "Shows the nodes' output among the lines"),
@@ -14,7 +15,8 @@ struct Run: Verb {
       Option("background", "What 'up -d' starts: tells its progress in JSON lines"),
     ],
     positionals: [
-      Positional("FILE", .file, .one, "The topology file")
+      Positional("FILE", .file, .one, "The topology file"),
+      Positional("NODE", .node, .any, "Those to start, with what they need. Default: all"),
     ],
     examples: [
       (
@@ -28,6 +30,8 @@ struct Run: Verb {
     var run = TopologyRun(
       file: arguments.positionals[0], name: arguments.value("name"),
       display: arguments.flag("background") ? .background : isLive ? .live : .plain)
+    run.nodes = Array(arguments.positionals.dropFirst())
+    run.startsDependencies = !arguments.flag("no-deps")
     run.showsOutput = arguments.flag("logs")
     run.timeout = arguments.duration("timeout")
     run.hasLifeline = arguments.flag("lifeline")

@@ -1,9 +1,15 @@
+import PipeRuntime
+
 /// `orchestrator up`
 struct Up: Verb {
   let description = VerbDescription(
-    "up", "Starts a topology, in the background with -d",
+    "up", "Starts a topology, or nodes of it; in the background with -d",
     discussion:
-      "With --wait it returns when every node runs, or with exit code 124 when that takes "
+      "The first argument is the file where it ends in .yaml, .yml or .json, has a slash, or is a file "
+      + "that exists; all others are nodes. With nodes, only these and what they depend on are "
+      + "started, and the others are stopped until they are started, too. Where the topology runs "
+      + "already, they are started in it, and 'up' returns at once, or with --wait when they run. "
+      + "With --wait it returns when every node runs, or with exit code 124 when that takes "
       + "too long. 'orchestrator monitor' is the live view of one in the background. Its nodes go on "
       + "when their orchestrator is killed; started again, it adopts those that the file has not "
       + "changed, as they are.",
@@ -12,10 +18,12 @@ struct Up: Verb {
       Option("wait", "Returns when all nodes run; implies -d"),
       Option("wait-timeout", value: .duration, "The longest wait of --wait. Default: 60s"),
       Option("name", value: .topology, "Runs it under this name. Default: the name in the file"),
+      .noDependencies,
       Option("plain", "Writes lines instead of the live view"),
     ],
     positionals: [
-      Positional("FILE", .file, .optional, "The topology file. Default: topology.yaml here")
+      Positional("FILE", .fileOrNode, .optional, "The topology file. Default: topology.yaml here"),
+      Positional("NODE", .node, .any, "Those to start, with what they need. Default: all"),
     ],
     examples: [
       (
@@ -26,18 +34,45 @@ struct Up: Verb {
         "orchestrator up --wait --wait-timeout 10s",
         "Starts topology.yaml and returns when it runs"
       ),
+      (
+        "orchestrator up topologies/elevator.yaml motor",
+        "Starts the motor, and the door, on which it depends"
+      ),
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
-    let file = arguments.positionals.first ?? "topology.yaml"
+    let chosen = try FileAndNodes(arguments.positionals)
+    let wait = arguments.flag("wait") ? arguments.duration("wait-timeout") ?? .seconds(60) : nil
+    let startsDependencies = !arguments.flag("no-deps")
+    if !chosen.nodes.isEmpty, let running = try running(chosen.file, arguments.value("name")) {
+      let nodes = chosen.nodes
+      let client = try TopologyClient.attach(to: running)
+      defer { client.close() }
+      let started = try Blocking.attempt {
+        let names = try await client.bringUp(
+          nodes, withDependencies: startsDependencies, within: wait)
+        return try await client.directory().nodes(of: names)
+      }
+      for node in started { try console.print(node.line) }
+      return .success
+    }
     guard arguments.flag("detach") || arguments.flag("wait") else {
       let isLive = console.canRedraw && !arguments.flag("plain")
       return try TopologyRun(
-        file: file, name: arguments.value("name"), display: isLive ? .live : .plain
+        file: chosen.file, name: arguments.value("name"), nodes: chosen.nodes,
+        startsDependencies: startsDependencies, display: isLive ? .live : .plain
       ).run(console: console)
     }
-    let wait = arguments.flag("wait") ? arguments.duration("wait-timeout") ?? .seconds(60) : nil
-    return try BackgroundRun(file: file, name: arguments.value("name"), waitsFor: wait)
-      .start(console: console)
+    return try BackgroundRun(
+      file: chosen.file, name: arguments.value("name"), nodes: chosen.nodes,
+      startsDependencies: startsDependencies, waitsFor: wait
+    ).start(console: console)
+  }
+
+  /// The topology of a file, or of the name that was given instead, where it runs.
+  private func running(_ file: String, _ name: String?) throws -> String? {
+    let name = try name ?? TopologyReader.read(.file(file)).topology.name
+    let directories = try RuntimeDirectories(topology: name)
+    return RunningTopology.find(directories) == nil ? nil : name
   }
 }

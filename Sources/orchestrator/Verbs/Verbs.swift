@@ -1,9 +1,9 @@
 /// Every verb, in the order of the help page.
 package enum Verbs {
   package static let all: [any Verb] = [
-    Init(), Check(), Run(), Up(), Down(), List(), Processes(), Status(), Start(), Stop(), Restart(),
-    Kill(), Send(), Wait(), Logs(), Watch(), Describe(), Why(), ShowJournal(), Letters(), Reset(),
-    Config(), Schema(), Completion(), ShowVersion(), Help(),
+    Init(), Check(), Run(), Up(), Apply(), Down(), List(), Processes(), Status(), Start(),
+    Stop(), Restart(), Kill(), Send(), Wait(), Logs(), Watch(), Describe(), Why(), ShowJournal(),
+    Letters(), Reset(), Config(), Schema(), Completion(), ShowVersion(), Help(),
   ]
 
   package static var descriptions: [VerbDescription] { all.map(\.description) }

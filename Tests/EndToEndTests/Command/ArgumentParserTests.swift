@@ -57,7 +57,8 @@ struct ArgumentParserTests {
       (["wait", "--timeout", "10", "a=b"], "write a number and a unit"),
       (["ls", "-o", "jsn"], "did you mean 'json'?"),
       (["kill"], "NODE is missing"),
-      (["run", "a", "b"], "unexpected argument 'b'"),
+      (["config", "a", "b"], "unexpected argument 'b'"),
+      (["run", "a", "b/c"], "'b/c' is no value for NODE"),
       (["logs", "a/b"], "'a/b' is no value for NODE"),
       (["completion", "tcsh"], "choose bash, zsh, fish"),
     ] as [([String], String)])

@@ -28,8 +28,9 @@ struct VerbOutcomeTests {
     """
 
   private static let verbsOnTopology = [
-    "ps", "status", "down", "start button", "stop button", "restart button", "kill button",
-    "send button press", "wait button=pressed", "monitor", "describe button", "why button",
+    "ps", "status", "down", "down button", "start button", "stop button", "restart button",
+    "kill button", "send button press", "wait button=pressed", "monitor", "describe button",
+    "why button",
   ]
 
   private static let nothingRuns =
@@ -37,10 +38,14 @@ struct VerbOutcomeTests {
     + ["logs button", "journal button", "letters button", "reset button"].map {
       Row($0, 3, "no topology has run here yet")
     }
-    + ["check", "config", "run", "up", "up --wait"].map {
+    + ["check", "config", "run", "up", "up --wait", "apply", "apply --dry-run"].map {
       Row($0 + " nofile.yaml", 2, "nofile.yaml: error: there is no such file")
     } + [
       Row("ps -p nope", 3, "no topology 'nope' runs; running: none"),
+      Row("up button", 2, "topology.yaml: error: there is no such file"),
+      Row("up ward.yaml nobody", 2, "there is no node 'nobody'; there are 'button'"),
+      Row("apply ward.yaml", 3, "no topology 'ward' runs; running: none"),
+      Row("apply -p nope ward.yaml", 3, "no topology 'nope' runs; running: none"),
       Row("ls", 0, "NAME  STATUS  PID  UPTIME  FILE"),
       Row("ls -q", 0, ""),
       Row("check ward.yaml", 0, "ward.yaml: ok: 3 nodes, 0 pipes"),
@@ -50,7 +55,8 @@ struct VerbOutcomeTests {
 
   private static let nobody =
     [
-      "start", "stop", "restart", "kill", "describe", "why", "letters", "monitor",
+      "start", "stop", "restart", "kill", "describe", "why", "letters", "monitor", "down",
+      "up ward.yaml",
     ].map {
       Row($0 + " nobody", 2, "there is no node 'nobody'; there are 'button', 'gate', 'broken'")
     }
@@ -68,6 +74,9 @@ struct VerbOutcomeTests {
   private static let oneHasFailed = [
     Row("up --wait ward.yaml", 1, "topology 'ward' is already running"),
     Row("run ward.yaml", 1, "topology 'ward' is already running"),
+    Row("apply --dry-run ward.yaml", 0, "ward: nothing to change"),
+    Row("apply ward.yaml", 0, "ward: nothing to change"),
+    Row("apply --timeout never ward.yaml", 2, "'never' is no value for --timeout"),
     Row("ps", 0, "failed"),
     Row("status", 1, "is damaged"),
     Row("ls", 0, "/ward.yaml"),
@@ -84,6 +93,11 @@ struct VerbOutcomeTests {
     Row("stop gate", 0, "gate: stopped"),
     Row("send gate pass", 1, "node 'gate' does not run: stopped"),
     Row("start gate", 0, "gate: running, pid "),
+    Row("down gate", 0, "gate: stopped"),
+    Row("down --force gate", 2, "'orchestrator kill gate' kills these"),
+    Row("up --wait ward.yaml gate", 0, "gate: running, pid "),
+    Row("up --wait ward.yaml broken", 1, "node 'broken' failed: the journal"),
+    Row("up --wait nofile.yaml gate", 2, "nofile.yaml: error: there is no such file"),
     Row("restart button", 0, "button: running, pid "),
     Row("send button press", 0, "button: pressed(times: 1)  (version 1)"),
     Row("send gate pass", 1, "node 'gate' refused pass in shut(passed: 0)"),

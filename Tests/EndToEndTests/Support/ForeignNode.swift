@@ -13,7 +13,11 @@ final class ForeignNode {
   let run: LaunchedProgram
   /// The pings that were answered.
   private(set) var answers = 0
+  /// How often it was told to go.
+  private(set) var starts = 0
   private let control: Socket
+  private let endpoint: String
+  private var hello: NodeHello?
 
   /// Starts the topology, and says hello for the node.
   init() async throws {
@@ -29,18 +33,31 @@ final class ForeignNode {
       topology: \(Self.topology)
       program: ./foreign
       nodes: { \(Self.name): { machine: Gate, durability: none } }
+      timeouts: { heartbeat: 60s }
       """, to: "foreign.yaml")
     run = try tool.start(["run", "--plain", "--lifeline", "foreign.yaml"])
-    let endpoint = try RuntimeDirectories(topology: Self.topology, roots: tool.directory.roots)
+    endpoint = try RuntimeDirectories(topology: Self.topology, roots: tool.directory.roots)
       .endpoint(.control)
     control = try Socket(.dealer, in: Context())
     try control.setRoutingID(WireName.node(Self.name))
     try control.connect(endpoint)
     let pid = try await Self.pid(endpoint)
-    let hello = NodeHello(
+    hello = NodeHello(
       node: Self.name, pid: try #require(pid, "\(run.outputText)\(run.errorText)"), incarnation: 1,
       description: try await description())
+    try sayHello()
+  }
+
+  private func sayHello() throws {
     send(.hello, body: Array(try JSONEncoder().encode(hello)))
+  }
+
+  /// Connects anew, and says hello where it stands.
+  func connectAnew(in phase: NodeHandshake.Phase) throws {
+    hello?.phase = phase
+    control.disconnect(endpoint)
+    try control.connect(endpoint)
+    try sayHello()
   }
 
   /// Ends all processes.
@@ -58,6 +75,7 @@ final class ForeignNode {
         guard let header = try? FrameHeader(bytes) else { return }
         switch header.kind {
         case .configure: send(.ready)
+        case .start: starts += 1
         case .ping:
           send(.status, sequence: header.sequence, body: status)
           answers += 1

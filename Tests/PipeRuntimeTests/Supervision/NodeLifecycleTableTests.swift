@@ -48,7 +48,7 @@ struct NodeLifecycleTableTests {
     off, crash: backing off, stop: stopping!, kill: stopping!, restart: stopping!
     ready | go: running!, exit 0: backing off, exit 1: backing off, crash: backing off, \
     stop: stopping!, kill: stopping!, restart: stopping!
-    running | exit 0: completed, exit 1: backing off, crash: backing off, stop: stopping!, \
+    running | ready: running!, exit 0: completed, exit 1: backing off, crash: backing off, stop: stopping!, \
     kill: stopping!, restart: stopping!
     stopping | start: stopping, spawn failed: stopped, exit 0: stopped, exit 1: stopped, crash: stopped, kill: \
     stopping!, restart: stopping

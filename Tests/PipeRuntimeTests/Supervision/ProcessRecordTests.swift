@@ -186,17 +186,23 @@ struct ProcessRecordTests {
       arguments: ["run"], environment: ["A": "b"], configuration: pipes)
     let written = try JSONValue(encoding: wanted).decode(ProcessRecord.Launch.self)
     #expect(written.difference(from: wanted) == nil)
-    for (other, text) in [
-      (launch(program: "/bin/cat", arguments: ["run"]), "its program is now '/bin/sh'"),
-      (launch(arguments: ["run", "x"]), "a parameter"),
-      (launch(arguments: ["run"], environment: ["A": "c"]), "its environment"),
-      (launch(arguments: ["run"], environment: ["A": "b"]), "its pipes"),
-    ] {
-      #expect(other.difference(from: wanted)?.contains(text) == true)
+    var participating = pipes
+    participating.participation = .init(coordinator: "lift", events: ["open": ["lift"]])
+    for (other, difference) in [
+      (launch(program: "/bin/cat", arguments: ["run"]), .program(wanted: "/bin/sh")),
+      (launch(arguments: ["run", "x"]), .hosted),
+      (launch(arguments: ["run"], environment: ["A": "c"]), .environment),
+      (launch(arguments: ["run"], environment: ["A": "b"]), .pipes),
+      (
+        launch(arguments: ["run"], environment: ["A": "b"], configuration: participating),
+        .composites
+      ),
+    ] as [(ProcessRecord.Launch, ProcessRecord.Difference)] {
+      #expect(other.difference(from: wanted) == difference)
     }
     var older = wanted
     older.build = "0"
-    #expect(older.difference(from: wanted) == "its program was built anew")
+    #expect(older.difference(from: wanted) == .build)
   }
 }
 

@@ -131,6 +131,30 @@ struct RuntimeDirectoriesTests {
     try TopologyLock.acquire(directories, file: nil).release()
   }
 
+  @Test("a lock that was removed is made again, also where somebody looks at it just then")
+  func removedLock() throws {
+    let root = try TemporaryDirectory()
+    let directories = try RuntimeDirectories(topology: "lift", roots: root.roots)
+    let lock = try TopologyLock.acquire(directories, file: nil)
+    defer { lock.release() }
+    close(open(directories.runtime + "/control", O_CREAT | O_WRONLY, 0o600))
+    #expect(lock.keepInPlace() == .inPlace)
+    #expect(unlink(directories.lock) == 0)
+    // As 'orchestrator ls' does.
+    let looking = open(directories.lock, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    #expect(flock(looking, LOCK_SH | LOCK_NB) == 0)
+    #expect(lock.keepInPlace() == .lookedAt)
+    close(looking)
+    #expect(lock.keepInPlace() == .restored)
+    #expect(RunningTopology.find(directories)?.pid == getpid())
+    // Another run has it.
+    #expect(unlink(directories.lock) == 0)
+    let other = open(directories.lock, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    #expect(flock(other, LOCK_EX | LOCK_NB) == 0)
+    #expect(lock.keepInPlace() == .gone)
+    close(other)
+  }
+
   @Test("what a killed orchestrator left is no running topology, and is cleaned by the next run")
   func leftovers() throws {
     let root = try TemporaryDirectory()

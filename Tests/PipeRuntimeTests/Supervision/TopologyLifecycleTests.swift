@@ -20,7 +20,8 @@ struct SimulatedTopology {
 
   init(
     _ members: [TopologyLifecycle.Member], stubborn: Set<String> = [],
-    survivors: [String: NodeLifecycle.Survivor] = [:], incarnations: [String: Int] = [:]
+    survivors: [String: NodeLifecycle.Survivor] = [:], incarnations: [String: Int] = [:],
+    held: Set<String> = []
   ) {
     // Those that back off together come back together.
     let members = members.map { member in
@@ -28,7 +29,8 @@ struct SimulatedTopology {
       member.restart.backoff.jitter = 0
       return member
     }
-    lifecycle = TopologyLifecycle(members, incarnations: incarnations, survivors: survivors)
+    lifecycle = TopologyLifecycle(
+      members, incarnations: incarnations, survivors: survivors, held: held)
     alive = Set(survivors.keys)
     self.stubborn = stubborn
   }
@@ -38,6 +40,7 @@ struct SimulatedTopology {
       switch action {
       case .node(let name, let action): perform(action, on: name)
       case .report(let report): reports.append(report)
+      case .changedOver: log.append("new file")
       case .finished(let outcome): self.outcome = outcome
       }
     }
@@ -367,5 +370,22 @@ struct StartPlanTests {
     let plan = StartPlan(nodes: ["a", "b", "c", "d"], dependencies: dependencies)
     #expect(plan.waves == waves)
     #expect(plan.stopWaves == waves.reversed())
+  }
+
+  @Test(
+    "what a node had better start after counts where no dependency and no circle is against it",
+    arguments: [
+      ([:], ["a": ["b"], "b": ["c"]], [["c", "d"], ["b"], ["a"]]),
+      (["b": ["a"]], ["a": ["b"]], [["c", "d"], ["a"], ["b"]]),
+      ([:], ["a": ["b"], "b": ["a"]], [["c", "d"], ["a", "b"]]),
+      ([:], ["a": ["nobody"]], [["a", "b", "c", "d"]]),
+      (["a": ["b"]], ["b": ["d"]], [["c", "d"], ["b"], ["a"]]),
+    ] as [([String: [String]], [String: [String]], [[String]])])
+  func preferences(
+    dependencies: [String: [String]], preferences: [String: [String]], waves: [[String]]
+  ) {
+    let plan = StartPlan(
+      nodes: ["a", "b", "c", "d"], dependencies: dependencies, preferences: preferences)
+    #expect(plan.waves == waves)
   }
 }

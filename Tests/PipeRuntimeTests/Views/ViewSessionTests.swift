@@ -150,6 +150,12 @@ struct ViewSessionTests {
     }
     #expect(session.look(at: directory(node: "running", isRunning: true)) == [.draw])
     #expect(!texts(session)[2].contains("ready"))
+    var gone = directory(node: "running", isRunning: true)
+    gone.nodes = []
+    var removed = session
+    #expect(
+      removed.look(at: gone)
+        == [.end(.nodeDown(node: "n", reason: "the topology has it no more"))])
     var other = session
     #expect(
       other.look(at: directory(node: "failed", isRunning: false))

@@ -9,7 +9,7 @@ final class Callers: Sendable {
     var isStopped = false
   }
 
-  private let client: TopologyClient
+  private let client: SteadyClient
   private let plan: MeetingPlan
   private let state = Mutex(State())
 
@@ -18,7 +18,7 @@ final class Callers: Sendable {
   /// The longest wait for an answer, of those who wait for it.
   private static let patience: Duration = .seconds(30)
 
-  init(_ client: TopologyClient, _ plan: MeetingPlan) {
+  init(_ client: SteadyClient, _ plan: MeetingPlan) {
     self.client = client
     self.plan = plan
   }

@@ -19,7 +19,7 @@ extension MeetingPlan: SoakSubject {
     }
   }
 
-  func load(_ client: TopologyClient, _ durability: Durability, seed: UInt64) -> any SoakLoad {
+  func load(_ client: SteadyClient, _ durability: Durability, seed: UInt64) -> any SoakLoad {
     MeetingLoad(client, self, durability, seed: seed)
   }
 }
@@ -27,7 +27,7 @@ extension MeetingPlan: SoakSubject {
 /// Asks for meetings, rings for some, feeds members with numbers, and compares what they remember
 /// with what was told.
 final class MeetingLoad: SoakLoad {
-  private let client: TopologyClient
+  private let client: SteadyClient
   private let plan: MeetingPlan
   private let callers: Callers
   private let feeder: Feeder
@@ -38,12 +38,14 @@ final class MeetingLoad: SoakLoad {
 
   /// How long anything may be under way after the last fault.
   private static let settleLimit: Duration = .seconds(60)
-  /// How often nothing has changed when nothing more will.
-  private static let stuck = 100
+  /// How often nothing has changed when nothing more will. Unit: looks.
+  private static let stuck = 300
+  /// The most looks: where something changes for ever, the asking alone keeps the processes moving.
+  private static let looks = 1_200
   /// The caller of the meetings that must take place at the end, which nobody refuses.
   private static let last = NumberMember.bell + "Last"
 
-  init(_ client: TopologyClient, _ plan: MeetingPlan, _ durability: Durability, seed: UInt64) {
+  init(_ client: SteadyClient, _ plan: MeetingPlan, _ durability: Durability, seed: UInt64) {
     self.client = client
     self.plan = plan
     self.seed = seed
@@ -98,7 +100,7 @@ final class MeetingLoad: SoakLoad {
   /// Waits until nothing is under way, and looks.
   private func rest() async throws -> MeetingView {
     var last: MeetingView?
-    var (good, same) = (0, 0)
+    var (good, same, looks) = (0, 0, 0)
     _ = try await poll(every: .milliseconds(100), within: Self.settleLimit) {
       let view = MeetingView(
         plan, until: until.withLock { $0 }, try await client.directory())
@@ -106,7 +108,8 @@ final class MeetingLoad: SoakLoad {
       good = view == last && view.unrest.isEmpty ? good + 1 : 0
       same = view == last ? same + 1 : 0
       last = view
-      return good == 2 || same == Self.stuck ? true : nil
+      looks += 1
+      return good == 2 || same == Self.stuck || looks == Self.looks ? true : nil
     }
     guard let last else { throw SoakFailure("no node has told its state") }
     return last

@@ -83,6 +83,12 @@ package struct MeetingPlan: Equatable, Sendable {
   /// What faults strike: those who take part and their coordinators, these twice as often.
   var struck: [String] { members + coordinators + coordinators + [Self.source] }
 
+  var coordinated: [Coordinated] {
+    composites.flatMap { composite in
+      composite.members.map { Coordinated(member: $0, coordinator: composite.coordinator) }
+    }
+  }
+
   /// In words.
   var summary: String {
     "\(composites.count) composites of \(members.count) nodes in \(coordinators.count) classes"
@@ -117,7 +123,8 @@ package struct MeetingPlan: Equatable, Sendable {
       composites: composites.map {
         CompositeSpecification(name: $0.name, components: $0.members, synchronize: ["meet"])
       },
-      timeouts: Timeouts(heartbeat: heartbeat))
+      monitors: [SoakPlan.monitor(of: Self.source)],
+      timeouts: SoakPlan.timeouts(heartbeat: heartbeat))
   }
 
   private var pipes: [PipeSpecification] {

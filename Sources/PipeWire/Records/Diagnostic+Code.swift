@@ -1,6 +1,6 @@
 extension Diagnostic {
   /// The kinds of things that can be wrong with a topology; stable, for scripts and for tests.
-  public enum Code: String, CaseIterable, Hashable, Sendable {
+  public enum Code: String, CaseIterable, Codable, Hashable, Sendable {
     /// The file is missing, unreadable, too large, or no file.
     case unreadableFile = "unreadable-file"
     /// The text is not UTF-8.

@@ -32,9 +32,9 @@ package enum FailpointRates {
     switch point {
     case .stepBefore, .stepAfter, .recordAfter, .recordError, .effectBefore, .effectAfter,
       .ackAfter, .sendBefore, .sendAfter, .trimAfter:
-      1_000
-    case .openAfter, .welcomeAfter: 5_000
-    case .replyBefore, .replyAfter, .restoreAfter: 10_000
+      3_000
+    case .openAfter, .welcomeAfter, .restoreAfter: 10_000
+    case .replyBefore, .replyAfter: 30_000
     // Hit by a filter's tenth numbers, at the first start of a node, and when it is told to stop.
     case .letterAfter, .startAfter, .drainBefore: 120_000
     case .prepareBefore, .prepareRecorded, .yesAfter, .commitReceived, .stepRecorded,

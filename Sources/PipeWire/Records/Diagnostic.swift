@@ -1,7 +1,7 @@
 /// One thing that is wrong with a topology: where it stands, and what to do about it.
-public struct Diagnostic: Hashable, Sendable {
+public struct Diagnostic: Codable, Hashable, Sendable {
   /// Whether the topology can run all the same.
-  public enum Severity: String, Hashable, Sendable {
+  public enum Severity: String, Codable, Hashable, Sendable {
     case error, warning
   }
 

@@ -1,33 +1,6 @@
 import PipeRuntime
 import PipeSupervision
 
-/// What the soak does to nodes from outside.
-package enum FaultKind: String, CaseIterable {
-  case kill = "kill -9 of a node"
-  case killTwo = "kill -9 of two nodes at once"
-  case pause = "SIGSTOP, then SIGCONT"
-  case longPause = "SIGSTOP, then SIGCONT when others have asked"
-  case hang = "SIGSTOP until found hung"
-  case restart = "restart in order"
-
-  /// How often it is chosen, beside others.
-  var weight: Int {
-    switch self {
-    case .kill: 12
-    case .pause: 5
-    case .killTwo: 3
-    case .restart, .longPause: 2
-    case .hang: 1
-    }
-  }
-
-  /// How long a process stands still. Unit: microseconds.
-  var pause: ClosedRange<Int> {
-    // Participants ask for the end of what they have promised after 200 ms.
-    self == .longPause ? 220_000...350_000 : 500...30_000
-  }
-}
-
 /// The faults that have struck.
 package struct FaultCounts: Equatable {
   package var kinds: [FaultKind: Int] = [:]
@@ -35,6 +8,12 @@ package struct FaultCounts: Equatable {
   package var failpoints: [Failpoint: [String: Int]] = [:]
   /// Nodes that the orchestrator found hung and killed.
   package var foundHung = 0
+  /// Processes that an orchestrator took over from the one before.
+  package var adopted = 0
+  /// Processes that it found and started anew: monitors, and those that the file has changed.
+  package var replaced = 0
+  /// Connections that were made anew since the other end said nothing: another may have had the name.
+  package var takenBack = 0
 
   package init() {}
 
@@ -48,12 +27,22 @@ package struct FaultCounts: Equatable {
       left.failpoints[point, default: [:]].merge(actions, uniquingKeysWith: +)
     }
     left.foundHung += right.foundHung
+    left.adopted += right.adopted
+    left.replaced += right.replaced
+    left.takenBack += right.takenBack
   }
 
-  /// Counts a line of a node's log that tells of a fault.
+  /// Counts a line of a node's log that tells of a fault, or of what became of one.
   package mutating func take(_ entry: LogEntry) {
-    if entry.stream == .note, entry.text.hasPrefix("killed: hung") { foundHung += 1 }
-    guard entry.stream == .err, entry.text.hasPrefix("failpoint ") else { return }
+    guard entry.node != RoundLog.orchestrator else { return }
+    if entry.stream == .note {
+      if entry.text.hasPrefix("killed: hung") { foundHung += 1 }
+      if entry.text.hasPrefix("adopted (") { adopted += 1 }
+      if entry.text.hasPrefix("not adopted: ") { replaced += 1 }
+    }
+    guard entry.stream == .err else { return }
+    if entry.text.contains(" under this end's name, ") { takenBack += 1 }
+    guard entry.text.hasPrefix("failpoint ") else { return }
     // failpoint record.after: crash (hit 3)
     let words = entry.text.split(separator: " ")
     guard words.count == 5, let point = Failpoint(rawValue: String(words[1].dropLast())) else {
@@ -64,21 +53,28 @@ package struct FaultCounts: Equatable {
   }
 
   /// What never struck, in words.
-  package func missing(durability: Durability, of topic: SoakTopic) -> [String] {
-    var missing = topic.kinds.filter { kinds[$0] == nil }.map(\.rawValue)
+  package func missing(of choice: FaultChoice) -> [String] {
+    var missing = choice.kinds.filter { kinds[$0] == nil }.map(\.rawValue)
+    if adopted == 0 { missing.append("adopted") }
+    if replaced == 0 { missing.append("not adopted and replaced") }
+    if takenBack == 0 { missing.append("names taken back") }
     // Without a record there is nothing to fail or to restore.
-    if durability != .volatile {
-      missing += topic.points.filter { failpoints[$0] == nil }.map(\.rawValue)
+    if choice.durability != .volatile {
+      missing += choice.topic.points.filter { failpoints[$0] == nil }.map(\.rawValue)
       if foundHung == 0 { missing.append("found hung") }
     }
     return missing
   }
 
   /// A table for a person to read.
-  package func table(of topic: SoakTopic) -> String {
-    var lines = topic.kinds.map { line($0.rawValue, kinds[$0] ?? 0, "") }
+  package func table(of choice: FaultChoice) -> String {
+    var lines = choice.kinds.map { line($0.rawValue, kinds[$0] ?? 0, "") }
     lines.append(line("  of all, found hung and killed", foundHung, ""))
-    for point in Failpoint.allCases where topic.points.contains(point) || failpoints[point] != nil {
+    lines.append(line("  processes adopted by the next", adopted, ""))
+    lines.append(line("  processes replaced by it", replaced, ""))
+    lines.append(line("  names taken back from namesakes", takenBack, ""))
+    for point in Failpoint.allCases
+    where choice.topic.points.contains(point) || failpoints[point] != nil {
       let actions = failpoints[point] ?? [:]
       let detail = actions.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
       lines.append(

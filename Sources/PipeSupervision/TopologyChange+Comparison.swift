@@ -1,0 +1,67 @@
+import PipeWire
+
+extension TopologyChange {
+  /// A node as it was started, or as a file wants it.
+  package struct Subject: Hashable, Sendable {
+    package var member: TopologyLifecycle.Member
+    package var launch: ProcessRecord.Launch
+    /// The nodes that a monitor watches.
+    package var watched: Set<String>
+
+    package init(
+      _ member: TopologyLifecycle.Member, launch: ProcessRecord.Launch, watched: Set<String> = []
+    ) {
+      self.member = member
+      self.launch = launch
+      self.watched = watched
+    }
+  }
+
+  /// - Parameter states: Where the present nodes are in their lives.
+  package init(
+    from present: [Subject], to wanted: [Subject], states: [String: NodeLifecycle.State]
+  ) {
+    let known = Dictionary(present.map { ($0.member.name, $0) }) { first, _ in first }
+    let names = Set(wanted.map(\.member.name))
+    self.init(
+      entries: wanted.map { subject in
+        let name = subject.member.name
+        guard let former = known[name] else { return Entry(name, .starts) }
+        return Entry(name, Self.fate(of: former, to: subject, in: states[name] ?? .idle))
+      }
+      + present.map(\.member.name).filter { !names.contains($0) }.map { Entry($0, .stops) })
+  }
+
+  private static func fate(
+    of former: Subject, to subject: Subject, in state: NodeLifecycle.State
+  ) -> Fate {
+    let aspects = aspects(from: former.member, to: subject.member)
+    guard let reason = reason(from: former, to: subject) else {
+      if aspects.isEmpty { return .unchanged }
+      if case .failed = state { return .startsAgain(.supervision(aspects)) }
+      return .takenOver(aspects)
+    }
+    if state.isHeld { return .staysStopped(reason) }
+    return state.hasEnded ? .startsAgain(reason) : .restarts(reason)
+  }
+
+  private static func reason(from former: Subject, to subject: Subject) -> Reason? {
+    if let difference = former.launch.difference(from: subject.launch) {
+      return .launch(difference)
+    }
+    return former.watched == subject.watched ? nil : .watched
+  }
+
+  private static func aspects(
+    from former: TopologyLifecycle.Member, to member: TopologyLifecycle.Member
+  ) -> [Aspect] {
+    Aspect.allCases.filter { aspect in
+      switch aspect {
+      case .restart: former.restart != member.restart
+      case .timeouts: former.timeouts != member.timeouts
+      case .required: former.isRequired != member.isRequired
+      case .dependencies: Set(former.dependencies) != Set(member.dependencies)
+      }
+    }
+  }
+}

@@ -1,0 +1,149 @@
+/// How some nodes of a topology that runs end in order, wave after wave, while the others go on; and how
+/// it goes over to a new file: what is removed or replaced ends so, then the new members are in force,
+/// and what is added or was replaced starts.
+extension TopologyLifecycle {
+  /// What a new file makes of a topology.
+  package struct Change: Hashable, Sendable {
+    /// All of the new file's.
+    package var members: [Member]
+    /// Those that are there already and whose next process is another one than their last. Those that
+    /// run, or have ended by themselves, are started; those that were stopped by hand stay so.
+    package var replaced: Set<String>
+    /// The starts so far of those that are added.
+    package var incarnations: [String: Int]
+    /// Decides the jitter of the pauses before restarts of those that are added.
+    package var seed: UInt64
+
+    package init(
+      members: [Member], replaced: Set<String>, incarnations: [String: Int] = [:],
+      seed: UInt64 = 0
+    ) {
+      self.members = members
+      self.replaced = replaced
+      self.incarnations = incarnations
+      self.seed = seed
+    }
+  }
+
+  /// How far a change has come, or the end of some nodes.
+  package struct Changing: Hashable, Sendable {
+    /// What comes behind the end of these; `nil` where that is all.
+    package var change: Change?
+    /// The processes that end, each wave after those before it.
+    package var waves: [[String]]
+    package var wave: Int
+    /// The replaced ones that are started again.
+    package var returning: Set<String>
+    /// Whether the topology had come past its start barrier.
+    package var isBarrierOpen: Bool
+
+    func ends(_ name: String) -> Bool { waves.contains { $0.contains(name) } }
+  }
+
+  /// Whether a node has ended for a change only, and is started when that has come through.
+  package func isReturning(_ name: String) -> Bool {
+    guard case .changing(let changing) = state else { return false }
+    return changing.returning.contains(name)
+  }
+
+  mutating func change(_ change: Change, at now: Instant) -> [Action] {
+    let kept = Set(change.members.map(\.name))
+    let ending = members.map(\.name).filter { !kept.contains($0) || change.replaced.contains($0) }
+    guard end(ending, andThen: change) else { return [] }
+    return [.report(.changing)] + advance(at: now)
+  }
+
+  mutating func end(_ names: [String], at now: Instant) -> [Action] {
+    end(names, andThen: nil) ? advance(at: now) : []
+  }
+
+  /// - Returns: Whether nodes can be ended now.
+  private mutating func end(_ names: [String], andThen change: Change?) -> Bool {
+    let isBarrierOpen: Bool
+    switch state {
+    case .starting: isBarrierOpen = false
+    case .running: isBarrierOpen = true
+    case .idle, .changing, .stopping, .finished: return false
+    }
+    let ending = members.filter { names.contains($0.name) && !hasEnded($0.name) }
+    state = .changing(
+      Changing(
+        change: change, waves: StartPlan(endingInOrder: ending).stopWaves, wave: 0,
+        returning: (change?.replaced ?? []).filter { nodes[$0]?.state.isHeld == false },
+        isBarrierOpen: isBarrierOpen))
+    return true
+  }
+
+  private func hasEnded(_ name: String) -> Bool { nodes[name]?.state.hasEnded ?? true }
+
+  /// Takes the steps of a change that have become possible, and lets the others go on meanwhile.
+  mutating func goOnChanging(at now: Instant, into actions: inout [Action]) {
+    guard case .changing(let changing) = state else { return }
+    if changing.isBarrierOpen {
+      letGo(at: now, into: &actions)
+    } else {
+      startObservers(at: now, into: &actions)
+    }
+    while case .changing(var changing) = state {
+      guard changing.wave < changing.waves.count else {
+        state = changing.isBarrierOpen ? .running : .starting
+        if let change = changing.change { goOver(to: change, changing, at: now, into: &actions) }
+        return
+      }
+      let wave = changing.waves[changing.wave]
+      for name in wave { stopIfUp(name, at: now, into: &actions) }
+      guard wave.allSatisfy(hasEnded) else { return }
+      changing.wave += 1
+      state = .changing(changing)
+    }
+  }
+
+  private mutating func goOver(
+    to change: Change, _ changing: Changing, at now: Instant, into actions: inout [Action]
+  ) {
+    changeProblems = changing.waves.joined().compactMap { name in
+      nodes[name]?.stopProblem.map { (node: name, reason: $0) }
+    }
+    changes += 1
+    members = change.members
+    plan = StartPlan(members)
+    let kept = Set(members.map(\.name))
+    nodes = nodes.filter { kept.contains($0.key) }
+    obstacles = obstacles.filter { kept.contains($0.key) }
+    expectations = expectations.filter { kept.contains($0.key) }
+    metConditions = metConditions.filter { kept.contains($0.key) }
+    var seeds = SplitMix64(seed: change.seed)
+    var starting: [String] = []
+    for member in members {
+      let name = member.name
+      if nodes[name] == nil {
+        nodes[name] = NodeLifecycle(
+          restart: member.restart, timeouts: member.timeouts,
+          incarnation: change.incarnations[name] ?? 0, seed: seeds.next())
+        starting.append(name)
+      } else {
+        nodes[name]?.supervise(
+          restart: member.restart, timeouts: member.timeouts,
+          isReplaced: change.replaced.contains(name))
+        if changing.returning.contains(name) { starting.append(name) }
+      }
+    }
+    hasReportedRunning = false
+    actions.append(.changedOver)
+    for name in starting { pass(.start, to: name, at: now, into: &actions) }
+  }
+}
+
+extension StartPlan {
+  /// The order in which members end in a change: as they depend on one another, and senders before
+  /// their receivers.
+  init(endingInOrder members: [TopologyLifecycle.Member]) {
+    self.init(
+      nodes: members.filter { !$0.isObserver }.map(\.name),
+      dependencies: Dictionary(members.map { ($0.name, $0.dependencies.map(\.node)) }) {
+        first, _ in first
+      },
+      preferences: Dictionary(members.map { ($0.name, $0.receivers) }) { first, _ in first },
+      observers: members.filter(\.isObserver).map(\.name))
+  }
+}

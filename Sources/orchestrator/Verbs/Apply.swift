@@ -1,0 +1,77 @@
+import PipeRuntime
+
+/// `orchestrator apply`
+struct Apply: Verb {
+  let description = VerbDescription(
+    "apply", "Takes up what has changed in the file of a running topology",
+    discussion:
+      "Nodes that the file has no more stop, new ones start, and those of which the program, the "
+      + "parameters, the environment, the pipes or the composites differ are restarted in order; the "
+      + "others go on as they are. What is to happen is told first. A file with errors changes "
+      + "nothing. A node that was stopped by hand stays stopped, one that has failed is started again "
+      + "where anything about it has changed.",
+    options: [
+      .topology,
+      Option("dry-run", "Tells what would happen, and changes nothing"),
+      Option("timeout", value: .duration, "The longest wait until it has happened. Default: 60s"),
+    ],
+    positionals: [
+      Positional("FILE", .file, .optional, "The topology file. Default: topology.yaml here")
+    ],
+    examples: [
+      (
+        "orchestrator apply topologies/elevator.yaml",
+        "Has the running elevator go by the file as it is now"
+      ),
+      (
+        "orchestrator apply --dry-run",
+        "Tells what has changed in topology.yaml"
+      ),
+    ])
+
+  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+    let given = arguments.positionals.first ?? "topology.yaml"
+    let timeout = arguments.duration("timeout") ?? .seconds(60)
+    let deadline = ContinuousClock.now + timeout
+    let isDryRun = arguments.flag("dry-run")
+    let request = ChangeRequest(
+      file: FileSystem.absolute(given), variables: ProcessEnvironment.current,
+      keepsName: arguments.topology != nil, isDryRun: isDryRun)
+    let client = try TopologyClient.attach(to: arguments.topology ?? Self.name(in: given))
+    defer { client.close() }
+    let planned: PlannedChange
+    do {
+      planned = try Blocking.attempt { try await client.plan(request, within: timeout) }
+    } catch let errors as TopologyErrors {
+      throw TopologyErrors(errors.diagnostics.map { $0.naming(given, for: request.file) })
+    }
+    for warning in planned.warnings {
+      console.diagnostic(warning.naming(given, for: request.file))
+    }
+    try console.print("\(client.topology): \(planned.change.summary)")
+    for line in planned.change.lines { try console.print(line) }
+    guard !isDryRun else { return .success }
+    // The plan is seen before anything happens.
+    try console.flush()
+    try Blocking.attempt {
+      try await client.apply(planned, within: max(.milliseconds(1), deadline - .now))
+    }
+    return .success
+  }
+
+  /// The name of the topology in a file; a file with errors is told with all of them.
+  private static func name(in file: String) throws -> String {
+    let examined = try TopologyReader.examine(.file(file))
+    if examined.diagnostics.hasErrors { return try LoadedTopology.load(.file(file)).topology.name }
+    return examined.topology.name
+  }
+}
+
+extension Diagnostic {
+  /// With the path of a file as it was given, in place of its absolute one.
+  fileprivate func naming(_ given: String, for absolute: String) -> Diagnostic {
+    var named = self
+    if named.file == absolute { named.file = given }
+    return named
+  }
+}

@@ -1,0 +1,29 @@
+import Testing
+import orchestrator
+
+@Suite("The arguments [FILE] [NODE...]")
+struct FileAndNodesTests {
+  @Test(
+    "the first is the file where it looks like one, or is one; all others are nodes",
+    arguments: [
+      ([], "topology.yaml", []),
+      (["lift.yaml"], "lift.yaml", []),
+      (["lift.yml", "door"], "lift.yml", ["door"]),
+      (["lift.json", "door", "motor"], "lift.json", ["door", "motor"]),
+      (["topologies/lift", "door"], "topologies/lift", ["door"]),
+      (["./door"], "./door", []),
+      (["door"], "topology.yaml", ["door"]),
+      (["door", "motor"], "topology.yaml", ["door", "motor"]),
+      (["there", "door"], "there", ["door"]),
+    ] as [([String], String, [String])])
+  func read(arguments: [String], file: String, nodes: [String]) throws {
+    let read = try FileAndNodes(arguments) { $0 == "there" }
+    #expect(read.file == file)
+    #expect(read.nodes == nodes)
+  }
+
+  @Test("what is neither a file nor a node's name is refused", arguments: [["a b"], ["x", "y/z"]])
+  func wrong(arguments: [String]) {
+    #expect(throws: UsageError.self) { try FileAndNodes(arguments) { _ in false } }
+  }
+}

@@ -1,0 +1,19 @@
+import PipeRuntime
+import Testing
+
+@Suite("A word to go that a node does not hear")
+struct LostStartTests {
+  @Test("is said again where the node connects anew and waits for it, and not where it runs")
+  func saidAgain() async throws {
+    let node = try await ForeignNode()
+    defer { node.end() }
+    let status = Array(JSONValue.object(StatusFrameTests.good).text.utf8)
+    #expect(try await node.speak(status: status) { node.starts == 1 })
+    try node.connectAnew(in: .configured)
+    #expect(try await node.speak(status: status) { node.starts == 2 })
+    try node.connectAnew(in: .running)
+    let answers = node.answers
+    #expect(try await node.speak(status: status) { node.answers >= answers + 2 })
+    #expect(node.starts == 2)
+  }
+}

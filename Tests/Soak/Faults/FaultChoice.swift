@@ -1,0 +1,38 @@
+import PipeRuntime
+
+/// Which faults a soak injects from outside, and how often each.
+package struct FaultChoice: Sendable {
+  package let topic: SoakTopic
+  package let durability: Durability
+  package let kinds: [FaultKind]
+
+  /// Rare kinds that are in focus in one round, so that all of them have their turn.
+  private static let focused = 2
+  private static let factor = 5
+
+  /// - Parameter fillsDisk: Whether there is a disk that can be filled.
+  package init(_ topic: SoakTopic, _ durability: Durability, fillsDisk: Bool) {
+    self.topic = topic
+    self.durability = durability
+    kinds = FaultKind.allCases.filter { kind in
+      switch kind {
+      case .longPause, .namesakeOfCoordinator: topic == .composites
+      case .removeJournal: durability != .volatile
+      case .fillDisk: durability != .volatile && fillsDisk
+      case .kill, .killTwo, .pause, .hang, .restart, .namesakeOfPipe, .namesakeOfNode,
+        .removeSockets, .killOrchestrator, .killOrchestratorTwice, .killOrchestratorAndNode,
+        .changeFile, .stopOrchestrator, .removeLock, .removeRuntime:
+        true
+      }
+    }
+  }
+
+  /// Each kind as often as it is chosen in a round, beside others.
+  package func weighted(round: Int) -> [FaultKind] {
+    let rare = kinds.filter { $0.weight == 1 }
+    let focus = (0..<Self.focused).map { rare[(round * Self.focused + $0) % rare.count] }
+    return kinds.flatMap { kind in
+      Array(repeating: kind, count: kind.weight * (focus.contains(kind) ? Self.factor : 1))
+    }
+  }
+}

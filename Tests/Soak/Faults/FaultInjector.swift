@@ -1,0 +1,108 @@
+import PipeRuntime
+import Synchronization
+
+/// Does to a running topology what none of its parts can be prepared for.
+final class FaultInjector: Sendable {
+  private struct State {
+    var counts = FaultCounts()
+    /// How far the topology was when it was last looked at.
+    var progress = 0
+  }
+
+  private let running: RunningTopology
+  private let subject: any SoakSubject
+  private let claims = Claims()
+  private let nodeFaults: NodeFaults
+  private let topologyFaults: TopologyFaults
+  private let state = Mutex(State())
+
+  init(
+    _ running: RunningTopology, _ subject: any SoakSubject, _ failpoints: FailpointSwitch
+  ) {
+    self.running = running
+    self.subject = subject
+    nodeFaults = NodeFaults(running, subject, claims)
+    topologyFaults = TopologyFaults(running, nodeFaults, claims, failpoints)
+  }
+
+  /// What has struck so far, except for failpoints.
+  var counts: FaultCounts { state.withLock { $0.counts } }
+
+  /// Injects faults until there are enough.
+  /// - Parameters:
+  ///   - kinds: Those to choose from, each as often as it is chosen beside others.
+  ///   - isEnough: Asked before each one.
+  func run(
+    _ kinds: [FaultKind], using generator: inout SplitMix64, until isEnough: () -> Bool
+  ) async throws {
+    try await withThrowingTaskGroup { group in
+      var count = 0
+      while !isEnough() {
+        let fault = Fault(of: kinds, on: subject.struck, using: &generator)
+        group.addTask { [self] in try await strike(fault) }
+        try await Task.sleep(
+          for: .microseconds(Int.random(in: subject.topic.gap, using: &generator)))
+        count += 1
+        // Faults are to meet events on their way, not a topology that never gets to its feet.
+        if count.isMultiple(of: subject.topic.patience) { try await awaitProgress() }
+      }
+      try await group.waitForAll()
+    }
+  }
+
+  private func strike(_ fault: Fault) async throws {
+    guard fault.kind.isOfTopology else {
+      return try await nodeFaults.strike(fault) { count(fault.kind) }
+    }
+    guard claims.takeTopology() else { return }
+    defer { claims.releaseTopology() }
+    if try await topologyFaults.strike(fault) { count(fault.kind) }
+  }
+
+  private func awaitProgress() async throws {
+    let start = ContinuousClock.now
+    while ContinuousClock.now < start + .seconds(1) {
+      // Who would tell may not be there. Meanwhile nodes are struck all the same, now and then.
+      if claims.isTopologyTaken {
+        guard ContinuousClock.now < start + .milliseconds(500) else { return }
+        try await Task.sleep(for: .milliseconds(20))
+        continue
+      }
+      let directory = try await running.client.directory(fresh: false)
+      let now = subject.progress(directory)
+      let hasMoved = state.withLock { state in
+        // Less than before where a node has told nothing since its start.
+        let hasMoved = now < state.progress || now >= state.progress + subject.topic.advance
+        if hasMoved { state.progress = now }
+        return hasMoved
+      }
+      if hasMoved { return }
+      try await Task.sleep(for: .milliseconds(10))
+    }
+  }
+
+  private func count(_ kind: FaultKind) {
+    state.withLock { $0.counts.kinds[kind, default: 0] += 1 }
+  }
+}
+
+/// A fault as it was drawn.
+struct Fault: Sendable {
+  let kind: FaultKind
+  let node: String
+  /// Another node, where there is one.
+  let other: String
+  /// How long it lasts.
+  let pause: Duration
+  /// Decides what else is left to chance.
+  let draw: Int
+
+  init(of kinds: [FaultKind], on nodes: [String], using generator: inout SplitMix64) {
+    kind = kinds.randomElement(using: &generator)!
+    let node = nodes.randomElement(using: &generator)!
+    self.node = node
+    other = nodes.filter { $0 != node }.randomElement(using: &generator) ?? node
+    pause = .microseconds(Int.random(in: kind.pause, using: &generator))
+    draw = Int.random(in: 0..<1_000, using: &generator)
+  }
+}

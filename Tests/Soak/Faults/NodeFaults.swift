@@ -1,0 +1,143 @@
+import Glibc
+import PipeRuntime
+
+/// Faults that strike single nodes, several at a time.
+///
+/// Signals go to processes themselves, which are found by their records: an orchestrator may not be there.
+struct NodeFaults: Sendable {
+  private let running: RunningTopology
+  private let subject: any SoakSubject
+  private let claims: Claims
+
+  /// How long a process stands still that is not found hung: each orchestrator that is killed meanwhile
+  /// leaves it to the next one.
+  private static let hangLimit: Duration = .seconds(30)
+  private static let connectLimit: Duration = .seconds(5)
+
+  init(_ running: RunningTopology, _ subject: any SoakSubject, _ claims: Claims) {
+    self.running = running
+    self.subject = subject
+    self.claims = claims
+  }
+
+  /// - Parameter count: Called when the fault has struck.
+  func strike(_ fault: Fault, _ count: () -> Void) async throws {
+    switch fault.kind {
+    case .kill:
+      if signal(.kill, to: fault.node) != nil { count() }
+    case .killTwo:
+      let both = (signal(.kill, to: fault.node), signal(.kill, to: fault.other))
+      if both.0 != nil, both.1 != nil { count() }
+    case .pause, .longPause:
+      guard claims.hold(fault.node) else { return }
+      defer { claims.release(fault.node) }
+      guard let survivor = signal(.stop, to: fault.node) else { return }
+      defer { survivor.process.signal(.resume) }
+      count()
+      try await Task.sleep(for: fault.pause)
+    case .hang:
+      guard claims.hold(fault.node) else { return }
+      defer { claims.release(fault.node) }
+      // One that has not said hello is given up for good: it may be no node program.
+      let known = try await running.client.directory(fresh: false)[node: fault.node]
+      guard let known, known.isRunning, let survivor = signal(.stop, to: fault.node) else { return }
+      defer { survivor.process.signal(.resume) }
+      guard survivor.process.pid == known.pid else { return }
+      count()
+      let deadline = ContinuousClock.now + Self.hangLimit
+      while !survivor.process.hasEnded, ContinuousClock.now < deadline {
+        try await Task.sleep(for: .milliseconds(20))
+      }
+    case .restart:
+      guard claims.beginRestart(of: fault.node) else { return }
+      defer { claims.endRestart(of: fault.node) }
+      if try await running.client.restart(fault.node) { count() }
+    case .removeSockets:
+      guard claims.beginRestart(of: fault.node) else { return }
+      defer { claims.endRestart(of: fault.node) }
+      try await removeSockets(of: fault.node, for: fault.pause)
+      count()
+    case .namesakeOfPipe, .namesakeOfCoordinator, .namesakeOfNode:
+      if try await visit(fault) { count() }
+    case .killOrchestrator, .killOrchestratorTwice, .killOrchestratorAndNode, .changeFile,
+      .stopOrchestrator, .removeLock, .removeJournal, .removeRuntime, .fillDisk:
+      throw SoakFailure("'\(fault.kind.rawValue)' is no fault of a node")
+    }
+  }
+
+  /// The process of a node, if it has one.
+  func process(of node: String) -> Survivor? {
+    let all = try? Survivor.all(in: running.directories, patience: .milliseconds(100))
+    return all?.first { $0.node == node }
+  }
+
+  /// Sends a signal.
+  /// - Returns: The process that took it.
+  func signal(_ signal: Signal, to node: String) -> Survivor? {
+    guard let survivor = process(of: node) else { return nil }
+    let isSent = claims.unlessGuarded(node) {
+      running.log.note(signal, to: survivor)
+      return survivor.process.signal(signal)
+    }
+    return isSent ? survivor : nil
+  }
+
+  /// Removes the sockets of a node, and has it started again, which makes them again.
+  private func removeSockets(of node: String, for pause: Duration) async throws {
+    for endpoint in [
+      try running.directories.endpoint(.inbox(node: node)),
+      try running.directories.endpoint(.feed(node: node)),
+    ] {
+      unlink(String(endpoint.dropFirst("ipc://".count)))
+    }
+    func start() async throws -> UInt64 {
+      try await running.client.directory(fresh: false)[node: node]?.incarnation ?? 0
+    }
+    let before = try await start()
+    try await Task.sleep(for: pause)
+    try await running.wait(for: "another start of '\(node)', whose sockets were removed") {
+      if try await start() > before { return true }
+      return try await running.client.restart(node)
+    }
+  }
+
+  // MARK: Namesakes
+
+  /// Connects under the name of another for a while.
+  /// - Returns: Whether it got as far as that.
+  private func visit(_ fault: Fault) async throws -> Bool {
+    guard let taken = try await takenName(by: fault) else { return false }
+    let namesake = try Namesake(taken.name, at: taken.endpoint)
+    defer { namesake.leave() }
+    let deadline = ContinuousClock.now + Self.connectLimit
+    while !namesake.hasConnected() {
+      guard ContinuousClock.now < deadline else { return false }
+      try await Task.sleep(for: .milliseconds(2))
+    }
+    try await Task.sleep(for: fault.pause)
+    return true
+  }
+
+  /// The name that it takes, and where.
+  private func takenName(
+    by fault: Fault
+  ) async throws -> (name: String, endpoint: String)? {
+    switch fault.kind {
+    case .namesakeOfPipe:
+      let directory = try await running.client.directory(fresh: false)
+      guard !directory.pipes.isEmpty else { return nil }
+      let pipe = directory.pipes[fault.draw % directory.pipes.count]
+      guard let receiver = directory[node: pipe.to] else { return nil }
+      return (WireName.pipe(pipe.name), receiver.inbox)
+    case .namesakeOfCoordinator:
+      guard !subject.coordinated.isEmpty else { return nil }
+      let one = subject.coordinated[fault.draw % subject.coordinated.count]
+      return (
+        WireName.coordinator(one.coordinator),
+        try running.directories.endpoint(.inbox(node: one.member))
+      )
+    default:
+      return (WireName.node(fault.node), try running.directories.endpoint(.control))
+    }
+  }
+}

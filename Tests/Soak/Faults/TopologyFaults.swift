@@ -1,0 +1,205 @@
+import Glibc
+import PipeRuntime
+
+/// Faults that strike a topology as a whole, one at a time: its orchestrator, its files, its disk.
+struct TopologyFaults: Sendable {
+  private let running: RunningTopology
+  private let nodes: NodeFaults
+  private let claims: Claims
+  private let failpoints: FailpointSwitch
+
+  /// The longest until a full disk is told of.
+  private static let fullLimit: Duration = .seconds(5)
+  /// Failpoints that were about to act have done so.
+  private static let disarmed: Duration = .milliseconds(50)
+  /// A node that has just told its state is found hung no sooner than after twice this.
+  private static let answerLimit: Duration = .milliseconds(200)
+  /// How often a node is asked whether it is there.
+  private static let questions = 10
+
+  init(
+    _ running: RunningTopology, _ nodes: NodeFaults, _ claims: Claims,
+    _ failpoints: FailpointSwitch
+  ) {
+    self.running = running
+    self.nodes = nodes
+    self.claims = claims
+    self.failpoints = failpoints
+  }
+
+  /// - Returns: Whether it has struck.
+  func strike(_ fault: Fault) async throws -> Bool {
+    switch fault.kind {
+    case .killOrchestrator:
+      try await running.killOrchestrator()
+      try await Task.sleep(for: fault.pause)
+      try await running.startOrchestrator()
+      return true
+    case .killOrchestratorTwice:
+      try await running.killOrchestrator()
+      try running.launchOrchestrator()
+      try await Task.sleep(for: fault.pause)
+      try await running.killOrchestrator()
+      try await running.startOrchestrator()
+      return true
+    case .killOrchestratorAndNode:
+      try await running.killOrchestrator()
+      let killed = nodes.signal(.kill, to: fault.node)
+      try await Task.sleep(for: fault.pause)
+      try await running.startOrchestrator()
+      return try await awaitStart(after: killed)
+    case .changeFile:
+      try await running.killOrchestrator()
+      let changed = nodes.process(of: try running.change(fault.node))
+      try await Task.sleep(for: fault.pause)
+      try await running.startOrchestrator()
+      return try await awaitStart(after: changed)
+    case .stopOrchestrator:
+      running.signalOrchestrator(.stop)
+      defer { running.signalOrchestrator(.resume) }
+      let killed = nodes.signal(.kill, to: fault.node)
+      try await Task.sleep(for: fault.pause)
+      running.signalOrchestrator(.resume)
+      return try await awaitStart(after: killed)
+    case .removeLock:
+      unlink(running.directories.lock)
+      try await running.wait(for: "the lock, which was removed") {
+        PipeRuntime.RunningTopology.find(running.directories)?.pid == running.orchestratorID
+      }
+      return true
+    case .removeRuntime:
+      FileSystem.removeTree(running.directories.runtime)
+      try await running.awaitEndOfOrchestrator(
+        .exited(code: 1), saying: "was removed while the topology ran")
+      try await running.startOrchestrator()
+      return true
+    case .removeJournal: return try await removeJournal(of: fault.node, fault.draw)
+    case .fillDisk: return try await fillDisk(for: fault.pause)
+    case .kill, .killTwo, .pause, .longPause, .hang, .restart, .namesakeOfPipe,
+      .namesakeOfCoordinator, .namesakeOfNode, .removeSockets:
+      throw SoakFailure("'\(fault.kind.rawValue)' is no fault of a topology")
+    }
+  }
+
+  /// Waits until a node is started again.
+  /// - Parameter former: Its process that has been ended, or must be.
+  /// - Returns: Whether there was one.
+  private func awaitStart(after former: Survivor?) async throws -> Bool {
+    guard let former, let incarnation = former.record?.incarnation else { return false }
+    try await running.wait(for: "another start of '\(former.node)' than \(incarnation)") {
+      let directory = try await running.client.directory(fresh: false)
+      return directory[node: former.node].map { $0.incarnation > incarnation } ?? false
+    }
+    return true
+  }
+
+  // MARK: A journal
+
+  /// Removes files of a node's journal, and waits until the node has written it anew and ended.
+  ///
+  /// Nobody may end it before that: then what it had recorded would be lost.
+  private func removeJournal(of node: String, _ draw: Int) async throws -> Bool {
+    guard claims.guardAgainstEnds(node) else { return false }
+    defer { claims.endGuard(of: node) }
+    failpoints.disarm()
+    let result: Bool
+    do {
+      result = try await removeGuardedJournal(of: node, draw)
+    } catch {
+      try failpoints.arm()
+      throw error
+    }
+    try failpoints.arm()
+    return result
+  }
+
+  private func removeGuardedJournal(of node: String, _ draw: Int) async throws -> Bool {
+    try await Task.sleep(for: Self.disarmed)
+    guard let survivor = try await answeringProcess(of: node) else { return false }
+    let journal = running.directories.journal(of: node)
+    let variants: [[String]] = [[""], ["", "-wal"], [".step"], ["", "-wal", "-shm", ".step"]]
+    for suffix in variants[draw % variants.count] { unlink(journal + suffix) }
+    try await running.wait(for: "the end of '\(node)', whose journal was removed") {
+      survivor.process.hasEnded
+    }
+    guard FileSystem.exists(journal), FileSystem.exists(journal + ".step") else {
+      throw SoakFailure(
+        "'\(node)' ended before it had written its journal anew, which was removed")
+    }
+    return true
+  }
+
+  /// The process of a node that has just answered, and is therefore not about to be found hung.
+  private func answeringProcess(of node: String) async throws -> Survivor? {
+    for _ in 1...Self.questions {
+      let asked = ContinuousClock.now
+      let information = try await running.client.directory()[node: node]
+      // Nobody was waited for in vain: they all have answered.
+      if ContinuousClock.now - asked < Self.answerLimit, let information, information.isRunning,
+        let survivor = nodes.process(of: node), survivor.process.pid == information.pid
+      {
+        return survivor
+      }
+      try await Task.sleep(for: .milliseconds(20))
+    }
+    return nil
+  }
+
+  // MARK: The disk
+
+  /// Fills the disk until somebody tells so, and for a while; starts those again that failed for good.
+  private func fillDisk(for pause: Duration) async throws -> Bool {
+    guard let disk = running.disk else { return false }
+    let isTold: Bool
+    do {
+      try disk.fill()
+      isTold = try await awaitFailure()
+      try await Task.sleep(for: pause)
+    } catch {
+      try? disk.free()
+      throw error
+    }
+    try disk.free()
+    try await running.wait(for: "all nodes to run after the disk was full") {
+      let nodes = try await running.client.directory(fresh: false).nodes
+      for node in nodes where node.phase == "failed" {
+        _ = try await running.client.start([node.name])
+      }
+      return nodes.allSatisfy { $0.isRunning || !Self.lacksSpace($0) && $0.phase != "failed" }
+    }
+    return isTold
+  }
+
+  private func awaitFailure() async throws -> Bool {
+    let deadline = ContinuousClock.now + Self.fullLimit
+    while ContinuousClock.now < deadline {
+      if try await running.client.directory(fresh: false).nodes.contains(where: Self.lacksSpace) {
+        return true
+      }
+      try await Task.sleep(for: .milliseconds(10))
+    }
+    return false
+  }
+
+  private static func lacksSpace(_ node: NodeInformation) -> Bool {
+    guard let reason = node.reason else { return false }
+    return reason.contains("the disk is full") || reason.contains(SystemError.text(of: ENOSPC))
+  }
+}
+
+extension RunningTopology {
+  /// The longest until a fault has had its effect.
+  private static let effectLimit: Duration = .seconds(60)
+
+  /// Waits until something is so.
+  /// - Parameter what: What is waited for, in words.
+  func wait(for what: String, until isSo: () async throws -> Bool) async throws {
+    let deadline = ContinuousClock.now + Self.effectLimit
+    while try await !isSo() {
+      guard ContinuousClock.now < deadline else {
+        throw SoakFailure("waited \(Self.effectLimit.shortText) in vain for \(what)")
+      }
+      try await Task.sleep(for: .milliseconds(10))
+    }
+  }
+}

@@ -1,0 +1,121 @@
+import PipeRuntime
+import Synchronization
+
+/// A client of a topology whose orchestrator comes and goes: it attaches to the next one by itself.
+final class SteadyClient: Sendable {
+  private struct State {
+    var current: TopologyClient
+    /// How many calls each has under way.
+    var users: [ObjectIdentifier: Int] = [:]
+  }
+
+  private let topology: String
+  private let control: String
+  private let state: Mutex<State>
+
+  private static let answerTimeout: Duration = .seconds(30)
+  /// The longest time without an orchestrator.
+  private static let patience: Duration = .seconds(60)
+
+  init(topology: String, control: String) throws {
+    self.topology = topology
+    self.control = control
+    state = Mutex(State(current: try Self.attach(topology, control)))
+  }
+
+  private static func attach(_ topology: String, _ control: String) throws -> TopologyClient {
+    try TopologyClient(topology: topology, control: control, answerTimeout: answerTimeout)
+  }
+
+  func close() { state.withLock { $0.current }.close() }
+
+  /// Asks something, and asks the next orchestrator where there is none: nothing was done then.
+  private func perform<Value: Sendable>(
+    _ body: (TopologyClient) async throws -> Value
+  ) async throws -> Value {
+    let deadline = ContinuousClock.now + Self.patience
+    while true {
+      let client = enter()
+      do {
+        let value = try await body(client)
+        leave(client)
+        return value
+      } catch {
+        defer { leave(client) }
+        guard case TopologyClientError.orchestratorGone = error, ContinuousClock.now < deadline
+        else { throw error }
+        try replace(client)
+      }
+      try await Task.sleep(for: .milliseconds(5))
+    }
+  }
+
+  private func enter() -> TopologyClient {
+    state.withLock { state in
+      state.users[ObjectIdentifier(state.current), default: 0] += 1
+      return state.current
+    }
+  }
+
+  /// The last one who uses a former client closes it: until then its requests are under way.
+  private func leave(_ client: TopologyClient) {
+    let isUnused = state.withLock { state in
+      let users = state.users[ObjectIdentifier(client), default: 1] - 1
+      state.users[ObjectIdentifier(client)] = users == 0 ? nil : users
+      return users == 0 && state.current !== client
+    }
+    if isUnused { client.close() }
+  }
+
+  private func replace(_ client: TopologyClient) throws {
+    try state.withLock { state in
+      guard state.current === client else { return }
+      state.current = try Self.attach(topology, control)
+    }
+  }
+
+  // MARK: Calls
+
+  func directory(fresh: Bool = true) async throws -> TopologyDirectory {
+    try await perform { try await $0.directory(fresh: fresh) }
+  }
+
+  func send(
+    _ node: String, _ event: some MachineEvent, timeout: Duration
+  ) async throws -> RequestOutcome {
+    try await perform { try await $0.send(node, event, timeout: timeout) }
+  }
+
+  func synchronize(
+    _ composite: String, json event: JSONValue, mode: SynchronizedMode, timeout: Duration
+  ) async throws -> SynchronizedReply {
+    try await perform {
+      try await $0.synchronize(composite, json: event, mode: mode, timeout: timeout)
+    }
+  }
+
+  func ask(
+    _ composite: String, about transaction: TransactionID
+  ) async throws -> SynchronizedReply {
+    try await perform { try await $0.ask(composite, about: transaction) }
+  }
+
+  /// - Returns: Whether all ran in the end; others may have kept them from it.
+  func start(_ nodes: [String]) async throws -> Bool {
+    try await steer { try await $0.start(nodes) }
+  }
+
+  /// - Returns: Whether it has stopped in order and runs again; others may have kept it from that.
+  func restart(_ node: String) async throws -> Bool {
+    try await steer { try await $0.restart([node]) }
+  }
+
+  private func steer(_ body: (TopologyClient) async throws -> Void) async throws -> Bool {
+    do {
+      try await perform(body)
+      return true
+    } catch TopologyClientError.timedOut, TopologyClientError.failed {
+      return false
+    }
+  }
+}
