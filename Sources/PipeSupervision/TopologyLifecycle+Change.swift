@@ -1,3 +1,5 @@
+import PipeSupport
+
 /// How some nodes of a topology that runs end in order, wave after wave, while the others go on; and how
 /// it goes over to a new file: what is removed or replaced ends so, then the new members are in force,
 /// and what is added or was replaced starts.

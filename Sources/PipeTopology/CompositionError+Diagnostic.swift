@@ -1,5 +1,6 @@
 import PipeMachines
 import PipeSupport
+import PipeWire
 
 extension CompositionError.Problem {
   /// What to tell of it at its place in the file; `nil` for what the file's own form has told.

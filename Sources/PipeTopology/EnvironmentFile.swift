@@ -1,4 +1,5 @@
 import PipeSupport
+import PipeWire
 
 /// The variables of a file `.env`: a line `NAME=value` for each.
 ///

@@ -1,5 +1,6 @@
 import Glibc
 import PipeSupport
+import PipeWire
 
 /// Where the text of a topology comes from.
 package enum TopologyInput: Hashable, Sendable {

@@ -1,3 +1,6 @@
+import PipeSupport
+import PipeWire
+
 /// Reads topology files: YAML, of which JSON is a subset.
 ///
 /// Checks all that the file tells by itself; ``TopologyChecker`` checks the rest against the

@@ -1,5 +1,6 @@
 import PipeMachines
 import PipeSupport
+import PipeWire
 
 extension TopologyReading {
   mutating func composites(

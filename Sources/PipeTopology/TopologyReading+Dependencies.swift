@@ -1,4 +1,5 @@
 import PipeSupport
+import PipeWire
 
 // What nodes start after.
 extension TopologyReading {

@@ -1,4 +1,5 @@
 import PipeSupport
+import PipeWire
 
 extension TopologyReading {
   /// Checks what the parts of a topology say of each other.

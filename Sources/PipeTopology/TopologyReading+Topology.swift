@@ -1,3 +1,5 @@
+import PipeWire
+
 extension TopologyReading {
   /// Reads the whole file; `nil` where not even a value can be made of it.
   mutating func topology(_ root: YAMLNode) -> Topology? {

@@ -1,4 +1,5 @@
 import PipeSupport
+import PipeWire
 
 /// The reading of one file: the diagnostics so far, and the values of the simple types.
 ///

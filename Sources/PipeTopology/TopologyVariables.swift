@@ -1,4 +1,5 @@
 import PipeSupport
+import PipeWire
 
 /// What `${NAME}` in a topology file stands for.
 public struct TopologyVariables: Sendable {

@@ -1,4 +1,5 @@
 import PipeSupport
+import PipeWire
 
 /// Puts variables into the values of a document; not into its keys.
 ///

@@ -1,3 +1,5 @@
+import PipeWire
+
 /// Reads YAML text into a tree.
 ///
 /// The syntax is libyaml's; plain scalars resolve by YAML 1.2. JSON is a subset. A file holds one

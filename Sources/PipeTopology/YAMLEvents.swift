@@ -1,4 +1,5 @@
 import CYAML
+import PipeWire
 
 /// Why a text could not be read as YAML, and where.
 package struct YAMLError: Error, Sendable {

@@ -1,4 +1,5 @@
 import PipeSupport
+import PipeWire
 
 /// A part of a YAML document, with its place.
 package struct YAMLNode: Sendable {
