@@ -1,4 +1,5 @@
 import PipeRuntime
+import PipeSupervision
 
 /// A file that the topology may go over to, and what it would change.
 struct ShownChange {
