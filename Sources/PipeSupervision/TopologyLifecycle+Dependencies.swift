@@ -9,7 +9,9 @@ extension [TopologyLifecycle.Member] {
   package func dependents(of names: some Sequence<String>) -> [String] {
     var dependents: [String: [String]] = [:]
     for member in self {
-      for name in member.dependencies.map(\.node) { dependents[name, default: []].append(member.name) }
+      for dependency in member.dependencies {
+        dependents[dependency.node, default: []].append(member.name)
+      }
     }
     return reached(from: names) { dependents[$0] ?? [] }
   }
