@@ -1,5 +1,6 @@
 import Glibc
 import PipeRuntime
+import PipeSupervision
 import Soak
 import Testing
 

@@ -1,5 +1,6 @@
 import Glibc
 import PipeRuntime
+import PipeSupervision
 
 /// Finds processes of nodes that ended by a signal that nobody has sent.
 ///

@@ -1,4 +1,5 @@
 import PipeRuntime
+import PipeSupervision
 import Synchronization
 
 /// What the logs and the ends of processes tell while a topology runs.

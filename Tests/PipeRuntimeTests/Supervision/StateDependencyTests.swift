@@ -1,4 +1,5 @@
 import PipeRuntime
+import PipeSupervision
 import Testing
 
 private typealias Member = TopologyLifecycle.Member
