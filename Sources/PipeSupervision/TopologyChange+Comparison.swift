@@ -29,7 +29,7 @@ extension TopologyChange {
         guard let former = known[name] else { return Entry(name, .starts) }
         return Entry(name, Self.fate(of: former, to: subject, in: states[name] ?? .idle))
       }
-      + present.map(\.member.name).filter { !names.contains($0) }.map { Entry($0, .stops) })
+        + present.map(\.member.name).filter { !names.contains($0) }.map { Entry($0, .stops) })
   }
 
   private static func fate(

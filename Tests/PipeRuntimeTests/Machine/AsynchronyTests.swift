@@ -57,7 +57,11 @@ struct AsynchronyTests {
         On(event: Event.twoGuarded, guard: { (_: Int, _: String) in Guard(predicate: true) }) {
           (_: Int, _: String) in await Self.same()
         }
-        On(events: OneOf { Event.several; Event.others }) { await Self.same() }
+        On(
+          events: OneOf {
+            Event.several; Event.others
+          }
+        ) { await Self.same() }
         On(events: OneOf { Event.severalWithEvent }) { (_: Event) in await Self.same() }
       }
     }
