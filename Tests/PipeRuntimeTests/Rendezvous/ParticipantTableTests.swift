@@ -70,7 +70,7 @@ struct ParticipantTableTests {
   private static let expected = """
     free | prepare 5: preparing RECORD-PREPARED, prepare 7: preparing RECORD-PREPARED, prepare 7, \
     withheld: NO-refused, commit 3: ACK, commit 5: PROBLEM, commit 7: PROBLEM, deliver 5: \
-    delivering RECORD-STEP, deliver 7: delivering RECORD-STEP, deliver 7, withheld: \
+    delivering ENTER RECORD-STEP, deliver 7: delivering ENTER RECORD-STEP, deliver 7, withheld: \
     RESULT-refused
     preparing | prepare 3: NO-busy, prepare 7: NO-busy, prepare 7, withheld: NO-busy, commit 3: \
     ACK, commit 5: PROBLEM, commit 7: PROBLEM, abort 5: free THAW, deliver 3: RESULT-busy, \
@@ -78,14 +78,14 @@ struct ParticipantTableTests {
     5: prepared YES TIMER
     prepared | start: TIMER, connected: QUERY TIMER, timer: QUERY TIMER, prepare 3: NO-busy, \
     prepare 5: YES, prepare 7: NO-busy, prepare 7, withheld: NO-busy, commit 3: ACK, commit 5: \
-    applying STOP RECORD-STEP, commit 7: PROBLEM, abort 5: free STOP THAW, deliver 3: \
+    applying STOP ENTER RECORD-STEP, commit 7: PROBLEM, abort 5: free STOP THAW, deliver 3: \
     RESULT-busy, deliver 5: RESULT-busy, deliver 7: RESULT-busy, deliver 7, withheld: RESULT-busy
     applying | prepare 3: NO-busy, prepare 7: NO-busy, prepare 7, withheld: NO-busy, commit 3: \
     ACK, commit 7: PROBLEM, abort 5: PROBLEM, deliver 3: RESULT-busy, deliver 5: RESULT-busy, \
-    deliver 7: RESULT-busy, deliver 7, withheld: RESULT-busy, STEP 5: free ENTER ACK THAW
+    deliver 7: RESULT-busy, deliver 7, withheld: RESULT-busy, STEP 5: free ACK THAW
     delivering | prepare 3: NO-busy, prepare 7: NO-busy, prepare 7, withheld: NO-busy, commit 3: \
     ACK, commit 5: PROBLEM, commit 7: PROBLEM, deliver 3: RESULT-busy, deliver 7: RESULT-busy, \
-    deliver 7, withheld: RESULT-busy, STEP 5: free ENTER RESULT-moved THAW
+    deliver 7, withheld: RESULT-busy, STEP 5: free RESULT-moved THAW
     """
 
   @Test("every cell is decided", arguments: 0..<5)
