@@ -180,10 +180,12 @@ struct TopologyVariableTests {
     #expect(try warnings(withPipe(pipe)) == [])
   }
 
-  @Test("a pipe from a node to itself is a warning", arguments: [
-    ("{ from: door, when: closed, to: door, send: start }", 37),
-    ("{ from: door.arrivals, to: door.updates }", 32),
-  ])
+  @Test(
+    "a pipe from a node to itself is a warning",
+    arguments: [
+      ("{ from: door, when: closed, to: door, send: start }", 37),
+      ("{ from: door.arrivals, to: door.updates }", 32),
+    ])
   func selfPipe(pipe: String, column: Int) throws {
     let found = try TopologyReader.examine(text: Array(withPipe(pipe).utf8), file: "test.yaml")
       .diagnostics.map(\.description)
