@@ -99,8 +99,9 @@ extension TopologyReading {
       report(
         .selfPipe, at: source.mark(of: path + ["to"]),
         "\(owner): it leads from node '\(pipe.sender)' to itself, and once it is full, the node "
-          + "takes nothing until there is room, which only it could make; remove the pipe, and let an "
-          + "effect of the state's output give the event")
+          + "takes nothing until there is room, which only it could make; see that never more than "
+          + "its capacity is under way, or let an effect of the state's output give the event",
+        severity: .warning)
     }
     checkDurability(of: pipe, path: path, topology)
     guard let constant = topology.node(pipe.sender)?.constant else { return }

@@ -12,9 +12,12 @@ struct TopologyReading {
     source = SourceMap(file: file)
   }
 
-  mutating func report(_ code: Diagnostic.Code, at mark: SourceMark, _ message: String) {
+  mutating func report(
+    _ code: Diagnostic.Code, at mark: SourceMark, _ message: String,
+    severity: Diagnostic.Severity = .error
+  ) {
     diagnostics.append(
-      Diagnostic(file: source.file, mark: mark, code: code, message: message))
+      Diagnostic(file: source.file, mark: mark, severity: severity, code: code, message: message))
   }
 
   mutating func report(_ code: Diagnostic.Code, _ place: TopologyPlace, _ message: String) {

@@ -122,9 +122,6 @@ struct BadInputTests {
       "a node whose name is a number", "1: { machine: Button }",
       "bad.yaml:4:3: error: node '1': a name is text"),
     Case(
-      "a pipe from a node to itself", two, "[self-pipe]",
-      pipes: "{ from: a, when: pressed, to: a, send: press }"),
-    Case(
       "a variable that is not set", "a: { machine: Button, environment: { A: ${PR_TEST_NONE} } }",
       "bad.yaml:4:43: error: variable 'PR_TEST_NONE' is not set"),
     Case(

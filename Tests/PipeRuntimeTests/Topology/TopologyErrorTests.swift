@@ -168,13 +168,6 @@ struct BadTopology: CustomTestStringConvertible {
       "{ from: door.arrivals, to: display, durability: power }", "7:53",
       "node 'door' survives less, 'process'", .badValue, schemaTells: false),
     .pipe(
-      "{ from: door, when: closed, to: door, send: start }", "7:37",
-      "from node 'door' to itself, and once it is full, the node takes nothing", .selfPipe,
-      schemaTells: false),
-    .pipe(
-      "{ from: door.arrivals, to: door.updates }", "7:32", "remove the pipe, and let an effect",
-      .selfPipe, schemaTells: false),
-    .pipe(
       "{ from: door.arrivals, to: dispaly }", "7:32", "Did you mean 'display'?", .unknownNode,
       schemaTells: false),
   ]

@@ -180,6 +180,22 @@ struct TopologyVariableTests {
     #expect(try warnings(withPipe(pipe)) == [])
   }
 
+  @Test(
+    "a pipe from a node to itself is a warning",
+    arguments: [
+      ("{ from: door, when: closed, to: door, send: start }", 37),
+      ("{ from: door.arrivals, to: door.updates }", 32),
+    ])
+  func selfPipe(pipe: String, column: Int) throws {
+    let found = try TopologyReader.examine(text: Array(withPipe(pipe).utf8), file: "test.yaml")
+      .diagnostics.map(\.description)
+    #expect(found.count == 1, "\(found)")
+    #expect(
+      found.first?.hasPrefix("test.yaml:7:\(column): warning: ") == true
+        && found.first?.contains("from node 'door' to itself, and once it is full") == true
+        && found.first?.hasSuffix("[self-pipe]") == true, "\(found)")
+  }
+
   @Test("a text that has the characters that stand for braces is read as it is")
   func standIns() throws {
     #expect(try parameter("\"\u{10FF7B}${NUMBER}\"") == "\u{10FF7B}7")
