@@ -1,3 +1,4 @@
+import PipeMachines
 import PipeSupport
 
 // The names of a state's fields, where that is a struct: by its JSON alone, a struct of one field looks

@@ -1,5 +1,6 @@
 import Glibc
 import PipeClient
+import PipeMachines
 import PipeSupport
 
 /// How often each node of a topology was started, in all its runs: a number is never given to two

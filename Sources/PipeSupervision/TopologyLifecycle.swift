@@ -1,4 +1,5 @@
 import PipeClient
+import PipeMachines
 import PipeSupport
 import PipeTopology
 import PipeWire

@@ -1,4 +1,5 @@
 import Glibc
+import PipeMachines
 import PipeSupport
 import PipeWire
 

@@ -1,3 +1,4 @@
+import PipeMachines
 import PipeSupport
 import PipeWire
 

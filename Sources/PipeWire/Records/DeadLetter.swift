@@ -1,3 +1,4 @@
+import PipeMachines
 import PipeSupport
 
 /// An event that a machine refused and its pipe recorded.

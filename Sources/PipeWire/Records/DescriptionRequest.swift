@@ -1,3 +1,4 @@
+import PipeMachines
 import PipeSupport
 
 /// A machine with parameters, whose description is asked of a program.

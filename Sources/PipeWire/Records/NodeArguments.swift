@@ -1,3 +1,4 @@
+import PipeMachines
 import PipeSupport
 
 /// How the orchestrator starts a node: `PROGRAM run --node NAME …`.

@@ -1,3 +1,4 @@
+import PipeMachines
 import PipeSupport
 
 /// What was started as a node's process. It is written before the process is, so that whoever comes
