@@ -187,8 +187,10 @@ struct TopologyVariableTests {
       ("{ from: door.arrivals, to: door.updates }", 32),
     ])
   func selfPipe(pipe: String, column: Int) throws {
-    let found = try TopologyReader.examine(text: Array(withPipe(pipe).utf8), file: "test.yaml")
-      .diagnostics.map(\.description)
+    let found = try TopologyReader.examine(
+      text: Array(withPipe(pipe).utf8), file: "test.yaml", variables: .init([:])
+    )
+    .diagnostics.map(\.description)
     #expect(found.count == 1, "\(found)")
     #expect(
       found.first?.hasPrefix("test.yaml:7:\(column): warning: ") == true
