@@ -70,7 +70,6 @@ extension MachineContent {
             + "threw: \(error)")
       }
       let held = unrecorded.nextHeld()
-      entry.held = held
       if pipe.state.isDurable, case .event(let event) = entry.content {
         do {
           unrecorded.hold(held, pipe.name, entry.sequence, event: try events.encode(event))
@@ -81,6 +80,7 @@ extension MachineContent {
         }
         pipe.hold(entry.sequence, of: entry.stream)
       }
+      entry.held = held
     }
     queues[index].postpone(entry)
   }
