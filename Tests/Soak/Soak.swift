@@ -6,6 +6,7 @@ import PipeRuntime
 enum Soak {
   static func main() async {
     signal(SIGPIPE, SIG_IGN)
+    if SmallDisk.guardIfAsked(CommandLine.arguments) { return }
     let options: SoakOptions
     do {
       options = try SoakOptions(
