@@ -16,6 +16,7 @@ DEBUG := .build/debug
 
 # The unit tests of the library; what starts processes is out of a sanitizer's sight.
 SANITIZED := PipeRuntimeTests|PipeRuntimeTestKitTests|DocumentationTests|SeedTests
+SANITIZERS ?= thread address
 
 .PHONY: help preflight setup build run test test-release sanitize bench soak fuzz mutants docs lint \
   format clean
@@ -82,10 +83,11 @@ test-release: build
 
 # Without XCTest's own run, which has no test of ours and leaks.
 sanitize: setup
-	$(SWIFT) test --disable-xctest --scratch-path .build/thread --sanitize thread \
-	  -Xswiftc -DPIPERUNTIME_TSAN --filter '$(SANITIZED)'
-	$(SWIFT) test --disable-xctest --scratch-path .build/address --sanitize address \
-	  --filter '$(SANITIZED)'
+	@for sanitizer in $(SANITIZERS); do \
+	  command="$(SWIFT) test --disable-xctest --scratch-path .build/$$sanitizer --sanitize $$sanitizer \
+	    $$([ $$sanitizer = thread ] && echo '-Xswiftc -DPIPERUNTIME_TSAN ')--filter '$(SANITIZED)'"; \
+	  echo "$$command"; eval "$$command" || exit 1; \
+	done
 
 bench: build
 	tools/build $(RELEASE_FLAGS) --product benchmarks

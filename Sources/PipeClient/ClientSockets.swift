@@ -1,4 +1,5 @@
 import FoundationEssentials
+import PipeJournal
 import PipeMachines
 import PipeSupport
 import PipeTransport

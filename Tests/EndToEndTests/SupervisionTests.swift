@@ -120,6 +120,45 @@ struct SupervisionTests {
     }
   }
 
+  @Test("a node that gets hardly any processor is not taken for one that stands still")
+  func starved() async throws {
+    // Four programs that never pause, on the one processor that the node may use.
+    let burners = try (0..<4).map { _ in
+      try LaunchedProgram("/bin/sh", ["-c", "while :; do :; done"], environment: [:])
+    }
+    defer { for burner in burners { burner.signal(.kill) } }
+    for burner in burners { try await pin(burner.pid) }
+    try await withTopology(yaml: Self.fragile(timeouts: "{ heartbeat: 200ms }")) { ward in
+      let pid = try #require(try await ward.status("patient").pid)
+      try await pin(pid)
+      try await run("/usr/bin/chrt", "-a", "--idle", "-p", "0", String(pid))
+      let before = try #require(ProcessorQueue.Sample(of: pid))
+      let hasWaited = try await poll(every: .milliseconds(20), within: .seconds(60)) {
+        guard let now = ProcessorQueue.Sample(of: pid) else { return false }
+        return now.queued - before.queued > .seconds(3) ? true : nil
+      }
+      #expect(hasWaited == true)
+      try await run("/usr/bin/chrt", "-a", "--other", "-p", "0", String(pid))
+      #expect(try await ward.status("patient").incarnation == 1)
+      #expect(!ward.logs("patient").contains { $0.contains("no sign of life") })
+    }
+  }
+
+  /// Lets a process use the first processor that this one may use, and no other.
+  private func pin(_ pid: Int32) async throws {
+    let status = try #require(FileSystem.text(of: "/proc/self/status"))
+    let line = status.split(separator: "\n").first { $0.hasPrefix("Cpus_allowed_list:") }
+    let first = try #require(
+      line?.split(whereSeparator: { " \t,-".contains($0) }).dropFirst().first)
+    try await run("/usr/bin/taskset", "-acp", String(first), String(pid))
+  }
+
+  private func run(_ program: String, _ arguments: String...) async throws {
+    let exit = try await LaunchedProgram(program, arguments, environment: [:])
+      .waitForExit(within: .seconds(20))
+    #expect(exit?.isSuccess == true, "\(program) \(arguments)")
+  }
+
   @Test("a node whose step never returns is replaced, and its caller is not told a lie")
   func deadlock() async throws {
     try await withTopology(yaml: Self.fragile(timeouts: "{ heartbeat: 400ms }")) { ward in

@@ -21,7 +21,8 @@ package struct CasePattern<Value>: Sendable {
         """
         \(Value.self): cannot tell which case this constructor makes: several have the same \
         payload types, or none has, and no sample of them can be made. Pass a case's own \
-        constructor, such as \(Value.self).\(EnumCases<Value>.names.first ?? "name")(label:).
+        constructor, such as \(Value.self).\(EnumCases<Value>.names.first ?? "name")(label:), and \
+        give cases that carry a class, a function or an 'any Protocol' payloads of different types.
         """)
     }
     self.tag = tag
@@ -34,20 +35,15 @@ package struct CasePattern<Value>: Sendable {
 
   /// The tag of the case that `constructor` makes, if that can be found out.
   @usableFromInline
-  static func tag<each Field>(of constructor: (repeat each Field) -> Value) -> Int? {
-    if let sample = Sample.values(repeat (each Field).self) {
+  package static func tag<each Field>(of constructor: (repeat each Field) -> Value) -> Int? {
+    if let sample = Sample.parts(repeat (each Field).self) {
       let value = constructor(repeat each sample)
       return EnumCases<Value>.tag(of: value)
     }
     var types: [Any.Type] = []
     for type in repeat (each Field).self { types.append(type) }
     let candidates = EnumLayout.of(Value.self).tags(withPayload: types)
-    if candidates.count <= 1 { return candidates.first }
-    // Cases with a twin keep their tag beside the payload, so that an empty one does no harm.
-    guard Hollow.canMake(repeat (each Field).self) else { return nil }
-    let hollow = Hollow.values(repeat (each Field).self)
-    let value = constructor(repeat each hollow)
-    return EnumCases<Value>.tag(of: value)
+    return candidates.count == 1 ? candidates[0] : nil
   }
 
   private static func checkType() {

@@ -16,7 +16,8 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable after init.
   /// For each case: the offset of its payload in a heap box, or 0 where it lies in the value.
   @usableFromInline let boxOffsets: UnsafePointer<Int>
 
-  private init(_ metadata: TypeMetadata) {
+  /// Reads a type, whether or not that is known to come out right; see ``of(_:)``.
+  init(_ metadata: TypeMetadata) {
     let records = metadata.isEnum ? FieldDescriptor(of: metadata)?.records ?? [] : []
     let elements = records.map { record in
       record.payload.map { TypeMetadata($0).elements } ?? []
@@ -56,7 +57,10 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable after init.
     return UnsafePointer(table)
   }
 
-  private static let known = Locked<[ObjectIdentifier: EnumLayout]>([:])
+  private static let known: Locked<[ObjectIdentifier: EnumLayout]> = {
+    MetadataCanary.check()
+    return Locked([:])
+  }()
 
   /// The layout of `type`.
   @usableFromInline

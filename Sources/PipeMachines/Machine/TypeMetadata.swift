@@ -1,4 +1,6 @@
-/// The runtime's own record of a type, read through the stable ABI of Swift on 64-bit platforms.
+/// The runtime's own record of a type, read as Swift 6.3 lays it out on 64-bit systems.
+///
+/// Linux has no promise that another compiler does so, too: ``MetadataCanary`` looks.
 ///
 /// Enums are matched through the value witness table of their type: it says which case a value is
 /// and where its payload lies, in a few nanoseconds and without a copy.
@@ -12,14 +14,13 @@ struct TypeMetadata: @unchecked Sendable {  // Immutable memory that lives as lo
   /// The kinds that matter here, as `MetadataKind.def` of the Swift runtime numbers them.
   @usableFromInline
   enum Kind {
-    static let object: UInt = 0
     static let structure: UInt = 0x200
-    static let builtin: UInt = 0x300
     @usableFromInline static let function: UInt = 0x302
     @usableFromInline static let enumeration: UInt = 0x201
     @usableFromInline static let optional: UInt = 0x202
     @usableFromInline static let tuple: UInt = 0x301
-    @usableFromInline static let existential: UInt = 0x303
+    static let existential: UInt = 0x303
+    static let existentialMetatype: UInt = 0x306
   }
 
   @inlinable

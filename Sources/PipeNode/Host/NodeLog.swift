@@ -1,17 +1,13 @@
 import PipeSupport
+import PipeWire
 
 /// A node's diagnostics: one line each on standard error, which the orchestrator keeps as its log.
 package struct NodeLog: Sendable {
   package init() {}
 
-  /// What the lines of warnings start with.
-  package static let warningPrefix = "piperuntime: warning: "
-  /// What the lines of errors start with.
-  package static let errorPrefix = "piperuntime: error: "
-
-  func note(_ text: String) { StandardError.write("piperuntime: \(text)\n") }
-  func warning(_ text: String) { StandardError.write("\(Self.warningPrefix)\(text)\n") }
-  package func failure(_ text: String) { StandardError.write("\(Self.errorPrefix)\(text)\n") }
+  func note(_ text: String) { StandardError.write("\(NodeLogPrefix.note)\(text)\n") }
+  func warning(_ text: String) { StandardError.write("\(NodeLogPrefix.warning)\(text)\n") }
+  package func failure(_ text: String) { StandardError.write("\(NodeLogPrefix.error)\(text)\n") }
 
   /// Logs the first malformed frames and then ever fewer: their count is in the status.
   func garbage(_ error: any Error, from peer: String, count: UInt64) {

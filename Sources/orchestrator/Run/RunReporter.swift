@@ -34,7 +34,7 @@ final class RunReporter: Supervisor.Reporter {
   }
 
   func line(node: String, _ stream: LogStream, _ text: String) {
-    if showsOutput || text.hasPrefix(NodeLog.warningPrefix) || text.hasPrefix(NodeLog.errorPrefix) {
+    if showsOutput || text.hasPrefix(NodeLogPrefix.warning) || text.hasPrefix(NodeLogPrefix.error) {
       line("\(node) | \(text)")
     }
   }

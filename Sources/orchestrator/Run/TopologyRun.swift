@@ -64,7 +64,8 @@ struct TopologyRun {
     try adoption.endOthers(in: lock.directories, reporter: reporter)
     let supervisor = try Supervisor(
       plan: plan, lock: lock, signals: signals, reporter: reporter,
-      adopted: adoption.adoptable, held: held(plan), isDetached: display == .background)
+      Supervisor.Options(
+        held: held(plan), adopted: adoption.adoptable, isDetached: display == .background))
     if let timeout {
       supervisor.loop.schedule(after: timeout, for: supervisor) { $0.requestStop() }
     }

@@ -1,4 +1,5 @@
 import PipeRuntime
+import PipeSupervision
 
 /// `orchestrator describe`
 struct Describe: Verb {

@@ -35,12 +35,8 @@ struct ConstructorTests {
 
   @Test("cases with the same payload types are told apart, whatever these are")
   func twins() {
-    #expect(name(Twin.shapeA) == "shapeA")
-    #expect(name(Twin.shapeB) == "shapeB")
     #expect(name(Twin.noteA) == "noteA")
     #expect(name(Twin.noteB) == "noteB")
-    #expect(name(Twin.handleA) == "handleA")
-    #expect(name(Twin.handleB) == "handleB")
     #expect(name(Twin.pairA) == "pairA")
     #expect(name(Twin.pairB) == "pairB")
     #expect(name(Twin.listA) == "listA")
@@ -51,7 +47,43 @@ struct ConstructorTests {
     #expect(name(Twin.nestB) == "nestB")
     #expect(name(Twin.kindA) == "kindA")
     #expect(name(Twin.kindB) == "kindB")
+    #expect(name(Twin.anyA) == "anyA")
+    #expect(name(Twin.anyB) == "anyB")
+    #expect(name(Twin.failureA) == "failureA")
     #expect(name(Twin.failureB) == "failureB")
+  }
+
+  @Test("a constructor is handed valid values only, or is not called")
+  func validValues() {
+    var handed: [String] = []
+    let note = CasePattern(constructor: { (note: Note) -> Twin in
+      handed.append("\(note.text)\(note.tags)\(note.next.count)")
+      return Twin.noteB(note)
+    })
+    #expect(note.matches(.noteB(Note(text: "", tags: [], next: []))))
+    #expect(handed == ["[\"\"]0"])
+    #expect(
+      CasePattern<Twin>.tag(of: { (handle: Handle) -> Twin in
+        handed.append("\(handle)")
+        return Twin.handleA(handle)
+      }) == nil)
+    #expect(
+      CasePattern<Twin>.tag(of: { (shape: any Shape) -> Twin in
+        handed.append("\(shape)")
+        return Twin.shapeA(shape)
+      }) == nil)
+    #expect(handed.count == 1)
+  }
+
+  @Test("twins of which no valid value can be made are refused as states, with what to do")
+  func unknownTwins() async {
+    let result = await #expect(
+      processExitsWith: .failure, observing: [\.standardErrorContent]
+    ) {
+      _ = CasePattern(constructor: Twin.handleA)
+    }
+    let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+    #expect(text.contains("payloads of different types"), "\(text)")
   }
 
   @Test("twins of every shape match as events")
@@ -61,6 +93,8 @@ struct ConstructorTests {
       When(state: Seen.none) {
         On(event: Twin.shapeA) { Transition(to: .a("\($0)")) }
         On(event: Twin.shapeB) { Transition(to: .b("\($0)")) }
+        On(event: Twin.handleA) { _ in Transition(to: .a("handle")) }
+        On(event: Twin.handleB) { _ in Transition(to: .b("handle")) }
         On(event: Twin.noteA) { Transition(to: .a($0.text)) }
         On(event: Twin.noteB) { Transition(to: .b($0.text)) }
         On(event: Twin.pairA) { Transition(to: .a("\($0) \($1)")) }
@@ -68,6 +102,8 @@ struct ConstructorTests {
         On(event: Twin.mapB) { Transition(to: .b("\($0.count)")) }
       }
     }
+    #expect(machine.reduce(.none, .handleA(Handle())) == .next(.a("handle")))
+    #expect(machine.reduce(.none, .handleB(Handle())) == .next(.b("handle")))
     let text = String(repeating: "long enough for the heap ", count: 3)
     #expect(machine.reduce(.none, .shapeB(Circle())) == .next(.b("Circle(radius: 1)")))
     #expect(machine.reduce(.none, .shapeA(Circle())) == .next(.a("Circle(radius: 1)")))

@@ -141,6 +141,41 @@ struct NodeLifecycleTests {
     #expect(node.state == .running)
   }
 
+  @Test("a node is not found silent while it waits for a processor")
+  func queued() {
+    var node = SimulatedNode()
+    node.run()
+    node.time = .seconds(4)
+    node.take(.heartbeat)
+    node.time = .seconds(8)
+    #expect(node.lifecycle.isAwaited(at: node.origin + node.time))
+    node.take(.queued(.seconds(3)))
+    // No more than to now: what comes after it counts from there.
+    node.take(.queued(.seconds(30)))
+    #expect(node.tick() == [.kill(.kill)])
+    #expect(node.time == .seconds(13))
+  }
+
+  @Test("what is awaited of a node may take longer by the time that it waits for a processor")
+  func queuedWhileAwaited() {
+    var node = SimulatedNode()
+    node.take(.start)
+    node.take(.spawned(pid: 10))
+    node.take(.queued(.seconds(7)))
+    #expect(node.tick() == [.kill(.kill)])
+    #expect(node.time == .seconds(17))
+
+    node = SimulatedNode()
+    node.run()
+    node.take(.stopRequested)
+    node.take(.queued(.seconds(2)))
+    #expect(node.tick() == [.kill(.terminate)])
+    #expect(node.time == .seconds(4.5))
+    node.take(.queued(.seconds(1)))
+    #expect(node.tick() == [.kill(.kill)])
+    #expect(node.time == .seconds(8))
+  }
+
   @Test("a silent node is killed, and restarted only once it is reaped")
   func hung() {
     var node = SimulatedNode()

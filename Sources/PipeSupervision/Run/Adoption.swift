@@ -1,14 +1,13 @@
-import PipeRuntime
-import PipeSupervision
+import PipeClient
 
 /// What becomes of the processes that an orchestrator left that was killed.
-struct Adoption {
+package struct Adoption {
   /// By node: those that are what the plan wants.
-  private(set) var adoptable: [String: Survivor] = [:]
+  package private(set) var adoptable: [String: Survivor] = [:]
   /// The others, and why they are ended.
   private(set) var others: [(survivor: Survivor, reason: String)] = []
 
-  init(_ survivors: [Survivor], plan: LaunchPlan) {
+  package init(_ survivors: [Survivor], plan: LaunchPlan) {
     for survivor in survivors {
       if let reason = Self.obstacle(survivor, plan) {
         others.append((survivor, reason))
@@ -32,9 +31,9 @@ struct Adoption {
   }
 
   /// Ends those that are not adopted, before others take their places.
-  func endOthers(
+  package func endOthers(
     in directories: RuntimeDirectories, reporter: any Supervisor.Reporter
-  ) throws(CommandError) {
+  ) throws(StuckProcess) {
     for (survivor, reason) in others {
       let report = NodeReport.replacing(reason: reason)
       _ = LogWriter(node: survivor.node, in: directories).write(["\(report)"], from: .note)
@@ -42,8 +41,16 @@ struct Adoption {
     }
     let left = Survivor.end(others.map(\.survivor), in: directories)
     guard let first = left.first else { return }
-    throw CommandError(
-      "process \(first.process.pid) of node '\(first.node)' does not end even on SIGKILL; is a "
-        + "device or disk stuck?")
+    throw StuckProcess(pid: first.process.pid, node: first.node)
+  }
+}
+
+/// A process that does not end.
+package struct StuckProcess: Error, CustomStringConvertible {
+  let pid: Int32
+  let node: String
+
+  package var description: String {
+    "process \(pid) of node '\(node)' does not end even on SIGKILL; is a device or disk stuck?"
   }
 }

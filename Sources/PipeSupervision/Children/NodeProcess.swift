@@ -1,5 +1,6 @@
-import PipeRuntime
-import PipeSupervision
+import PipeClient
+import PipeSupport
+import PipeTransport
 
 /// The process of a node, and what it writes.
 final class NodeProcess {
@@ -23,8 +24,9 @@ final class NodeProcess {
   var startFailure: SpawnError?
   /// Whether it told that it ends in order.
   var saidGoodbye = false
-  /// Whether it took the greeting, so that its answer is all that is waited for.
-  var isGreeted = false
+
+  /// While it is awaited.
+  private var queue: ProcessorQueue?
 
   init(child: ChildProcess, incarnation: UInt64, capture: OutputCapture) {
     origin = .own(child)
@@ -45,6 +47,17 @@ final class NodeProcess {
     case .own(let child): child.pid
     case .adopted(let process): process.pid
     }
+  }
+
+  /// How long it stood in the queue for a processor since this was last asked, or since it is awaited.
+  func takeQueueTime(isAwaited: Bool) -> Duration {
+    guard isAwaited, let sample = ProcessorQueue.Sample(of: pid) else {
+      queue = nil
+      return .zero
+    }
+    var clock = queue ?? ProcessorQueue()
+    defer { queue = clock }
+    return clock.take(sample, at: .now)
   }
 
   /// - Returns: Whether there was still somebody to send it to.

@@ -1,11 +1,14 @@
-import PipeRuntime
-import PipeSupervision
+import PipeClient
+import PipeMachines
+import PipeSupport
+import PipeTopology
+import PipeWire
 
 /// How each node of a checked topology is started and wired; a pure value.
-struct LaunchPlan {
+package struct LaunchPlan {
   /// One process.
-  struct Node {
-    var information: NodeInformation
+  package struct Node {
+    package var information: NodeInformation
     var content: NodeArguments.Content
     var environment: [String: String]
     /// The part of its environment that the topology sets.
@@ -20,30 +23,32 @@ struct LaunchPlan {
     var composites: [CompositePlan] = []
     /// The nodes and composites that a monitor watches because they are all that there are.
     var watched: Set<String> = []
+
+    package var name: String { information.name }
   }
 
-  let topology: String
+  package let topology: String
   let file: String
   let control: String
-  let nodes: [Node]
+  package let nodes: [Node]
   let pipes: [PipeInformation]
 
   /// The node with this name.
   subscript(name: String) -> Node? { nodes.first { $0.information.name == name } }
 
   /// The name of the process that a node or a composite has; a name that nobody has is its own.
-  func process(of name: String) -> String {
+  package func process(of name: String) -> String {
     nodes.first { $0.composites.contains { $0.name == name } }?.information.name ?? name
   }
 
   /// The names that commands take: those of composites in place of their processes'.
-  var names: [String] {
+  package var names: [String] {
     nodes.flatMap { $0.composites.isEmpty ? [$0.information.name] : $0.composites.map(\.name) }
   }
 
   /// The processes that nodes and composites need to run: their own, those of the composites' nodes, and
   /// all that these depend on.
-  func processes(neededBy names: [String]) -> [String] {
+  package func processes(neededBy names: [String]) -> [String] {
     let composites = nodes.flatMap(\.composites).filter { names.contains($0.name) }
     return nodes.map(\.supervision).dependencies(
       of: names.map(process) + composites.flatMap(\.nodes))
@@ -64,7 +69,7 @@ struct LaunchPlan {
       environment: node.ownEnvironment, configuration: node.configuration)
   }
 
-  init(_ loaded: LoadedTopology, directories: RuntimeDirectories) throws(DirectoryError) {
+  package init(_ loaded: LoadedTopology, directories: RuntimeDirectories) throws(DirectoryError) {
     let topology = loaded.topology
     self.topology = topology.name
     file = FileSystem.absolute(loaded.file)
@@ -166,7 +171,7 @@ extension LaunchPlan {
   }
 
   /// Lets every process of the run open as many files as it needs: what this one may, its children may.
-  func raiseOpenFileLimit() throws(OpenFileLimit.Exceeded) {
+  package func raiseOpenFileLimit() throws(OpenFileLimit.Exceeded) {
     try OpenFileLimit.raise(
       to: OpenFileLimit.ofOrchestrator(nodes: nodes.count, watched: watchedNodes.count),
       for: "the orchestrator of \(nodes.count) nodes")

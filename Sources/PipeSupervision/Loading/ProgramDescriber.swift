@@ -1,6 +1,6 @@
 import FoundationEssentials
-import PipeRuntime
-import PipeSupervision
+import PipeMachines
+import PipeWire
 
 /// Asks node programs what they can host, by running them with `describe`.
 struct ProgramDescriber {

@@ -1,5 +1,5 @@
 import Glibc
-import PipeRuntime
+import PipeSupport
 
 /// Finds the executable that a topology names.
 struct ProgramLocator {

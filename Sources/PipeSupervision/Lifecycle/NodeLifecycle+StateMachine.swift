@@ -16,6 +16,7 @@ extension NodeLifecycle {
     case .complained(let reason): complained(reason)
     case .go: go(at: now)
     case .heartbeat: heartbeat(at: now)
+    case .queued(let duration): queued(duration, at: now)
     case .exited(let exit): exited(exit, at: now)
     case .stopRequested: stop(for: .requested, at: now)
     case .killRequested: killRequested(at: now)

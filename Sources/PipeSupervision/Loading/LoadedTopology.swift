@@ -1,24 +1,27 @@
-import PipeRuntime
+import PipeMachines
+import PipeSupport
+import PipeTopology
+import PipeWire
 
 /// A topology that was read and checked against its programs: ready to be launched.
-struct LoadedTopology {
+package struct LoadedTopology {
   /// The file's path as it was given.
   let file: String
-  let topology: Topology
+  package let topology: Topology
   /// The path of each program, by its name in the file.
-  let programs: [String: String]
+  package let programs: [String: String]
   /// What each machine node tells of itself with its parameters.
-  let descriptions: [String: MachineDescription]
+  package let descriptions: [String: MachineDescription]
   /// The composites, in classes of which each has one coordinator.
-  let conflictClasses: [ConflictClassPlan]
-  let warnings: [Diagnostic]
+  package let conflictClasses: [ConflictClassPlan]
+  package let warnings: [Diagnostic]
 
   /// Reads and checks a file. Runs its programs with `describe` only.
   /// - Parameters:
   ///   - name: Another name than the file's.
   ///   - variables: What `${NAME}` in the file stands for, before a file `.env` beside it.
   /// - Throws: ``TopologyErrors``: everything that is wrong, at once.
-  static func load(
+  package static func load(
     _ input: TopologyInput, name: String? = nil,
     variables: [String: String] = ProcessEnvironment.current
   ) throws(TopologyErrors) -> LoadedTopology {

@@ -11,6 +11,31 @@ extension NodeLifecycle {
     }
   }
 
+  /// Whether its process is to do something within a limit that passes.
+  package func isAwaited(at now: Instant) -> Bool {
+    switch state {
+    case .adopting, .starting, .configuring, .stopping: true
+    case .ready, .running: lastSeen.map { now - $0 > timeouts.heartbeat / 4 } ?? false
+    case .idle, .backingOff, .stopped, .failed: false
+    }
+  }
+
+  /// Moves the limit of what is awaited: on a busy machine it would count time in which the process had no
+  /// chance to do it.
+  mutating func queued(_ duration: Duration, at now: Instant) -> [Action] {
+    switch state {
+    case .adopting(let until): state = .adopting(until: until + duration)
+    case .starting(let until): state = .starting(until: until + duration)
+    case .configuring(let until): state = .configuring(until: until + duration)
+    case .ready, .running: lastSeen = lastSeen.map { min(now, $0 + duration) }
+    case .stopping(var stopping):
+      stopping.until += duration
+      state = .stopping(stopping)
+    case .idle, .backingOff, .stopped, .failed: break
+    }
+    return []
+  }
+
   /// Acts on the deadline if it has passed. Hand in all messages that wait before a tick, so that
   /// a node's sign of life is not overlooked.
   mutating func tick(at now: Instant) -> [Action] {

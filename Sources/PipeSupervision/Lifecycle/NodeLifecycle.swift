@@ -103,6 +103,9 @@ package struct NodeLifecycle: Sendable {
     case go
     /// Any sign of life.
     case heartbeat
+    /// Its process stood in the queue for a processor so long, since it was awaited or since the last of
+    /// these: no limit counts that time.
+    case queued(Duration)
     /// Its process was reaped.
     case exited(ProcessExit)
     case stopRequested

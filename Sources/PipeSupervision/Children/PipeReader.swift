@@ -1,11 +1,10 @@
 import Glibc
-import PipeRuntime
 
 /// Reads several non-blocking descriptors until a deadline.
-enum PipeReader {
+package enum PipeReader {
   /// Waits for the first of them to be readable and reads what is there; one that has ended is
   /// taken out of the set. Nothing is read where the deadline came first.
-  static func read(
+  package static func read(
     _ open: inout Set<Int32>, until deadline: ContinuousClock.Instant
   ) -> [(descriptor: Int32, bytes: [UInt8])] {
     var items = open.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }

@@ -1,5 +1,6 @@
-import PipeRuntime
-import PipeSupervision
+import PipeClient
+import PipeTopology
+import PipeWire
 
 extension LaunchPlan.Node {
   /// The coordinator of a conflict class: one process for all its composites.

@@ -1,0 +1,148 @@
+import Glibc
+import PipeSupport
+
+/// Holds what is read of types by hand against known answers, once, before the first answer is used.
+///
+/// Swift promises the layout of its metadata on Apple's systems only. Where a compiler lays it out
+/// otherwise, wrong cases would be matched in silence: the process ends with a sentence instead.
+package enum MetadataCanary {
+  /// A reading of a type that was made for it.
+  package struct Reading: Hashable, Sendable {
+    /// What was read.
+    package let what: String
+    package let found: String
+    package let expected: String
+
+    package init(_ what: String, _ found: String, _ expected: String) {
+      self.what = what
+      self.found = found
+      self.expected = expected
+    }
+  }
+
+  /// The compiler that built this, as far as that can be told.
+  package static var compiler: String {
+    #if compiler(>=6.5)
+      "Swift 6.5 or later"
+    #elseif compiler(>=6.4)
+      "Swift 6.4"
+    #else
+      "Swift 6.3"
+    #endif
+  }
+
+  /// Why types cannot be read, in a sentence; `nil` where they can.
+  package static func problem(_ readings: [Reading] = readings()) -> String? {
+    guard let wrong = readings.first(where: { $0.found != $0.expected }) else { return nil }
+    return "this program was built by \(compiler), which lays out types otherwise than PipeRuntime "
+      + "reads them (\(wrong.what): \(wrong.found) instead of \(wrong.expected)). Build it with Swift 6.3, "
+      + "or with a version of PipeRuntime for this compiler"
+  }
+
+  /// Ends the process where types cannot be read: there is nothing right that it could do.
+  package static func check(_ readings: [Reading] = readings()) {
+    guard let problem = problem(readings) else { return }
+    StandardError.write("piperuntime: error: \(problem)\n")
+    exit(70)
+  }
+
+  package static func readings() -> [Reading] {
+    let plain = EnumLayout(TypeMetadata(Probe.self))
+    let generic = EnumLayout(TypeMetadata(GenericProbe<Int8>.self))
+    return [
+      Reading(
+        "names", plain.cases.map(\.name).joined(separator: " "), "one pair box nest first second"),
+      Reading(
+        "fields",
+        plain.cases.map { $0.fields.map(\.name).joined(separator: " ") }.joined(separator: "|"),
+        "_0|left right|_0|_0||"),
+      Reading("types", types(of: plain), "Int8|String Int|Int64|Inner||"),
+      Reading("bare", plain.isBare.map { $0 ? "1" : "0" }.joined(), "000011"),
+      Reading("a generic enum", types(of: generic), "Int8|Int8 Array<Int8>|"),
+      Reading("tags", tags(of: Probe.samples), "0 1 2 3 4 5"),
+      Reading("generic tags", tags(of: GenericProbe<Int8>.samples), "0 1 2"),
+      Reading("optional tags", tags(of: [Int8?.some(1), nil]), "0 1"),
+      Reading("a payload", payload(of: .one(7), plain, 0, Int8.self).map { "\($0)" }, "7"),
+      Reading(
+        "payloads",
+        payload(of: .pair(left: text, right: 9), plain, 1, (String, Int).self)
+          .map { "\($0.0) \($0.1)" }, "\(text) 9"),
+      Reading("a boxed payload", payload(of: .box(-5), plain, 2, Int64.self).map { "\($0)" }, "-5"),
+      Reading(
+        "an enum in an enum", payload(of: .nest(.b(3)), plain, 3, Inner.self).map { "\($0)" },
+        "b(3)"),
+      Reading("a case that is made", made(tag: 5), "second"),
+      Reading(
+        "kinds",
+        [kind((Int, Int).self), kind((() -> Void).self), kind(Int?.self), kind(Probe.self)]
+          .joined(separator: " "), "301 302 202 201"),
+    ]
+  }
+
+  private static let text = "a text that is too long to lie in its own value"
+
+  private static func types(of layout: EnumLayout) -> String {
+    layout.payloads.map { $0.map { String(describing: $0) }.joined(separator: " ") }
+      .joined(separator: "|")
+  }
+
+  private static func tags<Value>(of values: [Value]) -> String {
+    values.map { value in
+      withUnsafePointer(to: value) { "\(TypeMetadata(Value.self).tag(of: $0))" }
+    }.joined(separator: " ")
+  }
+
+  /// The payload of a value, where the type's cases are so far understood that it may be looked at.
+  private static func payload<Payload>(
+    of value: Probe, _ layout: EnumLayout, _ tag: Int, _ type: Payload.Type
+  ) -> Payload? {
+    guard layout.cases.count == 6, layout.matches(tag: tag, [type]) else { return nil }
+    return withUnsafePointer(to: value) {
+      guard TypeMetadata(Probe.self).tag(of: $0) == tag else { return nil }
+      return EnumLayout.withPayload(of: $0, boxOffset: layout.boxOffsets[tag], as: type) { $0 }
+    }
+  }
+
+  private static func made(tag: Int) -> String {
+    withUnsafeTemporaryAllocation(of: Probe.self, capacity: 1) { room in
+      let bytes = UnsafeMutableRawPointer(room.baseAddress!)
+      bytes.initializeMemory(as: UInt8.self, repeating: 0, count: MemoryLayout<Probe>.size)
+      TypeMetadata(Probe.self).inject(tag, into: bytes)
+      return TypeMetadata(Probe.self).tag(of: bytes) == tag ? "\(room[0])" : "another"
+    }
+  }
+
+  private static func kind(_ type: Any.Type) -> String {
+    String(TypeMetadata(type).kind, radix: 16)
+  }
+}
+
+extension MetadataCanary.Reading {
+  fileprivate init(_ what: String, _ found: String?, _ expected: String) {
+    self.init(what, found ?? "nothing", expected)
+  }
+}
+
+private enum Inner { case a, b(Int) }
+
+/// Cases of every shape: with payload and without, boxed, labelled, in another order than their tags.
+private enum Probe {
+  case first
+  case one(Int8)
+  case pair(left: String, right: Int)
+  indirect case box(Int64)
+  case second
+  case nest(Inner)
+
+  static var samples: [Probe] {
+    [.one(1), .pair(left: "", right: 0), .box(1), .nest(.a), .first, .second]
+  }
+}
+
+private enum GenericProbe<Element> {
+  case none
+  case one(Element)
+  case some(Element, [Element])
+
+  static var samples: [GenericProbe<Int8>] { [.one(1), .some(1, []), .none] }
+}

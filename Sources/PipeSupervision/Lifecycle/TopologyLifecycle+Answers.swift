@@ -1,0 +1,118 @@
+import PipeWire
+
+/// Nodes that a client has asked to start, stop or start anew.
+struct Steering {
+  private let nodes: [(name: String, incarnation: Int)]
+  private let input: NodeLifecycle.Input
+
+  /// - Parameter lifecycle: How it is before the nodes are handed the input.
+  init(_ nodes: [String], _ input: NodeLifecycle.Input, in lifecycle: TopologyLifecycle) {
+    self.nodes = nodes.map { ($0, lifecycle[$0]?.incarnation ?? 0) }
+    self.input = input
+  }
+
+  /// - Parameter success: What is answered where all went well.
+  /// - Returns: What is answered now, or `nil` while it is not known.
+  func answer(in lifecycle: TopologyLifecycle, _ success: ControlAnswer) -> ControlAnswer? {
+    for (name, incarnation) in nodes {
+      guard let now = lifecycle[name] else { continue }
+      if input != .stopRequested {
+        if case .failed(let reason) = now.state {
+          return .failed("node '\(name)' failed: \(reason)")
+        }
+        if let obstacle = lifecycle.obstacles[name] {
+          return .failed("node '\(name)' waits for \(obstacle): start that, too")
+        }
+      }
+      if !hasArrived(now, since: incarnation) { return nil }
+    }
+    guard input != .start else { return success }
+    return lifecycle.stopProblem(of: nodes.map(\.name)).map(ControlAnswer.failed) ?? success
+  }
+
+  private func hasArrived(_ node: NodeLifecycle, since incarnation: Int) -> Bool {
+    switch input {
+    case .stopRequested: node.state.hasEnded
+    case .restartRequested: node.state == .running && node.incarnation > incarnation
+    default: node.state == .running
+    }
+  }
+}
+
+extension TopologyLifecycle {
+  static let changeUnderWay = "another change is under way: try again when that has come through"
+
+  /// Why no file can be applied, and no nodes ended in order, now.
+  func obstacleToChange(of topology: String) -> String? {
+    switch state {
+    case .starting, .running: nil
+    case .changing: Self.changeUnderWay
+    case .idle: "'\(topology)' is not started yet"
+    case .stopping, .finished: "'\(topology)' is going down: 'orchestrator up' starts it again"
+    }
+  }
+
+  /// What was wrong with the last end of one of these nodes.
+  func stopProblem(of nodes: [String]) -> String? {
+    for node in nodes {
+      guard let problem = self[node]?.stopProblem else { continue }
+      return "node '\(node)' did not stop in order: \(problem); 'orchestrator logs \(node)' may "
+        + "tell why"
+    }
+    return nil
+  }
+
+  /// What a client is told of a change; `nil` while it must wait.
+  /// - Parameter started: The nodes that the change starts.
+  func answer(toChange number: Int, starting started: [String]) -> ControlAnswer? {
+    switch state {
+    case .idle, .changing: return nil
+    case .stopping(let outcome, _), .finished(let outcome):
+      return .failed("the topology goes down" + (outcome.reason.map { ": \($0)" } ?? ""))
+    case .starting, .running: break
+    }
+    guard changes == number else {
+      return .failed("another change of the file has come before all of this one ran")
+    }
+    var isComplete = true
+    for name in started {
+      guard let node = self[name] else { continue }
+      if case .failed(let reason) = node.state {
+        return .failed("node '\(name)' failed: \(reason). The rest goes by the new file")
+      }
+      if let obstacle = obstacles[name] {
+        return .failed("node '\(name)' waits for \(obstacle). The rest goes by the new file")
+      }
+      if node.state != .running, !node.state.hasEnded { isComplete = false }
+    }
+    guard isComplete else { return nil }
+    guard let problem = changeProblems.first else { return .done }
+    return .failed(
+      "node '\(problem.node)' did not stop in order: \(problem.reason); 'orchestrator logs "
+        + "\(problem.node)' may tell why. All goes by the new file")
+  }
+}
+
+extension TopologyLifecycle.State {
+  /// One word for tables.
+  var name: String {
+    switch self {
+    case .idle: "idle"
+    case .starting: "starting"
+    case .running: "running"
+    case .changing: "changing"
+    case .stopping: "stopping"
+    case .finished: "finished"
+    }
+  }
+}
+
+extension NodeLifecycle.State {
+  /// Whether a process in it publishes its states.
+  var hasFeed: Bool {
+    switch self {
+    case .configuring, .ready, .running: true
+    case .idle, .adopting, .starting, .stopping, .backingOff, .stopped, .failed: false
+    }
+  }
+}

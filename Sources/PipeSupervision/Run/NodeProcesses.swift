@@ -1,0 +1,216 @@
+import Glibc
+import PipeClient
+import PipeSupport
+import PipeTransport
+import PipeWire
+
+/// The processes of a topology's nodes: started or taken over, read, and reaped.
+final class NodeProcesses {
+  /// What is told of them.
+  protocol Observer: AnyObject {
+    func handle(_ input: NodeLifecycle.Input, of node: String)
+    /// A process has ended: what it sent before is to be taken before its end is.
+    func takeRest(of node: String)
+    func takeLastLines(_ lines: [String], of node: String)
+    /// What has come on the control socket is to be taken.
+    func takeFrames()
+    func line(node: String, _ stream: LogStream, _ text: String)
+  }
+
+  private let directories: RuntimeDirectories
+  private let loop: PollLoop
+  private let logs: NodeLogs
+  weak var observer: (any Observer)?
+  private var processes: [String: NodeProcess] = [:]
+
+  /// How long the last words of an adopted process, and the system's word on its end, are waited for.
+  private static let lastWordsDelay: Duration = .milliseconds(100)
+
+  init(in directories: RuntimeDirectories, loop: PollLoop, logs: NodeLogs) {
+    self.directories = directories
+    self.loop = loop
+    self.logs = logs
+  }
+
+  /// The nodes that have a process.
+  var nodes: some Sequence<String> { processes.keys }
+
+  subscript(node: String) -> NodeProcess? { processes[node] }
+
+  // MARK: The start
+
+  /// Starts a process without waiting for its program to run: that it cannot is told later, as
+  /// `spawnFailed`.
+  /// - Returns: Its id.
+  func start(
+    _ command: ChildCommand, as record: ProcessRecord
+  ) throws -> Int32 {
+    let file = try record.write(in: directories)
+    defer { close(file) }
+    var command = command
+    command.record = file
+    let child = try ChildProcess.launch(command)
+    let node = record.node
+    let process = NodeProcess(
+      child: child, incarnation: record.incarnation,
+      capture: OutputCapture(writer: logs.writer(of: node)))
+    processes[node] = process
+    process.watch = loop.add(descriptor: child.report, for: self) { [weak process] in
+      if let process { $0.readReport(of: process) }
+    }
+    watchOutput(of: node)
+    return child.pid
+  }
+
+  private func readReport(of process: NodeProcess) {
+    guard case .own(var child) = process.origin else { return }
+    if let error = child.readReport() { process.startFailure = error }
+    process.origin = .own(child)
+    if child.report < 0 { unwatch(process) }
+  }
+
+  private func unwatch(_ process: NodeProcess) {
+    if let watch = process.watch { loop.remove(watch) }
+    process.watch = nil
+  }
+
+  /// Takes over a process of a former orchestrator; its output is read once it has its end of the pipes.
+  /// - Returns: What it writes that cannot be logged, and why.
+  func adopt(_ survivor: AdoptedProcess, as record: ProcessRecord) -> [any Error] {
+    let node = record.node
+    let process = NodeProcess(
+      adopted: survivor, incarnation: record.incarnation,
+      capture: OutputCapture(writer: logs.writer(of: node)))
+    processes[node] = process
+    var problems: [any Error] = []
+    for stream in [LogStream.out, .err] {
+      do {
+        process.pipes.append((stream, try openPipe(of: node, stream)))
+      } catch {
+        problems.append(error)
+      }
+    }
+    process.watch = loop.add(descriptor: survivor.descriptor, for: self) {
+      [weak process] in
+      if let process { $0.adoptedProcessEnded(process, of: node) }
+    }
+    return problems
+  }
+
+  /// The path of the pipe that an adopted process is to write to; `nil` where there is none.
+  func pipe(of node: String, _ stream: LogStream) -> String? {
+    guard let process = processes[node], process.pipes.contains(where: { $0.stream == stream })
+    else { return nil }
+    return path(ofPipe: stream, node)
+  }
+
+  /// Reads the output of an adopted process, which has opened its ends of the pipes.
+  func outputIsOpen(of node: String) {
+    watchOutput(of: node)
+    // Nobody else needs the names.
+    for stream in [LogStream.out, .err] { unlink(path(ofPipe: stream, node)) }
+  }
+
+  private func path(ofPipe stream: LogStream, _ node: String) -> String {
+    directories.runtime + "/" + node + "." + stream.rawValue
+  }
+
+  /// Makes a FIFO for what an adopted process writes, and opens our end.
+  private func openPipe(of node: String, _ stream: LogStream) throws -> Int32 {
+    let path = path(ofPipe: stream, node)
+    unlink(path)
+    guard mkfifo(path, 0o600) == 0 else { throw SystemError("mkfifo", on: path, code: errno) }
+    let descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+    guard descriptor >= 0 else { throw SystemError("open", on: path, code: errno) }
+    return descriptor
+  }
+
+  // MARK: Output
+
+  private func watchOutput(of node: String) {
+    guard let process = processes[node] else { return }
+    for (stream, descriptor) in process.pipes {
+      process.registrations[stream] = loop.add(descriptor: descriptor, for: self) {
+        [weak process] in
+        if let process { $0.read(process, of: node, stream, descriptor) }
+      }
+    }
+  }
+
+  /// Reads what waits in one of a node's pipes; stops watching it at its end.
+  private func read(
+    _ process: NodeProcess, of node: String, _ stream: LogStream, _ descriptor: Int32
+  ) {
+    let drained = process.capture.drain(descriptor, as: stream)
+    for line in drained.lines { observer?.line(node: node, stream, line) }
+    logs.tell(drained.notice, of: node)
+    if !drained.isOpen, let registration = process.registrations.removeValue(forKey: stream) {
+      loop.remove(registration)
+    }
+  }
+
+  // MARK: The end
+
+  /// Takes the exit status of each child that has ended, after the last of what it wrote.
+  func reapChildren() {
+    for (node, process) in processes {
+      guard case .own(var child) = process.origin, let exit = child.reap() else { continue }
+      process.origin = .own(child)
+      readReport(of: process)
+      remove(process, of: node)
+      if case .own(let child) = process.origin { child.closePipes() }
+      if let failure = process.startFailure {
+        observer?.handle(.spawnFailed(reason: "\(failure)"), of: node)
+      } else {
+        tell(exit, of: process, node)
+      }
+    }
+  }
+
+  /// Called when a process that is not our child has ended.
+  private func adoptedProcessEnded(_ process: NodeProcess, of node: String) {
+    guard case .adopted(let adopted) = process.origin else { return }
+    unwatch(process)
+    // What it started itself ends with it, as where it is a child of ours.
+    adopted.signal(.kill, group: true)
+    observer?.takeFrames()
+    if process.saidGoodbye || adopted.exit != nil { return bury(process, adopted, of: node) }
+    loop.schedule(after: Self.lastWordsDelay, for: self) {
+      $0.observer?.takeFrames()
+      $0.bury(process, adopted, of: node)
+    }
+  }
+
+  private func bury(_ process: NodeProcess, _ adopted: AdoptedProcess, of node: String) {
+    remove(process, of: node)
+    for (_, descriptor) in process.pipes { close(descriptor) }
+    tell(adopted.exit ?? .untold(saidGoodbye: process.saidGoodbye), of: process, node)
+  }
+
+  private func remove(_ process: NodeProcess, of node: String) {
+    observer?.takeRest(of: node)
+    for (stream, descriptor) in process.pipes where process.registrations[stream] != nil {
+      read(process, of: node, stream, descriptor)
+    }
+    for registration in process.registrations.values { loop.remove(registration) }
+    unwatch(process)
+    processes.removeValue(forKey: node)
+    ProcessRecord.remove(node, in: directories)
+  }
+
+  /// Tells how a process has ended. Where it ended by itself and wrote why, that is the reason: its
+  /// goodbye, which says the same, may still be on its way.
+  private func tell(_ exit: ProcessExit, of process: NodeProcess, _ node: String) {
+    if !exit.isSuccess {
+      let lines = process.capture.recentLines
+      observer?.takeLastLines(lines, of: node)
+      if case .exited = exit,
+        let line = lines.last(where: { $0.hasPrefix(NodeLogPrefix.error) })
+      {
+        let reason = String(line.dropFirst(NodeLogPrefix.error.count))
+        observer?.handle(.complained(reason: reason), of: node)
+      }
+    }
+    observer?.handle(.exited(exit), of: node)
+  }
+}

@@ -1,0 +1,247 @@
+import FoundationEssentials
+import PipeSupport
+import PipeTopology
+import PipeTransport
+import PipeWire
+
+/// What clients ask for.
+extension Supervisor {
+  func take(command body: Data, from asker: Asker) {
+    guard let command = try? JSONDecoder().decode(ControlCommand.self, from: body) else {
+      return refuse(
+        "this orchestrator does not know the command; is the client of another version?", to: asker)
+    }
+    perform(command.addressed(by: plan), for: asker)
+  }
+
+  private func perform(_ command: ControlCommand, for asker: Asker) {
+    switch command {
+    case .directory(fresh: true): askAll(for: asker)
+    case .directory: control.answer(.directory(directory()), to: asker)
+    case .describe(let node):
+      guard check([node], for: asker) else { return }
+      guard let description = facts[node]?.description else {
+        return refuse("node '\(node)' has not described itself yet", to: asker)
+      }
+      control.answer(.description(description), to: asker)
+    case .composites:
+      let classes = plan.nodes.compactMap { $0.configuration.plan?.conflictClass }
+      control.answer(.composites(classes), to: asker)
+    case .bringUp(let nodes, let withDependencies, let waits):
+      bringUp(nodes, withDependencies: withDependencies, waits: waits, for: asker)
+    case .bringDown(let nodes): bringDown(nodes, for: asker)
+    case .plan(let request): load(request, for: asker)
+    case .apply(let number): apply(number, for: asker)
+    case .stop(let nodes): steer(nodes, .stopRequested, for: asker)
+    case .start(let nodes): steer(nodes, .start, for: asker)
+    case .restart(let nodes): steer(nodes, .restartRequested, for: asker)
+    case .kill(let node, let number): kill(node, with: Signal(number: number), for: asker)
+    case .down:
+      control.answer(.done, to: asker)
+      if !isStopping { requestStop() }
+    case .forceDown:
+      control.answer(.done, to: asker)
+      if !isStopping { requestStop() }
+      requestStop()
+    case .outcome:
+      waiting.append(asker) { lifecycle in
+        if case .finished(let outcome) = lifecycle.state { .ended(outcome) } else { nil }
+      }
+    }
+  }
+
+  private func refuse(_ reason: String, to asker: Asker) {
+    control.answer(.failed(reason), to: asker)
+  }
+
+  private func check(_ nodes: [String], for asker: Asker) -> Bool {
+    guard let unknown = nodes.first(where: { facts[$0] == nil }) else { return true }
+    let known = plan.nodes.map { "'\($0.name)'" }.joined(separator: ", ")
+    refuse("there is no node '\(unknown)'; there are \(known)", to: asker)
+    return false
+  }
+
+  private func kill(_ node: String, with signal: Signal, for asker: Asker) {
+    guard check([node], for: asker) else { return }
+    guard let process = processes[node] else {
+      return refuse("node '\(node)' has no process", to: asker)
+    }
+    guard process.signal(signal) else {
+      return refuse("signal \(signal.number) was not accepted", to: asker)
+    }
+    control.answer(.done, to: asker)
+  }
+
+  // MARK: Nodes
+
+  /// Hands an input to nodes and answers once all are where it leads, or have failed.
+  /// - Parameter answer: What is answered where all went well.
+  private func steer(
+    _ nodes: [String], _ input: NodeLifecycle.Input, for asker: Asker,
+    answer: ControlAnswer = .done
+  ) {
+    guard check(nodes, for: asker) else { return }
+    if case .changing = lifecycle.state {
+      return refuse(TopologyLifecycle.changeUnderWay, to: asker)
+    }
+    let steering = Steering(nodes, input, in: lifecycle)
+    // Judged only after the input was handled: what had failed before may start now.
+    for node in nodes { handle(.node(node, input)) }
+    waiting.append(asker) { steering.answer(in: $0, answer) }
+    answerWaiting()
+  }
+
+  /// Starts nodes with what they depend on.
+  private func bringUp(
+    _ names: [String], withDependencies: Bool, waits: Bool, for asker: Asker
+  ) {
+    let named = names.map(plan.process)
+    guard check(named, for: asker) else { return }
+    if let obstacle = lifecycle.obstacleToChange(of: plan.topology) {
+      return refuse(obstacle, to: asker)
+    }
+    let needed = withDependencies ? plan.processes(neededBy: names) : named
+    // What has done what it was there for is not done again for others.
+    let nodes = needed.filter {
+      named.contains($0) || lifecycle[$0]?.state != .stopped(.completed)
+    }
+    if waits { return steer(nodes, .start, for: asker, answer: .steered(nodes: nodes)) }
+    for node in nodes { handle(.node(node, .start)) }
+    control.answer(.steered(nodes: nodes), to: asker)
+  }
+
+  /// Stops nodes after those that depend on them; all of them stay stopped.
+  private func bringDown(_ names: [String], for asker: Asker) {
+    guard check(names, for: asker) else { return }
+    if let obstacle = lifecycle.obstacleToChange(of: plan.topology) {
+      return refuse(obstacle, to: asker)
+    }
+    let nodes = lifecycle.members.dependents(of: names)
+    let ending = nodes.filter { lifecycle[$0]?.state.hasEnded == false }
+    handle(.end(nodes))
+    waiting.append(asker) { lifecycle in
+      guard ending.allSatisfy({ lifecycle[$0]?.state.hasEnded ?? true }) else { return nil }
+      return lifecycle.stopProblem(of: ending).map(ControlAnswer.failed) ?? .steered(nodes: nodes)
+    }
+    answerWaiting()
+  }
+
+  // MARK: A new file
+
+  /// Loads a file, which takes seconds, and answers with what it changes.
+  private func load(_ request: ChangeRequest, for asker: Asker) {
+    if let obstacle = lifecycle.obstacleToChange(of: plan.topology) {
+      return refuse(obstacle, to: asker)
+    }
+    guard request.isDryRun || change.beginLoading() else {
+      return refuse(TopologyLifecycle.changeUnderWay, to: asker)
+    }
+    let name = request.keepsName ? plan.topology : nil
+    let owner = LoopOwned(self)
+    let handle = loop.handle
+    loader.handle.post {
+      let loaded: Result<LoadedTopology, TopologyErrors>
+      do throws(TopologyErrors) {
+        loaded = .success(
+          try LoadedTopology.load(.file(request.file), name: name, variables: request.variables))
+      } catch {
+        loaded = .failure(error)
+      }
+      handle.post { owner.value.take(loaded, for: request, from: asker) }
+    }
+  }
+
+  private func take(
+    _ loaded: Result<LoadedTopology, TopologyErrors>, for request: ChangeRequest,
+    from asker: Asker
+  ) {
+    if !request.isDryRun { change.endLoading() }
+    do {
+      control.answer(.planned(try show(loaded.get(), for: request)), to: asker)
+    } catch let errors as TopologyErrors {
+      control.answer(.invalid(errors.diagnostics), to: asker)
+    } catch {
+      refuse("\(error)", to: asker)
+    }
+  }
+
+  private func show(
+    _ loaded: LoadedTopology, for request: ChangeRequest
+  ) throws -> PlannedChange {
+    guard loaded.topology.name == plan.topology else {
+      throw ForeignFile(file: request.file, name: loaded.topology.name, wanted: plan.topology)
+    }
+    let next = try LaunchPlan(loaded, directories: directories)
+    try next.raiseOpenFileLimit()
+    let difference = difference(to: next)
+    return PlannedChange(
+      number: change.show(next, difference, isDryRun: request.isDryRun), change: difference,
+      warnings: loaded.warnings)
+  }
+
+  private func difference(to next: LaunchPlan) -> TopologyChange {
+    TopologyChange(
+      from: plan.nodes.map { node in
+        let launch = facts[node.name]?.launch ?? plan.launch(of: node)
+        return .init(node.supervision, launch: launch, watched: node.watched)
+      },
+      to: next.nodes.map { node in
+        .init(node.supervision, launch: next.launch(of: node), watched: node.watched)
+      },
+      states: Dictionary(
+        plan.nodes.compactMap { node in lifecycle[node.name].map { (node.name, $0.state) } }
+      ) { first, _ in first })
+  }
+
+  /// Goes over to the file that was told under this number, and answers when what is new in it runs.
+  private func apply(_ number: UInt64, for asker: Asker) {
+    if let obstacle = lifecycle.obstacleToChange(of: plan.topology) {
+      return refuse(obstacle, to: asker)
+    }
+    guard let step = change.ask(for: number, difference(to:)) else {
+      return refuse(
+        "the topology has changed since the plan was made: apply the file again", to: asker)
+    }
+    let changes = lifecycle.changes
+    handle(
+      .change(
+        .init(
+          members: step.plan.nodes.map(\.supervision), replaced: step.change.replaced,
+          incarnations: incarnations.counts, seed: .random(in: .min ... .max))))
+    let started = step.change.started
+    waiting.append(asker) { $0.answer(toChange: changes + 1, starting: started) }
+    answerWaiting()
+  }
+}
+
+/// A file of another topology.
+private struct ForeignFile: Error, CustomStringConvertible {
+  let file: String
+  let name: String
+  let wanted: String
+
+  var description: String {
+    "'\(file)' is of topology '\(name)', and not of '\(wanted)': '-p \(wanted)' applies it all the same"
+  }
+}
+
+extension ControlCommand {
+  /// The command with the names of processes in place of those of composites.
+  fileprivate func addressed(by plan: LaunchPlan) -> ControlCommand {
+    func processes(of names: [String]) -> [String] {
+      var seen: Set<String> = []
+      return names.map(plan.process).filter { seen.insert($0).inserted }
+    }
+    return switch self {
+    case .describe(let node): .describe(node: plan.process(of: node))
+    case .start(let nodes): .start(nodes: processes(of: nodes))
+    case .stop(let nodes): .stop(nodes: processes(of: nodes))
+    case .restart(let nodes): .restart(nodes: processes(of: nodes))
+    case .kill(let node, let signal): .kill(node: plan.process(of: node), signal: signal)
+    case .bringDown(let nodes): .bringDown(nodes: processes(of: nodes))
+    // What a composite needs is more than its process.
+    case .bringUp: self
+    case .directory, .composites, .plan, .apply, .down, .forceDown, .outcome: self
+    }
+  }
+}

@@ -1,0 +1,80 @@
+import Glibc
+import PipeTransport
+import PipeWire
+
+/// The topology as it is told to clients.
+extension Supervisor {
+  /// How long nodes have to answer before the directory is given without them.
+  private static let surveyTimeout: Duration = .milliseconds(300)
+
+  /// Asks every node for its status, and answers when all have told it, or none is waited for any more.
+  func askAll(for asker: Asker) {
+    guard let number = survey.join(asker, nodes: runningNodes) else { return }
+    begin(survey: number)
+  }
+
+  private var runningNodes: Set<String> {
+    Set(processes.nodes.filter { lifecycle[$0]?.state == .running })
+  }
+
+  private func begin(survey number: UInt64) {
+    pingAll(sequence: number)
+    if runningNodes.isEmpty { return endSurvey(number) }
+    loop.schedule(after: Self.surveyTimeout, for: self) { $0.endSurvey(number) }
+  }
+
+  func endSurvey(_ number: UInt64) {
+    let askers = survey.end(number)
+    guard !askers.isEmpty else { return }
+    let directory = directory()
+    for asker in askers { control.answer(.directory(directory), to: asker) }
+    if let next = survey.beginForLate(nodes: runningNodes) { begin(survey: next) }
+  }
+
+  /// The topology as it is known now.
+  package func directory() -> TopologyDirectory {
+    let nodes = plan.nodes.flatMap(rows)
+    return TopologyDirectory(
+      topology: plan.topology, file: plan.file, pid: getpid(), phase: lifecycle.state.name,
+      isRunning: lifecycle.state == .running
+        && nodes.allSatisfy {
+          $0.isRunning || lifecycle[plan.process(of: $0.name)]?.state.hasEnded == true
+        },
+      nodes: nodes, pipes: plan.pipes)
+  }
+
+  /// A node as it is known now; of a coordinator its composites.
+  private func rows(of node: LaunchPlan.Node) -> [NodeInformation] {
+    var information = node.information
+    let facts = facts[node.name]
+    if let lifecycle = lifecycle[node.name] {
+      information.phase =
+        lifecycle.state.hasEnded && self.lifecycle.isReturning(node.name)
+        ? "starting" : lifecycle.state.name
+      information.isRunning = lifecycle.state == .running
+      information.pid = lifecycle.pid
+      information.incarnation = UInt64(lifecycle.incarnation)
+      information.restarts = UInt64(max(lifecycle.starts - 1, 0))
+    }
+    information.reason = facts?.reason ?? facts?.statusProblem?.description
+    information.startedAt = information.pid == nil ? nil : facts?.startedAt
+    information.status = facts?.status
+    information.stateFields = facts?.description?.stateFields?.map(\.name)
+    information.doubts = facts?.status?.doubt.map { [$0] } ?? []
+    guard !node.composites.isEmpty else { return [information] }
+    return node.composites.map { composite in
+      var row = information.row(of: composite)
+      row.doubts = composite.nodes.compactMap { self.facts[$0]?.status?.doubt }
+      return row
+    }
+  }
+
+  /// The last lines of the nodes that failed.
+  package var lastLines: [(node: String, lines: [String])] {
+    plan.nodes.compactMap { node in
+      guard case .failed = lifecycle[node.name]?.state, let lines = facts[node.name]?.lastLines
+      else { return nil }
+      return (node.name, lines)
+    }
+  }
+}

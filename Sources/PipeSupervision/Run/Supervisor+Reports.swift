@@ -1,0 +1,113 @@
+import FoundationEssentials
+import Glibc
+import PipeClient
+import PipeSupport
+import PipeTransport
+import PipeWire
+
+/// What comes on the control socket, and how processes of a former orchestrator are taken over.
+extension Supervisor {
+  /// How often a node that is not connected yet is greeted again: it connects again by itself.
+  private static let greetingInterval: Duration = .milliseconds(20)
+  /// How long an answer is waited for before the greeting counts as lost.
+  private static let answerPatience: Duration = .seconds(1)
+
+  /// Takes what has come from nodes and clients.
+  func takeFrames() {
+    control.read { header, body, peer in
+      if let node = ControlSocket.node(of: peer), facts[node] != nil {
+        try take(header, body, from: node)
+      } else if header.kind == .command {
+        take(command: body, from: Asker(peer: peer, id: header.sequence))
+      } else {
+        throw FrameError.kind(header.kind.rawValue)
+      }
+    } warn: {
+      reporter.warning($0)
+    }
+  }
+
+  private func take(_ header: FrameHeader, _ body: Data, from name: String) throws {
+    // What an earlier incarnation had sent before it died is stale.
+    guard header.number == processes[name]?.incarnation else { return }
+    switch header.kind {
+    case .hello: take(try JSONDecoder().decode(NodeHello.self, from: body), from: name)
+    case .ready: handle(.node(name, .ready))
+    case .status:
+      takeHeartbeat(of: name)
+      if let problem = facts[name]?.take(status: body) { tell(.misreporting(problem), of: name) }
+      if survey.answered(name, in: header.sequence) { endSurvey(header.sequence) }
+    case .stopped:
+      if body.isEmpty {
+        processes[name]?.saidGoodbye = true
+      } else {
+        handle(.node(name, .complained(reason: String(decoding: body, as: UTF8.self))))
+      }
+    default: throw FrameError.kind(header.kind.rawValue)
+    }
+  }
+
+  private func take(_ hello: NodeHello, from name: String) {
+    if let setback = hello.setback {
+      handle(.node(name, .hello(problem: nil)))
+      handle(.node(name, .complained(reason: setback)))
+    } else if case .adopting = lifecycle[name]?.state {
+      take(answer: hello, from: name)
+    } else if hello.phase == .configured, hello.problem == nil {
+      // It has connected anew: what either had said last may have gone down with the connection before.
+      handle(.node(name, .ready))
+    } else {
+      handle(.node(name, .hello(problem: hello.problem ?? problem(with: hello, of: name))))
+    }
+  }
+
+  private func problem(with hello: NodeHello, of name: String) -> String? {
+    if hello.node != name { return "it calls itself '\(hello.node)'" }
+    if hello.pid != processes[name]?.pid { return "its hello came from process \(hello.pid)" }
+    return facts[name]?.agrees(with: hello.description) == true
+      ? nil
+      : "its machine differs from the one that was checked: the program was rebuilt meanwhile. "
+        + "'orchestrator apply' takes it up"
+  }
+
+  // MARK: Adoption
+
+  /// Takes over the process of a node and asks it where it stands.
+  func adopt(_ name: String) {
+    guard let survivor = options.adopted[name], let record = survivor.record else { return }
+    for problem in processes.adopt(survivor.process, as: record) {
+      reporter.warning("what node '\(name)' writes cannot be logged: \(problem)")
+    }
+    facts[name]?.take(adopted: record)
+    sendGreeting(to: name)
+  }
+
+  private func sendGreeting(to name: String) {
+    guard case .adopting = lifecycle[name]?.state, processes[name] != nil else { return }
+    let greeting = NodeGreeting(
+      orchestrator: getpid(), isDetached: options.isDetached,
+      output: processes.pipe(of: name, .out), error: processes.pipe(of: name, .err))
+    let isSent = control.send(FrameHeader(.greet), greeting, to: name) == .queued
+    loop.schedule(after: isSent ? Self.answerPatience : Self.greetingInterval, for: self) {
+      $0.sendGreeting(to: name)
+    }
+  }
+
+  /// Takes the `hello` with which an adopted process answers.
+  private func take(answer hello: NodeHello, from name: String) {
+    processes.outputIsOpen(of: name)
+    if let problem = hello.problem { return handle(.node(name, .hello(problem: problem))) }
+    guard problem(with: hello, of: name) == nil else {
+      let reason = "it hosts another machine than the one that was checked"
+      return handle(.node(name, .answered(.differs(reason: reason))))
+    }
+    let input: NodeLifecycle.Input =
+      switch hello.phase ?? .greeting {
+      case .greeting: .hello(problem: nil)
+      case .configured: .answered(.ready)
+      case .running: .answered(.running)
+      case .draining, .ended: .answered(.ending)
+      }
+    handle(.node(name, input))
+  }
+}

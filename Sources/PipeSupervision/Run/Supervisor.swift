@@ -1,0 +1,377 @@
+import FoundationEssentials
+import Glibc
+import PipeClient
+import PipeMachines
+import PipeSupport
+import PipeTopology
+import PipeTransport
+import PipeWire
+
+/// Runs one topology: launches and supervises its nodes and answers clients, on one thread.
+///
+/// No event passes through it. What it decides is decided by ``TopologyLifecycle``; this performs. What
+/// clients ask for is in `Supervisor+Commands.swift`, and what nodes report in `Supervisor+Reports.swift`.
+package final class Supervisor {
+  /// What is told while it runs.
+  package protocol Reporter: AnyObject {
+    func report(_ report: TopologyReport)
+    func report(node: String, _ report: NodeReport)
+    /// A line that a node wrote.
+    func line(node: String, _ stream: LogStream, _ text: String)
+    /// Something that does not belong to a node's life.
+    func warning(_ text: String)
+    /// Called now and then where ``Supervisor/sample(every:)`` was asked for.
+    func refresh(_ directory: TopologyDirectory)
+  }
+
+  /// How it is run.
+  package struct Options {
+    /// The nodes that are not started.
+    package var held: Set<String> = []
+    /// The processes to take over at the start.
+    package var adopted: [String: Survivor] = [:]
+    /// Whether nodes go on when this process is killed.
+    package var isDetached = false
+
+    package init(
+      held: Set<String> = [], adopted: [String: Survivor] = [:], isDetached: Bool = false
+    ) {
+      self.held = held
+      self.adopted = adopted
+      self.isDetached = isDetached
+    }
+  }
+
+  private(set) var plan: LaunchPlan
+  var change = PendingChange()
+  /// Where files are loaded while the loop goes on.
+  private(set) lazy var loader = LoopThread { _ in }
+  let directories: RuntimeDirectories
+  package let loop = PollLoop()
+  let control: ControlSocket
+  let reporter: any Reporter
+  let options: Options
+  private(set) var lifecycle: TopologyLifecycle
+  let processes: NodeProcesses
+  var facts: [String: NodeFacts] = [:]
+  var waiting = WaitingClients()
+  var survey = StatusSurvey()
+  private(set) var incarnations: Incarnations
+  private let lock: TopologyLock
+  private let context = Context()
+  private let logs: NodeLogs
+  private let states: AwaitedStates
+  private let signals: SignalDescriptor
+  /// Why the last starts could not be written down; then nobody is started.
+  private var countingProblem: String?
+  private var deadlineTimer: TimerQueue.ID?
+  private var outcome: TopologyLifecycle.Outcome?
+  private(set) var isStopping = false
+
+  /// Blocks the signals that it takes; call it before any thread starts.
+  package init(
+    plan: LaunchPlan, lock: TopologyLock, signals: SignalDescriptor, reporter: any Reporter,
+    _ options: Options = Options()
+  ) throws {
+    self.plan = plan
+    self.lock = lock
+    directories = lock.directories
+    self.signals = signals
+    self.reporter = reporter
+    self.options = options
+    incarnations = try Incarnations(in: directories)
+    lifecycle = TopologyLifecycle(
+      plan.nodes.map(\.supervision), incarnations: incarnations.counts,
+      survivors: options.adopted.compactMapValues { survivor in
+        survivor.record.map {
+          NodeLifecycle.Survivor(
+            pid: survivor.process.pid, incarnation: Int(clamping: $0.incarnation))
+        }
+      }, held: options.held, seed: .random(in: .min ... .max))
+    control = try ControlSocket(at: plan.control, in: context)
+    logs = NodeLogs(in: directories) { reporter.warning($0) }
+    processes = NodeProcesses(in: directories, loop: loop, logs: logs)
+    states = AwaitedStates(in: context, loop: loop)
+    for node in plan.nodes { facts[node.name] = NodeFacts(description: node.description) }
+    processes.observer = self
+  }
+
+  /// Runs until every process has ended. Returns how it went.
+  package func run() -> TopologyLifecycle.Outcome {
+    control.watch(by: loop, for: self) { $0.takeFrames() }
+    loop.add(descriptor: signals.descriptor, for: self) { $0.readSignals() }
+    scheduleHeartbeat()
+    handle(.start)
+    // The loop does not keep alive whom it calls back.
+    withExtendedLifetime(self) { loop.run() }
+    control.close()
+    return outcome ?? .stopped
+  }
+
+  /// Asks for an orderly stop; asked again, kills.
+  package func requestStop(_ reason: TopologyLifecycle.Outcome = .stopped) {
+    let input: TopologyLifecycle.Input = isStopping ? .kill(.forced) : .stop(reason)
+    isStopping = true
+    handle(input)
+  }
+
+  // MARK: The state machine
+
+  func handle(_ input: TopologyLifecycle.Input) {
+    // Each input's actions are done before those that its actions lead to.
+    var inputs = Queue<TopologyLifecycle.Input>()
+    inputs.append(input)
+    while let input = inputs.popFirst() {
+      let actions = lifecycle.handle(input, at: .now)
+      count(actions)
+      for action in actions {
+        for next in perform(action) { inputs.append(next) }
+      }
+    }
+    scheduleDeadline()
+    answerWaiting()
+    followAwaitedStates()
+  }
+
+  /// Takes a sign of life, of which there are many: it changes nobody, and so nothing follows from it.
+  func takeHeartbeat(of node: String) {
+    _ = lifecycle.handle(.node(node, .heartbeat), at: .now)
+  }
+
+  /// Writes down the incarnations that are about to start, all in one go.
+  private func count(_ actions: [TopologyLifecycle.Action]) {
+    var starts: [String: Int] = [:]
+    for case .node(let name, .spawn(let incarnation)) in actions { starts[name] = incarnation }
+    guard !starts.isEmpty else { return }
+    do {
+      try incarnations.record(starts)
+      countingProblem = nil
+    } catch {
+      countingProblem = "\(error)"
+    }
+  }
+
+  private func perform(_ action: TopologyLifecycle.Action) -> [TopologyLifecycle.Input] {
+    switch action {
+    case .report(let report): reporter.report(report)
+    case .changedOver: goOver()
+    case .finished(let outcome):
+      self.outcome = outcome
+      loop.stop()
+    case .node(let name, let action):
+      return perform(action, on: name).map { [.node(name, $0)] } ?? []
+    }
+    return []
+  }
+
+  private func perform(
+    _ action: NodeLifecycle.Action, on name: String
+  ) -> NodeLifecycle.Input? {
+    switch action {
+    case .spawn(let incarnation): return spawn(name, incarnation: UInt64(incarnation))
+    case .greet: adopt(name)
+    case .sendConfigure:
+      if let node = plan[name] {
+        control.send(FrameHeader(.configure), node.configuration, to: name)
+      }
+    case .sendStart: control.send(FrameHeader(.start), to: name)
+    case .sendStop: control.send(FrameHeader(.stop), to: name)
+    case .kill(let signal): processes[name]?.signal(signal, group: signal == .kill)
+    case .report(let report): tell(report, of: name)
+    case .nodeFailed, .nodeStopped: break
+    }
+    return nil
+  }
+
+  /// Keeps what becomes of a node, and tells it.
+  func tell(_ report: NodeReport, of name: String) {
+    facts[name]?.take(report, stopProblem: lifecycle[name]?.stopProblem)
+    logs.note("\(report)", of: name)
+    reporter.report(node: name, report)
+  }
+
+  private func spawn(_ name: String, incarnation: UInt64) -> NodeLifecycle.Input {
+    guard let node = plan[name] else { return .spawnFailed(reason: "there is no such node") }
+    if let countingProblem {
+      return .spawnFailed(reason: "its start cannot be counted: \(countingProblem)")
+    }
+    let record = ProcessRecord(
+      node: name, incarnation: incarnation, launch: plan.launch(of: node),
+      isDetached: options.isDetached, dependencies: node.supervision.dependencies.map(\.node),
+      stopTimeout: node.supervision.timeouts.stop)
+    let command = ChildCommand(
+      path: node.information.program,
+      arguments: plan.arguments(of: node, incarnation: incarnation).arguments,
+      environment: node.environment, deathSignal: options.isDetached ? nil : .kill,
+      leadsSession: options.isDetached)
+    do {
+      let pid = try processes.start(command, as: record)
+      facts[name]?.take(started: record)
+      return .spawned(pid: pid)
+    } catch {
+      return .spawnFailed(reason: "\(error)")
+    }
+  }
+
+  private func scheduleDeadline() {
+    if let deadlineTimer { loop.cancel(deadlineTimer) }
+    deadlineTimer = lifecycle.nextDeadline.map { deadline in
+      let wait = max(.zero, deadline - .now)
+      return loop.schedule(after: wait, for: self) {
+        $0.creditQueueTime()
+        $0.handle(.tick)
+      }
+    }
+  }
+
+  func answerWaiting() {
+    for (asker, answer) in waiting.takeAnswered(by: lifecycle) { control.answer(answer, to: asker) }
+  }
+
+  /// Takes the new plan, once nothing runs any more that it changes.
+  private func goOver() {
+    guard let step = change.takeAsked() else { return }
+    let names = Set(step.plan.nodes.map(\.name))
+    for name in plan.nodes.map(\.name) where !names.contains(name) {
+      logs.note("removed: the topology has it no more", of: name)
+      logs.forget(name)
+      facts[name] = nil
+    }
+    plan = step.plan
+    for node in plan.nodes {
+      facts[node.name, default: NodeFacts(description: nil)].take(
+        changed: node.description, isReplaced: step.change.replaced.contains(node.name))
+    }
+    lock.goOn(with: plan.file)
+  }
+
+  // MARK: The states that nodes wait for
+
+  /// A process is followed from its hello on, when its feed is bound, and so before it enters a state.
+  private func followAwaitedStates() {
+    let awaited = lifecycle.awaitedNodes
+    states.keep(awaited)
+    for name in awaited where lifecycle[name]?.state.hasFeed == true {
+      guard let node = plan[name], let incarnation = processes[name]?.incarnation else { continue }
+      do {
+        try states.follow(name, feed: node.information.feed, incarnation: incarnation) {
+          [weak self] change in
+          guard let self, change.node == name, lifecycle.isAwaited(change.state, of: name) else {
+            return
+          }
+          handle(.seen(name, in: change.state))
+        }
+      } catch {
+        reporter.warning(
+          "the states of node '\(name)', for one of which others wait, cannot be followed: "
+            + "\(error). 'orchestrator restart \(name)' tries it again")
+      }
+    }
+  }
+
+  // MARK: Heartbeats and signals
+
+  private var pingInterval: Duration {
+    let shortest = plan.nodes.map(\.supervision.timeouts.heartbeat).min() ?? .seconds(5)
+    return min(.seconds(1), shortest / 5)
+  }
+
+  private func scheduleHeartbeat() {
+    loop.schedule(after: pingInterval, for: self) {
+      $0.pingAll(sequence: 0)
+      $0.creditQueueTime()
+      $0.keepInPlace()
+      $0.scheduleHeartbeat()
+    }
+  }
+
+  /// Takes what awaited processes had to wait for a processor from the time that counts against them.
+  private func creditQueueTime() {
+    for name in Array(processes.nodes) {
+      let isAwaited = lifecycle[name]?.isAwaited(at: .now) == true
+      guard let time = processes[name]?.takeQueueTime(isAwaited: isAwaited), time > .zero else {
+        continue
+      }
+      handle(.node(name, .queued(time)))
+    }
+  }
+
+  func pingAll(sequence: UInt64) {
+    let interval = UInt32(clamping: pingInterval.wholeMilliseconds)
+    let ping = FrameHeader(.ping, count: max(1, interval), sequence: sequence)
+    for name in processes.nodes { control.send(ping, to: name) }
+  }
+
+  /// Ends the run where nobody finds it any more: its nodes would go on beside those of the next one.
+  private func keepInPlace() {
+    guard !isStopping else { return }
+    switch lock.keepInPlace() {
+    case .inPlace: reportMissingSockets()
+    case .lookedAt: break
+    case .restored:
+      reporter.warning("'\(directories.lock)' had been removed, and is there again")
+    case .gone:
+      requestStop(
+        TopologyLifecycle.Outcome(
+          exitCode: 1,
+          reason:
+            "the directory '\(directories.runtime)' was removed while the topology ran: nobody "
+            + "could reach its nodes any more. Start it again"))
+    }
+  }
+
+  /// Tells once of each node that clients cannot reach, since somebody has removed its sockets.
+  private func reportMissingSockets() {
+    for node in plan.nodes where lifecycle[node.name]?.state == .running {
+      guard node.information.hasLostSockets, facts[node.name]?.losesSockets() == true else {
+        continue
+      }
+      reporter.warning(
+        "the sockets of node '\(node.name)' have been removed, and who comes now does not reach it: "
+          + "'orchestrator restart \(node.name)' makes them again")
+    }
+  }
+
+  /// Asks the nodes for their status at this interval, and has it shown.
+  package func sample(every interval: Duration) {
+    loop.schedule(after: interval, for: self) {
+      $0.reporter.refresh($0.directory())
+      $0.pingAll(sequence: 0)
+      $0.sample(every: interval)
+    }
+  }
+
+  /// Stops in order when standard input ends.
+  package func watchLifeline() {
+    var registration: PollLoop.Registration?
+    registration = loop.add(descriptor: STDIN_FILENO, for: self) { supervisor in
+      var buffer = [UInt8](repeating: 0, count: 256)
+      let count = read(STDIN_FILENO, &buffer, buffer.count)
+      guard count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR) else { return }
+      if let registration { supervisor.loop.remove(registration) }
+      supervisor.requestStop()
+    }
+  }
+
+  private func readSignals() {
+    while let signal = signals.next() {
+      if signal.number == SIGCHLD { processes.reapChildren() } else { requestStop() }
+    }
+  }
+}
+
+extension Supervisor: NodeProcesses.Observer {
+  func handle(_ input: NodeLifecycle.Input, of node: String) { handle(.node(node, input)) }
+  func takeRest(of node: String) { states.drain(node) }
+  func takeLastLines(_ lines: [String], of node: String) { facts[node]?.take(lastLines: lines) }
+
+  func line(node: String, _ stream: LogStream, _ text: String) {
+    reporter.line(node: node, stream, text)
+  }
+}
+
+extension NodeInformation {
+  fileprivate var hasLostSockets: Bool {
+    [inbox, feed].contains { !FileSystem.exists(String($0.dropFirst("ipc://".count))) }
+  }
+}
