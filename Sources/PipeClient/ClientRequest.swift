@@ -17,7 +17,7 @@ final class ClientRequest {
   /// What a node answers.
   enum Answer: Sendable {
     case outcome(RequestOutcome)
-    case synchronized(RendezvousReply)
+    case synchronized(TransactionReply)
     case explained(JSONValue)
   }
 

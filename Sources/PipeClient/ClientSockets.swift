@@ -230,11 +230,11 @@ final class ClientSockets {
   // MARK: Feeds
 
   func watch(
-    _ feeds: [String], tellsDoubts: Bool, _ receive: @escaping @Sendable (StateChange) -> Void
+    _ feeds: [String], tellsInDoubt: Bool, _ receive: @escaping @Sendable (StateChange) -> Void
   ) throws(TransportError) -> UInt64 {
     let id = nextID()
     watches[id] = try FeedWatch(
-      feeds: feeds, in: context, loop: loop, tellsDoubts: tellsDoubts, receive)
+      feeds: feeds, in: context, loop: loop, tellsInDoubt: tellsInDoubt, receive)
     return id
   }
 
@@ -300,7 +300,7 @@ extension RequestReply {
       .success(
         .outcome(.refused(Refusal(of: body) ?? .noTransition, state: state)))
     case .synchronized:
-      body.flatMap { RendezvousReply(json: $0) }.map { .success(.synchronized($0)) }
+      body.flatMap { TransactionReply(json: $0) }.map { .success(.synchronized($0)) }
         ?? .failure(.failed("composite '\(node)' answered in a form that this client cannot read"))
     case .explained:
       body.map { .success(.explained($0)) }

@@ -118,7 +118,7 @@ public enum EventObstacle: Hashable, Sendable {
   case `guard`
   /// Its function throws an error, which reads so.
   case thrown(String)
-  /// The transition is asynchronous: the node can promise nothing, so the event is never taken together
+  /// The transition is asynchronous: the node cannot be prepared for it, so the event is never taken together
   /// with others.
   case asynchronous
   /// An asynchronous transition has not returned.
@@ -127,8 +127,8 @@ public enum EventObstacle: Hashable, Sendable {
   case pipesFull([String])
   /// The node takes part in this synchronized event, which is under way.
   case inTransaction(TransactionID)
-  /// The node has promised to take part in a synchronized event, and is not told the end.
-  case inDoubt(Doubt)
+  /// The node is prepared for a synchronized event, and is not told the end.
+  case inDoubt(InDoubtTransaction)
   /// The coordinator of the composite has no connection to the node.
   case notConnected
   /// It does not run, for this reason.

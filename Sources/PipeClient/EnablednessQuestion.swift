@@ -26,7 +26,7 @@ package struct EnablednessQuestion: Hashable, Sendable {
 }
 
 /// What was learnt of one who was asked.
-package enum Word<Explanation: Sendable>: Sendable {
+package enum NodeAnswer<Explanation: Sendable>: Sendable {
   case explained(Explanation)
   /// It keeps the event from being taken.
   case obstacle(EventObstacle)
@@ -35,7 +35,8 @@ package enum Word<Explanation: Sendable>: Sendable {
 extension EnablednessQuestion {
   /// The answer, from what the nodes and the coordinators have said.
   package func answer(
-    nodes: [String: Word<NodeExplanation>], coordinators: [String: Word<CoordinatorExplanation>]
+    nodes: [String: NodeAnswer<NodeExplanation>],
+    coordinators: [String: NodeAnswer<CoordinatorExplanation>]
   ) -> EventEnabledness {
     var answers: [EventEnabledness.Answer] = []
     var links: CoordinatorExplanation?
@@ -63,12 +64,12 @@ extension EnablednessQuestion {
   private func answer(
     of participant: String, _ explanation: NodeExplanation, _ links: CoordinatorExplanation?
   ) -> EventEnabledness.Answer {
-    let foresight = explanation.events[event.name] ?? .noTransition
+    let evaluation = explanation.events[event.name] ?? .noTransition
     let obstacle =
-      Self.hold(explanation.hold) ?? refusal(foresight) ?? Self.full(explanation.hold)
+      Self.hold(explanation.hold) ?? refusal(evaluation) ?? Self.full(explanation.hold)
       ?? links.flatMap { Self.obstacle(to: participant, $0) }
     let verdict: EventEnabledness.Verdict =
-      obstacle != nil ? .withheld : foresight == .byValue ? .dependsOnValue : .enabled
+      obstacle != nil ? .withheld : evaluation == .byValue ? .dependsOnValue : .enabled
     return EventEnabledness.Answer(
       participant: participant, state: explanation.state, version: explanation.version,
       verdict: verdict, obstacle: obstacle)
@@ -77,7 +78,7 @@ extension EnablednessQuestion {
   /// What may lead to another state, so that the present one does not count.
   private static func hold(_ hold: NodeExplanation.Hold?) -> EventObstacle? {
     switch hold {
-    case .transaction(let promise): .inTransaction(promise.transaction)
+    case .transaction(let prepared): .inTransaction(prepared.transaction)
     case .doubt(let doubt): .inDoubt(doubt)
     case .transition: .inTransition
     case .pipes, nil: nil
@@ -88,8 +89,8 @@ extension EnablednessQuestion {
     if case .pipes(let names) = hold { .pipesFull(names) } else { nil }
   }
 
-  private func refusal(_ foresight: Foresight) -> EventObstacle? {
-    switch foresight {
+  private func refusal(_ evaluation: Evaluation) -> EventObstacle? {
+    switch evaluation {
     case .noTransition: .noTransition
     case .guard: .guard
     case .thrown(let error): .thrown(error)

@@ -11,7 +11,7 @@ extension TopologyClient {
   ) async throws -> RequestOutcome {
     switch try await exchange(name, content, timeout: timeout) {
     case .outcome(let outcome): return outcome
-    case .synchronized(.rendezvous(let reply)): return try Self.outcome(reply, of: name)
+    case .synchronized(.atomic(let reply)): return try Self.outcome(reply, of: name)
     case .synchronized(.broadcast), .explained:
       throw TopologyClientError.failed("an answer out of place")
     }

@@ -32,10 +32,10 @@ extension TopologyClient {
       }
     // Zero is without limit; so long a wait is as good as that.
     let count = limit.map { flag == .await ? UInt32(clamping: max(1, $0.wholeMilliseconds)) : 0 }
-    let reply = try await rendezvous(
+    let reply = try await exchangeTransaction(
       composite, try Self.body(composite, event), flag, count: count ?? 0,
       timeout: (timeout ?? answerTimeout) + (limit ?? Self.unlimited))
-    guard case .rendezvous(let answer) = reply else {
+    guard case .atomic(let answer) = reply else {
       throw TopologyClientError.failed("an answer out of place")
     }
     return answer
@@ -46,7 +46,7 @@ extension TopologyClient {
   public func broadcast(
     _ composite: String, json event: JSONValue, timeout: Duration? = nil
   ) async throws -> [String: BroadcastResult] {
-    let reply = try await rendezvous(
+    let reply = try await exchangeTransaction(
       composite, try Self.body(composite, event), .broadcast, count: 0,
       timeout: timeout ?? answerTimeout)
     guard case .broadcast(let results) = reply else {
@@ -59,10 +59,10 @@ extension TopologyClient {
   public func ask(
     _ composite: String, about transaction: TransactionID, timeout: Duration? = nil
   ) async throws -> SynchronizedReply {
-    let reply = try await rendezvous(
+    let reply = try await exchangeTransaction(
       composite, Array("\(transaction)".utf8), .ask, count: 0, timeout: timeout ?? answerTimeout)
     switch reply {
-    case .rendezvous(let answer): return answer
+    case .atomic(let answer): return answer
     case .broadcast:
       throw TopologyClientError.invalidEvent(composite, "transaction \(transaction) is a broadcast")
     }
@@ -77,13 +77,13 @@ extension TopologyClient {
         composite,
         "the event has \(bytes.count) bytes; the limit is \(WireLimits.eventByteCount)")
     }
-    return SynchronizedBody(composite: composite, event: bytes).bytes
+    return TransactionBody(composite: composite, event: bytes).bytes
   }
 
-  private func rendezvous(
+  private func exchangeTransaction(
     _ composite: String, _ body: [UInt8], _ flag: SynchronizeFlag, count: UInt32,
     timeout: Duration
-  ) async throws -> RendezvousReply {
+  ) async throws -> TransactionReply {
     do {
       let answer = try await exchange(
         composite, .synchronize(body, flag, count: count), timeout: timeout)
@@ -93,7 +93,7 @@ extension TopologyClient {
       return reply
     } catch TopologyClientError.nodeDown(let name, _) where flag != .broadcast && flag != .ask {
       // Nobody was asked.
-      return .rendezvous(.unavailable(name))
+      return .atomic(.unavailable(name))
     }
   }
 }

@@ -65,11 +65,11 @@ extension TopologyClient {
     let coordinators = Set(questions.compactMap(\.coordinator))
     // A bare label is asked of each participant as it stands; a value as each of them reads it.
     let body = event?.bytes ?? []
-    async let nodeWords: [String: Word<NodeExplanation>] = words(
+    async let nodeAnswers: [String: NodeAnswer<NodeExplanation>] = answers(
       of: asked, body, in: directory, timeout)
-    async let coordinatorWords: [String: Word<CoordinatorExplanation>] = words(
+    async let coordinatorAnswers: [String: NodeAnswer<CoordinatorExplanation>] = answers(
       of: coordinators, [], in: directory, timeout)
-    let (nodes, links) = await (nodeWords, coordinatorWords)
+    let (nodes, links) = await (nodeAnswers, coordinatorAnswers)
     var state = target.status?.state
     var version = target.status?.version
     if case .explained(let own) = nodes[name] { (state, version) = (own.state, own.version) }
@@ -82,22 +82,22 @@ extension TopologyClient {
   // MARK: Asking
 
   /// Asks all of them at once.
-  private func words<Explanation: Decodable & Sendable>(
+  private func answers<Explanation: Decodable & Sendable>(
     of names: Set<String>, _ event: [UInt8], in directory: TopologyDirectory, _ timeout: Duration
-  ) async -> [String: Word<Explanation>] {
-    await withTaskGroup(of: (String, Word<Explanation>).self) { group in
+  ) async -> [String: NodeAnswer<Explanation>] {
+    await withTaskGroup(of: (String, NodeAnswer<Explanation>).self) { group in
       for name in names {
-        group.addTask { (name, await self.word(of: name, event, in: directory, timeout)) }
+        group.addTask { (name, await self.answer(of: name, event, in: directory, timeout)) }
       }
-      var words: [String: Word<Explanation>] = [:]
-      for await (name, word) in group { words[name] = word }
-      return words
+      var answers: [String: NodeAnswer<Explanation>] = [:]
+      for await (name, answer) in group { answers[name] = answer }
+      return answers
     }
   }
 
-  private func word<Explanation: Decodable & Sendable>(
+  private func answer<Explanation: Decodable & Sendable>(
     of name: String, _ event: [UInt8], in directory: TopologyDirectory, _ timeout: Duration
-  ) async -> Word<Explanation> {
+  ) async -> NodeAnswer<Explanation> {
     guard let node = directory[node: name] else { return .obstacle(.down("it is not there")) }
     guard node.isRunning else {
       return .obstacle(.down(node.reason.map { "\(node.phase): \($0)" } ?? node.phase))

@@ -154,10 +154,10 @@ public final class TopologyClient: Sendable {
   ///
   /// A consumer that is slower than the nodes makes the oldest buffered changes of a node give way;
   /// the next change that it gets says how many it missed.
-  /// - Parameter tellingDoubts: Whether ``StateChange/doubts`` are told, of composites those of their
+  /// - Parameter tellingInDoubt: Whether ``StateChange/doubts`` are told, of composites those of their
   ///   nodes. A state then comes once more, under the same version, when a doubt begins or ends.
   public func states(
-    of nodes: [String]? = nil, tellingDoubts: Bool = false
+    of nodes: [String]? = nil, tellingInDoubt: Bool = false
   ) async throws -> StateStream {
     let directory = try await directory(fresh: false)
     let chosen =
@@ -165,15 +165,15 @@ public final class TopologyClient: Sendable {
       ?? directory.nodes.filter { $0.kind != .monitor }
     let buffer = StateStreamBuffer()
     let names = Set(chosen.map(\.name))
-    let hasComposites = tellingDoubts && chosen.contains { $0.kind == .composite }
-    let marks = DoubtMarks(
+    let hasComposites = tellingInDoubt && chosen.contains { $0.kind == .composite }
+    let marks = InDoubtMarks(
       shown: names, classes: hasComposites ? try await conflictClasses() : [])
     // Composites share a feed where they share participants.
     let feeds = Set(chosen.map(\.feed)).union(marks.nodes.compactMap { directory[node: $0]?.feed })
     let locked = Locked(marks)
     let id: UInt64 = try await call { sockets, resume in
       do {
-        let watch = try sockets.watch(Array(feeds), tellsDoubts: tellingDoubts) { change in
+        let watch = try sockets.watch(Array(feeds), tellsInDoubt: tellingInDoubt) { change in
           for shown in locked.withLock({ $0.take(change) }) { buffer.append(shown) }
         }
         resume(.success(watch))

@@ -35,8 +35,8 @@ package final class Journal {
 
   let database: Database
   /// Those of synchronized events, which most nodes do without.
-  lazy var rendezvous = Result { () throws(DatabaseError) in
-    try RendezvousStatements(database)
+  lazy var transactionStatements = Result { () throws(DatabaseError) in
+    try TransactionStatements(database)
   }
   private let statements: Statements
   private let boot = BootClock.boot
@@ -86,10 +86,10 @@ package final class Journal {
       statements = try Statements(database)
       stream = try JournalCheck.stream(of: database, path, node: identity.node)
       contents = try JournalContents.read(database)
-      if let promise = mark.promise.read(), let version = contents?.record.version {
-        contents?.participation.add(promise, at: version)
+      if let prepared = mark.prepared.read(), let version = contents?.record.version {
+        contents?.participant.add(prepared, at: version)
       }
-      lastApplied = contents?.participation.applied ?? .zero
+      lastApplied = contents?.participant.applied ?? .zero
       oldestRecord = try Self.oldestRecord(database)
       lastRecord = contents?.record.id ?? 0
       try mark.check(against: lastRecord, path: path, node: identity.node)

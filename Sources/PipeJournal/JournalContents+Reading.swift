@@ -20,7 +20,7 @@ extension JournalContents {
     guard contents != nil else { return nil }
     try contents!.readPipes(database)
     try contents!.readEffects(database)
-    contents!.participation = try readParticipation(database)
+    contents!.participant = try readParticipant(database)
     contents!.lastLetter = UInt64(
       try JournalCheck.number(
         "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'letter'", in: database))
@@ -64,29 +64,29 @@ extension JournalContents {
   }
 
   /// Only the part in synchronized events, and the version of the last record.
-  static func participation(
+  static func participant(
     of database: Database
-  ) throws -> (participation: Participation, version: UInt64)? {
+  ) throws -> (participant: Participant, version: UInt64)? {
     var version: UInt64?
     try database.prepare("SELECT version FROM record ORDER BY id DESC LIMIT 1").rows {
       version = $0.unsigned(0)
     }
-    return try version.map { (try readParticipation(database), $0) }
+    return try version.map { (try readParticipant(database), $0) }
   }
 
-  private static func readParticipation(_ database: Database) throws -> Participation {
-    var participation = Participation()
+  private static func readParticipant(_ database: Database) throws -> Participant {
+    var participant = Participant()
     try database.prepare("SELECT epoch, sequence FROM applied").rows { row in
-      participation.applied = TransactionID(epoch: row.unsigned(0), sequence: row.unsigned(1))
+      participant.applied = TransactionID(epoch: row.unsigned(0), sequence: row.unsigned(1))
     }
     try database.prepare("SELECT epoch, sequence, version, state, event FROM prepared")
       .rows { row in
-        participation.prepared = PreparedStep(
+        participant.prepared = PreparedStep(
           transaction: TransactionID(epoch: row.unsigned(0), sequence: row.unsigned(1)),
           event: row.bytes(4),
           move: ParticipantMove(version: row.unsigned(2), state: row.bytes(3)))
       }
-    return participation
+    return participant
   }
 
   private mutating func readEffects(_ database: Database) throws {

@@ -49,30 +49,30 @@ package struct JournalContents {
   }
 
   /// A part in synchronized events.
-  package struct Participation {
+  package struct Participant {
     /// The transaction of the last step that was taken together with others.
     package var applied = TransactionID.zero
-    /// The step that was last promised, which may have been taken or given up since.
+    /// The step that was last prepared, which may have been taken or aborted since.
     package var prepared: PreparedStep?
 
-    /// A step was promised without a record of its own.
+    /// A step was prepared without a record of its own.
     /// - Parameter version: That of the last record.
-    mutating func add(_ promise: PromiseMark.Contents, at version: UInt64) {
-      let step = promise.step
+    mutating func add(_ mark: PreparedMark.Contents, at version: UInt64) {
+      let step = mark.step
       guard step.transaction > prepared?.transaction ?? .zero else { return }
-      applied = max(applied, promise.applied)
-      switch promise.end {
+      applied = max(applied, mark.applied)
+      switch mark.end {
       case .unknown: prepared = step
       case .taken:
         prepared = step
         if version >= step.move.version { applied = max(applied, step.transaction) }
-      case .givenUp: prepared = nil
+      case .aborted: prepared = nil
       }
     }
   }
 
   package var record: Record
-  package var participation = Participation()
+  package var participant = Participant()
   package var consumed: [String: Consumed] = [:]
   package var sent: [String: Sent] = [:]
   package var effects: [Effect] = []

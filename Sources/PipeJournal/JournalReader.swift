@@ -57,7 +57,7 @@ package struct JournalReader {
       snapshot.unacknowledgedCount = Int(
         try JournalCheck.number(
           "SELECT count(*) FROM committed WHERE acknowledged = 0", in: database))
-      snapshot.promise = try promise()
+      snapshot.prepared = try prepared()
       return snapshot
     }
   }
@@ -152,18 +152,18 @@ package struct JournalReader {
     return outs
   }
 
-  /// The step that the node has promised, if it has not ended.
-  private func promise() throws -> JournalSnapshot.Promise? {
-    guard var contents = try JournalContents.participation(of: database) else { return nil }
-    if let promise = StepMark.promise(ofJournal: path) {
-      contents.participation.add(promise, at: contents.version)
+  /// The step that the node is prepared for, if it has not ended.
+  private func prepared() throws -> JournalSnapshot.Prepared? {
+    guard var contents = try JournalContents.participant(of: database) else { return nil }
+    if let mark = StepMark.prepared(ofJournal: path) {
+      contents.participant.add(mark, at: contents.version)
     }
-    let participation = contents.participation
-    guard let step = participation.prepared, step.transaction > participation.applied,
+    let participant = contents.participant
+    guard let step = participant.prepared, step.transaction > participant.applied,
       step.move.version == contents.version + 1
     else { return nil }
-    let body = SynchronizedBody(step.event)
-    return JournalSnapshot.Promise(
+    let body = TransactionBody(step.event)
+    return JournalSnapshot.Prepared(
       transaction: step.transaction, composite: body?.composite ?? "",
       event: JSONValue(lenient: body?.event ?? []))
   }

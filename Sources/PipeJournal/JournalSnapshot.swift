@@ -55,8 +55,8 @@ package struct JournalSnapshot: Sendable {
     package var time: Int64
   }
 
-  /// A step that the node has promised to take together with others, and that has not ended.
-  package struct Promise: Hashable, Sendable {
+  /// A step that the node is prepared to take together with others, and that has not ended.
+  package struct Prepared: Hashable, Sendable {
     package var transaction: TransactionID
     package var composite: String
     package var event: JSONValue
@@ -83,8 +83,8 @@ package struct JournalSnapshot: Sendable {
   package var effects: [Effect] = []
   package var letterCount = 0
   package var requestCount = 0
-  /// That a promise was given up may be recorded later.
-  package var promise: Promise?
+  /// That it was aborted may be recorded later.
+  package var prepared: Prepared?
   /// A composite's commits that not all participants have said to know; that they have may be recorded
   /// later.
   package var unacknowledgedCount = 0
@@ -94,7 +94,7 @@ package struct JournalSnapshot: Sendable {
     Pending(
       waiting: outs.reduce(0) { $0 + Int(clamping: $1.waitingCount) },
       postponed: ins.reduce(0) { $0 + $1.postponedCount }, letters: letterCount,
-      effects: effects.count, promises: promise == nil ? 0 : 1,
+      effects: effects.count, prepared: prepared == nil ? 0 : 1,
       unacknowledged: unacknowledgedCount)
   }
 
@@ -105,8 +105,8 @@ package struct JournalSnapshot: Sendable {
     package var postponed = 0
     package var letters = 0
     package var effects = 0
-    /// Synchronized events that the node has promised to take.
-    package var promises = 0
+    /// Synchronized events that the node is prepared to take.
+    package var prepared = 0
     /// Commits of synchronized events.
     package var unacknowledged = 0
 

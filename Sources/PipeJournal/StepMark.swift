@@ -2,7 +2,7 @@ import Glibc
 import PipeSupport
 
 /// A small file in memory beside a journal: the lock that keeps two incarnations apart, the step
-/// under way, the last record, and the last promise.
+/// under way, the last record, and the last prepared step.
 ///
 /// It is mapped, so that a write costs a store and outlives the process however that ends.
 package final class StepMark {
@@ -14,17 +14,17 @@ package final class StepMark {
     package var sequence: UInt64
   }
 
-  /// The first part of the file; that of the promise follows it. Unit: bytes.
+  /// The first part of the file; that of the prepared step follows it. Unit: bytes.
   private static let byteCount = 4096
-  private static let fileByteCount = byteCount + PromiseMark.byteCount
+  private static let fileByteCount = byteCount + PreparedMark.byteCount
   private static let magic: UInt64 = 0x7069_7065_7374_6570
   private let path: String
   private let descriptor: Int32
   private let words: UnsafeMutablePointer<UInt64>
   /// The step under way when the last incarnation ended; `nil` where none was.
   package let interrupted: Step?
-  /// The step that was last promised to be taken together with others.
-  let promise: PromiseMark
+  /// The step that was last prepared, to be taken together with others.
+  let prepared: PreparedMark
   private let recordedBefore: Int64
   private let isSameBoot: Bool
   /// Whether it was there before it was opened.
@@ -64,7 +64,7 @@ package final class StepMark {
       throw .failed(path: path, reason: SystemError.text(of: errno))
     }
     words = map.assumingMemoryBound(to: UInt64.self)
-    promise = PromiseMark(words + Self.byteCount / 8)
+    prepared = PreparedMark(words + Self.byteCount / 8)
     let boot = Self.hash(BootClock.boot)
     let isKnown = words[0] == Self.magic
     isSameBoot = isKnown && words[Word.boot] == boot
@@ -89,17 +89,17 @@ package final class StepMark {
     return Int32(exactly: pid)
   }
 
-  /// The promise that the mark of a journal holds, also while its node runs.
-  static func promise(ofJournal journal: String) -> PromiseMark.Contents? {
+  /// The prepared step that the mark of a journal has, also while its node runs.
+  static func prepared(ofJournal journal: String) -> PreparedMark.Contents? {
     let descriptor = open(journal + ".step", O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
     guard descriptor >= 0 else { return nil }
     defer { close(descriptor) }
-    return withUnsafeTemporaryAllocation(of: UInt64.self, capacity: PromiseMark.byteCount / 8) {
+    return withUnsafeTemporaryAllocation(of: UInt64.self, capacity: PreparedMark.byteCount / 8) {
       words in
       let count = pread(
-        descriptor, words.baseAddress, PromiseMark.byteCount, off_t(Self.byteCount))
-      guard count == PromiseMark.byteCount, let start = words.baseAddress else { return nil }
-      return PromiseMark(start).read()
+        descriptor, words.baseAddress, PreparedMark.byteCount, off_t(Self.byteCount))
+      guard count == PreparedMark.byteCount, let start = words.baseAddress else { return nil }
+      return PreparedMark(start).read()
     }
   }
 

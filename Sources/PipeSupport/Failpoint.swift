@@ -56,7 +56,7 @@ package enum Failpoint: String, CaseIterable, Sendable {
   case acknowledgeAfter = "acknowledge.after"
   /// ABORT has come.
   case abortReceived = "abort.received"
-  /// QUERY is sent: how a promised event has ended.
+  /// QUERY is sent: how a prepared event has ended.
   case querySent = "query.sent"
 
   // A coordinator.
@@ -70,7 +70,7 @@ package enum Failpoint: String, CaseIterable, Sendable {
   case commitRecorded = "commit.recorded"
   /// COMMIT has gone to a participant.
   case commitSent = "commit.sent"
-  /// An event is given up, and a participant is not told.
+  /// An event is aborted, and a participant is not told.
   case abortBefore = "abort.before"
   /// ABORT has gone to a participant.
   case abortSent = "abort.sent"

@@ -37,7 +37,7 @@ public struct RestartPolicy: Hashable, Sendable {
 
 extension RestartPolicy {
   /// The policy of a coordinator whose participants have these: as lasting as the most lasting of them,
-  /// and never less than the default. Whoever has promised it an event waits for its next process.
+  /// and never less than the default. Whoever is prepared for an event of its waits for its next process.
   package static func ofCoordinator(of participants: [RestartPolicy]) -> RestartPolicy {
     let standard = RestartPolicy()
     let lasting = participants.filter { $0.mode != .never }.max { $0.max < $1.max }

@@ -62,7 +62,7 @@ extension TopologyChecker {
     }
   }
 
-  /// Nobody can promise where an asynchronous transition leads.
+  /// Nobody can say beforehand where an asynchronous transition leads.
   private mutating func checkTransitions(of vector: SyncVector, in composites: TopologyComposites) {
     for name in vector.participants {
       guard let machine = composites.machines[name] else { continue }

@@ -9,8 +9,9 @@ package final class FeedWatch {
   private let topic: [UInt8]
   private let receive: (StateChange) -> Void
   private var registration: PollLoop.Registration?
-  private let tellsDoubts: Bool
-  private var seen: [String: (incarnation: UInt64, version: UInt64, doubts: [Doubt])] = [:]
+  private let tellsInDoubt: Bool
+  private var seen: [String: (incarnation: UInt64, version: UInt64, doubts: [InDoubtTransaction])] =
+    [:]
   private var received = 0
   private var timer: TimerQueue.ID?
 
@@ -21,14 +22,14 @@ package final class FeedWatch {
 
   /// - Parameters:
   ///   - topic: How the frames that it takes begin.
-  ///   - tellsDoubts: Whether a state is told again whose doubts have changed.
+  ///   - tellsInDoubt: Whether a state is told again whose doubts have changed.
   package init(
     feeds: [String], topic: [UInt8] = [], in context: Context, loop: PollLoop,
-    tellsDoubts: Bool = false, _ receive: @escaping (StateChange) -> Void
+    tellsInDoubt: Bool = false, _ receive: @escaping (StateChange) -> Void
   ) throws(TransportError) {
     self.loop = loop
     self.topic = topic
-    self.tellsDoubts = tellsDoubts
+    self.tellsInDoubt = tellsInDoubt
     self.receive = receive
     socket = try Socket(.subscriber, in: context)
     try socket.setHighWaterMark(Self.highWaterMark)
@@ -73,7 +74,7 @@ package final class FeedWatch {
       if change.incarnation < last.incarnation { return }
       if change.incarnation == last.incarnation {
         let isRepeated = change.version == last.version
-        let isNews = tellsDoubts && isRepeated && change.doubts != last.doubts
+        let isNews = tellsInDoubt && isRepeated && change.doubts != last.doubts
         guard change.version > last.version || isNews else { return }
         change.missed = isRepeated ? 0 : change.version - last.version - 1
       }

@@ -6,7 +6,7 @@ public enum Refusal: Hashable, Sendable {
   case `guard`
   /// The function that describes the machine threw an error, which reads so.
   case thrown(String)
-  /// The transition is asynchronous, so that nobody can promise to take the event together with others.
+  /// The transition is asynchronous, so that nobody can be prepared to take the event together with others.
   case asynchronous
 }
 

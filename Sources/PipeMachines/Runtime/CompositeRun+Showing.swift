@@ -15,7 +15,7 @@ extension CompositeRun {
   func publish() {
     let states = states
     let (_, isAwaited, isFull) = shown.withLock { $0.enter(states) }
-    if isFull { mayBeHeld = true }
+    if isFull { mayBeBlocked = true }
     if isAwaited {
       let waiting = shown.withLock { shown in
         shown.readers.filter { $0.isWaiting.load(ordering: .relaxed) }
@@ -25,10 +25,10 @@ extension CompositeRun {
   }
 
   /// Whether some reader lags as far behind as it may. If so, it will say when it has room.
-  var isHeld: Bool {
-    guard mayBeHeld else { return false }
-    mayBeHeld = shown.withLock { shown in shown.readers.count { $0.isFull } > 0 }
-    return mayBeHeld
+  var isBlocked: Bool {
+    guard mayBeBlocked else { return false }
+    mayBeBlocked = shown.withLock { shown in shown.readers.count { $0.isFull } > 0 }
+    return mayBeBlocked
   }
 
   private func wakeAll() {

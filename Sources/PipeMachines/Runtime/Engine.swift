@@ -33,7 +33,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   package var onEntry: ((_ state: State, _ version: UInt64, _ cause: String) -> Void)?
   /// The owner's own reason to wait before the next step, such as a full buffer of its own. When the
   /// reason is gone, the owner processes ``EngineInput/wake``.
-  package var isHeld: (() -> Bool)?
+  package var isBlocked: (() -> Bool)?
   /// Told of asynchronous steps whose input came without a `done`.
   var onSettled: Done?
 
@@ -124,7 +124,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// Whether the owner may give the next input.
   package var canTakeInput: Bool {
     guard isReady else { return false }
-    return isHeld.map { !$0() } ?? true
+    return isBlocked.map { !$0() } ?? true
   }
 
   /// Whether the owner may give the next input, but for its own reasons to wait.

@@ -39,7 +39,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
     }
     owner.host = self
     engine.onEntry = { [unowned self] state, _, _ in self.run.show(state, at: self.place) }
-    engine.isHeld = { [unowned self] in isFrozen || self.run.isHeld }
+    engine.isBlocked = { [unowned self] in isFrozen || self.run.isBlocked }
   }
 
   // Written once, before anything can be posted, and then read by the run's drainer.

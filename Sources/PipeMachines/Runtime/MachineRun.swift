@@ -30,7 +30,7 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
   /// Some reader was full after the last step.
   @usableFromInline
   @exclusivity(unchecked)
-  var mayBeHeld = false
+  var mayBeBlocked = false
   private var receivers: [(pipe: Pipe<Event>, receiver: PipeReceiver<Event>)] = []
   private var nextReceiver = 0
   // The answer to the send whose transition is running.
@@ -53,7 +53,7 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
     _ engine: Engine<State, Event, Output>, _ runtime: Runtime<State, Event, Output>
   ) {
     self.engine = engine
-    engine.isHeld = { [unowned(unsafe) self] in mayBeHeld && readersAreFull() }
+    engine.isBlocked = { [unowned(unsafe) self] in mayBeBlocked && readersAreFull() }
     engine.onSettled = { [unowned(unsafe) self] in settle($0) }
     engine.start()
     for pipe in runtime.receivers {
@@ -101,7 +101,7 @@ extension MachineRun {
     guard gate.beginQuickly() else { return .notTaken }
     // The engine stays as long as there is a drainer, which the caller is.
     let answer = quick._withUnsafeGuaranteedRef { engine -> QuickSend<State> in
-      if !engine.isReady || mayBeHeld && readersAreFull() { return .notTaken }
+      if !engine.isReady || mayBeBlocked && readersAreFull() { return .notTaken }
       let step = engine.step(event, cause: "send", done: nil) { publish(engine.state) }
       switch step {
       case .moved(let state, _): return .settled(.moved(state))
@@ -259,11 +259,11 @@ extension MachineRun {
   /// Whether some reader lags as far behind as it may. If so, a wake will be posted.
   @usableFromInline
   func readersAreFull() -> Bool {
-    mayBeHeld = shown.withLock { shown in
+    mayBeBlocked = shown.withLock { shown in
       // Each is asked, so that each tells when it has room.
       shown.readers.count { $0.isFull } > 0
     }
-    return mayBeHeld
+    return mayBeBlocked
   }
 
   /// Shows a state that has been entered.
@@ -271,7 +271,7 @@ extension MachineRun {
   func publish(_ state: State) {
     // The state that gives way is let go outside the lock: that may run a `deinit` of the user's.
     let (_, isAwaited, isFull) = shown.withLock { $0.enter(state) }
-    if isFull { mayBeHeld = true }
+    if isFull { mayBeBlocked = true }
     if isAwaited { wakeReaders() }
   }
 

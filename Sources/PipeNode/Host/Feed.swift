@@ -13,8 +13,8 @@ struct FeedEntry {
   var cause: String
   /// The state as JSON.
   var state: [UInt8]
-  /// What it has promised to take in this state, and of which it is not told the end.
-  var doubt: Doubt?
+  /// What it is prepared for in this state, and of which it is not told the end.
+  var doubt: InDoubtTransaction?
   /// Whether the coordinator has committed the step, and so knows it.
   var isCommitted = false
 }

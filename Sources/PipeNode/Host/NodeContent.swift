@@ -13,7 +13,7 @@ protocol NodeContent: AnyObject {
   /// Gives the content what it needs beside its pipes; after ``connect(outs:ins:)``.
   func attach(to services: NodeServices, _ configuration: NodeConfiguration) throws
   /// Its part in synchronized events, where it has one.
-  var participation: Participation? { get }
+  var participant: Participant? { get }
   /// Enters the initial state.
   func start()
   /// Queues events that a pipe has delivered, from the one at place `skipping` on.
@@ -56,7 +56,7 @@ protocol NodeContent: AnyObject {
   /// Ends effects; no input is taken any more.
   func stop()
   /// Makes durable what needs no record for that.
-  func promise(in journal: Journal)
+  func markPrepared(in journal: Journal)
   /// Whether there is something that the journal lacks.
   var hasUnrecorded: Bool { get }
   /// Whether the journal has something that needs not be kept: written at the end, if not before.
@@ -70,11 +70,11 @@ protocol NodeContent: AnyObject {
 // What records nothing and takes no events.
 extension NodeContent {
   var problem: String? { nil }
-  var participation: Participation? { nil }
+  var participant: Participant? { nil }
   func attach(to services: NodeServices, _ configuration: NodeConfiguration) throws {}
   func lastSteps() -> [FeedEntry] { lastStep().map { [$0] } ?? [] }
   func prepareToStop() {}
-  var mayStop: Bool { participation?.isFrozen != true }
+  var mayStop: Bool { participant?.isFrozen != true }
 
   func synchronize(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from peer: [UInt8],
@@ -91,9 +91,9 @@ extension NodeContent {
     reply(.invalid("it takes no events"))
   }
 
-  func promise(in journal: Journal) {}
+  func markPrepared(in journal: Journal) {}
   var hasUnrecorded: Bool { false }
-  var hasLeftover: Bool { participation?.hasGivenUp == true }
+  var hasLeftover: Bool { participant?.hasAborted == true }
   func record(into journal: Journal) {}
   func becameRecorded() {}
 }

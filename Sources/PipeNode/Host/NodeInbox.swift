@@ -9,7 +9,7 @@ final class NodeInbox {
   private let content: any NodeContent
   private let session: UInt64
   /// The content's part in synchronized events, where it has one.
-  var participation: Participation?
+  var participant: Participant?
   private(set) var pipes: [InPipe] = []
   private var pipeByPeer: [[UInt8]: InPipe] = [:]
   /// Senders, and coordinators, that connected before this node knew of them.
@@ -49,7 +49,7 @@ final class NodeInbox {
   func welcomeEarly() {
     for peer in early {
       pipeByPeer[peer]?.connected()
-      if participation?.peer == peer { participation?.connected() }
+      if participant?.peer == peer { participant?.connected() }
     }
     early = []
   }
@@ -75,8 +75,8 @@ final class NodeInbox {
   }
 
   private func handle(_ peer: [UInt8], _ bytes: UnsafeRawBufferPointer) {
-    if let participation, participation.peer == peer {
-      return handle(bytes, from: participation)
+    if let participant, participant.peer == peer {
+      return handle(bytes, from: participant)
     }
     if bytes.isEmpty, let pipe = pipeByPeer[peer] {
       // The probe that a pipe's sender makes on each connection.
@@ -113,15 +113,15 @@ final class NodeInbox {
     }
   }
 
-  private func handle(_ bytes: UnsafeRawBufferPointer, from participation: Participation) {
-    if bytes.isEmpty { return participation.connected() }
+  private func handle(_ bytes: UnsafeRawBufferPointer, from participant: Participant) {
+    if bytes.isEmpty { return participant.connected() }
     // It says it again when the node has joined.
     if unavailable != nil { return }
     do {
-      try participation.received(
+      try participant.received(
         FrameHeader(bytes), UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...]))
     } catch {
-      report(error, from: participation.peer)
+      report(error, from: participant.peer)
     }
   }
 

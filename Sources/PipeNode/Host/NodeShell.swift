@@ -155,7 +155,7 @@ final class NodeShell {
   private func record() -> Bool {
     guard let journal, hasUnrecorded else { return true }
     Failpoint.hit(.stepAfter)
-    content.promise(in: journal)
+    content.markPrepared(in: journal)
     if hasUnrecorded {
       do {
         try write(to: journal)
@@ -349,7 +349,7 @@ final class NodeShell {
       outs = pairs.map(\.1)
       try content.connect(outs: pairs, ins: ins)
       try content.attach(to: services, configuration)
-      inbox.participation = content.participation
+      inbox.participant = content.participant
       inbox.welcomeEarly()
       control.send(FrameHeader(.ready, number: arguments.incarnation))
     } catch {

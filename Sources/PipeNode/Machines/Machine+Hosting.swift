@@ -24,7 +24,7 @@ extension Machine {
     let content = try MachineContent<Self>(
       parameters: Parameters(parameters: hosting.parameters), hosting: hosting)
     content.observeEntries()
-    content.participant = TypedParticipant(
+    content.participatingMachine = TypedParticipatingMachine(
       content, vote: { [unowned content] in content.vote(on: $0) },
       enter: { [unowned content] in content.enter($0, isCommitted: $1) })
     // Closures made here are compiled for this machine's types; the content's own conformance,

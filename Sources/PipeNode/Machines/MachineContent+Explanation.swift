@@ -12,7 +12,7 @@ extension MachineContent {
     do {
       let state = try JSONValue(parsing: states.encode(engine.state))
       let explanation = NodeExplanation(
-        state: state, version: engine.version, events: try foresights(of: body), hold: hold)
+        state: state, version: engine.version, events: try evaluations(of: body), hold: hold)
       // Not before the state is recorded.
       unrecorded.reply(.explained(by: explanation), to: reply)
     } catch {
@@ -21,29 +21,29 @@ extension MachineContent {
   }
 
   @export(interface)
-  private func foresights(of body: UnsafeRawBufferPointer) throws -> [String: Foresight] {
+  private func evaluations(of body: UnsafeRawBufferPointer) throws -> [String: Evaluation] {
     let machine = engine.machine
     let state = engine.state
     if body.isEmpty {
       let names = EnumCases<Event>.names
       return Dictionary(
         names.compactMap { name in
-          machine.foresee(caseNamed: name, in: state).map { (name, $0) }
+          machine.evaluate(caseNamed: name, in: state).map { (name, $0) }
         }, uniquingKeysWith: { first, _ in first })
     }
     if let name = (try? JSONValue(parsing: body))?.string,
-      let foresight = machine.foresee(caseNamed: name, in: state)
+      let evaluation = machine.evaluate(caseNamed: name, in: state)
     {
-      return [name: foresight]
+      return [name: evaluation]
     }
     let event = try events.decode(body)
-    return [EnumCases.name(of: event) ?? "": machine.foresee(event, in: state)]
+    return [EnumCases.name(of: event) ?? "": machine.evaluate(event, in: state)]
   }
 
   /// Why nothing is taken now, whatever the state is.
   private var hold: NodeExplanation.Hold? {
-    if let participation, let promise = participation.promise(of: node) {
-      return participation.isInDoubt ? .doubt(promise) : .transaction(promise)
+    if let participant, let prepared = participant.prepared(of: node) {
+      return participant.isInDoubt ? .doubt(prepared) : .transaction(prepared)
     }
     if !engine.isSettled { return .transition }
     let full = outs.filter(\.isFull).map(\.name)

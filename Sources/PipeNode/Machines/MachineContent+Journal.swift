@@ -5,7 +5,7 @@ import PipeWire
 
 /// What a journal had of a machine beside its state.
 struct RestoredMachine<State> {
-  var participation: JournalContents.Participation
+  var participant: JournalContents.Participant
   var effects: [(state: State, effect: JournalContents.Effect)]
 }
 
@@ -69,10 +69,10 @@ extension MachineContent {
     isStarted
       && (engine.version != unrecorded.version || !unrecorded.isEmpty || letters.hasUnrecorded
         || requests.hasUnrecorded || engine.hasUnrecordedEffects
-        || participation?.hasUnrecorded == true)
+        || participant?.hasUnrecorded == true)
   }
 
-  func promise(in journal: Journal) { participation?.promise(in: journal) }
+  func markPrepared(in journal: Journal) { participant?.markPrepared(in: journal) }
 
   func record(into journal: Journal) throws {
     if engine.version != unrecorded.version {
@@ -93,7 +93,7 @@ extension MachineContent {
     for id in unrecorded.released { try journal.unpostponed(id) }
     try letters.record(into: journal)
     try requests.record(into: journal)
-    try participation?.record(into: journal)
+    try participant?.record(into: journal)
     let effects = engine.unrecordedEffects()
     for origin in effects.ended { try journal.effectEnded(origin) }
     for effect in effects.started {
@@ -114,7 +114,7 @@ extension MachineContent {
     for (reply, client) in replies { client(reply) }
     if !replies.isEmpty { Failpoint.hit(.replyAfter) }
     engine.recorded()
-    participation?.becameRecorded(version: engine.version)
+    participant?.becameRecorded(version: engine.version)
   }
 }
 
@@ -137,7 +137,7 @@ extension MachineContent {
     }
     engine.restore(try state(contents.record.state), version: contents.record.version)
     restored = RestoredMachine(
-      participation: contents.participation,
+      participant: contents.participant,
       effects: try contents.effects.map { (try state($0.state), $0) })
     last = (contents.record.time, contents.record.cause)
     unrecorded.version = contents.record.version

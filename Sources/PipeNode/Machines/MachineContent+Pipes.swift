@@ -16,8 +16,8 @@ extension MachineContent {
         return settle(
           entry, of: index, event: json(of: event), reason: poison.reason)
       }
-      if let participation,
-        let problem = participation.problem(withDirect: EnumCases.name(of: event))
+      if let participant,
+        let problem = participant.problem(withDirect: EnumCases.name(of: event))
       {
         return settle(entry, of: index, event: json(of: event), reason: problem)
       }

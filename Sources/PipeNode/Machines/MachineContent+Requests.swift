@@ -20,8 +20,7 @@ extension MachineContent {
   ) {
     let event: Event
     do { event = try events.decode(body) } catch { return reply(.invalid("\(error)")) }
-    if let participation, let problem = participation.problem(withDirect: EnumCases.name(of: event))
-    {
+    if let participant, let problem = participant.problem(withDirect: EnumCases.name(of: event)) {
       return reply(.invalid(problem))
     }
     var key = key
@@ -65,7 +64,7 @@ extension MachineContent {
     }
     do {
       let event = try events.decode(letter.event.bytes)
-      if let problem = participation?.problem(withDirect: EnumCases.name(of: event)) {
+      if let problem = participant?.problem(withDirect: EnumCases.name(of: event)) {
         return reply(.invalid(problem))
       }
       inputs.append(.letter(id, event, reply: reply))

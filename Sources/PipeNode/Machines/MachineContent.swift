@@ -49,13 +49,13 @@ final class MachineContent<Hosted: Machine>: NodeContent {
   /// What awaits the next record.
   var unrecorded: UnrecordedSteps
   /// Its part in synchronized events, where it has one.
-  var participation: Participation?
-  /// What the participation calls; set once.
-  var participant: TypedParticipant?
+  var participant: Participant?
+  /// What the participant calls; set once.
+  var participatingMachine: TypedParticipatingMachine?
   /// Whether the step under way is one that the coordinator has committed.
   var isCommitted = false
-  /// The event that is promised to be taken, and the state that it leads to.
-  var promised: (event: Event, next: State)?
+  /// The event that it is prepared to take, and the state that it leads to.
+  var prepared: (event: Event, next: State)?
 
   /// Steps taken before the loop looks at its sockets again. Unit: steps.
   private static var stepsPerTurn: Int { 512 }
@@ -110,7 +110,7 @@ final class MachineContent<Hosted: Machine>: NodeContent {
       }
     }
     let ruled = pairs.filter { $0.0.rule != nil }.map(\.1)
-    if !ruled.isEmpty { engine.isHeld = { ruled.contains(where: \.isFull) } }
+    if !ruled.isEmpty { engine.isBlocked = { ruled.contains(where: \.isFull) } }
     let binder = Binder(pipes: byPort, log: log)
     ports.bind(with: binder)
     outlets = binder.outlets
@@ -150,13 +150,13 @@ final class MachineContent<Hosted: Machine>: NodeContent {
       engine.start()
       Failpoint.hit(.startAfter)
     }
-    participation?.started()
+    participant?.started()
   }
 
   @export(interface)
   func stop() {
     isStarted = false
-    participation?.stop()
+    participant?.stop()
     engine.stop()
     let unavailable = RequestReply.unavailable("it is stopping; nothing was applied")
     while let input = inputs.popFirst() {
@@ -246,7 +246,7 @@ final class MachineContent<Hosted: Machine>: NodeContent {
     }
     return FeedEntry(
       version: engine.version, time: last.time, cause: last.cause, state: state,
-      doubt: participation?.doubt(of: node))
+      doubt: participant?.inDoubt(of: node))
   }
 
   @export(interface)
@@ -260,7 +260,7 @@ final class MachineContent<Hosted: Machine>: NodeContent {
       status.state = try? JSONValue(parsing: state)
     }
     status.version = engine.version
-    status.doubt = participation?.doubt(of: node)
+    status.doubt = participant?.inDoubt(of: node)
     status.refused = engine.refusals + undecodable
     status.events = unrecorded.taken(version: engine.version) + status.refused
     status.letters = UInt64(letters.present)
@@ -268,7 +268,7 @@ final class MachineContent<Hosted: Machine>: NodeContent {
     status.effects = engine.runningEffects
     status.unconnected = outlets.reduce(0) { $0 + $1.discarded }
     status.ins = queues.map(\.status)
-    status.synchronization = participation?.messages
+    status.synchronization = participant?.messages
   }
 }
 

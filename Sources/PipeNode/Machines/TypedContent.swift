@@ -66,9 +66,9 @@ final class TypedContent: NodeContent, _HostedMachine {
     try content.attach(to: services, configuration)
   }
 
-  var participation: Participation? { content.participation }
+  var participant: Participant? { content.participant }
 
-  func promise(in journal: Journal) { content.participation?.promise(in: journal) }
+  func markPrepared(in journal: Journal) { content.participant?.markPrepared(in: journal) }
   func start() { content.start() }
   func stop() { content.stop() }
   func fill(_ status: inout NodeStatus) { content.fill(&status) }

@@ -46,7 +46,7 @@ extension LaunchPlan.Node {
   }
 }
 
-extension NodeConfiguration.Participation {
+extension NodeConfiguration.Participant {
   /// A node's part in the events of its conflict class; `nil` where it has none.
   ///
   /// A node of composites in two classes takes part in one of them only.

@@ -114,7 +114,7 @@ package struct LaunchPlan {
               .map { .init($0, endpoint: inboxes[$0.receiver]!, of: topology) },
             ins: topology.pipes.filter { $0.receiver == node.name }
               .map { .init($0, of: topology) },
-            participation: .init(node.name, in: loaded.conflictClasses)),
+            participant: .init(node.name, in: loaded.conflictClasses)),
           journal: journal,
           description: node.constant == nil ? loaded.descriptions[node.name] : nil,
           supervision: TopologyLifecycle.Member(

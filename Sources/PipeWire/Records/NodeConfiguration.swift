@@ -60,7 +60,7 @@ package struct NodeConfiguration: Codable, Hashable, Sendable {
   }
 
   /// A node's part in synchronized events.
-  package struct Participation: Codable, Hashable, Sendable {
+  package struct Participant: Codable, Hashable, Sendable {
     /// The node that coordinates them.
     package var coordinator: String
     /// The events that the node takes only together with others, each with the composites through
@@ -76,17 +76,23 @@ package struct NodeConfiguration: Codable, Hashable, Sendable {
   package var outs: [Out]
   package var ins: [In]
   /// `nil` for a node that takes no synchronized events.
-  package var participation: Participation?
+  package var participant: Participant?
   /// What a coordinator coordinates.
   package var plan: CoordinatorPlan?
 
+  // `participation` is the wire's name.
+  private enum CodingKeys: String, CodingKey {
+    case outs, ins, plan
+    case participant = "participation"
+  }
+
   package init(
-    outs: [Out] = [], ins: [In] = [], participation: Participation? = nil,
+    outs: [Out] = [], ins: [In] = [], participant: Participant? = nil,
     plan: CoordinatorPlan? = nil
   ) {
     self.outs = outs
     self.ins = ins
-    self.participation = participation
+    self.participant = participant
     self.plan = plan
   }
 }

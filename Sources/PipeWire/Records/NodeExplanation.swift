@@ -6,10 +6,10 @@ import PipeSupport
 package struct NodeExplanation: Codable, Hashable, Sendable {
   /// Why the node takes no event now, whatever its state is.
   package enum Hold: Codable, Hashable, Sendable {
-    /// It has promised to take an event together with others, or is just taking it.
-    case transaction(Doubt)
-    /// It has promised that, and is not told the end.
-    case doubt(Doubt)
+    /// It is prepared to take an event together with others, or is just taking it.
+    case transaction(InDoubtTransaction)
+    /// It is prepared for that, and is not told the end.
+    case doubt(InDoubtTransaction)
     /// An asynchronous transition has not returned.
     case transition
     /// These pipes that lead from it are full.
@@ -21,11 +21,11 @@ package struct NodeExplanation: Codable, Hashable, Sendable {
   /// The count of its steps.
   package var version: UInt64
   /// What it would say, by the names of the events.
-  package var events: [String: Foresight]
+  package var events: [String: Evaluation]
   package var hold: Hold?
 
   package init(
-    state: JSONValue, version: UInt64, events: [String: Foresight] = [:], hold: Hold? = nil
+    state: JSONValue, version: UInt64, events: [String: Evaluation] = [:], hold: Hold? = nil
   ) {
     self.state = state
     self.version = version

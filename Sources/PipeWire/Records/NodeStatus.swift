@@ -91,8 +91,8 @@ public struct NodeStatus: Codable, Hashable, Sendable {
   public var outs: [Pipe] = []
   /// The receiving ends.
   public var ins: [Pipe] = []
-  /// The synchronized event that it has promised to take, and of which it is not told the end.
-  public var doubt: Doubt?
+  /// The synchronized event that it is prepared to take, and of which it is not told the end.
+  public var doubt: InDoubtTransaction?
   /// What a coordinator coordinates; empty for any other node.
   public var composites: [Composite] = []
   /// Records made since this start, each one transaction of the journal; `nil` without a journal.

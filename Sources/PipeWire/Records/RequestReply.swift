@@ -16,7 +16,7 @@ package enum RequestReply: Sendable {
   /// What was asked for is done; it was no step.
   case done
   /// What became of a synchronized event.
-  case synchronized(RendezvousReply)
+  case synchronized(TransactionReply)
   /// What would be said to events, as JSON.
   case explained([UInt8])
 

@@ -19,13 +19,13 @@ public struct StateChange: Hashable, Sendable {
   /// States between the last one seen of this incarnation and this one that were not seen,
   /// because this observer was too slow. Unit: states.
   public var missed: UInt64 = 0
-  /// Promises of the node, or of those that a composite is made of, of which they are not told the
-  /// end; see ``TopologyClient/states(of:tellingDoubts:)``.
-  public var doubts: [Doubt] = []
+  /// The transactions that the node, or those that a composite is made of, are prepared for and not
+  /// told the end of; see ``TopologyClient/states(of:tellingInDoubt:)``.
+  public var doubts: [InDoubtTransaction] = []
 
   package init(
     node: String, incarnation: UInt64, version: UInt64, time: Int64, cause: String,
-    state: JSONValue, missed: UInt64 = 0, doubts: [Doubt] = []
+    state: JSONValue, missed: UInt64 = 0, doubts: [InDoubtTransaction] = []
   ) {
     self.node = node
     self.incarnation = incarnation
@@ -49,7 +49,7 @@ extension StateChange {
     var time: Int64
     var cause: String
     var state: JSONValue
-    var doubt: Doubt?
+    var doubt: InDoubtTransaction?
   }
 
   /// Reads a frame of a feed.

@@ -39,8 +39,8 @@ public struct NodeInformation: Codable, Hashable, Sendable {
   public var status: NodeStatus?
   /// The names of its state's fields where that is a struct, as declared.
   public var stateFields: [String]?
-  /// Promises of its participants, or of itself, of which they are not told the end.
-  public var doubts: [Doubt] = []
+  /// The transactions that its participants, or itself, are prepared for and not told the end of.
+  public var doubts: [InDoubtTransaction] = []
 
   package init(
     name: String, kind: Kind, hosts: String?, program: String, phase: String, isRunning: Bool,

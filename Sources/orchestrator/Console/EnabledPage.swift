@@ -143,7 +143,7 @@ extension EventEnabledness.Verdict {
   }
 }
 
-extension Doubt {
+extension InDoubtTransaction {
   /// The JSON form, with the time as text.
   var record: JSONValue {
     [

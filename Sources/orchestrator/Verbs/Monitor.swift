@@ -61,7 +61,7 @@ struct Watch: Verb {
         throw CommandError("node '\(monitor.name)' is a monitor and has no states", code: .usage)
       }
       let watched = found.filter { $0.kind != .monitor }
-      return (watched, try await client.states(of: watched.map(\.name), tellingDoubts: true))
+      return (watched, try await client.states(of: watched.map(\.name), tellingInDoubt: true))
     }
     let deadline = arguments.duration("timeout").map { ContinuousClock.now + $0 }
     let patience = ContinuousClock.now + Self.patience

@@ -26,7 +26,7 @@ struct Reset: Verb {
     try checkNoneRuns(nodes, directories)
     // Held until the end: none can start in between.
     let journals = try nodes.map { try hold($0, directories) }
-    try checkPromises(to: nodes, directories)
+    try checkPrepared(to: nodes, directories)
     let losses = journals.map(Loss.init)
     let serious = zip(nodes, losses).filter { !$0.1.isNothing }
     if !serious.isEmpty, console.canAsk, !arguments.flag("yes") {
@@ -70,19 +70,19 @@ struct Reset: Verb {
         + "\(active.count == 1 ? "it" : "them") first: 'orchestrator stop \(names)'")
   }
 
-  /// A participant that has promised to take an event asks its composite how that has ended; one that
-  /// had forgotten would say that it was given up, also where others have taken it.
-  private func checkPromises(to nodes: [String], _ directories: RuntimeDirectories) throws {
+  /// A participant that is prepared for an event asks its composite how that has ended; one that
+  /// had forgotten would say that it was aborted, also where others have taken it.
+  private func checkPrepared(to nodes: [String], _ directories: RuntimeDirectories) throws {
     func snapshot(_ node: String) -> JournalSnapshot? {
       try? JournalReader(directories.journal(of: node), node: node).snapshot(limit: 0)
     }
     let composites = nodes.filter { snapshot($0)?.machine == JournalSnapshot.compositeMachine }
     guard let composite = composites.first else { return }
     for node in JournalReader.nodes(in: directories.journals) where !nodes.contains(node) {
-      guard let promise = snapshot(node)?.promise else { continue }
+      guard let prepared = snapshot(node)?.prepared else { continue }
       throw CommandError(
-        "node '\(node)' has promised to take synchronized event \(promise.transaction), "
-          + "\(promise.event.text) of composite '\(promise.composite)', and does not know how it has "
+        "node '\(node)' has promised to take synchronized event \(prepared.transaction), "
+          + "\(prepared.event.text) of composite '\(prepared.composite)', and does not know how it has "
           + "ended. If '\(composite)' forgot that, '\(node)' would give it up, also where others have "
           + "taken it. Let both run until it knows, then stop both in order; or reset '\(node)' as "
           + "well: nothing was forgotten")
@@ -151,7 +151,7 @@ extension JournalSnapshot.Pending {
       count(postponed, "postponed event", "postponed events"),
       count(letters, "dead letter", "dead letters"),
       count(effects, "running effect", "running effects"),
-      count(promises, "promised synchronized event", "promised synchronized events"),
+      count(prepared, "promised synchronized event", "promised synchronized events"),
       count(unacknowledged, "commit not known to all", "commits not known to all"),
     ].compactMap(\.self)
   }

@@ -42,7 +42,7 @@ struct Send: Verb {
   /// What was sent, and what became of it.
   private enum Sent: Sendable {
     case event(RequestOutcome, of: MachineDescription?)
-    case synchronized(RendezvousReply, stateFields: [String: [String]])
+    case synchronized(TransactionReply, stateFields: [String: [String]])
   }
 
   func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {

@@ -37,26 +37,26 @@ struct SynchronizedSend {
     }
   }
 
-  func send(_ event: JSONValue?, on topology: TopologyClient) async throws -> RendezvousReply {
+  func send(_ event: JSONValue?, on topology: TopologyClient) async throws -> TransactionReply {
     if case .ask(let transaction) = way {
-      return .rendezvous(
+      return .atomic(
         try await topology.ask(composite, about: transaction, timeout: timeout))
     }
     guard let event else { throw Self.missingEvent }
     switch way {
     case .all(let mode):
-      return .rendezvous(
+      return .atomic(
         try await topology.synchronize(composite, json: event, mode: mode, timeout: timeout))
     case .each:
       return .broadcast(try await topology.broadcast(composite, json: event, timeout: timeout))
     case .ask(let transaction):
-      return .rendezvous(
+      return .atomic(
         try await topology.ask(composite, about: transaction, timeout: timeout))
     }
   }
 
   func show(
-    _ reply: RendezvousReply, of event: JSONValue?, stateFields fields: [String: [String]],
+    _ reply: TransactionReply, of event: JSONValue?, stateFields fields: [String: [String]],
     _ arguments: ParsedArguments, console: Console
   ) throws -> ExitCode {
     if arguments.format != .text {
@@ -67,7 +67,7 @@ struct SynchronizedSend {
     }
     let what = event.map(\.caseText) ?? "it"
     switch reply {
-    case .rendezvous(let reply): return try show(reply, of: what, fields, arguments, console)
+    case .atomic(let reply): return try show(reply, of: what, fields, arguments, console)
     case .broadcast(let results):
       for (participant, result) in results.sorted(by: { $0.key < $1.key })
       where arguments.format == .text {

@@ -43,10 +43,10 @@ struct RefusalTests {
     "what a machine would say travels, too",
     arguments: [
       .taken, .asynchronous, .noTransition, .guard, .thrown("no"), .byValue,
-    ] as [Foresight])
-  func foresight(foresight: Foresight) throws {
-    let coded = try JSONEncoder().encode(["go": foresight])
-    #expect(try JSONDecoder().decode([String: Foresight].self, from: coded) == ["go": foresight])
+    ] as [Evaluation])
+  func evaluation(evaluation: Evaluation) throws {
+    let coded = try JSONEncoder().encode(["go": evaluation])
+    #expect(try JSONDecoder().decode([String: Evaluation].self, from: coded) == ["go": evaluation])
   }
 
   @Test("an unknown one is told as such")
@@ -57,7 +57,7 @@ struct RefusalTests {
       try JSONDecoder().decode([Refusal].self, from: Data(#"["mood"]"#.utf8))
     }
     #expect(throws: DecodingError.self) {
-      try JSONDecoder().decode([Foresight].self, from: Data(#"["mood"]"#.utf8))
+      try JSONDecoder().decode([Evaluation].self, from: Data(#"["mood"]"#.utf8))
     }
   }
 }

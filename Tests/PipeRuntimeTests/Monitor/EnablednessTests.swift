@@ -8,7 +8,7 @@ struct EnablednessTests {
   private static let go = CaseDescription(
     name: "go", fields: [CaseDescription.Field(name: "floor", type: "Int")])
   private static let transaction = TransactionID(epoch: 3, sequence: 17)
-  private static let promise = Doubt(
+  private static let prepared = InDoubtTransaction(
     participant: "door", composite: "lift", event: "stop", transaction: transaction, since: 5)
   private static let connected = CoordinatorExplanation(connected: ["door", "motor"])
 
@@ -22,37 +22,37 @@ struct EnablednessTests {
     return EnablednessQuestion(event, composition.vectors[0], coordinator: "house")
   }
 
-  private static func word(
-    _ foresight: Foresight, _ hold: NodeExplanation.Hold? = nil
-  ) -> Word<NodeExplanation> {
+  private static func explained(
+    _ evaluation: Evaluation, _ hold: NodeExplanation.Hold? = nil
+  ) -> NodeAnswer<NodeExplanation> {
     .explained(
-      NodeExplanation(state: "shut", version: 4, events: ["open": foresight], hold: hold))
+      NodeExplanation(state: "shut", version: 4, events: ["open": evaluation], hold: hold))
   }
 
   /// What becomes of the door's word where the motor takes the event.
   private static func answer(
-    _ door: Word<NodeExplanation>, _ coordinator: Word<CoordinatorExplanation>
+    _ door: NodeAnswer<NodeExplanation>, _ coordinator: NodeAnswer<CoordinatorExplanation>
   ) throws -> EventEnabledness {
     try question().answer(
-      nodes: ["door": door, "motor": word(.taken)], coordinators: ["house": coordinator])
+      nodes: ["door": door, "motor": explained(.taken)], coordinators: ["house": coordinator])
   }
 
   @Test(
     "a participant that withholds it is told of with its reason",
     arguments: [
-      (word(.noTransition), .noTransition), (word(.guard), .guard),
-      (word(.asynchronous), .asynchronous),
-      (word(.taken, .transaction(promise)), .inTransaction(transaction)),
-      // A promise may lead to another state: what the present one says does not count.
-      (word(.noTransition, .doubt(promise)), .inDoubt(promise)),
-      (word(.noTransition, .transition), .inTransition),
-      (word(.taken, .pipes(["out"])), .pipesFull(["out"])),
+      (explained(.noTransition), .noTransition), (explained(.guard), .guard),
+      (explained(.asynchronous), .asynchronous),
+      (explained(.taken, .transaction(prepared)), .inTransaction(transaction)),
+      // A transaction may lead to another state: what the present one says does not count.
+      (explained(.noTransition, .doubt(prepared)), .inDoubt(prepared)),
+      (explained(.noTransition, .transition), .inTransition),
+      (explained(.taken, .pipes(["out"])), .pipesFull(["out"])),
       // A full pipe does not change the state.
-      (word(.guard, .pipes(["out"])), .guard),
+      (explained(.guard, .pipes(["out"])), .guard),
       (.obstacle(.down("failed")), .down("failed")),
       (.obstacle(.silent(.seconds(2))), .silent(.seconds(2))),
-    ] as [(Word<NodeExplanation>, EventObstacle)])
-  func obstacles(door: Word<NodeExplanation>, obstacle: EventObstacle) throws {
+    ] as [(NodeAnswer<NodeExplanation>, EventObstacle)])
+  func obstacles(door: NodeAnswer<NodeExplanation>, obstacle: EventObstacle) throws {
     let found = try Self.answer(door, .explained(Self.connected))
     #expect(found.verdict == .withheld)
     #expect(found.withheld.map(\.participant) == ["door"])
@@ -63,7 +63,7 @@ struct EnablednessTests {
 
   @Test("it is enabled where all take it, with the states that they take it in")
   func enabled() throws {
-    let found = try Self.answer(Self.word(.taken), .explained(Self.connected))
+    let found = try Self.answer(Self.explained(.taken), .explained(Self.connected))
     #expect(found.verdict == .enabled)
     #expect(found.withheld.isEmpty)
     #expect(found.answers.map(\.state) == ["shut", "shut"])
@@ -72,10 +72,10 @@ struct EnablednessTests {
 
   @Test("a guard on values that were not given decides, unless somebody withholds it anyway")
   func values() throws {
-    let found = try Self.answer(Self.word(.byValue), .explained(Self.connected))
+    let found = try Self.answer(Self.explained(.byValue), .explained(Self.connected))
     #expect(found.verdict == .dependsOnValue)
     let both = try Self.question().answer(
-      nodes: ["door": Self.word(.byValue), "motor": Self.word(.guard)],
+      nodes: ["door": Self.explained(.byValue), "motor": Self.explained(.guard)],
       coordinators: ["house": .explained(Self.connected)])
     #expect(both.verdict == .withheld)
     #expect(both.answers.map(\.verdict) == [.dependsOnValue, .withheld])
@@ -84,14 +84,14 @@ struct EnablednessTests {
   @Test("what the coordinator cannot do keeps it from being taken")
   func coordinator() throws {
     let alone = CoordinatorExplanation(connected: ["motor"])
-    let cut = try Self.answer(Self.word(.taken), .explained(alone))
+    let cut = try Self.answer(Self.explained(.taken), .explained(alone))
     #expect(cut.withheld.map(\.obstacle) == [.notConnected])
     let busy = CoordinatorExplanation(
       connected: ["door", "motor"],
       transactions: [.init(transaction: "3.17", participants: ["door", "panel"])])
-    let locked = try Self.answer(Self.word(.taken), .explained(busy))
+    let locked = try Self.answer(Self.explained(.taken), .explained(busy))
     #expect(locked.withheld.map(\.obstacle) == [.inTransaction(Self.transaction)])
-    let down = try Self.answer(Self.word(.taken), .obstacle(.down("backing off")))
+    let down = try Self.answer(Self.explained(.taken), .obstacle(.down("backing off")))
     #expect(down.verdict == .withheld)
     #expect(down.answers.map(\.participant) == ["house", "door", "motor"])
     #expect(down.answers.map(\.obstacle) == [.down("backing off"), nil, nil])
@@ -100,12 +100,12 @@ struct EnablednessTests {
   @Test("an event of one node needs no coordinator, and may be asynchronous")
   func alone() {
     let question = EnablednessQuestion(Self.open, of: "door")
-    func answer(_ door: Word<NodeExplanation>) -> EventEnabledness {
+    func answer(_ door: NodeAnswer<NodeExplanation>) -> EventEnabledness {
       question.answer(nodes: ["door": door], coordinators: [:])
     }
-    #expect(answer(Self.word(.asynchronous)).verdict == .enabled)
-    #expect(answer(Self.word(.taken)).composite == nil)
-    #expect(answer(Self.word(.taken, .doubt(Self.promise))).verdict == .withheld)
+    #expect(answer(Self.explained(.asynchronous)).verdict == .enabled)
+    #expect(answer(Self.explained(.taken)).composite == nil)
+    #expect(answer(Self.explained(.taken, .doubt(Self.prepared))).verdict == .withheld)
   }
 
   @Test("all events together are enabled where one is")

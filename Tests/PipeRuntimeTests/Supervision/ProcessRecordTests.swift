@@ -187,7 +187,7 @@ struct ProcessRecordTests {
     let written = try JSONValue(encoding: wanted).decode(ProcessRecord.Launch.self)
     #expect(written.difference(from: wanted) == nil)
     var participating = pipes
-    participating.participation = .init(coordinator: "lift", events: ["open": ["lift"]])
+    participating.participant = .init(coordinator: "lift", events: ["open": ["lift"]])
     for (other, difference) in [
       (launch(program: "/bin/cat", arguments: ["run"]), .program(wanted: "/bin/sh")),
       (launch(arguments: ["run", "x"]), .hosted),

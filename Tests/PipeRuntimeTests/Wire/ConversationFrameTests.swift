@@ -68,11 +68,11 @@ struct ConversationFrameTests {
       FrameHeader(.reply, count: RequestReply.Code.explained.rawValue, sequence: 7).frame() == [
         0x70, 1, 17, 0, 7, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
       ])
-    let promise = Doubt(
+    let prepared = InDoubtTransaction(
       participant: "door", composite: "lift", event: "stop",
       transaction: TransactionID(epoch: 3, sequence: 17), since: 1_700_000_000_000_000_000)
     let node = NodeExplanation(
-      state: "shut", version: 4, events: ["go": .guard, "open": .taken], hold: .doubt(promise))
+      state: "shut", version: 4, events: ["go": .guard, "open": .taken], hold: .doubt(prepared))
     let doubt =
       #"{"composite":"lift","event":"stop","participant":"door","since":1700000000000000000,"#
       + #""transaction":"3.17"}"#

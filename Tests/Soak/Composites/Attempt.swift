@@ -38,7 +38,7 @@ extension Attempt.Outcome {
 package struct Endings: Sendable {
   package enum Ending: Equatable, Sendable {
     case committed([String: UInt64])
-    case givenUp
+    case aborted
   }
 
   private var known: [String: [TransactionID: Ending]] = [:]
@@ -60,7 +60,7 @@ package struct Endings: Sendable {
         contradictions.append("\(coordinator): asked for \(transaction), was told of \(number)")
       }
       ending = .committed(versions)
-    case .refused, .busy, .unavailable: ending = .givenUp
+    case .refused, .busy, .unavailable: ending = .aborted
     case .unknown: return
     }
     if let before = known[coordinator]?[transaction], before != ending {

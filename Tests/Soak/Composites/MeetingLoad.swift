@@ -115,14 +115,14 @@ final class MeetingLoad: SoakLoad {
     return last
   }
 
-  /// No promise is left.
+  /// Nothing is left prepared.
   func inspect(_ directories: RuntimeDirectories, _ outcome: inout SoakOutcome) {
     for node in plan.members {
       do {
         let journal = try JournalReader(directories.journal(of: node), node: node)
-        guard let promise = try journal.snapshot(limit: 1).promise else { continue }
+        guard let prepared = try journal.snapshot(limit: 1).prepared else { continue }
         outcome.violations.append(
-          "\(node) was stopped with a promise for transaction \(promise.transaction)")
+          "\(node) was stopped with a promise for transaction \(prepared.transaction)")
       } catch {
         outcome.violations.append("\(error)")
       }

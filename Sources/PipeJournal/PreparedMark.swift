@@ -1,0 +1,107 @@
+import PipeMachines
+import PipeWire
+
+/// The step that a node was last prepared to take together with others, in mapped memory beside its
+/// journal: written there, it outlives the process as a record does, and costs a copy.
+struct PreparedMark {
+  /// Its part of the file. Unit: bytes.
+  static let byteCount = 4096
+  private let words: UnsafeMutablePointer<UInt64>
+
+  // Words: the end, checksum of what follows (0: none), epoch, sequence, version,
+  // length of the state, length of the event, epoch and sequence of the transaction before, then state
+  // and event.
+  private enum Word {
+    static let end = 0, checksum = 1, epoch = 2, sequence = 3, version = 4, state = 5, event = 6
+    static let appliedEpoch = 7, appliedSequence = 8, bytes = 9
+  }
+
+  /// How it has ended.
+  enum End: UInt64 {
+    case unknown = 0
+    /// The step was about to be recorded, or was.
+    case taken = 1
+    case aborted = 2
+  }
+
+  /// What the mark holds.
+  struct Contents {
+    var step: PreparedStep
+    var end: End
+    /// The last transaction before this one whose step was recorded.
+    var applied: TransactionID
+  }
+
+  private static let room = byteCount - Word.bytes * 8
+
+  init(_ words: UnsafeMutablePointer<UInt64>) { self.words = words }
+
+  /// Writes a prepared step; returns `false` where it is too large.
+  /// - Parameter applied: The last transaction whose step is recorded.
+  func write(_ step: PreparedStep, applied: TransactionID) -> Bool {
+    let (state, event) = (step.move.state, step.event)
+    guard state.count <= Self.room, event.count <= Self.room - state.count else { return false }
+    words[Word.end] = End.unknown.rawValue
+    words[Word.epoch] = step.transaction.epoch
+    words[Word.sequence] = step.transaction.sequence
+    words[Word.version] = step.move.version
+    words[Word.state] = UInt64(state.count)
+    words[Word.event] = UInt64(event.count)
+    words[Word.appliedEpoch] = applied.epoch
+    words[Word.appliedSequence] = applied.sequence
+    let bytes = UnsafeMutableRawPointer(words + Word.bytes)
+    state.withUnsafeBytes { copy($0, to: bytes) }
+    event.withUnsafeBytes { copy($0, to: bytes + state.count) }
+    // Of one that is half written, the checksum tells.
+    words[Word.checksum] = checksum(byteCount: state.count + event.count)
+    return true
+  }
+
+  /// The step of a transaction is about to be recorded; returns `false` where that was not prepared
+  /// here. Whether it was recorded, the record's version tells.
+  func take(_ transaction: TransactionID) -> Bool { end(transaction, .taken) }
+
+  /// A step is aborted; returns `false` where it was not prepared here.
+  func abort(_ transaction: TransactionID) -> Bool { end(transaction, .aborted) }
+
+  private func end(_ transaction: TransactionID, _ end: End) -> Bool {
+    guard words[Word.epoch] == transaction.epoch, words[Word.sequence] == transaction.sequence
+    else { return false }
+    words[Word.end] = end.rawValue
+    return true
+  }
+
+  /// The step that is there; `nil` where none is whole.
+  func read() -> Contents? {
+    let stateCount = Int(clamping: words[Word.state])
+    let eventCount = Int(clamping: words[Word.event])
+    guard words[Word.checksum] != 0, stateCount <= Self.room,
+      eventCount <= Self.room - stateCount,
+      words[Word.checksum] == checksum(byteCount: stateCount + eventCount)
+    else { return nil }
+    let bytes = UnsafeRawBufferPointer(start: words + Word.bytes, count: stateCount + eventCount)
+    let step = PreparedStep(
+      transaction: TransactionID(epoch: words[Word.epoch], sequence: words[Word.sequence]),
+      event: Array(bytes[stateCount...]),
+      move: ParticipantMove(version: words[Word.version], state: Array(bytes[..<stateCount])))
+    return Contents(
+      step: step, end: End(rawValue: words[Word.end]) ?? .unknown,
+      applied: TransactionID(
+        epoch: words[Word.appliedEpoch], sequence: words[Word.appliedSequence]))
+  }
+
+  private func copy(_ source: UnsafeRawBufferPointer, to target: UnsafeMutableRawPointer) {
+    guard let start = source.baseAddress else { return }
+    target.copyMemory(from: start, byteCount: source.count)
+  }
+
+  private func checksum(byteCount: Int) -> UInt64 {
+    // FNV-1a, never 0.
+    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+    let count = (Word.bytes - Word.epoch) * 8 + byteCount
+    for byte in UnsafeRawBufferPointer(start: words + Word.epoch, count: count) {
+      hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3
+    }
+    return hash | 1
+  }
+}

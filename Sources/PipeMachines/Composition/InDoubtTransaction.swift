@@ -1,0 +1,72 @@
+import PipeSupport
+
+/// A synchronized event that a participant is prepared for, and whose end it has asked for and is not
+/// told: it may be taken by all, or by none.
+///
+/// The participant takes no other event meanwhile. What its composites show may change by that event
+/// at any time, or stay as it is.
+public struct InDoubtTransaction: Hashable, Sendable {
+  /// The node that is prepared.
+  public var participant: String
+  /// The composite through which the event is taken.
+  public var composite: String
+  /// The name of the event's case.
+  public var event: String
+  /// The number of the synchronized event.
+  public var transaction: TransactionID
+  /// Since when it is prepared, or when its process started, if that was later. Unit: nanoseconds since 1970.
+  public var since: Int64
+
+  /// Makes one.
+  public init(
+    participant: String, composite: String, event: String, transaction: TransactionID, since: Int64
+  ) {
+    self.participant = participant
+    self.composite = composite
+    self.event = event
+    self.transaction = transaction
+    self.since = since
+  }
+}
+
+extension InDoubtTransaction: Codable {
+  private enum Key: String, CodingKey { case participant, composite, event, transaction, since }
+
+  /// Reads what ``encode(to:)`` writes.
+  public init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: Key.self)
+    participant = try container.decode(String.self, forKey: .participant)
+    composite = try container.decode(String.self, forKey: .composite)
+    event = try container.decode(String.self, forKey: .event)
+    let number = try container.decode(String.self, forKey: .transaction)
+    guard let transaction = TransactionID(number) else {
+      throw DecodingError.dataCorruptedError(
+        forKey: .transaction, in: container,
+        debugDescription: "'\(number)' is no transaction; one is like 3.17")
+    }
+    self.transaction = transaction
+    since = try container.decode(Int64.self, forKey: .since)
+  }
+
+  /// Writes the transaction as people do: `3.17`.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: Key.self)
+    try container.encode(participant, forKey: .participant)
+    try container.encode(composite, forKey: .composite)
+    try container.encode(event, forKey: .event)
+    try container.encode("\(transaction)", forKey: .transaction)
+    try container.encode(since, forKey: .since)
+  }
+}
+
+extension InDoubtTransaction: CustomStringConvertible {
+  /// It in words: `'left' in doubt in transaction 3.17 (pair: meet) since …`.
+  public var description: String { wording { Timestamp(nanoseconds: $0).description } }
+
+  /// The same.
+  /// - Parameter time: Words nanoseconds since 1970.
+  package func wording(since time: (Int64) -> String) -> String {
+    "'\(participant)' in doubt in transaction \(transaction) (\(composite): \(event)) since "
+      + time(since)
+  }
+}

@@ -1,0 +1,173 @@
+import PipeMachines
+import PipeWire
+
+// What participants say, and what they are told.
+
+extension CoordinatorStateMachine {
+  /// A participant's connection is there, or there again.
+  /// - Parameters:
+  ///   - watermark: The highest transaction that the participant has heard of.
+  ///   - prepared: The one that it is prepared for. It is told the end of that first, so that it is not
+  ///     busy with it when it is asked anew.
+  package mutating func connected(
+    _ participant: String, watermark: TransactionID = .zero, prepared: TransactionID? = nil
+  ) -> [Action] {
+    connectedParticipants.insert(participant)
+    refusals.forget(participant)
+    joined?.insert(participant)
+    var actions = rise(above: watermark)
+    if let prepared { actions += received(.query(prepared), from: participant) }
+    for transaction in transactions.keys.sorted() {
+      actions += take(.connected(participant), transaction)
+    }
+    return actions + wake([participant]) + grant()
+  }
+
+  /// Begins a new epoch where a participant has heard of a number that this coordinator has not given
+  /// yet: it would pass over all numbers up to that.
+  ///
+  /// Such a number was given by a coordinator of another name, or by one whose journal is gone.
+  private mutating func rise(above watermark: TransactionID) -> [Action] {
+    guard !hasEnded, watermark > TransactionID(epoch: epoch, sequence: sequence),
+      watermark.epoch < UInt64(Int64.max)
+    else { return [] }
+    epoch = watermark.epoch + 1
+    sequence = 0
+    isStarted = false
+    forgottenThrough = max(forgottenThrough, watermark)
+    return [.record(.start(epoch: epoch)), .forget(watermark)]
+  }
+
+  /// A participant's connection is gone, with all that was under way on it.
+  package mutating func disconnected(_ participant: String) -> [Action] {
+    connectedParticipants.remove(participant)
+    refusals.forget(participant)
+    var actions: [Action] = []
+    for transaction in transactions.keys.sorted() {
+      actions += take(.disconnected(participant), transaction)
+    }
+    return actions
+  }
+
+  /// A participant has sent a message.
+  package mutating func received(
+    _ message: ParticipantMessage, from participant: String
+  ) -> [Action] {
+    switch message {
+    case .yes(let transaction, let move):
+      guard transactions[transaction] != nil else {
+        return [.send(.abort(transaction), to: participant)]
+      }
+      return take(.yes(participant, move), transaction)
+    case .query(let transaction):
+      // No record: aborted. A record would have brought the transaction back.
+      guard transactions[transaction] != nil else {
+        let isForgotten = transaction <= forgottenThrough
+        return [.send(.abort(transaction), to: participant)]
+          + (isForgotten ? [.report(.queryOfForgotten(transaction, from: participant))] : [])
+      }
+      return take(.query(participant), transaction)
+    case .no(let transaction, let refusal):
+      if let caller = callers[transaction], let call = calls[caller] {
+        refusals.refused(participant, call.request.question, refusal)
+      }
+      return take(.no(participant, refusal), transaction)
+    case .ack(let transaction):
+      return take(.ack(participant), transaction)
+    case .delivered(let transaction, let result):
+      refusals.changed(participant)
+      return take(.delivered(participant, result), transaction)
+    case .changed:
+      refusals.changed(participant)
+      return wake([participant]) + grant()
+    }
+  }
+
+  /// A participant's feed tells of a step that it has taken by itself.
+  package mutating func told(_ participant: String, version: UInt64) -> [Action] {
+    guard refusals.told(participant, version: version) else { return [] }
+    return wake([participant]) + grant()
+  }
+
+  /// A record is durable.
+  package mutating func recorded(_ record: CoordinatorRecord) -> [Action] {
+    switch record {
+    case .start(let epoch):
+      guard epoch == self.epoch, !hasEnded else { return [] }
+      isStarted = true
+      return grant()
+    case .commit(let commit):
+      return take(.recorded, commit.transaction, commit)
+    }
+  }
+
+  /// Gives an input to a transaction, if it is there, and does what it decides.
+  mutating func take(
+    _ input: TransactionStateMachine.Input, _ id: TransactionID, _ commit: CommitRecord? = nil
+  ) -> [Action] {
+    guard let decision = transactions[id]?.take(input), let transaction = transactions[id]
+    else { return [] }
+    switch decision {
+    case .nothing: return []
+    case .recordCommit(let moves):
+      guard let caller = callers[id] else { return [] }
+      let record = CommitRecord(transaction: id, request: caller, moves: moves)
+      return [.cancelTimer(.votes(id)), .record(.commit(record))]
+    case .commit:
+      guard let commit else { return [] }
+      return self.commit(commit, transaction)
+    case .resend(let participants):
+      return participants.map { .send(.commit(id), to: $0) }
+    case .abort(let reply, let participants):
+      let aborts = participants.map { Action.send(.abort(id), to: $0) }
+      return [.cancelTimer(.votes(id))] + aborts + end(transaction, .atomic(reply))
+    case .finish:
+      transactions[id] = nil
+      for participant in transaction.participants {
+        let left = committing[participant, default: 1] - 1
+        committing[participant] = left > 0 ? left : nil
+      }
+      return [.cancelTimer(.resend(id)), .acknowledged(id)]
+    case .answer(let results):
+      let changed = wake(transaction.participants)
+      return [.cancelTimer(.votes(id))] + changed + end(transaction, .broadcast(results))
+    }
+  }
+
+  /// The commit's record is durable. The locks are free at once: a connection carries the next
+  /// PREPARE behind this COMMIT, so that a participant is asked in the state that this leads to.
+  private mutating func commit(
+    _ commit: CommitRecord, _ transaction: TransactionStateMachine
+  ) -> [Action] {
+    var actions: [Action] = []
+    for (participant, move) in commit.moves { refusals.moved(participant, move) }
+    if let call = calls[commit.request] {
+      actions += finish(commit.request, commit.reply)
+      actions += countOvertaken(by: call)
+    }
+    actions += transaction.participants.map { .send(.commit(transaction.id), to: $0) }
+    actions += [.publish(transaction.id, commit.moves), .startTimer(.resend(transaction.id))]
+    for participant in transaction.participants {
+      committing[participant, default: 0] += 1
+      commitCounts[participant, default: 0] += 1
+    }
+    unlock(transaction)
+    return actions + wake(transaction.participants) + grant()
+  }
+
+  /// Removes a transaction that is not committed, with its locks, and answers its caller.
+  private mutating func end(
+    _ transaction: TransactionStateMachine, _ reply: TransactionReply
+  ) -> [Action] {
+    transactions[transaction.id] = nil
+    unlock(transaction)
+    var actions: [Action] = []
+    if let caller = callers.removeValue(forKey: transaction.id) {
+      switch reply {
+      case .atomic(let reply): actions += fail(caller, reply)
+      case .broadcast: actions += finish(caller, reply)
+      }
+    }
+    return actions + grant()
+  }
+}

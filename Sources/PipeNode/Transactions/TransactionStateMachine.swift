@@ -1,0 +1,218 @@
+import PipeMachines
+import PipeSupport
+import PipeWire
+
+/// One transaction at its coordinator, from the grant of its locks until all know its end.
+///
+/// The coordinator's table of DESIGN.md 3.3: a pure value that answers each input with what is to be
+/// done. A transaction that is not there is idle, or forgotten; see ``CoordinatorStateMachine``.
+package struct TransactionStateMachine: Sendable {
+  package let id: TransactionID
+  /// Who takes part.
+  package let participants: [String]
+  package private(set) var phase: Phase
+
+  package enum Phase: Hashable, Sendable {
+    /// Asked all, and has the yes of these.
+    case collecting([String: ParticipantMove])
+    /// All have said yes; the commit's record is not durable yet.
+    case recording([String: ParticipantMove])
+    /// Committed; these have not acknowledged it.
+    case committing(Set<String>)
+    /// A broadcast, with the results of these.
+    case delivering([String: BroadcastResult])
+  }
+
+  package enum Input: Hashable, Sendable {
+    case yes(String, ParticipantMove)
+    case no(String, ParticipantRefusal)
+    case ack(String)
+    case query(String)
+    case delivered(String, ParticipantMessage.Result)
+    /// The commit's record is durable.
+    case recorded
+    /// Not all have answered in time.
+    case votesOverdue
+    /// Not all have acknowledged in time.
+    case resendDue
+    case connected(String)
+    case disconnected(String)
+  }
+
+  package enum Decision: Hashable, Sendable {
+    case nothing
+    /// Makes the commit durable: the commit point.
+    case recordCommit([String: ParticipantMove])
+    /// The commit is durable: answers the caller, sends COMMIT to all, frees the locks.
+    case commit
+    /// Sends COMMIT again.
+    case resend([String])
+    /// Sends ABORT to these, answers the caller, frees the locks.
+    case abort(SynchronizedReply, [String])
+    /// All have acknowledged.
+    case finish
+    /// Answers the caller of a broadcast, frees the locks.
+    case answer([String: BroadcastResult])
+  }
+
+  private init(id: TransactionID, participants: [String], phase: Phase) {
+    self.id = id
+    self.participants = participants
+    self.phase = phase
+  }
+
+  /// One whose participants are asked now.
+  package static func atomic(_ id: TransactionID, _ participants: [String]) -> Self {
+    Self(id: id, participants: participants, phase: .collecting([:]))
+  }
+
+  /// One that was committed before the coordinator started.
+  package static func recovered(_ id: TransactionID, _ participants: [String]) -> Self {
+    Self(id: id, participants: participants, phase: .committing(Set(participants)))
+  }
+
+  /// One whose participants are each asked to take an event for itself; `unavailable` are not asked.
+  package static func broadcast(
+    _ id: TransactionID, _ participants: [String], unavailable: [String]
+  ) -> Self {
+    let known = unavailable.map { ($0, BroadcastResult.unavailable) }
+    return Self(
+      id: id, participants: participants,
+      phase: .delivering(Dictionary(uniqueKeysWithValues: known)))
+  }
+}
+
+extension TransactionStateMachine {
+  package mutating func take(_ input: Input) -> Decision {
+    switch phase {
+    case .collecting(let votes): collecting(votes, input)
+    case .recording: recording(input)
+    case .committing(let unacknowledged): committing(unacknowledged, input)
+    case .delivering(let results): delivering(results, input)
+    }
+  }
+
+  private mutating func collecting(
+    _ votes: [String: ParticipantMove], _ input: Input
+  ) -> Decision {
+    switch input {
+    case .yes(let participant, let move):
+      guard participants.contains(participant) else { return .nothing }
+      var votes = votes
+      votes[participant] = move
+      guard votes.count == participants.count else {
+        phase = .collecting(votes)
+        return .nothing
+      }
+      phase = .recording(votes)
+      return .recordCommit(votes)
+    case .no(let participant, let refusal):
+      guard participants.contains(participant) else { return .nothing }
+      // It has nothing to undo.
+      return .abort(
+        Self.reply(refusal, of: participant), participants.filter { $0 != participant })
+    case .votesOverdue:
+      let missing = participants.first { votes[$0] == nil } ?? participants[0]
+      return .abort(.unavailable(missing), participants)
+    case .disconnected(let participant):
+      guard participants.contains(participant) else { return .nothing }
+      return .abort(.unavailable(participant), participants)
+    // Undecided: the answer to a query is the decision, when it is made.
+    case .query, .connected: return .nothing
+    // Nothing of the kind was asked for.
+    case .ack, .delivered, .recorded, .resendDue: return .nothing
+    }
+  }
+
+  private mutating func recording(_ input: Input) -> Decision {
+    switch input {
+    case .recorded:
+      phase = .committing(Set(participants))
+      return .commit
+    // All have promised, so that nothing stops it any more; whoever asks is told when it is done.
+    case .yes, .no, .query, .votesOverdue, .connected, .disconnected: return .nothing
+    case .ack, .delivered, .resendDue: return .nothing
+    }
+  }
+
+  private mutating func committing(_ unacknowledged: Set<String>, _ input: Input) -> Decision {
+    switch input {
+    case .ack(let participant):
+      let left = unacknowledged.subtracting([participant])
+      phase = .committing(left)
+      return left.isEmpty ? .finish : .nothing
+    case .yes(let participant, _), .query(let participant):
+      // It is prepared, so it has not got the commit, whatever it acknowledges later.
+      return participants.contains(participant) ? .resend([participant]) : .nothing
+    case .connected(let participant):
+      return unacknowledged.contains(participant) ? .resend([participant]) : .nothing
+    case .resendDue: return .resend(unacknowledged.sorted())
+    case .no, .delivered, .recorded, .votesOverdue, .disconnected: return .nothing
+    }
+  }
+
+  private mutating func delivering(
+    _ results: [String: BroadcastResult], _ input: Input
+  ) -> Decision {
+    switch input {
+    case .delivered(let participant, let result):
+      return add(Self.result(result, of: participant), of: participant, to: results)
+    case .disconnected(let participant):
+      return add(.unknown, of: participant, to: results)
+    case .votesOverdue:
+      let missing = participants.filter { results[$0] == nil }.map { ($0, BroadcastResult.unknown) }
+      return .answer(results.merging(missing) { known, _ in known })
+    case .yes, .no, .ack, .query, .recorded, .resendDue, .connected: return .nothing
+    }
+  }
+
+  private mutating func add(
+    _ result: BroadcastResult, of participant: String, to results: [String: BroadcastResult]
+  ) -> Decision {
+    guard participants.contains(participant), results[participant] == nil else { return .nothing }
+    var results = results
+    results[participant] = result
+    phase = .delivering(results)
+    return results.count == participants.count ? .answer(results) : .nothing
+  }
+
+  private static func reply(
+    _ refusal: ParticipantRefusal, of participant: String
+  ) -> SynchronizedReply {
+    switch refusal {
+    case .refused(let reason, let version, let state):
+      .refused([withholding(participant, reason, version, state)])
+    case .busy: .busy([participant])
+    }
+  }
+
+  private static func result(
+    _ result: ParticipantMessage.Result, of participant: String
+  ) -> BroadcastResult {
+    switch result {
+    case .moved(let version): .moved(version: version)
+    case .refused(.busy): .busy
+    case .refused(.refused(let reason, let version, let state)):
+      .refused(withholding(participant, reason, version, state))
+    }
+  }
+
+  static func withholding(
+    _ participant: String, _ reason: Refusal, _ version: UInt64, _ state: [UInt8]
+  ) -> Withholding {
+    // A node's state is JSON; whatever else comes is shown as it is.
+    let json = (try? JSONValue(parsing: state)) ?? .string(String(decoding: state, as: UTF8.self))
+    return Withholding(participant: participant, state: json, version: version, reason: reason)
+  }
+}
+
+extension SynchronizedReply {
+  /// Refused by those who are known to refuse.
+  init(_ refusals: [KnownRefusal]) {
+    self = .refused(
+      refusals.compactMap { known in
+        guard case .refused(let reason, let version, let state) = known.refusal else { return nil }
+        return TransactionStateMachine.withholding(known.participant, reason, version, state)
+      })
+  }
+}

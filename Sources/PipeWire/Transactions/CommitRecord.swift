@@ -1,0 +1,35 @@
+import PipeMachines
+
+/// A transaction that is committed.
+package struct CommitRecord: Hashable, Sendable {
+  package var transaction: TransactionID
+  package var request: RequestID
+  /// What each participant is prepared for.
+  package var moves: [String: ParticipantMove]
+
+  package init(
+    transaction: TransactionID, request: RequestID, moves: [String: ParticipantMove]
+  ) {
+    self.transaction = transaction
+    self.request = request
+    self.moves = moves
+  }
+
+  package var reply: TransactionReply {
+    .atomic(.committed(transaction, versions: moves.mapValues(\.version)))
+  }
+}
+
+/// What a coordinator's journal tells at a start.
+package struct CoordinatorJournal: Hashable, Sendable {
+  /// The epoch of the last start; zero before the first.
+  package var epoch: UInt64 = 0
+  /// The commits, in the order of their records, without those that were forgotten.
+  package var commits: [CommitRecord] = []
+  /// Those of them that all participants have acknowledged.
+  package var acknowledged: Set<TransactionID> = []
+  /// The highest that was forgotten.
+  package var forgottenThrough = TransactionID.zero
+
+  package init() {}
+}

@@ -1,0 +1,182 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import Testing
+
+@Suite("Participants in doubt", .enabled(if: RecordedNodes.arePossible))
+struct InDoubtTests {
+  /// A pair whose coordinator acts at the place where all have promised and nothing is decided.
+  private static func pair(_ action: String, backoff: Duration = .milliseconds(1)) -> Topology {
+    var pair = Parties.pair(
+      environment: ["PIPERUNTIME_FAILPOINTS": "pair:commit.before=\(action)@1/1"])
+    for index in pair.nodes.indices {
+      pair.nodes[index].restart.backoff = Backoff(initial: backoff, max: backoff, jitter: 0)
+    }
+    return pair
+  }
+
+  private static func willing(_ met: Int) throws -> JSONValue {
+    let state = try JSONValue(encoding: Party.State.willing(met: met, steps: 0))
+    return ["left": state, "right": state]
+  }
+
+  /// What a stream tells of the pair, until it is so.
+  private static func changes(
+    _ stream: StateStream, until isEnough: @escaping @Sendable (StateChange) -> Bool
+  ) async throws -> [StateChange] {
+    let found = try await unlessStalled(for: .seconds(20)) {
+      var found: [StateChange] = []
+      for await change in stream {
+        found.append(change)
+        if isEnough(change) { return found as [StateChange]? }
+      }
+      return nil
+    }
+    guard let found, let found else { throw Unexpected("it did not come") }
+    return found
+  }
+
+  /// Asks for the event as a caller that goes away.
+  private static func meet(_ topology: TopologyHarness) throws -> TopologyClient {
+    let caller = try TopologyClient(
+      topology: topology.topology, control: topology.control,
+      answerTimeout: TopologyHarness.clientTimeout)
+    Task { _ = try? await caller.synchronize("pair", Party.Event.meet, timeout: .seconds(60)) }
+    return caller
+  }
+
+  @Test("are told of with their transaction while the coordinator stands still, until it commits")
+  func commit() async throws {
+    try await withTopology(Self.pair("stop")) { topology in
+      let plain = try await topology.states(of: ["pair", "left"])
+      let told = try await topology.client.states(of: ["pair"], tellingInDoubt: true)
+      let caller = try Self.meet(topology)
+      defer { caller.close() }
+      let marked = try await Self.changes(told) { $0.doubts.count == 2 }
+      let before = try Self.willing(0)
+      #expect(marked.allSatisfy { $0.state == before && $0.node == "pair" })
+      let doubts = try #require(marked.last).doubts
+      #expect(doubts.map(\.participant) == ["left", "right"])
+      #expect(doubts.allSatisfy { $0.composite == "pair" && $0.event == "meet" })
+      let transaction = doubts[0].transaction
+      #expect(doubts[1].transaction == transaction)
+      let now = WallClock.nanoseconds
+      #expect(doubts.allSatisfy { $0.since <= now && $0.since > now - 60_000_000_000 })
+
+      let directory = try await topology.directory()
+      #expect(directory[node: "left"]?.doubts == [doubts[0]])
+      #expect(directory[node: "pair"]?.doubts == doubts)
+      let why = try await topology.client.why("pair", json: "meet", timeout: .milliseconds(200))
+      #expect(
+        why.events[0].withheld.map(\.obstacle) == [
+          .silent(.milliseconds(200)), .inDoubt(doubts[0]), .inDoubt(doubts[1]),
+        ])
+      let step = try await topology.client.why("left", json: "step")
+      #expect(step.events[0].withheld.map(\.obstacle) == [.inDoubt(doubts[0])])
+
+      try await topology.resume("pair")
+      let rest = try await Self.changes(told) { $0.doubts.isEmpty }
+      // The mark goes with the state that the event has led to, and not before.
+      #expect(try rest.last?.state == Self.willing(1))
+      #expect(
+        try await topology.client.why("pair", json: "meet", timeout: .seconds(5)).verdict
+          == .enabled)
+      // Who does not ask for doubts gets each state once.
+      let states = try await Self.changes(plain) { $0.node == "left" && $0.version == 1 }
+      let versions = states.filter { $0.node == "left" }.map(\.version)
+      #expect(versions == [0, 1])
+    }
+  }
+
+  @Test("are told of while the coordinator is gone, until its successor knows of nothing")
+  func abort() async throws {
+    let pair = Self.pair("crash", backoff: .seconds(4))
+    try await withTopology(pair) { topology in
+      let told = try await topology.client.states(of: ["pair"], tellingInDoubt: true)
+      let caller = try Self.meet(topology)
+      let marked = try await Self.changes(told) { $0.doubts.count == 2 }
+      // Else it would ask the next coordinator again.
+      caller.close()
+      let before = try Self.willing(0)
+      #expect(marked.last?.state == before)
+      let why = try await topology.client.why("pair", json: "meet")
+      guard case .down? = why.events[0].withheld.first?.obstacle else {
+        throw Unexpected("its coordinator is down, not \(why)")
+      }
+      let rest = try await Self.changes(told) { $0.doubts.isEmpty }
+      #expect(rest.allSatisfy { $0.state == before })
+      let enabled = try await poll(within: .seconds(10)) {
+        try await topology.client.why("pair", json: "meet").verdict == .enabled ? true : nil
+      }
+      #expect(enabled == true)
+      #expect(try await topology.directory().nodes.allSatisfy(\.doubts.isEmpty))
+      #expect(try await topology.meet(mode: .await(.seconds(10))).isCommitted)
+      try await topology.expectMet(1)
+    }
+  }
+
+  @Test("are in doubt again when they are started again")
+  func restart() async throws {
+    try await withTopology(Self.pair("stop")) { topology in
+      let told = try await topology.client.states(of: ["pair"], tellingInDoubt: true)
+      let caller = try Self.meet(topology)
+      defer { caller.close() }
+      let marked = try await Self.changes(told) { $0.doubts.count == 2 }
+      let before = try #require(marked.last).doubts[0]
+      try await topology.kill("left")
+      let again = try await topology.expectStatus(of: "left", "its doubt") {
+        $0.incarnation == 2 && !$0.doubts.isEmpty
+      }
+      let doubt = try #require(again.doubts.first)
+      #expect(doubt.transaction == before.transaction)
+      #expect(doubt.since > before.since)
+      try await topology.resume("pair")
+      try await topology.expectMet(1)
+      let rest = try await Self.changes(told) { $0.doubts.isEmpty }
+      #expect(try rest.last?.state == Self.willing(1))
+    }
+  }
+
+  @Test("are marked by 'monitor', 'ps' and 'describe', as text and as JSON")
+  func verbs() async throws {
+    try await withTopology(Self.pair("stop")) { topology in
+      let tool = CommandLineTool(beside: topology)
+      let text = try tool.start(["monitor", "pair"])
+      let json = try tool.start(["monitor", "pair", "-o", "jsonl"])
+      for monitor in [text, json] {
+        #expect(try await monitor.waitForOutput(containing: "met"))
+      }
+      let caller = try Self.meet(topology)
+      defer { caller.close() }
+      #expect(
+        try await text.waitForOutput(containing: "IN DOUBT: 'left' in doubt in transaction"))
+      #expect(try await json.waitForOutput(containing: #""doubts":[{"composite":"pair""#))
+      try await topology.expectStatus(of: "pair", "two doubts") { $0.doubts.count == 2 }
+      let ps = try await tool.run("ps")
+      #expect(
+        ps.output.split(separator: "\n").count { $0.contains("  IN DOUBT in ") } == 3, "\(ps)")
+      let describe = try await tool.run("describe", "pair")
+      #expect(describe.output.contains("  in doubt      'left' in doubt in"), "\(describe)")
+      let why = try await tool.run("why", "left", "step")
+      #expect(why.code == 4 && why.output.contains("it is in doubt in transaction"), "\(why)")
+      let record = try await tool.run("ps", "-o", "jsonl")
+      let lines = try record.output.split(separator: "\n").map { try JSONValue(parsing: $0.utf8) }
+      for line in lines {
+        guard case .array(let doubts)? = line["doubts"] else {
+          throw Unexpected("doubts, not \(line.text)")
+        }
+        #expect(doubts.count == (line["node"] == "pair" ? 2 : 1))
+        #expect(doubts.allSatisfy { $0["event"] == "meet" })
+      }
+      try await topology.resume("pair")
+      #expect(try await text.waitForOutput(containing: "not in doubt any more"))
+      try await topology.expectMet(1)
+      let calm = try await tool.run("ps")
+      #expect(!calm.output.contains("IN DOUBT"), "\(calm)")
+      for monitor in [text, json] {
+        monitor.signal(.terminate)
+        #expect(try await monitor.waitForExit(within: .seconds(10)) != nil)
+      }
+    }
+  }
+}

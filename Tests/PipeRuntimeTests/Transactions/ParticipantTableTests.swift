@@ -1,0 +1,172 @@
+import PipeRuntime
+import Testing
+
+/// Every phase against every input: the next phase, and what is done. A cell that is not listed keeps
+/// the phase and does nothing.
+@Suite("The table of a participant")
+struct ParticipantTableTests {
+  private typealias Participant = ParticipantStateMachine
+
+  // Transaction 5 is the one that the phases are about; 3 was applied before, 7 comes later.
+  private static let earlier = TransactionID(epoch: 1, sequence: 3)
+  private static let own = TransactionID(epoch: 1, sequence: 5)
+  private static let later = TransactionID(epoch: 1, sequence: 7)
+  private static let move = ParticipantMove(version: 9, state: [1])
+
+  private static func step(_ transaction: TransactionID) -> PreparedStep {
+    PreparedStep(transaction: transaction, event: [2], move: move)
+  }
+
+  private typealias Input = (name: String, apply: (inout Participant) -> [Participant.Action])
+
+  private static func prepare(
+    _ transaction: TransactionID, _ vote: Participant.Vote = .enabled(move)
+  ) -> (inout Participant) -> [Participant.Action] {
+    { $0.prepare(transaction, event: [2], wantsChange: false) { _ in vote } }
+  }
+
+  private static func deliver(
+    _ transaction: TransactionID, _ vote: Participant.Vote = .enabled(move)
+  ) -> (inout Participant) -> [Participant.Action] {
+    { $0.deliver(transaction, event: [2]) { _ in vote } }
+  }
+
+  private static var phases: [(name: String, path: [(inout Participant) -> [Participant.Action]])] {
+    [
+      ("free", []),
+      ("preparing", [prepare(own)]),
+      ("prepared", [prepare(own), { $0.recorded(.prepared(step(own))) }]),
+      (
+        "applying",
+        [prepare(own), { $0.recorded(.prepared(step(own))) }, { $0.commit(own) }]
+      ),
+      ("delivering", [deliver(own)]),
+    ]
+  }
+
+  private static let no = Participant.Vote.withheld(.refused(.guard, version: 8, state: [1]))
+
+  private static var inputs: [Input] {
+    [
+      ("start", { $0.start() }),
+      ("connected", { $0.connected() }),
+      ("timer", { $0.queryTimerFired() }),
+      ("prepare 3", prepare(earlier)), ("prepare 5", prepare(own)), ("prepare 7", prepare(later)),
+      ("prepare 7, withheld", prepare(later, no)),
+      ("commit 3", { $0.commit(earlier) }), ("commit 5", { $0.commit(own) }),
+      ("commit 7", { $0.commit(later) }),
+      ("abort 3", { $0.abort(earlier) }), ("abort 5", { $0.abort(own) }),
+      ("abort 7", { $0.abort(later) }),
+      ("deliver 3", deliver(earlier)), ("deliver 5", deliver(own)), ("deliver 7", deliver(later)),
+      ("deliver 7, withheld", deliver(later, no)),
+      ("PREPARED 5", { $0.recorded(.prepared(step(own))) }),
+      ("PREPARED 7", { $0.recorded(.prepared(step(later))) }),
+      ("STEP 5", { $0.recorded(.step(step(own))) }),
+      ("STEP 7", { $0.recorded(.step(step(later))) }),
+      ("step", { $0.stepped() }),
+    ]
+  }
+
+  private static let expected = """
+    free | prepare 5: preparing RECORD-PREPARED, prepare 7: preparing RECORD-PREPARED, prepare 7, \
+    withheld: NO-refused, commit 3: ACK, commit 5: PROBLEM, commit 7: PROBLEM, deliver 5: \
+    delivering ENTER RECORD-STEP, deliver 7: delivering ENTER RECORD-STEP, deliver 7, withheld: \
+    RESULT-refused
+    preparing | prepare 3: NO-busy, prepare 7: NO-busy, prepare 7, withheld: NO-busy, commit 3: \
+    ACK, commit 5: PROBLEM, commit 7: PROBLEM, abort 5: free THAW, deliver 3: RESULT-busy, \
+    deliver 5: RESULT-busy, deliver 7: RESULT-busy, deliver 7, withheld: RESULT-busy, PREPARED \
+    5: prepared YES TIMER
+    prepared | start: TIMER, connected: QUERY TIMER, timer: QUERY TIMER, prepare 3: NO-busy, \
+    prepare 5: YES, prepare 7: NO-busy, prepare 7, withheld: NO-busy, commit 3: ACK, commit 5: \
+    applying STOP ENTER RECORD-STEP, commit 7: PROBLEM, abort 5: free STOP THAW, deliver 3: \
+    RESULT-busy, deliver 5: RESULT-busy, deliver 7: RESULT-busy, deliver 7, withheld: RESULT-busy
+    applying | prepare 3: NO-busy, prepare 7: NO-busy, prepare 7, withheld: NO-busy, commit 3: \
+    ACK, commit 7: PROBLEM, abort 5: PROBLEM, deliver 3: RESULT-busy, deliver 5: RESULT-busy, \
+    deliver 7: RESULT-busy, deliver 7, withheld: RESULT-busy, STEP 5: free ACK THAW
+    delivering | prepare 3: NO-busy, prepare 7: NO-busy, prepare 7, withheld: NO-busy, commit 3: \
+    ACK, commit 5: PROBLEM, commit 7: PROBLEM, deliver 3: RESULT-busy, deliver 7: RESULT-busy, \
+    deliver 7, withheld: RESULT-busy, STEP 5: free RESULT-moved THAW
+    """
+
+  @Test("every cell is decided", arguments: 0..<5)
+  func row(index: Int) {
+    let rows = Self.expected.split(separator: "\n")
+    #expect(rows.count == Self.phases.count)
+    #expect(index < rows.count && Self.row(index) == rows[index], "\(Self.row(index))")
+  }
+
+  private static func row(_ index: Int) -> String {
+    let cells = inputs.compactMap { name, apply -> String? in
+      var participant = Participant(applied: earlier, version: 8)
+      for input in phases[index].path { _ = input(&participant) }
+      let before = participant.phase
+      let done = apply(&participant).map(word)
+      if participant.phase == before && done.isEmpty { return nil }
+      let phase = participant.phase == before ? [] : [self.name(of: participant.phase)]
+      return "\(name): \((phase + done).joined(separator: " "))"
+    }
+    return "\(phases[index].name) | " + cells.joined(separator: ", ")
+  }
+
+  private static func name(of phase: Participant.Phase) -> String {
+    switch phase {
+    case .free: "free"
+    case .preparing: "preparing"
+    case .prepared: "prepared"
+    case .applying: "applying"
+    case .delivering: "delivering"
+    }
+  }
+
+  private static func word(_ action: Participant.Action) -> String {
+    switch action {
+    case .record(.prepared): "RECORD-PREPARED"
+    case .record(.step): "RECORD-STEP"
+    case .send(.yes): "YES"
+    case .send(.no(_, .busy)): "NO-busy"
+    case .send(.no(_, .refused)): "NO-refused"
+    case .send(.ack): "ACK"
+    case .send(.query): "QUERY"
+    case .send(.delivered(_, .moved)): "RESULT-moved"
+    case .send(.delivered(_, .refused(.busy))): "RESULT-busy"
+    case .send(.delivered(_, .refused(.refused))): "RESULT-refused"
+    case .send(.changed): "CHANGED"
+    case .enter: "ENTER"
+    case .unfreeze: "THAW"
+    case .startQueryTimer: "TIMER"
+    case .stopQueryTimer: "STOP"
+    case .report: "PROBLEM"
+    }
+  }
+
+  @Test("takes other inputs in no phase but free", arguments: 0..<5)
+  func frozen(index: Int) {
+    var participant = Participant(applied: Self.earlier, version: 8)
+    for input in Self.phases[index].path { _ = input(&participant) }
+    #expect(participant.takesInputs == (index == 0))
+  }
+
+  @Test("comes back prepared where the journal holds no step since, and free otherwise")
+  func recovery() {
+    let prepared = Self.step(Self.own)
+    #expect(
+      Participant(prepared: prepared, applied: Self.earlier, version: 8).phase
+        == .prepared(prepared))
+    // A step of its own, or that of the transaction.
+    #expect(Participant(prepared: prepared, applied: Self.earlier, version: 9).phase == .free)
+    #expect(Participant(prepared: prepared, applied: Self.own, version: 9).phase == .free)
+    #expect(Participant(applied: Self.earlier, version: 8).phase == .free)
+    #expect(Participant(prepared: prepared, version: 20).watermark == Self.own)
+  }
+
+  @Test("whom it has refused hears of its next step, once, if that was asked for")
+  func change() {
+    var participant = Participant()
+    let refused = participant.prepare(
+      Self.earlier, event: [], wantsChange: true
+    ) { _ in Self.no }
+    #expect(refused.count == 1)
+    #expect(participant.stepped() == [.send(.changed)])
+    #expect(participant.stepped() == [])
+  }
+}

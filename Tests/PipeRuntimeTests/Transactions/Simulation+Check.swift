@@ -1,0 +1,112 @@
+import PipeRuntime
+
+extension Simulation {
+  /// What is wrong after the end; empty where all guarantees have held.
+  func violations() -> [String] {
+    var found = participants.values.flatMap(\.problems) + coordinators.flatMap(\.problems)
+    if !isAtRest { found.append("something is still locked, prepared or under way") }
+    for name in names { found += journalViolations(of: name) }
+    for (id, one) in asked { found += requestViolations(id, one) }
+    found += orderViolations()
+    return found.sorted()
+  }
+
+  /// Who took the event of a request, with the transactions.
+  private func takers(of one: Asked) -> [String: [PreparedStep]] {
+    var takers: [String: [PreparedStep]] = [:]
+    for name in names {
+      let steps = participants[name]!.steps.filter { $0.event == one.body }
+      if !steps.isEmpty { takers[name] = steps }
+    }
+    return takers
+  }
+
+  private func journalViolations(of name: String) -> [String] {
+    var version: UInt64 = 0
+    var found: [String] = []
+    for entry in participants[name]!.journal {
+      switch entry {
+      case .own: version += 1
+      case .record(.prepared): continue
+      case .record(.step(let step)):
+        version += 1
+        if step.move.version != version {
+          found.append("\(name) recorded version \(step.move.version) after \(version - 1)")
+        }
+      }
+    }
+    let transactions = participants[name]!.steps.map(\.transaction)
+    if Set(transactions).count != transactions.count {
+      found.append("\(name) applied a transaction twice")
+    }
+    return found
+  }
+
+  private func requestViolations(_ id: RequestID, _ one: Asked) -> [String] {
+    let takers = takers(of: one)
+    var found: [String] = []
+    func complain(_ what: String) {
+      found.append("request \(id.number) of \(one.composite.name), \(one.mode): \(what)")
+    }
+    if takers.values.contains(where: { $0.count > 1 }) { complain("taken twice by one") }
+    let answers = Set(
+      one.replies.filter { if case .atomic(.unknown) = $0 { false } else { true } })
+    if answers.count > 1 { complain("answered in different ways: \(answers)") }
+    if answers.isEmpty { complain("never answered") }
+    if one.mode != .broadcast {
+      let who = Set(takers.keys)
+      if !who.isEmpty && who != Set(one.composite.participants) {
+        complain("taken by \(who.sorted()) only")
+      }
+      if Set(takers.values.flatMap { $0.map(\.transaction) }).count > 1 {
+        complain("taken in different transactions")
+      }
+    }
+    for answer in answers {
+      found += answerViolations(answer, takers).map { "\(id.number): \($0)" }
+    }
+    return found
+  }
+
+  private func answerViolations(
+    _ answer: TransactionReply, _ takers: [String: [PreparedStep]]
+  ) -> [String] {
+    switch answer {
+    case .atomic(.committed(let transaction, let versions)):
+      let moves = takers.mapValues { $0[0].move.version }
+      let transactions = takers.values.flatMap { $0.map(\.transaction) }
+      return moves == versions && transactions.allSatisfy { $0 == transaction }
+        ? [] : ["committed as \(transaction) \(versions), but moved \(moves)"]
+    case .atomic(.refused), .atomic(.busy), .atomic(.unavailable):
+      return takers.isEmpty ? [] : ["\(answer), but taken by \(takers.keys.sorted())"]
+    case .atomic(.unknown): return []
+    case .broadcast(let results):
+      return results.compactMap { name, result in
+        switch result {
+        case .moved(let version):
+          takers[name]?.first?.move.version == version ? nil : "\(name) has not moved to \(version)"
+        case .refused, .busy, .unavailable: takers[name] == nil ? nil : "\(name) has moved"
+        case .unknown: nil
+        }
+      }
+    }
+  }
+
+  /// Participants must have taken the transactions that they share in one order.
+  private func orderViolations() -> [String] {
+    var found: [String] = []
+    for (index, left) in names.enumerated() {
+      for right in names[(index + 1)...] {
+        let here = participants[left]!.steps.map(\.transaction)
+        let there = participants[right]!.steps.map(\.transaction)
+        let shared = Set(here).intersection(there)
+        if here.filter(shared.contains) != there.filter(shared.contains)
+          && Self.coordinator(of: left) == Self.coordinator(of: right)
+        {
+          found.append("\(left) and \(right) took their events in different orders")
+        }
+      }
+    }
+    return found
+  }
+}
