@@ -22,77 +22,58 @@ extension TopologyChecker {
       case .state: ("state", .unknownState)
       case .event: ("event", .unknownEvent)
       }
-    guard let name = json.caseName, let members = json.caseMembers else { return false }
     let isBare = json.string != nil
-    let labelPath = isBare ? path : path + [name]
+    let labelPath = isBare ? path : path + [json.caseName ?? ""]
     let label = isBare ? source.mark(of: path) : source.mark(ofKey: labelPath)
-    guard let found = cases.first(where: { $0.name == name }) else {
-      report(
-        code, at: label,
-        "\(owner): \(holder) has no \(noun) '\(name)'"
-          + Suggestion.among(cases.map(\.name), like: name))
-      return false
-    }
-    let names = found.fields.map(\.name)
-    for field in members.keys.sorted() where !names.contains(field) {
-      report(
-        .unknownField, at: source.mark(ofKey: labelPath + [field]),
-        "\(owner): \(noun) \(found.wording) has no field '\(field)'"
-          + Suggestion.among(names, like: field))
-    }
-    for field in found.fields {
-      let place = "\(owner): field '\(field.name)' of \(noun) \(found.wording)"
-      if let value = members[field.name] {
-        check(value, fits: field, kind: kind, place: place, at: labelPath + [field.name])
-      } else if !isOptional(field.type) {
-        report(.missingField, at: label, "\(place) is missing; add '\(field.name)'")
+    for problem in cases.problems(with: json) {
+      let text = "\(owner): " + problem.text(noun: noun, owner: holder)
+      switch problem {
+      case .noCase: return false
+      case .unknownCase:
+        report(code, at: label, text)
+        return false
+      case .unknownField(let name, _):
+        report(.unknownField, at: source.mark(ofKey: labelPath + [name]), text)
+      case .missingField: report(.missingField, at: label, text)
+      case .wrongType(let field, let value, _):
+        if case .event = kind, value.isTemplate { continue }
+        report(.typeMismatch, at: labelPath + [field.name], text)
       }
+    }
+    if case .event(let state?) = kind, let found = cases.first(where: { $0.name == json.caseName })
+    {
+      checkVariables(of: json, from: state, as: found, owner: owner, at: labelPath)
     }
     return true
   }
 
-  private func isOptional(_ type: String) -> Bool {
-    if case .optional = SwiftType(type) { true } else { false }
-  }
-
-  private mutating func check(
-    _ value: JSONValue, fits field: CaseDescription.Field, kind: PayloadKind, place: String,
+  /// Checks the values that an event's template takes from a state.
+  private mutating func checkVariables(
+    of json: JSONValue, from state: CaseDescription, as event: CaseDescription, owner: String,
     at path: [String]
   ) {
-    guard case .event(let state) = kind else {
-      checkLiteral(value, fits: field, place: place, at: path)
-      return
-    }
-    if let name = value.string.flatMap({ TemplateText.wholeVariable($0) }) {
+    for field in event.fields {
       // A variable that the state does not carry has been reported as such.
-      guard let type = state?.fields.first(where: { $0.name == name })?.type, !type.isEmpty,
+      guard let name = json.caseMembers?[field.name]?.string.flatMap(TemplateText.wholeVariable),
+        let type = state.fields.first(where: { $0.name == name })?.type, !type.isEmpty,
         !SwiftType.assignable(type, to: field.type)
-      else { return }
+      else { continue }
       report(
-        .typeMismatch, at: path,
-        "\(place) cannot be '$\(name)', which is of type \(type); take a value of type "
-          + field.type)
-      return
+        .typeMismatch, at: path + [field.name],
+        "\(owner): field '\(field.name)' of event \(event.wording) cannot be '$\(name)', which is of "
+          + "type \(type); take a value of type \(field.type)")
     }
-    checkLiteral(value, fits: field, place: place, at: path)
-  }
-
-  private mutating func checkLiteral(
-    _ value: JSONValue, fits field: CaseDescription.Field, place: String, at path: [String]
-  ) {
-    // Lists and mappings may hold variables, of which only the whole is known to fit or not.
-    if value.holdsVariables, value.string == nil { return }
-    let type = SwiftType(field.type)
-    guard !type.takes(value) else { return }
-    report(
-      .typeMismatch, at: path,
-      "\(place) cannot be \(value.text); write \(type.demand(of: field.type))")
   }
 }
 
 extension JSONValue {
+  /// Whether it is known only with a state which value this is.
+  fileprivate var isTemplate: Bool {
+    if let text = string { TemplateText.wholeVariable(text) != nil } else { holdsVariables }
+  }
+
   /// Whether a template would put a value somewhere into this.
-  fileprivate var holdsVariables: Bool {
+  private var holdsVariables: Bool {
     switch self {
     case .string(let text): text.contains("$")
     case .array(let values): values.contains { $0.holdsVariables }

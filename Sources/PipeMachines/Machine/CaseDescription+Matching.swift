@@ -1,37 +1,61 @@
 import PipeSupport
 
-extension [CaseDescription] {
-  /// Why some JSON is not a case of this enum, in a sentence; `nil` where it may be one.
-  ///
-  /// A value whose type only its own decoder can judge is not judged.
+/// What keeps some JSON from being a case of an enum.
+package enum CaseProblem {
+  /// It is neither a label nor `{"label": {…}}`.
+  case noCase(JSONValue)
+  case unknownCase(String, known: [String])
+  case unknownField(String, of: CaseDescription)
+  case missingField(CaseDescription.Field, of: CaseDescription)
+  case wrongType(CaseDescription.Field, JSONValue, of: CaseDescription)
+
+  /// It in a sentence.
   /// - Parameters:
   ///   - noun: What the cases are: `state`, `event`.
   ///   - owner: Who has them: `machine 'ElevatorDoor'`.
-  package func problem(with json: JSONValue, noun: String, owner: String) -> String? {
-    guard let name = json.caseName, let members = json.caseMembers else {
-      return "\(json.text) is no \(noun): write a label, or {\"label\":{\"field\":value}}"
+  package func text(noun: String, owner: String) -> String {
+    switch self {
+    case .noCase(let json):
+      "\(json.text) is no \(noun): write a label, or {\"label\":{\"field\":value}}"
+    case .unknownCase(let name, let known):
+      "\(owner) has no \(noun) '\(name)'" + Suggestion.among(known, like: name)
+    case .unknownField(let name, let found):
+      "\(noun) \(found.wording) has no field '\(name)'"
+        + Suggestion.among(found.fields.map(\.name), like: name)
+    case .missingField(let field, let found):
+      "field '\(field.name)' of \(noun) \(found.wording) is missing; write '\(found.exampleText)'"
+    case .wrongType(let field, let value, let found):
+      "field '\(field.name)' of \(noun) \(found.wording) cannot be \(value.text); "
+        + "write \(SwiftType(field.type).demand(of: field.type))"
     }
+  }
+}
+
+extension [CaseDescription] {
+  /// Why some JSON is not a case of this enum; nothing where it may be one.
+  ///
+  /// A value whose type only its own decoder can judge is not judged.
+  package func problems(with json: JSONValue) -> [CaseProblem] {
+    guard let name = json.caseName, let members = json.caseMembers else { return [.noCase(json)] }
     guard let found = first(where: { $0.name == name }) else {
-      return "\(owner) has no \(noun) '\(name)'" + Suggestion.among(map(\.name), like: name)
+      return [.unknownCase(name, known: map(\.name))]
     }
-    let example = "write '\(found.exampleText)'"
     let names = found.fields.map(\.name)
-    if let field = members.keys.sorted().first(where: { !names.contains($0) }) {
-      return "\(noun) \(found.wording) has no field '\(field)'"
-        + Suggestion.among(names, like: field)
-    }
-    for field in found.fields {
-      let type = SwiftType(field.type)
-      guard let value = members[field.name] else {
-        if case .optional = type { continue }
-        return "field '\(field.name)' of \(noun) \(found.wording) is missing; \(example)"
+    let unknown = members.keys.sorted().filter { !names.contains($0) }
+    return unknown.map { .unknownField($0, of: found) }
+      + found.fields.compactMap { field in
+        let type = SwiftType(field.type)
+        guard let value = members[field.name] else {
+          if case .optional = type { return nil }
+          return .missingField(field, of: found)
+        }
+        return type.takes(value) ? nil : .wrongType(field, value, of: found)
       }
-      guard type.takes(value) else {
-        return "field '\(field.name)' of \(noun) \(found.wording) cannot be \(value.text); "
-          + "write \(type.demand(of: field.type))"
-      }
-    }
-    return nil
+  }
+
+  /// The first reason why some JSON is not a case of this enum, in a sentence; `nil` where it may be one.
+  package func problem(with json: JSONValue, noun: String, owner: String) -> String? {
+    problems(with: json).first?.text(noun: noun, owner: owner)
   }
 }
 

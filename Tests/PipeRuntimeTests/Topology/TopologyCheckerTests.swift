@@ -63,7 +63,7 @@ struct TopologyCheckerTests {
       ),
       (
         "{ from: door, when: closed, to: display, send: floor }", "9:52", "missing-field",
-        "field 'number' of event 'floor(number: Int)' is missing; add 'number'"
+        "field 'number' of event 'floor(number: Int)' is missing; write '{\"floor\":{\"number\":1}}'"
       ),
       (
         "{ from: door, when: closed, to: display, send: { floor: { number: 1, nmber: 2 } } }",
