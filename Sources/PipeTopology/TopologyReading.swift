@@ -200,17 +200,13 @@ struct TopologyReading {
         report(.badDuration, place, "must be longer than \(scalar.text)")
         return nil
       }
-      if case .integer(let value) = scalar.typed, value >= 0 {
-        report(
-          .badDuration, place,
-          "is \(value) of no unit; write \(value)s, \(value)ms or \(value)m")
+      if case let problem = DurationText.Problem(with: scalar.text), problem != .noLength {
+        report(.badDuration, place, "\(problem)")
         return nil
       }
     }
     report(
-      .badDuration, place,
-      "must be a length of time such as 200ms, 60s, 1m30s or 2h, not "
-        + place.node.summary)
+      .badDuration, place, "\(DurationText.Problem.noLength), not \(place.node.summary)")
     return nil
   }
 }

@@ -86,17 +86,17 @@ public enum TopologySchema {
           "additionalProperties": { "type": ["string", "number", "boolean"] }
         },
         "duration": {
-          "description": "A length of time with units: 200ms, 60s, 1m30s, 2h.",
+          "description": "A length of time with units: 200ms, 1.5s, 1m30s, 2h.",
           "anyOf": [
             {
               "type": "string",
-              "pattern": "^(?=\\d)(\\d{1,6}h)?(\\d{1,6}m)?(\\d{1,6}s)?(\\d{1,6}ms)?(\\d{1,6}us)?(\\d{1,6}ns)?$"
+              "pattern": "^(?=[0-9])([0-9]{1,9}(\\.[0-9]{1,9})?d)?([0-9]{1,9}(\\.[0-9]{1,9})?h)?([0-9]{1,9}(\\.[0-9]{1,9})?m(in)?)?([0-9]{1,9}(\\.[0-9]{1,9})?s)?([0-9]{1,9}(\\.[0-9]{1,9})?ms)?([0-9]{1,9}(\\.[0-9]{1,9})?us)?([0-9]{1,9}(\\.[0-9]{1,9})?ns)?$"
             },
             { "$ref": "#/$defs/variable" }
           ]
         },
         "positiveDuration": {
-          "description": "A length of time above zero, with units: 200ms, 60s, 1m30s, 2h.",
+          "description": "A length of time above zero, with units: 200ms, 1.5s, 1m30s, 2h.",
           "$ref": "#/$defs/duration",
           "pattern": "[1-9]|\\$\\{"
         },

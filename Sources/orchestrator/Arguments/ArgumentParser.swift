@@ -169,8 +169,7 @@ extension ValueKind {
     case .text, .event, .file, .fileOrNode, .directory: value.isEmpty ? "it must not be empty" : nil
     case .count: Int(value).map { $0 < 0 } ?? true ? "it must be a whole number from 0" : nil
     case .duration:
-      DurationArgument.parse(value) == nil
-        ? "write a number and a unit, as in 500ms, 10s or 2m" : nil
+      DurationText.parse(value) == nil ? "it \(DurationText.Problem(with: value))" : nil
     case .moment: MomentArgument.parse(value) == nil ? MomentArgument.wanted : nil
     case .choice(_, let choices):
       choices.contains(value)

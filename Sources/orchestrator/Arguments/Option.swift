@@ -3,7 +3,7 @@ package enum ValueKind: Hashable, Sendable {
   case text(String)
   /// A whole number from 0.
   case count(String)
-  /// `200ms`, `10s`, `2m`, `1h`.
+  /// `200ms`, `1.5s`, `1m30s`, `2h`.
   case duration
   /// `5m` ago, or a time: see ``MomentArgument``.
   case moment

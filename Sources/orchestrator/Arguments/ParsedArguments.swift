@@ -22,7 +22,7 @@ package struct ParsedArguments: Hashable, Sendable {
 
   /// The value of an option of kind duration.
   package func duration(_ name: String) -> Duration? {
-    value(name).flatMap { DurationArgument.parse($0) }
+    value(name).flatMap { DurationText.parse($0) }
   }
 
   /// The value of an option of kind moment.
@@ -42,24 +42,4 @@ package struct ParsedArguments: Hashable, Sendable {
 /// How data is written to stdout.
 package enum OutputFormat: String, Hashable, Sendable, CaseIterable {
   case text, json, jsonl
-}
-
-/// Durations as typed.
-package enum DurationArgument {
-  /// Reads `200ms`, `1.5s`, `2m`, `1h` or `1d`; `nil` where the text is none.
-  package static func parse(_ text: String) -> Duration? {
-    let digits = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
-    guard let number = Double(digits), number.isFinite else { return nil }
-    let unit: Double? =
-      switch text.dropFirst(digits.count) {
-      case "ms": 0.001
-      case "s": 1
-      case "m", "min": 60
-      case "h": 3600
-      case "d": 86400
-      default: nil
-      }
-    guard let unit, number * unit < 1e9 else { return nil }
-    return .milliseconds(Int64((number * unit * 1000).rounded()))
-  }
 }
