@@ -18,7 +18,7 @@ extension Supervisor {
         }
       } catch {
         garbage += 1
-        if garbage <= 3 || garbage.nonzeroBitCount == 1 {
+        if garbage.isWorthLogging {
           reporter.warning("passed over \(error) on the control socket (\(garbage) so far)")
         }
       }

@@ -142,13 +142,8 @@ struct TopologyReaderTests {
         return "none"
       } catch { return error.description }
     }
-    var template = Array("/tmp/topology-XXXXXX\0".utf8CString.dropLast())
-    _ = try #require(mkdtemp(&template))
-    let folder = String(decoding: template.dropLast().map { UInt8($0) }, as: UTF8.self)
-    defer {
-      unlink("\(folder)/large")
-      rmdir(folder)
-    }
+    let directory = try TemporaryDirectory()
+    let folder = directory.path
     #expect(
       failure("\(folder)/none.yaml")
         == "\(folder)/none.yaml: error: there is no such file; check the path [unreadable-file]")
