@@ -38,11 +38,10 @@ extension TopologyReading {
       if scalar.value.string == "ready" { return .running }
       text = scalar.text
     }
-    let hint = Suggestion.closest(to: text, among: ["ready"]).map { ". Did you mean '\($0)'?" }
     report(
       .badValue, place,
       "cannot be \(place.node.summary); write 'ready', or a state to wait for, as in "
-        + "{ state: closed }" + (hint ?? ""))
+        + "{ state: closed }" + Suggestion.hint(for: text, among: ["ready"]))
     return nil
   }
 

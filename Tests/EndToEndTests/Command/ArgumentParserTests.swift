@@ -55,7 +55,7 @@ struct ArgumentParserTests {
       (["ls", "--quiet=yes"], "'--quiet' takes no value"),
       (["logs", "-n", "-1"], "'-1' is no value for -n: it must be a whole number"),
       (["wait", "--timeout", "10", "a=b"], "it has no unit; write 10s, 10ms or 10m"),
-      (["ls", "-o", "jsn"], "did you mean 'json'?"),
+      (["ls", "-o", "jsn"], "Did you mean 'json'?"),
       (["kill"], "NODE is missing"),
       (["config", "a", "b"], "unexpected argument 'b'"),
       (["run", "a", "b/c"], "'b/c' is no value for NODE"),

@@ -203,7 +203,9 @@ struct CommandTests {
     #expect(undated.error.contains("'soon' is no value for --since: write how long ago"))
     let unknown = try command.run(shell: "orchestrator logs dor")
     #expect(unknown.exit == .exited(code: 2))
-    #expect(unknown.error.contains("no log of a node 'dor'. Did you mean 'door'?"))
+    #expect(
+      unknown.error.contains("no log of a node 'dor'; it has 'door', 'motor'. Did you mean 'door'?")
+    )
   }
 
   @Test("logs -f shows what is written while the topology runs, and ends with it")

@@ -43,7 +43,8 @@ struct DurationTests {
   @Test("the schema takes the durations that are read", arguments: typed)
   func schema(text: String, expected: Duration?) {
     let file: JSONValue = [
-      "topology": "t", "nodes": ["a": ["machine": "M", "restart": ["backoff": ["max": .string(text)]]]],
+      "topology": "t",
+      "nodes": ["a": ["machine": "M", "restart": ["backoff": ["max": .string(text)]]]],
     ]
     #expect(TopologySchemaTests.schema.accepts(file) == (expected != nil))
   }

@@ -1,5 +1,4 @@
 import Glibc
-import PipeRuntime
 
 /// Moments in the past as typed: how long ago, or a time.
 package enum MomentArgument {
