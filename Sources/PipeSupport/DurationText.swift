@@ -8,6 +8,12 @@ package enum DurationText {
   /// A million hours. Unit: nanoseconds.
   private static let longest: Int128 = 1_000_000 * 3_600_000_000_000
 
+  /// What is read, but for the limit of the whole, as a regular expression.
+  package static let pattern =
+    "^(?=[0-9])"
+    + units.map { "([0-9]{1,9}(\\.[0-9]{1,9})?(\($0.names.joined(separator: "|"))))?" }.joined()
+    + "$"
+
   /// Reads a length of time of whole nanoseconds, with up to nine digits before and after a point;
   /// `nil` where the text is none.
   package static func parse(_ text: String) -> Duration? {

@@ -23,7 +23,7 @@ extension TopologyReading {
 
   private mutating func condition(_ place: TopologyPlace) -> NodeDependency.Condition? {
     guard case .mapping(let entries) = place.node.content else { return readiness(place) }
-    let fields = fields(of: place, known: ["state"]) ?? [:]
+    let fields = fields(of: place, TopologyKeys.dependency) ?? [:]
     if let state = fields["state"] { return stateCondition(state).map { .state($0) } }
     // A key that there is not has been told of.
     if entries.isEmpty {

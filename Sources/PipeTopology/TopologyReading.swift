@@ -58,21 +58,21 @@ struct TopologyReading {
     return members
   }
 
-  /// The entries of a mapping whose keys the schema lists.
+  /// The entries of a mapping whose keys are described.
   mutating func fields(
-    of place: TopologyPlace, known: [String], required: [String] = []
+    of place: TopologyPlace, _ mapping: TopologyMapping
   ) -> [String: TopologyPlace]? {
     guard let members = members(of: place) else { return nil }
     var fields: [String: TopologyPlace] = [:]
     for member in members {
-      if known.contains(member.key) {
+      if mapping.names.contains(member.key) {
         fields[member.key] = member.value
         continue
       }
-      let choices = Suggestion.among(known, like: member.key, verb: "the keys are")
+      let choices = Suggestion.among(mapping.names, like: member.key, verb: "the keys are")
       report(.unknownKey, at: member.mark, "\(place.title) has no key '\(member.key)'\(choices)")
     }
-    for key in required where fields[key] == nil {
+    for key in mapping.required where fields[key] == nil {
       report(.missingKey, place, "has no '\(key)'; add it")
     }
     return fields

@@ -43,7 +43,8 @@ final class EventReader {
   }
 
   func integer<Value: FixedWidthInteger>(_ type: Value.Type, at index: Int) throws -> Value {
-    guard let number = tokens.integer(at: index, in: bytes), let value = Value(exactly: number) else {
+    guard let number = tokens.integer(at: index, in: bytes), let value = Value(exactly: number)
+    else {
       throw Unread()
     }
     return value

@@ -167,11 +167,11 @@ struct TopologyConfigTests {
               lamp: ready
             durability: process
         pipes:
-          - name: "door:open->lamp:show"
-            from: door
+          - from: door
             when: open
             to: lamp
             send: { show: { text: "open: $n" } }
+            name: "door:open->lamp:show"
             capacity: 1024
             on_refused: record
             durability: process
