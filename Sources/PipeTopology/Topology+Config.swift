@@ -72,7 +72,7 @@ extension OrderedValue {
   }
 
   fileprivate static func names(_ names: [String]) -> OrderedValue {
-    .leaf(.array(names.map { .string($0) }))
+    .leaf(.texts(names))
   }
 }
 

@@ -71,7 +71,7 @@ package struct TopologyMapping: Sendable {
       "properties": .object(
         Dictionary(keys.map { ($0.name, $0.described) }) { first, _ in first }),
     ]
-    if !required.isEmpty { schema["required"] = .array(required.map { .string($0) }) }
+    if !required.isEmpty { schema["required"] = .texts(required) }
     return .object(schema.merging(rules) { _, rule in rule })
   }
 

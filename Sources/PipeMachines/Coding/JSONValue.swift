@@ -49,6 +49,17 @@ extension JSONValue {
   /// Compact JSON text with sorted keys.
   public var text: String { String(decoding: bytes, as: UTF8.self) }
 
+  /// A count; one that is too large is the largest there is.
+  package static func count(_ count: UInt64) -> JSONValue { .integer(Int64(clamping: count)) }
+
+  /// An array of texts.
+  package static func texts(_ texts: some Sequence<String>) -> JSONValue {
+    .array(texts.map { .string($0) })
+  }
+
+  /// A text, or `null`.
+  package static func optional(_ text: String?) -> JSONValue { text.map { .string($0) } ?? .null }
+
   /// The member of an object, or `nil`.
   public subscript(key: String) -> JSONValue? {
     if case .object(let members) = self { members[key] } else { nil }
