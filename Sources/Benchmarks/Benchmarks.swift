@@ -14,17 +14,7 @@ import PipeRuntime
   }
 
   private static func measure() -> Int32 {
-    let options: Options
-    do {
-      options = try Options(parsing: CommandLine.arguments.dropFirst())
-    } catch {
-      StandardError.write("benchmarks: error: \(error)\n\(Options.help)\n")
-      return 2
-    }
-    if options.wantsHelp {
-      print(Options.help)
-      return 0
-    }
+    let options = Options(Options.description.parseOrExit(CommandLine.arguments.dropFirst()))
     do {
       // Before any thread starts: they inherit the mask.
       try Cleanup.watchSignals()

@@ -1,39 +1,22 @@
+import PipeRuntime
+
 /// The command line of a measurement.
 struct Options {
-  private(set) var sections: Set<Section> = []
-  private(set) var isQuick = false
-  private(set) var wantsHelp = false
+  let sections: Set<Section>
+  let isQuick: Bool
 
-  static var help: String {
-    let list = Section.allCases.map { section in
-      "  " + section.rawValue.padded(to: 13) + section.summary
-    }
-    return """
-      usage: benchmarks [--quick] [SECTION…]
+  static let description = CommandDescription(
+    of: "benchmarks", "Measures, and prints each figure beside its baseline of the same run",
+    options: [Option("quick", "Measures for a shorter time")],
+    positionals: [
+      Positional(
+        "SECTION", .choice("SECTION", Section.allCases.map(\.rawValue)), .any,
+        "What is measured. Default: all")
+    ], examples: Section.allCases.map { ("benchmarks \($0.rawValue)", $0.summary) })
 
-      Measures, and prints each figure beside its baseline of the same run. Sections, by default all:
-      \(list.joined(separator: "\n"))
-      """
+  init(_ arguments: ParsedArguments) {
+    let named = arguments.positionals.compactMap(Section.init)
+    sections = Set(named.isEmpty ? Section.allCases : named)
+    isQuick = arguments.flag("quick")
   }
-
-  init(parsing arguments: some Sequence<String>) throws(UnknownArgument) {
-    for argument in arguments {
-      if let section = Section(rawValue: argument) {
-        sections.insert(section)
-      } else if argument == "--quick" {
-        isQuick = true
-      } else if argument == "--help" || argument == "-h" {
-        wantsHelp = true
-      } else {
-        throw UnknownArgument(argument: argument)
-      }
-    }
-    if sections.isEmpty { sections = Set(Section.allCases) }
-  }
-}
-
-/// An argument that is neither a section nor an option.
-struct UnknownArgument: Error, CustomStringConvertible {
-  let argument: String
-  var description: String { "there is no section or option '\(argument)'" }
 }

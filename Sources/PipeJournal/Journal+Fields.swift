@@ -16,7 +16,7 @@ extension Journal {
       let key = JournalSnapshot.fieldsKey
       guard try JournalReader.fields(in: database) != stateFields else { return }
       if let stateFields {
-        let names = JSONValue.array(stateFields.map { .string($0) }).text
+        let names = JSONValue.texts(stateFields).text
         try database.prepare("REPLACE INTO meta VALUES (?, ?)").run(.text(key), .text(names))
       } else {
         try database.prepare("DELETE FROM meta WHERE key = ?").run(.text(key))

@@ -25,18 +25,25 @@ struct NodeCommand {
     checkNames()
     let rest = arguments.dropFirst(2)
     switch arguments.dropFirst().first {
-    case "run": runNode(rest)
-    case "describe": describe(rest)
-    case "list": list()
-    case "monitor": attach(rest)
-    case "view": view(rest)
+    case "run": runNode(verbs.run.parseOrExit(rest))
+    case "describe": describe(verbs.describe.parseOrExit(rest))
+    case "list": list(verbs.list.parseOrExit(rest))
+    case "monitor": attach(verbs.monitor.parseOrExit(rest))
+    case "view": exit(ViewCommand(program: program, views: views).run(verbs.view.parseOrExit(rest)))
     case "help", "--help", "-h":
       print(help)
       exit(0)
-    case let verb?: usage("unknown verb '\(verb)'")
-    case nil: usage("a verb is missing")
+    case let verb?:
+      let known = verbs.all.map(\.name)
+      UsageError.unknownVerb(
+        verb, suggestion: Suggestion.closest(to: verb, among: known), of: program
+      )
+      .exit(of: program)
+    case nil: UsageError.missingVerb(of: program).exit(of: program)
     }
   }
+
+  private var verbs: NodeVerbs { NodeVerbs(program: program) }
 
   private func checkNames() {
     var seen: Set<String> = []
@@ -64,12 +71,12 @@ struct NodeCommand {
       }, composites: composites)
   }
 
-  private func runNode(_ rest: ArraySlice<String>) -> Never {
+  private func runNode(_ parsed: ParsedArguments) -> Never {
     let arguments: NodeArguments
     do {
-      arguments = try NodeArguments(parsing: rest)
+      arguments = try NodeArguments(parsed, of: program)
     } catch {
-      usage("\(error)")
+      stop("\(error)\nNodes are started by 'orchestrator run FILE'.", code: 2)
     }
     let log = NodeLog()
     do {
@@ -82,10 +89,10 @@ struct NodeCommand {
 
   // MARK: describe, list
 
-  private func describe(_ rest: ArraySlice<String>) -> Never {
+  private func describe(_ parsed: ParsedArguments) -> Never {
     do {
       let body: Data
-      if rest.isEmpty {
+      if parsed.options.isEmpty {
         body = try JSONEncoder().encode(
           ProgramDescription(
             program: program, protocolVersion: Int(FrameHeader.version),
@@ -94,20 +101,20 @@ struct NodeCommand {
             composites: composites.map { $0.description }))
       } else {
         body = try JSONEncoder().encode(
-          try DescriptionRequest.parse(rest).map { request in
+          try DescriptionRequest.requests(parsed, of: program).map { request in
             try host.machine(request.machine).description(parameters: request.parameters)
           })
       }
       print(String(decoding: body, as: UTF8.self))
       exit(0)
-    } catch let error as NodeUsageError {
-      usage("\(error)")
+    } catch let error as UsageError {
+      error.exit(of: program)
     } catch {
       stop("\(error)", code: 1)
     }
   }
 
-  private func list() -> Never {
+  private func list(_: ParsedArguments) -> Never {
     for machine in machines { print("machine \(machine.name)") }
     for monitor in monitors { print("monitor \(monitor.name)") }
     for composite in composites {
@@ -120,31 +127,15 @@ struct NodeCommand {
 
   // MARK: monitor
 
-  private func attach(_ rest: ArraySlice<String>) -> Never {
-    var topology: String?
-    var watch: [String]?
-    var names: [String] = []
-    var iterator = rest.makeIterator()
-    while let argument = iterator.next() {
-      switch argument {
-      case "-p", "--topology":
-        guard let value = iterator.next() else { usage("'\(argument)' needs a topology's name") }
-        topology = value
-      case "--watch":
-        guard let value = iterator.next() else { usage("'--watch' needs nodes: a,b") }
-        watch = value.split(separator: ",").map(String.init)
-      default:
-        if argument.hasPrefix("-") { usage("unknown option '\(argument)'") }
-        names.append(argument)
-      }
-    }
-    guard names.count == 1, let monitor = monitors.first(where: { $0.name == names[0] }) else {
-      let known = monitors.map { "'\($0.name)'" }.joined(separator: ", ")
-      usage("name one monitor of this program: \(known.isEmpty ? "it has none" : known)")
+  private func attach(_ parsed: ParsedArguments) -> Never {
+    let name = parsed.positionals[0]
+    guard let monitor = monitors.first(where: { $0.name == name }) else {
+      stop(
+        "this program has no monitor '\(name)'"
+          + Suggestion.among(monitors.map { $0.name }, like: name), code: 2)
     }
     pr_line_buffer_output()
-    let (program, chosen) = (program, topology)
-    let watched = watch
+    let (program, chosen, watched) = (program, parsed.topology, parsed.list("watch"))
     let code = Blocking.run {
       do {
         let directories = try RunningTopology.choose(chosen)
@@ -159,43 +150,50 @@ struct NodeCommand {
     exit(code)
   }
 
-  // MARK: view
-
-  private func view(_ rest: ArraySlice<String>) -> Never {
-    do throws(ViewCommand.UsageError) {
-      exit(try ViewCommand(program: program, views: views).run(ViewCommand.parse(rest)))
-    } catch {
-      usage("\(error)")
-    }
-  }
-
   // MARK: Messages
 
   private var help: String {
-    """
-    \(program): hosts state machines as nodes of a topology.
+    let text = HelpText()
+    return """
+      Usage: \(program) VERB [OPTIONS] [ARGUMENTS]
 
-      \(program) list                           the machines, monitors, composite states and views it has
-      \(program) describe                       what its machines take and give, as JSON
-      \(program) monitor NAME [-p TOPOLOGY] [--watch A,B]
-                                               attach a monitor to a running topology
-      \(program) view VIEW NODE [-p TOPOLOGY] [-n N]
-                                               show a node on the terminal, and send it events by keys;
-                                               print it where there is no terminal, N times at most
-      \(program) run …                          called by 'orchestrator run FILE'
+      Hosts state machines as nodes of a topology.
 
-    '-p' is '--topology', '-n' is '--count'. A view ends with q or ^C, and with exit code 0 then, 1
-    where the node, the topology or the terminal has gone, 2 where it is called in a wrong way or
-    cannot show the node's states, 3 where no such topology runs.
-    """
-  }
+      \(text.section("Verbs:", text.cards(verbs.all.map { ($0.name, $0.summary) })))
 
-  private func usage(_ problem: String) -> Never {
-    stop("\(problem)\n\(help)", code: 2)
+      '\(program) VERB --help' tells more about one verb.
+      """
   }
 
   private func stop(_ problem: String, code: Int32) -> Never {
     StandardError.write("\(program): error: \(problem)\n")
     exit(code)
+  }
+}
+
+/// The verbs of a node program.
+private struct NodeVerbs {
+  let program: String
+
+  var all: [CommandDescription] { [list, describe, monitor, view, run] }
+  var describe: CommandDescription { DescriptionRequest.description(of: program) }
+  var view: CommandDescription { ViewCommand.description(of: program) }
+  var run: CommandDescription { NodeArguments.description(of: program) }
+
+  var list: CommandDescription {
+    CommandDescription(
+      "list", of: program, "Lists the machines, monitors, composite states and views that it has")
+  }
+
+  var monitor: CommandDescription {
+    CommandDescription(
+      "monitor", of: program, "Attaches a monitor to a running topology",
+      options: [
+        .topology,
+        Option("watch", value: .text("A,B"), "The nodes that it watches. Default: all"),
+      ],
+      positionals: [
+        Positional("MONITOR", .text("MONITOR"), .one, "The monitor, by registered name")
+      ])
   }
 }

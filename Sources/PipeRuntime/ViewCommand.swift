@@ -7,61 +7,32 @@ struct ViewCommand {
   let program: String
   let views: [any TerminalView.Type]
 
-  /// What the command line asks for.
-  struct Arguments: Hashable {
-    var view: String
-    var node: String
-    var topology: String?
-    /// The appearances after which it ends, where they are printed.
-    var limit: Int?
-  }
-
-  /// What is wrong with a command line.
-  struct UsageError: Error, CustomStringConvertible {
-    let description: String
-    init(_ description: String) { self.description = description }
-  }
-
-  /// Reads what follows `view`.
-  static func parse(_ rest: some Sequence<String>) throws(UsageError) -> Arguments {
-    var names: [String] = []
-    var topology: String?
-    var limit: Int?
-    var iterator = rest.makeIterator()
-    while let argument = iterator.next() {
-      switch argument {
-      case "-p", "--topology":
-        guard let value = iterator.next() else {
-          throw UsageError("'\(argument)' needs a topology's name")
-        }
-        topology = value
-      case "-n", "--count":
-        guard let value = iterator.next().flatMap(Int.init), value > 0 else {
-          throw UsageError("'\(argument)' needs a count of 1 or more")
-        }
-        limit = value
-      default:
-        if argument.hasPrefix("-") {
-          let known = ["--topology", "--count"]
-          throw UsageError(
-            "unknown option '\(argument)'"
-              + Suggestion.among(known, like: argument, verb: "there are"))
-        }
-        names.append(argument)
-      }
-    }
-    guard names.count == 2 else {
-      throw UsageError("name a view and a node: 'view VIEW NODE'")
-    }
-    return Arguments(view: names[0], node: names[1], topology: topology, limit: limit)
+  static func description(of program: String) -> CommandDescription {
+    CommandDescription(
+      "view", of: program, "Shows a node on the terminal, and sends it events by keys",
+      discussion:
+        "Where there is no terminal, it is printed. A view ends with q or ^C. Exit codes: 0 then, 1 where "
+        + "the node, the topology or the terminal has gone, 2 where it is called in a wrong way or "
+        + "cannot show the node's states, 3 where no such topology runs.",
+      options: [
+        .topology,
+        Option(
+          "count", "n", value: .count("N", from: 1), "Where it is printed: ends after N times"),
+      ],
+      positionals: [
+        Positional("VIEW", .text("VIEW"), .one, "The view, by registered name"),
+        Positional("NODE", .node, .one, "The node that it shows"),
+      ])
   }
 
   /// Shows a view until it ends. Returns the exit code.
-  func run(_ arguments: Arguments) throws(UsageError) -> Int32 {
-    guard let view = views.first(where: { $0.name == arguments.view }) else {
-      throw UsageError(
-        "this program has no view '\(arguments.view)'"
-          + Suggestion.among(views.map { $0.name }, like: arguments.view, verb: "it has"))
+  func run(_ arguments: ParsedArguments) -> Int32 {
+    let name = arguments.positionals[0]
+    guard let view = views.first(where: { $0.name == name }) else {
+      StandardError.write(
+        "\(program): error: this program has no view '\(name)'"
+          + Suggestion.among(views.map { $0.name }, like: name) + "\n")
+      return 2
     }
     signal(SIGPIPE, SIG_IGN)
     let ending = show(view, arguments)
@@ -71,7 +42,7 @@ struct ViewCommand {
     return ending.exitCode
   }
 
-  private func show(_ view: any TerminalView.Type, _ arguments: Arguments) -> ViewEnding {
+  private func show(_ view: any TerminalView.Type, _ arguments: ParsedArguments) -> ViewEnding {
     do {
       // Before the client's thread starts: it inherits the mask.
       let signals = try SignalDescriptor([
@@ -81,8 +52,9 @@ struct ViewCommand {
       let client = try TopologyClient(
         topology: directories.topology, control: directories.endpoint(.control))
       let shell = ViewShell(
-        view: view, feed: ViewFeed(client: client, node: arguments.node), signals: signals,
-        limit: arguments.limit)
+        view: view, feed: ViewFeed(client: client, node: arguments.positionals[1]),
+        signals: signals,
+        limit: arguments.count("count"))
       // The loop does not keep alive whom it calls back.
       return withExtendedLifetime(shell) { shell.run() }
     } catch {

@@ -8,11 +8,7 @@ package struct TestDirectory: Sendable {
   package let path: String
 
   package init() throws {
-    var template = Array("/tmp/prt-XXXXXX".utf8CString)
-    guard mkdtemp(&template) != nil else {
-      throw SystemError("mkdtemp", on: "/tmp/prt-XXXXXX", code: errno)
-    }
-    path = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+    path = try FileSystem.makeTemporaryDirectory("/tmp/prt-")
     Self.inUse.withLock { _ = $0.insert(path) }
   }
 

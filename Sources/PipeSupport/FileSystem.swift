@@ -20,6 +20,15 @@ package enum FileSystem {
     }
   }
 
+  /// Creates a directory of this process's own, whose name nothing else has.
+  package static func makeTemporaryDirectory(_ prefix: String) throws(SystemError) -> String {
+    var template = Array((prefix + "XXXXXX").utf8CString)
+    guard mkdtemp(&template) != nil else {
+      throw SystemError("mkdtemp", on: prefix + "XXXXXX", code: errno)
+    }
+    return String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+  }
+
   package static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
   package static func isDirectory(_ path: String) -> Bool {

@@ -12,3 +12,17 @@ private func isIdentifierHead(_ scalar: Unicode.Scalar) -> Bool {
 package func isVariableName(_ text: String) -> Bool {
   isIdentifier(text) && text.utf8.allSatisfy { $0 < 0x80 }
 }
+
+/// Whether a name can be a file's: letters, digits, `_`, `-`, and dots after the first character.
+package func isSafeName(_ name: String) -> Bool {
+  !name.isEmpty && name.utf8.count <= 64 && name.utf8.first != UInt8(ascii: ".")
+    && name.utf8.allSatisfy { byte in
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "."),
+        UInt8(ascii: "-"):
+        true
+      default: false
+      }
+    }
+}

@@ -11,15 +11,28 @@ package enum Suggestion {
     guard !all.isEmpty else { return "; \(verb) none" }
     let shown = all.prefix(10).map { "'\($0)'" }.joined(separator: ", ")
     let rest = all.count > 10 ? " and \(all.count - 10) more" : ""
-    let hint = closest(to: name, among: all).map { ". Did you mean '\($0)'?" } ?? ""
-    return "; \(verb) \(shown)\(rest)\(hint)"
+    return "; \(verb) \(shown)\(rest)\(hint(for: name, among: all))"
   }
 
-  /// The choice that is a slip of the fingers away from the name, or `nil`.
+  /// `. Did you mean 'a'?`, or nothing.
+  package static func hint(for name: String, among choices: [String]) -> String {
+    hint(closest(to: name, among: choices))
+  }
+
+  /// `. Did you mean 'a'?`, or nothing.
+  package static func hint(_ choice: String?) -> String {
+    choice.map { ". Did you mean '\($0)'?" } ?? ""
+  }
+
+  /// The choice that is a slip of the fingers away from the name, or that the name begins; or `nil`.
   package static func closest(to name: String, among choices: [String]) -> String? {
     let name = name.lowercased()
     let limit = min(3, name.count / 3)
-    let best = choices.map { (distance(name, $0.lowercased()), $0) }.min { $0.0 < $1.0 }
+    let best = choices.map { choice in
+      let small = choice.lowercased()
+      let isBegun = name.count > 1 && small.hasPrefix(name)
+      return (isBegun ? 0 : distance(name, small), choice)
+    }.min { $0.0 < $1.0 }
     return best.flatMap { $0.0 <= limit ? $0.1 : nil }
   }
 

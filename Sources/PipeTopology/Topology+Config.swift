@@ -30,19 +30,14 @@ extension Topology {
   public var yaml: String { ordered.yaml }
 
   private var ordered: OrderedValue {
-    var members: [(key: String, value: OrderedValue)] = [("topology", .text(name))]
-    if let program { members.append(("program", .text(program))) }
-    if !environment.isEmpty { members.append(("environment", .environment(environment))) }
-    members.append(("nodes", .mapping(nodes.map { ($0.name, $0.ordered) })))
-    if !pipes.isEmpty { members.append(("pipes", .list(pipes.map(\.ordered)))) }
-    if !composites.isEmpty {
-      members.append(("composites", .mapping(composites.map { ($0.name, $0.ordered) })))
-    }
-    if !monitors.isEmpty {
-      members.append(("monitors", .mapping(monitors.map { ($0.name, $0.ordered) })))
-    }
-    members.append(("timeouts", timeouts.ordered))
-    return .mapping(members)
+    TopologyKeys.top.ordered([
+      "topology": .text(name), "program": program.map(OrderedValue.text),
+      "environment": .environment(environment),
+      "nodes": .mapping(nodes.map { ($0.name, $0.ordered) }),
+      "pipes": pipes.isEmpty ? nil : .list(pipes.map(\.ordered)),
+      "composites": .named(composites.map { ($0.name, $0.ordered) }),
+      "monitors": .named(monitors.map { ($0.name, $0.ordered) }), "timeouts": timeouts.ordered,
+    ])
   }
 }
 
@@ -58,12 +53,26 @@ extension OrderedValue {
     .text(DurationText.write(duration))
   }
 
-  fileprivate static func environment(_ environment: [String: String]) -> OrderedValue {
-    .mapping(environment.sorted { $0.key < $1.key }.map { ($0.key, .text($0.value)) })
+  fileprivate static func environment(_ environment: [String: String]) -> OrderedValue? {
+    named(environment.sorted { $0.key < $1.key }.map { ($0.key, .text($0.value)) })
+  }
+
+  /// A mapping, where there is anything in it.
+  fileprivate static func named(_ members: [(String, OrderedValue)]) -> OrderedValue? {
+    members.isEmpty ? nil : .mapping(members.map { (key: $0.0, value: $0.1) })
+  }
+
+  fileprivate static func word(_ word: some RawRepresentable<String>) -> OrderedValue {
+    text(word.rawValue)
+  }
+
+  /// `NODE` or `NODE.PORT`
+  fileprivate static func end(_ node: String, _ port: String?) -> OrderedValue {
+    text(port.map { "\(node).\($0)" } ?? node)
   }
 
   fileprivate static func names(_ names: [String]) -> OrderedValue {
-    .leaf(.array(names.map { .string($0) }))
+    .leaf(.texts(names))
   }
 }
 
@@ -81,20 +90,16 @@ extension JSONValue {
 
 extension NodeSpecification {
   fileprivate var ordered: OrderedValue {
-    var members: [(key: String, value: OrderedValue)] = []
-    if let machine { members.append(("machine", .text(machine))) }
-    if let constant { members.append(("constant", .literal(constant))) }
-    if let program { members.append(("program", .text(program))) }
-    if parameters != [:] { members.append(("parameters", .literal(parameters))) }
-    if !environment.isEmpty { members.append(("environment", .environment(environment))) }
-    members.append(("restart", restart.ordered))
-    members.append(("required", .leaf(.bool(required))))
-    if !dependsOn.isEmpty {
-      let sorted = dependsOn.sorted { $0.node < $1.node }
-      members.append(("depends_on", .mapping(sorted.map { ($0.node, $0.condition.ordered) })))
-    }
-    if let durability { members.append(("durability", .text(durability.rawValue))) }
-    return .mapping(members)
+    let sorted = dependsOn.sorted { $0.node < $1.node }
+    return TopologyKeys.node.ordered([
+      "machine": machine.map(OrderedValue.text), "constant": constant.map(OrderedValue.literal),
+      "program": program.map(OrderedValue.text),
+      "parameters": parameters == [:] ? nil : .literal(parameters),
+      "environment": .environment(environment), "restart": restart.ordered,
+      "required": .leaf(.bool(required)),
+      "depends_on": .named(sorted.map { ($0.node, $0.condition.ordered) }),
+      "durability": durability.map { .word($0) },
+    ])
   }
 }
 
@@ -102,75 +107,64 @@ extension NodeDependency.Condition {
   fileprivate var ordered: OrderedValue {
     switch self {
     case .running: .text("ready")
-    case .state(let condition): .mapping([("state", .literal(condition.state))])
+    case .state(let condition):
+      TopologyKeys.dependency.ordered(["state": .literal(condition.state)])
     }
   }
 }
 
 extension RestartPolicy {
   fileprivate var ordered: OrderedValue {
-    .mapping([
-      ("policy", .text(mode.rawValue)),
-      ("max", .leaf(.integer(Int64(max)))),
-      ("window", .duration(window)),
-      (
-        "backoff",
-        .mapping([
-          ("initial", .duration(backoff.initial)), ("max", .duration(backoff.max)),
-          ("jitter", .leaf(.number(backoff.jitter))),
-        ])
-      ),
+    TopologyKeys.restart.ordered([
+      "policy": .word(mode), "max": .leaf(.integer(Int64(max))), "window": .duration(window),
+      "backoff": TopologyKeys.backoff.ordered([
+        "initial": .duration(backoff.initial), "max": .duration(backoff.max),
+        "jitter": .leaf(.number(backoff.jitter)),
+      ]),
     ])
   }
 }
 
 extension Timeouts {
   fileprivate var ordered: OrderedValue {
-    .mapping([
-      ("start", .duration(start)), ("heartbeat", .duration(heartbeat)), ("stop", .duration(stop)),
+    TopologyKeys.timeouts.ordered([
+      "start": .duration(start), "heartbeat": .duration(heartbeat), "stop": .duration(stop),
     ])
   }
 }
 
 extension PipeSpecification {
   fileprivate var ordered: OrderedValue {
-    var members: [(key: String, value: OrderedValue)] = [("name", .text(name))]
-    switch source {
-    case .port(let port): members.append(("from", .text("\(sender).\(port)")))
-    case .state(let state, _):
-      members.append(("from", .text(sender)))
-      members.append(("when", .text(state)))
-    }
-    members.append(("to", .text(inPort.map { "\(receiver).\($0)" } ?? receiver)))
-    if let send { members.append(("send", .leaf(send))) }
-    members.append(("capacity", .leaf(.integer(Int64(capacity)))))
-    members.append(("on_refused", .text(onRefused.rawValue)))
-    if let durability { members.append(("durability", .text(durability.rawValue))) }
-    return .mapping(members)
+    let (port, state): (String?, String?) =
+      switch source {
+      case .port(let port): (port, nil)
+      case .state(let state, _): (nil, state)
+      }
+    return TopologyKeys.pipe.ordered([
+      "name": .text(name), "from": .end(sender, port), "when": state.map(OrderedValue.text),
+      "to": .end(receiver, inPort), "send": send.map(OrderedValue.leaf),
+      "capacity": .leaf(.integer(Int64(capacity))), "on_refused": .word(onRefused),
+      "durability": durability.map { .word($0) },
+    ])
   }
 }
 
 extension CompositeSpecification {
   fileprivate var ordered: OrderedValue {
-    var members: [(key: String, value: OrderedValue)] = [("components", .names(components))]
-    if !synchronize.isEmpty {
-      let events = synchronize.map { synchronization in
-        let participants = synchronization.participants.map(OrderedValue.names)
-        return (synchronization.event, participants ?? .leaf(.null))
-      }
-      members.append(("synchronize", .mapping(events)))
-    }
-    if let projection { members.append(("projection", .text(projection))) }
-    if let program { members.append(("program", .text(program))) }
-    return .mapping(members)
+    TopologyKeys.composite.ordered([
+      "components": .names(components),
+      "synchronize": .named(
+        synchronize.map { ($0.event, $0.participants.map(OrderedValue.names) ?? .leaf(.null)) }),
+      "projection": projection.map(OrderedValue.text), "program": program.map(OrderedValue.text),
+    ])
   }
 }
 
 extension MonitorSpecification {
   fileprivate var ordered: OrderedValue {
-    var members: [(key: String, value: OrderedValue)] = [("monitor", .text(monitor))]
-    if let watch { members.append(("watch", .names(watch))) }
-    if let program { members.append(("program", .text(program))) }
-    return .mapping(members)
+    TopologyKeys.monitor.ordered([
+      "monitor": .text(monitor), "watch": watch.map(OrderedValue.names),
+      "program": program.map(OrderedValue.text),
+    ])
   }
 }

@@ -7,11 +7,7 @@ extension TopologyReading {
     _ place: TopologyPlace, _ names: inout Names
   ) -> [CompositeSpecification] {
     namedMembers(of: place, kind: "composite", &names).compactMap { name, value in
-      guard
-        let fields = fields(
-          of: value, known: ["components", "synchronize", "projection", "program"],
-          required: ["components"])
-      else { return nil }
+      guard let fields = fields(of: value, TopologyKeys.composite) else { return nil }
       let components = fields["components"].flatMap { nameList($0) }
       // Without components, the rest is read for its errors alone.
       var composite = CompositeSpecification(name: name, components: components ?? [])

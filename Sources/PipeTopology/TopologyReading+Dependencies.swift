@@ -23,7 +23,7 @@ extension TopologyReading {
 
   private mutating func condition(_ place: TopologyPlace) -> NodeDependency.Condition? {
     guard case .mapping(let entries) = place.node.content else { return readiness(place) }
-    let fields = fields(of: place, known: ["state"]) ?? [:]
+    let fields = fields(of: place, TopologyKeys.dependency) ?? [:]
     if let state = fields["state"] { return stateCondition(state).map { .state($0) } }
     // A key that there is not has been told of.
     if entries.isEmpty {
@@ -38,11 +38,10 @@ extension TopologyReading {
       if scalar.value.string == "ready" { return .running }
       text = scalar.text
     }
-    let hint = Suggestion.closest(to: text, among: ["ready"]).map { ". Did you mean '\($0)'?" }
     report(
       .badValue, place,
       "cannot be \(place.node.summary); write 'ready', or a state to wait for, as in "
-        + "{ state: closed }" + (hint ?? ""))
+        + "{ state: closed }" + Suggestion.hint(for: text, among: ["ready"]))
     return nil
   }
 

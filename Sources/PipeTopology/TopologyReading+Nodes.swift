@@ -11,14 +11,7 @@ extension TopologyReading {
   }
 
   private mutating func node(_ place: TopologyPlace, name: String) -> NodeSpecification? {
-    guard
-      let fields = fields(
-        of: place,
-        known: [
-          "machine", "constant", "program", "parameters", "environment", "restart", "required",
-          "depends_on", "durability",
-        ])
-    else { return nil }
+    guard let fields = fields(of: place, TopologyKeys.node) else { return nil }
     let content = content(place, fields)
     // Without content, the rest is read for its errors alone.
     var node = NodeSpecification(name: name, content: content ?? .machine(""))
@@ -56,7 +49,7 @@ extension TopologyReading {
 
   private mutating func restart(_ place: TopologyPlace) -> RestartPolicy {
     var restart = RestartPolicy()
-    let fields = fields(of: place, known: ["policy", "max", "window", "backoff"]) ?? [:]
+    let fields = fields(of: place, TopologyKeys.restart) ?? [:]
     if let mode = fields["policy"].flatMap({ choice($0, RestartPolicy.Mode.self) }) {
       restart.mode = mode
     }
@@ -67,7 +60,7 @@ extension TopologyReading {
     }
     if let window = fields["window"].flatMap({ duration($0) }) { restart.window = window }
     guard let backoff = fields["backoff"],
-      let waits = self.fields(of: backoff, known: ["initial", "max", "jitter"])
+      let waits = self.fields(of: backoff, TopologyKeys.backoff)
     else { return restart }
     if let initial = waits["initial"].flatMap({ duration($0, zero: true) }) {
       restart.backoff.initial = initial

@@ -13,13 +13,7 @@ extension TopologyReading {
 
   private mutating func pipe(_ place: TopologyPlace, number: Int) -> PipeSpecification? {
     var place = place.named("pipe \(number)")
-    guard
-      let fields = fields(
-        of: place,
-        known: [
-          "from", "to", "when", "send", "name", "capacity", "on_refused", "durability",
-        ], required: ["from", "to"])
-    else { return nil }
+    guard let fields = fields(of: place, TopologyKeys.pipe) else { return nil }
     let name = fields["name"].flatMap { pipeName($0) }
     if let name { place.owner = "pipe '\(name)'" }
     let from = fields["from"].flatMap { end($0) }

@@ -12,14 +12,7 @@ extension TopologyReading {
           + root.summary)
       return nil
     }
-    guard
-      let fields = fields(
-        of: place,
-        known: [
-          "topology", "program", "environment", "nodes", "pipes", "composites", "monitors",
-          "timeouts",
-        ], required: ["topology", "nodes"])
-    else { return nil }
+    guard let fields = fields(of: place, TopologyKeys.top) else { return nil }
     var topology = Topology(name: "")
     if let name = fields["topology"] { topology.name = self.name(name, dots: true) ?? "" }
     if let program = fields["program"] { topology.program = string(program) }
@@ -82,7 +75,7 @@ extension TopologyReading {
 
   private mutating func timeouts(_ place: TopologyPlace) -> Timeouts {
     var timeouts = Timeouts()
-    let fields = fields(of: place, known: ["start", "heartbeat", "stop"]) ?? [:]
+    let fields = fields(of: place, TopologyKeys.timeouts) ?? [:]
     if let value = fields["start"].flatMap({ duration($0) }) { timeouts.start = value }
     if let value = fields["heartbeat"].flatMap({ duration($0) }) { timeouts.heartbeat = value }
     if let value = fields["stop"].flatMap({ duration($0) }) { timeouts.stop = value }
@@ -94,10 +87,7 @@ extension TopologyReading {
   ) -> [MonitorSpecification] {
     var monitors: [MonitorSpecification] = []
     for (name, value) in namedMembers(of: place, kind: "monitor", &names) {
-      guard
-        let fields = fields(
-          of: value, known: ["monitor", "watch", "program"], required: ["monitor"])
-      else { continue }
+      guard let fields = fields(of: value, TopologyKeys.monitor) else { continue }
       var monitor = MonitorSpecification(
         fields["monitor"].flatMap { string($0) } ?? "", name: name)
       monitor.program = fields["program"].flatMap { string($0) }

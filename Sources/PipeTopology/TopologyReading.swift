@@ -58,21 +58,21 @@ struct TopologyReading {
     return members
   }
 
-  /// The entries of a mapping whose keys the schema lists.
+  /// The entries of a mapping whose keys are described.
   mutating func fields(
-    of place: TopologyPlace, known: [String], required: [String] = []
+    of place: TopologyPlace, _ mapping: TopologyMapping
   ) -> [String: TopologyPlace]? {
     guard let members = members(of: place) else { return nil }
     var fields: [String: TopologyPlace] = [:]
     for member in members {
-      if known.contains(member.key) {
+      if mapping.names.contains(member.key) {
         fields[member.key] = member.value
         continue
       }
-      let choices = Suggestion.among(known, like: member.key, verb: "the keys are")
+      let choices = Suggestion.among(mapping.names, like: member.key, verb: "the keys are")
       report(.unknownKey, at: member.mark, "\(place.title) has no key '\(member.key)'\(choices)")
     }
-    for key in required where fields[key] == nil {
+    for key in mapping.required where fields[key] == nil {
       report(.missingKey, place, "has no '\(key)'; add it")
     }
     return fields
@@ -200,17 +200,13 @@ struct TopologyReading {
         report(.badDuration, place, "must be longer than \(scalar.text)")
         return nil
       }
-      if case .integer(let value) = scalar.typed, value >= 0 {
-        report(
-          .badDuration, place,
-          "is \(value) of no unit; write \(value)s, \(value)ms or \(value)m")
+      if case let problem = DurationText.Problem(with: scalar.text), problem != .noLength {
+        report(.badDuration, place, "\(problem)")
         return nil
       }
     }
     report(
-      .badDuration, place,
-      "must be a length of time such as 200ms, 60s, 1m30s or 2h, not "
-        + place.node.summary)
+      .badDuration, place, "\(DurationText.Problem.noLength), not \(place.node.summary)")
     return nil
   }
 }

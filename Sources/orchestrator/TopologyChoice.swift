@@ -35,9 +35,6 @@ enum TopologyChoice {
   }
 
   private static func hint(_ name: String, _ names: [String]) -> String {
-    if let nearest = Suggestion.nearest(to: name, among: names) {
-      return ". Did you mean '\(nearest)'?"
-    }
-    return names.isEmpty ? "" : "; there are: " + names.joined(separator: ", ")
+    names.isEmpty ? "" : Suggestion.among(names, like: name, verb: "there are")
   }
 }

@@ -28,11 +28,12 @@ enum Fuzz {
           return 0
         })
     #else
-      guard CommandLine.arguments.count == 2 else {
-        print("usage: fuzz CORPUS")
-        exit(2)
-      }
-      try replay(CommandLine.arguments[1])
+      let description = CommandDescription(
+        of: "fuzz", "Gives the files of a corpus to their topics",
+        positionals: [Positional("CORPUS", .directory, .one, "A directory with one for each topic")]
+      )
+      let arguments = description.parseOrExit(CommandLine.arguments.dropFirst())
+      try replay(arguments.positionals[0])
     #endif
   }
 

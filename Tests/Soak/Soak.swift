@@ -10,14 +10,10 @@ enum Soak {
     let options: SoakOptions
     do {
       options = try SoakOptions(
-        parsing: CommandLine.arguments.dropFirst(), seed: UInt64.random(in: 1...999_999))
+        SoakOptions.description.parseOrExit(CommandLine.arguments.dropFirst()),
+        seed: UInt64.random(in: 1...999_999))
     } catch {
-      StandardError.write("soak: error: \(error)\n\(SoakOptions.help)\n")
-      exit(2)
-    }
-    if options.wantsHelp {
-      print(SoakOptions.help)
-      exit(0)
+      error.exit(of: SoakOptions.description.program)
     }
     do {
       var run = SoakRun(options)

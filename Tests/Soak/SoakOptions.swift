@@ -15,53 +15,43 @@ struct SoakOptions: Equatable {
   var durability = Durability.process
   /// Whether nothing is injected: each topology runs for two seconds.
   var isCalm = false
-  var wantsHelp = false
 
-  static let help = """
-    usage: soak [--of TOPIC] [--seed N] [--faults N] [--round-faults N] [--time D]
-                [--durability LEVEL] [--calm]
-
-    Runs random topologies, injects faults, and checks that no event is lost, repeated or reordered,
-    and that events of composites are taken by all who take part, or by none. Struck are nodes, the
-    orchestrator, the files of both, and the disk, where this program may mount a small one.
-
-      --of TOPIC         pipes (the default) or composites
-      --seed N           the seed of all that is random; by default a new one
-      --faults N         faults in all, by default 2000; 0 goes on until the time is over
-      --round-faults N   faults of one topology, by default 100
-      --time D           the longest time in which faults are injected, such as 10m
-      --durability LEVEL none, process (the default) or power
-      --calm             inject nothing: five topologies run for two seconds each
-    """
+  static let description = CommandDescription(
+    of: "soak",
+    "Runs random topologies, injects faults, and checks that no event is lost, repeated or reordered",
+    discussion:
+      "Events of composites are to be taken by all who take part, or by none. Struck are nodes, the "
+      + "orchestrator, the files of both, and the disk, where this program may mount a small one.",
+    options: [
+      Option(
+        "of", value: .choice("TOPIC", SoakTopic.allCases.map(\.rawValue)),
+        "What the topologies are made for. Default: pipes"),
+      Option("seed", value: .count("N"), "The seed of all that is random. Default: a new one"),
+      Option(
+        "faults", value: .count("N"),
+        "Faults in all; 0 goes on until the time is over. Default: 2000"),
+      Option("round-faults", value: .count("N", from: 1), "Faults of one topology. Default: 100"),
+      Option(
+        "time", value: .duration, "The longest time in which faults are injected, such as 10m"),
+      Option(
+        "durability", value: .choice("LEVEL", Durability.allCases.map(\.rawValue)),
+        "What is written into the topologies. Default: process"),
+      Option("calm", "Injects nothing: five topologies run for two seconds each"),
+    ])
 
   init(seed: UInt64) { self.seed = seed }
 
   /// - Parameter seed: The one that is taken where none is given.
-  init(parsing arguments: some Sequence<String>, seed: UInt64) throws(SoakUsageError) {
-    self.seed = seed
-    var iterator = arguments.makeIterator()
-    while let name = iterator.next() {
-      func value<Value>(_ read: (String) -> Value?) throws(SoakUsageError) -> Value {
-        guard let text = iterator.next() else { throw .init("'\(name)' needs a value") }
-        guard let value = read(text) else {
-          throw .init("the value of '\(name)' is malformed: '\(text)'")
-        }
-        return value
-      }
-      switch name {
-      case "--of": topic = try value { SoakTopic(rawValue: $0) }
-      case "--seed": self.seed = try value { UInt64($0) }
-      case "--faults": faults = try value { Int($0).flatMap { $0 >= 0 ? $0 : nil } }
-      case "--round-faults": roundFaults = try value { Int($0).flatMap { $0 > 0 ? $0 : nil } }
-      case "--time": time = try value { DurationText.parse($0) }
-      case "--durability": durability = try value { Durability(rawValue: $0) }
-      case "--calm": isCalm = true
-      case "--help", "-h": wantsHelp = true
-      default: throw .init("there is no option '\(name)'")
-      }
-    }
-    if faults == 0, time == nil, !isCalm, !wantsHelp {
-      throw .init("'--faults 0' needs a '--time'")
+  init(_ arguments: ParsedArguments, seed: UInt64) throws(UsageError) {
+    self.seed = arguments.number("seed") ?? seed
+    topic = arguments.value("of") ?? topic
+    faults = arguments.count("faults") ?? faults
+    roundFaults = arguments.count("round-faults") ?? roundFaults
+    time = arguments.duration("time")
+    durability = arguments.value("durability") ?? durability
+    isCalm = arguments.flag("calm")
+    if faults == 0, time == nil, !isCalm {
+      throw .invalidValue(of: "--faults", value: "0", wanted: "it needs a --time")
     }
   }
 
@@ -73,10 +63,4 @@ struct SoakOptions: Equatable {
     if durability != .process { text += " --durability \(durability.rawValue)" }
     return isCalm ? text + " --calm" : text
   }
-}
-
-/// An argument that the soak does not take.
-struct SoakUsageError: Error, Equatable, CustomStringConvertible {
-  let description: String
-  init(_ description: String) { self.description = description }
 }

@@ -1,5 +1,4 @@
 import FoundationEssentials
-import Glibc
 import PipeRuntime
 import Synchronization
 
@@ -10,18 +9,14 @@ final class TemporaryDirectory: Sendable {
   private let count = Mutex(0)
 
   init() throws {
-    var template = Array("/tmp/pr-bench-XXXXXX".utf8CString)
-    guard mkdtemp(&template) != nil else {
-      throw SystemError("mkdtemp", on: "/tmp/pr-bench-XXXXXX", code: errno)
-    }
-    let path = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+    let path = try FileSystem.makeTemporaryDirectory("/tmp/pr-bench-")
     self.path = path
-    cleanup = Cleanup.add { Self.delete(path) }
+    cleanup = Cleanup.add { FileSystem.removeTree(path) }
   }
 
   deinit {
     Cleanup.remove(cleanup)
-    Self.delete(path)
+    FileSystem.removeTree(path)
   }
 
   /// A path in the directory that nothing else has.
@@ -38,6 +33,4 @@ final class TemporaryDirectory: Sendable {
     try Data(text.utf8).write(to: URL(filePath: file))
     return file
   }
-
-  private static func delete(_ path: String) { try? FileManager.default.removeItem(atPath: path) }
 }

@@ -82,7 +82,7 @@ package struct RuntimeDirectories: Hashable, Sendable {
 
   /// - Throws: ``DirectoryError`` where the name cannot be a file's.
   package init(topology: String, roots: RuntimeRoots = RuntimeRoots()) throws(DirectoryError) {
-    guard Self.isSafe(topology) else { throw .unsafeName(topology) }
+    guard isSafeName(topology) else { throw .unsafeName(topology) }
     self.topology = topology
     self.roots = roots
   }
@@ -114,21 +114,7 @@ package struct RuntimeDirectories: Hashable, Sendable {
       case .inbox(let node): (node, ".in")
       case .feed(let node): (node, ".feed")
       }
-    guard Self.isSafe(node) else { throw .unsafeName(node) }
+    guard isSafeName(node) else { throw .unsafeName(node) }
     return node + suffix
-  }
-
-  /// Whether a name can be a file's: letters, digits, `_`, `-`, and dots after the first character.
-  package static func isSafe(_ name: String) -> Bool {
-    !name.isEmpty && name.utf8.count <= 64 && name.utf8.first != UInt8(ascii: ".")
-      && name.utf8.allSatisfy { byte in
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-          UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "."),
-          UInt8(ascii: "-"):
-          true
-        default: false
-        }
-      }
   }
 }

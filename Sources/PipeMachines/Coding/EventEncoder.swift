@@ -20,7 +20,7 @@ struct EventEncoder: Encoder {
 }
 
 extension EventEncoder: SingleValueEncodingContainer {
-  func encodeNil() { writer.appendNull() }
+  func encodeNil() { writer.append(nil) }
   func encode(_ value: Bool) { writer.append(value) }
   func encode(_ value: String) { writer.append(value) }
   func encode(_ value: Double) throws { try writer.append(number: value) }

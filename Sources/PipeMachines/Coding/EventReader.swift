@@ -43,22 +43,10 @@ final class EventReader {
   }
 
   func integer<Value: FixedWidthInteger>(_ type: Value.Type, at index: Int) throws -> Value {
-    let token = tokens.list[index]
-    guard token.kind == .number else { throw Unread() }
-    var place = Int(token.start)
-    let end = Int(token.end)
-    let isNegative = bytes[place] == UInt8(ascii: "-")
-    if isNegative { place += 1 }
-    // Eighteen digits cannot overflow.
-    guard end - place <= 18 else { throw Unread() }
-    var number: Int64 = 0
-    while place < end {
-      let digit = bytes[place] &- 0x30
-      guard digit < 10 else { throw Unread() }
-      number = number &* 10 &+ Int64(digit)
-      place += 1
+    guard let number = tokens.integer(at: index, in: bytes), let value = Value(exactly: number)
+    else {
+      throw Unread()
     }
-    guard let value = Value(exactly: isNegative ? -number : number) else { throw Unread() }
     return value
   }
 
@@ -75,11 +63,8 @@ final class EventReader {
   }
 
   func string(at index: Int) throws -> String {
-    let token = tokens.list[index]
     // Escapes are rare, and Foundation knows them all.
-    guard token.kind == .string,
-      let text = String(validating: bytes[Int(token.start)..<Int(token.end)], as: UTF8.self)
-    else { throw Unread() }
+    guard let text = tokens.string(at: index, in: bytes) else { throw Unread() }
     return text
   }
 

@@ -94,24 +94,9 @@ final class EventWriter {
     if bytes.count == start { throw Unwritten() }
   }
 
-  func appendNull() { bytes.append(contentsOf: "null".utf8) }
+  func append(_ value: Bool?) { JSONText.append(value, to: &bytes) }
 
-  func append(_ value: Bool) { bytes.append(contentsOf: (value ? "true" : "false").utf8) }
-
-  func append(integer value: some FixedWidthInteger) {
-    guard let number = Int64(exactly: value), number != .min else {
-      bytes.append(contentsOf: String(value).utf8)
-      return
-    }
-    if number < 0 { bytes.append(UInt8(ascii: "-")) }
-    let start = bytes.count
-    var rest = number.magnitude
-    repeat {
-      bytes.append(0x30 + UInt8(truncatingIfNeeded: rest % 10))
-      rest /= 10
-    } while rest > 0
-    bytes[start...].reverse()
-  }
+  func append(integer value: some FixedWidthInteger) { JSONText.append(integer: value, to: &bytes) }
 
   func append(
     number value: some BinaryFloatingPoint & LosslessStringConvertible
@@ -121,31 +106,5 @@ final class EventWriter {
     bytes.append(contentsOf: (text.hasSuffix(".0") ? text.dropLast(2) : text[...]).utf8)
   }
 
-  func append(_ value: String) {
-    var value = value
-    value.withUTF8 { text in
-      bytes.append(UInt8(ascii: "\""))
-      if text.allSatisfy({ $0 >= 0x20 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }) {
-        bytes.append(contentsOf: text)
-      } else {
-        for byte in text { appendEscaped(byte) }
-      }
-      bytes.append(UInt8(ascii: "\""))
-    }
-  }
-
-  private func appendEscaped(_ byte: UInt8) {
-    switch byte {
-    case UInt8(ascii: "\""), UInt8(ascii: "\\"):
-      bytes.append(UInt8(ascii: "\\"))
-      bytes.append(byte)
-    case 0x0A: bytes.append(contentsOf: #"\n"#.utf8)
-    case 0x0D: bytes.append(contentsOf: #"\r"#.utf8)
-    case 0x09: bytes.append(contentsOf: #"\t"#.utf8)
-    case 0..<0x20:
-      bytes.append(contentsOf: #"\u00"#.utf8)
-      for digit in [byte >> 4, byte & 15] { bytes.append(digit < 10 ? 0x30 + digit : 0x57 + digit) }
-    default: bytes.append(byte)
-    }
-  }
+  func append(_ value: String) { JSONText.append(value, to: &bytes) }
 }

@@ -12,8 +12,8 @@ extension JSONTokens {
     case .null: return .null
     case .true: return .bool(true)
     case .false: return .bool(false)
-    case .string: return string(token, in: bytes).map { .string($0) }
-    case .number: return integer(token, in: bytes).map { .integer($0) }
+    case .string: return string(at: index, in: bytes).map { .string($0) }
+    case .number: return integer(at: index, in: bytes).map { .integer($0) }
     case .escapedString: return nil
     case .array:
       var values: [JSONValue] = []
@@ -30,7 +30,7 @@ extension JSONTokens {
       members.reserveCapacity(Int(token.count))
       var place = index + 1
       while place < token.next {
-        guard list[place].kind == .string, let key = string(list[place], in: bytes),
+        guard let key = string(at: place, in: bytes),
           let member = value(at: place + 1, in: bytes),
           members.updateValue(member, forKey: key) == nil
         else { return nil }
@@ -38,25 +38,5 @@ extension JSONTokens {
       }
       return .object(members)
     }
-  }
-
-  private func string(_ token: Token, in bytes: UnsafeRawBufferPointer) -> String? {
-    String(validating: bytes[Int(token.start)..<Int(token.end)], as: UTF8.self)
-  }
-
-  private func integer(_ token: Token, in bytes: UnsafeRawBufferPointer) -> Int64? {
-    var place = Int(token.start)
-    let isNegative = bytes[place] == UInt8(ascii: "-")
-    if isNegative { place += 1 }
-    // Eighteen digits cannot overflow.
-    guard Int(token.end) - place <= 18 else { return nil }
-    var number: Int64 = 0
-    while place < token.end {
-      let digit = bytes[place] &- 0x30
-      guard digit < 10 else { return nil }
-      number = number &* 10 &+ Int64(digit)
-      place += 1
-    }
-    return isNegative ? -number : number
   }
 }

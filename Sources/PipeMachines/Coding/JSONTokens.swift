@@ -14,6 +14,12 @@ package struct JSONTokens {
     package var next: Int32
     /// How many members or elements it has.
     package var count: Int32
+
+    /// Where its text is, the quotes of a string included.
+    package var range: Range<Int> {
+      let quotes = kind == .string || kind == .escapedString ? 1 : 0
+      return Int(start) - quotes..<Int(end) + quotes
+    }
   }
 
   /// Members of an object come as a key, a string, and a value each.
@@ -21,7 +27,8 @@ package struct JSONTokens {
   private var offset = 0
   private var bytes = UnsafeRawBufferPointer(start: nil, count: 0)
 
-  private static let deepest = 64
+  /// Of objects and arrays in each other. Foundation reads a little more.
+  private static let deepest = 500
 
   package init() {}
 
@@ -34,6 +41,33 @@ package struct JSONTokens {
     guard bytes.count < Int32.max, readValue(depth: 0) else { return false }
     skipBlanks()
     return offset == bytes.count
+  }
+
+  /// The text of a string without escapes; `nil` for any other token, and for what is not UTF-8.
+  func string(at index: Int, in bytes: UnsafeRawBufferPointer) -> String? {
+    let token = list[index]
+    guard token.kind == .string else { return nil }
+    return String(validating: bytes[Int(token.start)..<Int(token.end)], as: UTF8.self)
+  }
+
+  /// A whole number of up to eighteen places; `nil` for any other token.
+  func integer(at index: Int, in bytes: UnsafeRawBufferPointer) -> Int64? {
+    let token = list[index]
+    guard token.kind == .number else { return nil }
+    var place = Int(token.start)
+    let end = Int(token.end)
+    let isNegative = bytes[place] == UInt8(ascii: "-")
+    if isNegative { place += 1 }
+    // Eighteen digits cannot overflow.
+    guard end - place <= 18 else { return nil }
+    var number: Int64 = 0
+    while place < end {
+      let digit = bytes[place] &- 0x30
+      guard digit < 10 else { return nil }
+      number = number &* 10 &+ Int64(digit)
+      place += 1
+    }
+    return isNegative ? -number : number
   }
 
   private mutating func readValue(depth: Int) -> Bool {

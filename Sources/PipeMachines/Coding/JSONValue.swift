@@ -49,6 +49,17 @@ extension JSONValue {
   /// Compact JSON text with sorted keys.
   public var text: String { String(decoding: bytes, as: UTF8.self) }
 
+  /// A count; one that is too large is the largest there is.
+  package static func count(_ count: UInt64) -> JSONValue { .integer(Int64(clamping: count)) }
+
+  /// An array of texts.
+  package static func texts(_ texts: some Sequence<String>) -> JSONValue {
+    .array(texts.map { .string($0) })
+  }
+
+  /// A text, or `null`.
+  package static func optional(_ text: String?) -> JSONValue { text.map { .string($0) } ?? .null }
+
   /// The member of an object, or `nil`.
   public subscript(key: String) -> JSONValue? {
     if case .object(let members) = self { members[key] } else { nil }
@@ -66,13 +77,13 @@ extension JSONValue {
 
   private func write(into out: inout [UInt8]) {
     switch self {
-    case .null: out.append(contentsOf: "null".utf8)
-    case .bool(let value): out.append(contentsOf: (value ? "true" : "false").utf8)
-    case .integer(let value): out.append(contentsOf: String(value).utf8)
+    case .null: JSONText.append(nil, to: &out)
+    case .bool(let value): JSONText.append(value, to: &out)
+    case .integer(let value): JSONText.append(integer: value, to: &out)
     case .number(let value):
-      // JSON has no infinities; a whole double keeps its fraction so that it stays a number.
+      // JSON has no infinities.
       out.append(contentsOf: (value.isFinite ? value.description : "null").utf8)
-    case .string(let value): Self.write(string: value, into: &out)
+    case .string(let value): JSONText.append(value, to: &out)
     case .array(let values):
       out.append(UInt8(ascii: "["))
       for (index, value) in values.enumerated() {
@@ -84,33 +95,12 @@ extension JSONValue {
       out.append(UInt8(ascii: "{"))
       for (index, key) in members.keys.sorted().enumerated() {
         if index > 0 { out.append(UInt8(ascii: ",")) }
-        Self.write(string: key, into: &out)
+        JSONText.append(key, to: &out)
         out.append(UInt8(ascii: ":"))
         members[key]!.write(into: &out)
       }
       out.append(UInt8(ascii: "}"))
     }
-  }
-
-  private static func write(string: String, into out: inout [UInt8]) {
-    out.append(UInt8(ascii: "\""))
-    for byte in string.utf8 {
-      switch byte {
-      case UInt8(ascii: "\""), UInt8(ascii: "\\"):
-        out.append(UInt8(ascii: "\\"))
-        out.append(byte)
-      case 0x0A: out.append(contentsOf: "\\n".utf8)
-      case 0x0D: out.append(contentsOf: "\\r".utf8)
-      case 0x09: out.append(contentsOf: "\\t".utf8)
-      case 0..<0x20:
-        let hex = Array("0123456789abcdef".utf8)
-        out.append(contentsOf: "\\u00".utf8)
-        out.append(hex[Int(byte >> 4)])
-        out.append(hex[Int(byte & 15)])
-      default: out.append(byte)
-      }
-    }
-    out.append(UInt8(ascii: "\""))
   }
 }
 
@@ -125,7 +115,8 @@ extension JSONValue: Codable {
     } else if let value = try? container.decode(Int64.self) {
       self = .integer(value)
     } else if let value = try? container.decode(Double.self) {
-      self = .number(value)
+      // Rounding may have made a whole number of it, which is read as one when it was written.
+      self = Int64(exactly: value).map { .integer($0) } ?? .number(value)
     } else if let value = try? container.decode(String.self) {
       self = .string(value)
     } else if let value = try? container.decode([JSONValue].self) {

@@ -11,14 +11,14 @@ package struct NodeLog: Sendable {
 
   /// Logs the first malformed frames and then ever fewer: their count is in the status.
   func garbage(_ error: any Error, from peer: String, count: UInt64) {
-    guard count <= 3 || count.nonzeroBitCount == 1 else { return }
+    guard count.isWorthLogging else { return }
     warning("passed over \(error), from \(peer) (\(count) so far)")
   }
 
   /// Logs that a peer is connected to anew, the first times and then ever less often.
   /// - Parameter name: The routing id of this end at the endpoint.
   func silence(of peer: String, at endpoint: String, as name: String, count: UInt64) {
-    guard count.nonzeroBitCount == 1 else { return }
+    guard count.isWorthLogging else { return }
     warning(
       "\(peer) says nothing: connecting to it anew. If it runs, another program has "
         + "connected to '\(endpoint)' under this end's name, '\(name)' (\(count) so far)")

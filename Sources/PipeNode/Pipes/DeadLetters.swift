@@ -30,9 +30,6 @@ struct DeadLetters {
   }
 
   /// Keeps a letter under the next number.
-  /// Whether the log is to tell of the last one: ever less often, the more there are.
-  var isToBeTold: Bool { count <= 3 || count.nonzeroBitCount == 1 }
-
   mutating func add(_ letter: DeadLetter) {
     count += 1
     var letter = letter

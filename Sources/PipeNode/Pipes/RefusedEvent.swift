@@ -33,7 +33,9 @@ struct RefusedEvent {
         DeadLetter(
           id: 0, pipe: pipe, sequence: sequence, event: event, reason: reason, state: state,
           version: version, time: WallClock.nanoseconds))
-      if letters.isToBeTold { log.warning("\(wording) (\(letters.count) dead letters so far)") }
+      if letters.count.isWorthLogging {
+        log.warning("\(wording) (\(letters.count) dead letters so far)")
+      }
       return nil
     }
   }

@@ -39,7 +39,7 @@ final class ControlSocket {
         try take(FrameHeader(bytes), Data(bytes[FrameHeader.byteCount...]), peer)
       } catch {
         garbage += 1
-        if garbage <= 3 || garbage.nonzeroBitCount == 1 {
+        if garbage.isWorthLogging {
           warn("passed over \(error) on the control socket (\(garbage) so far)")
         }
       }

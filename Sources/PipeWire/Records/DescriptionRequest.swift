@@ -11,23 +11,33 @@ package struct DescriptionRequest: Hashable, Sendable {
     self.parameters = parameters
   }
 
-  /// Reads what follows `PROGRAM describe`.
-  package static func parse(
-    _ arguments: some Sequence<String>
-  ) throws(NodeUsageError) -> [DescriptionRequest] {
+  /// `PROGRAM describe`
+  package static func description(of program: String) -> CommandDescription {
+    CommandDescription(
+      "describe", of: program, "Writes what its machines take and give, as JSON",
+      options: [
+        Option(
+          "machine", value: .text("MACHINE"), repeats: true,
+          "Of this machine alone, by registered name"),
+        Option(
+          "parameters", value: .text("JSON"), repeats: true,
+          "With these parameters of the machine before. Default: {}"),
+      ])
+  }
+
+  /// The machines that are asked for, each with its parameters.
+  package static func requests(
+    _ arguments: ParsedArguments, of program: String
+  ) throws(UsageError) -> [DescriptionRequest] {
     var requests: [DescriptionRequest] = []
-    var iterator = arguments.makeIterator()
-    while let name = iterator.next() {
-      guard let value = iterator.next() else { throw .missingValue(name) }
-      switch name {
-      case "--machine": requests.append(DescriptionRequest(machine: value, parameters: [:]))
-      case "--parameters":
-        guard let parameters = try? JSONValue(parsing: value.utf8) else {
-          throw .notJSON(name, value)
-        }
-        guard !requests.isEmpty else { throw .missingOption("--machine") }
-        requests[requests.count - 1].parameters = parameters
-      default: throw .unknownOption(name)
+    for (name, value) in arguments.options.map({ ($0.name, $0.value) }) {
+      if name == "machine" {
+        requests.append(DescriptionRequest(machine: value, parameters: [:]))
+      } else if requests.isEmpty {
+        throw .missingOption("--machine", of: description(of: program).command)
+      } else {
+        requests[requests.count - 1].parameters = try JSONValue(
+          argument: value, of: "--parameters")
       }
     }
     return requests

@@ -77,74 +77,73 @@ package struct NodeArguments: Hashable, Sendable {
     ]
   }
 
-  /// Reads what follows `run`.
-  package init(parsing arguments: some Sequence<String>) throws(NodeUsageError) {
-    var values: [String: String] = [:]
-    var iterator = arguments.makeIterator()
-    while let name = iterator.next() {
-      guard Self.names.contains(name) else { throw .unknownOption(name) }
-      guard let value = iterator.next() else { throw .missingValue(name) }
-      values[name] = value
-    }
-    func required(_ name: String) throws(NodeUsageError) -> String {
-      guard let value = values[name] else { throw .missingOption(name) }
-      return value
-    }
-    func json(_ name: String) throws(NodeUsageError) -> JSONValue? {
-      guard let text = values[name] else { return nil }
-      guard let value = try? JSONValue(parsing: text.utf8) else { throw .notJSON(name, text) }
-      return value
-    }
-    topology = try required("--topology")
-    node = try required("--node")
-    control = try required("--control")
-    inbox = try required("--inbox")
-    feed = try required("--feed")
-    guard let incarnation = UInt64(values["--incarnation"] ?? "1") else {
-      throw .notJSON("--incarnation", values["--incarnation"]!)
-    }
-    self.incarnation = incarnation
-    if let path = values["--journal"] {
-      let level = values["--durability"] ?? Durability.process.rawValue
-      guard let durability = Durability(rawValue: level), durability != .volatile else {
-        throw .notJSON("--durability", level)
-      }
-      journal = Journal(path: path, durability: durability)
-    }
-    if let state = try json("--constant") {
-      content = .constant(state, machine: values["--machine"])
-    } else if let names = values["--composites"] {
-      content = .composites(names.split(separator: ",").map(String.init))
-    } else if let monitor = values["--monitor"] {
-      content = .monitor(
-        monitor, watch: values["--watch"]?.split(separator: ",").map(String.init))
-    } else {
-      content = .machine(
-        try required("--machine"), parameters: try json("--parameters") ?? .null)
-    }
+  /// `PROGRAM run`
+  package static func description(of program: String) -> CommandDescription {
+    let names = ValueKind.text("A,B")
+    return CommandDescription(
+      "run", of: program, "Called by 'orchestrator run FILE', which starts nodes",
+      options: [
+        Option("topology", value: .topology, "The topology that the node is part of"),
+        Option("node", value: .node, "The node's name"),
+        Option("machine", value: .text("MACHINE"), "The machine that it hosts, by registered name"),
+        Option("parameters", value: .text("JSON"), "The machine's parameters"),
+        Option("constant", value: .text("JSON"), "The state in which it stays"),
+        Option("monitor", value: .text("MONITOR"), "The monitor that it is, by registered name"),
+        Option("watch", value: names, "The nodes that a monitor watches. Default: all"),
+        Option("composites", value: names, "The composites that it coordinates"),
+        Option("control", value: .text("ENDPOINT"), "Where its orchestrator is"),
+        Option("inbox", value: .text("ENDPOINT"), "Where it takes events"),
+        Option("feed", value: .text("ENDPOINT"), "Where it tells its states"),
+        Option("incarnation", value: .count("N"), "The count of its starts. Default: 1"),
+        Option("journal", value: .file, "Where its journal is. Default: it keeps none"),
+        Option(
+          "durability", value: .choice("LEVEL", [Durability.process, .power].map(\.rawValue)),
+          "What its journal survives. Default: process"),
+      ])
   }
 
-  private static let names: Set<String> = [
-    "--topology", "--node", "--machine", "--parameters", "--constant", "--monitor", "--watch",
-    "--composites",
-    "--control", "--inbox", "--feed", "--incarnation", "--journal", "--durability",
-  ]
+  /// Reads what follows `run`.
+  package init(_ parsed: ParsedArguments, of program: String) throws(UsageError) {
+    let description = Self.description(of: program)
+    func required(_ name: String) throws(UsageError) -> String {
+      try parsed.required(name, of: description)
+    }
+    topology = try required("topology")
+    node = try required("node")
+    control = try required("control")
+    inbox = try required("inbox")
+    feed = try required("feed")
+    incarnation = parsed.number("incarnation") ?? 1
+    journal = parsed.value("journal").map {
+      Journal(path: $0, durability: parsed.value("durability") ?? .process)
+    }
+    if let state = try parsed.json("constant") {
+      content = .constant(state, machine: parsed.value("machine"))
+    } else if let names = parsed.list("composites") {
+      content = .composites(names)
+    } else if let monitor = parsed.value("monitor") {
+      content = .monitor(monitor, watch: parsed.list("watch"))
+    } else {
+      content = .machine(
+        try required("machine"), parameters: try parsed.json("parameters") ?? .null)
+    }
+  }
 }
 
-/// A node program called with arguments that it does not take.
-package enum NodeUsageError: Error, Hashable, Sendable, CustomStringConvertible {
-  case unknownOption(String)
-  case missingValue(String)
-  case missingOption(String)
-  case notJSON(String, String)
+extension ParsedArguments {
+  /// The value of an option that is JSON.
+  fileprivate func json(_ name: String) throws(UsageError) -> JSONValue? {
+    guard let text = value(name) else { return nil }
+    return try JSONValue(argument: text, of: "--" + name)
+  }
+}
 
-  package var description: String {
-    switch self {
-    case .unknownOption(let name): "unknown option '\(name)'"
-    case .missingValue(let name): "'\(name)' needs a value"
-    case .missingOption(let name):
-      "'\(name)' is missing. Nodes are started by 'orchestrator run FILE'."
-    case .notJSON(let name, let text): "the value of '\(name)' is malformed: '\(text)'"
+extension JSONValue {
+  /// Reads the value of an option.
+  init(argument text: String, of option: String) throws(UsageError) {
+    guard let value = try? JSONValue(parsing: text.utf8) else {
+      throw .invalidValue(of: option, value: text, wanted: "it must be JSON")
     }
+    self = value
   }
 }

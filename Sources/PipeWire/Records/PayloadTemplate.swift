@@ -50,11 +50,7 @@ package struct PayloadTemplate: Hashable, Sendable {
       out.append(contentsOf: constant)
       return
     }
-    var ranges: [Range<Int>?] = Array(repeating: nil, count: keys.count)
-    var scanner = JSONScanner(state)
-    scanner.caseMembers { key, value in
-      if let index = keys.firstIndex(where: { $0[...] == state[key] }) { ranges[index] = value }
-    }
+    let ranges = ranges(in: state)
     for piece in pieces {
       switch piece {
       case .bytes(let bytes): out.append(contentsOf: bytes)
@@ -68,6 +64,24 @@ package struct PayloadTemplate: Hashable, Sendable {
         if let range = ranges[index] { Self.embed(state[range], into: &out) }
       }
     }
+  }
+
+  /// Where the values are in `{"case":{"key":value,…}}`.
+  private func ranges(in state: [UInt8]) -> [Range<Int>?] {
+    var ranges: [Range<Int>?] = Array(repeating: nil, count: keys.count)
+    var tokens = JSONTokens()
+    guard state.withUnsafeBytes({ tokens.read($0) }), tokens.list.count > 2,
+      tokens.list[0].kind == .object, tokens.list[2].kind == .object
+    else { return ranges }
+    var place = 3
+    while place < tokens.list[2].next {
+      let key = state[Int(tokens.list[place].start)..<Int(tokens.list[place].end)]
+      if let index = keys.firstIndex(where: { $0[...] == key }) {
+        ranges[index] = tokens.list[place + 1].range
+      }
+      place = Int(tokens.list[place + 1].next)
+    }
+    return ranges
   }
 
   /// Makes the event's JSON from the associated values of the state that was entered.

@@ -36,12 +36,12 @@ extension SynchronizedReply {
     case .committed(let transaction, let versions):
       [
         "outcome": "committed", "transaction": .string("\(transaction)"),
-        "versions": .object(versions.mapValues { .integer(Int64(clamping: $0)) }),
+        "versions": .object(versions.mapValues { .count($0) }),
       ]
     case .refused(let withholdings):
       ["outcome": "refused", "withheld": .array(withholdings.map(\.record))]
     case .busy(let participants):
-      ["outcome": "busy", "participants": .array(participants.map { .string($0) })]
+      ["outcome": "busy", "participants": .texts(participants)]
     case .unavailable(let participant):
       ["outcome": "unavailable", "participant": .string(participant)]
     case .unknown(let transaction):
@@ -79,7 +79,7 @@ extension Withholding {
     var record = reason.members
     record["participant"] = .string(participant)
     record["state"] = state
-    record["version"] = version.map { .integer(Int64(clamping: $0)) } ?? .null
+    record["version"] = version.map { .count($0) } ?? .null
     return .object(record)
   }
 
@@ -97,7 +97,7 @@ extension BroadcastResult {
   fileprivate var record: JSONValue {
     switch self {
     case .moved(let version):
-      ["outcome": "moved", "version": .integer(Int64(clamping: version))]
+      ["outcome": "moved", "version": .count(version)]
     case .refused(let withholding): ["outcome": "refused", "withheld": withholding.record]
     case .busy: ["outcome": "busy"]
     case .unavailable: ["outcome": "unavailable"]

@@ -1,39 +1,43 @@
-/// All that is declared about a verb: its help, its completion and its parsing come from here.
-package struct VerbDescription: Sendable {
-  package struct Example: Hashable, Sendable {
-    package var command: String
-    package var meaning: String
-  }
+import PipeRuntime
 
-  package var name: String
-  /// One line for the list of verbs.
-  package var summary: String
-  /// More for the verb's own help.
-  package var discussion: String
-  package var options: [Option]
-  package var positionals: [Positional]
-  package var examples: [Example]
+/// All that is declared about a verb of the orchestrator.
+package typealias VerbDescription = CommandDescription
 
-  /// - Parameter examples: Pairs of a command line and what it does.
+extension CommandDescription {
+  /// A verb of the orchestrator.
   package init(
     _ name: String, _ summary: String, discussion: String = "", options: [Option] = [],
     positionals: [Positional] = [], examples: [(String, String)] = []
   ) {
-    self.name = name
-    self.summary = summary
-    self.discussion = discussion
-    self.options = options
-    self.positionals = positionals
-    self.examples = examples.map { Example(command: $0.0, meaning: $0.1) }
+    self.init(
+      name, of: "orchestrator", summary, discussion: discussion, options: options,
+      universal: Option.universal, positionals: positionals, examples: examples)
   }
+}
 
-  /// The verb's own options and those of every verb.
-  package var allOptions: [Option] { options + Option.universal }
+extension Option {
+  package static let output = Option(
+    "output", "o", value: .choice("FORMAT", OutputFormat.allCases.map(\.rawValue)),
+    "How data is written to stdout. Default: text")
+  package static let noDependencies = Option(
+    "no-deps", "Of the nodes that are named: these alone, without others")
+  package static let noColor = Option("no-color", "Writes no colours; NO_COLOR=1 does the same")
 
-  /// `orchestrator kill [OPTIONS] NODE...`
-  package var usage: String {
-    (["orchestrator", name, "[OPTIONS]"] + positionals.map(\.usage)).joined(separator: " ")
-  }
+  /// Taken by every verb.
+  static let universal = [noColor, help]
+}
+
+/// How data is written to stdout.
+package enum OutputFormat: String, Hashable, Sendable, CaseIterable {
+  case text, json, jsonl
+}
+
+extension ParsedArguments {
+  package var format: OutputFormat { value(Option.output.long) ?? .text }
+}
+
+extension UsageError {
+  package var code: ExitCode { .usage }
 }
 
 /// A verb: its description and what it does.

@@ -92,8 +92,8 @@ extension EventEnabledness {
     [
       "event": .string(event.name),
       "fields": .array(event.fields.map { ["name": .string($0.name), "type": .string($0.type)] }),
-      "verdict": .string(verdict.rawValue), "composite": composite.map { .string($0) } ?? .null,
-      "participants": .array(participants.map { .string($0) }),
+      "verdict": .string(verdict.rawValue), "composite": .optional(composite),
+      "participants": .texts(participants),
       "answers": .array(answers.map(\.record)),
     ]
   }
@@ -115,7 +115,7 @@ extension EventEnabledness.Answer {
     switch obstacle {
     case .inTransaction(let transaction): record["transaction"] = .string("\(transaction)")
     case .inDoubt(let doubt): record["doubt"] = doubt.record
-    case .pipesFull(let names): record["pipes"] = .array(names.map { .string($0) })
+    case .pipesFull(let names): record["pipes"] = .texts(names)
     case .thrown(let error): record["error"] = .string(error)
     case .noTransition, .guard, .asynchronous, .inTransition, .notConnected, .down, .silent,
       .unreadable, nil:

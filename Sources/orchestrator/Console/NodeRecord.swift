@@ -6,11 +6,11 @@ extension NodeInformation {
   package func record(now: Int64) -> JSONValue {
     var record: [String: JSONValue] = [
       "node": .string(name), "kind": .string(kind.rawValue),
-      "machine": hosts.map { .string($0) } ?? .null, "program": .string(program),
+      "machine": .optional(hosts), "program": .string(program),
       "phase": .string(phase), "running": .bool(isRunning),
-      "reason": reason.map { .string($0) } ?? .null,
+      "reason": .optional(reason),
       "durability": .string(durability.rawValue),
-      "journal": journal.map { .string($0) } ?? .null,
+      "journal": .optional(journal),
       "pid": pid.map { .integer(Int64($0)) } ?? .null, "incarnation": .count(incarnation),
       "restarts": .count(restarts),
       "started": startedAt.map { .string(Timestamp(nanoseconds: $0).description) } ?? .null,
@@ -29,7 +29,7 @@ extension NodeStatus {
       "refused": .count(refused), "letters": .count(letters),
       "recentLetters": (try? JSONValue(encoding: recentLetters)) ?? [],
       "unconnected": .count(unconnected), "gaps": .count(gaps), "garbage": .count(garbage),
-      "effects": .integer(Int64(effects)), "blocked": .array(blocked.map { .string($0) }),
+      "effects": .integer(Int64(effects)), "blocked": .texts(blocked),
       "outs": .array(outs.map(\.record)), "ins": .array(ins.map(\.record)),
     ]
   }
@@ -45,8 +45,4 @@ extension NodeStatus.Pipe {
     if let unsendable { members["unsendable"] = .count(unsendable) }
     return .object(members)
   }
-}
-
-extension JSONValue {
-  static func count(_ count: UInt64) -> JSONValue { .integer(Int64(clamping: count)) }
 }

@@ -25,10 +25,10 @@ extension StateChange {
   /// The JSON form of `-o json` and `-o jsonl`.
   package var record: JSONValue {
     [
-      "node": .string(node), "incarnation": .integer(Int64(clamping: incarnation)),
-      "version": .integer(Int64(clamping: version)),
+      "node": .string(node), "incarnation": .count(incarnation),
+      "version": .count(version),
       "time": .string(Timestamp(nanoseconds: time).description), "cause": .string(cause),
-      "state": state, "missed": .integer(Int64(clamping: missed)),
+      "state": state, "missed": .count(missed),
       "doubts": .array(doubts.map(\.record)),
     ]
   }

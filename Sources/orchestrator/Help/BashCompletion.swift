@@ -1,3 +1,5 @@
+import PipeRuntime
+
 struct BashCompletion {
   let verbs: [VerbDescription]
 

@@ -1,3 +1,5 @@
+import PipeRuntime
+
 struct FishCompletion {
   let verbs: [VerbDescription]
 

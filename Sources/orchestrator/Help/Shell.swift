@@ -1,3 +1,5 @@
+import PipeRuntime
+
 /// The shells that completion is written for.
 package enum Shell: String, CaseIterable, Sendable {
   case bash, zsh, fish

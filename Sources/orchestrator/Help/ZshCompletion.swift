@@ -1,3 +1,5 @@
+import PipeRuntime
+
 struct ZshCompletion {
   let verbs: [VerbDescription]
 

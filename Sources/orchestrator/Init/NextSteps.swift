@@ -28,7 +28,7 @@ package struct NextSteps: Hashable, Sendable {
   /// A word as a shell reads it.
   private static func word(_ text: String) -> String {
     let isPlain = text.utf8.allSatisfy { byte in
-      RuntimeDirectories.isSafe("_" + String(UnicodeScalar(byte))) || byte == UInt8(ascii: "/")
+      isSafeName("_" + String(UnicodeScalar(byte))) || byte == UInt8(ascii: "/")
     }
     return isPlain ? text : "'" + text.replacing("'", with: "'\\''") + "'"
   }

@@ -31,11 +31,11 @@ package struct PackageFolder: Sendable {
 
   /// A hidden folder beside the one to be: in the same file system, and of this process alone.
   private func makeDraft() throws(InitError) -> String {
-    var template = Array((parent + "/.init-XXXXXX").utf8CString)
-    guard mkdtemp(&template) != nil else {
-      throw .unwritable(path, SystemError("mkdir", on: parent, code: errno))
+    do {
+      return try FileSystem.makeTemporaryDirectory(parent + "/.init-")
+    } catch {
+      throw .unwritable(path, SystemError("mkdir", on: parent, code: error.code))
     }
-    return String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
   }
 
   private func write(_ file: PackageFile, in folder: String) throws(SystemError) {

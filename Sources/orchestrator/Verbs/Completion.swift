@@ -1,3 +1,5 @@
+import PipeRuntime
+
 /// `orchestrator completion`
 struct Completion: Verb {
   let description = VerbDescription(
@@ -10,7 +12,7 @@ struct Completion: Verb {
 
   func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
     guard let shell = arguments.positionals.first.flatMap(Shell.init) else {
-      throw UsageError.missingPositional("SHELL", verb: "completion")
+      throw UsageError.missingPositional("SHELL", of: description.command)
     }
     try console.write(shell.completion(of: Verbs.descriptions))
     return .success

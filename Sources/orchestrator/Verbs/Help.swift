@@ -1,3 +1,5 @@
+import PipeRuntime
+
 /// `orchestrator help`, `orchestrator --help`, `orchestrator VERB --help`
 struct Help: Verb {
   let description = VerbDescription(
@@ -12,10 +14,14 @@ struct Help: Verb {
       return .success
     }
     guard let verb = Verbs.descriptions.first(where: { $0.name == name }) else {
-      throw UsageError.unknownVerb(
-        name, suggestion: Suggestion.nearest(to: name, among: Verbs.descriptions.map(\.name)))
+      throw Self.unknown(name, among: Verbs.descriptions.map(\.name))
     }
     try console.write(help.page(verb))
     return .success
+  }
+
+  static func unknown(_ name: String, among verbs: [String]) -> UsageError {
+    .unknownVerb(
+      name, suggestion: Suggestion.closest(to: name, among: verbs), of: "orchestrator")
   }
 }

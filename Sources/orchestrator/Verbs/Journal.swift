@@ -50,10 +50,9 @@ extension RuntimeDirectories {
     let known = Set(JournalReader.nodes(in: journals) + LogReader.nodes(in: logs))
       .subtracting(["orchestrator"]).sorted()
     guard !known.contains(node) else { return }
-    let hint = Suggestion.nearest(to: node, among: known).map { ". Did you mean '\($0)'?" }
     throw CommandError(
       "topology '\(topology)' has no node '\(node)' that has run here"
-        + (hint ?? (known.isEmpty ? "" : "; there are: " + known.joined(separator: ", "))),
+        + (known.isEmpty ? "" : Suggestion.among(known, like: node, verb: "there are")),
       code: .usage)
   }
 }

@@ -59,10 +59,9 @@ struct Logs: Verb {
   private func check(_ nodes: [String], in directories: RuntimeDirectories) throws {
     let known = LogReader.nodes(in: directories.logs)
     for node in nodes where !known.contains(node) {
-      let hint = Suggestion.nearest(to: node, among: known).map { ". Did you mean '\($0)'?" }
       throw CommandError(
         "topology '\(directories.topology)' has no log of a node '\(node)'"
-          + (hint ?? (known.isEmpty ? "" : "; it has: " + known.joined(separator: ", "))),
+          + (known.isEmpty ? "" : Suggestion.among(known, like: node)),
         code: .usage)
     }
   }

@@ -98,10 +98,10 @@ struct List: Verb {
     [
       "name": .string(entry.name),
       "status": .string(entry.orphans.isEmpty ? entry.status : "orphaned"),
-      "orphans": .array(entry.orphans.map { .string($0) }),
+      "orphans": .texts(entry.orphans),
       "pid": entry.pid.map { .integer(Int64($0)) } ?? .null,
       "started": entry.startedAt.map { .string($0.description) } ?? .null,
-      "file": entry.file.map { .string($0) } ?? .null,
+      "file": .optional(entry.file),
     ]
   }
 }

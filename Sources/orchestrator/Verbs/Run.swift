@@ -1,3 +1,5 @@
+import PipeRuntime
+
 /// `orchestrator run`
 struct Run: Verb {
   let description = VerbDescription(

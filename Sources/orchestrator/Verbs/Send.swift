@@ -123,7 +123,7 @@ extension RequestOutcome {
     case .moved(let version, let state):
       [
         "node": .string(node), "event": event, "outcome": "moved",
-        "version": .integer(Int64(clamping: version)), "state": state,
+        "version": .count(version), "state": state,
       ]
     case .refused(let refusal, let state):
       .object(

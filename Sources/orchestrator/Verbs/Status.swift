@@ -73,7 +73,7 @@ struct Status: Verb {
       }
     case .json, .jsonl:
       try console.print([
-        "topology": .string(orphan.name), "file": orphan.file.map { .string($0) } ?? .null,
+        "topology": .string(orphan.name), "file": .optional(orphan.file),
         "pid": .null, "phase": "orphaned", "running": false,
         "nodes": .array(
           orphan.nodes.map {

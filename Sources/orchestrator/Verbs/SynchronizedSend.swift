@@ -18,7 +18,7 @@ struct SynchronizedSend {
   private let way: Way
 
   init(_ arguments: ParsedArguments) throws(CommandError) {
-    let options = ["await", "broadcast", "ask"].filter { arguments.options[$0] != nil }
+    let options = ["await", "broadcast", "ask"].filter(arguments.flag)
     guard options.count < 2 else {
       throw CommandError("--\(options[0]) and --\(options[1]) exclude each other", code: .usage)
     }

@@ -1,12 +1,14 @@
 import Glibc
 import PipeRuntime
+import PipeRuntimeTestKit
 import PipeSupervision
 import Testing
 import orchestrator
 
 /// The real binary, run in a directory of the test's own.
 struct Command {
-  let root: String
+  private let directory: TestDirectory
+  var root: String { directory.path }
 
   struct Result {
     var exit: ProcessExit?
@@ -14,21 +16,11 @@ struct Command {
     var error: String
   }
 
-  init() throws {
-    var template = Array("/tmp/prt-XXXXXX".utf8CString)
-    guard mkdtemp(&template) != nil else { throw SystemError("mkdtemp", code: errno) }
-    root = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
-  }
+  init() throws { directory = try TestDirectory() }
 
-  func remove(_ path: String? = nil) {
-    let path = path ?? root
-    for name in FileSystem.entries(of: path) where unlink(path + "/" + name) != 0 {
-      remove(path + "/" + name)
-    }
-    rmdir(path)
-  }
+  func remove() { directory.remove() }
 
-  var roots: RuntimeRoots { RuntimeRoots(environment: ["PIPERUNTIME_ROOT": root]) }
+  var roots: RuntimeRoots { directory.roots }
 
   /// The binary is built beside the tests' own.
   static let path: String = {
@@ -211,7 +203,9 @@ struct CommandTests {
     #expect(undated.error.contains("'soon' is no value for --since: write how long ago"))
     let unknown = try command.run(shell: "orchestrator logs dor")
     #expect(unknown.exit == .exited(code: 2))
-    #expect(unknown.error.contains("no log of a node 'dor'. Did you mean 'door'?"))
+    #expect(
+      unknown.error.contains("no log of a node 'dor'; it has 'door', 'motor'. Did you mean 'door'?")
+    )
   }
 
   @Test("logs -f shows what is written while the topology runs, and ends with it")

@@ -63,10 +63,10 @@ struct VerbOutcomeTests {
     + [
       Row("send nobody press", 2, "there is no node 'nobody'"),
       Row("wait nobody=x", 2, "there is no node 'nobody'"),
-      Row("logs nobody", 2, "has no log of a node 'nobody'; it has: broken, button, gate"),
+      Row("logs nobody", 2, "has no log of a node 'nobody'; it has 'broken', 'button', 'gate'"),
       Row(
         "journal nobody", 2,
-        "has no node 'nobody' that has run here; there are: broken, button, gate"),
+        "has no node 'nobody' that has run here; there are 'broken', 'button', 'gate'"),
       Row("reset nobody", 2, "has no node 'nobody' that has run here"),
     ]
 

@@ -118,11 +118,10 @@ struct JournalPlaceTests {
   }
 
   static let canMount: Bool = {
-    var template = Array("/tmp/prt-XXXXXX".utf8CString)
-    guard mkdtemp(&template) != nil else { return false }
-    defer { rmdir(template) }
-    guard mount("tmpfs", template, "tmpfs", 0, "size=64k") == 0 else { return false }
-    umount2(template, Int32(MNT_DETACH))
+    guard let directory = try? TestDirectory() else { return false }
+    defer { directory.remove() }
+    guard mountSmall(directory.path, "64k") else { return false }
+    umount2(directory.path, Int32(MNT_DETACH))
     return true
   }()
 

@@ -120,8 +120,8 @@ struct JournalVerbTests {
     #expect(typo.code == 2)
     #expect(
       typo.error
-        == "orchestrator: error: topology 'visitors' has no node 'gaet' that has run here. "
-        + "Did you mean 'gate'?\n")
+        == "orchestrator: error: topology 'visitors' has no node 'gaet' that has run here; there are "
+        + "'button', 'gate'. Did you mean 'gate'?\n")
     #expect(try await tool.run("down").code == 0)
     // Nothing runs, and it can be read all the same.
     let down = try await tool.run("journal", "button", "-n", "0")

@@ -270,8 +270,11 @@ struct ViewTests {
     arguments: [
       (["Door", "open"], 2, "this program has no view 'Door'; it has 'DoorView'"),
       (["DoorView", "opne"], 2, "Did you mean 'open'?"),
-      (["DoorView"], 2, "name a view and a node"),
-      (["DoorView", "open", "-n", "0"], 2, "'-n' needs a count of 1 or more"),
+      (["DoorView"], 2, "NODE is missing"),
+      (
+        ["DoorView", "open", "-n", "0"], 2,
+        "'0' is no value for -n: it must be a whole number from 1"
+      ),
       (["DoorView", "open", "--tpology", "x"], 2, "Did you mean '--topology'?"),
       (["DoorView", "heated"], 2, "view 'DoorView' cannot show node 'heated'"),
       (["DoorView", "open", "-p", "nowhere"], 3, "no topology 'nowhere' runs"),

@@ -1,4 +1,5 @@
 import PipeRuntime
+import PipeRuntimeTestKit
 import Testing
 
 private enum Load: DSLCompatible, Equatable {
@@ -98,7 +99,7 @@ struct EffectTests {
 
   @Test("effects sleep by the clock that was current where their machine was made")
   func clock() async throws {
-    let clock = TestClock()
+    let clock = ManualClock()
     let runtime = Runtime<Load, Step, Ask>()
       .map(
         output: Ask.fetch,
@@ -111,11 +112,11 @@ struct EffectTests {
     }
     // The sender's own clock does not matter.
     await sequence.send(.load("by and by"))
-    var slept = clock.slept.stream.makeAsyncIterator()
-    #expect(await slept.next() == .seconds(3600))
-    clock.advance(by: .seconds(3599))
+    await clock.waitForSleepers()
+    #expect(clock.sleepers.map(\.offset) == [.seconds(3600)])
+    await clock.advance(by: .seconds(3599))
     #expect(sequence.state == .loading("by and by"))
-    clock.advance(by: .seconds(1))
+    await clock.advance(by: .seconds(1))
     for await state in sequence where state == .loaded(1) { break }
   }
 

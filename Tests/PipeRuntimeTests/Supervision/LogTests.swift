@@ -179,17 +179,3 @@ struct LogFileTests {
     #expect(reader.next().map(\.text) == ["a", "by hand"])
   }
 }
-
-@Suite("Durations as text")
-struct DurationTextTests {
-  @Test(
-    "a duration is short to read",
-    arguments: [
-      (Duration.zero, "0 ms"), (.milliseconds(250), "250 ms"), (.milliseconds(1540), "1.5 s"),
-      (.seconds(10), "10 s"), (.seconds(200), "3 min 20 s"), (.seconds(7500), "2 h 5 min"),
-      (.seconds(180_000), "2 d 2 h"), (.milliseconds(-1500), "-1.5 s"),
-    ])
-  func text(duration: Duration, text: String) {
-    #expect(duration.shortText == text)
-  }
-}

@@ -32,6 +32,14 @@ struct PayloadTemplateTests {
       try JSONValue(parsing: template.render(members)) == JSONValue(parsing: event.utf8))
   }
 
+  @Test("a value of many levels is taken whole")
+  func deep() throws {
+    let value = String(repeating: "[", count: 100) + String(repeating: "]", count: 100)
+    let event = try PayloadTemplate(["e": ["n": "$v"]]).render(
+      state: Array(#"{"s":{"v":\#(value)}}"#.utf8))
+    #expect(String(decoding: event, as: UTF8.self) == #"{"e":{"n":\#(value)}}"#)
+  }
+
   @Test("a template without values has its bytes ready")
   func constant() throws {
     #expect(try PayloadTemplate("start").constant == Array(#""start""#.utf8))

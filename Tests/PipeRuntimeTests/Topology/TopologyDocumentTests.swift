@@ -3,32 +3,52 @@ import Testing
 
 @Suite("docs/TOPOLOGY.md")
 struct TopologyDocumentTests {
-  /// The keys of the table under a heading.
-  private func keys(under heading: String) throws -> Set<String> {
+  /// The rows of the table under a heading.
+  private func rows(under heading: String) throws -> [String] {
     let text = String(decoding: try packageFile("docs/TOPOLOGY.md"), as: UTF8.self)
     let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
     let start = try #require(lines.firstIndex { $0 == "## \(heading)" })
     let section = lines[(start + 1)...].prefix { !$0.hasPrefix("## ") }
-    return Set(
-      section.filter { $0.hasPrefix("| `") }
-        .map { String($0.dropFirst(3).prefix { $0 != "`" }) })
+    return section.filter { $0.hasPrefix("| `") }.map(String.init)
   }
 
   @Test(
-    "has every key of the JSON Schema, and no other",
+    "has every key with its meaning and default, as the reader and the schema know them",
     arguments: [
-      ("Top level", ["properties"]), ("A node", ["$defs", "node", "properties"]),
-      ("A pipe", ["$defs", "pipe", "properties"]),
-      ("A composite", ["$defs", "composite", "properties"]),
-      ("A monitor", ["$defs", "monitor", "properties"]),
+      ("Top level", TopologyKeys.top), ("A node", TopologyKeys.node),
+      ("A pipe", TopologyKeys.pipe), ("A composite", TopologyKeys.composite),
+      ("A monitor", TopologyKeys.monitor),
     ])
-  func keys(heading: String, pointer: [String]) throws {
-    var schema = try JSONValue(parsing: TopologySchema.text.utf8)
-    for key in pointer { schema = try #require(schema[key]) }
-    guard case .object(let members) = schema else {
-      Issue.record("no properties at \(pointer)")
+  func keys(heading: String, mapping: TopologyMapping) throws {
+    #expect(try rows(under: heading) == mapping.rows)
+  }
+
+  @Test("the defaults that are told are those of a topology without such keys")
+  func defaults() throws {
+    let plain = Topology(
+      name: "t", nodes: [.machine("M", name: "a")],
+      pipes: [.rule(from: "a", when: "s", to: "a", send: "e")])
+    let node = try #require(plain.json["nodes"]?["a"])
+    for (mapping, value) in [(TopologyKeys.top, plain.json), (TopologyKeys.node, node)] {
+      for row in mapping.rows where !row.hasSuffix("|  |") {
+        let cells = row.split(separator: " | ").map { $0.trimmed(of: ["|", "`", " "]) }
+        let path = cells[0].split(separator: ".").map(String.init)
+        guard path.count > 1 else { continue }
+        let found = path.reduce(Optional(value)) { $0?[$1] }
+        #expect(found?.string ?? found?.text == cells.last, "\(row)")
+      }
+    }
+    guard case .array(let pipes)? = plain.json["pipes"] else {
+      Issue.record("no pipes")
       return
     }
-    #expect(try keys(under: heading) == Set(members.keys))
+    let capacity = try #require(TopologyKeys.pipe.rows.first { $0.hasPrefix("| `capacity`") })
+    #expect(capacity.hasSuffix("| \(try #require(pipes[0]["capacity"]).text) |"))
+  }
+}
+
+extension Substring {
+  fileprivate func trimmed(of marks: Set<Character>) -> String {
+    String(drop(while: marks.contains).reversed().drop(while: marks.contains).reversed())
   }
 }

@@ -123,8 +123,8 @@ struct TopologyReaderTests {
           + "'depends_on', 'durability'. Did you mean 'machine'? [unknown-key]",
         "test.yaml:6:21: error: node 'door': 'restart.max' must be a whole number of restarts from "
           + "0 to 1000000, not -1 [bad-value]",
-        "test.yaml:6:33: error: node 'door': 'restart.window' is 60 of no unit; write 60s, 60ms or "
-          + "60m [bad-duration]",
+        "test.yaml:6:33: error: node 'door': 'restart.window' has no unit; write 60s, 60ms or 60m "
+          + "[bad-duration]",
         "test.yaml:7:50: error: node 'motor': there is no node 'dor'; the topology has 'door', "
           + "'motor'. Did you mean 'door'? [unknown-node]",
         "test.yaml:9:36: error: pipe 'motor:idle->dor:start': there is no node 'dor'; the topology "
@@ -142,13 +142,8 @@ struct TopologyReaderTests {
         return "none"
       } catch { return error.description }
     }
-    var template = Array("/tmp/topology-XXXXXX\0".utf8CString.dropLast())
-    _ = try #require(mkdtemp(&template))
-    let folder = String(decoding: template.dropLast().map { UInt8($0) }, as: UTF8.self)
-    defer {
-      unlink("\(folder)/large")
-      rmdir(folder)
-    }
+    let directory = try TemporaryDirectory()
+    let folder = directory.path
     #expect(
       failure("\(folder)/none.yaml")
         == "\(folder)/none.yaml: error: there is no such file; check the path [unreadable-file]")

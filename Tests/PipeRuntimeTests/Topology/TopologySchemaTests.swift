@@ -65,7 +65,10 @@ struct TopologySchemaTests {
         ["$defs", "composite", "properties"],
         withNodes("a: { machine: M }", and: "composites: { c: { components: [a], x-y: 1 } }\n")
       ),
-      (["$defs", "restart", "properties"], withNodes("a: { machine: M, restart: { x-y: 1 } }")),
+      (
+        ["$defs", "node", "properties", "restart", "properties"],
+        withNodes("a: { machine: M, restart: { x-y: 1 } }")
+      ),
       (
         ["$defs", "dependency", "properties"],
         withNodes("b: { machine: M }\na: { machine: M, depends_on: { b: { x-y: 1 } } }")

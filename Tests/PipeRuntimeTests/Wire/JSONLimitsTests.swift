@@ -15,4 +15,17 @@ struct JSONLimitsTests {
   func beyond(text: String, number: String?) {
     #expect(JSONValue.wholeBeyondLimits(in: text.utf8) == number)
   }
+
+  @Test(
+    "a number that is rounded to a whole one is read the same when it was written",
+    arguments: [
+      ("3333333333333333333.9", 3_333_333_333_333_333_504),
+      ("-9223372036854774784.4", -9_223_372_036_854_774_784), ("0.5", nil),
+      ("9223372036854775807.5", nil), ("333333333333333333333.9", nil), ("1e300", nil),
+    ] as [(String, Int64?)])
+  func rounded(text: String, whole: Int64?) throws {
+    let value = try JSONValue(parsing: text.utf8)
+    #expect(value.integer == whole)
+    #expect(try JSONValue(parsing: value.bytes) == value)
+  }
 }

@@ -37,7 +37,7 @@ public enum NavigationError: Error, Codable, Hashable, Sendable, CustomStringCon
         ? "link '\(link)' leads nowhere: there are no patterns; list some in 'links'"
         : "link '\(link)' leads nowhere; there are "
           + known.map { "'\($0)'" }.joined(separator: ", ")
-          + (nearest.map { ". Did you mean '\($0)'?" } ?? "")
+          + Suggestion.hint(nearest)
     case .unfitValue(let link, let value, let placeholder, let type):
       "link '\(link)': '\(value)' stands for '{\(placeholder)}' and is no \(type); give one"
     case .linkTooLong(let count):

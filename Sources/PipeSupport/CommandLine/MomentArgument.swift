@@ -1,5 +1,4 @@
 import Glibc
-import PipeRuntime
 
 /// Moments in the past as typed: how long ago, or a time.
 package enum MomentArgument {
@@ -12,7 +11,7 @@ package enum MomentArgument {
   /// between the two; a date's time may end with `Z` or an offset as in `+01:00`, and is this place's
   /// otherwise. `nil` where the text is none of these.
   package static func parse(_ text: String, now: Timestamp = .now) -> Timestamp? {
-    if let age = DurationArgument.parse(text) {
+    if let age = DurationText.parse(text) {
       return Timestamp(milliseconds: now.milliseconds - age.wholeMilliseconds)
     }
     var reader = TimeReader(rest: text.utf8[...])

@@ -1,9 +1,9 @@
 /// What the value of an option or a positional is: how it is shown, checked and completed.
 package enum ValueKind: Hashable, Sendable {
   case text(String)
-  /// A whole number from 0.
-  case count(String)
-  /// `200ms`, `10s`, `2m`, `1h`.
+  /// A whole number, and the least one.
+  case count(String, from: UInt64 = 0)
+  /// `200ms`, `1.5s`, `1m30s`, `2h`.
   case duration
   /// `5m` ago, or a time: see ``MomentArgument``.
   case moment
@@ -13,7 +13,7 @@ package enum ValueKind: Hashable, Sendable {
   /// One of the events of the node that stands before it: a label, or JSON.
   case event
   case file
-  /// What ``FileAndNodes`` tells apart.
+  /// A file, or a node where it does not look like one.
   case fileOrNode
   case directory
   case signal
@@ -21,7 +21,7 @@ package enum ValueKind: Hashable, Sendable {
   /// How help shows it.
   package var placeholder: String {
     switch self {
-    case .text(let name), .count(let name): name
+    case .text(let name), .count(let name, _): name
     case .duration: "DURATION"
     case .moment: "AGE|TIME"
     case .choice(_, let choices): choices.joined(separator: "|")
@@ -36,7 +36,27 @@ package enum ValueKind: Hashable, Sendable {
   }
 }
 
-/// One option of a verb: a card that help, completion and the parser read.
+extension ValueKind {
+  /// What a value should be like, where this one is not.
+  package func problem(with value: String) -> String? {
+    switch self {
+    case .text, .event, .file, .fileOrNode, .directory: value.isEmpty ? "it must not be empty" : nil
+    case .count(_, let least):
+      UInt64(value).map { $0 < least } ?? true ? "it must be a whole number from \(least)" : nil
+    case .duration:
+      DurationText.parse(value) == nil ? "it \(DurationText.Problem(with: value))" : nil
+    case .moment: MomentArgument.parse(value) == nil ? MomentArgument.wanted : nil
+    case .choice(_, let choices):
+      choices.contains(value)
+        ? nil
+        : "choose " + choices.joined(separator: ", ") + Suggestion.hint(for: value, among: choices)
+    case .topology, .node: isSafeName(value) ? nil : "names are made of A-Z a-z 0-9 _ . -"
+    case .signal: Signal(value) == nil ? "name it as in TERM, SIGKILL or 9" : nil
+    }
+  }
+}
+
+/// One option of a command: a card that help, completion and the parser read.
 package struct Option: Hashable, Sendable {
   package var long: String
   package var short: Character?
@@ -69,19 +89,10 @@ extension Option {
   package static let topology = Option(
     "topology", "p", value: .topology,
     "The running topology meant; needed only where several run")
-  package static let output = Option(
-    "output", "o", value: .choice("FORMAT", ["text", "json", "jsonl"]),
-    "How data is written to stdout. Default: text")
-  package static let noDependencies = Option(
-    "no-deps", "Of the nodes that are named: these alone, without others")
-  package static let noColor = Option("no-color", "Writes no colours; NO_COLOR=1 does the same")
   package static let help = Option("help", "h", "Shows this help")
-
-  /// Taken by every verb.
-  static let universal = [noColor, help]
 }
 
-/// One positional argument of a verb.
+/// One positional argument of a command.
 package struct Positional: Hashable, Sendable {
   package enum Arity: Hashable, Sendable { case one, optional, any, some }
 

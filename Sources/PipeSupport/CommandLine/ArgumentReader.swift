@@ -1,0 +1,119 @@
+import Glibc
+
+extension CommandDescription {
+  /// Reads arguments and checks them, unless help is asked for: `--long`, `--long=value`, `--long value`,
+  /// `-s`, `-svalue`, `-abc`, `--`; options and positionals in any order.
+  package func parse(_ arguments: some Sequence<String>) throws(UsageError) -> ParsedArguments {
+    let parsed = try read(arguments)
+    if !parsed.flag(Option.help.long) { try check(parsed) }
+    return parsed
+  }
+
+  /// The same for a program of its own, which ends here where help is asked for, and with code 2 where
+  /// its arguments do not fit.
+  package func parseOrExit(_ arguments: some Sequence<String>) -> ParsedArguments {
+    do {
+      let parsed = try parse(arguments)
+      guard parsed.flag(Option.help.long) else { return parsed }
+      print(HelpText().page(self), terminator: "")
+      exit(0)
+    } catch {
+      error.exit(of: program)
+    }
+  }
+
+  /// Reads the options as they are described; positionals are as they stand.
+  package func read(_ arguments: some Sequence<String>) throws(UsageError) -> ParsedArguments {
+    var reader = ArgumentReader(description: self, rest: Array(arguments)[...])
+    return try reader.read()
+  }
+
+  /// Checks the positionals' number and kinds.
+  package func check(_ parsed: ParsedArguments) throws(UsageError) {
+    var rest = parsed.positionals[...]
+    for positional in positionals {
+      let required = positional.arity == .one || positional.arity == .some
+      if rest.isEmpty, required { throw .missingPositional(positional.name, of: command) }
+      let repeats = positional.repeats
+      for value in repeats ? rest : rest.prefix(1) {
+        if let wanted = positional.kind.problem(with: value) {
+          throw .invalidValue(of: positional.name, value: value, wanted: wanted)
+        }
+      }
+      rest = repeats ? [] : rest.dropFirst()
+    }
+    if let extra = rest.first { throw .extraPositional(extra, of: command) }
+  }
+}
+
+/// Reads the arguments of one command.
+private struct ArgumentReader {
+  let description: CommandDescription
+  var rest: ArraySlice<String>
+  private var parsed = ParsedArguments()
+
+  init(description: CommandDescription, rest: ArraySlice<String>) {
+    self.description = description
+    self.rest = rest
+  }
+
+  mutating func read() throws(UsageError) -> ParsedArguments {
+    while let argument = rest.popFirst() {
+      if argument == "--" {
+        parsed.positionals += rest
+        break
+      } else if argument.hasPrefix("--") {
+        try readLong(argument)
+      } else if argument.hasPrefix("-"), argument.count > 1 {
+        try readShorts(argument)
+      } else {
+        parsed.positionals.append(argument)
+      }
+    }
+    return parsed
+  }
+
+  private mutating func readLong(_ argument: String) throws(UsageError) {
+    let body = argument.dropFirst(2)
+    let name = String(body.prefix { $0 != "=" })
+    let attached = body.count > name.count ? String(body.dropFirst(name.count + 1)) : nil
+    guard let option = description.allOptions.first(where: { $0.long == name }) else {
+      let nearest = Suggestion.closest(to: name, among: description.allOptions.map(\.long))
+      throw .unknownOption(
+        "--" + name, suggestion: nearest.map { "--" + $0 }, of: description.command)
+    }
+    try take(option, shown: "--" + name, attached: attached)
+  }
+
+  private mutating func readShorts(_ argument: String) throws(UsageError) {
+    var letters = argument.dropFirst()
+    while let letter = letters.popFirst() {
+      guard let option = description.allOptions.first(where: { $0.short == letter }) else {
+        throw .unknownOption("-\(letter)", suggestion: nil, of: description.command)
+      }
+      var attached: String?
+      if option.value != nil, !letters.isEmpty {
+        attached = String(letters.first == "=" ? letters.dropFirst() : letters)
+        letters = ""
+      }
+      try take(option, shown: "-\(letter)", attached: attached)
+    }
+  }
+
+  private mutating func take(
+    _ option: Option, shown: String, attached: String?
+  ) throws(UsageError) {
+    guard let kind = option.value else {
+      if let attached { throw .unexpectedValue(option: shown, value: attached) }
+      parsed.options.append(.init(name: option.long, value: ""))
+      return
+    }
+    guard let value = attached ?? rest.popFirst() else {
+      throw .missingValue(option: shown, placeholder: kind.placeholder)
+    }
+    if let wanted = kind.problem(with: value) {
+      throw .invalidValue(of: shown, value: value, wanted: wanted)
+    }
+    parsed.options.append(.init(name: option.long, value: value))
+  }
+}

@@ -1,0 +1,59 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+@Suite("The command line of a node program")
+struct NodeCommandTests {
+  private static let whole = [
+    "run", "--topology", "t", "--node", "n", "--machine", "M", "--control", "ipc:///c", "--inbox",
+    "ipc:///i", "--feed", "ipc:///f",
+  ]
+
+  private func run(_ arguments: [String]) async throws -> CommandLineTool.Result {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    let program = try tool.start(
+      program: CommandLineTool.products + "/nodes", arguments, in: nil)
+    return try await tool.result(of: program)
+  }
+
+  @Test(
+    "what does not fit is told with what to do, and exit code 2",
+    arguments: [
+      ([], "what to do is missing\nTry 'nodes --help'."),
+      (["monitr"], "unknown verb 'monitr'. Did you mean 'monitor'?\nTry 'nodes --help'."),
+      (["run"], "option '--topology' is missing\nTry 'nodes run --help'."),
+      (["run", "--nod", "n"], "unknown option '--nod'. Did you mean '--node'?"),
+      (["run", "--topology"], "option '--topology' needs a value: --topology NAME"),
+      (whole + ["--parameters", "{"], "'{' is no value for --parameters: it must be JSON"),
+      (whole + ["--incarnation", "x"], "'x' is no value for --incarnation: it must be a whole"),
+      (
+        whole + ["--journal", "/j", "--durability", "none"],
+        "'none' is no value for --durability: choose process, power"
+      ),
+      (["describe", "--parameters", "{}"], "option '--machine' is missing"),
+      (["monitor"], "MONITOR is missing\nTry 'nodes monitor --help'."),
+      (["monitor", "StateLgo"], "this program has no monitor 'StateLgo'; it has "),
+    ])
+  func problems(arguments: [String], message: String) async throws {
+    let result = try await run(arguments)
+    #expect(result.code == 2, "\(result)")
+    #expect(result.error.hasPrefix("nodes: error: \(message)"), "\(result)")
+    #expect(result.output == "")
+  }
+
+  @Test("a node that is called by hand says who starts nodes")
+  func byHand() async throws {
+    #expect(try await run(["run"]).error.contains("Nodes are started by 'orchestrator run FILE'."))
+  }
+
+  @Test(
+    "every verb has a help page",
+    arguments: ["list", "describe", "monitor", "view", "run"])
+  func help(verb: String) async throws {
+    #expect(try await run(["--help"]).output.contains("\n  \(verb) "))
+    let result = try await run([verb, "--help"])
+    #expect(result.code == 0, "\(result)")
+    #expect(result.output.hasPrefix("Usage: nodes \(verb) [OPTIONS]"), "\(result)")
+  }
+}
