@@ -76,9 +76,13 @@ extension Option {
     "no-deps", "Of the nodes that are named: these alone, without others")
   package static let noColor = Option("no-color", "Writes no colours; NO_COLOR=1 does the same")
   package static let help = Option("help", "h", "Shows this help")
+  package static let version = Option("version", "V", "Shows the version")
 
   /// Taken by every verb.
   static let universal = [noColor, help]
+
+  /// What completion offers before the verb.
+  static let beforeVerb = [topology, output, help, version]
 }
 
 /// One positional argument of a verb.

@@ -5,7 +5,7 @@ import Testing
 import orchestrator
 
 /// A chain of three relays that runs while a test asks and steers it.
-private final class RunningRelay {
+final class RunningRelay {
   let command: Command
   private var child: ChildProcess
   private var hasEnded = false
