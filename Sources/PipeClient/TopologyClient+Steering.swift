@@ -153,10 +153,23 @@ extension TopologyClient {
   ) async throws -> ControlAnswer {
     try await check(nodes)
     let names = nodes.map { "'\($0)'" }.joined(separator: ", ")
-    let late = TopologyClientError.timedOut(
+    let text =
       "after \(timeout.shortText), waiting for \(names) to \(goal); the orchestrator goes on trying"
-    )
-    return try await self.command(command, timeout: timeout, late: late)
+    let late = TopologyClientError.timedOut(text)
+    do {
+      return try await self.command(command, timeout: timeout, late: late)
+    } catch let error as TopologyClientError where error == late {
+      throw TopologyClientError.timedOut(text + (await reasons(of: nodes)))
+    }
+  }
+
+  /// Why nodes are not where they should be, as far as that is known: `: 'motor' waits for 'door'`.
+  private func reasons(of nodes: [String]) async -> String {
+    guard let directory = try? await directory(fresh: false) else { return "" }
+    let known = nodes.compactMap { name in
+      directory[node: name]?.reason.map { "'\(name)' \($0)" }
+    }
+    return known.isEmpty ? "" : ": " + known.joined(separator: "; ")
   }
 
   private func check(_ nodes: [String]) async throws {

@@ -194,6 +194,11 @@ package final class Journal {
       .integer(letter.version), .integer(letter.time))
   }
 
+  /// How many refused events have become no dead letters, since there were too many.
+  package func lettersLost(_ count: UInt64) throws {
+    try statements.meta.run(.text(JournalSnapshot.lostLettersKey), .text(String(count)))
+  }
+
   /// A dead letter that is recorded.
   package func letter(_ id: UInt64) -> DeadLetter? {
     var letter: DeadLetter?
@@ -298,7 +303,7 @@ private struct Statements {
   let begin, commit, rollback: Statement
   let record, forgetRecords, giveBackPages, consumed, queued, sent, trim: Statement
   let effectStarted, effectEnded, postponed, unpostponed: Statement
-  let letter, findLetter, unletter, request, settled: Statement
+  let letter, findLetter, unletter, meta, request, settled: Statement
 
   init(_ database: Database) throws(DatabaseError) {
     begin = try database.prepare("BEGIN IMMEDIATE")
@@ -320,6 +325,7 @@ private struct Statements {
     findLetter = try database.prepare(
       "SELECT id, pipe, sequence, event, reason, state, version, time FROM letter WHERE id = ?")
     unletter = try database.prepare("DELETE FROM letter WHERE id = ?")
+    meta = try database.prepare("REPLACE INTO meta VALUES (?, ?)")
     request = try database.prepare("REPLACE INTO request VALUES (?, ?, ?, ?)")
     settled = try database.prepare("DELETE FROM request WHERE client = ? AND id = ?")
   }

@@ -6,6 +6,11 @@ extension JournalContents {
   static let letterQuery =
     "SELECT id, pipe, sequence, event, reason, state, version, time FROM letter ORDER BY id"
 
+  /// As `DeadLetter.byteCount`.
+  private static let letterBytes = ["pipe", "event", "reason", "state"].reduce("100") {
+    "\($0) + length(CAST(\($1) AS BLOB))"
+  }
+
   /// Reads all that a node needs to go on; `nil` where it has never entered a state.
   static func read(_ database: Database) throws -> JournalContents? {
     var contents: JournalContents?
@@ -26,6 +31,9 @@ extension JournalContents {
         "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'letter'", in: database))
     contents!.letterCount = Int(
       try JournalCheck.number("SELECT count(*) FROM letter", in: database))
+    contents!.letterBytes = Int(
+      try JournalCheck.number("SELECT coalesce(sum(\(letterBytes)), 0) FROM letter", in: database))
+    contents!.lostLetters = try JournalReader.lostLetters(in: database)
     try database.prepare("\(letterQuery) DESC LIMIT \(DeadLetter.keptInMemory)").rows { row in
       contents!.letters.append(DeadLetter(row))
     }

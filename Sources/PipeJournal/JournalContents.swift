@@ -79,6 +79,10 @@ package struct JournalContents {
   /// The most recent dead letters, and how many there are.
   package var letters: [DeadLetter] = []
   package var letterCount = 0
+  /// What they take, about. Unit: bytes.
+  package var letterBytes = 0
+  /// Refused events that became none, since there were too many.
+  package var lostLetters: UInt64 = 0
   /// The number of the last letter there was; it is not given to another one.
   package var lastLetter: UInt64 = 0
   package var requests: [Request] = []

@@ -53,6 +53,7 @@ package struct JournalReader {
           .init(version: $0.unsigned(0), state: $0.json(1), time: $0.integer(2)))
       }
       snapshot.letterCount = Int(try JournalCheck.number(Self.count("letter"), in: database))
+      snapshot.lostLetters = try Self.lostLetters(in: database)
       snapshot.requestCount = Int(try JournalCheck.number(Self.count("request"), in: database))
       snapshot.unacknowledgedCount = Int(
         try JournalCheck.number(
@@ -69,6 +70,15 @@ package struct JournalReader {
       try database.prepare(JournalContents.letterQuery).rows { letters.append(DeadLetter($0)) }
       return letters
     }
+  }
+
+  /// How many refused events have become no dead letters, since there were too many.
+  package func lostLetters() throws(JournalError) -> UInt64 {
+    try read { try Self.lostLetters(in: database) }
+  }
+
+  static func lostLetters(in database: Database) throws -> UInt64 {
+    try JournalCheck.meta(JournalSnapshot.lostLettersKey, in: database).flatMap { UInt64($0) } ?? 0
   }
 
   /// Runs queries that all see the same moment.

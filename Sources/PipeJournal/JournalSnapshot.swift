@@ -65,6 +65,9 @@ package struct JournalSnapshot: Sendable {
   /// The machine that a composite's journal names.
   package static let compositeMachine = "composite"
 
+  /// The key of the table `meta` for the count of refused events that became no dead letters.
+  static let lostLettersKey = "letters_lost"
+
   package var path: String
   /// Of the database and its log.
   package var byteCount: Int64
@@ -82,6 +85,8 @@ package struct JournalSnapshot: Sendable {
   package var outs: [OutPipe] = []
   package var effects: [Effect] = []
   package var letterCount = 0
+  /// Refused events that became no dead letters, since there were too many.
+  package var lostLetters: UInt64 = 0
   package var requestCount = 0
   /// That it was aborted may be recorded later.
   package var prepared: Prepared?

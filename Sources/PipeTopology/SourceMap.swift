@@ -20,6 +20,26 @@ public struct SourceMap: Sendable {
     values[path] = value
   }
 
+  /// Numbers the elements of a list at the top anew: those that are left, in their order.
+  mutating func keepElements(_ indices: [Int], of list: String) {
+    guard indices != Array(indices.indices) else { return }
+    let places = Dictionary(
+      uniqueKeysWithValues: indices.enumerated().map { (String($1), String($0)) })
+    func renumbered(_ marks: [[String]: SourceMark]) -> [[String]: SourceMark] {
+      var next: [[String]: SourceMark] = [:]
+      for (path, mark) in marks {
+        guard path.count > 1, path[0] == list else {
+          next[path] = mark
+          continue
+        }
+        if let place = places[path[1]] { next[[list, place] + path.dropFirst(2)] = mark }
+      }
+      return next
+    }
+    keys = renumbered(keys)
+    values = renumbered(values)
+  }
+
   /// The place of a value, or of the nearest part around it that the file has.
   public func mark(of path: [String]) -> SourceMark {
     nearest(path, in: values)

@@ -50,7 +50,7 @@ public enum TopologyReader {
 
   /// Reads what can be read of a file, for checks that can be made all the same.
   ///
-  /// Where a pipe is malformed there are no pipes, so that the others keep their places.
+  /// A pipe that is malformed is left out, of the topology and of the map.
   /// - Throws: All errors of a file that no topology can be made of.
   /// - Parameter environment: The variables that count before those of a file `.env` beside it.
   package static func examine(

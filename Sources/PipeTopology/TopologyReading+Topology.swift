@@ -26,7 +26,8 @@ extension TopologyReading {
     if let place = fields["pipes"] { pipes = self.pipes(place) }
     topology.pipes = pipes.map(\.pipe)
     checkReferences(of: topology, pipes: pipes, names: names)
-    if pipes.enumerated().contains(where: { $0.offset != $0.element.index }) { topology.pipes = [] }
+    // What is checked against the programs finds the others by their place among these.
+    source.keepElements(pipes.map(\.index), of: "pipes")
     return topology
   }
 

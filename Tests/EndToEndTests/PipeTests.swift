@@ -203,6 +203,13 @@ struct PipeTests {
       #expect(sink.status?.gaps == 1)
       try await topology.expectLog("sink", contains: "pipe 'numbers': gap: up to")
       try await topology.expectLog("source", contains: "are lost")
+      let lost = try #require(try await topology.status("source").status?.outs.first?.lost)
+      #expect(lost > 0)
+      let tool = CommandLineTool(beside: topology)
+      let text = try await tool.run("describe", "source")
+      #expect(text.output.contains(", capacity 256, \(lost) lost\n"), "\(text)")
+      let json = try await tool.run("describe", "source", "-o", "json")
+      #expect(try tool.out(ofDescribed: json.output)?["lost"] == .integer(Int64(lost)), "\(json)")
     }
   }
 

@@ -40,18 +40,22 @@ final class Feeder: Sendable {
   private func feed(_ source: String) async throws -> [NumberEvent] {
     let requester = Requester(client: client, node: source, durability: durability)
     var (until, orders) = (0, 0)
-    repeat {
-      if let source = try await progress(of: source) {
-        if source.sent + portion / 2 >= until { until += portion }
-        // Once more where it has forgotten: it then sends all again, which shows.
-        if source.until < until { try await requester.go(until: until) }
-      }
-      orders += 1
-      try await requester.order(orders)
-      try await Task.sleep(for: .milliseconds(20))
-    } while !isStopped.withLock { $0 }
+    do {
+      repeat {
+        if let source = try await progress(of: source) {
+          if source.sent + portion / 2 >= until { until += portion }
+          // Once more where it has forgotten: it then sends all again, which shows.
+          if source.until < until { try await requester.go(until: until) }
+        }
+        try await requester.order(orders + 1)
+        orders += 1
+        try await Task.sleep(for: .milliseconds(20))
+      } while !isStopped.withLock { $0 }
+    } catch is SoakFailure where durability == .volatile {
+      // It stands still: what that has cost is seen when all has come to rest.
+    }
     // On a slow machine it may not have told before the end how far it is.
-    return (until > 0 ? [.go(until: until)] : []) + (1...orders).map { .order(n: $0) }
+    return (until > 0 ? [.go(until: until)] : []) + (0..<orders).map { .order(n: $0 + 1) }
   }
 
   /// How far the source says that it is, which may be some time ago.

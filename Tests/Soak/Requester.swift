@@ -11,8 +11,9 @@ struct Requester {
   let node: String
   let durability: Durability
 
-  /// The longest time that one request may take.
-  private static let limit: Duration = .seconds(60)
+  /// The longest time that one request may take. Where nothing is recorded, a source may stand still for
+  /// ever behind events that were lost, or came again and wait at their receiver.
+  private var limit: Duration { durability == .volatile ? .seconds(10) : .seconds(60) }
 
   /// Has the source send its numbers up to this one.
   func go(until: Int) async throws {
@@ -48,7 +49,7 @@ struct Requester {
         return .some(
           .some(
             try await client.send(
-              node, event, timeout: isRecorded ? Self.limit : .seconds(5))))
+              node, event, timeout: isRecorded ? limit : .seconds(5))))
       } catch let error as TopologyClientError {
         switch error {
         case .unknownOutcome where !isRecorded: return .some(.none)
@@ -66,12 +67,12 @@ struct Requester {
   private func until<Answer>(
     _ what: String, _ attempt: () async throws -> Answer?
   ) async throws -> Answer {
-    let deadline = ContinuousClock.now + Self.limit
+    let deadline = ContinuousClock.now + limit
     while true {
       if let answer = try await attempt() { return answer }
       guard ContinuousClock.now < deadline else {
         throw SoakFailure(
-          "node '\(node)' did not apply the request \(what) within \(Self.limit.shortText)")
+          "node '\(node)' did not apply the request \(what) within \(limit.shortText)")
       }
       try await Task.sleep(for: .milliseconds(2))
     }

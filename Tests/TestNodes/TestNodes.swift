@@ -6,7 +6,7 @@ import PipeRuntime
 struct TestNodes: NodeProgram {
   static let machines: [any Machine.Type] = [
     Source.self, Sink.self, Gate.self, Button.self, Fragile.self, Blob.self, Clerk.self, Party.self,
-    Turner.self, Ringer.self, Waverer.self, ModelMachine<Wobbler>.self,
+    Turner.self, Ringer.self, Waverer.self, Confidant.self, ModelMachine<Wobbler>.self,
     ModelMachine<Ripener>.self,
     NumberSource.self, NumberRelay.self, NumberFilter.self, NumberWorker.self, NumberGate.self,
     NumberSink.self, NumberMember.self,

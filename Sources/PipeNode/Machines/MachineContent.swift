@@ -263,8 +263,7 @@ final class MachineContent<Hosted: Machine>: NodeContent {
     status.doubt = participant?.inDoubt(of: node)
     status.refused = engine.refusals + undecodable
     status.events = unrecorded.taken(version: engine.version) + status.refused
-    status.letters = UInt64(letters.present)
-    status.recentLetters = Array(letters.recent.suffix(5))
+    letters.fill(&status)
     status.effects = engine.runningEffects
     status.unconnected = outlets.reduce(0) { $0 + $1.discarded }
     status.ins = queues.map(\.status)

@@ -3,34 +3,50 @@ import PipeWire
 
 /// The dead letters of a node: the most recent ones, and with a journal, which has them all, any
 /// other when it is asked for.
-struct DeadLetters {
+///
+/// A journal keeps so many, and the oldest stay; of what comes after those there is the count.
+package struct DeadLetters {
   private let journal: Journal?
   /// Letters so far, those that are gone included.
-  private(set) var count: UInt64 = 0
+  package private(set) var count: UInt64 = 0
   /// Letters that there are.
-  private(set) var present = 0
-  private(set) var recent: [DeadLetter] = []
+  package private(set) var present = 0
+  /// Those that were none, since there were too many.
+  package private(set) var lost: UInt64 = 0
+  package private(set) var recent: [DeadLetter] = []
+  /// What those that there are take in the journal. Unit: bytes.
+  private var byteCount = 0
   // Since the last record.
   private var added: [DeadLetter] = []
   private var removed: Set<UInt64> = []
+  private var recordedLost: UInt64 = 0
 
-  init(journal: Journal?) {
+  package init(journal: Journal?) {
     self.journal = journal
     guard let contents = journal?.contents else { return }
     recent = contents.letters
     present = contents.letterCount
+    byteCount = contents.letterBytes
     count = contents.lastLetter
+    lost = contents.lostLetters
+    recordedLost = lost
   }
 
-  subscript(id: UInt64) -> DeadLetter? {
+  package subscript(id: UInt64) -> DeadLetter? {
     if let letter = recent.first(where: { $0.id == id }) ?? added.first(where: { $0.id == id }) {
       return letter
     }
     return removed.contains(id) ? nil : journal?.letter(id)
   }
 
-  /// Keeps a letter under the next number.
-  mutating func add(_ letter: DeadLetter) {
+  /// Keeps a letter under the next number. Returns `false` where there are too many: then it is counted.
+  @discardableResult
+  mutating func add(_ letter: DeadLetter) -> Bool {
+    let size = journal == nil ? 0 : letter.byteCount
+    guard journal == nil || hasRoom(for: size) else {
+      lost += 1
+      return false
+    }
     count += 1
     var letter = letter
     letter.id = count
@@ -39,16 +55,24 @@ struct DeadLetters {
     if journal != nil {
       added.append(letter)
       present += 1
+      byteCount += size
     } else {
       present = recent.count
     }
+    return true
+  }
+
+  /// - Parameter size: Unit: bytes.
+  private func hasRoom(for size: Int) -> Bool {
+    present < DeadLetter.limit && byteCount + size <= DeadLetter.byteLimit
   }
 
   /// Takes a letter out. Returns `false` where there is none of this number.
   @discardableResult
-  mutating func remove(_ id: UInt64) -> Bool {
-    guard self[id] != nil else { return false }
+  package mutating func remove(_ id: UInt64) -> Bool {
+    guard let letter = self[id] else { return false }
     present -= 1
+    byteCount -= letter.byteCount
     recent.removeAll { $0.id == id }
     guard journal != nil else { return true }
     if let index = added.firstIndex(where: { $0.id == id }) {
@@ -59,15 +83,23 @@ struct DeadLetters {
     return true
   }
 
-  var hasUnrecorded: Bool { !added.isEmpty || !removed.isEmpty }
-
-  func record(into journal: Journal) throws {
-    for letter in added { try journal.letterAdded(letter) }
-    for id in removed { try journal.letterRemoved(id) }
+  package func fill(_ status: inout NodeStatus) {
+    status.letters = UInt64(present)
+    status.lettersLost = lost > 0 ? lost : nil
+    status.recentLetters = Array(recent.suffix(5))
   }
 
-  mutating func recorded() {
+  package var hasUnrecorded: Bool { !added.isEmpty || !removed.isEmpty || lost > recordedLost }
+
+  package func record(into journal: Journal) throws {
+    for letter in added { try journal.letterAdded(letter) }
+    for id in removed { try journal.letterRemoved(id) }
+    if lost > recordedLost { try journal.lettersLost(lost) }
+  }
+
+  package mutating func recorded() {
     added = []
     removed = []
+    recordedLost = lost
   }
 }

@@ -29,11 +29,16 @@ struct RefusedEvent {
     switch policy {
     case .fail: return wording + ", and the pipe says 'on_refused: fail'"
     case .record, .postpone:
-      letters.add(
+      let isKept = letters.add(
         DeadLetter(
           id: 0, pipe: pipe, sequence: sequence, event: event, reason: reason, state: state,
           version: version, time: WallClock.nanoseconds))
-      if letters.count.isWorthLogging {
+      if !isKept, letters.lost.isWorthLogging {
+        log.warning(
+          "\(wording). It is not kept: there are \(letters.present) dead letters, the most that a "
+            + "node keeps (\(letters.lost) lost so far). 'orchestrator letters' lists, resends and "
+            + "drops them")
+      } else if isKept, letters.count.isWorthLogging {
         log.warning("\(wording) (\(letters.count) dead letters so far)")
       }
       return nil

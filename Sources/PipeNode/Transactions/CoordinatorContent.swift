@@ -337,8 +337,7 @@ final class CoordinatorContent: NodeContent {
     guard isStarted, let states else { return }
     status.events = counts.requests
     status.refused = counts.refused
-    status.letters = UInt64(letters.present)
-    status.recentLetters = Array(letters.recent.suffix(5))
+    letters.fill(&status)
     status.ins = pipes.map(\.status)
     status.garbage = links.values.reduce(0) { $0 + $1.garbage }
     status.synchronization = links.values.reduce(into: messages) { sum, link in

@@ -9,6 +9,8 @@ extension NodeLifecycle {
       pid = survivor.pid
       incarnation = survivor.incarnation
       starts = 1
+      // The former supervisor would have ended it, had it not said hello in its time.
+      hasSaidHello = true
       highestIncarnation = max(highestIncarnation, incarnation)
       state = .adopting(until: now + timeouts.start)
       return [.report(.adopting(pid: survivor.pid)), .greet]
@@ -21,7 +23,6 @@ extension NodeLifecycle {
   mutating func answered(_ answer: Answer, at now: Instant) -> [Action] {
     switch state {
     case .adopting:
-      hasSaidHello = true
       lastSeen = now
       return adopted(answer, at: now)
     case .ready, .running:

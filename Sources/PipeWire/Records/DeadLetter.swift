@@ -38,4 +38,13 @@ public struct DeadLetter: Codable, Hashable, Sendable {
 extension DeadLetter {
   /// How many a node keeps in memory; one without a journal has no others. Unit: letters.
   package static let keptInMemory = 100
+  /// How many a node with a journal keeps there. Unit: letters.
+  package static let limit = 10_000
+  /// What those may take together. Unit: bytes.
+  package static let byteLimit = 64 << 20
+
+  /// What it takes in the journal, about.
+  package var byteCount: Int {
+    100 + pipe.utf8.count + event.bytes.count + reason.utf8.count + (state?.bytes.count ?? 0)
+  }
 }

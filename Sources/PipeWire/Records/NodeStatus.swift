@@ -75,6 +75,9 @@ public struct NodeStatus: Codable, Hashable, Sendable {
   public var refused: UInt64 = 0
   /// Events in the dead letters.
   public var letters: UInt64 = 0
+  /// Refused events that are no dead letters, since there were as many as a node keeps; `nil` where
+  /// there are none.
+  public var lettersLost: UInt64?
   /// The last few dead letters.
   public var recentLetters: [DeadLetter] = []
   /// Events sent to ports that no pipe leads from.

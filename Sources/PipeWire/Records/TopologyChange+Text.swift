@@ -75,7 +75,7 @@ extension TopologyChange.Reason: CustomStringConvertible {
 
 extension [TopologyChange.Aspect] {
   /// `restart policy and timeouts differ`
-  fileprivate var text: String {
+  package var text: String {
     let names = map(\.rawValue)
     guard let last = names.last, names.count > 1 else {
       return (names.first ?? "nothing") + (self == [.timeouts] ? " differ" : " differs")

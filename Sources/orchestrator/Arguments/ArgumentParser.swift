@@ -51,9 +51,7 @@ package struct ArgumentParser {
   }
 
   private func parseWithoutVerb(_ arguments: [String]) throws(UsageError) -> Invocation {
-    let version = Option("version", "V", "Shows the version")
-    let options = [Option.topology, .output, version]
-    let description = VerbDescription("", "", options: options)
+    let description = VerbDescription("", "", options: [.topology, .output, .version])
     let parsed = try description.read(arguments)
     let name = parsed.flag("version") ? "version" : parsed.flag("help") ? "help" : ""
     guard let verb = verb(named: name) else { throw .missingVerb(of: description.program) }

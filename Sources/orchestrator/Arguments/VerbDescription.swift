@@ -21,10 +21,14 @@ extension Option {
     "How data is written to stdout. Default: text")
   package static let noDependencies = Option(
     "no-deps", "Of the nodes that are named: these alone, without others")
+  package static let version = Option("version", "V", "Shows the version")
   package static let noColor = Option("no-color", "Writes no colours; NO_COLOR=1 does the same")
 
   /// Taken by every verb.
   static let universal = [noColor, help]
+
+  /// What completion offers before the verb.
+  static let beforeVerb = [topology, output, help, version]
 }
 
 /// How data is written to stdout.

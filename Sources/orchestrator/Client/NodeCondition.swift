@@ -62,12 +62,17 @@ package struct NodeConditions: Sendable {
   package var changes: [StateChange] { met.compactMap(\.self) }
 
   /// What is still missing, with what each node is at.
-  /// - Parameter absences: Why nodes do not run, by node.
-  package func missing(absences: [String: String] = [:]) -> String {
+  /// - Parameters:
+  ///   - absences: Why nodes do not run, by node.
+  ///   - states: The states of nodes that have told none while they were waited for.
+  package func missing(
+    absences: [String: String] = [:], states: [String: JSONValue] = [:]
+  ) -> String {
     zip(all, met).filter { $0.1 == nil }.map { condition, _ in
       let node = condition.node
       let present =
-        absences[node] ?? latest[node].map { "is in \(condition.state.text(of: $0))" }
+        absences[node]
+        ?? (latest[node] ?? states[node]).map { "is in \(condition.state.text(of: $0))" }
         ?? "has told no state yet"
       return "'\(node)' \(present), not in \(condition.state)"
     }.joined(separator: "; ")

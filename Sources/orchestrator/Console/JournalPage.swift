@@ -29,7 +29,8 @@ package struct JournalPage {
     add("pipes in", snapshot.ins.flatMap(lines(of:)))
     add("pipes out", snapshot.outs.flatMap(lines(of:)))
     add("effects", snapshot.effects.map { line(of: $0, style) })
-    add("letters", snapshot.letterCount == 0 ? [] : [letters])
+    let hasLetters = snapshot.letterCount > 0 || snapshot.lostLetters > 0
+    add("letters", hasLetters ? [letters] : [])
     add("requests", ["\(snapshot.requestCount) answered, and kept for a client that asks again"])
     let records = snapshot.records.suffix(limit)
     guard !records.isEmpty else { return lines }
@@ -48,6 +49,7 @@ package struct JournalPage {
       "ins": .array(snapshot.ins.map(\.record)), "outs": .array(snapshot.outs.map(\.record)),
       "effects": .array(snapshot.effects.map(\.record)),
       "letters": .integer(Int64(snapshot.letterCount)),
+      "lettersLost": .count(snapshot.lostLetters),
       "requests": .integer(Int64(snapshot.requestCount)),
     ]
   }
@@ -66,7 +68,9 @@ package struct JournalPage {
   }
 
   private var letters: String {
-    "\(snapshot.letterCount); 'orchestrator letters \(snapshot.node)' lists them"
+    "\(snapshot.letterCount)"
+      + (snapshot.lostLetters > 0 ? ", and \(snapshot.lostLetters) lost" : "")
+      + "; 'orchestrator letters \(snapshot.node)' lists them"
   }
 
   private func lines(of pipe: JournalSnapshot.InPipe) -> [String] {

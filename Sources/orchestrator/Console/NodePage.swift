@@ -93,8 +93,11 @@ package struct NodePage {
   }
 
   private var letters: [String] {
-    guard let status = node.status, status.letters > 0 else { return [] }
-    return ["\(status.letters), of which the last:"]
+    guard let status = node.status, status.letters > 0 || status.lettersLost != nil else {
+      return []
+    }
+    let lost = status.lettersLost.map { ", and \($0) lost, since a node keeps no more" } ?? ""
+    return ["\(status.letters)\(lost)" + (status.letters > 0 ? ", of which the last:" : "")]
       + status.recentLetters.map {
         "\($0.pipe) \($0.sequence): \($0.event.caseText): \($0.reason)"
       }

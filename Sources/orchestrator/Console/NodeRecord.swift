@@ -27,6 +27,7 @@ extension NodeStatus {
     [
       "state": state ?? .null, "version": .count(version), "events": .count(events),
       "refused": .count(refused), "letters": .count(letters),
+      "lettersLost": .count(lettersLost ?? 0),
       "recentLetters": (try? JSONValue(encoding: recentLetters)) ?? [],
       "unconnected": .count(unconnected), "gaps": .count(gaps), "garbage": .count(garbage),
       "effects": .integer(Int64(effects)), "blocked": .texts(blocked),

@@ -139,10 +139,7 @@ extension [NodeInformation] {
 extension NodeInformation {
   /// The state for a person, or why there is none; empty where neither is known.
   package var stateText: String {
-    if let shownState { return shownState }
-    guard let reason else { return "" }
-    // The phase stands beside it.
-    return reason.hasPrefix(phase + ": ") ? String(reason.dropFirst(phase.count + 2)) : reason
+    shownState ?? reason ?? ""
   }
 
   fileprivate var shownState: String? {

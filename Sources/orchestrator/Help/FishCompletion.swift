@@ -52,16 +52,16 @@ struct FishCompletion {
         test "$argv[1]" = --events; and set -a argv $__orchestrator_words[1]
         if test -n "$__orchestrator_file"
           orchestrator describe --file $__orchestrator_file $argv
-        else if test -n "$__orchestrator_topology"
-          orchestrator describe --topology $__orchestrator_topology $argv
         else
-          orchestrator describe $argv; or orchestrator describe --file topology.yaml $argv
+          set -l topology
+          test -n "$__orchestrator_topology"; and set topology --topology $__orchestrator_topology
+          orchestrator describe $topology $argv; or orchestrator describe --file topology.yaml $argv
         end 2>/dev/null
       end
       complete -c orchestrator -f
       """
     ]
-    for option in [Option.topology, .output] { lines.append(card(option, of: "")) }
+    for option in Option.beforeVerb { lines.append(card(option, of: "")) }
     for verb in verbs {
       lines.append(
         "complete -c orchestrator -n __orchestrator_at -a \(verb.name) -d \(quoted(verb.summary))")

@@ -68,7 +68,7 @@ struct ZshCompletion {
   }
 
   private var outerOptions: String {
-    [Option.topology, .output].flatMap(specifications).map { "    \($0)" }
+    Option.beforeVerb.flatMap(specifications).map { "    \($0)" }
       .joined(separator: " \\\n")
   }
 

@@ -10,11 +10,13 @@ struct Apply: Verb {
       + "parameters, the environment, the pipes or the composites differ are restarted in order; the "
       + "others go on as they are. What is to happen is told first. A file with errors changes "
       + "nothing. A node that was stopped by hand stays stopped, one that has failed is started again "
-      + "where anything about it has changed.",
+      + "where anything about it has changed. With -o json one object has the plan and the outcome; "
+      + "with -o jsonl the plan is a line of its own, before anything happens.",
     options: [
       .topology,
       Option("dry-run", "Tells what would happen, and changes nothing"),
       Option("timeout", value: .duration, "The longest wait until it has happened. Default: 60s"),
+      .output,
     ],
     positionals: [
       Positional("FILE", .file, .optional, "The topology file. Default: topology.yaml here")
@@ -46,17 +48,24 @@ struct Apply: Verb {
     } catch let errors as TopologyErrors {
       throw TopologyErrors(errors.diagnostics.map { $0.naming(given, for: request.file) })
     }
-    for warning in planned.warnings {
-      console.diagnostic(warning.naming(given, for: request.file))
+    let report = ChangeReport(
+      topology: client.topology, change: planned.change,
+      warnings: planned.warnings.map { $0.naming(given, for: request.file) },
+      isDryRun: isDryRun, format: arguments.format, console: console)
+    try report.tellPlan()
+    guard !isDryRun else {
+      try report.tell(.planned)
+      return .success
     }
-    try console.print("\(client.topology): \(planned.change.summary)")
-    for line in planned.change.lines { try console.print(line) }
-    guard !isDryRun else { return .success }
-    // The plan is seen before anything happens.
-    try console.flush()
-    try Blocking.attempt {
-      try await client.apply(planned, within: max(.milliseconds(1), deadline - .now))
+    do {
+      try Blocking.attempt {
+        try await client.apply(planned, within: max(.milliseconds(1), deadline - .now))
+      }
+    } catch let error as TopologyClientError {
+      try report.tell(error.exitCode == ExitCode.timedOut.rawValue ? .timedOut : .failed, error)
+      throw error
     }
+    try report.tell(.applied)
     return .success
   }
 

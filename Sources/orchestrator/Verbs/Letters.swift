@@ -69,20 +69,29 @@ struct Letters: Verb {
   ) throws -> [DeadLetter] {
     let directories = try TopologyChoice.withState(arguments, wanted: "journals")
     guard RunningTopology.find(directories) != nil else {
-      return try directories.journalReader(of: node).letters()
+      let reader = try directories.journalReader(of: node)
+      Self.note(lost: try reader.lostLetters(), console)
+      return try reader.letters()
     }
     let client = try TopologyClient.attach(to: directories.topology)
     defer { client.close() }
-    let (letters, count) = try Blocking.attempt {
-      let letters = try await client.letters(of: node)
-      let information = try await client.directory()[node: node]
-      return (letters, information?.journal == nil ? information?.status?.letters : nil)
+    let (letters, information) = try Blocking.attempt {
+      (try await client.letters(of: node), try await client.directory()[node: node])
     }
-    if let count, count > letters.count {
+    Self.note(lost: information?.status?.lettersLost ?? 0, console)
+    if information?.journal == nil, let count = information?.status?.letters, count > letters.count
+    {
       console.note(
         "the last \(letters.count) of \(count); a node without a journal tells of no more")
     }
     return letters
+  }
+
+  private static func note(lost: UInt64, _ console: Console) {
+    guard lost > 0 else { return }
+    console.note(
+      "\(lost) refused events are not among them: a node keeps \(DeadLetter.limit) letters, of "
+        + "\(DeadLetter.byteLimit >> 20) MiB together, and loses what comes after those")
   }
 
   private static func table(_ letters: [DeadLetter], _ style: Style) -> Table {

@@ -79,8 +79,10 @@ private struct StateWait {
     case true: return progress.withLock { $0.changes }
     case false: throw TopologyClientError.orchestratorGone(topology.topology)
     case nil:
-      let absences = await absences()
-      let missing = progress.withLock { $0.missing(absences: absences) }
+      let nodes = (try? await topology.directory())?.nodes ?? []
+      let missing = progress.withLock {
+        $0.missing(absences: Self.absences(nodes), states: Self.states(nodes))
+      }
       throw TopologyClientError.timedOut("after \(timeout?.shortText ?? ""): \(missing)")
     }
   }
@@ -113,11 +115,17 @@ private struct StateWait {
   }
 
   /// Why nodes do not run.
-  private func absences() async -> [String: String] {
-    let nodes = (try? await topology.directory())?.nodes ?? []
-    return Dictionary(
+  private static func absences(_ nodes: [NodeInformation]) -> [String: String] {
+    Dictionary(
       nodes.filter { !$0.isRunning }.map { node in
         (node.name, "is \(node.phase)" + (node.reason.map { " (\($0))" } ?? ""))
       }, uniquingKeysWith: { first, _ in first })
+  }
+
+  /// The states of those that run.
+  private static func states(_ nodes: [NodeInformation]) -> [String: JSONValue] {
+    Dictionary(
+      nodes.compactMap { node in node.status?.state.map { (node.name, $0) } },
+      uniquingKeysWith: { first, _ in first })
   }
 }

@@ -5,7 +5,7 @@ import Testing
 import orchestrator
 
 /// A chain of three relays that runs while a test asks and steers it.
-private final class RunningRelay {
+final class RunningRelay {
   let command: Command
   private var child: ChildProcess
   private var hasEnded = false
@@ -244,6 +244,13 @@ struct RunningTopologyTests {
         (
           "sed s/Relay/Relai/ relay.yaml > bad.yaml; orchestrator check bad.yaml", 2, "",
           "bad.yaml:3:25: error: node 'n1': program 'nodes' has no machine 'Relai'"
+        ),
+        (
+          "sed 's/.{ from/[{ frm: n1 }, { from/; s/n2.in/n2.on/' relay.yaml > both.yaml; "
+            + "orchestrator check both.yaml 2> told; echo $?; "
+            + "grep -c \"node 'n2' has no in-port 'on'\" told; grep -c \"has no key 'frm'\" told",
+          0,
+          "2\n1\n1\n", ""
         ),
         ("orchestrator check --file-only bad.yaml", 0, "bad.yaml: ok: 3 nodes, 1 pipe\n", ""),
         ("orchestrator check none.yaml -o json | grep -c unreadable-file", 0, "1\n", ""),

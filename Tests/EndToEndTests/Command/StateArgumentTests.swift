@@ -111,6 +111,11 @@ struct StateArgumentTests {
     #expect(
       conditions.missing(absences: ["motor": "is failed"])
         .hasPrefix("'motor' is failed, not in moving"))
+    // As the orchestrator tells them, where no change came in time; what came is newer.
+    #expect(
+      conditions.missing(states: ["motor": ["idle": ["floor": 2]], "door": "open"])
+        == "'motor' is in idle(floor: 2), not in moving; "
+        + "'door' is in closing(persons: 1), not in open")
     #expect(!take(change("door", "open")))
     #expect(take(change("motor", ["moving": ["to": 1]])))
     #expect(conditions.changes.map(\.state) == ["closed", ["moving": ["to": 1]], "open"])

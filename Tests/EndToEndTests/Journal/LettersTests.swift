@@ -13,9 +13,11 @@ struct LettersTests {
   }
 
   /// The letters' numbers, as the command lists them.
-  private func listed(_ tool: CommandLineTool) async throws -> [Int64] {
-    let result = try await tool.run("letters", "gate", "-o", "json")
-    #expect(result.code == 0, "\(result)")
+  private func listed(_ tool: CommandLineTool, lost: Int = 0) async throws -> [Int64] {
+    let result = try await tool.run("letters", "gate", "-o", "json", within: .seconds(60))
+    #expect(result.code == 0)
+    let note = lost > 0 ? "\(lost) refused events are not among them: a node keeps " : ""
+    #expect(lost > 0 ? result.error.hasPrefix(note) : result.error.isEmpty, "\(result.error)")
     guard case .array(let letters) = try JSONValue(parsing: result.output.utf8) else { return [] }
     return letters.compactMap { $0["id"]?.integer }
   }
@@ -186,5 +188,54 @@ struct LettersTests {
     let result = try await tool.result(of: tool.start(["letters"] + arguments))
     #expect(result.code == 2, "\(result)")
     #expect(result.error.contains(error), "\(result)")
+  }
+
+  @Test("a node keeps so many, the oldest, and counts and tells what it refuses after those")
+  func limit() async throws {
+    let limit = DeadLetter.limit
+    let over = 50
+    var topology = Visitors.topology()
+    topology.nodes.append(.machine("Source", name: "source"))
+    topology.pipes.append(
+      .rule(from: "source", when: "sending", to: "gate", send: "pass", name: "crowd"))
+    var options = TopologyHarness.Options()
+    options.recordedNodes = []
+    try await withTopology(topology, options: options) { topology in
+      // One is refused of the button, which enters its state at its start.
+      try await topology.send("source", Source.Event.go(count: limit - 1 + over))
+      func expectLost(_ lost: Int, _ description: String) async throws {
+        try await topology.expectStatus(of: "gate", description) {
+          $0.status?.letters == UInt64(limit) && $0.status?.lettersLost == UInt64(lost)
+        }
+      }
+      try await expectLost(over, "the limit, and what is over it")
+      #expect(try await topology.status("gate").status?.refused == UInt64(limit + over))
+      try await topology.expectLog(
+        "gate",
+        contains: "It is not kept: there are \(limit) dead letters, the most that a node keeps (1 ")
+      // Told ever less often: of the first three, and of 4, 8, 16 and 32.
+      #expect(topology.logs("gate").count { $0.contains("It is not kept: ") } == 7)
+
+      let tool = CommandLineTool(beside: topology)
+      #expect(try await listed(tool, lost: over) == Array(1...Int64(limit)))
+      let page = try await tool.run("describe", "gate")
+      let told = "\(limit), and \(over) lost, since a node keeps no more"
+      #expect(page.output.contains(told), "\(page)")
+      let status = try await tool.run("status", "gate", "-o", "json")
+      #expect(status.output.contains("\"lettersLost\":\(over),"), "\(status)")
+
+      // The next process knows, and one that is dropped makes room.
+      try await topology.restart("gate")
+      try await expectLost(over, "the same after a restart")
+      #expect(try await tool.run("letters", "gate", "drop", "2").code == 0)
+      try await topology.send("button", Button.Event.press)
+      try await expectLost(over, "as many again")
+      try await topology.send("button", Button.Event.press)
+      try await expectLost(over + 1, "one more over it")
+      let journal = try await tool.run("journal", "gate", "-n", "0")
+      #expect(journal.output.contains("\(limit), and \(over + 1) lost; "), "\(journal)")
+      let left = try await listed(tool, lost: over + 1)
+      #expect(left == [1] + Array(3...Int64(limit + 1)))
+    }
   }
 }

@@ -113,6 +113,26 @@ struct StartAfterStateTests {
     }
   }
 
+  @Test("'start' and 'up --wait' of a node that waits say for what when their time is out")
+  func startsLate() async throws {
+    try await withTopology(yaml: Self.ward, options: Self.options) { ward in
+      try await expectWait(of: "guest", for: "gate", Self.wait, in: ward)
+      let tool = CommandLineTool(beside: ward)
+      for verb in [["start"], ["up", "--wait", "--wait-timeout", "200ms", "--name", "ward"]] {
+        let timeout = verb == ["start"] ? ["--timeout", "200ms"] : []
+        let program = try tool.start(verb + timeout + ["guest"])
+        let late = try await tool.result(of: program)
+        #expect(late.code == 124 && late.output.isEmpty, "\(late)")
+        #expect(
+          late.error.hasSuffix(
+            "timed out after 200 ms, waiting for 'guest' to run; the orchestrator goes on trying: "
+              + "'guest' waits for 'gate' to be open\n"), "\(late)")
+      }
+      ward.orchestrator.signal(.interrupt)
+      #expect(try await ward.expectEnd() == 0)
+    }
+  }
+
   @Test("a node that dies does not wait for the state again, one that is stopped and started does")
   func restarts() async throws {
     try await withTopology(yaml: Self.ward, options: Self.options) { ward in

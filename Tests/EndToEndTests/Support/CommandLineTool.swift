@@ -81,4 +81,12 @@ struct CommandLineTool {
     if case .exited(let value)? = exit { code = value }
     return Result(code: code, output: program.outputText, error: program.errorText)
   }
+
+  /// The first out-pipe of the node that `describe NODE -o json` tells of.
+  func out(ofDescribed output: String) throws -> JSONValue? {
+    guard case .array(let pages) = try JSONValue(parsing: output.utf8),
+      case .array(let outs)? = pages.first?["status"]?["outs"]
+    else { return nil }
+    return outs.first
+  }
 }

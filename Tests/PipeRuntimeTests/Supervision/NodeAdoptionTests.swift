@@ -74,6 +74,24 @@ struct NodeAdoptionTests {
   }
 
   @Test(
+    "one that never answered had said hello to another: its next process may be slow, or fail, once"
+  )
+  func slowNext() {
+    var ended = adopting(timeouts: Timeouts(start: .seconds(3)))
+    #expect(ended.take(.exited(.untold(saidGoodbye: false))) == [.spawn(incarnation: 5)])
+    var silent = ended
+    ended.take(.spawned(pid: 8), .exited(.exited(code: 1)))
+    #expect(ended.state.name == "backing off")
+    silent.take(.spawned(pid: 8))
+    #expect(silent.tick() == [.kill(.kill)])
+    silent.take(.exited(.signalled(number: SIGKILL)))
+    #expect(silent.state.name == "backing off")
+    #expect(silent.tick() == [.spawn(incarnation: 6)])
+    silent.take(.spawnFailed(reason: "it is being replaced"))
+    #expect(silent.state.name == "backing off")
+  }
+
+  @Test(
     "an end of which the exit code is not known is a failure, unless the node said goodbye",
     arguments: [(true, "completed"), (false, "backing off")])
   func unknownExit(saidGoodbye: Bool, state: String) {

@@ -123,6 +123,26 @@ struct TopologyCheckerTests {
     #expect(found.allSatisfy { $0.hasSuffix("[\(code)]") }, "\(found)")
   }
 
+  @Test("where a pipe is malformed, the others are checked all the same, each at its own place")
+  func malformedBeside() throws {
+    let text =
+      withRule("{ from: door, when: closed, to: display }")
+        + """
+          - { from: door, when: close, to: display, send: refresh }
+          - { frm: door }
+          - { from: door.arrivals, to: display.update, name: last }
+
+        """
+    let (topology, source, found) = try TopologyReader.examine(
+      text: Array(text.utf8), file: "test.yaml", variables: .init([:]))
+    #expect(topology.pipes.map(\.receiver) == ["display", "display", "display"])
+    #expect(found.allSatisfy { $0.line == 9 || $0.line == 11 } && found.hasErrors, "\(found)")
+    let wiring = TopologyChecker.check(
+      topology, source: source, against: .init(programs: ["nodes": Described.program]))
+    #expect(wiring.map(\.code) == [.unknownState, .unknownPort])
+    #expect(wiring.map { [$0.line, $0.column] } == [[10, 25], [12, 32]])
+  }
+
   @Test("ports of unlike events say which case differs")
   func unlike() throws {
     var other = Described.display

@@ -33,13 +33,15 @@ final class MeetingLoad: SoakLoad {
   private let feeder: Feeder
   private let ringer: Feeder
   private let seed: UInt64
+  private let durability: Durability
   /// How far each source is to get.
   private let until = Mutex<[String: Int]>([:])
 
   /// How long anything may be under way after the last fault.
   private static let settleLimit: Duration = .seconds(60)
-  /// How often nothing has changed when nothing more will. Unit: looks.
-  private static let stuck = 300
+  /// How often nothing has changed when nothing more will. Where nothing is recorded, what was lost is
+  /// waited for in vain. Unit: looks.
+  private var stuck: Int { durability == .volatile ? 20 : 300 }
   /// The most looks: where something changes for ever, the asking alone keeps the processes moving.
   private static let looks = 1_200
   /// The caller of the meetings that must take place at the end, which nobody refuses.
@@ -49,6 +51,7 @@ final class MeetingLoad: SoakLoad {
     self.client = client
     self.plan = plan
     self.seed = seed
+    self.durability = durability
     callers = Callers(client, plan)
     feeder = Feeder(client, [MeetingPlan.source], durability)
     ringer = Feeder(client, plan.bells.map(\.source), durability, portion: 10)
@@ -74,7 +77,7 @@ final class MeetingLoad: SoakLoad {
   }
 
   func settle(_ outcome: inout SoakOutcome) async throws {
-    _ = try await rest()
+    let first = try await rest()
     // Nothing stays locked.
     for (place, composite) in plan.composites.enumerated() {
       let end = try await callers.meet(
@@ -83,7 +86,7 @@ final class MeetingLoad: SoakLoad {
       outcome.violations.append("\(composite.name) takes no event any more: \(end)")
     }
     let lost = try await callers.askAgain()
-    let view = try await rest()
+    let view = try await rest(despite: Set(first.unrest))
     let endings = callers.endings
     let check = MeetingCheck(
       plan, met: view.met, attempts: callers.attempts, rung: view.sent, letters: view.letters)
@@ -98,18 +101,19 @@ final class MeetingLoad: SoakLoad {
   }
 
   /// Waits until nothing is under way, and looks.
-  private func rest() async throws -> MeetingView {
+  /// - Parameter known: What was waited for in vain before.
+  private func rest(despite known: Set<String> = []) async throws -> MeetingView {
     var last: MeetingView?
     var (good, same, looks) = (0, 0, 0)
     _ = try await poll(every: .milliseconds(100), within: Self.settleLimit) {
       let view = MeetingView(
         plan, until: until.withLock { $0 }, try await client.directory())
       // Twice: what is under way between two nodes is seen at neither.
-      good = view == last && view.unrest.isEmpty ? good + 1 : 0
+      good = view == last && known.isSuperset(of: view.unrest) ? good + 1 : 0
       same = view == last ? same + 1 : 0
       last = view
       looks += 1
-      return good == 2 || same == Self.stuck || looks == Self.looks ? true : nil
+      return good == 2 || same == stuck || looks == Self.looks ? true : nil
     }
     guard let last else { throw SoakFailure("no node has told its state") }
     return last

@@ -1,0 +1,171 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import Testing
+
+/// Tells callers that they have called enough.
+private final class End: Sendable {
+  private let state = Locked(false)
+  var hasCome: Bool { state.withLock { $0 } }
+  func come() { state.withLock { $0 = true } }
+}
+
+@Suite("Restarts in order, under load, where nothing of the pipe is recorded")
+struct OrderedRestartTests {
+  private static let last = 50_000
+
+  /// A source whose numbers a sink checks. Both go on from their journals; their pipe has none, so a
+  /// number that is lost is missing at the sink.
+  private static func numbers(capacity: Int = 256, work: Int = 50) -> Topology {
+    var pipe = PipeSpecification.ports(
+      from: "source.out", to: "sink.in", name: "numbers", capacity: capacity)
+    pipe.durability = .volatile
+    return Topology(
+      name: "numbers", program: "TestNodes",
+      nodes: [
+        .machine("Source", name: "source"),
+        .machine("Sink", name: "sink", parameters: ["work": .integer(Int64(work))]),
+      ], pipes: [pipe], timeouts: Timeouts(start: .seconds(60), heartbeat: .seconds(60)))
+  }
+
+  private static func launch(
+    _ topology: Topology, _ body: (TopologyHarness) async throws -> Void
+  ) async throws {
+    var options = TopologyHarness.Options()
+    options.recordedNodes = []
+    try await withTopology(topology, options: options, body)
+  }
+
+  /// Waits until the sink has taken so many, or the last one.
+  private static func expect(
+    _ topology: TopologyHarness, _ description: String, where accepts: (Sink.State) -> Bool
+  ) async throws -> (count: Int, wrong: Int, last: Int) {
+    let sink = try await topology.expectStatus(of: "sink", description) { information in
+      Self.state(of: information).map(accepts) ?? false
+    }
+    guard case .counting(let last, let count, let wrong)? = state(of: sink) else {
+      throw Unexpected("\(sink)")
+    }
+    return (count, wrong, last)
+  }
+
+  private static func state(of information: NodeInformation) -> Sink.State? {
+    information.status?.state.flatMap { try? EventCodec<Sink.State>().decode($0.bytes) }
+  }
+
+  private static func expectLoad(_ topology: TopologyHarness) async throws {
+    try await topology.send("source", Source.Event.go(count: last))
+    let reached = try await expect(topology, "some numbers") {
+      if case .counting(_, let count, _) = $0 { count > 500 } else { false }
+    }
+    // It is in the midst of it.
+    try #require(reached.last < last)
+  }
+
+  /// Restarts them as a user does.
+  private static func restart(_ nodes: String..., in topology: TopologyHarness) async throws {
+    let tool = CommandLineTool(beside: topology)
+    let program = try tool.start(["restart"] + nodes)
+    let result = try await tool.result(of: program, within: .seconds(60))
+    #expect(result.code == 0, "\(result)")
+    for node in nodes {
+      #expect(result.output.contains("\(node): running, pid "), "\(result)")
+      #expect(try await topology.status(node).incarnation == 2)
+    }
+  }
+
+  @Test("a sender has everything taken that it has sent before it goes, and nothing is lost")
+  func sender() async throws {
+    try await Self.launch(Self.numbers()) { topology in
+      try await Self.expectLoad(topology)
+      try await Self.restart("source", in: topology)
+      let end = try await Self.expect(topology, "the last number") {
+        if case .counting(let last, _, _) = $0 { last == Self.last } else { false }
+      }
+      #expect(end == (Self.last, 0, Self.last))
+      #expect(try await topology.status("sink").status?.gaps == 0)
+      #expect(!topology.logs("source").contains { $0.contains("were not delivered") })
+    }
+  }
+
+  @Test("both ends at once lose what is under way: the sender says how much, and it is no more")
+  func bothEnds() async throws {
+    try await Self.launch(Self.numbers()) { topology in
+      try await Self.expectLoad(topology)
+      try await Self.restart("source", "sink", in: topology)
+      let end = try await Self.expect(topology, "the last number") {
+        if case .counting(let last, _, _) = $0 { last == Self.last } else { false }
+      }
+      let lost = Self.last - end.count
+      let told = Self.undelivered(topology.logs("source"))
+      #expect(lost <= told && told <= 256, "\(lost) are lost, \(told) are told")
+      // One gap at most, and nothing twice.
+      #expect(end.wrong == (lost > 0 ? 1 : 0))
+      #expect(topology.logs("sink").allSatisfy { !$0.contains("are lost") })
+    }
+  }
+
+  /// How many events the source has said that it did not deliver.
+  private static func undelivered(_ log: [String]) -> Int {
+    log.reduce(0) { sum, line in
+      guard let start = line.firstRange(of: "pipe 'numbers': "),
+        let end = line.firstRange(of: " events were not delivered")
+      else { return sum }
+      return sum + (Int(line[start.upperBound..<end.lowerBound]) ?? 0)
+    }
+  }
+
+  @Test(
+    "a coordinator ends what it has begun: what it has told as committed all have taken, and no more"
+  )
+  func coordinator() async throws {
+    let callers = 4
+    try await withTopology(Parties.pair(durability: .volatile)) { topology in
+      let end = End()
+      let told = try await withThrowingTaskGroup(of: [SynchronizedReply?].self) { group in
+        for _ in 0..<callers {
+          group.addTask {
+            var replies: [SynchronizedReply?] = []
+            while !end.hasCome { replies.append(try await Self.meet(topology)) }
+            return replies
+          }
+        }
+        for incarnation in 2...4 {
+          try await topology.expectStatus(of: "left", "to have met again") { information in
+            guard let state = information.status?.state,
+              let party = try? EventCodec<Party.State>().decode(state.bytes)
+            else { return false }
+            return party.met >= 20 * (incarnation - 1)
+          }
+          let tool = CommandLineTool(beside: topology)
+          let result = try await tool.run("restart", "pair", within: .seconds(60))
+          #expect(result.code == 0, "\(result)")
+          #expect(try await topology.status("pair").incarnation == UInt64(incarnation))
+        }
+        end.come()
+        return try await group.reduce(into: []) { $0 += $1 }
+      }
+      #expect(try await topology.meet(mode: .await(.seconds(20))).isCommitted)
+      let committed = told.count { $0?.isCommitted == true } + 1
+      let unknown = told.count { $0.map { if case .unknown = $0 { true } else { false } } ?? true }
+      let left = try await topology.party("left").met
+      try await topology.expectMet(left)
+      #expect(committed <= left && left <= committed + unknown)
+      for name in ["left", "right"] {
+        #expect(!topology.logs(name).contains { $0.contains("The step is lost") })
+      }
+      #expect(!topology.logs("pair").contains { $0.contains("nothing is known any more") })
+    }
+  }
+
+  /// Lets the two meet; `nil` where the caller cannot know what has become of it.
+  private static func meet(_ topology: TopologyHarness) async throws -> SynchronizedReply? {
+    do {
+      return try await topology.meet()
+    } catch TopologyClientError.unknownOutcome {
+      return nil
+    } catch TopologyClientError.nodeDown {
+      return .unavailable("pair")
+    }
+  }
+}

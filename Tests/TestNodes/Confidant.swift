@@ -1,0 +1,54 @@
+import PipeRuntime
+
+/// Hears secrets, which can be read and not written; passes each on while it listens.
+package enum Confidant: Machine {
+  package enum State: MachineState, Equatable {
+    case deaf
+    case listening(heard: Int)
+  }
+
+  package enum Event: MachineEvent {
+    case listen
+    case secret(Secret)
+  }
+
+  /// Nobody gets it out of its node.
+  package struct Secret: Codable, Hashable, Sendable {
+    private let length: Int
+
+    package init(_ text: String) { length = text.utf8.count }
+    package init(from decoder: any Decoder) throws {
+      self.init(try decoder.singleValueContainer().decode(String.self))
+    }
+    package func encode(to encoder: any Encoder) throws { throw Discretion() }
+  }
+
+  package struct Discretion: Error, CustomStringConvertible {
+    package var description: String { "a secret is not told" }
+  }
+
+  package static func stateMachine(_ parameters: NoParameters) -> StateMachine<State, Event, Never>
+  {
+    StateMachine(initial: State.deaf) {
+      When(state: State.deaf) {
+        Execute.noOutput
+      } transitions: {
+        On(event: Event.listen) { Transition(to: State.listening(heard: 0)) }
+      }
+
+      When(state: State.listening(heard:)) { _ in
+        Execute.noOutput
+      } transitions: { heard in
+        On(event: Event.secret) { _ in Transition(to: State.listening(heard: heard + 1)) }
+      }
+    }
+  }
+
+  package static func runtime(
+    _ parameters: NoParameters, _ ports: Ports
+  ) -> Runtime<State, Event, Never> {
+    Runtime().connectAsSender(
+      to: ports.pipe("out"), when: State.listening(heard:),
+      send: { _ in Event.secret(Secret("hush")) })
+  }
+}
