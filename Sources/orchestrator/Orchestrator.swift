@@ -9,17 +9,16 @@ enum Orchestrator {
     signal(SIGPIPE, SIG_IGN)
     // Each process that is watched takes one, and some verbs watch all nodes of a topology.
     OwnProcess.raiseDescriptorLimit()
-    let console = Console()
-    let code = run(Array(CommandLine.arguments.dropFirst()), console: console)
-    exit(code.rawValue)
+    let arguments = Array(CommandLine.arguments.dropFirst())
+    exit(MainThread.run { await run(arguments, console: Console()) }.rawValue)
   }
 
   /// Runs one command line, says what went wrong on stderr, and returns the exit code.
-  static func run(_ arguments: [String], console: Console) -> ExitCode {
+  static func run(_ arguments: [String], console: Console) async -> ExitCode {
     do {
       let invocation = try ArgumentParser(verbs: Verbs.all).parse(arguments)
       if invocation.arguments.flag("no-color") { console.disableColor() }
-      let code = try invocation.run(console: console)
+      let code = try await invocation.run(console: console)
       try console.flush()
       return code
     } catch is ConsoleClosed {

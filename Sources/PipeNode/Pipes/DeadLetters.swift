@@ -41,7 +41,7 @@ package struct DeadLetters {
 
   /// Keeps a letter under the next number. Returns `false` where there are too many: then it is counted.
   @discardableResult
-  mutating func add(_ letter: DeadLetter) -> Bool {
+  package mutating func add(_ letter: DeadLetter) -> Bool {
     let size = journal == nil ? 0 : letter.byteCount
     guard journal == nil || hasRoom(for: size) else {
       lost += 1

@@ -5,8 +5,8 @@ package struct Invocation: Sendable {
   package var verb: any Verb
   package var arguments: ParsedArguments
 
-  package func run(console: Console) throws -> ExitCode {
-    try verb.run(arguments, console: console)
+  package func run(console: Console) async throws -> ExitCode {
+    try await verb.run(arguments, console: console)
   }
 }
 

@@ -48,5 +48,5 @@ extension UsageError {
 package protocol Verb: Sendable {
   var description: VerbDescription { get }
   /// Does it. Data goes to the console's output, diagnostics to its error side.
-  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode
+  func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode
 }

@@ -1,13 +1,13 @@
 import PipeRuntime
 
 extension ParsedArguments {
-  /// Attaches to the running topology meant, and runs an operation on it while this thread waits.
-  func onTopology<Value: Sendable>(
-    _ operation: @escaping @Sendable (TopologyClient) async throws -> Value
-  ) throws -> Value {
+  /// Attaches to the running topology meant, and runs an operation on it.
+  func onTopology<Value>(
+    _ operation: (TopologyClient) async throws -> Value
+  ) async throws -> Value {
     let client = try TopologyClient.attach(to: topology)
     defer { client.close() }
-    return try Blocking.attempt { try await operation(client) }
+    return try await operation(client)
   }
 }
 

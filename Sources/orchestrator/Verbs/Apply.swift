@@ -32,7 +32,7 @@ struct Apply: Verb {
       ),
     ])
 
-  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+  func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let given = arguments.positionals.first ?? "topology.yaml"
     let timeout = arguments.duration("timeout") ?? .seconds(60)
     let deadline = ContinuousClock.now + timeout
@@ -44,7 +44,7 @@ struct Apply: Verb {
     defer { client.close() }
     let planned: PlannedChange
     do {
-      planned = try Blocking.attempt { try await client.plan(request, within: timeout) }
+      planned = try await client.plan(request, within: timeout)
     } catch let errors as TopologyErrors {
       throw TopologyErrors(errors.diagnostics.map { $0.naming(given, for: request.file) })
     }
@@ -58,9 +58,7 @@ struct Apply: Verb {
       return .success
     }
     do {
-      try Blocking.attempt {
-        try await client.apply(planned, within: max(.milliseconds(1), deadline - .now))
-      }
+      try await client.apply(planned, within: max(.milliseconds(1), deadline - .now))
     } catch let error as TopologyClientError {
       try report.tell(error.exitCode == ExitCode.timedOut.rawValue ? .timedOut : .failed, error)
       throw error

@@ -22,7 +22,7 @@ struct Check: Verb {
       )
     ])
 
-  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+  func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let reports = arguments.positionals.map {
       CheckReport(TopologyInput(argument: $0), isFileOnly: arguments.flag("file-only"))
     }

@@ -10,7 +10,7 @@ struct Completion: Verb {
     ],
     examples: [("source <(orchestrator completion bash)", "Completion in this shell")])
 
-  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+  func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     guard let shell = arguments.positionals.first.flatMap(Shell.init) else {
       throw UsageError.missingPositional("SHELL", of: description.command)
     }

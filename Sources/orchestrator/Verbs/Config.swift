@@ -23,7 +23,7 @@ struct Config: Verb {
       )
     ])
 
-  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+  func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let path = arguments.positionals.first ?? "topology.yaml"
     let topology = try TopologyReader.read(TopologyInput(argument: path)).topology.resolved
     if arguments.format == .json {

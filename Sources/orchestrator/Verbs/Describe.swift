@@ -37,12 +37,12 @@ struct Describe: Verb {
       ),
     ])
 
-  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+  func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let pages =
       if let file = arguments.value("file") {
         try filed(file, arguments.positionals)
       } else {
-        try running(arguments)
+        try await running(arguments)
       }
     if arguments.flag("quiet") || arguments.flag("events") {
       for line in Self.names(pages, events: arguments.flag("events")) { try console.print(line) }
@@ -92,9 +92,9 @@ struct Describe: Verb {
     }
   }
 
-  private func running(_ arguments: ParsedArguments) throws -> [Page] {
+  private func running(_ arguments: ParsedArguments) async throws -> [Page] {
     let nodes = arguments.positionals
-    let (found, machines, classes, pipes) = try arguments.onTopology { topology in
+    let (found, machines, classes, pipes) = try await arguments.onTopology { topology in
       let directory = try await topology.directory()
       let found = try directory.nodes(named: nodes)
       let hasComposites = found.contains { $0.kind == .composite }

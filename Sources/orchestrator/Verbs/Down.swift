@@ -35,8 +35,8 @@ struct Down: Verb {
       ),
     ])
 
-  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
-    if !arguments.positionals.isEmpty { return try stopNodes(arguments, console) }
+  func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
+    if !arguments.positionals.isEmpty { return try await stopNodes(arguments, console) }
     let ending = Ending(
       isForced: arguments.flag("force"), timeout: arguments.duration("timeout") ?? .seconds(30))
     let directories: RuntimeDirectories
@@ -46,7 +46,7 @@ struct Down: Verb {
       return try ending.endSurvivors(RuntimeDirectories(topology: name), console)
     }
     let outcome: TopologyLifecycle.Outcome?
-    switch try ending.stop(directories) {
+    switch try await ending.stop(directories) {
     case .ended(let told): outcome = told
     case .killed:
       return try ending.endSurvivors(
@@ -65,7 +65,8 @@ struct Down: Verb {
     return .failure
   }
 
-  private func stopNodes(_ arguments: ParsedArguments, _ console: Console) throws -> ExitCode {
+  private func stopNodes(_ arguments: ParsedArguments, _ console: Console) async throws -> ExitCode
+  {
     let nodes = arguments.positionals
     guard !arguments.flag("force") else {
       let verb = "orchestrator kill \(nodes.joined(separator: " "))"
@@ -73,7 +74,7 @@ struct Down: Verb {
     }
     let timeout = arguments.duration("timeout") ?? .seconds(30)
     let isAlone = arguments.flag("no-deps")
-    let ended = try arguments.onTopology { topology in
+    let ended = try await arguments.onTopology { topology in
       guard isAlone else {
         let names = try await topology.bringDown(nodes, within: timeout)
         return try await topology.directory().nodes(of: names)
@@ -112,7 +113,7 @@ private struct Ending {
   }
 
   /// Has the orchestrator end its nodes, and returns when it has ended as well.
-  func stop(_ directories: RuntimeDirectories) throws -> End {
+  func stop(_ directories: RuntimeDirectories) async throws -> End {
     let topology = directories.topology
     // Before it is asked to end: its number may be somebody else's afterwards.
     let orchestrator = RunningTopology.find(directories)?.pid.flatMap { AdoptedProcess(pid: $0) }
@@ -122,12 +123,10 @@ private struct Ending {
     do {
       defer { client.close() }
       end = .ended(
-        try Blocking.attempt {
-          try await client.end(
-            force: isForced,
-            patience: min(timeout, isForced ? Self.forcedPatience : Self.patience),
-            within: timeout)
-        })
+        try await client.end(
+          force: isForced,
+          patience: min(timeout, isForced ? Self.forcedPatience : Self.patience),
+          within: timeout))
     } catch TopologyClientError.orchestratorGone {
       // It was about to end anyway, or was killed.
     } catch TopologyClientError.notAnswering where isForced {

@@ -7,7 +7,7 @@ struct Help: Verb {
     positionals: [Positional("VERB", .text("VERB"), .optional, "The verb")],
     examples: [("orchestrator help up", "What 'up' does and takes")])
 
-  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+  func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let help = HelpText(style: console.style, columns: console.size.columns)
     guard let name = arguments.positionals.first else {
       try console.write(help.overview(Verbs.descriptions))

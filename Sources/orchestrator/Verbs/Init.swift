@@ -27,7 +27,7 @@ struct Init: Verb {
       ),
     ])
 
-  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+  func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     do {
       let written = try write(arguments)
       for file in written.files { try console.print(written.shown + "/" + file.path) }

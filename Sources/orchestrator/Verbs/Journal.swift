@@ -20,7 +20,7 @@ struct ShowJournal: Verb {
       ("orchestrator journal door -n 1000 -o json", "Every record that is kept, as JSON"),
     ])
 
-  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+  func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let directories = try TopologyChoice.withState(arguments, wanted: "journals")
     let node = arguments.positionals[0]
     let reader = try directories.journalReader(of: node)

@@ -23,10 +23,10 @@ struct Kill: Verb {
       ),
     ])
 
-  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+  func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let nodes = arguments.positionals
     let signal = arguments.signal("signal") ?? .kill
-    let signalled = try arguments.onTopology { topology in
+    let signalled = try await arguments.onTopology { topology in
       let found = try await topology.directory().nodes(named: nodes)
       if let dead = found.first(where: { $0.pid == nil }) {
         throw TopologyClientError.failed("node '\(dead.name)' has no process: it is \(dead.phase)")

@@ -28,13 +28,13 @@ struct Letters: Verb {
       ("orchestrator letters gate drop --all", "Forgets them"),
     ])
 
-  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+  func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let node = arguments.positionals[0]
     let action = try LetterAction(arguments)
     let ids = arguments.positionals.dropFirst(2).compactMap { UInt64($0) }
     switch action {
     case .list:
-      let letters = try find(node, arguments, console)
+      let letters = try await find(node, arguments, console)
       if letters.isEmpty, arguments.format == .text {
         console.note("node '\(node)' has no letters")
       } else {
@@ -43,7 +43,7 @@ struct Letters: Verb {
         }
       }
     case .show:
-      let letters = try find(node, arguments, console)
+      let letters = try await find(node, arguments, console)
       let found = try ids.map { id in
         guard let letter = letters.first(where: { $0.id == id }) else {
           throw CommandError("node '\(node)' has no dead letter \(id)")
@@ -56,7 +56,7 @@ struct Letters: Verb {
       case .jsonl: for letter in found { try console.print(letter.record) }
       }
     case .resend, .drop:
-      return try change(node, action, arguments.flag("all") ? nil : ids, arguments, console)
+      return try await change(node, action, arguments.flag("all") ? nil : ids, arguments, console)
     }
     return .success
   }
@@ -66,7 +66,7 @@ struct Letters: Verb {
   /// The letters: of a node that keeps a journal from there, of another one as it tells them.
   private func find(
     _ node: String, _ arguments: ParsedArguments, _ console: Console
-  ) throws -> [DeadLetter] {
+  ) async throws -> [DeadLetter] {
     let directories = try TopologyChoice.withState(arguments, wanted: "journals")
     guard RunningTopology.find(directories) != nil else {
       let reader = try directories.journalReader(of: node)
@@ -75,9 +75,8 @@ struct Letters: Verb {
     }
     let client = try TopologyClient.attach(to: directories.topology)
     defer { client.close() }
-    let (letters, information) = try Blocking.attempt {
-      (try await client.letters(of: node), try await client.directory()[node: node])
-    }
+    let letters = try await client.letters(of: node)
+    let information = try await client.directory()[node: node]
     Self.note(lost: information?.status?.lettersLost ?? 0, console)
     if information?.journal == nil, let count = information?.status?.letters, count > letters.count
     {
@@ -111,13 +110,12 @@ struct Letters: Verb {
   private func change(
     _ node: String, _ action: LetterAction, _ ids: [UInt64]?, _ arguments: ParsedArguments,
     _ console: Console
-  ) throws -> ExitCode {
+  ) async throws -> ExitCode {
     let timeout = arguments.duration("timeout") ?? .seconds(5)
     let client = try attach(arguments)
     defer { client.close() }
-    let chosen = try ids ?? Blocking.attempt { try await client.letters(of: node).map(\.id) }
-    let fields = try Blocking.attempt { try await client.directory(fresh: false) }[node: node]?
-      .stateFields
+    let chosen = if let ids { ids } else { try await client.letters(of: node).map(\.id) }
+    let fields = try await client.directory(fresh: false)[node: node]?.stateFields
     func text(_ state: JSONValue) -> String {
       state.stateText(fields: fields).cut(to: 200).printable
     }
@@ -126,12 +124,11 @@ struct Letters: Verb {
     for id in chosen {
       let outcome: RequestOutcome
       do {
-        outcome = try Blocking.attempt {
-          if action == .resend {
-            return try await client.resend(letter: id, of: node, timeout: timeout)
-          }
+        if action == .resend {
+          outcome = try await client.resend(letter: id, of: node, timeout: timeout)
+        } else {
           try await client.drop(letter: id, of: node, timeout: timeout)
-          return .done
+          outcome = .done
         }
       } catch TopologyClientError.nodeDown(_, let reason) {
         throw CommandError(

@@ -27,7 +27,7 @@ struct Logs: Verb {
       ("orchestrator logs --since 5m -t", "What all nodes wrote in the last five minutes"),
     ])
 
-  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+  func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let directories = try TopologyChoice.withState(arguments, wanted: "logs")
     let nodes = arguments.positionals
     try check(nodes, in: directories)

@@ -36,7 +36,7 @@ struct List: Verb {
     }
   }
 
-  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+  func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let running = RunningTopology.all()
     let orphaned = OrphanedTopology.all().map(Entry.init)
     if running.isEmpty, orphaned.isEmpty, let note = RuntimeRoots().fallbackNote {
@@ -46,7 +46,7 @@ struct List: Verb {
       for name in (running.map(\.name) + orphaned.map(\.name)).sorted() { try console.print(name) }
       return .success
     }
-    let silent = try Self.silent(among: running.map(\.name))
+    let silent = await Self.silent(among: running.map(\.name))
     let entries = (running.map { Entry($0, isSilent: silent.contains($0.name)) } + orphaned)
       .sorted { $0.name < $1.name }
     try console.print(entries.map(record), as: arguments.format) {
@@ -67,13 +67,11 @@ struct List: Verb {
   private static let patience: Duration = .seconds(2)
 
   /// Those of the topologies whose orchestrators do not answer.
-  private static func silent(among names: [String]) throws -> Set<String> {
-    try Blocking.attempt {
-      await withTaskGroup(of: String?.self) { group in
-        for name in names { group.addTask { await isSilent(name) ? name : nil } }
-        return await group.reduce(into: []) { silent, name in
-          if let name { silent.insert(name) }
-        }
+  private static func silent(among names: [String]) async -> Set<String> {
+    await withTaskGroup(of: String?.self) { group in
+      for name in names { group.addTask { await isSilent(name) ? name : nil } }
+      return await group.reduce(into: []) { silent, name in
+        if let name { silent.insert(name) }
       }
     }
   }

@@ -36,7 +36,7 @@ struct Watch: Verb {
       ),
     ])
 
-  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+  func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let isLive =
       console.canRedraw && arguments.format == .text && arguments.count("count") == nil
       && !arguments.flag("plain")
@@ -46,23 +46,21 @@ struct Watch: Verb {
         within: arguments.duration("timeout")
       ).run(console: console)
     }
-    return try writeStates(arguments, console)
+    return try await writeStates(arguments, console)
   }
 
   private func writeStates(
     _ arguments: ParsedArguments, _ console: Console
-  ) throws -> ExitCode {
+  ) async throws -> ExitCode {
     let nodes = arguments.positionals
     let client = try TopologyClient.attach(to: arguments.topology)
     defer { client.close() }
-    let (watched, stream) = try Blocking.attempt {
-      let found = try await client.directory().nodes(named: nodes)
-      if let monitor = found.first(where: { $0.kind == .monitor }), !nodes.isEmpty {
-        throw CommandError("node '\(monitor.name)' is a monitor and has no states", code: .usage)
-      }
-      let watched = found.filter { $0.kind != .monitor }
-      return (watched, try await client.states(of: watched.map(\.name), tellingInDoubt: true))
+    let found = try await client.directory().nodes(named: nodes)
+    if let monitor = found.first(where: { $0.kind == .monitor }), !nodes.isEmpty {
+      throw CommandError("node '\(monitor.name)' is a monitor and has no states", code: .usage)
     }
+    let watched = found.filter { $0.kind != .monitor }
+    let stream = try await client.states(of: watched.map(\.name), tellingInDoubt: true)
     let deadline = arguments.duration("timeout").map { ContinuousClock.now + $0 }
     let patience = ContinuousClock.now + Self.patience
     let reader = try ChangeReader(stream)

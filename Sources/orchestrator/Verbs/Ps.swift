@@ -32,8 +32,8 @@ struct Processes: Verb {
       ),
     ])
 
-  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
-    let nodes = try arguments.onTopology { try await $0.directory() }
+  func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
+    let nodes = try await arguments.onTopology { try await $0.directory() }
       .nodes(named: arguments.positionals)
     if arguments.flag("quiet") {
       for node in nodes { try console.print(node.name) }

@@ -20,10 +20,10 @@ struct Reset: Verb {
       ("orchestrator reset --all -p elevator", "Forgets all state of a topology that is down"),
     ])
 
-  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+  func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let directories = try TopologyChoice.withState(arguments, wanted: "journals")
     let nodes = try chosen(arguments, directories)
-    try checkNoneRuns(nodes, directories)
+    try await checkNoneRuns(nodes, directories)
     // Held until the end: none can start in between.
     let journals = try nodes.map { try hold($0, directories) }
     try checkPrepared(to: nodes, directories)
@@ -56,11 +56,11 @@ struct Reset: Verb {
   }
 
   /// A node that is between two processes has no lock, and would start in a moment.
-  private func checkNoneRuns(_ nodes: [String], _ directories: RuntimeDirectories) throws {
+  private func checkNoneRuns(_ nodes: [String], _ directories: RuntimeDirectories) async throws {
     guard RunningTopology.find(directories) != nil else { return }
     let client = try TopologyClient.attach(to: directories.topology)
     defer { client.close() }
-    let directory = try Blocking.attempt { try await client.directory() }
+    let directory = try await client.directory()
     let active = nodes.compactMap { directory[node: $0] }
       .filter { !["stopped", "completed", "failed"].contains($0.phase) }
     guard let first = active.first else { return }

@@ -27,7 +27,7 @@ struct Run: Verb {
       )
     ])
 
-  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+  func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let isLive = console.canRedraw && !arguments.flag("plain")
     var run = TopologyRun(
       file: arguments.positionals[0], name: arguments.value("name"),

@@ -11,7 +11,7 @@ struct Schema: Verb {
       )
     ])
 
-  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+  func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     try console.write(TopologySchema.text)
     return .success
   }

@@ -45,14 +45,14 @@ struct Send: Verb {
     case synchronized(TransactionReply, stateFields: [String: [String]])
   }
 
-  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+  func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let node = arguments.positionals[0]
     let timeout = arguments.duration("timeout") ?? .seconds(5)
     let synchronization = try SynchronizedSend(arguments)
     let event = try arguments.positionals.dropFirst().first.map {
       try CaseArgument.parse($0, noun: "event")
     }
-    let sent: Sent = try arguments.onTopology { topology in
+    let sent: Sent = try await arguments.onTopology { topology in
       let directory = try await topology.directory(fresh: false)
       let target = try topology.node(node, in: directory)
       guard target.kind != .composite else {

@@ -18,10 +18,10 @@ struct Start: Verb {
       )
     ])
 
-  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+  func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let nodes = arguments.positionals
     let timeout = arguments.duration("timeout") ?? .seconds(30)
-    let directory = try arguments.onTopology { topology in
+    let directory = try await arguments.onTopology { topology in
       try await topology.start(nodes, within: timeout)
       return try await topology.directory()
     }

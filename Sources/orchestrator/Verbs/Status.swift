@@ -21,10 +21,10 @@ struct Status: Verb {
       )
     ])
 
-  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+  func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let directory: TopologyDirectory
     do {
-      directory = try arguments.onTopology { try await $0.directory() }
+      directory = try await arguments.onTopology { try await $0.directory() }
     } catch TopologyClientError.orphaned(let name, _, _) {
       let directories = try RuntimeDirectories(topology: name)
       // They may be gone by now, or adopted; then asking again tells.

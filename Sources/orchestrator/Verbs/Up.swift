@@ -40,7 +40,7 @@ struct Up: Verb {
       ),
     ])
 
-  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+  func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let chosen = try FileAndNodes(arguments.positionals)
     let wait = arguments.flag("wait") ? arguments.duration("wait-timeout") ?? .seconds(60) : nil
     let startsDependencies = !arguments.flag("no-deps")
@@ -48,12 +48,9 @@ struct Up: Verb {
       let nodes = chosen.nodes
       let client = try TopologyClient.attach(to: running)
       defer { client.close() }
-      let started = try Blocking.attempt {
-        let names = try await client.bringUp(
-          nodes, withDependencies: startsDependencies, within: wait)
-        return try await client.directory().nodes(of: names)
-      }
-      for node in started { try console.print(node.line) }
+      let names = try await client.bringUp(
+        nodes, withDependencies: startsDependencies, within: wait)
+      for node in try await client.directory().nodes(of: names) { try console.print(node.line) }
       return .success
     }
     guard arguments.flag("detach") || arguments.flag("wait") else {

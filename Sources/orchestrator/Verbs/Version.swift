@@ -9,7 +9,7 @@ struct ShowVersion: Verb {
     "version", "Shows the version", options: [.output],
     examples: [("orchestrator version -o json", "For scripts")])
 
-  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+  func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     switch arguments.format {
     case .text: try console.print("orchestrator \(Self.current)")
     case .json, .jsonl: try console.print(["version": .string(Self.current)])

@@ -28,12 +28,12 @@ struct Wait: Verb {
       ),
     ])
 
-  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+  func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     var parsed: [NodeCondition] = []
     for text in arguments.positionals { parsed.append(try NodeCondition(text)) }
     let conditions = parsed
     let timeout = arguments.duration("timeout")
-    let (changes, fields) = try arguments.onTopology { topology in
+    let (changes, fields) = try await arguments.onTopology { topology in
       var wait = StateWait(topology: topology, conditions: conditions)
       let changes = try await wait.run(within: timeout)
       return (changes, wait.conditions.map { ($0.node, $0.state.fields) })

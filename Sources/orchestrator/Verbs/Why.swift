@@ -35,13 +35,13 @@ struct Why: Verb {
       ),
     ])
 
-  func run(_ arguments: ParsedArguments, console: Console) throws -> ExitCode {
+  func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let name = arguments.positionals[0]
     let timeout = arguments.duration("timeout") ?? .seconds(2)
     let event = try arguments.positionals.dropFirst().first.map {
       try CaseArgument.parse($0, noun: "event")
     }
-    let found = try arguments.onTopology { topology in
+    let found = try await arguments.onTopology { topology in
       if let event { return try await topology.why(name, json: event, timeout: timeout) }
       return try await topology.enabledEvents(of: name, timeout: timeout)
     }
