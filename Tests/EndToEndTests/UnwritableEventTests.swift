@@ -40,7 +40,7 @@ struct UnwritableEventTests {
     try await withTopology(yaml: Self.whispers) { topology in
       // The button enters its state at its start.
       try await expectLetters(1, in: topology)
-      try await topology.expectLog("friend", contains: Self.reason + ", in state deaf")
+      try await topology.expectLog("friend", contains: Self.reason + ", in state \"deaf\"")
       try await topology.send("button", Button.Event.press)
       try await expectLetters(2, in: topology)
 

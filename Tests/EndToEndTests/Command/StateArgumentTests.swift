@@ -155,7 +155,7 @@ struct StateArgumentTests {
     #expect(record["machine"] == "Door" && record["running"] == true && record["events"] == 9)
     node.status?.state = nil
     node.phase = "failed"
-    node.reason = "failed: ended with exit code 1"
+    node.reason = "ended with exit code 1"
     #expect(node.stateText == "ended with exit code 1")
     node.reason = nil
     #expect(node.stateText.isEmpty)
