@@ -7,7 +7,7 @@ import PipeWire
 final class ClientRequest {
   enum Content: Sendable {
     case event([UInt8])
-    case letter(UInt64, drops: Bool)
+    case deadLetter(UInt64, drops: Bool)
     /// To a coordinator; the count says how long it may wait. Unit: milliseconds.
     case synchronize([UInt8], SynchronizeFlag, count: UInt32)
     /// What would be said to an event, or to all where there is none.
@@ -51,7 +51,7 @@ final class ClientRequest {
     guard node.durability != .volatile else { return false }
     return switch content {
     case .event: true
-    case .letter(_, let drops): drops
+    case .deadLetter(_, let drops): drops
     // What a broadcast has done is not recorded.
     case .synchronize(_, let flag, _): flag != .broadcast
     // A node that goes away is a part of the answer.
@@ -69,8 +69,8 @@ final class ClientRequest {
       let header = FrameHeader(
         .request, count: UInt32(clamping: id - min(oldest, id)), sequence: id, number: client)
       return (header, bytes)
-    case .letter(let letter, let drops):
-      return (FrameHeader(.letter, count: drops ? 1 : 0, sequence: id, number: letter), [])
+    case .deadLetter(let letter, let drops):
+      return (FrameHeader(.deadLetter, count: drops ? 1 : 0, sequence: id, number: letter), [])
     case .synchronize(let body, let flag, let count):
       let header = FrameHeader(
         .synchronize, flags: flag.rawValue, count: count, sequence: id, number: client)

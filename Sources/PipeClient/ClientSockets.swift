@@ -216,7 +216,7 @@ final class ClientSockets {
       if request.isRepeated, case .failure(.nodeDown) = result {
         // Started again, and not running yet.
         loop.schedule(after: .milliseconds(5), for: self) { $0.submit(request, to: peer) }
-      } else if request.isRepeated, case .letter(_, drops: true) = request.content,
+      } else if request.isRepeated, case .deadLetter(_, drops: true) = request.content,
         case .failure(.invalidEvent) = result
       {
         // Dropped at the first time.

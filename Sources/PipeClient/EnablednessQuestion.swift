@@ -64,7 +64,7 @@ extension EnablednessQuestion {
   private func answer(
     of participant: String, _ explanation: NodeExplanation, _ links: CoordinatorExplanation?
   ) -> EventEnabledness.Answer {
-    let evaluation = explanation.events[event.name] ?? .noTransition
+    let evaluation = explanation.events[event.name] ?? .refused(.noTransition)
     let obstacle =
       Self.hold(explanation.hold) ?? refusal(evaluation) ?? Self.full(explanation.hold)
       ?? links.flatMap { Self.obstacle(to: participant, $0) }
@@ -91,10 +91,10 @@ extension EnablednessQuestion {
 
   private func refusal(_ evaluation: Evaluation) -> EventObstacle? {
     switch evaluation {
-    case .noTransition: .noTransition
-    case .guard: .guard
-    case .thrown(let error): .thrown(error)
-    case .asynchronous: composite == nil ? nil : .asynchronous
+    case .refused(.noTransition): .noTransition
+    case .refused(.guard): .guard
+    case .refused(.thrown(let error)): .thrown(error)
+    case .refused(.asynchronous), .asynchronous: composite == nil ? nil : .asynchronous
     case .taken, .byValue: nil
     }
   }

@@ -30,7 +30,7 @@ extension TopologyClient {
   public func resend(
     letter id: UInt64, of node: String, timeout: Duration? = nil
   ) async throws -> RequestOutcome {
-    try await request(node, .letter(id, drops: false), timeout: timeout ?? answerTimeout)
+    try await request(node, .deadLetter(id, drops: false), timeout: timeout ?? answerTimeout)
   }
 
   /// Removes one of a node's dead letters.
@@ -38,6 +38,6 @@ extension TopologyClient {
   public func drop(
     letter id: UInt64, of node: String, timeout: Duration? = nil
   ) async throws {
-    _ = try await request(node, .letter(id, drops: true), timeout: timeout ?? answerTimeout)
+    _ = try await request(node, .deadLetter(id, drops: true), timeout: timeout ?? answerTimeout)
   }
 }

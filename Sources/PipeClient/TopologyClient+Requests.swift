@@ -103,7 +103,7 @@ extension TopologyClient {
       case (.machine, .synchronize): "it is no composite"
       case (.composite, .event):
         "it is a composite; what it synchronizes is asked for by 'synchronize'"
-      case (.machine, .event), (.machine, .letter), (.composite, .letter),
+      case (.machine, .event), (.machine, .deadLetter), (.composite, .deadLetter),
         (.composite, .synchronize), (.machine, .explain), (.composite, .explain):
         nil
       }

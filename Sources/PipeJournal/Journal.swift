@@ -187,7 +187,7 @@ package final class Journal {
 
   package func unpostponed(_ id: Int64) throws { try statements.unpostponed.run(.integer(id)) }
 
-  package func letterAdded(_ letter: DeadLetter) throws {
+  package func deadLetterAdded(_ letter: DeadLetter) throws {
     try statements.letter.run(
       .integer(letter.id), .text(letter.pipe), .integer(letter.sequence),
       .text(letter.event.bytes), .text(letter.reason), .text(letter.state?.bytes ?? []),
@@ -195,26 +195,26 @@ package final class Journal {
   }
 
   /// How many refused events have become no dead letters, since there were too many.
-  package func lettersLost(_ count: UInt64) throws {
+  package func deadLettersLost(_ count: UInt64) throws {
     try statements.meta.run(.text(JournalSnapshot.lostLettersKey), .text(String(count)))
   }
 
   /// A dead letter that is recorded.
-  package func letter(_ id: UInt64) -> DeadLetter? {
+  package func deadLetter(_ id: UInt64) -> DeadLetter? {
     var letter: DeadLetter?
     try? statements.findLetter.rows(.integer(id)) { letter = DeadLetter($0) }
     return letter
   }
 
-  package func letterRemoved(_ id: UInt64) throws { try statements.unletter.run(.integer(id)) }
+  package func deadLetterRemoved(_ id: UInt64) throws { try statements.unletter.run(.integer(id)) }
 
   package func answered(_ key: RequestKey, version: UInt64, state: [UInt8]) throws {
     try statements.request.run(
       .integer(key.client), .integer(key.id), .integer(version), .text(state))
   }
 
-  package func settled(_ key: RequestKey) throws {
-    try statements.settled.run(.integer(key.client), .integer(key.id))
+  package func answerForgotten(_ key: RequestKey) throws {
+    try statements.unrequest.run(.integer(key.client), .integer(key.id))
   }
 
   /// How often in a row the step of an event has ended the process, this time included.
@@ -303,7 +303,7 @@ private struct Statements {
   let begin, commit, rollback: Statement
   let record, forgetRecords, giveBackPages, consumed, queued, sent, trim: Statement
   let effectStarted, effectEnded, postponed, unpostponed: Statement
-  let letter, findLetter, unletter, meta, request, settled: Statement
+  let letter, findLetter, unletter, meta, request, unrequest: Statement
 
   init(_ database: Database) throws(DatabaseError) {
     begin = try database.prepare("BEGIN IMMEDIATE")
@@ -327,6 +327,6 @@ private struct Statements {
     unletter = try database.prepare("DELETE FROM letter WHERE id = ?")
     meta = try database.prepare("REPLACE INTO meta VALUES (?, ?)")
     request = try database.prepare("REPLACE INTO request VALUES (?, ?, ?, ?)")
-    settled = try database.prepare("DELETE FROM request WHERE client = ? AND id = ?")
+    unrequest = try database.prepare("DELETE FROM request WHERE client = ? AND id = ?")
   }
 }

@@ -26,18 +26,18 @@ extension JournalContents {
     try contents!.readPipes(database)
     try contents!.readEffects(database)
     contents!.participant = try readParticipant(database)
-    contents!.lastLetter = UInt64(
+    contents!.lastDeadLetter = UInt64(
       try JournalCheck.number(
         "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'letter'", in: database))
-    contents!.letterCount = Int(
+    contents!.deadLetterCount = Int(
       try JournalCheck.number("SELECT count(*) FROM letter", in: database))
-    contents!.letterBytes = Int(
+    contents!.deadLetterBytes = Int(
       try JournalCheck.number("SELECT coalesce(sum(\(letterBytes)), 0) FROM letter", in: database))
-    contents!.lostLetters = try JournalReader.lostLetters(in: database)
+    contents!.lostDeadLetters = try JournalReader.lostLetters(in: database)
     try database.prepare("\(letterQuery) DESC LIMIT \(DeadLetter.keptInMemory)").rows { row in
-      contents!.letters.append(DeadLetter(row))
+      contents!.deadLetters.append(DeadLetter(row))
     }
-    contents!.letters.reverse()
+    contents!.deadLetters.reverse()
     try database.prepare("SELECT client, id, version, state FROM request").rows { row in
       contents!.requests.append(
         Request(

@@ -77,13 +77,13 @@ package struct JournalContents {
   package var sent: [String: Sent] = [:]
   package var effects: [Effect] = []
   /// The most recent dead letters, and how many there are.
-  package var letters: [DeadLetter] = []
-  package var letterCount = 0
+  package var deadLetters: [DeadLetter] = []
+  package var deadLetterCount = 0
   /// What they take, about. Unit: bytes.
-  package var letterBytes = 0
+  package var deadLetterBytes = 0
   /// Refused events that became none, since there were too many.
-  package var lostLetters: UInt64 = 0
-  /// The number of the last letter there was; it is not given to another one.
-  package var lastLetter: UInt64 = 0
+  package var lostDeadLetters: UInt64 = 0
+  /// The number of the last dead letter there was; it is not given to another one.
+  package var lastDeadLetter: UInt64 = 0
   package var requests: [Request] = []
 }

@@ -2,7 +2,7 @@ extension Topology {
   /// Nodes that wait for each other in a circle, each named before the one it waits for; one circle
   /// for each knot.
   package var dependencyCycles: [[String]] {
-    var remaining = unsettled
+    var remaining = waitingInCircles
     var cycles: [[String]] = []
     for node in nodes where remaining[node.name] != nil {
       guard remaining[node.name] != nil else { continue }
@@ -23,7 +23,7 @@ extension Topology {
 
   /// The nodes in or behind a circle, and what each waits for: what is left when those that wait for
   /// nobody are taken out again and again.
-  private var unsettled: [String: Set<String>] {
+  private var waitingInCircles: [String: Set<String>] {
     let names = Set(nodes.map(\.name))
     var waiting: [String: Set<String>] = [:]
     var dependents: [String: [String]] = [:]

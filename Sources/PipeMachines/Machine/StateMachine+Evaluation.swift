@@ -4,48 +4,29 @@ package enum Evaluation: Hashable, Sendable {
   case taken
   /// It would take it by an asynchronous transition, of which nobody knows where it leads.
   case asynchronous
-  /// Its state has no transition for it.
-  case noTransition
-  /// There is a transition, and its guard says no.
-  case `guard`
-  /// Its function throws an error, which reads so.
-  case thrown(String)
   /// A guard decides by the values that the event carries.
   case byValue
+  /// It would refuse it.
+  case refused(Refusal)
 }
 
 extension Evaluation: Codable {
-  private enum Key: CodingKey { case thrown }
+  private static let words: [String: Evaluation] = [
+    "taken": .taken, "asynchronous": .asynchronous, "byValue": .byValue,
+  ]
 
   package init(from decoder: any Decoder) throws {
-    if let keyed = try? decoder.container(keyedBy: Key.self) {
-      self = .thrown(try keyed.decode(String.self, forKey: .thrown))
-      return
-    }
-    let container = try decoder.singleValueContainer()
-    switch try container.decode(String.self) {
-    case "taken": self = .taken
-    case "asynchronous": self = .asynchronous
-    case "noTransition": self = .noTransition
-    case "guard": self = .guard
-    case "byValue": self = .byValue
-    case let other:
-      throw DecodingError.dataCorruptedError(
-        in: container, debugDescription: "'\(other)' is nothing that a machine says to an event")
-    }
+    let word = try? decoder.singleValueContainer().decode(String.self)
+    self = try word.flatMap { Self.words[$0] } ?? .refused(Refusal(from: decoder))
   }
 
   package func encode(to encoder: any Encoder) throws {
     let word: String
     switch self {
-    case .thrown(let text):
-      var container = encoder.container(keyedBy: Key.self)
-      return try container.encode(text, forKey: .thrown)
     case .taken: word = "taken"
     case .asynchronous: word = "asynchronous"
-    case .noTransition: word = "noTransition"
-    case .guard: word = "guard"
     case .byValue: word = "byValue"
+    case .refused(let refusal): return try refusal.encode(to: encoder)
     }
     var container = encoder.singleValueContainer()
     try container.encode(word)
@@ -59,10 +40,8 @@ extension StateMachine {
     case .next: .taken
     // What would run is let go of, and has not begun.
     case .suspended: .asynchronous
-    case .refused(.noTransition): .noTransition
-    case .refused(.guard): .guard
-    case .refused(.thrown(let error)): .thrown(error)
     case .refused(.asynchronous): .asynchronous
+    case .refused(let refusal): .refused(refusal)
     }
   }
 
@@ -82,6 +61,6 @@ extension StateMachine {
     if own.contains(where: { !$0.isGuarded }) { return .taken }
     // One that does not tell its case may be about this one.
     let isUntold = entries.contains { $0.tags.isEmpty }
-    return own.isEmpty && !isUntold ? .noTransition : .byValue
+    return own.isEmpty && !isUntold ? .refused(.noTransition) : .byValue
   }
 }

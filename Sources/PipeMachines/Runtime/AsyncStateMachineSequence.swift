@@ -51,9 +51,10 @@ public struct AsyncStateMachineSequence<
     public func send(_ event: Event) async -> SendOutcome<State>
   {
     switch handle.run.sendNow(event) {
-    case .settled(let outcome): outcome
-    case .pending: await handle.run.settled()
-    case .notTaken: await handle.run.sendLater(event)
+    case .moved(let state, _)?: .moved(state)
+    case .refused(let refusal)?: .refused(refusal)
+    case .pending?: await handle.run.transitionEnd()
+    case nil: await handle.run.sendLater(event)
     }
   }
 
@@ -62,7 +63,7 @@ public struct AsyncStateMachineSequence<
 
   /// Has an idle machine take an event before this returns, and a busy one after those sent before it.
   func take(_ event: Event) {
-    if case .notTaken = handle.run.sendNow(event) { post(event) }
+    if handle.run.sendNow(event) == nil { post(event) }
   }
 
   /// Ends the run: cancels its effects; iterators end after the states that they still have.

@@ -21,21 +21,13 @@ protocol ComponentHost: AnyObject {
   func pump() -> Bool
 
   /// Asks whether it would take an event, and keeps the answer for ``adopt()``.
-  func prepare(_ event: SynchronizedEvent) -> Preparation
+  /// - Returns: `nil` where it is busy: a transition of its own is running, or something that it sends
+  ///   into is full.
+  func prepare(_ event: SynchronizedEvent) -> Reduction<any Sendable>?
   /// Gives the state that a suspended preparation has led to.
-  func settle(_ state: any Sendable)
+  func complete(with state: any Sendable)
   /// Changes to the prepared state.
   func adopt()
   /// Enters the state that it has changed to.
   func enter()
-}
-
-/// The answer of a machine that was asked for its part in a synchronized event.
-enum Preparation {
-  case ready
-  /// The transition is asynchronous; calling the closure runs it.
-  case suspended(@Sendable () async -> any Sendable)
-  case withheld(Refusal)
-  /// A transition of its own is running, or something that it sends into is full.
-  case busy
 }

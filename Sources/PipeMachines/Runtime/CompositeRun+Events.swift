@@ -98,10 +98,10 @@ extension CompositeRun {
     for participant in request.participants {
       let host = hosts[participant]
       switch host.prepare(request.event) {
-      case .ready: continue
-      case .suspended(let run): suspended.append((participant, run))
-      case .busy: busy.append(host.name)
-      case .withheld(let refusal):
+      case .next?: continue
+      case .suspended(let run)?: suspended.append((participant, run))
+      case nil: busy.append(host.name)
+      case .refused(let refusal)?:
         withheld.append(
           Withholding(
             participant: host.name, state: ComponentState(host.state, isCompared: false).json,
@@ -153,7 +153,7 @@ extension CompositeRun {
       for (participant, run) in transitions { next.append((participant, await run())) }
       post { [self, next] in
         guard !isFinished else { return }
-        for (participant, state) in next { hosts[participant].settle(state) }
+        for (participant, state) in next { hosts[participant].complete(with: state) }
         commit(id)
       }
     }

@@ -15,7 +15,7 @@ extension CompositeRun {
   func publish() {
     let states = states
     let (_, isAwaited, isFull) = shown.withLock { $0.enter(states) }
-    if isFull { mayBeBlocked = true }
+    if isFull { mayHaveToWait = true }
     if isAwaited {
       let waiting = shown.withLock { shown in
         shown.readers.filter { $0.isWaiting.load(ordering: .relaxed) }
@@ -25,10 +25,10 @@ extension CompositeRun {
   }
 
   /// Whether some reader lags as far behind as it may. If so, it will say when it has room.
-  var isBlocked: Bool {
-    guard mayBeBlocked else { return false }
-    mayBeBlocked = shown.withLock { shown in shown.readers.count { $0.isFull } > 0 }
-    return mayBeBlocked
+  var mustWait: Bool {
+    guard mayHaveToWait else { return false }
+    mayHaveToWait = shown.withLock { shown in shown.readers.count { $0.isFull } > 0 }
+    return mayHaveToWait
   }
 
   private func wakeAll() {

@@ -29,7 +29,7 @@ final class CompositeRun: @unchecked Sendable {  // What varies belongs to the d
   var requests: [Request] = []
   var lastRequest: UInt64 = 0
   var lastTransaction: UInt64 = 0
-  var mayBeBlocked = false
+  var mayHaveToWait = false
   var isFinished = false
 
   /// A synchronized event that was asked for.

@@ -33,14 +33,13 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   package var onEntry: ((_ state: State, _ version: UInt64, _ cause: String) -> Void)?
   /// The owner's own reason to wait before the next step, such as a full buffer of its own. When the
   /// reason is gone, the owner processes ``EngineInput/wake``.
-  package var isBlocked: (() -> Bool)?
+  package var mustWait: (() -> Bool)?
   /// Told of asynchronous steps whose input came without a `done`.
-  var onSettled: Done?
+  var onTransitionEnd: Done?
 
   @usableFromInline package let machine: StateMachine<State, Event, Output>
-  let runtime: Runtime<State, Event, Output>
-  let post: @Sendable (Input) -> Void
-  let clock = EffectClock.current
+  private let runtime: Runtime<State, Event, Output>
+  private let post: @Sendable (Input) -> Void
   private let observers: MiddlewareQueue
   private let hasObservers: Bool
   private let senders: [Sender<State>]
@@ -53,19 +52,9 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   @usableFromInline let hasBounds: Bool
   @usableFromInline let hasEventSenders: Bool
 
-  package var running: [UInt64: RunningEffect<State, Event>] = [:]
-  var lastEffect: UInt64 = 0
-  /// What the owner records before anybody learns of it; `nil` where nothing is recorded.
-  package var unrecorded: UnrecordedEffects?
-  /// What effects are told of the machine that they belong to.
-  package var keyScope = IdempotencyKey.Scope()
-  /// Which feedbacks are held, and whether the event of the step comes from one of its own effects.
-  var feedbackGuard = FeedbackGuard()
-  /// By place, the effect that waits for an event from elsewhere.
-  var heldFeedbacks: [Int: UInt64] = [:]
-  var takesOwnEvent = false
-  /// The state that the feedbacks were last compared with.
-  var followed: State?
+  package let effects: EngineEffects<State, Event, Output>
+  /// Whether the event of the step comes from an effect of the machine.
+  private var takesOwnEvent = false
   /// Told, in words, what is wrong with the machine while it runs.
   package var onProblem: (String) -> Void = { StandardError.write("warning: \($0)\n") }
   private var transition: Suspended?
@@ -74,10 +63,10 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   @usableFromInline
   @exclusivity(unchecked)
   private(set) var isStopped = false
-  /// Whether no asynchronous transition is running.
+  /// Whether an asynchronous transition is running.
   @usableFromInline
   @exclusivity(unchecked)
-  package private(set) var isSettled = true
+  package private(set) var isInTransition = false
 
   /// An asynchronous transition that runs.
   private struct Suspended {
@@ -104,6 +93,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     self.machine = machine
     self.runtime = runtime
     self.post = post
+    effects = EngineEffects(runtime, post: post)
     state = machine.initial
     observers = MiddlewareQueue { post(.wake) }
     hasObservers = runtime.hasAsyncMiddleware
@@ -124,12 +114,12 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// Whether the owner may give the next input.
   package var canTakeInput: Bool {
     guard isReady else { return false }
-    return isBlocked.map { !$0() } ?? true
+    return mustWait.map { !$0() } ?? true
   }
 
   /// Whether the owner may give the next input, but for its own reasons to wait.
   @inlinable
-  var isReady: Bool { isSettled && !isStopped && (!hasBounds || hasRoom) }
+  var isReady: Bool { !isInTransition && !isStopped && (!hasBounds || hasRoom) }
 
   @usableFromInline
   var hasRoom: Bool {
@@ -142,7 +132,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   package var hasWaiting: Bool { !waiting.isEmpty }
 
   /// The number of effects that run; those that are held are not among them.
-  package var runningEffects: Int { running.count - heldFeedbacks.count }
+  package var runningEffects: Int { effects.count }
 
   /// Enters the initial state.
   @export(interface)
@@ -155,7 +145,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   package func restore(_ state: State, version: UInt64) {
     self.state = state
     self.version = version
-    followed = state
+    effects.restore(state)
   }
 
   /// Goes on without entering the state again.
@@ -176,14 +166,11 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   package func stop() {
     guard !isStopped else { return }
     isStopped = true
-    for effect in running.values { effect.task?.cancel() }
-    running = [:]
-    heldFeedbacks = [:]
     transition?.task.cancel()
     transition = nil
-    isSettled = true
+    isInTransition = false
     for case .effectEvent(_, _, _, let reply) in waiting.removeAll() { reply.resume(false) }
-    for reply in unrecorded?.takeReplies() ?? [] { reply.resume(false) }
+    effects.stop()
     for unwatch in roomWatches { unwatch() }
     roomWatches = []
   }
@@ -191,12 +178,12 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
 
 extension Engine {
   /// Takes an event. A synchronous transition calls `done` before this returns; after an
-  /// asynchronous one, `done` is called when it has settled. `done` is never told `pending`.
+  /// asynchronous one, `done` is called when it has returned. `done` is never told `pending`.
   /// A stopped engine takes nothing and calls nobody.
   @discardableResult
   package func take(_ event: Event, cause: String, done: Done? = nil) -> StepOutcome<State> {
     guard !isStopped else { return .pending }
-    guard isSettled else {
+    guard !isInTransition else {
       waiting.append(.taken(event, cause: cause, done: done))
       return .pending
     }
@@ -213,15 +200,15 @@ extension Engine {
     case .effectEvent(let event, let effect, let place, let reply):
       waiting.append(.effectEvent(event, effect: effect, place: place, reply: reply))
     case .effectEnded(let effect):
-      end(effect)
-    case .settled(let next):
+      effects.end(effect)
+    case .transitionEnded(let next):
       guard let ended = transition else { return }
       transition = nil
-      isSettled = true
+      isInTransition = false
       takesOwnEvent = ended.isOwn
       move(to: next, on: ended.event) { onEntry?(state, version, ended.cause) }
       takesOwnEvent = false
-      (ended.done ?? onSettled)?(.moved(state, version: version))
+      (ended.done ?? onTransitionEnd)?(.moved(state, version: version))
     case .wake: break
     }
     if !waiting.isEmpty { takeWaiting() }
@@ -235,7 +222,7 @@ extension Engine {
         step(event, cause: cause, done: done)
       case .effectEvent(let event, let effect, let place, let reply):
         // The effect may have been cancelled by a step taken meanwhile.
-        guard running[effect] != nil else {
+        guard effects.contains(effect) else {
           reply.resume(false)
           continue
         }
@@ -243,6 +230,30 @@ extension Engine {
       }
     }
   }
+
+  /// Takes an event of an effect, which goes on once it is applied; where steps are recorded, once
+  /// it is recorded.
+  @export(interface)
+  private func take(
+    _ event: Event, of effect: UInt64, _ place: EffectEventPlace, _ reply: EffectReply
+  ) {
+    let ended = effects.willTake(from: effect, place)
+    takesOwnEvent = true
+    defer { takesOwnEvent = false }
+    step(event, cause: "effect") { [unowned self] outcome in
+      reportThrown(outcome, event)
+      effects.hasTaken(from: effect, ended, reply)
+    }
+  }
+
+  /// Takes a step whose transition was evaluated before, in the same state.
+  package func take(_ event: Event?, leadingTo next: State, cause: String) {
+    if hasEventMiddleware, let event { observe(event) }
+    move(to: next, on: event) { onEntry?(state, version, cause) }
+  }
+
+  /// Refuses an event that is not this engine's to take.
+  package func refuse() { refusals &+= 1 }
 
   @discardableResult
   @inlinable
@@ -285,9 +296,9 @@ extension Engine {
     _ run: @escaping @Sendable () async -> State, event: Event, cause: String, done: Done?
   ) {
     let post = post
-    isSettled = false
+    isInTransition = true
     transition = Suspended(
-      task: Task { post(.settled(await run())) }, event: event, cause: cause, done: done,
+      task: Task { post(.transitionEnded(await run())) }, event: event, cause: cause, done: done,
       isOwn: takesOwnEvent)
   }
 
@@ -322,6 +333,32 @@ extension Engine {
   func enterAdopted(on event: Event) {
     enter {}
     if hasEventSenders { send(event) }
+  }
+
+  /// Cancels effects on entering the current state, then starts the one of its output.
+  @usableFromInline
+  func changeEffects() {
+    // Most steps have nothing to cancel or to start, and are compiled for the machine until that is known.
+    if !effects.isEmpty { effects.cancel(on: state) }
+    if !runtime.effects.isEmpty, let output = machine.emit(state) {
+      effects.start(output, in: state, version: version)
+    }
+    if !runtime.feedbacks.isEmpty { followFeedbacks() }
+  }
+
+  @export(interface)
+  private func followFeedbacks() {
+    for problem in effects.follow(state, version: version, isOwn: takesOwnEvent) {
+      onProblem(problem)
+    }
+  }
+
+  /// Runs an effect again that had not ended in an earlier process. Returns `false` where the
+  /// machine has none for that state any more.
+  @export(interface)
+  package func resumeEffect(of state: State, _ origin: EffectOrigin, elapsed: Duration) -> Bool {
+    let output = origin.feedback == 0 && !runtime.effects.isEmpty ? machine.emit(state) : nil
+    return effects.resume(of: state, output, origin, elapsed: elapsed)
   }
 
   @usableFromInline

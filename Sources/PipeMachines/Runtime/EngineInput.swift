@@ -8,7 +8,7 @@ package enum EngineInput<State: DSLCompatible, Event: DSLCompatible>: Sendable {
   /// An effect has ended.
   case effectEnded(UInt64)
   /// The asynchronous transition has returned.
-  case settled(State)
+  case transitionEnded(State)
   /// What the engine waited for may be there: room in a pipe, in a buffer.
   case wake
 }
@@ -48,7 +48,7 @@ package final class EffectReply: Sendable {
 package enum StepOutcome<State> {
   case moved(State, version: UInt64)
   case refused(Refusal)
-  /// An asynchronous transition is running; the owner queues other inputs until it settles.
+  /// An asynchronous transition is running; the owner queues other inputs until it returns.
   case pending
 }
 

@@ -39,7 +39,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
     }
     owner.host = self
     engine.onEntry = { [unowned self] state, _, _ in self.run.show(state, at: self.place) }
-    engine.isBlocked = { [unowned self] in isFrozen || self.run.isBlocked }
+    engine.mustWait = { [unowned self] in isFrozen || self.run.mustWait }
   }
 
   // Written once, before anything can be posted, and then read by the run's drainer.
@@ -49,7 +49,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
   var version: UInt64 { engine.version }
   var isReady: Bool { engine.canTakeInput }
   var isAtRest: Bool {
-    engine.isSettled && engine.runningEffects == 0 && sends.isEmpty && !isFrozen
+    !engine.isInTransition && engine.runningEffects == 0 && sends.isEmpty && !isFrozen
   }
 
   func start() {
@@ -88,7 +88,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
       // The effect waits until all take it, or until it is cancelled.
       run.raise(
         SynchronizedEvent(event), of: place,
-        isWanted: { [unowned self] in engine.running[effect] != nil },
+        isWanted: { [unowned self] in engine.effects.contains(effect) },
         answer: { reply.resume($0) })
     } else {
       let version = engine.version
@@ -120,7 +120,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
       case .refused(let refusal): answer(.refused(refusal))
       case .pending: break
       }
-      // An asynchronous transition has settled in between.
+      // An asynchronous transition has returned in between.
       run.noteStep()
       run.touch(place)
     }
@@ -134,7 +134,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
       guard let event = receiver.next() else { continue }
       if isSynchronized(event) {
         // Not through the composite: no component takes it.
-        engine.refusals &+= 1
+        engine.refuse()
       } else {
         engine.take(event, cause: pipe.cause)
       }
@@ -145,22 +145,22 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
 }
 
 extension MachineHost {
-  func prepare(_ event: SynchronizedEvent) -> Preparation {
-    guard engine.canTakeInput else { return .busy }
-    guard let event = try? event.event(as: Event.self) else { return .withheld(.noTransition) }
+  func prepare(_ event: SynchronizedEvent) -> Reduction<any Sendable>? {
+    guard engine.canTakeInput else { return nil }
+    guard let event = try? event.event(as: Event.self) else { return .refused(.noTransition) }
     switch engine.machine.step(engine.state, event) {
     case .next(let next):
       prepared = (event, next)
-      return .ready
+      return .next(next)
     case .suspended(let run):
       prepared = (event, nil)
-      return .suspended(run)
+      return .suspended { await run() }
     case .refused(let refusal):
-      return .withheld(refusal)
+      return .refused(refusal)
     }
   }
 
-  func settle(_ state: any Sendable) { prepared?.next = state as? State }
+  func complete(with state: any Sendable) { prepared?.next = state as? State }
 
   func adopt() {
     guard let (event, next) = prepared, let next else {

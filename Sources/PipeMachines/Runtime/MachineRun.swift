@@ -30,7 +30,7 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
   /// Some reader was full after the last step.
   @usableFromInline
   @exclusivity(unchecked)
-  var mayBeBlocked = false
+  var mayHaveToWait = false
   private var receivers: [(pipe: Pipe<Event>, receiver: PipeReceiver<Event>)] = []
   private var nextReceiver = 0
   // The answer to the send whose transition is running.
@@ -53,8 +53,8 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
     _ engine: Engine<State, Event, Output>, _ runtime: Runtime<State, Event, Output>
   ) {
     self.engine = engine
-    engine.isBlocked = { [unowned(unsafe) self] in mayBeBlocked && readersAreFull() }
-    engine.onSettled = { [unowned(unsafe) self] in settle($0) }
+    engine.mustWait = { [unowned(unsafe) self] in mayHaveToWait && readersAreFull() }
+    engine.onTransitionEnd = { [unowned(unsafe) self] in answerSender($0) }
     engine.start()
     for pipe in runtime.receivers {
       receivers.append((pipe, pipe.attach { [self] in wakeToReceive() }))
@@ -96,28 +96,24 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
 // Sending.
 extension MachineRun {
   /// Has an idle machine take the event on the caller's thread, without a task or a suspension.
+  /// - Returns: `nil` where it was not idle, and nothing has been done.
   @inlinable
-  func sendNow(_ event: Event) -> QuickSend<State> {
-    guard gate.beginQuickly() else { return .notTaken }
+  func sendNow(_ event: Event) -> StepOutcome<State>? {
+    guard gate.beginQuickly() else { return nil }
     // The engine stays as long as there is a drainer, which the caller is.
-    let answer = quick._withUnsafeGuaranteedRef { engine -> QuickSend<State> in
-      if !engine.isReady || mayBeBlocked && readersAreFull() { return .notTaken }
-      let step = engine.step(event, cause: "send", done: nil) { publish(engine.state) }
-      switch step {
-      case .moved(let state, _): return .settled(.moved(state))
-      case .refused(let refusal): return .settled(.refused(refusal))
-      case .pending: return .pending
-      }
+    let outcome = quick._withUnsafeGuaranteedRef { engine -> StepOutcome<State>? in
+      if !engine.isReady || mayHaveToWait && readersAreFull() { return nil }
+      return engine.step(event, cause: "send", done: nil) { publish(engine.state) }
     }
-    if case .pending = answer { return answer }
+    if case .pending? = outcome { return outcome }
     if !gate.endQuickly() { drainOn() }
-    return answer
+    return outcome
   }
 
   /// Waits for the transition that a send has started.
   @usableFromInline
   nonisolated(nonsending)
-    func settled() async -> SendOutcome<State>
+    func transitionEnd() async -> SendOutcome<State>
   {
     await withCheckedContinuation { answer in
       suspended = answer
@@ -151,17 +147,17 @@ extension MachineRun {
     }
     suspended = answer
     // What nobody waits for, the engine tells of where that is needed.
-    engine.take(event, cause: "send", done: answer == nil ? nil : { [self] in settle($0) })
+    engine.take(event, cause: "send", done: answer == nil ? nil : { [self] in answerSender($0) })
   }
 
   /// Answers the sender whose event has been taken.
-  private func settle(_ step: StepOutcome<State>) {
+  private func answerSender(_ step: StepOutcome<State>) {
     guard let answer = suspended else { return }
     suspended = nil
     switch step {
     case .moved(let state, _): answer.resume(returning: .moved(state))
     case .refused(let refusal): answer.resume(returning: .refused(refusal))
-    case .pending: preconditionFailure("An engine settles an event with its outcome.")
+    case .pending: preconditionFailure("An engine ends an event with its outcome.")
     }
   }
 }
@@ -259,11 +255,11 @@ extension MachineRun {
   /// Whether some reader lags as far behind as it may. If so, a wake will be posted.
   @usableFromInline
   func readersAreFull() -> Bool {
-    mayBeBlocked = shown.withLock { shown in
+    mayHaveToWait = shown.withLock { shown in
       // Each is asked, so that each tells when it has room.
       shown.readers.count { $0.isFull } > 0
     }
-    return mayBeBlocked
+    return mayHaveToWait
   }
 
   /// Shows a state that has been entered.
@@ -271,7 +267,7 @@ extension MachineRun {
   func publish(_ state: State) {
     // The state that gives way is let go outside the lock: that may run a `deinit` of the user's.
     let (_, isAwaited, isFull) = shown.withLock { $0.enter(state) }
-    if isFull { mayBeBlocked = true }
+    if isFull { mayHaveToWait = true }
     if isAwaited { wakeReaders() }
   }
 
@@ -282,14 +278,4 @@ extension MachineRun {
     }
     for reader in waiting { reader.wake() }
   }
-}
-
-/// What became of an event that was sent to a machine which may have been idle.
-@usableFromInline
-enum QuickSend<State: Sendable> {
-  case settled(SendOutcome<State>)
-  /// Its transition is asynchronous, and has begun.
-  case pending
-  /// Nothing has been done.
-  case notTaken
 }

@@ -3,10 +3,9 @@ import PipeSupport
 import PipeWire
 
 /// Hosts a state that never changes: a stand-in for a machine in tests and previews.
-final class ConstantContent: NodeContent {
+final class ConstantContent: TakesSteps, TakesRequests {
   let description: MachineDescription
   var onEntry: ((_ isCommitted: Bool) -> Void)?
-  var onEnd: ((String?) -> Void)?
   private let state: JSONValue
   private var isStarted = false
   private var startedAt: Int64 = 0
@@ -18,21 +17,11 @@ final class ConstantContent: NodeContent {
       outputs: [], outPorts: [], inPorts: [])
   }
 
-  func connect(outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe]) throws {
-    guard outs.isEmpty, ins.isEmpty else {
-      throw NodeProblem("a constant node neither sends nor takes events")
-    }
-  }
-
   func start() {
     isStarted = true
     startedAt = WallClock.nanoseconds
     onEntry?(false)
   }
-
-  func accept(
-    _ body: UnsafeRawBufferPointer, count: UInt32, skipping: Int, first: UInt64, from pipe: InPipe
-  ) throws(FrameError) {}
 
   func request(
     _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64,
@@ -40,9 +29,6 @@ final class ConstantContent: NodeContent {
   ) {
     reply(.refused(.noTransition, version: 0, state: state.bytes))
   }
-
-  func takeTurn() {}
-  var hasWork: Bool { false }
 
   func lastStep() -> FeedEntry? {
     guard isStarted else { return nil }

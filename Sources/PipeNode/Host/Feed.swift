@@ -21,17 +21,21 @@ struct FeedEntry {
 
 /// The publishing end of a node's states: the last value to whoever comes, then every change.
 final class Feed {
-  private let socket: Socket
+  let socket: Socket
   private let node: [UInt8]
   private let incarnation: UInt64
   private var topics: Set<[UInt8]> = []
   /// Whether somebody listens to steps, and whether also to those that a coordinator has committed.
   private var isWanted = (other: false, committed: false)
+  /// Entries that subscribers are told of once they are recorded.
+  private var kept: [FeedEntry] = []
   /// Asked for the last steps when a subscriber comes.
   var last: (() -> [FeedEntry])?
 
-  init(socket: Socket, node: String, incarnation: UInt64) {
-    self.socket = socket
+  init(node: String, incarnation: UInt64, context: Context) throws(TransportError) {
+    socket = try Socket(.publisher, in: context)
+    // A subscriber that is slower by more than this misses states, and learns that it did.
+    try socket.setHighWaterMark(10_000)
     self.node = JSONValue.string(node).bytes
     self.incarnation = incarnation
   }
@@ -58,8 +62,19 @@ final class Feed {
     self.isWanted = (isWanted(flags: 0), isWanted(flags: Self.committedFlag))
   }
 
-  /// Sends one step to all subscribers.
-  func publish(_ entry: FeedEntry) {
+  /// Keeps a step that is not recorded yet.
+  func keep(_ entry: FeedEntry) { kept.append(entry) }
+
+  /// What was kept is recorded, or needs no record: sends it to all subscribers.
+  func publishKept() {
+    for entry in kept { publish(entry) }
+    kept.removeAll(keepingCapacity: true)
+  }
+
+  /// What was published goes out within the socket's linger.
+  func close() { socket.close(lingering: .milliseconds(300)) }
+
+  private func publish(_ entry: FeedEntry) {
     var body: [UInt8] = []
     body.reserveCapacity(160 + entry.state.count)
     body.append(contentsOf: #"{"node":"#.utf8)

@@ -21,9 +21,8 @@ package struct HostedMonitor: Sendable {
 }
 
 /// Hosts a monitor that a topology started: supervised like a machine, connected like a client.
-final class MonitorContent: NodeContent {
+final class MonitorContent: EndsByItself {
   let description: MachineDescription
-  var onEntry: ((_ isCommitted: Bool) -> Void)?
   var onEnd: ((String?) -> Void)?
   private let monitor: HostedMonitor
   private let watch: [String]?
@@ -46,8 +45,6 @@ final class MonitorContent: NodeContent {
       outPorts: [], inPorts: [])
   }
 
-  func connect(outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe]) throws {}
-
   func start() {
     let (monitor, watch, topology, control, loop) = (monitor, watch, topology, control, loop)
     let owner = LoopOwned(Weak(self))
@@ -67,20 +64,6 @@ final class MonitorContent: NodeContent {
     init(_ content: MonitorContent) { self.content = content }
   }
 
-  func accept(
-    _ body: UnsafeRawBufferPointer, count: UInt32, skipping: Int, first: UInt64, from pipe: InPipe
-  ) throws(FrameError) {}
-
-  func request(
-    _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64,
-    reply: @escaping (RequestReply) -> Void
-  ) {
-    reply(.invalid("a monitor takes no events"))
-  }
-
-  func takeTurn() {}
-  var hasWork: Bool { false }
-  func lastStep() -> FeedEntry? { nil }
   func fill(_ status: inout NodeStatus) {}
   func stop() { task?.cancel() }
 }

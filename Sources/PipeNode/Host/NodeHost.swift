@@ -44,14 +44,14 @@ package struct NodeHost {
     } catch let error as JournalError where !error.isTransient {
       // Another start would find the same: the orchestrator must know.
       log.failure("\(error)")
-      let content = UnableContent(problem: "\(error)")
+      let content = HostedContent(UnableContent(problem: "\(error)"))
       return try NodeShell(
         arguments: arguments, content: content, journal: nil, loop: loop, signals: signals,
         log: log
       ).run()
     } catch let error as JournalError {
       log.failure("\(error)")
-      let content = UnableContent(problem: nil)
+      let content = HostedContent(UnableContent(problem: nil))
       return try NodeShell(
         arguments: arguments, content: content, journal: nil, loop: loop, signals: signals,
         log: log
@@ -81,7 +81,7 @@ package struct NodeHost {
 
   private func content(
     _ arguments: NodeArguments, journal: Journal?, log: NodeLog, loop: LoopHandle
-  ) throws -> any NodeContent {
+  ) throws -> HostedContent {
     switch arguments.content {
     case .machine(let name, let parameters):
       let hosted = try machine(name)._host(
@@ -89,23 +89,26 @@ package struct NodeHost {
           parameters: parameters, log: log, loop: loop, topology: arguments.topology,
           node: arguments.node, incarnation: arguments.incarnation, journal: journal)
       )
-      guard let content = hosted as? any NodeContent else {
+      guard let content = hosted as? HostedContent else {
         throw NodeProblem("machine '\(name)' is hosted by another runtime")
       }
       return content
     case .composites:
-      return try CoordinatorContent(
-        node: arguments.node, incarnation: arguments.incarnation, journal: journal,
-        projections: CoordinatorContent.projections(composites), log: log)
+      return HostedContent(
+        try CoordinatorContent(
+          node: arguments.node, incarnation: arguments.incarnation, journal: journal,
+          projections: CoordinatorContent.projections(composites), log: log))
     case .constant(let state, let name):
       if let name { try machine(name).check(state: state) }
-      return ConstantContent(state: state, machine: name)
+      return HostedContent(ConstantContent(state: state, machine: name))
     case .monitor(let name, let watch):
       guard let monitor = monitors.first(where: { $0.name == name }) else {
         throw NodeProblem("this program has no monitor '\(name)'")
       }
-      return MonitorContent(
-        monitor, watch: watch, topology: arguments.topology, control: arguments.control, loop: loop)
+      return HostedContent(
+        MonitorContent(
+          monitor, watch: watch, topology: arguments.topology, control: arguments.control,
+          loop: loop))
     }
   }
 

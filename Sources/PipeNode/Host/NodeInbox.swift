@@ -5,16 +5,18 @@ import PipeWire
 /// A node's inbox: the ROUTER to which pipes and clients connect.
 final class NodeInbox {
   let socket: Socket
+  private let loop: PollLoop
   private let log: NodeLog
-  private let content: any NodeContent
+  private let content: HostedContent
   private let session: UInt64
   /// The content's part in synchronized events, where it has one.
-  var participant: Participant?
-  private(set) var pipes: [InPipe] = []
+  private var participant: Participant?
+  private var pipes: [InPipe] = []
   private var pipeByPeer: [[UInt8]: InPipe] = [:]
   /// Senders, and coordinators, that connected before this node knew of them.
   private var early: Set<[UInt8]> = []
   private var isOpen = false
+  private var acknowledgementDue = false
   private(set) var garbage: UInt64 = 0
   /// What requests are answered while the node does not run; `nil` while it does.
   var unavailable: String? = "it has not started yet; try again"
@@ -23,11 +25,18 @@ final class NodeInbox {
   private static let pipePrefix = Array(WireName.pipe("").utf8)
   /// Messages read in one turn, before steps are taken.
   private static let messagesPerTurn = 64
+  /// How late an acknowledgement may be.
+  private static let acknowledgementDelay: Duration = .milliseconds(20)
 
-  init(socket: Socket, session: UInt64, content: any NodeContent, log: NodeLog) {
-    self.socket = socket
+  init(
+    session: UInt64, content: HostedContent, context: Context, loop: PollLoop, log: NodeLog
+  ) throws(TransportError) {
+    socket = try Socket(.router, in: context)
+    try socket.setHighWaterMark(0)
+    try socket.setMaximumMessage(byteCount: WireLimits.messageByteCount)
     self.session = session
     self.content = content
+    self.loop = loop
     self.log = log
   }
 
@@ -45,8 +54,9 @@ final class NodeInbox {
     return pipes
   }
 
-  /// Welcomes who came early.
+  /// Welcomes who came early; the content is connected.
   func welcomeEarly() {
+    participant = content.participant
     for peer in early {
       pipeByPeer[peer]?.connected()
       if participant?.peer == peer { participant?.connected() }
@@ -61,18 +71,44 @@ final class NodeInbox {
     { count += 1 }
   }
 
-  /// What was finished is recorded, or needs no record.
+  /// Fills in what is known of who sends to it.
+  func fill(_ status: inout NodeStatus) {
+    status.garbage += garbage
+    status.gaps = pipes.reduce(0) { $0 + $1.gaps }
+  }
+
+  // MARK: Records
+
+  var hasUnrecorded: Bool { pipes.contains { $0.hasUnrecorded } }
+
+  func record(into journal: Journal) throws {
+    for pipe in pipes { try pipe.record(into: journal) }
+  }
+
+  /// What was finished is recorded, or needs no record: acknowledges it, now or soon.
   func becameRecorded() {
     for pipe in pipes { pipe.becameRecorded() }
+    guard !acknowledgementDue, pipes.contains(where: { $0.state.owesAcknowledgement })
+    else { return }
+    acknowledgementDue = true
+    loop.schedule(after: Self.acknowledgementDelay, for: self) { inbox in
+      inbox.acknowledgementDue = false
+      for pipe in inbox.pipes { pipe.acknowledge() }
+    }
   }
 
-  func acknowledge() {
-    for pipe in pipes { pipe.acknowledge() }
-  }
+  // MARK: The end
 
-  func close() {
+  /// Says goodbye to the senders.
+  func sayGoodbye() {
     for pipe in pipes { pipe.close() }
   }
+
+  /// The goodbye to a sender decides whether its events count as lost: on a busy machine it may take
+  /// longer than what others are told, who may be gone.
+  func close() { socket.close(lingering: .seconds(1)) }
+
+  // MARK: Frames
 
   private func handle(_ peer: [UInt8], _ bytes: UnsafeRawBufferPointer) {
     if let participant, participant.peer == peer {
@@ -101,8 +137,8 @@ final class NodeInbox {
         synchronize(header, body, from: peer)
       } else if header.kind == .request {
         request(header, body, from: peer)
-      } else if header.kind == .letter {
-        letter(header, from: peer)
+      } else if header.kind == .deadLetter {
+        deadLetter(header, from: peer)
       } else if header.kind == .explain {
         explain(header, body, from: peer)
       } else {
@@ -135,7 +171,9 @@ final class NodeInbox {
   ) throws(FrameError) {
     switch header.kind {
     case .open: try pipe.opened(header, body)
-    case .events: try pipe.arrived(header, body, content: content)
+    case .events:
+      guard let inputs = content.inputs else { return }
+      try pipe.arrived(header, body, accept: inputs.accept)
     case .close: pipe.senderSaidGoodbye(header)
     default: throw .kind(header.kind.rawValue)
     }
@@ -173,10 +211,10 @@ final class NodeInbox {
     content.synchronize(header, body, from: peer, reply: answer)
   }
 
-  private func letter(_ header: FrameHeader, from peer: [UInt8]) {
+  private func deadLetter(_ header: FrameHeader, from peer: [UInt8]) {
     let answer = answer(to: peer, header)
     if let unavailable { return answer(.unavailable(unavailable)) }
-    content.letter(header.number, drops: header.count == 1, reply: answer)
+    content.deadLetter(header.number, drops: header.count == 1, reply: answer)
   }
 
   private func explain(

@@ -23,23 +23,8 @@ extension Machine {
     let hosting = try Hosting.of(name, hosting)
     let content = try MachineContent<Self>(
       parameters: Parameters(parameters: hosting.parameters), hosting: hosting)
-    content.observeEntries()
-    content.participatingMachine = TypedParticipatingMachine(
-      content, vote: { [unowned content] in content.vote(on: $0) },
-      enter: { [unowned content] in content.enter($0, isCommitted: $1) })
-    // Closures made here are compiled for this machine's types; the content's own conformance,
-    // which is one for all machines, is not.
-    return TypedContent(
-      content,
-      accept: { body, count, skipping, first, pipe throws(FrameError) in
-        try content.accept(body, count: count, skipping: skipping, first: first, from: pipe)
-      },
-      takeTurn: { content.takeTurn() },
-      hasWork: { content.hasWork },
-      lastStep: { content.lastStep() },
-      hasUnrecorded: { content.hasUnrecorded },
-      record: { try content.record(into: $0) },
-      becameRecorded: { content.becameRecorded() })
+    content.specialize()
+    return HostedContent(specialized: content)
   }
 
   /// Throws where the JSON is not a state of the machine.

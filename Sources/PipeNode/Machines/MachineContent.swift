@@ -3,59 +3,20 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// Hosts a machine: the engine, the queues of what has arrived, and the outlets of its ports.
-final class MachineContent<Hosted: Machine>: NodeContent {
-  typealias State = Hosted.State
-  typealias Event = Hosted.Event
-
+/// Hosts a machine: takes what has come in the order of its inbox, and lets each part do what is its.
+final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesRequests, RecordsSteps,
+  HasDeadLetters, AnswersQuestions, TakesPart, EndsByItself
+{
   let description: MachineDescription
   var onEntry: ((_ isCommitted: Bool) -> Void)?
-  var onEnd: ((String?) -> Void)?
-
-  let engine: Engine<State, Event, Hosted.Output>
-  let log: NodeLog
-  /// The node's name.
-  let node: String
-  let journal: Journal?
-  let events = EventCodec<Event>()
-  let states = EventCodec<State>()
   private let ports = Ports()
-  var queues: [PipeQueue<Event>] = []
-  private var nextQueue = 0
-  var requests = RequestBook()
-  var inputs = Queue<ClientInput<Event>>()
-  private var rules: [StateRule] = []
-  var outlets: [Outlet] = []
-  var outs: [OutPipe] = []
-  var isStarted = false
+  private let core: MachineCore<Hosted>
+  private let outlets: MachineOutlets
+  private let steps: MachineSteps<Hosted>
+  private let requests: MachineRequests<Hosted>
+  private let pipes: MachinePipes<Hosted>
+  private let part: MachineParticipant<Hosted>
   private var hasStarted = false
-  var letters: DeadLetters
-  var undecodable: UInt64 = 0
-  var last = (time: Int64(0), cause: "")
-  /// The event of a pipe whose step is under way.
-  var inFlight: (entry: PipeQueue<Event>.Entry, index: Int)?
-  /// Made once: a closure for each event would be an allocation for each.
-  lazy var pipeStepDone: (StepOutcome<State>) -> Void = { [unowned self] outcome in
-    finishPipeStep(outcome)
-  }
-  /// Marks the steps of each queue, where steps are recorded.
-  var marks: [StepMark.Source] = []
-  var poison: PoisonEvent?
-  /// What an earlier process left, until the start.
-  var restored: RestoredMachine<State>?
-  let incarnation: UInt64
-  /// How many synchronized events the effects that run have given.
-  var raisedCounts: [UInt64: UInt64] = [:]
-  /// What awaits the next record.
-  var unrecorded: UnrecordedSteps
-  /// Its part in synchronized events, where it has one.
-  var participant: Participant?
-  /// What the participant calls; set once.
-  var participatingMachine: TypedParticipatingMachine?
-  /// Whether the step under way is one that the coordinator has committed.
-  var isCommitted = false
-  /// The event that it is prepared to take, and the state that it leads to.
-  var prepared: (event: Event, next: State)?
 
   /// Steps taken before the loop looks at its sockets again. Unit: steps.
   private static var stepsPerTurn: Int { 512 }
@@ -63,211 +24,196 @@ final class MachineContent<Hosted: Machine>: NodeContent {
   /// Makes the machine, in its recorded state where there is one; its engine posts to the loop.
   @export(interface)
   init(parameters: Hosted.Parameters, hosting: Hosting) throws {
-    log = hosting.log
-    node = hosting.node
-    journal = hosting.journal
-    incarnation = hosting.incarnation
     let machine = Hosted.stateMachine(parameters)
     let runtime = Hosted.runtime(parameters, ports)
     description = try Hosted.describe(machine: machine, runtime: runtime, ports: ports)
     let owner = Weak()
     let loop = hosting.loop
-    engine = Engine(machine: machine, runtime: runtime) { input in
-      loop.post { owner.content?.process(input) }
+    let engine = Engine(machine: machine, runtime: runtime) { input in
+      loop.post { owner.part?.process(input) }
     }
-    letters = DeadLetters(journal: journal)
-    unrecorded = UnrecordedSteps()
-    owner.content = self
-    engine.keyScope = IdempotencyKey.Scope(
+    let journal = hosting.journal
+    engine.effects.keyScope = IdempotencyKey.Scope(
       node: "\(hosting.topology)/\(hosting.node)",
       journal: journal?.stream ?? UInt64.random(in: 1...UInt64(Int64.max)))
-    engine.onProblem = { [log] in log.warning($0) }
-    try restore()
-  }
-
-  /// Lets the engine tell of each entry; its caller is compiled for the machine, and so is what is made
-  /// here for each step.
-  func observeEntries() {
-    engine.onEntry = { [unowned self] state, _, cause in entered(state, cause: cause) }
+    engine.onProblem = { [log = hosting.log] in log.warning($0) }
+    if journal != nil { engine.effects.waitForRecords() }
+    try journal?.keep(stateFields: description.stateFields?.map(\.name))
+    core = try MachineCore(engine, hosting: hosting)
+    outlets = MachineOutlets(log: hosting.log)
+    steps = try MachineSteps(core, incarnation: hosting.incarnation)
+    requests = MachineRequests(core, outlets)
+    pipes = MachinePipes(core)
+    part = MachineParticipant(core, outlets)
+    owner.part = part
+    part.showState = { [unowned self] in onEntry?(false) }
+    if journal?.contents != nil { Failpoint.hit(.restoreAfter) }
   }
 
   // The loop's thread alone reads and writes it, after it was set once.
   private final class Weak: @unchecked Sendable {
-    weak var content: MachineContent?
+    weak var part: MachineParticipant<Hosted>?
   }
+
+  /// Lets the engine tell of each entry, and the participant ask; the caller is compiled for the
+  /// machine, and so is what is made here for each step.
+  func specialize() {
+    core.engine.onEntry = { [unowned self] state, _, cause in entered(state, cause: cause) }
+    part.specialize()
+  }
+
+  var onEnd: ((String?) -> Void)? {
+    get { core.onEnd }
+    set { core.onEnd = newValue }
+  }
+
+  var participant: Participant? { core.participant }
 
   // MARK: Wiring
 
   @export(interface)
-  func connect(outs pairs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe]) throws {
-    queues = ins.map { PipeQueue(pipe: $0) }
-    outs = pairs.map(\.1)
-    var byPort: [String: [OutPipe]] = [:]
-    for (configuration, pipe) in pairs {
-      if let port = configuration.port { byPort[port, default: []].append(pipe) }
-      if let rule = configuration.rule {
-        rules.append(try StateRule(rule, pipe: pipe, states: description.states))
-      }
+  func connect(outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe]) throws {
+    pipes.connect(ins)
+    try outlets.connect(outs, ports, of: description)
+    if outlets.hasRules { core.engine.mustWait = { [outlets] in outlets.isRuleFull } }
+    guard let contents = core.journal?.contents else { return }
+    pipes.restore(contents.consumed)
+    for (name, sent) in contents.sent where !sent.events.isEmpty && !outlets.hasDurable(name) {
+      core.log.warning(
+        "pipe '\(name)' no longer leads from here; \(sent.events.count) events that were not "
+          + "delivered stay in the journal")
     }
-    let ruled = pairs.filter { $0.0.rule != nil }.map(\.1)
-    if !ruled.isEmpty { engine.isBlocked = { ruled.contains(where: \.isFull) } }
-    let binder = Binder(pipes: byPort, log: log)
-    ports.bind(with: binder)
-    outlets = binder.outlets
-    if let unknown = byPort.keys.first(where: { !ports.names.contains($0) }) {
-      throw NodeProblem("machine '\(description.machine)' has no port '\(unknown)'")
-    }
-    restorePipes()
+    core.journal?.forgetContents()
   }
 
-  private final class Binder: PortBinder {
-    let pipes: [String: [OutPipe]]
-    let log: NodeLog
-    var outlets: [Outlet] = []
-
-    init(pipes: [String: [OutPipe]], log: NodeLog) {
-      self.pipes = pipes
-      self.log = log
-    }
-
-    func bind<Carried: MachineEvent>(_ pipe: Pipe<Carried>) {
-      let outlet = PortOutlet(pipe, pipes: pipes[pipe.name ?? ""] ?? [], log: log)
-      outlets.append(outlet)
-      pipe.bind(to: outlet)
-    }
+  func attach(to services: NodeServices, _ configuration: NodeConfiguration) {
+    part.attach(to: services, configuration)
   }
 
   // MARK: Input
 
   @export(interface)
   func start() {
-    isStarted = true
+    core.begin()
     hasStarted = true
-    if let restored {
-      self.restored = nil
-      resume(restored)
-    } else {
-      engine.start()
-      Failpoint.hit(.startAfter)
-    }
-    participant?.started()
+    if steps.start() { onEntry?(false) }
+    core.participant?.started()
   }
 
   @export(interface)
   func stop() {
-    isStarted = false
-    participant?.stop()
-    engine.stop()
-    let unavailable = RequestReply.unavailable("it is stopping; nothing was applied")
-    while let input = inputs.popFirst() {
-      if case .letter(_, _, let reply) = input { reply(unavailable) }
-    }
-    for reply in requests.takeWaiting() { reply(unavailable) }
+    core.end()
+    core.participant?.stop()
+    core.engine.stop()
+    requests.stop()
   }
 
   func accept(
     _ body: UnsafeRawBufferPointer, count: UInt32, skipping: Int, first: UInt64, from pipe: InPipe
   ) throws(FrameError) {
-    guard let index = queues.firstIndex(where: { $0.pipe === pipe }) else { return }
-    var place = 0
-    var sequence = first
-    try EventBatch.forEach(in: body, count: count) { bytes in
-      defer { place += 1 }
-      guard place >= skipping else { return }
-      do {
-        queues[index].append(try events.decode(bytes), sequence: sequence)
-      } catch {
-        queues[index].appendUndecodable("\(error)", bytes: bytes, sequence: sequence)
-      }
-      sequence += 1
+    try pipes.accept(body, count: count, skipping: skipping, first: first, from: pipe)
+  }
+
+  func request(
+    _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64,
+    reply: @escaping (RequestReply) -> Void
+  ) { requests.request(body, key: key, oldest: oldest, reply: reply) }
+
+  func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping (RequestReply) -> Void) {
+    requests.deadLetter(id, drops: drops, reply: reply)
+  }
+
+  @export(interface)
+  func explain(_ body: UnsafeRawBufferPointer, reply: @escaping (RequestReply) -> Void) {
+    do {
+      let explanation = try MachineExplanation(core, outlets).explain(body)
+      // Not before the state is recorded.
+      requests.answerWhenRecorded(.explained(by: explanation), to: reply)
+    } catch {
+      reply(.invalid("\(error)"))
     }
   }
 
   var hasWork: Bool {
-    guard isStarted, engine.canTakeInput else { return false }
-    return !inputs.isEmpty || queues.contains { $0.hasNext } || engine.hasWaiting
+    guard core.isStarted, core.engine.canTakeInput else { return false }
+    return !core.inbox.isEmpty || core.engine.hasWaiting
   }
 
   func takeTurn() {
-    guard isStarted else { return }
+    guard core.isStarted else { return }
     var budget = Self.stepsPerTurn
-    while budget > 0, engine.canTakeInput, let input = inputs.popFirst() {
-      take(input)
+    while budget > 0, core.isStarted, core.engine.canTakeInput, let input = core.inbox.next() {
       budget -= 1
-    }
-    var idle = 0
-    while budget > 0, idle < queues.count, isStarted, engine.canTakeInput {
-      // One event of each pipe in turn, so that none starves.
-      let index = nextQueue
-      nextQueue = (nextQueue + 1) % queues.count
-      guard queues[index].hasNext else {
-        idle += 1
-        continue
+      switch input {
+      case .request(let request): requests.take(request)
+      case .event(let event, let pipe): pipes.take(event, of: pipe)
       }
-      idle = 0
-      budget -= 1
-      takeNext(of: index)
     }
-    // What waits in the engine for room in a pipe, or for the end of a synchronized event, goes on.
-    if engine.canTakeInput { engine.process(.wake) }
-  }
-
-  /// What an earlier state refused may go now; that which has waited longest is tried first, so that
-  /// no pipe starves.
-  private func retryPostponed() {
-    var oldest = Int64.max
-    for index in queues.indices {
-      guard let held = queues[index].retryPostponed(), held < oldest else { continue }
-      oldest = held
-      nextQueue = index
-    }
+    // Last comes what waits in the engine, for room in a pipe or for the end of a synchronized event.
+    if core.engine.canTakeInput { core.engine.process(.wake) }
   }
 
   // MARK: Output
 
-  private func entered(_ state: State, cause: String) {
-    last = (WallClock.nanoseconds, cause)
-    retryPostponed()
-    if !rules.isEmpty, let tag = EnumCases<State>.tag(of: state) {
-      var json: [UInt8]?
-      for rule in rules where rule.tag == tag {
-        rule.fire { () -> [UInt8] in
-          if json == nil { json = try? states.encode(state) }
-          return json ?? []
-        }
-      }
+  private func entered(_ state: Hosted.State, cause: String) {
+    steps.entered(because: cause)
+    core.inbox.retryPostponed()
+    if outlets.hasRules, let tag = EnumCases<Hosted.State>.tag(of: state) {
+      outlets.fire(tag) { (try? core.states.encode(state)) ?? [] }
     }
-    onEntry?(isCommitted)
+    onEntry?(part.isCommitted)
   }
 
   func lastStep() -> FeedEntry? {
-    guard hasStarted, let state = try? states.encode(engine.state) else {
-      return nil
-    }
+    guard hasStarted, let state = try? core.states.encode(core.engine.state) else { return nil }
     return FeedEntry(
-      version: engine.version, time: last.time, cause: last.cause, state: state,
-      doubt: participant?.inDoubt(of: node))
-  }
-
-  @export(interface)
-  var stateText: String {
-    (try? states.encode(engine.state)).map { String(decoding: $0, as: UTF8.self) } ?? "?"
+      version: core.engine.version, time: steps.last.time, cause: steps.last.cause, state: state,
+      doubt: core.participant?.inDoubt(of: core.node))
   }
 
   @export(interface)
   func fill(_ status: inout NodeStatus) {
-    if isStarted, let state = try? states.encode(engine.state) {
-      status.state = try? JSONValue(parsing: state)
+    if core.isStarted { status.state = core.stateJSON }
+    status.version = core.engine.version
+    status.doubt = core.participant?.inDoubt(of: core.node)
+    status.refused = core.engine.refusals + pipes.undecodable
+    status.events = steps.count + status.refused
+    core.letters.fill(&status)
+    status.effects = core.engine.runningEffects
+    status.unconnected = outlets.discarded
+    status.ins = pipes.status
+    status.synchronization = core.participant?.messages
+  }
+
+  // MARK: Records
+
+  var hasUnrecorded: Bool {
+    core.isStarted
+      && (steps.hasUnrecorded || pipes.hasUnrecorded || core.letters.hasUnrecorded
+        || requests.hasUnrecorded || core.participant?.hasUnrecorded == true)
+  }
+
+  var hasLeftover: Bool { core.participant?.hasAborted == true }
+
+  func record(into journal: Journal) throws {
+    try steps.recordState(into: journal)
+    try pipes.record(into: journal)
+    try core.letters.record(into: journal)
+    try requests.record(into: journal)
+    try core.participant?.record(into: journal)
+    try steps.recordEffects(into: journal)
+  }
+
+  func becameRecorded() {
+    steps.stateRecorded()
+    pipes.recorded()
+    if core.letters.hasUnrecorded {
+      core.letters.recorded()
+      Failpoint.hit(.letterAfter)
     }
-    status.version = engine.version
-    status.doubt = participant?.inDoubt(of: node)
-    status.refused = engine.refusals + undecodable
-    status.events = unrecorded.taken(version: engine.version) + status.refused
-    letters.fill(&status)
-    status.effects = engine.runningEffects
-    status.unconnected = outlets.reduce(0) { $0 + $1.discarded }
-    status.ins = queues.map(\.status)
-    status.synchronization = participant?.messages
+    requests.recorded()
+    core.engine.effects.becameRecorded()
+    core.participant?.becameRecorded(version: core.engine.version)
   }
 }
 

@@ -17,12 +17,6 @@ struct RequestBook {
     case answered(RequestReply)
   }
 
-  /// The step that a request was applied in.
-  struct Step {
-    var version: UInt64
-    var state: [UInt8]
-  }
-
   /// What a client was told.
   private struct Answer {
     var reply: RequestReply
@@ -54,8 +48,8 @@ struct RequestBook {
   private var order = Queue<RequestKey>()
   private var lastUnnamed: UInt64 = 0
   // Since the last record.
-  private(set) var applied: [(key: RequestKey, step: Step)] = []
-  private(set) var settled: [RequestKey] = []
+  private var applied: [(key: RequestKey, version: UInt64, state: [UInt8])] = []
+  private var forgotten: [RequestKey] = []
 
   init(restored: [JournalContents.Request] = []) {
     for request in restored {
@@ -74,7 +68,7 @@ struct RequestBook {
       replies[key] = reply
       return .new
     }
-    settle(key.client, before: oldest)
+    forget(key.client, before: oldest)
     if let answer = answers[key.client]?[key.id] { return .answered(answer.reply) }
     return replies.updateValue(reply, forKey: key) == nil ? .new : .waiting
   }
@@ -84,7 +78,7 @@ struct RequestBook {
     if key.client != 0 {
       keep(key, Answer(reply))
       if case .moved(let version, let state) = reply {
-        applied.append((key, Step(version: version, state: state)))
+        applied.append((key, version, state))
       }
     }
     return replies.removeValue(forKey: key)
@@ -106,7 +100,7 @@ struct RequestBook {
     { forget(oldest) }
   }
 
-  private mutating func settle(_ client: UInt64, before oldest: UInt64) {
+  private mutating func forget(_ client: UInt64, before oldest: UInt64) {
     guard let known = answers[client] else { return }
     for id in known.keys where id < oldest { forget(RequestKey(client: client, id: id)) }
   }
@@ -115,22 +109,22 @@ struct RequestBook {
     guard let answer = answers[key.client]?.removeValue(forKey: key.id) else { return }
     byteCount -= answer.byteCount
     if answers[key.client]?.isEmpty == true { answers[key.client] = nil }
-    if answer.isRecorded { settled.append(key) }
+    if answer.isRecorded { forgotten.append(key) }
   }
 
   // MARK: Records
 
-  var hasUnrecorded: Bool { !applied.isEmpty || !settled.isEmpty }
+  var hasUnrecorded: Bool { !applied.isEmpty || !forgotten.isEmpty }
 
   func record(into journal: Journal) throws {
-    for (key, step) in applied {
-      try journal.answered(key, version: step.version, state: step.state)
+    for (key, version, state) in applied {
+      try journal.answered(key, version: version, state: state)
     }
-    for key in settled { try journal.settled(key) }
+    for key in forgotten { try journal.answerForgotten(key) }
   }
 
   mutating func recorded() {
     applied = []
-    settled = []
+    forgotten = []
   }
 }

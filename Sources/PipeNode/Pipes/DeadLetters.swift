@@ -7,9 +7,9 @@ import PipeWire
 /// A journal keeps so many, and the oldest stay; of what comes after those there is the count.
 package struct DeadLetters {
   private let journal: Journal?
-  /// Letters so far, those that are gone included.
+  /// Dead letters so far, those that are gone included.
   package private(set) var count: UInt64 = 0
-  /// Letters that there are.
+  /// Dead letters that there are.
   package private(set) var present = 0
   /// Those that were none, since there were too many.
   package private(set) var lost: UInt64 = 0
@@ -24,11 +24,11 @@ package struct DeadLetters {
   package init(journal: Journal?) {
     self.journal = journal
     guard let contents = journal?.contents else { return }
-    recent = contents.letters
-    present = contents.letterCount
-    byteCount = contents.letterBytes
-    count = contents.lastLetter
-    lost = contents.lostLetters
+    recent = contents.deadLetters
+    present = contents.deadLetterCount
+    byteCount = contents.deadLetterBytes
+    count = contents.lastDeadLetter
+    lost = contents.lostDeadLetters
     recordedLost = lost
   }
 
@@ -36,10 +36,10 @@ package struct DeadLetters {
     if let letter = recent.first(where: { $0.id == id }) ?? added.first(where: { $0.id == id }) {
       return letter
     }
-    return removed.contains(id) ? nil : journal?.letter(id)
+    return removed.contains(id) ? nil : journal?.deadLetter(id)
   }
 
-  /// Keeps a letter under the next number. Returns `false` where there are too many: then it is counted.
+  /// Keeps a dead letter under the next number. Returns `false` where there are too many: then it is counted.
   @discardableResult
   package mutating func add(_ letter: DeadLetter) -> Bool {
     let size = journal == nil ? 0 : letter.byteCount
@@ -67,7 +67,7 @@ package struct DeadLetters {
     present < DeadLetter.limit && byteCount + size <= DeadLetter.byteLimit
   }
 
-  /// Takes a letter out. Returns `false` where there is none of this number.
+  /// Takes a dead letter out. Returns `false` where there is none of this number.
   @discardableResult
   package mutating func remove(_ id: UInt64) -> Bool {
     guard let letter = self[id] else { return false }
@@ -92,9 +92,9 @@ package struct DeadLetters {
   package var hasUnrecorded: Bool { !added.isEmpty || !removed.isEmpty || lost > recordedLost }
 
   package func record(into journal: Journal) throws {
-    for letter in added { try journal.letterAdded(letter) }
-    for id in removed { try journal.letterRemoved(id) }
-    if lost > recordedLost { try journal.lettersLost(lost) }
+    for letter in added { try journal.deadLetterAdded(letter) }
+    for id in removed { try journal.deadLetterRemoved(id) }
+    if lost > recordedLost { try journal.deadLettersLost(lost) }
   }
 
   package mutating func recorded() {

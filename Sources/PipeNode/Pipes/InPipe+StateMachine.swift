@@ -57,7 +57,7 @@ package struct InPipeStateMachine: Sendable {
   /// The last event of which all up to it are finished and recorded.
   package private(set) var applied: UInt64 = 0
   /// Events that are finished, and kept here until the state changes. Unit: events.
-  package private(set) var held: UInt64 = 0
+  package private(set) var postponed: UInt64 = 0
   /// Frames of an earlier session and repeated events. Unit: events and frames.
   package private(set) var repeated: UInt64 = 0
   /// The numbering that the sender counts in, or 0 while there is none.
@@ -79,12 +79,12 @@ package struct InPipeStateMachine: Sendable {
 
   /// Goes on where an earlier process was recorded to be.
   package init(
-    capacity: Int, session: UInt64, stream: UInt64, applied: UInt64, held: UInt64,
+    capacity: Int, session: UInt64, stream: UInt64, applied: UInt64, postponed: UInt64,
     senderClosed: Bool
   ) {
     self.init(capacity: capacity, session: session, isDurable: true)
     self.stream = stream
-    self.held = held
+    self.postponed = postponed
     self.senderClosed = senderClosed
     reset(to: applied)
   }
@@ -174,15 +174,15 @@ package struct InPipeStateMachine: Sendable {
 
   /// The event is put off. One that is recorded here needs not be sent again, and goes on taking
   /// room; any other stays with its sender.
-  package mutating func hold(_ sequence: UInt64, of stream: UInt64) {
+  package mutating func postpone(_ sequence: UInt64, of stream: UInt64) {
     guard isDurable else { return }
     finish(sequence, of: stream)
-    held += 1
+    postponed += 1
   }
 
-  /// An event that was held is applied, or refused for good.
-  package mutating func release(_ sequence: UInt64, of stream: UInt64) {
-    if isDurable { held -= min(held, 1) } else { finish(sequence, of: stream) }
+  /// An event that was postponed is applied, or refused for good.
+  package mutating func finishPostponed(_ sequence: UInt64, of stream: UInt64) {
+    if isDurable { postponed -= min(postponed, 1) } else { finish(sequence, of: stream) }
   }
 
   /// What is finished is recorded, or needs no record.
@@ -221,10 +221,10 @@ package struct InPipeStateMachine: Sendable {
     announced = limit
   }
 
-  /// The last event that the sender may send. It may go back a little until what is held is recorded.
+  /// The last event that the sender may send. It may go back a little until what is postponed is recorded.
   private var limit: UInt64 { applied + min(window, UInt64.max - applied) }
 
-  private var window: UInt64 { capacity - min(held, capacity) }
+  private var window: UInt64 { capacity - min(postponed, capacity) }
 
   private var welcome: Action {
     .welcome(

@@ -26,7 +26,7 @@ final class InPipe {
     if configuration.isDurable, let restored {
       state = InPipeStateMachine(
         capacity: configuration.capacity, session: session, stream: restored.stream,
-        applied: restored.applied, held: UInt64(restored.postponed.count),
+        applied: restored.applied, postponed: UInt64(restored.postponed.count),
         senderClosed: restored.closed)
       recorded = (restored.stream, restored.applied, restored.closed)
     } else {
@@ -39,6 +39,13 @@ final class InPipe {
 
   func connected() { perform(state.connected()) }
 
+  /// - Parameter waiting: The events that have come and are neither applied nor refused for good.
+  func status(waiting: Int) -> NodeStatus.Pipe {
+    NodeStatus.Pipe(
+      name: name, events: state.received, applied: state.applied, waiting: waiting,
+      capacity: Int(state.capacity))
+  }
+
   func opened(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) throws(FrameError) {
     guard body.count == 8, header.sequence > 0 else { throw .body(.open) }
     perform(
@@ -48,9 +55,9 @@ final class InPipe {
         first: header.sequence, lost: header.count))
   }
 
-  /// Hands the new events of a batch to the content.
+  /// Hands the new events of a batch to whoever takes them.
   func arrived(
-    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, content: any NodeContent
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, accept: InputCalls.Accept
   ) throws(FrameError) {
     let before = state
     let actions = state.arrived(
@@ -61,8 +68,7 @@ final class InPipe {
         continue
       }
       do {
-        try content.accept(
-          body, count: header.count, skipping: skipping, first: first, from: self)
+        try accept(body, header.count, skipping, first, self)
       } catch {
         // Nothing of it was taken: the sequence number stays where it was.
         state = before
@@ -77,10 +83,12 @@ final class InPipe {
   func finish(_ sequence: UInt64, of stream: UInt64) { state.finish(sequence, of: stream) }
 
   /// The event with this number is kept until the state changes.
-  func hold(_ sequence: UInt64, of stream: UInt64) { state.hold(sequence, of: stream) }
+  func postpone(_ sequence: UInt64, of stream: UInt64) { state.postpone(sequence, of: stream) }
 
   /// An event that was kept is applied or refused for good.
-  func release(_ sequence: UInt64, of stream: UInt64) { state.release(sequence, of: stream) }
+  func finishPostponed(_ sequence: UInt64, of stream: UInt64) {
+    state.finishPostponed(sequence, of: stream)
+  }
 
   // MARK: Records
 

@@ -138,18 +138,18 @@ package struct OutPipeStateMachine: Sendable {
       lost = acknowledged - received
       actions.append(.report(lost: lost, through: acknowledged))
     }
-    var held = acknowledged
+    var known = acknowledged
     if stream == self.stream || isDurable || saidGoodbye || lastSession == session
       || lastSession == nil
     {
-      // What this receiver does not hold is sent, or sent again.
-      if stream == self.stream { held = max(received, held) }
-      firstUnsent = batches.firstIndex { $0.last > held } ?? batches.count
+      // What this receiver does not have is sent, or sent again.
+      if stream == self.stream { known = max(received, known) }
+      firstUnsent = batches.firstIndex { $0.last > known } ?? batches.count
     } else {
       lost = sent - acknowledged
       if lost > 0 { actions.append(.report(lost: lost, through: sent)) }
       acknowledge(through: sent)
-      held = acknowledged
+      known = acknowledged
       firstUnsent = 0
     }
     saidGoodbye = false
@@ -157,8 +157,8 @@ package struct OutPipeStateMachine: Sendable {
     phase = .open(session: session)
     limit = acknowledged + UInt64(window)
     // Of a batch that it holds in part the receiver passes over what lies before `first`.
-    let first = held + 1
-    sent = held
+    let first = known + 1
+    sent = known
     actions.append(
       .open(
         FrameHeader(.open, count: UInt32(clamping: lost), sequence: first, number: session),

@@ -8,8 +8,6 @@ struct PoisonEvent {
 
   let step: StepMark.Step
   let count: Int
-  /// Whether it is a dead letter already; a request may come again.
-  var isParked = false
 
   /// The event under way when the last process ended, where it has ended as many as `limit`.
   init?(of journal: Journal, log: NodeLog) throws(JournalError) {

@@ -23,7 +23,7 @@ struct RefusedEvent {
 
   /// Does what its pipe says of an event that no other state will take.
   /// - Returns: Why the node has to fail; `nil` where the event is among the dead letters now.
-  func settle(
+  func dispose(
     _ policy: RefusalPolicy, in letters: inout DeadLetters, log: NodeLog
   ) -> String? {
     switch policy {

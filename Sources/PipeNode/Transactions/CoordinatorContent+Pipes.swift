@@ -131,7 +131,7 @@ extension CoordinatorContent {
     let json =
       (try? JSONValue(parsing: event)) ?? .string(String(decoding: event, as: UTF8.self))
     let refused = RefusedEvent(pipe: pipe.name, sequence: sequence, event: json, reason: problem)
-    if let failure = refused.settle(pipe.onRefused, in: &letters, log: log) {
+    if let failure = refused.dispose(pipe.onRefused, in: &letters, log: log) {
       onEnd?(failure)
       return
     }
@@ -142,7 +142,7 @@ extension CoordinatorContent {
 
 // Dead letters.
 extension CoordinatorContent {
-  func letter(_ id: UInt64, drops: Bool, reply: @escaping (RequestReply) -> Void) {
+  func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping (RequestReply) -> Void) {
     guard let letter = letters[id] else { return reply(.invalid("it has no dead letter \(id)")) }
     if drops {
       letters.remove(id)

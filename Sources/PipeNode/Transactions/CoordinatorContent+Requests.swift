@@ -4,13 +4,6 @@ import PipeWire
 
 // What callers ask for.
 extension CoordinatorContent {
-  func request(
-    _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64,
-    reply: @escaping (RequestReply) -> Void
-  ) {
-    reply(.invalid("it is a composite, whose events come as 'synchronize'"))
-  }
-
   func synchronize(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from peer: [UInt8],
     reply: @escaping (RequestReply) -> Void

@@ -6,7 +6,9 @@ import PipeWire
 
 /// Hosts the coordinator of one conflict class of composites: performs what
 /// ``CoordinatorStateMachine`` decides, and shows the composites' states.
-final class CoordinatorContent: NodeContent {
+final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadLetters,
+  AnswersQuestions, Coordinates, EndsByItself
+{
   /// By their names, the composite states of the program: each a function of components' states.
   typealias Projections = [String: ([JSONValue]) throws -> JSONValue]
 
@@ -14,7 +16,6 @@ final class CoordinatorContent: NodeContent {
   static let machineName = JournalSnapshot.compositeMachine
 
   let description: MachineDescription
-  var onEntry: ((_ isCommitted: Bool) -> Void)?
   var onEnd: ((String?) -> Void)?
   let log: NodeLog
   private let node: String
@@ -326,8 +327,6 @@ final class CoordinatorContent: NodeContent {
       node: JSONValue.string(composite).bytes, version: states.version(of: composite), time: time,
       cause: cause, state: state)
   }
-
-  func lastStep() -> FeedEntry? { nil }
 
   private var names: [String] { plan?.conflictClass.composites.map(\.name) ?? [] }
 

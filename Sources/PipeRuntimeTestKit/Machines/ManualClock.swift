@@ -98,8 +98,8 @@ extension ManualClock {
 
   /// Moves on to a time, waking those whose deadlines come meanwhile. It never goes back.
   public func advance(to time: Instant) async {
-    await settle()
-    while wakeFirst(until: time) { await settle() }
+    await letAllRun()
+    while wakeFirst(until: time) { await letAllRun() }
     content.change { $0.now = max($0.now, time) }
   }
 
@@ -107,9 +107,9 @@ extension ManualClock {
   /// - Returns: Whether anybody slept.
   @discardableResult
   public func advanceToNextDeadline() async -> Bool {
-    await settle()
+    await letAllRun()
     guard wakeFirst(until: nil) else { return false }
-    await settle()
+    await letAllRun()
     return true
   }
 
@@ -165,7 +165,7 @@ extension ManualClock {
   ///
   /// A step of a machine takes several jobs one after the other: the effect's, the engine's, and
   /// that of the next effect.
-  private func settle() async {
+  private func letAllRun() async {
     var seen = content.changes
     var quiet = 0
     for _ in 0..<1000 where quiet < 12 {

@@ -17,7 +17,7 @@ extension XCTStateMachine {
   ) async -> Self {
     let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
     for state in states {
-      if let reduction = await settle(state, event, within: limit) {
+      if let reduction = await awaitReduction(state, event, within: limit) {
         fail(transitionFailure(state, event, reduction, next), at: place)
       } else {
         fail(lateFailure(state, event, next, limit), at: place)
@@ -27,7 +27,7 @@ extension XCTStateMachine {
   }
 
   /// The machine's answer, once the transition has returned; `nil` if it has stalled before.
-  func settle(
+  func awaitReduction(
     _ state: State, _ event: Event, within limit: Duration
   ) async -> Reduction<State>? {
     let reduction = machine.reduce(state, event)

@@ -42,7 +42,7 @@ extension XCTStateMachine {
   ) async -> Self {
     var scenario = Scenario(start: state ?? machine.initial, steps: steps)
     for step in steps {
-      let reduction = await settle(scenario.state, step.event, within: limit)
+      let reduction = await awaitReduction(scenario.state, step.event, within: limit)
       let found =
         if let reduction { failure(of: step, in: scenario.state, reduction) } else {
           lateFailure(scenario.state, step.event, step.next, limit)

@@ -10,7 +10,7 @@ package enum FrameKind: UInt8, CaseIterable, Sendable {
   // Requests: a client's DEALER and the node's inbox.
   case request = 16
   case reply = 17
-  case letter = 18
+  case deadLetter = 18
   /// To a coordinator: a synchronized event, or a question about one.
   case synchronize = 19
   /// What would be said to events; nothing changes by that.

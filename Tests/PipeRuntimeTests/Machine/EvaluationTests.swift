@@ -61,14 +61,15 @@ struct EvaluationTests {
   @Test(
     "to a case is told without a value, as far as that can be",
     arguments: [
-      (.empty, "put", .taken), (.empty, "take", .noTransition), (.empty, "clear", .noTransition),
-      (.empty, "lock", .taken), (.empty, "paint", .noTransition),
+      (.empty, "put", .taken), (.empty, "take", .refused(.noTransition)),
+      (.empty, "clear", .refused(.noTransition)),
+      (.empty, "lock", .taken), (.empty, "paint", .refused(.noTransition)),
       (.holding(1), "take", .byValue), (.holding(1), "put", .taken),
-      (.holding(1), "clear", .noTransition), (.holding(1), "lock", .guard),
-      (.holding(1), "paint", .noTransition), (.holding(1), "weigh", .asynchronous),
-      (.holding(3), "put", .noTransition), (.holding(3), "clear", .taken),
+      (.holding(1), "clear", .refused(.noTransition)), (.holding(1), "lock", .refused(.guard)),
+      (.holding(1), "paint", .refused(.noTransition)), (.holding(1), "weigh", .asynchronous),
+      (.holding(3), "put", .refused(.noTransition)), (.holding(3), "clear", .taken),
       (.holding(0), "lock", .taken), (.holding(7), "paint", .taken),
-      (.locked, "put", .noTransition), (.locked, "lock", .noTransition),
+      (.locked, "put", .refused(.noTransition)), (.locked, "lock", .refused(.noTransition)),
     ] as [(Shelf, String, Evaluation)])
   fileprivate func cases(state: Shelf, name: String, evaluation: Evaluation) {
     #expect(machine.evaluate(caseNamed: name, in: state) == evaluation)
@@ -77,8 +78,8 @@ struct EvaluationTests {
   @Test("to a value is told as it would be taken, and no transition is run")
   func values() async {
     #expect(machine.evaluate(.take(2), in: .holding(2)) == .taken)
-    #expect(machine.evaluate(.take(3), in: .holding(2)) == .guard)
-    #expect(machine.evaluate(.take(3), in: .empty) == .noTransition)
+    #expect(machine.evaluate(.take(3), in: .holding(2)) == .refused(.guard))
+    #expect(machine.evaluate(.take(3), in: .empty) == .refused(.noTransition))
     #expect(machine.evaluate(.weigh, in: .holding(2)) == .asynchronous)
     #expect(weighings.load(ordering: .relaxed) == 0)
   }
@@ -108,7 +109,7 @@ struct EvaluationTests {
     let function = StateMachine<Shelf, Order, Never>(
       initial: .empty, reduce: { state, _ in state })
     #expect(function.evaluate(caseNamed: "put", in: .empty) == .byValue)
-    #expect(function.evaluate(caseNamed: "clear", in: .empty) == .noTransition)
+    #expect(function.evaluate(caseNamed: "clear", in: .empty) == .refused(.noTransition))
     #expect(function.evaluate(caseNamed: "nothing", in: .empty) == nil)
   }
 }

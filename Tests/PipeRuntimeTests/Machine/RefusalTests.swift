@@ -42,7 +42,8 @@ struct RefusalTests {
   @Test(
     "what a machine would say travels, too",
     arguments: [
-      .taken, .asynchronous, .noTransition, .guard, .thrown("no"), .byValue,
+      .taken, .asynchronous, .refused(.noTransition), .refused(.guard), .refused(.thrown("no")),
+      .byValue,
     ] as [Evaluation])
   func evaluation(evaluation: Evaluation) throws {
     let coded = try JSONEncoder().encode(["go": evaluation])

@@ -40,15 +40,15 @@ struct EnablednessTests {
   @Test(
     "a participant that withholds it is told of with its reason",
     arguments: [
-      (explained(.noTransition), .noTransition), (explained(.guard), .guard),
+      (explained(.refused(.noTransition)), .noTransition), (explained(.refused(.guard)), .guard),
       (explained(.asynchronous), .asynchronous),
       (explained(.taken, .transaction(prepared)), .inTransaction(transaction)),
       // A transaction may lead to another state: what the present one says does not count.
-      (explained(.noTransition, .doubt(prepared)), .inDoubt(prepared)),
-      (explained(.noTransition, .transition), .inTransition),
+      (explained(.refused(.noTransition), .doubt(prepared)), .inDoubt(prepared)),
+      (explained(.refused(.noTransition), .transition), .inTransition),
       (explained(.taken, .pipes(["out"])), .pipesFull(["out"])),
       // A full pipe does not change the state.
-      (explained(.guard, .pipes(["out"])), .guard),
+      (explained(.refused(.guard), .pipes(["out"])), .guard),
       (.obstacle(.down("failed")), .down("failed")),
       (.obstacle(.silent(.seconds(2))), .silent(.seconds(2))),
     ] as [(NodeAnswer<NodeExplanation>, EventObstacle)])
@@ -75,7 +75,7 @@ struct EnablednessTests {
     let found = try Self.answer(Self.explained(.byValue), .explained(Self.connected))
     #expect(found.verdict == .dependsOnValue)
     let both = try Self.question().answer(
-      nodes: ["door": Self.explained(.byValue), "motor": Self.explained(.guard)],
+      nodes: ["door": Self.explained(.byValue), "motor": Self.explained(.refused(.guard))],
       coordinators: ["house": .explained(Self.connected)])
     #expect(both.verdict == .withheld)
     #expect(both.answers.map(\.verdict) == [.dependsOnValue, .withheld])

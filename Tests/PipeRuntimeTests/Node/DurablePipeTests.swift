@@ -42,7 +42,7 @@ struct DurablePipeTests {
     let open = FrameHeader(.open, count: 2, sequence: 6, number: 2)
     #expect(actions.dropFirst().first == .open(open, stream: 7))
     var receiver = InPipeStateMachine(
-      capacity: 8, session: 2, stream: 7, applied: 3, held: 0, senderClosed: false)
+      capacity: 8, session: 2, stream: 7, applied: 3, postponed: 0, senderClosed: false)
     #expect(
       receiver.opened(session: 2, stream: 7, first: 6, lost: 2).first
         == .report(.forgotten(from: 4, through: 5)))
@@ -65,14 +65,14 @@ struct DurablePipeTests {
     _ = pipe.connected()
     _ = pipe.opened(session: 2, stream: 7, first: 1, lost: 0)
     _ = pipe.arrived(session: 2, first: 1, count: 8)
-    for number in UInt64(1)...4 { pipe.hold(number, of: pipe.stream) }
+    for number in UInt64(1)...4 { pipe.postpone(number, of: pipe.stream) }
     #expect(pipe.acknowledgement() == nil)
     pipe.record()
     #expect(pipe.applied == 4)
-    // Four are held: no more room than before.
+    // Four are postponed: no more room than before.
     #expect(
       pipe.acknowledgement() == FrameHeader(.credit, count: 4, sequence: 4, number: 2))
-    pipe.release(1, of: pipe.stream)
+    pipe.finishPostponed(1, of: pipe.stream)
     #expect(
       pipe.acknowledgement() == FrameHeader(.credit, count: 5, sequence: 4, number: 2))
   }
@@ -224,7 +224,7 @@ private struct DurablePipeRun {
     waiting = []
     if let (stream, applied) = receiverJournal {
       receiver = InPipeStateMachine(
-        capacity: capacity, session: session, stream: stream, applied: applied, held: 0,
+        capacity: capacity, session: session, stream: stream, applied: applied, postponed: 0,
         senderClosed: false)
     } else {
       receiver = InPipeStateMachine(capacity: capacity, session: session, isDurable: true)

@@ -93,7 +93,7 @@ struct EngineTests {
     let owner = Owner()
     var outcomes: [StepOutcome<Job>] = []
     #expect(owner.engine.take(.slow, cause: "a") { outcomes.append($0) } == .pending)
-    #expect(!owner.engine.isSettled)
+    #expect(owner.engine.isInTransition)
     #expect(!owner.engine.canTakeInput)
     #expect(owner.engine.take(.work(1), cause: "b") { outcomes.append($0) } == .pending)
     #expect(owner.engine.take(.again, cause: "c") { outcomes.append($0) } == .pending)

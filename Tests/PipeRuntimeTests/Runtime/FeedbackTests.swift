@@ -159,7 +159,7 @@ struct SlowFeedbackTests {
     for await next in inputs {
       engine.process(next)
       // Held: it has come to rest, and nothing runs that could go on.
-      if engine.isSettled, engine.runningEffects == 0 { break }
+      if !engine.isInTransition, engine.runningEffects == 0 { break }
     }
     #expect(engine.version >= UInt64(Feedback<Pages, Turn>.startLimit))
   }

@@ -11,7 +11,7 @@ struct ConversationFrameTests {
   @Test("a durable receiver's welcome says so, how much it holds, and of which stream")
   func welcome() {
     var receiver = InPipeStateMachine(
-      capacity: 8, session: 3, stream: 0x0102_0304_0506_0708, applied: 5, held: 2,
+      capacity: 8, session: 3, stream: 0x0102_0304_0506_0708, applied: 5, postponed: 2,
       senderClosed: false)
     guard case .welcome(let header, let number)? = receiver.connected().first else {
       Issue.record("no welcome")
@@ -72,7 +72,8 @@ struct ConversationFrameTests {
       participant: "door", composite: "lift", event: "stop",
       transaction: TransactionID(epoch: 3, sequence: 17), since: 1_700_000_000_000_000_000)
     let node = NodeExplanation(
-      state: "shut", version: 4, events: ["go": .guard, "open": .taken], hold: .doubt(prepared))
+      state: "shut", version: 4, events: ["go": .refused(.guard), "open": .taken],
+      hold: .doubt(prepared))
     let doubt =
       #"{"composite":"lift","event":"stop","participant":"door","since":1700000000000000000,"#
       + #""transaction":"3.17"}"#
@@ -102,7 +103,7 @@ struct ConversationFrameTests {
   @Test("dropping letter 9 and its reply")
   func letter() {
     #expect(
-      FrameHeader(.letter, count: 1, sequence: 7, number: 9).frame() == [
+      FrameHeader(.deadLetter, count: 1, sequence: 7, number: 9).frame() == [
         0x70, 1, 18, 0, 1, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0,
       ])
     #expect(

@@ -1,0 +1,270 @@
+import PipeSupport
+
+/// The effects of a machine that have not ended, its feedbacks among them: starts and cancels them, and
+/// keeps what must follow a record until that is made.
+@usableFromInline
+package final class EngineEffects<
+  State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible
+> {
+  private let runtime: Runtime<State, Event, Output>
+  private let post: @Sendable (EngineInput<State, Event>) -> Void
+  private let clock = EffectClock.current
+  private var running: [UInt64: RunningEffect<State, Event>] = [:]
+  private var last: UInt64 = 0
+  /// `nil` where nothing is recorded.
+  private var unrecorded: UnrecordedEffects?
+  private var feedbacks = FeedbackSteps<State, Event>()
+  /// What effects are told of the machine that they belong to.
+  package var keyScope = IdempotencyKey.Scope()
+
+  init(
+    _ runtime: Runtime<State, Event, Output>,
+    post: @escaping @Sendable (EngineInput<State, Event>) -> Void
+  ) {
+    self.runtime = runtime
+    self.post = post
+  }
+
+  /// The number of effects that run; those that are held are not among them.
+  package var count: Int { running.values.count { !$0.isBlocked } }
+
+  /// Whether none runs or is held.
+  var isEmpty: Bool { running.isEmpty }
+
+  /// Whether an effect has not ended, and is not cancelled.
+  package func contains(_ id: UInt64) -> Bool { running.index(forKey: id) != nil }
+
+  /// The version of the step that started an effect; `nil` where that has ended.
+  package func version(of id: UInt64) -> UInt64? { running[id]?.origin.version }
+
+  // MARK: Steps
+
+  /// Cancels the effects whose strategy says so on entering a state.
+  @export(interface)
+  func cancel(on state: State) {
+    for (id, effect) in running where effect.strategy.cancels(state) {
+      effect.task?.cancel()
+      end(id)
+    }
+  }
+
+  /// Starts the effect that an output is mapped to, if any.
+  @export(interface)
+  func start(_ output: Output, in state: State, version: UInt64) {
+    if let effect = effect(of: output, in: state, version: version) { start(effect) }
+  }
+
+  /// Starts and cancels feedbacks on entering a state.
+  /// - Parameter isOwn: Whether the event of the step comes from an effect of the machine.
+  /// - Returns: What is wrong with them, in words.
+  @export(interface)
+  func follow(_ state: State, version: UInt64, isOwn: Bool) -> [String] {
+    var problems: [String] = []
+    for action in feedbacks.entered(state, isOwn: isOwn, runtime.feedbacks) {
+      switch action {
+      case .cancel(let place): cancelFeedback(place)
+      case .start(let place):
+        if let effect = feedback(place, of: state, version: version) { start(effect) }
+      case .hold(let place, let isFirst):
+        if let effect = feedback(place, of: state, version: version) { hold(effect) }
+        if isFirst { problems.append(FeedbackSteps<State, Event>.problem(at: place)) }
+      }
+    }
+    return problems
+  }
+
+  /// The machine stands in a state that was entered before.
+  func restore(_ state: State) { feedbacks.restore(state) }
+
+  @export(interface)
+  private func cancelFeedback(_ place: Int) {
+    for (id, effect) in running where effect.origin.feedback == place {
+      effect.task?.cancel()
+      end(id)
+    }
+  }
+
+  /// Starts an effect; where steps are recorded, after the record.
+  @export(interface)
+  private func start(_ effect: RunningEffect<State, Event>) {
+    let id = add(effect)
+    if unrecorded == nil { launch(id) }
+  }
+
+  /// Keeps a feedback from starting. Where steps are recorded, it is recorded as one that has not
+  /// ended, so that the next process runs it.
+  @export(interface)
+  private func hold(_ effect: RunningEffect<State, Event>) {
+    var effect = effect
+    effect.isBlocked = true
+    _ = add(effect)
+  }
+
+  @export(interface)
+  private func add(_ effect: RunningEffect<State, Event>) -> UInt64 {
+    last += 1
+    running[last] = effect
+    progressed(last)
+    return last
+  }
+
+  /// An effect was started, or has given an event.
+  private func progressed(_ id: UInt64) {
+    guard unrecorded != nil else { return }
+    running[id]?.progress = BootClock.now
+    unrecorded?.started(id)
+  }
+
+  /// Runs an effect, of which `elapsed` has passed already in an earlier process.
+  @export(interface)
+  private func launch(_ id: UInt64, elapsed: Duration = .zero) {
+    guard let effect = running[id] else { return }
+    let post = post
+    let clock = clock
+    let work = effect.run
+    let isOver = Locked(false)
+    let run = EffectRun(
+      key: IdempotencyKey(scope: keyScope, origin: effect.origin), elapsed: elapsed)
+    running[id]?.task = Task(priority: effect.priority) {
+      await EffectClock.$current.withValue(clock) {
+        await EffectRun.$current.withValue(run) {
+          await work { event, place in
+            guard !Task.isCancelled else { return false }
+            switch place {
+            case .last:
+              // Nothing in the effect waits for that.
+              isOver.withLock { $0 = true }
+              let reply = EffectReply { isTaken in if !isTaken { post(.effectEnded(id)) } }
+              post(.effectEvent(event, effect: id, place: place, reply: reply))
+              return true
+            case .oneOfMany:
+              return await withCheckedContinuation { continuation in
+                let reply = EffectReply { continuation.resume(returning: $0) }
+                post(.effectEvent(event, effect: id, place: place, reply: reply))
+              }
+            }
+          }
+        }
+      }
+      if !isOver.withLock({ $0 }) { post(.effectEnded(id)) }
+    }
+  }
+
+  /// An effect has ended.
+  @export(interface)
+  func end(_ id: UInt64) {
+    guard let effect = running.removeValue(forKey: id) else { return }
+    unrecorded?.ended(id, effect.origin)
+  }
+
+  /// Cancels all of them.
+  @export(interface)
+  func stop() {
+    for effect in running.values { effect.task?.cancel() }
+    running = [:]
+    for reply in unrecorded?.takeReplies() ?? [] { reply.resume(false) }
+  }
+
+  // MARK: Events
+
+  /// An effect gives an event, of which the step comes next.
+  /// - Returns: The effect, where it is over with that event: it is out before the step, whose entry could
+  ///   cancel it, and recorded as ended with the step.
+  func willTake(from id: UInt64, _ place: EffectEventPlace) -> EffectOrigin? {
+    switch place {
+    case .last: return running.removeValue(forKey: id)?.origin
+    case .oneOfMany:
+      progressed(id)
+      return nil
+    }
+  }
+
+  /// The event of an effect is applied: the effect goes on, where steps are recorded after the record.
+  /// - Parameter ended: What ``willTake(from:_:)`` returned.
+  func hasTaken(from id: UInt64, _ ended: EffectOrigin?, _ reply: EffectReply) {
+    guard unrecorded != nil else { return reply.resume(true) }
+    if let ended { unrecorded?.ended(id, ended) }
+    unrecorded?.append(reply)
+  }
+
+  /// The event of an effect is taken together with other machines: what belongs to that beside the
+  /// step. To be called before it, so that both are one record.
+  package func takesTogether(from id: UInt64, _ place: EffectEventPlace, _ reply: EffectReply) {
+    hasTaken(from: id, willTake(from: id, place), reply)
+  }
+
+  // MARK: Records
+
+  /// Leaves what must follow the record to ``becameRecorded()``.
+  package func waitForRecords() { unrecorded = UnrecordedEffects() }
+
+  /// Whether effects have changed since the last record.
+  package var hasUnrecorded: Bool { unrecorded?.isEmpty == false }
+
+  /// What is to be recorded.
+  @export(interface)
+  package func toRecord() -> (started: [RunningEffect<State, Event>], ended: [EffectOrigin]) {
+    guard let unrecorded else { return ([], []) }
+    return (unrecorded.startedIDs.compactMap { running[$0] }, unrecorded.ended)
+  }
+
+  /// Starts and answers the effects whose steps are recorded now.
+  @export(interface)
+  package func becameRecorded() {
+    guard let done = unrecorded, !done.isEmpty else { return }
+    unrecorded = UnrecordedEffects()
+    if !done.startedIDs.isEmpty { Failpoint.hit(.effectBefore) }
+    for id in done.startedIDs {
+      guard let effect = running[id], effect.task == nil, !effect.isBlocked else { continue }
+      launch(id)
+    }
+    if !done.replies.isEmpty { Failpoint.hit(.effectAfter) }
+    for reply in done.replies { reply.resume(true) }
+  }
+
+  /// Runs an effect again that had not ended in an earlier process.
+  /// - Parameter output: What the machine emits in the state.
+  /// - Returns: `false` where the machine has none for that state any more.
+  @export(interface)
+  func resume(
+    of state: State, _ output: Output?, _ origin: EffectOrigin, elapsed: Duration
+  ) -> Bool {
+    let effect =
+      origin.feedback == 0
+      ? output.flatMap { self.effect(of: $0, in: state, version: origin.version) }
+      : feedback(origin.feedback, of: state, version: origin.version)
+    guard let effect else { return false }
+    last += 1
+    running[last] = effect
+    launch(last, elapsed: elapsed)
+    return true
+  }
+
+  // MARK: Work
+
+  @export(interface)
+  private func effect(
+    of output: Output, in state: State, version: UInt64
+  ) -> RunningEffect<State, Event>? {
+    guard let effect = EnumCases<Output>.tag(of: output).flatMap({ runtime.effects[$0] }) else {
+      return nil
+    }
+    let run = effect.run
+    return RunningEffect(
+      origin: EffectOrigin(version: version), state: state, strategy: effect.strategy,
+      priority: effect.priority, run: { await run(output, $0) })
+  }
+
+  /// The work of a feedback; `nil` where the runtime has none of this place.
+  @export(interface)
+  private func feedback(
+    _ place: Int, of state: State, version: UInt64
+  ) -> RunningEffect<State, Event>? {
+    guard runtime.feedbacks.indices.contains(place - 1) else { return nil }
+    let feedback = runtime.feedbacks[place - 1]
+    return RunningEffect(
+      origin: EffectOrigin(version: version, feedback: place), state: state,
+      strategy: .continueWhenAnyState, priority: feedback.priority,
+      run: { await feedback.run(state, $0) })
+  }
+}

@@ -1,0 +1,101 @@
+import PipeSupport
+import PipeTransport
+import PipeWire
+
+/// A node's connection to its orchestrator: reads what that says, tells it what the node has to say, and
+/// connects anew where its pings have stopped.
+final class ControlLink {
+  private let socket: Socket
+  private let endpoint: String
+  /// The node's routing id there.
+  private let name: String
+  private let incarnation: UInt64
+  private let loop: PollLoop
+  private let log: NodeLog
+  private var pings: PingWatch?
+  private var isClosed = false
+  private(set) var garbage: UInt64 = 0
+  /// Called with each frame that the orchestrator sends.
+  var onFrame: ((FrameHeader, UnsafeRawBufferPointer) throws -> Void)?
+  /// Called on a new connection, where the node is to say hello.
+  var onReconnection: (() -> Void)?
+
+  /// How long it is to an orchestrator's first ping, at most.
+  private static let firstPingTimeout: Duration = .seconds(1)
+
+  init(
+    _ arguments: NodeArguments, context: Context, loop: PollLoop, log: NodeLog
+  ) throws(TransportError) {
+    endpoint = arguments.control
+    name = WireName.node(arguments.node)
+    incarnation = arguments.incarnation
+    self.loop = loop
+    self.log = log
+    socket = try Socket(.dealer, in: context)
+    try socket.setRoutingID(name)
+  }
+
+  func connect() throws(TransportError) { try socket.connect(endpoint) }
+
+  /// Reads from now on.
+  func run() { loop.add(socket, for: self) { $0.read() } }
+
+  func say(_ kind: FrameKind, sequence: UInt64 = 0, _ body: [UInt8] = []) {
+    socket.send(FrameHeader(kind, sequence: sequence, number: incarnation), body: body)
+  }
+
+  private func read() {
+    while socket.receive({ _, bytes in
+      do {
+        let header = try FrameHeader(bytes)
+        try onFrame?(header, UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...]))
+      } catch {
+        garbage += 1
+        log.garbage(error, from: "the orchestrator", count: garbage)
+      }
+    }) {}
+  }
+
+  // MARK: Pings
+
+  /// Pings come from now on.
+  func expectPings() { expectPing(within: Self.firstPingTimeout) }
+
+  /// - Parameter interval: How long it is to the next ping, at most.
+  func expectPing(within interval: Duration) {
+    let isWatched = pings != nil
+    var watch = pings ?? PingWatch()
+    watch.heard(at: BootClock.nanoseconds, interval: interval)
+    pings = watch
+    if !isWatched { lookForPing() }
+  }
+
+  private func lookForPing() {
+    guard let due = pings?.due else { return }
+    let wait = Duration.nanoseconds(max(0, due - BootClock.nanoseconds))
+    loop.schedule(after: wait, for: self) { link in
+      if link.pings?.isSilent(at: BootClock.nanoseconds) == true { link.reconnect() }
+      link.lookForPing()
+    }
+  }
+
+  /// Makes a new connection, which takes this node's name back from who else has used it.
+  private func reconnect() {
+    guard !isClosed else { return }
+    log.silence(of: "the orchestrator", at: endpoint, as: name, count: pings?.silences ?? 0)
+    socket.disconnect(endpoint)
+    try? socket.connect(endpoint)
+    onReconnection?()
+  }
+
+  // MARK: The end
+
+  /// Says why the node ends by itself, or nothing; nothing more is said after that.
+  func sayGoodbye(because reason: String) {
+    isClosed = true
+    say(.stopped, Array(reason.utf8))
+  }
+
+  /// What is said goes out within the socket's linger.
+  func close() { socket.close(lingering: .milliseconds(300)) }
+}

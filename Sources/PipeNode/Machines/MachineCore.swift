@@ -1,0 +1,88 @@
+import PipeJournal
+import PipeMachines
+import PipeWire
+
+/// What the parts of a hosted machine share: its engine, what it has yet to take, its dead letters,
+/// and how its states and events are written.
+final class MachineCore<Hosted: Machine> {
+  typealias State = Hosted.State
+  typealias Event = Hosted.Event
+
+  let engine: Engine<State, Event, Hosted.Output>
+  let log: NodeLog
+  /// The node's name.
+  let node: String
+  let journal: Journal?
+  let events = EventCodec<Event>()
+  let states = EventCodec<State>()
+  var inbox = MachineInbox<Event, ClientInput<Event>>()
+  var letters: DeadLetters
+  /// The event that is not tried again.
+  let poison: PoisonEvent?
+  /// Its part in synchronized events, where it has one.
+  private(set) var participant: Participant?
+  /// Whether it takes inputs: it was started, and not stopped.
+  private(set) var isStarted = false
+  var onEnd: ((String?) -> Void)?
+
+  @export(interface)
+  init(_ engine: Engine<State, Event, Hosted.Output>, hosting: Hosting) throws {
+    self.engine = engine
+    log = hosting.log
+    node = hosting.node
+    journal = hosting.journal
+    letters = DeadLetters(journal: hosting.journal)
+    poison = try hosting.journal.flatMap { try PoisonEvent(of: $0, log: hosting.log) }
+  }
+
+  func begin() { isStarted = true }
+  func end() { isStarted = false }
+
+  /// Takes part in synchronized events from now on.
+  @export(interface)
+  func join(_ participant: Participant) {
+    self.participant = participant
+    let waits = engine.mustWait
+    engine.mustWait = { participant.isFrozen || waits?() == true }
+  }
+
+  /// Why an event is not taken that was not sent to a composite.
+  func problem(withDirect event: Event) -> String? {
+    guard let participant else { return nil }
+    return participant.problem(withDirect: EnumCases.name(of: event))
+  }
+
+  // MARK: JSON
+
+  /// The current state; empty where it cannot be written.
+  var stateBytes: [UInt8] { (try? states.encode(engine.state)) ?? [] }
+
+  var stateJSON: JSONValue? {
+    (try? states.encode(engine.state)).flatMap { try? JSONValue(parsing: $0) }
+  }
+
+  @export(interface)
+  var stateText: String {
+    (try? states.encode(engine.state)).map { String(decoding: $0, as: UTF8.self) } ?? "?"
+  }
+
+  @export(interface)
+  func json(of event: Event) -> JSONValue {
+    (try? JSONValue(parsing: events.encode(event))) ?? .null
+  }
+
+  // MARK: Dead letters
+
+  /// Does with an event that is refused for good what its pipe says.
+  /// - Returns: Why the node has to fail; `nil` where the event is among the dead letters now.
+  @export(interface)
+  func dispose(
+    of event: JSONValue, _ sequence: UInt64, from pipe: String, because reason: String,
+    _ policy: RefusalPolicy
+  ) -> String? {
+    let refused = RefusedEvent(
+      pipe: pipe, sequence: sequence, event: event, reason: reason, state: stateJSON,
+      stateText: stateText, version: engine.version)
+    return refused.dispose(policy, in: &letters, log: log)
+  }
+}

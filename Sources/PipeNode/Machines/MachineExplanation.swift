@@ -1,0 +1,53 @@
+import PipeMachines
+import PipeWire
+
+/// What a machine would say to its events. Nothing changes by that.
+struct MachineExplanation<Hosted: Machine> {
+  private let core: MachineCore<Hosted>
+  private let outlets: MachineOutlets
+
+  init(_ core: MachineCore<Hosted>, _ outlets: MachineOutlets) {
+    self.core = core
+    self.outlets = outlets
+  }
+
+  /// What it would say to one event, or to each.
+  /// - Parameter body: The event as JSON; a bare label stands for every value of its case. Empty: all
+  ///   events.
+  @export(interface)
+  func explain(_ body: UnsafeRawBufferPointer) throws -> NodeExplanation {
+    let state = try JSONValue(parsing: core.states.encode(core.engine.state))
+    return NodeExplanation(
+      state: state, version: core.engine.version, events: try evaluations(of: body), hold: hold)
+  }
+
+  @export(interface)
+  private func evaluations(of body: UnsafeRawBufferPointer) throws -> [String: Evaluation] {
+    let machine = core.engine.machine
+    let state = core.engine.state
+    if body.isEmpty {
+      let names = EnumCases<Hosted.Event>.names
+      return Dictionary(
+        names.compactMap { name in
+          machine.evaluate(caseNamed: name, in: state).map { (name, $0) }
+        }, uniquingKeysWith: { first, _ in first })
+    }
+    if let name = (try? JSONValue(parsing: body))?.string,
+      let evaluation = machine.evaluate(caseNamed: name, in: state)
+    {
+      return [name: evaluation]
+    }
+    let event = try core.events.decode(body)
+    return [EnumCases.name(of: event) ?? "": machine.evaluate(event, in: state)]
+  }
+
+  /// Why nothing is taken now, whatever the state is.
+  private var hold: NodeExplanation.Hold? {
+    if let participant = core.participant, let prepared = participant.prepared(of: core.node) {
+      return participant.isInDoubt ? .doubt(prepared) : .transaction(prepared)
+    }
+    if core.engine.isInTransition { return .transition }
+    let full = outlets.full
+    return full.isEmpty && core.engine.canTakeInput ? nil : .pipes(full)
+  }
+}

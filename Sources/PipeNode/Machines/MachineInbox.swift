@@ -1,0 +1,80 @@
+import PipeSupport
+
+/// What a machine has yet to take: requests of clients, and events of its pipes.
+///
+/// ``next()`` gives them in this order:
+/// 1. the requests, as they came;
+/// 2. one event of each pipe in turn, so that none starves: the next is of the first pipe that has
+///    one, behind that of which the last was. Those of one pipe come as they arrived.
+///
+/// An event that is postponed is out of the way until ``retryPostponed()``. Then it comes before all
+/// others of its pipe, behind those that were postponed before it, and the pipe that has the event
+/// which was postponed first has the next turn.
+package struct MachineInbox<Event, Request> {
+  package enum Input {
+    case request(Request)
+    case event(PipeEvent<Event>, pipe: Int)
+  }
+
+  private struct Lane {
+    var waiting = Queue<PipeEvent<Event>>()
+    /// Refused in the current state.
+    var postponed: [PipeEvent<Event>] = []
+  }
+
+  private var requests = Queue<Request>()
+  private var lanes: [Lane]
+  /// The pipe whose turn is next.
+  private var turn = 0
+
+  package init(pipes: Int = 0) { lanes = Array(repeating: Lane(), count: pipes) }
+
+  /// Requests that wait.
+  package var requestCount: Int { requests.count }
+
+  /// Whether nothing can be taken in the current state.
+  package var isEmpty: Bool { requests.isEmpty && lanes.allSatisfy { $0.waiting.isEmpty } }
+
+  /// The events of a pipe that wait, the postponed ones included.
+  package func count(of pipe: Int) -> Int {
+    lanes[pipe].waiting.count + lanes[pipe].postponed.count
+  }
+
+  package mutating func append(_ request: Request) { requests.append(request) }
+
+  package mutating func append(_ event: PipeEvent<Event>, of pipe: Int) {
+    lanes[pipe].waiting.append(event)
+  }
+
+  /// Takes out the next input.
+  package mutating func next() -> Input? {
+    if let request = requests.popFirst() { return .request(request) }
+    for _ in lanes.indices {
+      let pipe = turn
+      turn = turn + 1 == lanes.count ? 0 : turn + 1
+      if let event = lanes[pipe].waiting.popFirst() { return .event(event, pipe: pipe) }
+    }
+    return nil
+  }
+
+  /// Keeps an event, which has a number of its postponement, for another state.
+  package mutating func postpone(_ event: PipeEvent<Event>, of pipe: Int) {
+    lanes[pipe].postponed.append(event)
+  }
+
+  /// The state has changed: what an earlier one refused may go now.
+  package mutating func retryPostponed() {
+    var oldest = Int64.max
+    for pipe in lanes.indices where !lanes[pipe].postponed.isEmpty {
+      let postponed = lanes[pipe].postponed
+      lanes[pipe].postponed = []
+      lanes[pipe].waiting.prepend(contentsOf: postponed)
+      guard let number = postponed[0].postponement, number < oldest else { continue }
+      oldest = number
+      turn = pipe
+    }
+  }
+
+  /// Takes out the requests, which nobody will take any more.
+  package mutating func removeRequests() -> [Request] { requests.removeAll() }
+}

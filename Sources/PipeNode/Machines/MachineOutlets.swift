@@ -1,0 +1,85 @@
+import PipeMachines
+import PipeWire
+
+/// The pipes that lead from a machine: those of its ports, and those that rules of the topology feed.
+final class MachineOutlets {
+  private let log: NodeLog
+  private var rules: [StateRule] = []
+  private var outlets: [any Outlet] = []
+  private var outs: [OutPipe] = []
+  /// Those of the rules.
+  private var ruled: [OutPipe] = []
+
+  init(log: NodeLog) { self.log = log }
+
+  /// Joins the ports to their pipes, and the rules to theirs.
+  /// - Throws: `NodeProblem` where the machine has no such port, or no such state.
+  func connect(
+    _ pairs: [(NodeConfiguration.Out, OutPipe)], _ ports: Ports, of machine: MachineDescription
+  ) throws {
+    outs = pairs.map(\.1)
+    var byPort: [String: [OutPipe]] = [:]
+    for (configuration, pipe) in pairs {
+      if let port = configuration.port { byPort[port, default: []].append(pipe) }
+      if let rule = configuration.rule {
+        rules.append(try StateRule(rule, pipe: pipe, states: machine.states))
+        ruled.append(pipe)
+      }
+    }
+    let binder = Binder(pipes: byPort, log: log)
+    ports.bind(with: binder)
+    outlets = binder.outlets
+    if let unknown = byPort.keys.first(where: { !ports.names.contains($0) }) {
+      throw NodeProblem("machine '\(machine.machine)' has no port '\(unknown)'")
+    }
+  }
+
+  private final class Binder: PortBinder {
+    let pipes: [String: [OutPipe]]
+    let log: NodeLog
+    var outlets: [any Outlet] = []
+
+    init(pipes: [String: [OutPipe]], log: NodeLog) {
+      self.pipes = pipes
+      self.log = log
+    }
+
+    func bind<Carried: MachineEvent>(_ pipe: Pipe<Carried>) {
+      let outlet = PortOutlet(pipe, pipes: pipes[pipe.name ?? ""] ?? [], log: log)
+      outlets.append(outlet)
+      pipe.bind(to: outlet)
+    }
+  }
+
+  /// Whether a pipe is full.
+  var isFull: Bool { outs.contains { $0.isFull } }
+
+  /// The names of the pipes that are full.
+  var full: [String] { outs.filter(\.isFull).map(\.name) }
+
+  /// Whether there is a pipe of this name that is recorded.
+  func hasDurable(_ name: String) -> Bool {
+    outs.contains { $0.name == name && $0.state.isDurable }
+  }
+
+  var hasRules: Bool { !rules.isEmpty }
+
+  /// Whether a pipe of a rule is full: the next step waits, since it may fire the rule.
+  var isRuleFull: Bool { ruled.contains { $0.isFull } }
+
+  /// Sends what the rules make of the state with this tag.
+  /// - Parameter state: The state as JSON; asked for only where a rule takes something of it.
+  func fire(_ tag: Int, _ state: () -> [UInt8]) {
+    var json: [UInt8]?
+    for rule in rules where rule.tag == tag {
+      rule.fire { () -> [UInt8] in
+        let bytes = json ?? state()
+        json = bytes
+        return bytes
+      }
+    }
+  }
+
+  /// Events sent through ports that no pipe leads from.
+  var discarded: UInt64 { outlets.reduce(0) { $0 + $1.discarded } }
+}

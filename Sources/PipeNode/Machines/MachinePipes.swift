@@ -1,0 +1,182 @@
+import PipeJournal
+import PipeMachines
+import PipeSupport
+import PipeWire
+
+/// The pipes that lead to a machine: takes their events, and says to each what became of it.
+final class MachinePipes<Hosted: Machine> {
+  private let core: MachineCore<Hosted>
+  private var ins: [InPipe] = []
+  /// Marks the steps of each pipe, where steps are recorded.
+  private var marks: [StepMark.Source] = []
+  private var postponed = PostponedRecords()
+  /// The event whose step is under way.
+  private var inFlight: (event: PipeEvent<Hosted.Event>, pipe: Int)?
+  /// Events that did not decode.
+  private(set) var undecodable: UInt64 = 0
+  /// Made once: a closure for each event would be an allocation for each.
+  private lazy var stepDone: (StepOutcome<Hosted.State>) -> Void = { [unowned self] outcome in
+    finishStep(outcome)
+  }
+
+  init(_ core: MachineCore<Hosted>) { self.core = core }
+
+  var status: [NodeStatus.Pipe] {
+    ins.indices.map { ins[$0].status(waiting: core.inbox.count(of: $0)) }
+  }
+
+  // MARK: Arrival
+
+  @export(interface)
+  func connect(_ pipes: [InPipe]) {
+    ins = pipes
+    core.inbox = MachineInbox(pipes: pipes.count)
+    if let journal = core.journal { marks = pipes.map { journal.mark.source($0.name) } }
+  }
+
+  func accept(
+    _ body: UnsafeRawBufferPointer, count: UInt32, skipping: Int, first: UInt64, from pipe: InPipe
+  ) throws(FrameError) {
+    guard let index = ins.firstIndex(where: { $0 === pipe }) else { return }
+    let stream = pipe.state.stream
+    var place = 0
+    var sequence = first
+    try EventBatch.forEach(in: body, count: count) { bytes in
+      defer { place += 1 }
+      guard place >= skipping else { return }
+      let content: PipeEvent<Hosted.Event>.Content
+      do {
+        content = .event(try core.events.decode(bytes))
+      } catch {
+        content = .undecodable("\(error)", bytes: bytes)
+      }
+      core.inbox.append(PipeEvent(content, sequence: sequence, stream: stream), of: index)
+      sequence += 1
+    }
+  }
+
+  /// Puts back the events that were postponed. They are tried again: the state may have changed.
+  @export(interface)
+  func restore(_ consumed: [String: JournalContents.Consumed]) {
+    // Numbers of events whose pipe is gone are not given to others.
+    for consumed in consumed.values {
+      for event in consumed.postponed { postponed.restore(event.id) }
+    }
+    for (name, consumed) in consumed where !consumed.postponed.isEmpty {
+      guard let index = ins.firstIndex(where: { $0.name == name && $0.state.isDurable }) else {
+        core.log.warning(
+          "pipe '\(name)' no longer leads here; \(consumed.postponed.count) events that it "
+            + "postponed stay in the journal")
+        continue
+      }
+      for (id, sequence, bytes) in consumed.postponed {
+        let content: PipeEvent<Hosted.Event>.Content
+        do {
+          content = .event(try core.events.decode(bytes))
+        } catch {
+          content = .undecodable("\(error)", bytes: bytes)
+        }
+        core.inbox.append(
+          PipeEvent(
+            content, sequence: sequence, stream: ins[index].state.stream, postponement: id),
+          of: index)
+      }
+    }
+  }
+
+  // MARK: Steps
+
+  func take(_ event: PipeEvent<Hosted.Event>, of pipe: Int) {
+    switch event.content {
+    case .undecodable(let problem, let text):
+      undecodable += 1
+      dispose(of: event, text, of: pipe, because: problem)
+    case .event(let content):
+      if let poison = core.poison, poison.matches(ins[pipe].name, event.sequence) {
+        return dispose(of: event, core.json(of: content), of: pipe, because: poison.reason)
+      }
+      if let problem = core.problem(withDirect: content) {
+        return dispose(of: event, core.json(of: content), of: pipe, because: problem)
+      }
+      inFlight = (event, pipe)
+      if !marks.isEmpty { marks[pipe].begin(event.sequence) }
+      core.engine.take(content, cause: ins[pipe].name, done: stepDone)
+    }
+  }
+
+  /// The step that an event led to is done, now or after an asynchronous transition.
+  private func finishStep(_ outcome: StepOutcome<Hosted.State>) {
+    guard let (event, pipe) = inFlight else { return }
+    inFlight = nil
+    if !marks.isEmpty { marks[pipe].end() }
+    switch outcome {
+    case .moved:
+      finish(event, of: pipe)
+    case .refused(let refusal):
+      if ins[pipe].onRefused == .postpone { return postpone(event, of: pipe, refusal) }
+      guard case .event(let content) = event.content else { return }
+      let reason = refusal.error.map { "thrown: \($0)" } ?? refusal.code
+      dispose(of: event, core.json(of: content), of: pipe, because: "refused: \(reason)")
+    case .pending: break
+    }
+  }
+
+  /// The event is applied, or refused for good.
+  private func finish(_ event: PipeEvent<Hosted.Event>, of index: Int) {
+    let pipe = ins[index]
+    guard let number = event.postponement else {
+      return pipe.finish(event.sequence, of: event.stream)
+    }
+    if pipe.state.isDurable { postponed.finish(number) }
+    pipe.finishPostponed(event.sequence, of: event.stream)
+  }
+
+  @export(interface)
+  private func postpone(_ event: PipeEvent<Hosted.Event>, of index: Int, _ refusal: Refusal) {
+    var event = event
+    let pipe = ins[index]
+    if event.postponement == nil {
+      if let error = refusal.error {
+        core.log.warning(
+          "pipe '\(pipe.name)': event \(event.sequence) is put off, since the machine's function "
+            + "threw: \(error)")
+      }
+      let number = postponed.nextNumber()
+      if pipe.state.isDurable, case .event(let content) = event.content {
+        do {
+          postponed.add(
+            number, pipe.name, event.sequence, event: try core.events.encode(content))
+        } catch {
+          // It came as JSON, and its type writes none: it would be lost with the process.
+          return dispose(
+            of: event, .null, of: index,
+            because: "refused: \(refusal.code), and cannot be put off: \(error)")
+        }
+        pipe.postpone(event.sequence, of: event.stream)
+      }
+      event.postponement = number
+    }
+    core.inbox.postpone(event, of: index)
+  }
+
+  /// Does with an event that cannot be applied what its pipe says.
+  @export(interface)
+  private func dispose(
+    of event: PipeEvent<Hosted.Event>, _ json: JSONValue, of index: Int, because reason: String
+  ) {
+    let pipe = ins[index]
+    if let problem = core.dispose(
+      of: json, event.sequence, from: pipe.name, because: reason, pipe.onRefused)
+    {
+      core.onEnd?(problem)
+    } else {
+      finish(event, of: index)
+    }
+  }
+
+  // MARK: Records
+
+  var hasUnrecorded: Bool { !postponed.isEmpty }
+  func record(into journal: Journal) throws { try postponed.record(into: journal) }
+  func recorded() { postponed.recorded() }
+}

@@ -1,0 +1,150 @@
+import PipeJournal
+import PipeMachines
+import PipeSupport
+import PipeWire
+
+/// What a client asks of a node.
+enum ClientInput<Event> {
+  /// To apply an event.
+  case event(Event, RequestKey)
+  /// To apply the event of a dead letter, which is then gone.
+  case deadLetter(UInt64, Event, reply: (RequestReply) -> Void)
+}
+
+/// The events that clients send to a machine, and its dead letters, which they resend: each is answered
+/// once, those that are applied after the record.
+final class MachineRequests<Hosted: Machine> {
+  typealias Reply = (RequestReply) -> Void
+
+  private let core: MachineCore<Hosted>
+  private let outlets: MachineOutlets
+  private var book: RequestBook
+  /// Due after the record.
+  private var replies: [(RequestReply, Reply)] = []
+  /// Whether the event that is not tried again is a dead letter; its request may come again.
+  private var isPoisonDisposed = false
+
+  /// Requests that may wait. Unit: requests.
+  private static var waitingRequests: Int { 1_024 }
+
+  @export(interface)
+  init(_ core: MachineCore<Hosted>, _ outlets: MachineOutlets) {
+    self.core = core
+    self.outlets = outlets
+    book = RequestBook(restored: core.journal?.contents?.requests ?? [])
+  }
+
+  func request(
+    _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64, reply: @escaping Reply
+  ) {
+    let event: Hosted.Event
+    do { event = try core.events.decode(body) } catch { return reply(.invalid("\(error)")) }
+    if let problem = core.problem(withDirect: event) { return reply(.invalid(problem)) }
+    var key = key
+    switch book.admit(&key, oldest: oldest, reply: reply) {
+    case .answered(let answer): answerWhenRecorded(answer, to: reply)
+    case .waiting: break
+    case .new:
+      // One that waits, or was applied, is not told that nothing was.
+      if core.inbox.requestCount >= Self.waitingRequests {
+        answer(key, .busy("\(Self.waitingRequests) requests wait already"))
+      } else if let full = outlets.full.first {
+        answer(key, .busy("its pipe '\(full)' is full"))
+      } else if let poison = core.poison, poison.matches(key.source, key.id) {
+        if !isPoisonDisposed {
+          _ = core.dispose(
+            of: core.json(of: event), key.id, from: "request", because: poison.reason, .record)
+          isPoisonDisposed = true
+        }
+        answer(key, .invalid(poison.reason + "; it is a dead letter now"))
+      } else {
+        core.inbox.append(.event(event, key))
+      }
+    }
+  }
+
+  /// Answers a request that is not applied.
+  private func answer(_ key: RequestKey, _ reply: RequestReply) { book.finish(key, reply)?(reply) }
+
+  @export(interface)
+  func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
+    guard let letter = core.letters[id] else {
+      return reply(.invalid("it has no dead letter \(id)"))
+    }
+    if drops {
+      core.letters.remove(id)
+      return answerWhenRecorded(.done, to: reply)
+    }
+    do {
+      let event = try core.events.decode(letter.event.bytes)
+      if let problem = core.problem(withDirect: event) { return reply(.invalid(problem)) }
+      core.inbox.append(.deadLetter(id, event, reply: reply))
+    } catch {
+      reply(.invalid("\(error)"))
+    }
+  }
+
+  func take(_ input: ClientInput<Hosted.Event>) {
+    switch input {
+    case .event(let event, let key):
+      let mark = key.client == 0 ? nil : core.journal?.mark.source(key.source)
+      mark?.begin(key.id)
+      core.engine.take(event, cause: "request") { [self] outcome in
+        mark?.end()
+        let answer = answer(to: outcome)
+        guard let reply = book.finish(key, answer) else { return }
+        answerWhenRecorded(answer, to: reply)
+      }
+    case .deadLetter(let id, let event, let reply): take(event, ofDeadLetter: id, reply)
+    }
+  }
+
+  @export(interface)
+  private func take(_ event: Hosted.Event, ofDeadLetter id: UInt64, _ reply: @escaping Reply) {
+    guard core.letters[id] != nil else { return reply(.invalid("it has no dead letter \(id)")) }
+    core.engine.take(event, cause: "letter \(id)") { [self] outcome in
+      if case .moved = outcome { core.letters.remove(id) }
+      answerWhenRecorded(answer(to: outcome), to: reply)
+    }
+  }
+
+  private func answer(to outcome: StepOutcome<Hosted.State>) -> RequestReply {
+    switch outcome {
+    case .moved(_, let version):
+      return .moved(version: version, state: core.stateBytes)
+    case .refused(let refusal):
+      return .refused(refusal, version: core.engine.version, state: core.stateBytes)
+    case .pending:
+      // Not told by an engine to those who wait for its outcome.
+      return .unavailable("its step has not ended")
+    }
+  }
+
+  /// Nothing is applied any more: says so to all who wait.
+  @export(interface)
+  func stop() {
+    let unavailable = RequestReply.unavailable("it is stopping; nothing was applied")
+    for case .deadLetter(_, _, let reply) in core.inbox.removeRequests() { reply(unavailable) }
+    for reply in book.takeWaiting() { reply(unavailable) }
+  }
+
+  // MARK: Records
+
+  func answerWhenRecorded(_ reply: RequestReply, to client: @escaping Reply) {
+    replies.append((reply, client))
+  }
+
+  var hasUnrecorded: Bool { book.hasUnrecorded }
+  func record(into journal: Journal) throws { try book.record(into: journal) }
+
+  /// All that was taken is recorded, or needs no record: gives the answers that were due.
+  func recorded() {
+    let due = replies
+    replies = []
+    book.recorded()
+    guard !due.isEmpty else { return }
+    Failpoint.hit(.replyBefore)
+    for (reply, client) in due { client(reply) }
+    Failpoint.hit(.replyAfter)
+  }
+}

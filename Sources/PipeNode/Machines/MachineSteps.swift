@@ -1,0 +1,99 @@
+import PipeJournal
+import PipeMachines
+import PipeSupport
+import PipeWire
+
+/// The steps of a machine as its journal has them, and lacks them: the state, and the effects.
+final class MachineSteps<Hosted: Machine> {
+  private let core: MachineCore<Hosted>
+  private let incarnation: UInt64
+  /// The version that is recorded; `nil` before the initial state is.
+  private var recordedVersion: UInt64?
+  /// The version at the start of this process.
+  private var firstVersion: UInt64 = 0
+  /// What led to the last entry, and when that was.
+  private(set) var last = (time: Int64(0), cause: "")
+  /// The effects that an earlier process had not ended, until the start; `nil` without one.
+  private var restored: [(state: Hosted.State, effect: JournalContents.Effect)]?
+
+  /// Reads what the journal has; throws where it is not this machine's.
+  @export(interface)
+  init(_ core: MachineCore<Hosted>, incarnation: UInt64) throws {
+    self.core = core
+    self.incarnation = incarnation
+    guard let contents = core.journal?.contents else { return }
+    let record = contents.record
+    core.engine.restore(try state(record.state), version: record.version)
+    restored = try contents.effects.map { (try state($0.state), $0) }
+    last = (record.time, record.cause)
+    recordedVersion = record.version
+    firstVersion = record.version
+  }
+
+  private func state(_ bytes: [UInt8]) throws -> Hosted.State {
+    do { return try core.states.decode(bytes) } catch {
+      throw JournalError.undecodable(
+        path: core.journal?.path ?? "", node: core.node, problem: "state \(error)")
+    }
+  }
+
+  /// Steps of this process.
+  var count: UInt64 { core.engine.version - firstVersion }
+
+  func entered(because cause: String) { last = (WallClock.nanoseconds, cause) }
+
+  /// Enters the initial state, or goes on where the last process was.
+  /// - Returns: Whether it goes on, in a state that was entered before.
+  @export(interface)
+  func start() -> Bool {
+    guard let effects = restored else {
+      core.engine.start()
+      Failpoint.hit(.startAfter)
+      return false
+    }
+    restored = nil
+    resume(effects)
+    return true
+  }
+
+  @export(interface)
+  private func resume(_ effects: [(state: Hosted.State, effect: JournalContents.Effect)]) {
+    core.engine.resume()
+    for (state, effect) in effects
+    where !core.engine.resumeEffect(of: state, effect.origin, elapsed: effect.elapsed) {
+      core.log.warning(
+        "the effect of step \(effect.origin.version) was under way, and the machine does not have it any "
+          + "more")
+    }
+    let state = core.stateText
+    let shown = state.utf8.count > 200 ? state.prefix(200) + "…" : state[...]
+    core.log.note("restored at version \(core.engine.version) in state \(shown)")
+  }
+
+  // MARK: Records
+
+  var hasUnrecorded: Bool {
+    core.engine.version != recordedVersion || core.engine.effects.hasUnrecorded
+  }
+
+  func recordState(into journal: Journal) throws {
+    guard core.engine.version != recordedVersion else { return }
+    try journal.moved(
+      to: core.states.encode(core.engine.state), version: core.engine.version,
+      steps: core.engine.version - (recordedVersion ?? 0), cause: last.cause, time: last.time,
+      incarnation: incarnation)
+  }
+
+  @export(interface)
+  func recordEffects(into journal: Journal) throws {
+    let effects = core.engine.effects.toRecord()
+    for origin in effects.ended { try journal.effectEnded(origin) }
+    for effect in effects.started {
+      try journal.effectStarted(
+        effect.origin, state: core.states.encode(effect.state),
+        progress: effect.progress ?? BootClock.now)
+    }
+  }
+
+  func stateRecorded() { recordedVersion = core.engine.version }
+}

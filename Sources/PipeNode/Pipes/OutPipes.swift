@@ -1,0 +1,92 @@
+import PipeJournal
+import PipeTransport
+import PipeWire
+
+/// The sending ends of a node's pipes.
+final class OutPipes {
+  private let context: Context
+  private let loop: PollLoop
+  private let log: NodeLog
+  private var pipes: [OutPipe] = []
+  private var remindersDue = false
+
+  init(context: Context, loop: PollLoop, log: NodeLog) {
+    self.context = context
+    self.loop = loop
+    self.log = log
+  }
+
+  /// - Parameters:
+  ///   - stream: Names the numbering of this process's events where they are not recorded.
+  ///   - onFailure: Called where an end cannot go on.
+  func open(
+    _ configurations: [NodeConfiguration.Out], stream: UInt64, journal: Journal?,
+    onFailure: @escaping (String) -> Void
+  ) throws -> [(NodeConfiguration.Out, OutPipe)] {
+    let pairs = try configurations.map { configuration in
+      let pipe = try OutPipe(
+        configuration, stream: stream, journal: journal, context: context, log: log)
+      pipe.onFailure = onFailure
+      loop.add(pipe.socket, for: pipe) { $0.read() }
+      loop.add(pipe.connections.socket, for: pipe) { $0.readConnections() }
+      return (configuration, pipe)
+    }
+    pipes = pairs.map(\.1)
+    return pairs
+  }
+
+  /// Whether a stopping node need not wait for any of them.
+  var isDrained: Bool { pipes.allSatisfy(\.isDrained) }
+
+  /// Fills in what is known of them.
+  func fill(_ status: inout NodeStatus) {
+    status.garbage += pipes.reduce(0) { $0 + $1.garbage }
+    status.blocked = pipes.filter(\.isFull).map(\.name)
+    status.outs = pipes.map(\.status)
+  }
+
+  // MARK: Records
+
+  var hasUnrecorded: Bool { pipes.contains { $0.hasUnrecorded } }
+
+  /// Whether the journal has events that need not be kept.
+  var hasAcknowledged: Bool { pipes.contains(where: \.hasAcknowledged) }
+
+  func record(into journal: Journal) throws {
+    for pipe in pipes { try pipe.record(into: journal) }
+  }
+
+  /// What is queued is recorded, or needs no record: sends it.
+  func becameRecorded() {
+    for pipe in pipes {
+      pipe.becameRecorded()
+      pipe.flush()
+    }
+    scheduleReminders()
+  }
+
+  private func scheduleReminders() {
+    guard !remindersDue, pipes.contains(where: { $0.isWaiting }) else { return }
+    remindersDue = true
+    loop.schedule(after: PeerSilence.interval, for: self) { outs in
+      outs.remindersDue = false
+      for pipe in outs.pipes { pipe.lookAtSilence() }
+    }
+  }
+
+  // MARK: The end
+
+  /// Says goodbye to the receivers.
+  func sayGoodbye() {
+    for pipe in pipes {
+      if pipe.state.pending > 0, !pipe.state.isDurable {
+        log.warning("pipe '\(pipe.name)': \(pipe.state.pending) events were not delivered")
+      }
+      pipe.close()
+      pipe.connections.socket.close()
+    }
+  }
+
+  /// What is said goes out within the sockets' linger.
+  func close() { for pipe in pipes { pipe.socket.close(lingering: .milliseconds(300)) } }
+}
