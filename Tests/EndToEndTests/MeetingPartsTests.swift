@@ -167,7 +167,7 @@ struct MeetingPartsTests {
     }
     #expect(counts.doubts == ["a restart": 1, "a silence": 1])
     #expect(counts.doubtsCommitted == 1)
-    #expect(counts.doubtsGivenUp == 1)
+    #expect(counts.doubtsAborted == 1)
     #expect(counts.recoveries == 1)
     #expect(counts.missing.contains("a doubt after a lost connection"))
     #expect(!counts.missing.contains("a doubt after a restart"))

@@ -97,7 +97,7 @@ package struct NodeHost {
       return HostedContent(
         try CoordinatorContent(
           node: arguments.node, incarnation: arguments.incarnation, journal: journal,
-          projections: CoordinatorContent.projections(composites), log: log))
+          projections: CompositeFeed.projections(composites), log: log))
     case .constant(let state, let name):
       if let name { try machine(name).check(state: state) }
       return HostedContent(ConstantContent(state: state, machine: name))

@@ -8,6 +8,9 @@ import PipeWire
 /// later of these moves, or of steps before them, is passed over. So no state is shown in which some
 /// participants have taken an event and others not.
 package struct CompositeStates {
+  /// What a composite shows of its components' states.
+  package typealias Projection = ([JSONValue]) throws -> JSONValue
+
   private struct Known {
     var incarnation: UInt64
     var version: UInt64
@@ -19,7 +22,7 @@ package struct CompositeStates {
     let name: String
     /// The nodes that it consists of, in the order of its state's parts.
     let nodes: [String]
-    let projection: (([JSONValue]) throws -> JSONValue)?
+    let projection: Projection?
     var version: UInt64 = 0
     var isShown = false
   }
@@ -27,7 +30,7 @@ package struct CompositeStates {
   private var known: [String: Known] = [:]
   /// Components whose new processes have told states that may be older than a commit, and were passed
   /// over for that.
-  package private(set) var doubtful: Set<String> = []
+  package private(set) var unconfirmed: Set<String> = []
   private var composites: [Composite]
   private let places: [String: Int]
   /// The places of the composites that each node is a part of.
@@ -35,7 +38,7 @@ package struct CompositeStates {
 
   /// - Parameter projections: By the composites' names, what they show instead of the plain tuple.
   package init(
-    _ plans: [CompositePlan], projections: [String: ([JSONValue]) throws -> JSONValue] = [:]
+    _ plans: [CompositePlan], projections: [String: Projection] = [:]
   ) {
     composites = plans.map {
       Composite(name: $0.name, nodes: $0.nodes, projection: projections[$0.name])
@@ -59,7 +62,7 @@ package struct CompositeStates {
       if incarnation < last.incarnation { return [] }
       let isOlder = version < last.version && (incarnation == last.incarnation || isCommitting)
       if isOlder, incarnation > last.incarnation {
-        doubtful.insert(component)
+        unconfirmed.insert(component)
         return []
       }
       if isOlder || version == last.version && state == last.state {
@@ -71,12 +74,13 @@ package struct CompositeStates {
     return changed([component])
   }
 
-  /// Takes out those that are doubtful no more: what they tell now is not older than a commit.
-  package mutating func settled(_ isSettled: (String) -> Bool) -> Set<String> {
-    guard !doubtful.isEmpty else { return [] }
-    let settled = doubtful.filter(isSettled)
-    doubtful.subtract(settled)
-    return settled
+  /// Takes out those that are to be asked again: what they tell now is not older than a commit.
+  /// - Parameter isCommitting: Whether a commit is under way that a component takes part in.
+  package mutating func takeUnconfirmed(_ isCommitting: (String) -> Bool) -> Set<String> {
+    guard !unconfirmed.isEmpty else { return [] }
+    let taken = unconfirmed.filter { !isCommitting($0) }
+    unconfirmed.subtract(taken)
+    return taken
   }
 
   /// Participants have moved, all at once.

@@ -9,104 +9,55 @@ import PipeWire
 final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadLetters,
   AnswersQuestions, Coordinates, EndsByItself
 {
-  /// By their names, the composite states of the program: each a function of components' states.
-  typealias Projections = [String: ([JSONValue]) throws -> JSONValue]
-
   /// What its journal and its description name instead of a machine.
   static let machineName = JournalSnapshot.compositeMachine
 
   let description: MachineDescription
   var onEnd: ((String?) -> Void)?
-  let log: NodeLog
+  private let log: NodeLog
   private let node: String
-  let journal: Journal?
-  private let projections: Projections
-  var coordinator: CoordinatorStateMachine
-  var states: CompositeStates?
-  /// The composites whose states are known from the journal, until the start.
-  private var restoredComposites: Set<String> = []
-  private(set) var services: NodeServices?
-  private(set) var plan: CoordinatorPlan?
+  private let journal: Journal?
+  private let projections: CompositeFeed.Projections
+  private var coordinator: CoordinatorStateMachine
+  private var records: CoordinatorRecords
+  private var callers = CoordinatorCallers()
+  private lazy var pipes = CoordinatorPipes(
+    of: self, letters: DeadLetters(journal: journal), log: log)
+  private var services: NodeServices?
+  private var plan: CoordinatorPlan?
   /// The composites by their names.
-  private(set) var composites: [String: CompositePlan] = [:]
-  private(set) var links: [String: CoordinatorLink] = [:]
+  private var composites: [String: CompositePlan] = [:]
+  private var feed: CompositeFeed?
   private var watch: FeedWatch?
-  private var timers: [CoordinatorStateMachine.Timer: TimerQueue.ID] = [:]
-  private(set) var isStarted = false
-  var pipes: [CoordinatorPipe] = []
-  var letters: DeadLetters
-  /// What callers wait for.
-  private(set) var callers: [RequestID: (RequestReply) -> Void] = [:]
-  private var lastUnnamed: UInt64 = 0
-  // What the journal lacks.
-  var records: [CoordinatorRecord] = []
-  var acknowledged: [TransactionID] = []
-  var forgotten: [TransactionID] = []
-  private var published: [String: (time: Int64, cause: String)] = [:]
-  private var counts: (requests: UInt64, refused: UInt64) = (0, 0)
+  private var links: CoordinatorLinks?
+  private var timers: CoordinatorTimers?
+  private var isStarted = false
+  /// The event of the commit that is being performed.
+  private var committing: String?
   /// Those of callers that are connected to the inbox.
-  var messages = NodeStatus.Messages()
-
-  /// How long participants have to answer before the event is given up.
-  private static let voteTimeout: Duration = .seconds(2)
-  /// How long participants have to acknowledge a commit before it is sent again.
-  private static let resendInterval: Duration = .milliseconds(200)
-  /// How long a request that is not to wait waits while its participants have part in no commit.
-  private static let lockTimeout: Duration = .seconds(1)
-  /// How long participants that run may take to join after a start.
-  private static let joinTimeout: Duration = .seconds(1)
-  /// How long a request that waits is left alone, where no participant tells of a change.
-  private static let retryInterval: Duration = .milliseconds(500)
-  /// How often a participant that has said nothing is asked for a word.
-  private static let probeInterval: Duration = .seconds(5)
-  /// How long a request that was overtaken keeps others back.
-  private static let patience: Duration = .milliseconds(50)
+  private var messages = NodeStatus.Messages()
 
   /// - Parameter incarnation: No two processes of the node have the same.
   init(
-    node: String, incarnation: UInt64, journal: Journal?, projections: Projections, log: NodeLog
+    node: String, incarnation: UInt64, journal: Journal?, projections: CompositeFeed.Projections,
+    log: NodeLog
   ) throws(JournalError) {
     self.node = node
     self.journal = journal
     self.projections = projections
     self.log = log
-    var known = try journal?.coordinator() ?? CoordinatorJournal()
-    // Without a journal, or with a new one, the starts still tell transactions apart.
-    if incarnation > 0 {
-      if known.epoch == 0 {
-        known.forgottenThrough = TransactionID(
-          epoch: incarnation - 1, sequence: UInt64(Int64.max))
-        forgotten.append(known.forgottenThrough)
-      }
-      known.epoch = max(known.epoch, incarnation - 1)
-    }
-    coordinator = CoordinatorStateMachine(name: node, journal: known)
-    letters = DeadLetters(journal: journal)
-    recovered = known.commits.filter { !known.acknowledged.contains($0.transaction) }
+    records = try CoordinatorRecords(journal, incarnation: incarnation)
+    coordinator = CoordinatorStateMachine(name: node, journal: records.restored)
     description = MachineDescription(
       machine: Self.machineName, initial: .null, states: [], events: [], alphabet: [], outputs: [],
       outPorts: [], inPorts: [])
   }
 
-  /// What composite states make of the states of components.
-  static func projections(_ composites: [any CompositeState.Type]) -> Projections {
-    func projection<State: CompositeState>(
-      _ type: State.Type
-    ) -> ([JSONValue]) throws -> JSONValue {
-      let project = type.projection
-      return { try JSONValue(encoding: project(json: $0)) }
-    }
-    return Dictionary(composites.map { ($0.name, projection($0)) }) { first, _ in first }
-  }
-
-  /// The commits that may not have reached all participants when the last process ended.
-  private var recovered: [CommitRecord]
-
   // MARK: Wiring
 
   func connect(outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe]) throws {
     guard outs.isEmpty else { throw NodeProblem("no pipe leads from a composite") }
-    pipes = ins.map { CoordinatorPipe($0) }
+    pipes.connect(ins)
     journal?.forgetContents()
   }
 
@@ -116,26 +67,18 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     }
     self.services = services
     self.plan = plan
-    composites = Dictionary(plan.conflictClass.composites.map { ($0.name, $0) }) { first, _ in
-      first
+    let planned = plan.conflictClass.composites
+    composites = Dictionary(planned.map { ($0.name, $0) }) { first, _ in first }
+    let recovered = records.takeRestored()
+    feed = try CompositeFeed(planned, projections: projections, commits: recovered)
+    timers = CoordinatorTimers(loop: services.loop) { [weak self] timer in
+      guard let self else { return }
+      perform(coordinator.fired(timer))
     }
-    var shown: Projections = [:]
-    for composite in plan.conflictClass.composites {
-      guard let name = composite.projection else { continue }
-      guard let projection = projections[name] else {
-        throw NodeProblem("this program has no composite state '\(name)'")
-      }
-      shown[composite.name] = projection
-    }
-    var states = CompositeStates(plan.conflictClass.composites, projections: shown)
-    if !recovered.isEmpty {
-      log.note(
-        "\(recovered.count) synchronized events are committed, and not all participants have said "
-          + "that they know: they are told again")
-    }
-    for commit in recovered { restoredComposites.formUnion(states.committed(commit.moves)) }
-    recovered = []
-    self.states = states
+    guard !recovered.isEmpty else { return }
+    log.note(
+      "\(recovered.count) synchronized events are committed, and not all participants have said "
+        + "that they know: they are told again")
   }
 
   func start() {
@@ -145,42 +88,36 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     let participants = Set(plan.conflictClass.participants)
     release(except: participants)
     do {
-      for component in plan.components where participants.contains(component.name) {
-        let link = try CoordinatorLink(
-          to: component, of: node, services: services, log: log)
-        let name = component.name
-        link.onMessage = { [weak self] in self?.take($0, from: name) }
-        link.onChange = { [weak self] in self?.participant(name, hasJoined: $0) }
-        link.onRequest = { [weak self, weak link] header, body in
-          self?.synchronize(header, body) { reply in
-            guard let link else { return }
-            self?.answer(reply, to: header.sequence, over: link)
-          }
-        }
-        links[name] = link
-      }
+      links = try CoordinatorLinks(
+        to: plan.components.filter { participants.contains($0.name) }, of: node,
+        services: services, log: log, handlers)
       watch = try FeedWatch(
         feeds: plan.components.map(\.feed), topic: Feed.uncommitted, in: services.context,
         loop: services.loop
       ) { [weak self] in self?.told($0) }
-      probeLater()
-      // Their components may have nothing to tell beyond what was committed.
-      show(restoredComposites.sorted(), cause: "restored")
-      restoredComposites = []
+      publish(feed?.started())
     } catch {
       onEnd?("its participants cannot be connected: \(error)")
     }
   }
 
-  private func probeLater() {
-    services?.loop.schedule(after: Self.probeInterval, for: self) { content in
-      guard content.isStarted else { return }
-      for link in content.links.values { link.probe() }
-      content.probeLater()
-    }
+  private var handlers: CoordinatorLinks.Handlers {
+    CoordinatorLinks.Handlers(
+      message: { [weak self] message, name in
+        guard let self else { return }
+        if case .query = message { reach(.queryReceived, with: name) }
+        perform(coordinator.received(message, from: name))
+      },
+      change: { [weak self] join, name in
+        guard let self else { return }
+        perform(
+          join.map { coordinator.connected(name, watermark: $0.watermark, prepared: $0.prepared) }
+            ?? coordinator.disconnected(name))
+      },
+      request: { [weak self] header, body, reply in self?.synchronize(header, body, reply: reply) })
   }
 
-  /// Gives up what is not decided; what is committed goes on until all have acknowledged it.
+  /// Aborts what is not decided; what is committed goes on until all have acknowledged it.
   func prepareToStop() { perform(coordinator.stop()) }
 
   var mayStop: Bool { coordinator.transactionsUnderWay.isEmpty }
@@ -189,164 +126,206 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     guard isStarted else { return }
     isStarted = false
     perform(coordinator.stop())
-    for timer in timers.values { services?.loop.cancel(timer) }
-    timers = [:]
+    timers?.cancelAll()
     watch?.close()
     watch = nil
-    for link in links.values { link.close() }
-    links = [:]
-  }
-
-  // MARK: Participants
-
-  private func take(_ message: ParticipantMessage, from name: String) {
-    if case .query = message { reach(.queryReceived, with: name) }
-    perform(coordinator.received(message, from: name))
-  }
-
-  /// - Parameter join: `nil` where it is not connected any more.
-  private func participant(_ name: String, hasJoined join: ParticipantJoin?) {
-    perform(
-      join.map { coordinator.connected(name, watermark: $0.watermark, prepared: $0.prepared) }
-        ?? coordinator.disconnected(name))
-  }
-
-  private func answer(_ reply: RequestReply, to request: UInt64, over link: CoordinatorLink) {
-    link.hold(reply, to: request)
-    if isPerforming { holders.append(link) } else { link.flush() }
+    links?.close()
+    links = nil
   }
 
   // MARK: What is decided
 
-  func perform(_ actions: [CoordinatorStateMachine.Action]) {
-    isPerforming = true
-    defer {
-      isPerforming = false
-      for link in holders { link.flush() }
-      holders.removeAll(keepingCapacity: true)
+  private func perform(_ actions: [CoordinatorStateMachine.Action]) {
+    guard let links else { return actions.forEach(perform) }
+    links.batch { actions.forEach(perform) }
+  }
+
+  private func perform(_ action: CoordinatorStateMachine.Action) {
+    switch action {
+    case .record(let record): records.append(record)
+    case .acknowledged(let transaction):
+      records.acknowledge(transaction)
+      reach(.commitFinished)
+      for name in feed?.takeUnconfirmed({ coordinator.isCommitting($0) }) ?? [] {
+        watch?.askAgain(name)
+      }
+    case .forget(let transaction): records.forget(transaction)
+    case .send(let message, let participant): send(message, to: participant)
+    case .reply(let id, let reply): callers.take(id, for: reply)?(.synchronized(reply))
+    case .publish(_, let moves): publish(feed?.committed(moves, event: committing))
+    case .startTimer(let timer): timers?.start(timer)
+    case .cancelTimer(let timer): timers?.cancel(timer)
+    case .report(let problem): log.warning(problem.warning)
     }
-    for action in actions {
-      switch action {
-      case .record(let record): records.append(record)
-      case .acknowledged(let transaction):
-        acknowledged.append(transaction)
-        reach(.commitFinished)
-        for name in states?.settled({ !coordinator.isCommitting($0) }) ?? [] {
-          watch?.askAgain(name)
-        }
-      case .forget(let transaction): forgotten.append(transaction)
-      case .send(let message, let participant):
-        if case .abort = message { reach(.abortBefore, with: participant) }
-        links[participant]?.send(message)
-        switch message {
-        case .prepare: reach(.prepareSent, with: participant)
-        case .commit: reach(.commitSent, with: participant)
-        case .abort: reach(.abortSent, with: participant)
-        case .deliver: break
-        }
-      case .reply(let id, let reply): answer(id, reply)
-      case .publish(_, let moves):
-        guard let changed = states?.committed(moves) else { break }
-        show(changed, cause: committing ?? "synchronized")
-      case .startTimer(let timer): start(timer)
-      case .cancelTimer(let timer):
-        if let id = timers.removeValue(forKey: timer) { services?.loop.cancel(id) }
-      case .report(let problem): report(problem)
+  }
+
+  private func send(_ message: CoordinatorMessage, to participant: String) {
+    if case .abort = message { reach(.abortBefore, with: participant) }
+    links?.send(message, to: participant)
+    switch message {
+    case .prepare: reach(.prepareSent, with: participant)
+    case .commit: reach(.commitSent, with: participant)
+    case .abort: reach(.abortSent, with: participant)
+    case .deliver: break
+    }
+  }
+
+  /// Waits no longer for those who are in none of the composites any more: they will not answer.
+  private func release(except participants: Set<String>) {
+    for transaction in coordinator.transactionsUnderWay {
+      for gone in transaction.participants where !participants.contains(gone) {
+        log.warning(
+          "synchronized event \(transaction.id) was committed, and '\(gone)' has not said that it "
+            + "knows; it takes part no more, and is not waited for")
+        perform(coordinator.received(.ack(transaction.id), from: gone))
       }
     }
   }
 
-  private var isPerforming = false
-  /// Those that hold replies until what is being performed is done.
-  private var holders: [CoordinatorLink] = []
-  /// The event of the commit that is being performed.
-  var committing: String?
+  /// Says that the coordinator is at this place; cuts its connections where it is told to.
+  /// - Parameter participant: Whom the place is about; `nil` where it is about all.
+  private func reach(_ point: Failpoint, with participant: String? = nil) {
+    if Failpoint.hit(point) { links?.cut(to: participant) }
+  }
 
-  private func start(_ timer: CoordinatorStateMachine.Timer) {
-    let delay =
-      switch timer {
-      case .votes: Self.voteTimeout
-      case .resend: Self.resendInterval
-      case .locks: Self.lockTimeout
-      case .deadline(_, let limit): limit
-      case .retry: Self.retryInterval
-      case .patience: Self.patience
-      case .join: Self.joinTimeout
-      }
-    if let id = timers[timer] { services?.loop.cancel(id) }
-    timers[timer] = services?.loop.schedule(after: delay, for: self) { content in
-      content.timers[timer] = nil
-      content.perform(content.coordinator.fired(timer))
-    }
+  private func told(_ change: StateChange) {
+    publish(feed?.told(change, isCommitting: coordinator.isCommitting(change.node)))
+    perform(coordinator.told(change.node, version: change.version))
+  }
+
+  private func publish(_ composites: [String]?) {
+    for name in composites ?? [] { services?.publish { feed?.entry(of: name) } }
   }
 
   // MARK: Callers
 
-  /// Keeps what answers a caller, in place of what did when it last asked.
-  func keep(_ id: RequestID, _ reply: @escaping (RequestReply) -> Void) { callers[id] = reply }
-
-  /// A number for a caller that gives none.
-  func unnamed() -> RequestID {
-    lastUnnamed += 1
-    return RequestID(caller: "unnamed.\(coordinator.epoch)", number: lastUnnamed)
-  }
-
-  private func answer(_ id: RequestID, _ reply: TransactionReply) {
-    counts.requests += 1
-    switch reply {
-    case .atomic(let reply) where !reply.isCommitted: counts.refused += 1
-    case .atomic, .broadcast: break
-    }
-    callers.removeValue(forKey: id)?(.synchronized(reply))
-  }
-
-  // MARK: States
-
-  private func told(_ change: StateChange) {
-    let name = change.node
-    let isCommitting = coordinator.isCommitting(name)
-    let changed = states?.told(
-      name, incarnation: change.incarnation, version: change.version, state: change.state.bytes,
-      isCommitting: isCommitting)
-    show(changed ?? [], cause: name)
-    perform(coordinator.told(name, version: change.version))
-  }
-
-  private func show(_ names: [String], cause: String) {
-    for name in names {
-      published[name] = (WallClock.nanoseconds, cause)
-      services?.publish { entry(of: name) }
+  func synchronize(
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from peer: [UInt8],
+    reply: @escaping (RequestReply) -> Void
+  ) {
+    if !SynchronizeFlag.isSettling(header) { messages.received += 1 }
+    synchronize(header, body) { [weak self] answer in
+      self?.messages.sent += 1
+      reply(answer)
     }
   }
 
-  private func entry(of composite: String) -> FeedEntry? {
-    guard let states, let (time, cause) = published[composite],
-      let state = states.state(of: composite)
-    else { return nil }
-    return FeedEntry(
-      node: JSONValue.string(composite).bytes, version: states.version(of: composite), time: time,
-      cause: cause, state: state)
+  /// Takes what a caller asks for, at the inbox or as a participant.
+  private func synchronize(
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, reply: @escaping (RequestReply) -> Void
+  ) {
+    let id =
+      header.number == 0
+      ? callers.unnamed(in: coordinator.epoch)
+      : RequestID(caller: String(header.number), number: header.sequence)
+    switch SynchronizeFlag(rawValue: header.flags) {
+    case .try: ask(Array(body), .try, as: id, reply)
+    case .await:
+      let limit: Duration? = header.count == 0 ? nil : .milliseconds(Int64(header.count))
+      ask(Array(body), .await(limit), as: id, reply)
+    case .broadcast: ask(Array(body), .broadcast, as: id, reply)
+    case .ask:
+      guard let transaction = TransactionID(String(decoding: body, as: UTF8.self)) else {
+        return reply(.invalid("the number of a transaction is like 3.17"))
+      }
+      callers.keep(id, reply)
+      perform(coordinator.ask(id, for: transaction))
+    case .withdraw: perform(coordinator.withdraw(id))
+    case .settle: coordinator.settle(id.caller, before: id.number)
+    case nil: reply(.invalid("there is no mode \(header.flags)"))
+    }
   }
 
-  private var names: [String] { plan?.conflictClass.composites.map(\.name) ?? [] }
+  private func ask(
+    _ body: [UInt8], _ mode: TransactionMode, as id: RequestID,
+    _ reply: @escaping (RequestReply) -> Void
+  ) {
+    reach(.synchronizeReceived)
+    do {
+      let request = try TransactionRequest(reading: body, mode, to: composites)
+      callers.keep(id, reply)
+      perform(coordinator.request(id, request))
+    } catch {
+      reply(.invalid("\(error)"))
+    }
+  }
 
-  func lastSteps() -> [FeedEntry] { names.compactMap { entry(of: $0) } }
+  func explain(_ body: UnsafeRawBufferPointer, reply: @escaping (RequestReply) -> Void) {
+    reply(.explained(by: coordinator.explanation))
+  }
+
+  // MARK: Pipes
+
+  /// Asks for an event that a pipe has brought.
+  /// - Parameter id: Its number, where an answer to an earlier one is of no interest any more.
+  func ask(
+    _ event: [UInt8], through pipe: String, _ mode: TransactionMode, as id: RequestID?,
+    _ reply: @escaping (RequestReply) -> Void
+  ) {
+    if let id { coordinator.settle(id.caller, before: id.number) }
+    ask(
+      TransactionBody(composite: plan?.pipes[pipe] ?? "", event: event).bytes, mode,
+      as: id ?? callers.unnamed(in: coordinator.epoch), reply)
+  }
+
+  /// The request of this number may be asked anew.
+  func renew(_ id: RequestID) { coordinator.renew(id) }
+
+  func schedule(after delay: Duration, _ action: @escaping () -> Void) {
+    services?.loop.schedule(after: delay, for: self) { _ in action() }
+  }
+
+  func accept(
+    _ body: UnsafeRawBufferPointer, count: UInt32, skipping: Int, first: UInt64, from pipe: InPipe
+  ) throws(FrameError) {
+    try pipes.accept(body, count: count, skipping: skipping, first: first, from: pipe)
+  }
+
+  var hasWork: Bool { isStarted && pipes.hasWork }
+
+  func takeTurn() { if isStarted { pipes.takeTurn() } }
+
+  func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping (RequestReply) -> Void) {
+    pipes.deadLetter(id, drops: drops, reply: reply)
+  }
+
+  // MARK: Records
+
+  var hasUnrecorded: Bool { records.hasUnrecorded || pipes.hasUnrecorded }
+
+  var hasLeftover: Bool { records.hasLeftover }
+
+  func record(into journal: Journal) throws {
+    try records.write(to: journal) { reach($0) }
+    try pipes.record(into: journal)
+  }
+
+  func becameRecorded() {
+    pipes.becameRecorded()
+    for record in records.takeRecorded() {
+      if case .commit(let commit) = record {
+        reach(.commitRecorded)
+        committing = coordinator.event(of: commit.request)
+      }
+      perform(coordinator.recorded(record))
+      committing = nil
+    }
+  }
+
+  // MARK: What is shown
+
+  func lastSteps() -> [FeedEntry] { feed?.entries ?? [] }
 
   func fill(_ status: inout NodeStatus) {
-    guard isStarted, let states else { return }
-    status.events = counts.requests
-    status.refused = counts.refused
-    letters.fill(&status)
-    status.ins = pipes.map(\.status)
-    status.garbage = links.values.reduce(0) { $0 + $1.garbage }
-    status.synchronization = links.values.reduce(into: messages) { sum, link in
-      sum.sent += link.messages.sent
-      sum.received += link.messages.received
-    }
-    status.composites = names.map { name in
-      NodeStatus.Composite(
-        name: name, state: states.state(of: name).flatMap { try? JSONValue(parsing: $0) },
-        version: states.version(of: name))
-    }
+    guard isStarted, let feed, let links else { return }
+    status.events = callers.answered
+    status.refused = callers.refused
+    pipes.fill(&status)
+    status.garbage = links.garbage
+    var messages = messages
+    messages.sent += links.messages.sent
+    messages.received += links.messages.received
+    status.synchronization = messages
+    status.composites = feed.status
   }
 }

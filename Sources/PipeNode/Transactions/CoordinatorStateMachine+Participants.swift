@@ -12,9 +12,7 @@ extension CoordinatorStateMachine {
   package mutating func connected(
     _ participant: String, watermark: TransactionID = .zero, prepared: TransactionID? = nil
   ) -> [Action] {
-    connectedParticipants.insert(participant)
-    refusals.forget(participant)
-    joined?.insert(participant)
+    participants.connect(participant)
     var actions = rise(above: watermark)
     if let prepared { actions += received(.query(prepared), from: participant) }
     for transaction in transactions.keys.sorted() {
@@ -28,20 +26,16 @@ extension CoordinatorStateMachine {
   ///
   /// Such a number was given by a coordinator of another name, or by one whose journal is gone.
   private mutating func rise(above watermark: TransactionID) -> [Action] {
-    guard !hasEnded, watermark > TransactionID(epoch: epoch, sequence: sequence),
-      watermark.epoch < UInt64(Int64.max)
-    else { return [] }
-    epoch = watermark.epoch + 1
-    sequence = 0
-    isStarted = false
-    forgottenThrough = max(forgottenThrough, watermark)
+    guard phase != .ended, watermark > last, watermark.epoch < UInt64(Int64.max) else { return [] }
+    last = TransactionID(epoch: watermark.epoch + 1, sequence: 0)
+    phase = .starting
+    answers.forget(through: watermark)
     return [.record(.start(epoch: epoch)), .forget(watermark)]
   }
 
   /// A participant's connection is gone, with all that was under way on it.
   package mutating func disconnected(_ participant: String) -> [Action] {
-    connectedParticipants.remove(participant)
-    refusals.forget(participant)
+    participants.disconnect(participant)
     var actions: [Action] = []
     for transaction in transactions.keys.sorted() {
       actions += take(.disconnected(participant), transaction)
@@ -62,39 +56,49 @@ extension CoordinatorStateMachine {
     case .query(let transaction):
       // No record: aborted. A record would have brought the transaction back.
       guard transactions[transaction] != nil else {
-        let isForgotten = transaction <= forgottenThrough
+        let isForgotten = transaction <= answers.forgottenThrough
         return [.send(.abort(transaction), to: participant)]
           + (isForgotten ? [.report(.queryOfForgotten(transaction, from: participant))] : [])
       }
       return take(.query(participant), transaction)
     case .no(let transaction, let refusal):
-      if let caller = callers[transaction], let call = calls[caller] {
-        refusals.refused(participant, call.request.question, refusal)
+      if let call = answers.caller(of: transaction).flatMap({ requests[$0] }) {
+        participants.refused(participant, call.request.question, refusal)
       }
       return take(.no(participant, refusal), transaction)
     case .ack(let transaction):
       return take(.ack(participant), transaction)
     case .delivered(let transaction, let result):
-      refusals.changed(participant)
+      participants.changed(participant)
       return take(.delivered(participant, result), transaction)
     case .changed:
-      refusals.changed(participant)
+      participants.changed(participant)
       return wake([participant]) + grant()
     }
   }
 
   /// A participant's feed tells of a step that it has taken by itself.
   package mutating func told(_ participant: String, version: UInt64) -> [Action] {
-    guard refusals.told(participant, version: version) else { return [] }
+    guard participants.told(participant, version: version) else { return [] }
     return wake([participant]) + grant()
+  }
+
+  /// Whom the coordinator can ask, and what is under way.
+  package var explanation: CoordinatorExplanation {
+    CoordinatorExplanation(
+      connected: connectedParticipants.sorted(),
+      transactions: undecided.map {
+        CoordinatorExplanation.Transaction(
+          transaction: "\($0.id)", participants: $0.participants)
+      })
   }
 
   /// A record is durable.
   package mutating func recorded(_ record: CoordinatorRecord) -> [Action] {
     switch record {
     case .start(let epoch):
-      guard epoch == self.epoch, !hasEnded else { return [] }
-      isStarted = true
+      guard epoch == self.epoch, phase != .ended else { return [] }
+      phase = .running
       return grant()
     case .commit(let commit):
       return take(.recorded, commit.transaction, commit)
@@ -110,7 +114,7 @@ extension CoordinatorStateMachine {
     switch decision {
     case .nothing: return []
     case .recordCommit(let moves):
-      guard let caller = callers[id] else { return [] }
+      guard let caller = answers.caller(of: id) else { return [] }
       let record = CommitRecord(transaction: id, request: caller, moves: moves)
       return [.cancelTimer(.votes(id)), .record(.commit(record))]
     case .commit:
@@ -140,18 +144,17 @@ extension CoordinatorStateMachine {
     _ commit: CommitRecord, _ transaction: TransactionStateMachine
   ) -> [Action] {
     var actions: [Action] = []
-    for (participant, move) in commit.moves { refusals.moved(participant, move) }
-    if let call = calls[commit.request] {
+    for (participant, move) in commit.moves { participants.moved(participant, move) }
+    if let call = requests[commit.request] {
       actions += finish(commit.request, commit.reply)
-      actions += countOvertaken(by: call)
+      actions += requests.countOvertaken(by: call).map { .startTimer(.patience($0)) }
     }
     actions += transaction.participants.map { .send(.commit(transaction.id), to: $0) }
     actions += [.publish(transaction.id, commit.moves), .startTimer(.resend(transaction.id))]
     for participant in transaction.participants {
       committing[participant, default: 0] += 1
-      commitCounts[participant, default: 0] += 1
     }
-    unlock(transaction)
+    requests.unlock(transaction.participants, of: transaction.id)
     return actions + wake(transaction.participants) + grant()
   }
 
@@ -160,11 +163,11 @@ extension CoordinatorStateMachine {
     _ transaction: TransactionStateMachine, _ reply: TransactionReply
   ) -> [Action] {
     transactions[transaction.id] = nil
-    unlock(transaction)
+    requests.unlock(transaction.participants, of: transaction.id)
     var actions: [Action] = []
-    if let caller = callers.removeValue(forKey: transaction.id) {
+    if let caller = answers.ended(transaction.id) {
       switch reply {
-      case .atomic(let reply): actions += fail(caller, reply)
+      case .atomic(let reply): actions += requests.fail(caller, reply).map { take($0) } ?? []
       case .broadcast: actions += finish(caller, reply)
       }
     }

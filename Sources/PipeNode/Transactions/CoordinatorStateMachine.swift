@@ -42,64 +42,25 @@ package struct CoordinatorStateMachine: Sendable {
     case report(CoordinatorProblem)
   }
 
-  /// What a timer is for, which says how long it takes; its owner may fire it late, or twice.
-  package enum Timer: Hashable, Sendable {
-    /// All participants are to have answered.
-    case votes(TransactionID)
-    /// COMMIT is sent again.
-    case resend(TransactionID)
-    /// A request that is not to wait has not got its locks. It waits on where others did get the event
-    /// meanwhile: its turn comes.
-    case locks(RequestID)
-    /// The caller's own deadline.
-    case deadline(RequestID, Duration)
-    /// A waiting request is tried again, if nothing else has caused that: news may be lost.
-    case retry(RequestID)
-    /// A request that others have overtaken has kept them back long enough.
-    case patience(RequestID)
-    /// Those who run have joined by now.
-    case join
-  }
-
   /// The name by which callers are told that the coordinator itself does not answer for a request.
   package let name: String
-  /// Which start this is; a new one begins where participants have heard of higher numbers.
-  package internal(set) var epoch: UInt64
-  var sequence: UInt64 = 0
-  var isStarted = false
-  var hasEnded = false
-
-  /// Requests that are not answered.
-  var calls = Calls()
-  /// Those that wait for locks, by their places, in the order in which they came.
-  var queue: [UInt64] = []
-  /// What participants are known to refuse, so that they are not asked in vain.
-  var refusals = KnownRefusals()
-
+  /// The last transaction that was given.
+  var last: TransactionID
+  var phase = Phase.starting
+  /// Requests that are not answered, and the locks.
+  var requests: RequestQueue
+  var participants = KnownParticipants()
+  var answers: CallerAnswers
   var transactions: [TransactionID: TransactionStateMachine] = [:]
-  var callers: [TransactionID: RequestID] = [:]
-  /// Which transaction each participant is locked by, from the request's grant until it is decided.
-  package internal(set) var locks: [String: TransactionID] = [:]
-  /// How many commits each participant has had part in, of this process.
-  var commitCounts: [String: UInt64] = [:]
   /// How many commits that each participant has part in not all have acknowledged.
   var committing: [String: Int] = [:]
-  package internal(set) var connectedParticipants: Set<String> = []
-  /// Those that were connected at any time, while the others may be about to be, after a start.
-  var joined: Set<String>? = []
 
-  // What callers are answered with who ask again.
-  var results: [RequestID: TransactionReply] = [:]
-  var resultOrder = Queue<RequestID>()
-  var resultTransactions: [RequestID: TransactionID] = [:]
-  var forgottenThrough: TransactionID
-  /// Of each caller that has said so, the oldest request whose answer it waits for.
-  var awaited: [String: UInt64] = [:]
-  let resultCapacity: Int
-  let overtakingLimit: Int
-  /// Answers that are looked at when there is one too many. It divides no usual capacity, so that each
-  /// has its turn where all are waited for.
-  static let lookedAt = 7
+  enum Phase {
+    /// The record of the start is not durable yet: nothing begins.
+    case starting
+    case running
+    case ended
+  }
 
   /// A coordinator as its journal tells.
   /// - Parameters:
@@ -112,30 +73,34 @@ package struct CoordinatorStateMachine: Sendable {
     overtakingLimit: Int = 2
   ) {
     self.name = name
-    self.resultCapacity = resultCapacity
-    self.overtakingLimit = overtakingLimit
-    epoch = journal.epoch + 1
-    forgottenThrough = journal.forgottenThrough
-    for commit in journal.commits {
-      results[commit.request] = commit.reply
-      resultTransactions[commit.request] = commit.transaction
-      resultOrder.append(commit.request)
-      callers[commit.transaction] = commit.request
-      guard !journal.acknowledged.contains(commit.transaction) else { continue }
+    last = TransactionID(epoch: journal.epoch + 1, sequence: 0)
+    requests = RequestQueue(overtakingLimit: overtakingLimit)
+    answers = CallerAnswers(journal, capacity: resultCapacity)
+    for commit in journal.commits where !journal.acknowledged.contains(commit.transaction) {
       let participants = commit.moves.keys.sorted()
       transactions[commit.transaction] = .recovered(commit.transaction, participants)
       for participant in participants { committing[participant, default: 0] += 1 }
     }
   }
 
+  // MARK: What is under way
+
+  /// Which start this is; a new one begins where participants have heard of higher numbers.
+  package var epoch: UInt64 { last.epoch }
+
+  package var connectedParticipants: Set<String> { participants.connected }
+
+  /// Which transaction each participant is locked by, from the request's turn until it is decided.
+  package var locks: [String: TransactionID] { requests.locks }
+
   /// Whether nothing is under way: no locks, no requests.
-  package var isIdle: Bool { locks.isEmpty && calls.isEmpty && transactions.isEmpty }
+  package var isIdle: Bool { requests.isEmpty && transactions.isEmpty }
 
   /// Whether a participant may not have taken yet what was committed.
   package func isCommitting(_ participant: String) -> Bool { committing[participant] != nil }
 
   /// The event that a request asks for, while it is not answered.
-  package func event(of request: RequestID) -> String? { calls[request]?.request.event }
+  package func event(of request: RequestID) -> String? { requests[request]?.request.event }
 
   /// The transactions that are not decided: no other one may have their participants.
   package var undecided: [TransactionStateMachine] {
@@ -145,6 +110,167 @@ package struct CoordinatorStateMachine: Sendable {
   /// The transactions under way, with those whose commit not all have acknowledged.
   package var transactionsUnderWay: [TransactionStateMachine] {
     transactions.values.sorted { $0.id < $1.id }
+  }
+
+  // MARK: Callers
+
+  /// The coordinator has started; its journal has been read.
+  package mutating func start() -> [Action] {
+    let resends = transactions.keys.sorted().map { Action.startTimer(.resend($0)) }
+    return [.record(.start(epoch: epoch)), .startTimer(.join)] + resends
+  }
+
+  /// The coordinator is to end: aborts what is not decided, and takes nothing any more.
+  package mutating func stop() -> [Action] {
+    phase = .ended
+    var actions: [Action] = []
+    for call in requests.all {
+      if call.isRunning {
+        requests.setOverdue(call.id)
+      } else {
+        actions += finish(call.id, .atomic(.unavailable(name)))
+      }
+    }
+    for transaction in transactions.keys.sorted() { actions += take(.votesOverdue, transaction) }
+    return actions
+  }
+
+  /// A caller asks for an event, or asks once more.
+  package mutating func request(_ id: RequestID, _ request: TransactionRequest) -> [Action] {
+    if let answer = answers[id] { return [.reply(id, answer)] }
+    guard requests[id] == nil else { return [] }
+    requests.add(id, request)
+    var actions: [Action] = []
+    if case .await(let limit?) = request.mode {
+      actions.append(.startTimer(.deadline(id, limit)))
+    }
+    actions += grant()
+    guard requests[id]?.isQueued == true else { return actions }
+    switch request.mode {
+    case .try, .broadcast: actions += startLockTimer(id)
+    case .await: break
+    }
+    return actions
+  }
+
+  /// A caller waits no longer for its request, if nothing is under way for it.
+  package mutating func withdraw(_ id: RequestID) -> [Action] {
+    guard let call = requests[id] else { return [] }
+    guard call.isRunning else { return finish(id, .atomic(.unavailable(name))) + grant() }
+    requests.setOverdue(id)
+    return []
+  }
+
+  /// A caller waits for no answer to a request before this one: those may be forgotten first.
+  package mutating func settle(_ caller: String, before oldest: UInt64) {
+    answers.settle(caller, before: oldest)
+  }
+
+  /// A caller that was told that none has moved is to ask anew under the same number.
+  package mutating func renew(_ id: RequestID) { answers.renew(id) }
+
+  /// A caller asks what has become of its request.
+  ///
+  /// A request that never came will not be taken when it comes later.
+  package mutating func ask(_ id: RequestID) -> [Action] {
+    if let answer = answers[id] { return [.reply(id, answer)] }
+    switch requests[id]?.phase {
+    case .running(let transaction):
+      return [.reply(id, .atomic(.unknown(transaction)))]
+    case .queued, .sleeping, .deferred:
+      // The answer comes when there is one.
+      return []
+    case nil: return answer(id, .atomic(.unavailable(name)))
+    }
+  }
+
+  /// A caller asks, by a request of its own, what has become of a transaction.
+  package mutating func ask(_ id: RequestID, for transaction: TransactionID) -> [Action] {
+    if let answer = answers.caller(of: transaction).flatMap({ answers[$0] }) {
+      return [.reply(id, answer)]
+    }
+    let isUndecided = transactions[transaction] != nil
+    // A number that was not given yet, or that was forgotten: nothing can be said of it.
+    let isKnown = transaction > answers.forgottenThrough && transaction <= last
+    let reply: SynchronizedReply =
+      isUndecided || !isKnown ? .unknown(transaction) : .unavailable(name)
+    return [.reply(id, .atomic(reply))]
+  }
+
+  // MARK: Turns
+
+  /// Begins every request that can.
+  mutating func grant() -> [Action] {
+    guard phase == .running else { return [] }
+    let turns = requests.takeTurns(after: &last, asking: participants)
+    return turns.reduce(into: []) { $0 += take($1) }
+  }
+
+  /// Lets requests have their turn again that wait for one of these to change.
+  mutating func wake(_ names: [String]) -> [Action] {
+    requests.wake(names, asking: participants).map { .cancelTimer(.retry($0)) }
+  }
+
+  mutating func take(_ turn: RequestQueue.Turn) -> [Action] {
+    switch turn {
+    case .begins(let call, let transaction): begin(call, as: transaction)
+    case .waits(let id): [.startTimer(.retry(id))]
+    case .fails(let call, let reply): finish(call, .atomic(reply))
+    }
+  }
+
+  private mutating func begin(_ call: RequestQueue.Call, as id: TransactionID) -> [Action] {
+    let asked = call.request.participants.sorted()
+    answers.began(id, for: call.id)
+    var actions: [Action] = [.cancelTimer(.locks(call.id)), .startTimer(.votes(id))]
+    let body = call.request.body
+    switch call.request.mode {
+    case .try, .await:
+      transactions[id] = .atomic(id, asked)
+      let waits = call.request.mode != .try
+      actions += asked.map { .send(.prepare(id, event: body, wantsChange: waits), to: $0) }
+    case .broadcast:
+      let missing = asked.filter { !connectedParticipants.contains($0) }
+      transactions[id] = .broadcast(id, asked, unavailable: missing)
+      actions += asked.filter { !missing.contains($0) }.map {
+        .send(.deliver(id, event: body), to: $0)
+      }
+      if missing.count == asked.count { actions += take(.votesOverdue, id) }
+    }
+    return actions
+  }
+
+  // MARK: Answers
+
+  /// Answers a caller, once and for all.
+  mutating func finish(_ id: RequestID, _ reply: TransactionReply) -> [Action] {
+    requests.remove(id).map { finish($0, reply) } ?? []
+  }
+
+  private mutating func finish(
+    _ call: RequestQueue.Call, _ reply: TransactionReply
+  ) -> [Action] {
+    var actions: [Action] = []
+    var tried: TransactionID?
+    if case .await(let limit?) = call.request.mode {
+      actions.append(.cancelTimer(.deadline(call.id, limit)))
+    }
+    switch call.phase {
+    case .running(let transaction): tried = transaction
+    case .sleeping, .deferred: actions.append(.cancelTimer(.retry(call.id)))
+    case .queued: actions.append(.cancelTimer(.locks(call.id)))
+    }
+    if call.keepsOthersBack { actions.append(.cancelTimer(.patience(call.id))) }
+    return actions + answer(call.id, reply, triedBy: tried)
+  }
+
+  private mutating func answer(
+    _ id: RequestID, _ reply: TransactionReply, triedBy transaction: TransactionID? = nil
+  ) -> [Action] {
+    let forgotten = answers.keep(reply, of: id, by: transaction) {
+      [transactions] in transactions[$0] != nil
+    }
+    return forgotten.map { .forget($0) } + [.reply(id, reply)]
   }
 }
 
@@ -158,7 +284,18 @@ package enum CoordinatorRecord: Hashable, Sendable {
 
 /// What contradicts the coordinator's journal.
 package enum CoordinatorProblem: Hashable, Sendable {
-  /// A participant has promised to take part in a transaction of which nothing is known any more. It
-  /// is told that the transaction was given up.
+  /// A participant is prepared for a transaction of which nothing is known any more. It is told that
+  /// the transaction was aborted.
   case queryOfForgotten(TransactionID, from: String)
+
+  /// The problem as the log tells it.
+  package var warning: String {
+    switch self {
+    case .queryOfForgotten(let transaction, let participant):
+      "participant '\(participant)' has promised to take synchronized event \(transaction), of "
+        + "which nothing is known any more: the journal is not the one that this composite had, or "
+        + "the composites were renamed. It is told that the event was given up. Where others have "
+        + "taken it, their states do not agree now"
+    }
+  }
 }

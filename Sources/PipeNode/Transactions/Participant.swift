@@ -4,23 +4,6 @@ import PipeSupport
 import PipeTransport
 import PipeWire
 
-/// What a participant needs of the machine that takes part.
-protocol ParticipatingMachine: AnyObject {
-  /// Whether the machine would take the event now; nothing changes.
-  func vote(on event: [UInt8]) -> ParticipantStateMachine.Vote
-  /// Takes the step that was prepared: enters the state, which is recorded with all that follows.
-  /// - Parameter isCommitted: Whether all participants take it.
-  func enter(_ step: PreparedStep, isCommitted: Bool)
-  /// Tells the state to a coordinator that has just come.
-  func tellState()
-  /// Whether an effect has not ended, and is not cancelled.
-  func isRunning(effect: UInt64) -> Bool
-  /// What an effect has raised is about to be taken, or was taken.
-  func taken(_ raised: RaisedEvent)
-  /// Whether it is in doubt has changed, in the same state.
-  func inDoubtChanged()
-}
-
 /// A node's part in synchronized events: performs what ``ParticipantStateMachine`` decides.
 ///
 /// The records are the node's: what is prepared, and the transaction whose step was taken, are written
@@ -28,47 +11,30 @@ protocol ParticipatingMachine: AnyObject {
 final class Participant {
   /// The coordinator's routing id at the inbox.
   let peer: [UInt8]
+  /// Whether no other input may be taken.
+  private(set) var isFrozen: Bool
+  /// What has passed between the coordinator and this node.
+  private(set) var messages = NodeStatus.Messages()
+  private let configuration: NodeConfiguration.Participant
+  private unowned let machine: any ParticipatingMachine
+  private let services: NodeServices
+  private let log: NodeLog
+  private var state: ParticipantStateMachine
+  private var records = ParticipantRecords()
+  private var raised = RaisedEvents()
+  private lazy var watch = InDoubtWatch(
+    isInDoubt: state.isPrepared, coordinator: configuration.coordinator, loop: services.loop,
+    log: log
+  ) { [unowned self] in queryIsDue() }
   private var isStarted = false
   /// Whether the coordinator has connected to this process; what came before that was meant for the
   /// process before.
   private var isConnected = false
-  /// Whether no other input may be taken.
-  private(set) var isFrozen: Bool
-  let configuration: NodeConfiguration.Participant
-  private(set) var state: ParticipantStateMachine
-  /// Whether it has asked for the end of what it has promised, and is not told.
-  private(set) var isInDoubt: Bool
-  /// When it promised, or when this process started. Unit: nanoseconds since 1970.
-  private(set) var preparedAt = WallClock.nanoseconds
-  unowned let machine: any ParticipatingMachine
-  let services: NodeServices
-  let log: NodeLog
-  /// What the journal lacks, or what needs no record, in order.
-  private var unrecorded: [ParticipantRecord] = []
-  /// How many of these are durable as they are.
-  private var durableCount = 0
-  /// A promise that was given up, which the journal is told some time; and whether it has just been.
-  private var aborted: (transaction: TransactionID, isWritten: Bool)?
-  private var queryTimer: TimerQueue.ID?
-  /// When the coordinator is to be asked for the end; `nil` where nothing is promised.
-  private var queryDue: Int64?
-  /// Whether the log says that the end of what is promised is not known.
-  var hasToldInDoubt = false
-  /// What effects wait for, by the numbers of the requests.
-  var raised: [UInt64: RaisedEvent] = [:]
-  /// How many events of effects were taken since the coordinator was told which ones still wait.
-  var takenCount = 0
-  /// What the transactions that are not applied yet are for.
-  var committed: [TransactionID: RaisedEvent] = [:]
   private var toldVersion: UInt64
   /// What is taken and recorded, and is told with the next message, or soon.
   private var unacknowledged: [TransactionID] = []
   private var acknowledgementTimer: TimerQueue.ID?
-  /// What has passed between the coordinator and this node.
-  private(set) var messages = NodeStatus.Messages()
 
-  /// How long a prepared participant waits for the end before it asks. Unit: nanoseconds.
-  private static let queryInterval: Int64 = 200_000_000
   /// How late an acknowledgement may be: it travels with the next answer, and wakes nobody by itself.
   private static let acknowledgementDelay: Duration = .milliseconds(20)
 
@@ -82,7 +48,6 @@ final class Participant {
     state = ParticipantStateMachine(
       prepared: restored?.prepared, applied: restored?.applied ?? .zero, version: version)
     isFrozen = !state.takesInputs
-    isInDoubt = state.isPrepared
     toldVersion = version
     self.machine = machine
     self.services = services
@@ -99,12 +64,34 @@ final class Participant {
     return "'\(event)' is synchronized; send it to composite \(names)"
   }
 
+  // MARK: What it is prepared for
+
+  /// Whether it has asked for the end of what it is prepared for, and is not told.
+  var isInDoubt: Bool { watch.isInDoubt }
+
+  /// What it is prepared to take together with others, or is just taking; `nil` where it is free.
+  func prepared(of node: String) -> InDoubtTransaction? {
+    guard let step = state.step else { return nil }
+    let body = TransactionBody(step.event)
+    return InDoubtTransaction(
+      participant: node, composite: body?.composite ?? "", event: body?.eventName ?? "",
+      transaction: step.transaction, since: watch.preparedAt)
+  }
+
+  /// What it is prepared for and in doubt about.
+  func inDoubt(of node: String) -> InDoubtTransaction? { isInDoubt ? prepared(of: node) : nil }
+
+  private func queryIsDue() {
+    watch.note(.silence, of: state.preparedStep)
+    perform(state.queryTimerFired())
+  }
+
   // MARK: The coordinator
 
   /// The machine runs; the coordinator may have come before.
   func started() {
     isStarted = true
-    noteInDoubt(after: "a restart")
+    watch.note(.restart, of: state.preparedStep)
     perform(state.start())
     join()
   }
@@ -114,7 +101,7 @@ final class Participant {
     isConnected = true
     // Else it joins when it does.
     guard isStarted else { return }
-    noteInDoubt(after: "a lost connection")
+    watch.note(.lostConnection, of: state.preparedStep)
     join()
     // A commit that the last coordinator told just before its end is not known to this one, where
     // nothing is recorded.
@@ -124,11 +111,10 @@ final class Participant {
   private func join() {
     // Not counted: it belongs to the connection.
     let join = ParticipantJoin(
-      watermark: state.watermark,
-      prepared: state.isPrepared ? state.step?.transaction : nil)
+      watermark: state.watermark, prepared: state.preparedStep?.transaction)
     let frame = join.frame
     services.send(frame.header, frame.body, peer)
-    for event in raised.values { send(event) }
+    for event in raised.waiting { send(event.request) }
     perform(state.connected())
   }
 
@@ -152,18 +138,14 @@ final class Participant {
         })
     case .commit(let transaction):
       reach(.commitReceived)
-      noteEnd(of: transaction, "committed")
+      watch.note(.committed, of: transaction, prepared: state.preparedStep)
       let isRepeated = transaction <= state.applied
       perform(state.commit(transaction))
       if isRepeated { acknowledge() }
     case .abort(let transaction):
       reach(.abortReceived)
-      noteEnd(of: transaction, "given up")
-      switch state.phase {
-      case .preparing(let step), .prepared(let step):
-        if step.transaction == transaction { aborted = (transaction, false) }
-      case .free, .applying, .delivering: break
-      }
+      watch.note(.aborted, of: transaction, prepared: state.preparedStep)
+      if !state.isTaking, state.step?.transaction == transaction { records.abort(transaction) }
       perform(state.abort(transaction))
     case .deliver(let transaction, let event):
       guard finishTaking() else { return }
@@ -172,7 +154,7 @@ final class Participant {
   }
 
   /// What comes behind a commit is about the state that the commit leads to; what the node has kept
-  /// since it promised has its turn first.
+  /// since it was prepared has its turn first.
   /// - Returns: `false` where the node has ended or stopped meanwhile.
   private func finishTaking() -> Bool {
     !state.isTaking || services.finishTurn() && isStarted
@@ -181,51 +163,48 @@ final class Participant {
   private func perform(_ actions: [ParticipantStateMachine.Action]) {
     isFrozen = !state.takesInputs
     let wasInDoubt = isInDoubt
-    if !state.isPrepared { isInDoubt = false }
+    if !state.isPrepared { watch.isInDoubt = false }
     for action in actions {
       switch action {
       case .record(let record):
-        unrecorded.append(record)
-        if case .prepared = record { preparedAt = WallClock.nanoseconds }
+        records.append(record)
+        if case .prepared = record { watch.prepared() }
       case .enter(let transaction, let event, let move):
         let step = PreparedStep(transaction: transaction, event: event, move: move)
-        if let event = committed.removeValue(forKey: transaction) { machine.taken(event) }
+        if let event = raised.take(transaction) { machine.taken(event) }
         machine.enter(step, isCommitted: state.phase == .applying(step))
       case .send(.ack(let transaction)):
         unacknowledged.append(transaction)
         scheduleAcknowledgement()
-      case .send(let message):
-        send(message)
-        switch message {
-        case .yes: reach(.yesAfter)
-        case .no: reach(.noAfter)
-        case .query:
-          isInDoubt = true
-          reach(.querySent)
-        case .ack, .delivered, .changed: break
-        }
+      case .send(let message): send(message)
       // They are taken in the next turn.
       case .unfreeze: break
-      case .startQueryTimer: startQueryTimer()
-      case .stopQueryTimer: queryDue = nil
+      case .startQueryTimer: watch.startTimer()
+      case .stopQueryTimer: watch.stopTimer()
       case .report(let problem): report(problem)
       }
     }
     // A step that ends it tells of itself.
-    if wasInDoubt != isInDoubt, state.isPrepared || state.takesInputs {
-      machine.inDoubtChanged()
+    if wasInDoubt != isInDoubt, state.isPrepared || state.takesInputs { machine.inDoubtChanged() }
+  }
+
+  private func send(_ message: ParticipantMessage) {
+    send(message.frame)
+    switch message {
+    case .yes: reach(.yesAfter)
+    case .no: reach(.noAfter)
+    case .query:
+      watch.isInDoubt = true
+      reach(.querySent)
+    case .ack: reach(.acknowledgeAfter)
+    case .delivered, .changed: break
     }
   }
 
-  func send(_ message: ParticipantMessage) {
-    let frame = message.frame
-    send(frame.header, frame.body)
-  }
-
-  func send(_ header: FrameHeader, _ body: [UInt8]) {
+  private func send(_ frame: (header: FrameHeader, body: [UInt8])) {
     acknowledge()
     messages.sent += 1
-    services.send(header, body, peer)
+    services.send(frame.header, frame.body, peer)
   }
 
   /// Tells the coordinator what was taken.
@@ -233,10 +212,7 @@ final class Participant {
     guard !unacknowledged.isEmpty else { return }
     let transactions = unacknowledged
     unacknowledged = []
-    for transaction in transactions {
-      send(ParticipantMessage.ack(transaction))
-      reach(.acknowledgeAfter)
-    }
+    for transaction in transactions { send(.ack(transaction)) }
   }
 
   private func scheduleAcknowledgement() {
@@ -247,28 +223,18 @@ final class Participant {
     }
   }
 
-  private func startQueryTimer() {
-    queryDue = BootClock.nanoseconds + Self.queryInterval
-    scheduleQueryTimer(after: Self.queryInterval)
-  }
-
-  /// The timer runs on when the query is not due any more: that is more often than not, and so is the
-  /// next promise.
-  private func scheduleQueryTimer(after nanoseconds: Int64) {
-    guard queryTimer == nil else { return }
-    queryTimer = services.loop.schedule(after: .nanoseconds(nanoseconds), for: self) {
-      $0.queryTimerFired()
+  private func report(_ problem: ParticipantProblem) {
+    log.warning(problem.warning)
+    switch problem {
+    // Else the coordinator would tell it for ever.
+    case .commitOfUnknown(let transaction): send(ParticipantMessage.ack(transaction).frame)
+    case .abortOfCommitted: break
     }
   }
 
-  private func queryTimerFired() {
-    queryTimer = nil
-    guard let queryDue else { return }
-    let left = queryDue - BootClock.nanoseconds
-    guard left <= 0 else { return scheduleQueryTimer(after: left) }
-    self.queryDue = nil
-    noteInDoubt(after: "a silence of \(Duration.nanoseconds(Self.queryInterval).shortText)")
-    perform(state.queryTimerFired())
+  /// Says that the node is at this place; cuts the connections at its inbox where it is told to.
+  private func reach(_ point: Failpoint) {
+    if Failpoint.hit(point) { services.cut() }
   }
 
   /// The node stops.
@@ -277,50 +243,55 @@ final class Participant {
     isStarted = false
     if let acknowledgementTimer { services.loop.cancel(acknowledgementTimer) }
     acknowledgementTimer = nil
-    if let queryTimer { services.loop.cancel(queryTimer) }
-    queryTimer = nil
-    queryDue = nil
-    for event in raised.values { event.reply.resume(false) }
-    for event in committed.values { event.reply.resume(false) }
-    raised = [:]
-    committed = [:]
+    watch.stop()
+    for event in raised.takeAll() { event.reply.resume(false) }
+  }
+
+  // MARK: Events of effects
+
+  /// Asks the coordinator for an event that an effect has given, until it is taken.
+  func raise(_ event: RaisedEvent) {
+    raised.add(event)
+    send(event.request)
+  }
+
+  private func answered(
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer
+  ) throws(FrameError) {
+    switch try raised.answered(header, body, applied: state.applied) {
+    case .applied(let event):
+      settle(event)
+      machine.taken(event)
+    case .committed(let event): settle(event)
+    case .invalid(let event, let reason):
+      log.warning("an effect gave an event that cannot be taken: \(reason)")
+      event.reply.resume(false)
+    case nil: break
+    }
+  }
+
+  /// Tells the coordinator now and then which answers are not waited for any more.
+  private func settle(_ event: RaisedEvent) {
+    // Not counted: it belongs to no one event.
+    if let header = raised.settlement(after: event) { services.send(header, [], peer) }
   }
 
   // MARK: Records
 
-  var hasUnrecorded: Bool { unrecorded.count > durableCount }
+  var hasUnrecorded: Bool { records.hasUnrecorded }
 
-  /// Makes promises durable that need no record for that.
-  func markPrepared(in journal: Journal) {
-    while durableCount < unrecorded.count,
-      case .prepared(let step) = unrecorded[durableCount], journal.markPrepared(step)
-    { durableCount += 1 }
-  }
+  /// Whether the journal has a prepared step that was aborted: no harm, but for who reads it.
+  var hasAborted: Bool { records.hasAborted }
 
-  /// Whether the journal has a promise that was given up: no harm, but for who reads it.
-  var hasAborted: Bool { aborted != nil }
+  /// Makes prepared steps durable that need no record for that.
+  func markPrepared(in journal: Journal) { records.markPrepared(in: journal) }
 
-  func record(into journal: Journal) throws {
-    for record in unrecorded[durableCount...] {
-      switch record {
-      case .prepared(let step): try journal.prepared(step)
-      case .step(let step): try journal.applied(step.transaction)
-      }
-    }
-    if let transaction = aborted?.transaction {
-      try journal.aborted(transaction)
-      aborted?.isWritten = true
-    }
-  }
+  func record(into journal: Journal) throws { try records.write(to: journal) }
 
   /// What was taken is recorded, or needs no record.
   /// - Parameter version: The count of the machine's steps.
   func becameRecorded(version: UInt64) {
-    let records = unrecorded
-    unrecorded = []
-    durableCount = 0
-    if aborted?.isWritten == true { aborted = nil }
-    for record in records {
+    for record in records.takeRecorded() {
       switch record {
       case .prepared: reach(.prepareRecorded)
       case .step(let step):
@@ -330,7 +301,10 @@ final class Participant {
       }
       perform(state.recorded(record))
     }
-    if !raised.isEmpty { withdraw() }
+    for event in raised.takeCancelled({ machine.isRunning(effect: $0) }) {
+      send(event.withdrawal)
+      event.reply.resume(false)
+    }
     guard version != toldVersion else { return }
     toldVersion = version
     perform(state.stepped())

@@ -53,12 +53,12 @@ package struct ParticipantStateMachine: Sendable {
     case delivering(PreparedStep)
   }
 
-  package internal(set) var phase: Phase
+  package private(set) var phase: Phase
   /// The highest transaction that it has heard of; no PREPARE up to it is new.
-  package internal(set) var watermark: TransactionID
+  package private(set) var watermark: TransactionID
   /// The highest transaction whose step is durable.
-  package internal(set) var applied: TransactionID
-  var owesChange = false
+  package private(set) var applied: TransactionID
+  private var owesChange = false
 
   /// A participant as its journal tells.
   /// - Parameters:
@@ -86,8 +86,182 @@ package struct ParticipantStateMachine: Sendable {
     }
   }
 
+  /// The step that it is prepared for, or is taking.
+  package var step: PreparedStep? {
+    switch phase {
+    case .free: nil
+    case .preparing(let step), .prepared(let step), .applying(let step), .delivering(let step): step
+    }
+  }
+
+  /// The step for which it has said yes, while it waits for the end.
+  package var preparedStep: PreparedStep? {
+    if case .prepared(let step) = phase { step } else { nil }
+  }
+
+  package var isPrepared: Bool { preparedStep != nil }
+
   /// Whether the node may take other inputs now.
   package var takesInputs: Bool { phase == .free }
+}
+
+// The table of DESIGN.md 3.3, a method for each input.
+
+extension ParticipantStateMachine {
+  /// The node has started; its journal has been read.
+  package func start() -> [Action] {
+    switch phase {
+    case .prepared: [.startQueryTimer]
+    case .free, .preparing, .applying, .delivering: []
+    }
+  }
+
+  /// The connection to the coordinator is there, or there again.
+  package func connected() -> [Action] {
+    switch phase {
+    case .prepared(let step): [.send(.query(step.transaction)), .startQueryTimer]
+    case .free, .preparing, .applying, .delivering: []
+    }
+  }
+
+  /// The coordinator has not told the end for a while.
+  package func queryTimerFired() -> [Action] {
+    switch phase {
+    case .prepared(let step): [.send(.query(step.transaction)), .startQueryTimer]
+    case .free, .preparing, .applying, .delivering: []
+    }
+  }
+
+  /// The coordinator asks whether the event is enabled.
+  /// - Parameter evaluate: Asks the machine, once, without a step.
+  package mutating func prepare(
+    _ transaction: TransactionID, event: [UInt8], wantsChange: Bool,
+    evaluate: (_ event: [UInt8]) -> Vote
+  ) -> [Action] {
+    switch phase {
+    case .free:
+      guard transaction > watermark else { return [] }
+      watermark = transaction
+      switch evaluate(event) {
+      case .enabled(let move):
+        let step = PreparedStep(transaction: transaction, event: event, move: move)
+        phase = .preparing(step)
+        return [.record(.prepared(step))]
+      case .withheld(let refusal):
+        owesChange = owesChange || wantsChange
+        return [.send(.no(transaction, refusal))]
+      }
+    case .prepared(let step) where step.transaction == transaction:
+      return [.send(.yes(transaction, step.move))]
+    case .preparing(let step) where step.transaction == transaction,
+      .applying(let step) where step.transaction == transaction,
+      .delivering(let step) where step.transaction == transaction:
+      // The answer follows when the record is durable.
+      return []
+    case .preparing, .prepared, .applying, .delivering:
+      watermark = max(watermark, transaction)
+      owesChange = owesChange || wantsChange
+      return [.send(.no(transaction, .busy))]
+    }
+  }
+
+  /// The coordinator says that all take the event.
+  package mutating func commit(_ transaction: TransactionID) -> [Action] {
+    switch phase {
+    case .prepared(let step) where step.transaction == transaction:
+      phase = .applying(step)
+      return [.stopQueryTimer, enter(step), .record(.step(step))]
+    case .applying(let step) where step.transaction == transaction:
+      return []
+    case .free, .preparing, .prepared, .applying, .delivering:
+      return [
+        transaction <= applied
+          ? .send(.ack(transaction)) : .report(.commitOfUnknown(transaction))
+      ]
+    }
+  }
+
+  /// The coordinator says that none takes the event.
+  package mutating func abort(_ transaction: TransactionID) -> [Action] {
+    watermark = max(watermark, transaction)
+    switch phase {
+    case .preparing(let step) where step.transaction == transaction:
+      return unfreeze(after: [])
+    case .prepared(let step) where step.transaction == transaction:
+      return unfreeze(after: [.stopQueryTimer])
+    case .applying(let step) where step.transaction == transaction:
+      return [.report(.abortOfCommitted(transaction))]
+    case .free, .preparing, .prepared, .applying, .delivering:
+      return []
+    }
+  }
+
+  /// The coordinator asks the node to take the event for itself.
+  /// - Parameter evaluate: Asks the machine, once, without a step.
+  package mutating func deliver(
+    _ transaction: TransactionID, event: [UInt8], evaluate: (_ event: [UInt8]) -> Vote
+  ) -> [Action] {
+    switch phase {
+    case .free:
+      guard transaction > watermark else { return [] }
+      watermark = transaction
+      switch evaluate(event) {
+      case .enabled(let move):
+        let step = PreparedStep(transaction: transaction, event: event, move: move)
+        phase = .delivering(step)
+        return [enter(step), .record(.step(step))]
+      case .withheld(let refusal):
+        return [.send(.delivered(transaction, .refused(refusal)))]
+      }
+    case .delivering(let step) where step.transaction == transaction:
+      return []
+    case .preparing, .prepared, .applying, .delivering:
+      watermark = max(watermark, transaction)
+      return [.send(.delivered(transaction, .refused(.busy)))]
+    }
+  }
+
+  /// A record is durable.
+  package mutating func recorded(_ record: ParticipantRecord) -> [Action] {
+    switch (phase, record) {
+    case (.preparing(let step), .prepared(let recorded)) where step == recorded:
+      phase = .prepared(step)
+      return [.send(.yes(step.transaction, step.move)), .startQueryTimer]
+    case (.applying(let step), .step(let recorded)) where step == recorded:
+      applied = step.transaction
+      return unfreeze(after: [.send(.ack(step.transaction))])
+    case (.delivering(let step), .step(let recorded)) where step == recorded:
+      applied = step.transaction
+      let result = ParticipantMessage.Result.moved(version: step.move.version)
+      return unfreeze(after: [.send(.delivered(step.transaction, result))])
+    case (.free, .prepared), (.preparing, .prepared), (.prepared, .prepared),
+      (.applying, .prepared), (.delivering, .prepared):
+      // The transaction was aborted meanwhile.
+      return []
+    case (.free, .step), (.preparing, .step), (.prepared, .step), (.applying, .step),
+      (.delivering, .step):
+      return []
+    }
+  }
+
+  /// The node has taken a step of its own.
+  package mutating func stepped() -> [Action] {
+    guard owesChange else { return [] }
+    owesChange = false
+    return [.send(.changed)]
+  }
+
+  private func enter(_ step: PreparedStep) -> Action {
+    .enter(step.transaction, event: step.event, step.move)
+  }
+
+  private mutating func unfreeze(after actions: [Action]) -> [Action] {
+    phase = .free
+    var actions = actions
+    if owesChange { actions += stepped() }
+    actions.append(.unfreeze)
+    return actions
+  }
 }
 
 /// What a participant keeps in its journal.
@@ -104,4 +278,17 @@ package enum ParticipantProblem: Hashable, Sendable {
   case commitOfUnknown(TransactionID)
   /// An abort of a transaction that was committed.
   case abortOfCommitted(TransactionID)
+
+  /// The problem as the log tells it.
+  package var warning: String {
+    switch self {
+    case .commitOfUnknown(let transaction):
+      "synchronized event \(transaction) was committed, and this node knows nothing of it: "
+        + "the process that had agreed is gone, and kept no journal, or its journal is gone. "
+        + "The step is lost"
+    case .abortOfCommitted(let transaction):
+      "synchronized event \(transaction) was committed here, and the coordinator says that it was "
+        + "not: its journal is not the one it had"
+    }
+  }
 }

@@ -129,7 +129,7 @@ extension TransactionStateMachine {
     case .recorded:
       phase = .committing(Set(participants))
       return .commit
-    // All have promised, so that nothing stops it any more; whoever asks is told when it is done.
+    // All are prepared, so that nothing stops it any more; whoever asks is told when it is done.
     case .yes, .no, .query, .votesOverdue, .connected, .disconnected: return .nothing
     case .ack, .delivered, .resendDue: return .nothing
     }
@@ -200,9 +200,8 @@ extension TransactionStateMachine {
   static func withholding(
     _ participant: String, _ reason: Refusal, _ version: UInt64, _ state: [UInt8]
   ) -> Withholding {
-    // A node's state is JSON; whatever else comes is shown as it is.
-    let json = (try? JSONValue(parsing: state)) ?? .string(String(decoding: state, as: UTF8.self))
-    return Withholding(participant: participant, state: json, version: version, reason: reason)
+    Withholding(
+      participant: participant, state: JSONValue(shown: state), version: version, reason: reason)
   }
 }
 

@@ -1,54 +1,5 @@
 import PipeMachines
 
-/// What a caller's request is told by; the caller never uses a number twice.
-package struct RequestID: Hashable, Codable, Sendable {
-  /// Who asks: unique among all callers, also among those that are gone.
-  package var caller: String
-  package var number: UInt64
-
-  package init(caller: String, number: UInt64) {
-    self.caller = caller
-    self.number = number
-  }
-}
-
-/// How the participants are to take an event.
-package enum TransactionMode: Hashable, Sendable {
-  /// All or none, tried once.
-  case `try`
-  /// All or none, tried again whenever it may be enabled, for so long; `nil` is for ever.
-  case await(Duration?)
-  /// Each for itself.
-  case broadcast
-}
-
-/// A caller's request, with the participants that its composite's sync vector names.
-package struct TransactionRequest: Hashable, Sendable {
-  package var composite: String
-  /// The name of the event's case.
-  package var event: String
-  /// The machines of the sync vector.
-  package var participants: [String]
-  /// The event as it travels.
-  package var body: [UInt8]
-  /// What the participants' answers depend on, beside their states.
-  package var question: [UInt8]
-  package var mode: TransactionMode
-
-  /// - Parameter question: The event alone; `nil` for the whole body.
-  package init(
-    composite: String, event: String, participants: [String], body: [UInt8],
-    question: [UInt8]? = nil, mode: TransactionMode
-  ) {
-    self.question = question ?? body
-    self.composite = composite
-    self.event = event
-    self.participants = participants
-    self.body = body
-    self.mode = mode
-  }
-}
-
 /// What a coordinator says to a participant.
 package enum CoordinatorMessage: Hashable, Sendable {
   /// Asks whether the participant takes the event, and to be prepared if so.
@@ -115,10 +66,186 @@ package enum ParticipantRefusal: Hashable, Sendable {
   case busy
 }
 
-/// The answer to a caller.
-package enum TransactionReply: Hashable, Sendable {
-  /// All or none have moved.
-  case atomic(SynchronizedReply)
-  /// Each has answered for itself.
-  case broadcast([String: BroadcastResult])
+// How these messages travel. A transaction is in the header: its epoch in `number`, its place in
+// `sequence`.
+
+extension CoordinatorMessage {
+  /// Set in `prepare` where a participant that says no is to tell when it has moved.
+  private static let changeFlag: UInt8 = 1
+
+  /// The frame's header and body.
+  package var frame: (header: FrameHeader, body: [UInt8]) {
+    switch self {
+    case .prepare(let transaction, let event, let wantsChange):
+      (FrameHeader(.prepare, transaction, flags: wantsChange ? Self.changeFlag : 0), event)
+    case .commit(let transaction): (FrameHeader(.commit, transaction), [])
+    case .abort(let transaction): (FrameHeader(.abort, transaction), [])
+    case .deliver(let transaction, let event): (FrameHeader(.deliver, transaction), event)
+    }
+  }
+
+  package init(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) throws(FrameError) {
+    let transaction = header.transaction
+    switch header.kind {
+    case .prepare:
+      self = .prepare(
+        transaction, event: Array(body), wantsChange: header.flags & Self.changeFlag != 0)
+    case .commit: self = .commit(transaction)
+    case .abort: self = .abort(transaction)
+    case .deliver: self = .deliver(transaction, event: Array(body))
+    default: throw .kind(header.kind.rawValue)
+    }
+  }
+}
+
+extension ParticipantJoin {
+  /// The frame's header and body; the body is the prepared transaction, where there is one.
+  package var frame: (header: FrameHeader, body: [UInt8]) {
+    let body = prepared.map { prepared in
+      [prepared.epoch, prepared.sequence].flatMap {
+        withUnsafeBytes(of: $0.littleEndian, Array.init)
+      }
+    }
+    return (FrameHeader(.join, watermark), body ?? [])
+  }
+
+  package init(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) throws(FrameError) {
+    guard body.isEmpty || body.count == 16 else { throw .body(.join) }
+    let words = (0..<body.count / 8).map {
+      UInt64(littleEndian: body.loadUnaligned(fromByteOffset: $0 * 8, as: UInt64.self))
+    }
+    let prepared = words.isEmpty ? nil : TransactionID(epoch: words[0], sequence: words[1])
+    self.init(watermark: header.transaction, prepared: prepared)
+  }
+}
+
+extension ParticipantMessage {
+  /// The code in the header's `count`.
+  private enum Code: UInt32 {
+    case moved = 0, noTransition = 1, `guard` = 2, busy = 3, asynchronous = 4
+    /// The body has the error's text: its count of bytes in 32 bits and the bytes, before the state.
+    case thrown = 5
+
+    init(_ refusal: Refusal) {
+      switch refusal {
+      case .noTransition: self = .noTransition
+      case .guard: self = .guard
+      case .asynchronous: self = .asynchronous
+      case .thrown: self = .thrown
+      }
+    }
+  }
+
+  /// The frame's header and body; a body begins with a version, where there is one.
+  package var frame: (header: FrameHeader, body: [UInt8]) {
+    switch self {
+    case .yes(let transaction, let move):
+      (FrameHeader(.yes, transaction), Self.body(move.version, move.state))
+    case .no(let transaction, let refusal): Self.refusal(.no, transaction, refusal)
+    case .ack(let transaction): (FrameHeader(.acknowledge, transaction), [])
+    case .query(let transaction): (FrameHeader(.query, transaction), [])
+    case .delivered(let transaction, .moved(let version)):
+      (FrameHeader(.delivered, transaction), Self.body(version, []))
+    case .delivered(let transaction, .refused(let refusal)):
+      Self.refusal(.delivered, transaction, refusal)
+    case .changed: (FrameHeader(.changed), [])
+    }
+  }
+
+  package init(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) throws(FrameError) {
+    let transaction = header.transaction
+    switch header.kind {
+    case .yes:
+      let (version, state) = try Self.parse(body, of: .yes)
+      self = .yes(transaction, ParticipantMove(version: version, state: state))
+    case .no:
+      guard let refusal = try Self.refusal(header, body) else { throw .body(.no) }
+      self = .no(transaction, refusal)
+    case .acknowledge: self = .ack(transaction)
+    case .query: self = .query(transaction)
+    case .delivered:
+      if let refusal = try Self.refusal(header, body) {
+        self = .delivered(transaction, .refused(refusal))
+      } else {
+        self = .delivered(transaction, .moved(version: try Self.parse(body, of: .delivered).0))
+      }
+    case .changed: self = .changed
+    default: throw .kind(header.kind.rawValue)
+    }
+  }
+
+  private static func refusal(
+    _ kind: FrameKind, _ transaction: TransactionID, _ refusal: ParticipantRefusal
+  ) -> (FrameHeader, [UInt8]) {
+    switch refusal {
+    case .busy: (FrameHeader(kind, transaction, count: Code.busy.rawValue), [])
+    case .refused(let reason, let version, let state):
+      (
+        FrameHeader(kind, transaction, count: Code(reason).rawValue),
+        body(version, (reason.error.map(text) ?? []) + state)
+      )
+    }
+  }
+
+  private static func refusal(
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer
+  ) throws(FrameError) -> ParticipantRefusal? {
+    guard let code = Code(rawValue: header.count) else { throw .body(header.kind) }
+    let reason: Refusal
+    switch code {
+    case .moved: return nil
+    case .busy: return .busy
+    case .noTransition: reason = .noTransition
+    case .guard: reason = .guard
+    case .asynchronous: reason = .asynchronous
+    case .thrown:
+      let (version, rest) = try parse(body, of: header.kind)
+      guard let (error, state) = splitText(rest) else { throw .body(header.kind) }
+      return .refused(.thrown(error), version: version, state: state)
+    }
+    let (version, state) = try parse(body, of: header.kind)
+    return .refused(reason, version: version, state: state)
+  }
+
+  /// A text with the count of its bytes before it.
+  private static func text(_ text: String) -> [UInt8] {
+    withUnsafeBytes(of: UInt32(text.utf8.count).littleEndian, Array.init) + text.utf8
+  }
+
+  /// Takes such a text from the beginning; `nil` where it ends too early.
+  private static func splitText(_ bytes: [UInt8]) -> (text: String, rest: [UInt8])? {
+    guard bytes.count >= 4 else { return nil }
+    let count = bytes.withUnsafeBytes { UInt32(littleEndian: $0.loadUnaligned(as: UInt32.self)) }
+    guard bytes.count - 4 >= Int(count) else { return nil }
+    let end = 4 + Int(count)
+    return (String(decoding: bytes[4..<end], as: UTF8.self), Array(bytes[end...]))
+  }
+
+  private static func body(_ version: UInt64, _ state: [UInt8]) -> [UInt8] {
+    withUnsafeBytes(of: version.littleEndian, Array.init) + state
+  }
+
+  private static func parse(
+    _ body: UnsafeRawBufferPointer, of kind: FrameKind
+  ) throws(FrameError) -> (UInt64, [UInt8]) {
+    guard body.count >= 8 else { throw .body(kind) }
+    return (
+      UInt64(littleEndian: body.loadUnaligned(as: UInt64.self)),
+      Array(UnsafeRawBufferPointer(rebasing: body[8...]))
+    )
+  }
+}
+
+extension FrameHeader {
+  fileprivate init(
+    _ kind: FrameKind, _ transaction: TransactionID, flags: UInt8 = 0, count: UInt32 = 0
+  ) {
+    self.init(
+      kind, flags: flags, count: count, sequence: transaction.sequence,
+      number: transaction.epoch)
+  }
+
+  fileprivate var transaction: TransactionID {
+    TransactionID(epoch: number, sequence: sequence)
+  }
 }

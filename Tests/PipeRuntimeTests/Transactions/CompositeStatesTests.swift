@@ -66,10 +66,10 @@ struct CompositeStatesTests {
       "a", incarnation: 2, version: 0, state: Self.bytes("0"), isCommitting: true)
     #expect(early.isEmpty)
     #expect(Self.text(states) == #"{"a":1,"b":1}"#)
-    #expect(states.doubtful == ["a"])
-    #expect(states.settled { _ in false } == [])
-    #expect(states.settled { $0 == "a" } == ["a"])
-    #expect(states.doubtful == [])
+    #expect(states.unconfirmed == ["a"])
+    #expect(states.takeUnconfirmed { _ in true } == [])
+    #expect(states.takeUnconfirmed { $0 != "a" } == ["a"])
+    #expect(states.unconfirmed == [])
     // Asked again without a commit under way, it has started anew.
     let lost = states.told(
       "a", incarnation: 2, version: 0, state: Self.bytes("0"), isCommitting: false)

@@ -73,19 +73,19 @@ struct ParticipantTableTests {
     delivering ENTER RECORD-STEP, deliver 7: delivering ENTER RECORD-STEP, deliver 7, withheld: \
     RESULT-refused
     preparing | prepare 3: NO-busy, prepare 7: NO-busy, prepare 7, withheld: NO-busy, commit 3: \
-    ACK, commit 5: PROBLEM, commit 7: PROBLEM, abort 5: free THAW, deliver 3: RESULT-busy, \
+    ACK, commit 5: PROBLEM, commit 7: PROBLEM, abort 5: free UNFREEZE, deliver 3: RESULT-busy, \
     deliver 5: RESULT-busy, deliver 7: RESULT-busy, deliver 7, withheld: RESULT-busy, PREPARED \
     5: prepared YES TIMER
     prepared | start: TIMER, connected: QUERY TIMER, timer: QUERY TIMER, prepare 3: NO-busy, \
     prepare 5: YES, prepare 7: NO-busy, prepare 7, withheld: NO-busy, commit 3: ACK, commit 5: \
-    applying STOP ENTER RECORD-STEP, commit 7: PROBLEM, abort 5: free STOP THAW, deliver 3: \
+    applying STOP ENTER RECORD-STEP, commit 7: PROBLEM, abort 5: free STOP UNFREEZE, deliver 3: \
     RESULT-busy, deliver 5: RESULT-busy, deliver 7: RESULT-busy, deliver 7, withheld: RESULT-busy
     applying | prepare 3: NO-busy, prepare 7: NO-busy, prepare 7, withheld: NO-busy, commit 3: \
     ACK, commit 7: PROBLEM, abort 5: PROBLEM, deliver 3: RESULT-busy, deliver 5: RESULT-busy, \
-    deliver 7: RESULT-busy, deliver 7, withheld: RESULT-busy, STEP 5: free ACK THAW
+    deliver 7: RESULT-busy, deliver 7, withheld: RESULT-busy, STEP 5: free ACK UNFREEZE
     delivering | prepare 3: NO-busy, prepare 7: NO-busy, prepare 7, withheld: NO-busy, commit 3: \
     ACK, commit 5: PROBLEM, commit 7: PROBLEM, deliver 3: RESULT-busy, deliver 7: RESULT-busy, \
-    deliver 7, withheld: RESULT-busy, STEP 5: free RESULT-moved THAW
+    deliver 7, withheld: RESULT-busy, STEP 5: free RESULT-moved UNFREEZE
     """
 
   @Test("every cell is decided", arguments: 0..<5)
@@ -132,7 +132,7 @@ struct ParticipantTableTests {
     case .send(.delivered(_, .refused(.refused))): "RESULT-refused"
     case .send(.changed): "CHANGED"
     case .enter: "ENTER"
-    case .unfreeze: "THAW"
+    case .unfreeze: "UNFREEZE"
     case .startQueryTimer: "TIMER"
     case .stopQueryTimer: "STOP"
     case .report: "PROBLEM"

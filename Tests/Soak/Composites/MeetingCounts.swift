@@ -14,10 +14,10 @@ package struct MeetingCounts: Equatable, Sendable {
   package var rung = 0
   /// Questions about transactions that were answered.
   package var asked = 0
-  /// Promises whose end a participant had to ask for, by the cause, and how they ended.
+  /// Events whose end a participant had to ask for, by the cause, and how they ended.
   package var doubts: [String: Int] = [:]
   package var doubtsCommitted = 0
-  package var doubtsGivenUp = 0
+  package var doubtsAborted = 0
   /// Coordinators that came back to commits that were not acknowledged.
   package var recoveries = 0
 
@@ -46,7 +46,7 @@ package struct MeetingCounts: Equatable, Sendable {
     left.asked += right.asked
     left.doubts.merge(right.doubts, uniquingKeysWith: +)
     left.doubtsCommitted += right.doubtsCommitted
-    left.doubtsGivenUp += right.doubtsGivenUp
+    left.doubtsAborted += right.doubtsAborted
     left.recoveries += right.recoveries
   }
 
@@ -64,7 +64,7 @@ package struct MeetingCounts: Equatable, Sendable {
       if entry.text.hasSuffix("it was committed") {
         doubtsCommitted += 1
       } else {
-        doubtsGivenUp += 1
+        doubtsAborted += 1
       }
     } else if entry.text.contains(" are committed, and not all participants have said ") {
       recoveries += 1
@@ -84,7 +84,7 @@ package struct MeetingCounts: Equatable, Sendable {
     need(unknownNotTaken, "an unknown outcome that was not taken")
     for cause in Self.causes { need(doubts[cause] ?? 0, "a doubt after \(cause)") }
     need(doubtsCommitted, "a doubt that ended with a commit")
-    need(doubtsGivenUp, "a doubt that ended without one")
+    need(doubtsAborted, "a doubt that ended without one")
     need(recoveries, "a coordinator that came back to commits")
     return missing
   }
@@ -97,7 +97,7 @@ package struct MeetingCounts: Equatable, Sendable {
       unavailable, \(rung) rung for
         unknown to their callers: \(unknownTaken) taken by all, \(unknownNotTaken) by none
         transactions asked for: \(asked)
-        promises in doubt: \(doubted); \(doubtsCommitted) were committed, \(doubtsGivenUp) given up
+        promises in doubt: \(doubted); \(doubtsCommitted) were committed, \(doubtsAborted) given up
         coordinators that came back to commits: \(recoveries)
       """
   }

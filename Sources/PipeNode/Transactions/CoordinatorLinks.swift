@@ -1,9 +1,99 @@
 import PipeMachines
+import PipeSupport
 import PipeTransport
 import PipeWire
 
+/// A coordinator's connections to its participants.
+final class CoordinatorLinks {
+  /// What comes over a link; a change comes with `nil` where the participant is not connected any more.
+  struct Handlers {
+    let message: (ParticipantMessage, _ participant: String) -> Void
+    let change: (ParticipantJoin?, _ participant: String) -> Void
+    /// What an effect of a participant asks for.
+    let request:
+      (FrameHeader, UnsafeRawBufferPointer, _ reply: @escaping (RequestReply) -> Void) -> Void
+  }
+
+  private let loop: PollLoop
+  private var links: [String: CoordinatorLink] = [:]
+  /// Those with replies that go out when the batch is done.
+  private var withReplies: [CoordinatorLink] = []
+  private var isInBatch = false
+
+  /// How often a participant that has said nothing is asked for an answer.
+  private static let probeInterval: Duration = .seconds(5)
+
+  init(
+    to components: [CoordinatorPlan.Component], of coordinator: String, services: NodeServices,
+    log: NodeLog, _ handlers: Handlers
+  ) throws(TransportError) {
+    loop = services.loop
+    for component in components {
+      let link = try CoordinatorLink(to: component, of: coordinator, services: services, log: log)
+      let name = component.name
+      link.onMessage = { handlers.message($0, name) }
+      link.onChange = { handlers.change($0, name) }
+      link.onRequest = { [weak self, weak link] header, body in
+        handlers.request(header, body) { reply in
+          guard let link else { return }
+          self?.answer(reply, to: header.sequence, over: link)
+        }
+      }
+      links[name] = link
+    }
+    probeLater()
+  }
+
+  private func probeLater() {
+    loop.schedule(after: Self.probeInterval, for: self) { links in
+      guard !links.links.isEmpty else { return }
+      for link in links.links.values { link.probe() }
+      links.probeLater()
+    }
+  }
+
+  func send(_ message: CoordinatorMessage, to participant: String) {
+    links[participant]?.send(message)
+  }
+
+  private func answer(_ reply: RequestReply, to request: UInt64, over link: CoordinatorLink) {
+    link.append(reply, to: request)
+    if isInBatch { withReplies.append(link) } else { link.flush() }
+  }
+
+  /// Lets replies go out together with the messages of a batch, or at its end.
+  func batch(_ body: () -> Void) {
+    isInBatch = true
+    body()
+    isInBatch = false
+    for link in withReplies { link.flush() }
+    withReplies.removeAll(keepingCapacity: true)
+  }
+
+  /// Cuts connections, as a failing network would.
+  /// - Parameter participant: To whom; `nil` for all.
+  func cut(to participant: String?) {
+    for (name, link) in links where participant == nil || name == participant { link.cut() }
+  }
+
+  func close() {
+    for link in links.values { link.close() }
+    links = [:]
+  }
+
+  var garbage: UInt64 { links.values.reduce(0) { $0 + $1.garbage } }
+
+  /// The messages of all.
+  var messages: NodeStatus.Messages {
+    links.values.reduce(into: NodeStatus.Messages()) { sum, link in
+      sum.sent += link.messages.sent
+      sum.received += link.messages.received
+    }
+  }
+}
+
 /// A coordinator's connection to one participant: a DEALER to its inbox.
-final class CoordinatorLink {
+private final class CoordinatorLink {
   let participant: String
   let socket: Socket
   private let endpoint: String
@@ -13,11 +103,11 @@ final class CoordinatorLink {
   private(set) var isJoined = false
   private(set) var garbage: UInt64 = 0
   private(set) var messages = NodeStatus.Messages()
-  private var held: [(RequestReply, request: UInt64)] = []
+  private var replies: [(RequestReply, request: UInt64)] = []
   private let name: String
   private let loop: PollLoop
   private var silence = PeerSilence()
-  /// Whether the participant owes a word, and messages that it has sent.
+  /// Whether the participant owes an answer, and messages that it has sent.
   private var isWaiting = false
   private var answers: UInt64 = 0
   private var answersAtProbe: UInt64 = 0
@@ -56,23 +146,23 @@ final class CoordinatorLink {
     socket.send(frame.header, body: frame.body)
     messages.sent += 1
     switch message {
-    case .prepare, .commit: awaitWord()
+    case .prepare, .commit: awaitAnswer()
     case .abort, .deliver: break
     }
   }
 
   // MARK: Silence
 
-  /// Asks a participant for a word that has said nothing since this was last called: nobody would miss
+  /// Asks a participant that has said nothing since this was last called: nobody would miss
   /// what it says otherwise.
   func probe() {
     defer { answersAtProbe = answers }
     guard isJoined, !isWaiting, answers == answersAtProbe else { return }
     ask()
-    awaitWord()
+    awaitAnswer()
   }
 
-  private func awaitWord() {
+  private func awaitAnswer() {
     isWaiting = true
     guard !isWatching else { return }
     isWatching = true
@@ -115,14 +205,14 @@ final class CoordinatorLink {
 
   /// Answers what an effect has asked for: with the next message, so that it wakes the participant
   /// together with that, or when told to ``flush()``.
-  func hold(_ reply: RequestReply, to request: UInt64) { held.append((reply, request)) }
+  func append(_ reply: RequestReply, to request: UInt64) { replies.append((reply, request)) }
 
-  /// Sends the answers that are held.
+  /// Sends the replies that wait.
   func flush() {
-    guard !held.isEmpty else { return }
-    defer { held.removeAll(keepingCapacity: true) }
+    guard !replies.isEmpty else { return }
+    defer { replies.removeAll(keepingCapacity: true) }
     guard isJoined else { return }
-    for (reply, request) in held {
+    for (reply, request) in replies {
       let (header, body) = Self.frame(of: reply, to: request)
       socket.send(header, body: body)
       messages.sent += 1

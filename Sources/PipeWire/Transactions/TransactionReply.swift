@@ -1,7 +1,15 @@
 import PipeMachines
 import PipeSupport
 
-// A reply as it travels to its caller, and as `orchestrator send -o json` prints it.
+/// The answer to a caller.
+package enum TransactionReply: Hashable, Sendable {
+  /// All or none have moved.
+  case atomic(SynchronizedReply)
+  /// Each has answered for itself.
+  case broadcast([String: BroadcastResult])
+}
+
+// As it travels to its caller, and as `orchestrator send -o json` prints it.
 
 extension TransactionReply {
   package var json: JSONValue {

@@ -2,16 +2,17 @@ import PipeMachines
 import PipeWire
 
 /// A participant that would refuse an event.
-struct KnownRefusal {
+struct KnownRefusal: Sendable {
   let participant: String
   let refusal: ParticipantRefusal
 }
 
-/// What participants are known to refuse, so that a request that waits does not ask them in vain.
+/// What a coordinator knows of its participants: who is connected, and what they would refuse, so that
+/// a request that waits does not ask them in vain.
 ///
 /// `reduce` is pure: what a machine has refused in a state, it refuses in that state again. The state
 /// of a participant is known from its last commit or refusal, until it tells of a step of its own.
-struct KnownRefusals {
+struct KnownParticipants: Sendable {
   private struct Standing {
     /// Its state and version, where they are known.
     var present: ParticipantMove?
@@ -24,12 +25,40 @@ struct KnownRefusals {
     }
   }
 
+  private(set) var connected: Set<String> = []
+  /// Those that were connected at any time, while the others may be about to be, after a start.
+  private var joined: Set<String>? = []
   private var standings: [String: Standing] = [:]
+  /// How many commits each has had part in, of this process.
+  private var commitCounts: [String: UInt64] = [:]
 
   /// What is remembered of one participant before it is forgotten. Unit: refusals.
   private static let kept = 16
   /// Larger states and events are not remembered: they seldom come again. Unit: bytes.
   private static let longest = 256
+
+  mutating func connect(_ participant: String) {
+    connected.insert(participant)
+    joined?.insert(participant)
+    // It may be another process, and of another program.
+    standings[participant] = nil
+  }
+
+  mutating func disconnect(_ participant: String) {
+    connected.remove(participant)
+    standings[participant] = nil
+  }
+
+  /// After a start, those that run have joined by now.
+  mutating func endJoining() { joined = nil }
+
+  /// Whether a participant that is not connected may be about to be, after a start.
+  func mayJoin(_ participant: String) -> Bool { joined?.contains(participant) == false }
+
+  /// How many commits these have had part in.
+  func commitCount(of participants: [String]) -> UInt64 {
+    participants.reduce(0) { $0 + commitCounts[$1, default: 0] }
+  }
 
   /// A participant has refused an event, as its state does not allow it.
   mutating func refused(_ participant: String, _ event: [UInt8], _ refusal: ParticipantRefusal) {
@@ -47,6 +76,7 @@ struct KnownRefusals {
 
   /// A participant takes a step that was committed.
   mutating func moved(_ participant: String, _ move: ParticipantMove) {
+    commitCounts[participant, default: 0] += 1
     standings[participant, default: Standing()].present = move
   }
 
@@ -61,9 +91,6 @@ struct KnownRefusals {
     changed(participant)
     return true
   }
-
-  /// A participant is gone; the next process may be of another program.
-  mutating func forget(_ participant: String) { standings[participant] = nil }
 
   /// Who is known to refuse an event now.
   func refusals(of event: [UInt8], by participants: [String]) -> [KnownRefusal] {

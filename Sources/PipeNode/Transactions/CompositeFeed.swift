@@ -1,0 +1,115 @@
+import PipeMachines
+import PipeSupport
+import PipeWire
+
+/// What a coordinator's feed shows: the states of its composites, each with its time and cause.
+struct CompositeFeed {
+  /// By their names, the composite states of the program.
+  typealias Projections = [String: CompositeStates.Projection]
+
+  /// What has led to a state.
+  enum Cause {
+    /// A commit of an earlier process.
+    case restored
+    /// A commit, with the event's name where its caller is known.
+    case commit(event: String?)
+    /// A component's own step.
+    case component(String)
+
+    var text: String {
+      switch self {
+      case .restored: "restored"
+      case .commit(let event): event ?? "synchronized"
+      case .component(let name): name
+      }
+    }
+  }
+
+  private let names: [String]
+  private var states: CompositeStates
+  private var shown: [String: (time: Int64, cause: Cause)] = [:]
+  /// The composites whose states are known from the journal, until they are shown.
+  private var restored: Set<String> = []
+
+  /// - Parameters:
+  ///   - commits: Those that may not have reached all participants when the last process ended.
+  /// - Throws: ``NodeProblem`` where a composite is shown as a state that the program has not.
+  init(
+    _ composites: [CompositePlan], projections: Projections,
+    commits: [CommitRecord]
+  ) throws {
+    names = composites.map(\.name)
+    var used: Projections = [:]
+    for composite in composites {
+      guard let name = composite.projection else { continue }
+      guard let projection = projections[name] else {
+        throw NodeProblem("this program has no composite state '\(name)'")
+      }
+      used[composite.name] = projection
+    }
+    states = CompositeStates(composites, projections: used)
+    for commit in commits { restored.formUnion(states.committed(commit.moves)) }
+  }
+
+  /// What composite states make of the states of components.
+  static func projections(_ composites: [any CompositeState.Type]) -> Projections {
+    func projection<State: CompositeState>(_ type: State.Type) -> CompositeStates.Projection {
+      let project = type.projection
+      return { try JSONValue(encoding: project(json: $0)) }
+    }
+    return Dictionary(composites.map { ($0.name, projection($0)) }) { first, _ in first }
+  }
+
+  // Each of these returns the composites that show another state now.
+
+  /// The coordinator has started: components may have nothing to tell beyond what was committed.
+  mutating func started() -> [String] {
+    defer { restored = [] }
+    return show(restored.sorted(), .restored)
+  }
+
+  /// Participants have moved, all at once.
+  mutating func committed(_ moves: [String: ParticipantMove], event: String?) -> [String] {
+    show(states.committed(moves), .commit(event: event))
+  }
+
+  /// A component tells its state.
+  /// - Parameter isCommitting: Whether a commit is under way that it takes part in.
+  mutating func told(_ change: StateChange, isCommitting: Bool) -> [String] {
+    let changed = states.told(
+      change.node, incarnation: change.incarnation, version: change.version,
+      state: change.state.bytes, isCommitting: isCommitting)
+    return show(changed, .component(change.node))
+  }
+
+  /// Takes out the components that are to be asked for their states again.
+  /// - Parameter isCommitting: Whether a commit is under way that a component takes part in.
+  mutating func takeUnconfirmed(_ isCommitting: (String) -> Bool) -> Set<String> {
+    states.takeUnconfirmed(isCommitting)
+  }
+
+  private mutating func show(_ names: [String], _ cause: Cause) -> [String] {
+    for name in names { shown[name] = (WallClock.nanoseconds, cause) }
+    return names
+  }
+
+  // MARK: What is shown
+
+  func entry(of composite: String) -> FeedEntry? {
+    guard let (time, cause) = shown[composite], let state = states.state(of: composite)
+    else { return nil }
+    return FeedEntry(
+      node: JSONValue.string(composite).bytes, version: states.version(of: composite), time: time,
+      cause: cause.text, state: state)
+  }
+
+  var entries: [FeedEntry] { names.compactMap { entry(of: $0) } }
+
+  var status: [NodeStatus.Composite] {
+    names.map { name in
+      NodeStatus.Composite(
+        name: name, state: states.state(of: name).flatMap { try? JSONValue(parsing: $0) },
+        version: states.version(of: name))
+    }
+  }
+}

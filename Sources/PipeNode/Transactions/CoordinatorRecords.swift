@@ -1,0 +1,78 @@
+import PipeJournal
+import PipeMachines
+import PipeSupport
+import PipeWire
+
+/// What the journal of a coordinator told at the start, and what it lacks.
+struct CoordinatorRecords {
+  /// What it told, until it is taken.
+  private(set) var restored: CoordinatorJournal
+  private let hasJournal: Bool
+  private let incarnation: UInt64
+  private var records: [CoordinatorRecord] = []
+  // Written with the next record, or at the end.
+  private var acknowledged: [TransactionID] = []
+  private var forgotten: [TransactionID] = []
+
+  /// - Parameter incarnation: No two processes of the node have the same.
+  init(_ journal: Journal?, incarnation: UInt64) throws(JournalError) {
+    self.incarnation = incarnation
+    hasJournal = journal != nil
+    restored = try journal?.coordinator() ?? CoordinatorJournal()
+    // Without a journal, or with a new one, the starts still tell transactions apart.
+    guard incarnation > 0 else { return }
+    if restored.epoch == 0 {
+      restored.forgottenThrough = TransactionID(
+        epoch: incarnation - 1, sequence: UInt64(Int64.max))
+      forgotten.append(restored.forgottenThrough)
+    }
+    restored.epoch = max(restored.epoch, incarnation - 1)
+  }
+
+  /// Takes out the commits that may not have reached all participants when the last process ended.
+  mutating func takeRestored() -> [CommitRecord] {
+    defer { restored = CoordinatorJournal() }
+    return restored.commits.filter { !restored.acknowledged.contains($0.transaction) }
+  }
+
+  var hasUnrecorded: Bool { !records.isEmpty }
+
+  var hasLeftover: Bool { !acknowledged.isEmpty || !forgotten.isEmpty }
+
+  mutating func append(_ record: CoordinatorRecord) { records.append(record) }
+
+  /// All participants have the commit.
+  mutating func acknowledge(_ transaction: TransactionID) { acknowledged.append(transaction) }
+
+  /// The commit is of no use any more.
+  mutating func forget(_ transaction: TransactionID) { forgotten.append(transaction) }
+
+  /// - Parameter reach: Says that the coordinator is at a place.
+  func write(to journal: Journal, reach: (Failpoint) -> Void) throws {
+    for record in records {
+      switch record {
+      case .start(let epoch):
+        try journal.coordinatorStarted(epoch: epoch)
+        // A record like a machine's, by which the next start tells whether the journal is whole.
+        try journal.moved(
+          to: Array("null".utf8), version: epoch, steps: 1, cause: "start",
+          time: WallClock.nanoseconds, incarnation: incarnation)
+      case .commit(let commit):
+        reach(.commitBefore)
+        try journal.committed(commit)
+      }
+    }
+    for transaction in acknowledged { try journal.acknowledged(transaction) }
+    for transaction in forgotten { try journal.forgotten(transaction) }
+  }
+
+  /// Takes out what is recorded, or needs no record.
+  mutating func takeRecorded() -> [CoordinatorRecord] {
+    defer { records = [] }
+    if hasUnrecorded || !hasJournal {
+      acknowledged = []
+      forgotten = []
+    }
+    return records
+  }
+}

@@ -1,0 +1,56 @@
+import PipeSupport
+import PipeTransport
+
+/// The timers of a coordinator.
+final class CoordinatorTimers {
+  typealias Timer = CoordinatorStateMachine.Timer
+
+  private let loop: PollLoop
+  private let fire: (Timer) -> Void
+  private var running: [Timer: TimerQueue.ID] = [:]
+
+  /// How long participants have to answer before the event is aborted.
+  private static let voteTimeout: Duration = .seconds(2)
+  /// How long participants have to acknowledge a commit before it is sent again.
+  private static let resendInterval: Duration = .milliseconds(200)
+  /// How long a request that is not to wait waits while its participants have part in no commit.
+  private static let lockTimeout: Duration = .seconds(1)
+  /// How long participants that run may take to join after a start.
+  private static let joinTimeout: Duration = .seconds(1)
+  /// How long a request that waits is left alone, where no participant tells of a change.
+  private static let retryInterval: Duration = .milliseconds(500)
+  /// How long a request that was overtaken keeps others back.
+  private static let patience: Duration = .milliseconds(50)
+
+  init(loop: PollLoop, _ fire: @escaping (Timer) -> Void) {
+    self.loop = loop
+    self.fire = fire
+  }
+
+  func start(_ timer: Timer) {
+    let delay =
+      switch timer {
+      case .votes: Self.voteTimeout
+      case .resend: Self.resendInterval
+      case .locks: Self.lockTimeout
+      case .deadline(_, let limit): limit
+      case .retry: Self.retryInterval
+      case .patience: Self.patience
+      case .join: Self.joinTimeout
+      }
+    cancel(timer)
+    running[timer] = loop.schedule(after: delay, for: self) { timers in
+      timers.running[timer] = nil
+      timers.fire(timer)
+    }
+  }
+
+  func cancel(_ timer: Timer) {
+    if let id = running.removeValue(forKey: timer) { loop.cancel(id) }
+  }
+
+  func cancelAll() {
+    for id in running.values { loop.cancel(id) }
+    running = [:]
+  }
+}

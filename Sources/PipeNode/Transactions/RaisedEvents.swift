@@ -1,0 +1,109 @@
+import PipeMachines
+import PipeSupport
+import PipeWire
+
+/// An event that an effect has given, and that its machine takes only together with others.
+struct RaisedEvent {
+  /// The effect's number in its engine.
+  let effect: UInt64
+  let place: EffectEventPlace
+  let reply: EffectReply
+  /// The same whenever the same effect gives its event again: it is then taken once.
+  let number: UInt64
+  let journal: UInt64
+  let body: TransactionBody
+
+  /// What asks the coordinator for it, until it is taken.
+  var request: (header: FrameHeader, body: [UInt8]) {
+    (header(.await, sequence: number), body.bytes)
+  }
+
+  /// What tells the coordinator that it is not waited for any more.
+  var withdrawal: (header: FrameHeader, body: [UInt8]) {
+    (header(.withdraw, sequence: number), [])
+  }
+
+  fileprivate func header(_ flag: SynchronizeFlag, sequence: UInt64) -> FrameHeader {
+    FrameHeader(.synchronize, flags: flag.rawValue, sequence: sequence, number: journal)
+  }
+}
+
+/// The events that effects of a node have given, and that are not taken yet.
+struct RaisedEvents {
+  /// What the coordinator has answered.
+  enum Answer {
+    /// The event was taken, in a step that is applied.
+    case applied(RaisedEvent)
+    /// It is taken, by a commit that is still to come.
+    case committed(RaisedEvent)
+    case invalid(RaisedEvent, reason: String)
+  }
+
+  /// Those that were asked for, by the numbers of the requests.
+  private var asked: [UInt64: RaisedEvent] = [:]
+  /// What the transactions that are not applied yet are for.
+  private var committed: [TransactionID: RaisedEvent] = [:]
+  /// How many were taken since the coordinator was told which ones still wait.
+  private var takenCount = 0
+
+  /// Events that are taken before the coordinator is told so.
+  private static let settledTogether = 64
+
+  /// Those that the coordinator is asked for.
+  var waiting: some Collection<RaisedEvent> { asked.values }
+
+  mutating func add(_ event: RaisedEvent) { asked[event.number] = event }
+
+  /// Reads an answer; `nil` where it is to no event, or another one comes.
+  /// - Parameter applied: The last transaction whose step is applied.
+  mutating func answered(
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, applied: TransactionID
+  ) throws(FrameError) -> Answer? {
+    guard let event = asked[header.sequence] else { return nil }
+    switch RequestReply.Code(rawValue: header.count) {
+    case .committed:
+      guard body.count == 8 else { throw .body(.reply) }
+      let transaction = TransactionID(
+        epoch: header.number,
+        sequence: UInt64(littleEndian: body.loadUnaligned(as: UInt64.self)))
+      asked[header.sequence] = nil
+      if transaction <= applied { return .applied(event) }
+      committed[transaction] = event
+      return .committed(event)
+    case .invalid:
+      asked[header.sequence] = nil
+      let json = (try? JSONValue(parsing: Array(body))) ?? .null
+      return .invalid(event, reason: json["error"]?.string ?? "no reason given")
+    // The coordinator ends, and the next one is asked again.
+    case .synchronized: return nil
+    case .moved, .refused, .busy, .unavailable, .done, .explained, nil: return nil
+    }
+  }
+
+  /// An event was taken; now and then the coordinator is told which answers are not waited for any
+  /// more.
+  mutating func settlement(after event: RaisedEvent) -> FrameHeader? {
+    takenCount += 1
+    guard takenCount.isMultiple(of: Self.settledTogether) else { return nil }
+    return event.header(.settle, sequence: asked.keys.min() ?? event.number)
+  }
+
+  /// Takes out what a transaction is for, whose step is taken now.
+  mutating func take(_ transaction: TransactionID) -> RaisedEvent? {
+    committed.isEmpty ? nil : committed.removeValue(forKey: transaction)
+  }
+
+  /// Takes out what effects had given that were cancelled since.
+  mutating func takeCancelled(_ isRunning: (_ effect: UInt64) -> Bool) -> [RaisedEvent] {
+    guard !asked.isEmpty else { return [] }
+    let cancelled = asked.values.filter { !isRunning($0.effect) }
+    for event in cancelled { asked[event.number] = nil }
+    return cancelled
+  }
+
+  /// Takes out all.
+  mutating func takeAll() -> [RaisedEvent] {
+    defer { (asked, committed) = ([:], [:]) }
+    return Array(asked.values) + committed.values
+  }
+}

@@ -1,0 +1,182 @@
+import PipeMachines
+import PipeSupport
+
+/// What a caller's request is told by; the caller never uses a number twice.
+package struct RequestID: Hashable, Codable, Sendable {
+  /// Who asks: unique among all callers, also among those that are gone.
+  package var caller: String
+  package var number: UInt64
+
+  package init(caller: String, number: UInt64) {
+    self.caller = caller
+    self.number = number
+  }
+}
+
+/// How the participants are to take an event.
+package enum TransactionMode: Hashable, Sendable {
+  /// All or none, tried once.
+  case `try`
+  /// All or none, tried again whenever it may be enabled, for so long; `nil` is for ever.
+  case await(Duration?)
+  /// Each for itself.
+  case broadcast
+}
+
+/// A caller's request, with the participants that its composite's sync vector names.
+package struct TransactionRequest: Hashable, Sendable {
+  package var composite: String
+  /// The name of the event's case.
+  package var event: String
+  /// The machines of the sync vector.
+  package var participants: [String]
+  /// The event as it travels.
+  package var body: [UInt8]
+  /// What the participants' answers depend on, beside their states.
+  package var question: [UInt8]
+  package var mode: TransactionMode
+
+  /// - Parameter question: The event alone; `nil` for the whole body.
+  package init(
+    composite: String, event: String, participants: [String], body: [UInt8],
+    question: [UInt8]? = nil, mode: TransactionMode
+  ) {
+    self.question = question ?? body
+    self.composite = composite
+    self.event = event
+    self.participants = participants
+    self.body = body
+    self.mode = mode
+  }
+}
+
+/// The body of `synchronize`, `prepare` and `deliver`: the composite's name, a line feed, the event
+/// as JSON.
+package struct TransactionBody {
+  package var composite: String
+  /// The event as JSON.
+  package var event: [UInt8]
+
+  private static let lineFeed = UInt8(ascii: "\n")
+
+  package init(composite: String, event: [UInt8]) {
+    self.composite = composite
+    self.event = event
+  }
+
+  /// Reads a body; `nil` where it has no name or no event.
+  package init?(_ bytes: some Collection<UInt8>) {
+    guard let end = bytes.firstIndex(of: Self.lineFeed), end != bytes.startIndex else {
+      return nil
+    }
+    composite = String(decoding: bytes[..<end], as: UTF8.self)
+    event = Array(bytes[bytes.index(after: end)...])
+    if event.isEmpty { return nil }
+  }
+
+  package var bytes: [UInt8] { Array(composite.utf8) + [Self.lineFeed] + event }
+
+  /// The name of the event's case; `nil` where the JSON is not that of a case.
+  package var eventName: String? {
+    // Both forms of an event begin with the case's name: `"stop"` and `{"start":{"floor":3}}`.
+    let quote = UInt8(ascii: "\"")
+    guard let start = event.firstIndex(of: quote),
+      event[..<start].allSatisfy({ [0x7B, 0x20, 0x09, 0x0A, 0x0D].contains($0) }),
+      let end = event[(start + 1)...].firstIndex(of: quote)
+    else { return nil }
+    return String(decoding: event[(start + 1)..<end], as: UTF8.self)
+  }
+}
+
+/// What a caller asks of a coordinator: the flags of `synchronize`.
+package enum SynchronizeFlag: UInt8, Sendable {
+  /// All or none, tried once.
+  case `try` = 0
+  /// All or none, tried again for `count` milliseconds; 0 is without limit.
+  case await = 1
+  /// Each for itself.
+  case broadcast = 2
+  /// What has become of the transaction that the body names.
+  case ask = 3
+  /// The request of this number is of no interest any more, if nothing is under way for it.
+  case withdraw = 4
+  /// The caller waits for no answer to a request before this number.
+  case settle = 5
+
+  /// Whether the frame only tells which answers are not waited for any more, and so belongs to no event.
+  package static func isSettling(_ header: FrameHeader) -> Bool {
+    header.kind == .synchronize && header.flags == settle.rawValue
+  }
+}
+
+// What a request asks for, as the composites know it.
+extension TransactionRequest {
+  /// Reads the body of a `synchronize`.
+  /// - Parameter composites: Those that may be asked, by their names.
+  package init(
+    reading bytes: [UInt8], _ mode: TransactionMode, to composites: [String: CompositePlan]
+  ) throws(TransactionRequestError) {
+    guard let body = TransactionBody(bytes) else { throw .body }
+    guard let event = body.eventName else { throw .noEvent(JSONValue(shown: body.event)) }
+    guard let composite = composites[body.composite] else {
+      throw .unknownComposite(body.composite)
+    }
+    guard let vector = composite.vector(of: event) else {
+      throw .notSynchronized(composite.refusal(of: event))
+    }
+    // Checked here, since a participant could only say that it has no transition.
+    try composite.checkPayload(of: body.event, event)
+    self.init(
+      composite: vector.composite, event: event, participants: vector.participants,
+      body: TransactionBody(composite: vector.composite, event: body.event).bytes,
+      question: body.event, mode: mode)
+  }
+}
+
+extension CompositePlan {
+  /// Throws where an event's payload is another, as far as its description tells.
+  fileprivate func checkPayload(
+    of bytes: [UInt8], _ name: String
+  ) throws(TransactionRequestError) {
+    guard let description = events.first(where: { $0.name == name }) else { return }
+    // A bare label is a whole event where there is no payload.
+    if description.fields.isEmpty, bytes.first == UInt8(ascii: "\"") { return }
+    guard let json = try? JSONValue(parsing: bytes) else {
+      throw .noEvent(JSONValue(shown: bytes))
+    }
+    let owner = "composite '\(self.name)'"
+    if let problem = [description].problem(with: json, noun: "event", owner: owner) {
+      throw .payload(problem)
+    }
+  }
+}
+
+/// Why a composite cannot be asked for an event.
+package enum TransactionRequestError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// The body has no composite's name, or no event.
+  case body
+  /// It is not the JSON of an event.
+  case noEvent(JSONValue)
+  case unknownComposite(String)
+  /// The composite does not synchronize the event, for the reason that its plan gives.
+  case notSynchronized(String)
+  /// The event carries something else; the sentence says what.
+  case payload(String)
+
+  /// A sentence that tells it.
+  package var description: String {
+    switch self {
+    case .body: "the body is a composite's name, a line feed and an event"
+    case .noEvent(let json): SynchronizedEventError.noCase(json).description
+    case .unknownComposite(let name): RoutingError.unknownComposite(name).description
+    case .notSynchronized(let reason), .payload(let reason): reason
+    }
+  }
+}
+
+extension JSONValue {
+  /// What was written as JSON; as text where it is none, to be shown all the same.
+  package init(shown bytes: [UInt8]) {
+    self = (try? JSONValue(parsing: bytes)) ?? .string(String(decoding: bytes, as: UTF8.self))
+  }
+}
