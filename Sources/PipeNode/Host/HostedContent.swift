@@ -33,13 +33,9 @@ struct HostedContent: _HostedMachine {
       (content as? any RecordsSteps).map { RecordCalls($0) })
   }
 
-  /// A content whose frequent calls are compiled for its type.
-  init(specialized content: some TakesInputs & TakesSteps & RecordsSteps) {
-    self.init(content, InputCalls(content), StepCalls(content), RecordCalls(content))
-  }
-
+  /// A content with its frequent calls, which are made where its type is known, and so compiled for it.
   @export(interface)
-  private init(
+  init(
     _ content: any NodeContent, _ inputs: InputCalls?, _ steps: StepCalls?, _ records: RecordCalls?
   ) {
     self.content = content
@@ -69,8 +65,11 @@ struct InputCalls {
   let accept: Accept
   let takeTurn: () -> Void
   let hasWork: () -> Bool
+}
 
-  init(_ content: some TakesInputs) {
+extension InputCalls {
+  @export(interface)
+  init(_ content: any TakesInputs) {
     accept = { body, count, skipping, first, pipe throws(FrameError) in
       try content.accept(body, count: count, skipping: skipping, first: first, from: pipe)
     }
@@ -82,8 +81,11 @@ struct InputCalls {
 /// The call of ``TakesSteps`` that each step makes.
 struct StepCalls {
   let lastStep: () -> FeedEntry?
+}
 
-  init(_ content: some TakesSteps) { lastStep = { content.lastStep() } }
+extension StepCalls {
+  @export(interface)
+  init(_ content: any TakesSteps) { lastStep = { content.lastStep() } }
 }
 
 /// The calls of ``RecordsSteps`` that each turn makes.
@@ -91,8 +93,11 @@ struct RecordCalls {
   let hasUnrecorded: () -> Bool
   let record: (Journal) throws -> Void
   let becameRecorded: () -> Void
+}
 
-  init(_ content: some RecordsSteps) {
+extension RecordCalls {
+  @export(interface)
+  init(_ content: any RecordsSteps) {
     hasUnrecorded = { content.hasUnrecorded }
     record = { try content.record(into: $0) }
     becameRecorded = { content.becameRecorded() }

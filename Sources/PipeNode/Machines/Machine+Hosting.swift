@@ -23,8 +23,7 @@ extension Machine {
     let hosting = try Hosting.of(name, hosting)
     let content = try MachineContent<Self>(
       parameters: Parameters(parameters: hosting.parameters), hosting: hosting)
-    content.specialize()
-    return HostedContent(specialized: content)
+    return content.hosted()
   }
 
   /// Throws where the JSON is not a state of the machine.

@@ -55,11 +55,21 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     weak var part: MachineParticipant<Hosted>?
   }
 
-  /// Lets the engine tell of each entry, and the participant ask; the caller is compiled for the
-  /// machine, and so is what is made here for each step.
-  func specialize() {
+  /// Lets the engine tell of each entry, and the participant ask. The caller is compiled for the machine,
+  /// and so is what is made here for each turn and step: a conformance is one for all machines.
+  func hosted() -> HostedContent {
     core.engine.onEntry = { [unowned self] state, _, cause in entered(state, cause: cause) }
     part.specialize()
+    return HostedContent(
+      self,
+      InputCalls(
+        accept: { body, count, skipping, first, pipe throws(FrameError) in
+          try self.accept(body, count: count, skipping: skipping, first: first, from: pipe)
+        }, takeTurn: { self.takeTurn() }, hasWork: { self.hasWork }),
+      StepCalls(lastStep: { self.lastStep() }),
+      RecordCalls(
+        hasUnrecorded: { self.hasUnrecorded }, record: { try self.record(into: $0) },
+        becameRecorded: { self.becameRecorded() }))
   }
 
   var onEnd: ((String?) -> Void)? {
