@@ -75,7 +75,7 @@ final class ClientSockets {
       else { return }
       loop.cancel(pending.timer)
       let body = Data(bytes[FrameHeader.byteCount...])
-      guard let answer = try? JSONDecoder().decode(ControlAnswer.self, from: body) else {
+      guard let answer = try? JSONDecoder().decode(ControlAnswer.self, checking: body) else {
         return pending.completion(
           .failure(.failed("the orchestrator answered in a form that this client cannot read")))
       }

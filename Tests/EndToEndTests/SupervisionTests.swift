@@ -131,14 +131,14 @@ struct SupervisionTests {
     try await withTopology(yaml: Self.fragile(timeouts: "{ heartbeat: 200ms }")) { ward in
       let pid = try #require(try await ward.status("patient").pid)
       try await pin(pid)
-      try await run("/usr/bin/chrt", "-a", "--idle", "-p", "0", String(pid))
+      try await run("/usr/bin/chrt", "--idle", "-p", "0", String(pid))
       let before = try #require(ProcessorQueue.Sample(of: pid))
       let hasWaited = try await poll(every: .milliseconds(20), within: .seconds(60)) {
         guard let now = ProcessorQueue.Sample(of: pid) else { return false }
         return now.queued - before.queued > .seconds(3) ? true : nil
       }
       #expect(hasWaited == true)
-      try await run("/usr/bin/chrt", "-a", "--other", "-p", "0", String(pid))
+      try await run("/usr/bin/chrt", "--other", "-p", "0", String(pid))
       #expect(try await ward.status("patient").incarnation == 1)
       #expect(!ward.logs("patient").contains { $0.contains("no sign of life") })
     }
@@ -150,7 +150,7 @@ struct SupervisionTests {
     let line = status.split(separator: "\n").first { $0.hasPrefix("Cpus_allowed_list:") }
     let first = try #require(
       line?.split(whereSeparator: { " \t,-".contains($0) }).dropFirst().first)
-    try await run("/usr/bin/taskset", "-acp", String(first), String(pid))
+    try await run("/usr/bin/taskset", "-cp", String(first), String(pid))
   }
 
   private func run(_ program: String, _ arguments: String...) async throws {

@@ -67,7 +67,7 @@ package final class EventCodec<Value: Codable & Sendable> {
       let data = Data(
         bytesNoCopy: UnsafeMutableRawPointer(mutating: bytes.baseAddress!), count: bytes.count,
         deallocator: .none)
-      return try decoder.decode(Value.self, from: data)
+      return try decoder.decode(Value.self, checking: data)
     } catch {
       throw UndecodableValue(
         text: String(decoding: bytes.prefix(200), as: UTF8.self), type: TypeName.of(Value.self),

@@ -25,7 +25,7 @@ extension JSONValue {
     if let value = JSONTokens.value(of: bytes) {
       self = value
     } else {
-      self = try JSONDecoder().decode(JSONValue.self, from: Data(bytes))
+      self = try JSONDecoder().decode(JSONValue.self, checking: Data(bytes))
     }
   }
 

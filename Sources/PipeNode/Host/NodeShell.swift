@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Glibc
 import PipeJournal
+import PipeMachines
 import PipeSupport
 import PipeTransport
 import PipeWire
@@ -159,7 +160,7 @@ final class NodeShell {
     switch header.kind {
     case .configure:
       guard handshake.handle(.configure) == .connect else { return }
-      try connect(JSONDecoder().decode(NodeConfiguration.self, from: Data(body)))
+      try connect(JSONDecoder().decode(NodeConfiguration.self, checking: Data(body)))
     case .start: perform(.start)
     case .stop: stop()
     case .ping:
@@ -168,7 +169,7 @@ final class NodeShell {
       if handshake.phase == .running { commitTurn() }
       if !hasLeft, let reason = recorder.keepInPlace() { fail(reason) }
       sayStatus(answering: header.sequence)
-    case .greet: greeted(try JSONDecoder().decode(NodeGreeting.self, from: Data(body)))
+    case .greet: greeted(try JSONDecoder().decode(NodeGreeting.self, checking: Data(body)))
     default: throw FrameError.kind(header.kind.rawValue)
     }
   }

@@ -24,7 +24,7 @@ struct ProgramDescriber {
   ) throws(Failure) -> ProgramDescription {
     let output = try run(program, ["describe"], environment: environment)
     do {
-      let description = try JSONDecoder().decode(ProgramDescription.self, from: Data(output))
+      let description = try JSONDecoder().decode(ProgramDescription.self, checking: Data(output))
       let own = Int(FrameHeader.version)
       guard description.protocolVersion == own else {
         throw Failure(
@@ -56,7 +56,7 @@ struct ProgramDescriber {
         rest = rest.dropFirst()
       }
       let output = try run(program, arguments, environment: environment)
-      guard let part = try? JSONDecoder().decode([MachineDescription].self, from: Data(output))
+      guard let part = try? JSONDecoder().decode([MachineDescription].self, checking: Data(output))
       else { throw Failure(description: "'\(program) describe' printed no descriptions") }
       answers += part
     }

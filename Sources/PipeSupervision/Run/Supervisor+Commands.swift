@@ -1,4 +1,5 @@
 import FoundationEssentials
+import PipeMachines
 import PipeSupport
 import PipeTopology
 import PipeTransport
@@ -7,7 +8,7 @@ import PipeWire
 /// What clients ask for.
 extension Supervisor {
   func take(command body: Data, from asker: Asker) {
-    guard let command = try? JSONDecoder().decode(ControlCommand.self, from: body) else {
+    guard let command = try? JSONDecoder().decode(ControlCommand.self, checking: body) else {
       return refuse(
         "this orchestrator does not know the command; is the client of another version?", to: asker)
     }

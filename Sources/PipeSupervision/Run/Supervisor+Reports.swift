@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Glibc
 import PipeClient
+import PipeMachines
 import PipeSupport
 import PipeTransport
 import PipeWire
@@ -31,7 +32,7 @@ extension Supervisor {
     // What an earlier incarnation had sent before it died is stale.
     guard header.number == processes[name]?.incarnation else { return }
     switch header.kind {
-    case .hello: take(try JSONDecoder().decode(NodeHello.self, from: body), from: name)
+    case .hello: take(try JSONDecoder().decode(NodeHello.self, checking: body), from: name)
     case .ready: handle(.node(name, .ready))
     case .status:
       takeHeartbeat(of: name)

@@ -57,7 +57,7 @@ extension StateChange {
     let header = try FrameHeader(frame)
     guard header.kind == .state else { throw FrameError.kind(header.kind.rawValue) }
     let body = try JSONDecoder().decode(
-      Body.self, from: Data(frame[FrameHeader.byteCount...]))
+      Body.self, checking: Data(frame[FrameHeader.byteCount...]))
     node = body.node
     incarnation = header.number
     version = header.sequence

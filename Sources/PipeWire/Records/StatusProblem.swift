@@ -1,4 +1,5 @@
 import FoundationEssentials
+import PipeMachines
 
 /// Why what a node tells of itself cannot be used: its `status` is not what ``NodeStatus`` is.
 package enum StatusProblem: Error, Hashable, Sendable {
@@ -27,7 +28,7 @@ extension NodeStatus {
   /// Reads the body of a `status` frame, which a node in any language may have written.
   package init(reading body: Data) throws(StatusProblem) {
     do {
-      self = try JSONDecoder().decode(NodeStatus.self, from: body)
+      self = try JSONDecoder().decode(NodeStatus.self, checking: body)
     } catch {
       throw StatusProblem(error)
     }
