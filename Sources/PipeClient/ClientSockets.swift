@@ -129,7 +129,8 @@ final class ClientSockets {
     if case .synchronize = request.content, let oldest = peer.oldestToTell(before: request.id) {
       peer.socket.send(
         FrameHeader(
-          .synchronize, flags: SynchronizeFlag.settle.rawValue, sequence: oldest, number: client))
+          .synchronize, flags: SynchronizeFlag.acknowledge.rawValue, sequence: oldest,
+          number: client))
     }
     if request.isRepeatable { scheduleRepeat(of: request, to: peer) }
     return true

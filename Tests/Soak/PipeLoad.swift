@@ -30,7 +30,7 @@ final class PipeLoad: SoakLoad {
   private let inputs = Mutex<[String: [NumberEvent]]>([:])
 
   /// How long numbers may be on their way after the last fault.
-  private static let settleLimit: Duration = .seconds(60)
+  private static let verifyLimit: Duration = .seconds(60)
   /// How often in a row nothing has changed where something does not come to rest. Unit: looks.
   private static let unchangedLimit = 300
 
@@ -49,12 +49,12 @@ final class PipeLoad: SoakLoad {
   func stop() { feeder.stop() }
 
   /// Waits until everything has arrived, or is found missing.
-  func settle(_ outcome: inout SoakOutcome) async throws {
+  func verify(_ outcome: inout SoakOutcome) async throws {
     let reference = try Reference(plan, inputs: inputs.withLock { $0 })
     var last: Comparison?
     var good = 0
     var unchanged = 0
-    _ = try await poll(every: .milliseconds(100), within: Self.settleLimit) {
+    _ = try await poll(every: .milliseconds(100), within: Self.verifyLimit) {
       let directory = try await client.directory()
       let comparison = Comparison(plan, reference, directory, durability)
       // Twice: what comes once too often would come after the rest.

@@ -85,6 +85,6 @@ struct SoakRound {
     failpoints.disarm()
     load.stop()
     try await loading.value
-    try await load.settle(&outcome)
+    try await load.verify(&outcome)
   }
 }

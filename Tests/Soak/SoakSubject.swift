@@ -80,7 +80,7 @@ protocol SoakLoad: AnyObject, Sendable {
   /// Lets what is under way come to an end.
   func stop()
   /// Waits until everything has come to rest, and tells what is not as it should be.
-  func settle(_ outcome: inout SoakOutcome) async throws
+  func verify(_ outcome: inout SoakOutcome) async throws
   /// Looks at what the nodes have left, after their end.
   func inspect(_ directories: RuntimeDirectories, _ outcome: inout SoakOutcome)
 }

@@ -58,7 +58,7 @@ extension CompositeRun {
   }
 
   /// An effect of a component has a synchronized event: it waits until all take it.
-  func raise(
+  func emit(
     _ event: SynchronizedEvent, of place: Int, isWanted: @escaping () -> Bool,
     answer: @escaping (Bool) -> Void
   ) {

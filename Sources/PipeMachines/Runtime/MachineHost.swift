@@ -86,7 +86,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
   private func process(_ input: EngineInput<State, Event>) {
     if case .effectEvent(let event, let effect, _, let reply) = input, isSynchronized(event) {
       // The effect waits until all take it, or until it is cancelled.
-      run.raise(
+      run.emit(
         SynchronizedEvent(event), of: place,
         isWanted: { [unowned self] in engine.effects.contains(effect) },
         answer: { reply.resume($0) })

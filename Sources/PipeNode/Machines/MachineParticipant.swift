@@ -14,7 +14,7 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
   /// Whether the step under way is one that the coordinator has committed.
   private(set) var isCommitted = false
   /// How many synchronized events the effects that run have given.
-  private var raisedCounts: [UInt64: UInt64] = [:]
+  private var emittedCounts: [UInt64: UInt64] = [:]
   /// Shows the current state once more.
   var showState: () -> Void = {}
   /// What the participant calls.
@@ -125,13 +125,13 @@ extension MachineParticipant {
           + "through which it is to be taken; let a pipe send it to one of them")
       return
     }
-    let ordinal = raisedCounts[effect, default: 0]
-    if raisedCounts.count >= Self.raisedCountsKept {
-      raisedCounts = raisedCounts.filter { core.engine.effects.contains($0.key) }
+    let ordinal = emittedCounts[effect, default: 0]
+    if emittedCounts.count >= Self.emittedCountsKept {
+      emittedCounts = emittedCounts.filter { core.engine.effects.contains($0.key) }
     }
-    raisedCounts[effect] = ordinal + 1
-    participant.raise(
-      RaisedEvent(
+    emittedCounts[effect] = ordinal + 1
+    participant.emit(
+      EmittedEvent(
         effect: effect, place: place, reply: reply, number: version << 16 | ordinal & 0xFFFF,
         journal: core.engine.effects.keyScope.journal,
         body: TransactionBody(composite: composites[0], event: bytes)))
@@ -142,9 +142,9 @@ extension MachineParticipant {
   func isRunning(effect: UInt64) -> Bool { core.engine.effects.contains(effect) }
 
   /// Counts of effects that have ended are thrown away when there are so many.
-  private static var raisedCountsKept: Int { 16 }
+  private static var emittedCountsKept: Int { 16 }
 
-  func taken(_ raised: RaisedEvent) {
-    core.engine.effects.takesTogether(from: raised.effect, raised.place, raised.reply)
+  func taken(_ emitted: EmittedEvent) {
+    core.engine.effects.takesTogether(from: emitted.effect, emitted.place, emitted.reply)
   }
 }

@@ -55,7 +55,7 @@ struct CallerAnswers: Sendable {
   }
 
   /// A caller waits for no answer to a request before this one: those may be forgotten first.
-  mutating func settle(_ caller: String, before oldest: UInt64) {
+  mutating func acknowledge(_ caller: String, before oldest: UInt64) {
     awaited[caller] = max(awaited[caller] ?? 0, oldest)
     guard awaited.count > 2 * capacity else { return }
     let answered = Set(answers.keys.map(\.caller))

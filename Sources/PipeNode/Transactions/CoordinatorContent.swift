@@ -203,7 +203,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from peer: [UInt8],
     reply: @escaping (RequestReply) -> Void
   ) {
-    if !SynchronizeFlag.isSettling(header) { messages.received += 1 }
+    if !SynchronizeFlag.isAcknowledgement(header) { messages.received += 1 }
     synchronize(header, body) { [weak self] answer in
       self?.messages.sent += 1
       reply(answer)
@@ -231,7 +231,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
       callers.keep(id, reply)
       perform(coordinator.ask(id, for: transaction))
     case .withdraw: perform(coordinator.withdraw(id))
-    case .settle: coordinator.settle(id.caller, before: id.number)
+    case .acknowledge: coordinator.acknowledge(id.caller, before: id.number)
     case nil: reply(.invalid("there is no mode \(header.flags)"))
     }
   }
@@ -262,7 +262,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     _ event: [UInt8], through pipe: String, _ mode: TransactionMode, as id: RequestID?,
     _ reply: @escaping (RequestReply) -> Void
   ) {
-    if let id { coordinator.settle(id.caller, before: id.number) }
+    if let id { coordinator.acknowledge(id.caller, before: id.number) }
     ask(
       TransactionBody(composite: plan?.pipes[pipe] ?? "", event: event).bytes, mode,
       as: id ?? callers.unnamed(in: coordinator.epoch), reply)

@@ -276,7 +276,7 @@ private final class CoordinatorLink {
       onChange?(join)
       return
     }
-    if !SynchronizeFlag.isSettling(header) { messages.received += 1 }
+    if !SynchronizeFlag.isAcknowledgement(header) { messages.received += 1 }
     if header.kind == .synchronize {
       onRequest?(header, body)
     } else {

@@ -162,8 +162,8 @@ package struct CoordinatorStateMachine: Sendable {
   }
 
   /// A caller waits for no answer to a request before this one: those may be forgotten first.
-  package mutating func settle(_ caller: String, before oldest: UInt64) {
-    answers.settle(caller, before: oldest)
+  package mutating func acknowledge(_ caller: String, before oldest: UInt64) {
+    answers.acknowledge(caller, before: oldest)
   }
 
   /// A caller that was told that none has moved is to ask anew under the same number.

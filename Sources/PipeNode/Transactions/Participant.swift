@@ -21,7 +21,7 @@ final class Participant {
   private let log: NodeLog
   private var state: ParticipantStateMachine
   private var records = ParticipantRecords()
-  private var raised = RaisedEvents()
+  private var emitted = EmittedEvents()
   private lazy var watch = InDoubtWatch(
     isInDoubt: state.isPrepared, coordinator: configuration.coordinator, loop: services.loop,
     log: log
@@ -114,7 +114,7 @@ final class Participant {
       watermark: state.watermark, prepared: state.preparedStep?.transaction)
     let frame = join.frame
     services.send(frame.header, frame.body, peer)
-    for event in raised.waiting { send(event.request) }
+    for event in emitted.waiting { send(event.request) }
     perform(state.connected())
   }
 
@@ -171,7 +171,7 @@ final class Participant {
         if case .prepared = record { watch.prepared() }
       case .enter(let transaction, let event, let move):
         let step = PreparedStep(transaction: transaction, event: event, move: move)
-        if let event = raised.take(transaction) { machine.taken(event) }
+        if let event = emitted.take(transaction) { machine.taken(event) }
         machine.enter(step, isCommitted: state.phase == .applying(step))
       case .send(.ack(let transaction)):
         unacknowledged.append(transaction)
@@ -244,25 +244,25 @@ final class Participant {
     if let acknowledgementTimer { services.loop.cancel(acknowledgementTimer) }
     acknowledgementTimer = nil
     watch.stop()
-    for event in raised.takeAll() { event.reply.resume(false) }
+    for event in emitted.takeAll() { event.reply.resume(false) }
   }
 
   // MARK: Events of effects
 
   /// Asks the coordinator for an event that an effect has given, until it is taken.
-  func raise(_ event: RaisedEvent) {
-    raised.add(event)
+  func emit(_ event: EmittedEvent) {
+    emitted.add(event)
     send(event.request)
   }
 
   private func answered(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer
   ) throws(FrameError) {
-    switch try raised.answered(header, body, applied: state.applied) {
+    switch try emitted.answered(header, body, applied: state.applied) {
     case .applied(let event):
-      settle(event)
+      acknowledge(event)
       machine.taken(event)
-    case .committed(let event): settle(event)
+    case .committed(let event): acknowledge(event)
     case .invalid(let event, let reason):
       log.warning("an effect gave an event that cannot be taken: \(reason)")
       event.reply.resume(false)
@@ -271,9 +271,9 @@ final class Participant {
   }
 
   /// Tells the coordinator now and then which answers are not waited for any more.
-  private func settle(_ event: RaisedEvent) {
+  private func acknowledge(_ event: EmittedEvent) {
     // Not counted: it belongs to no one event.
-    if let header = raised.settlement(after: event) { services.send(header, [], peer) }
+    if let header = emitted.acknowledgement(after: event) { services.send(header, [], peer) }
   }
 
   // MARK: Records
@@ -301,7 +301,7 @@ final class Participant {
       }
       perform(state.recorded(record))
     }
-    for event in raised.takeCancelled({ machine.isRunning(effect: $0) }) {
+    for event in emitted.takeCancelled({ machine.isRunning(effect: $0) }) {
       send(event.withdrawal)
       event.reply.resume(false)
     }

@@ -11,8 +11,8 @@ protocol ParticipatingMachine: AnyObject {
   func tellState()
   /// Whether an effect has not ended, and is not cancelled.
   func isRunning(effect: UInt64) -> Bool
-  /// What an effect has raised is about to be taken, or was taken.
-  func taken(_ raised: RaisedEvent)
+  /// What an effect has emitted is about to be taken, or was taken.
+  func taken(_ emitted: EmittedEvent)
   /// Whether it is in doubt has changed, in the same state.
   func inDoubtChanged()
 }
@@ -40,6 +40,6 @@ final class TypedParticipatingMachine: ParticipatingMachine {
 
   func tellState() { machine.tellState() }
   func isRunning(effect: UInt64) -> Bool { machine.isRunning(effect: effect) }
-  func taken(_ raised: RaisedEvent) { machine.taken(raised) }
+  func taken(_ emitted: EmittedEvent) { machine.taken(emitted) }
   func inDoubtChanged() { machine.inDoubtChanged() }
 }

@@ -129,7 +129,7 @@ extension TopologyLifecycle {
     case .starting:
       failIfRequiredNodeFailed(into: &actions)
       if case .starting = state { startObservers(at: now, into: &actions) }
-      if case .starting = state, members.allSatisfy({ $0.isObserver || isSettled($0.name) }) {
+      if case .starting = state, members.allSatisfy({ $0.isObserver || isPastStart($0.name) }) {
         state = .running
         let ready = members.count { nodes[$0.name]?.state == .ready }
         if ready > 0 { actions.append(.report(.allReady(nodes: ready))) }
@@ -155,7 +155,7 @@ extension TopologyLifecycle {
   }
 
   /// Whether the start barrier need not wait for this node.
-  private func isSettled(_ name: String) -> Bool {
+  private func isPastStart(_ name: String) -> Bool {
     guard let state = nodes[name]?.state else { return true }
     return state == .ready || state == .running || state.hasEnded
   }

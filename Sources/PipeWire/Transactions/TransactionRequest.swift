@@ -101,11 +101,11 @@ package enum SynchronizeFlag: UInt8, Sendable {
   /// The request of this number is of no interest any more, if nothing is under way for it.
   case withdraw = 4
   /// The caller waits for no answer to a request before this number.
-  case settle = 5
+  case acknowledge = 5
 
   /// Whether the frame only tells which answers are not waited for any more, and so belongs to no event.
-  package static func isSettling(_ header: FrameHeader) -> Bool {
-    header.kind == .synchronize && header.flags == settle.rawValue
+  package static func isAcknowledgement(_ header: FrameHeader) -> Bool {
+    header.kind == .synchronize && header.flags == acknowledge.rawValue
   }
 }
 

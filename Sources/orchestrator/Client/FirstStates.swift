@@ -1,11 +1,11 @@
 import PipeRuntime
 
 /// Puts the states that a watch begins with in the order of the nodes: they come as the nodes' feeds
-/// tell them. Until all are there, everything is held back.
+/// tell them. Until all are there, they are collected.
 package struct FirstStates: Sendable {
   private let order: [String: Int]
   private var missing: Set<String>
-  private var held: [StateChange] = []
+  private var collected: [StateChange] = []
   private var hasGivenUp = false
 
   /// - Parameters:
@@ -17,17 +17,17 @@ package struct FirstStates: Sendable {
   }
 
   /// Whether a state is still awaited.
-  package var isHolding: Bool { !missing.isEmpty && !hasGivenUp }
+  package var isCollecting: Bool { !missing.isEmpty && !hasGivenUp }
 
   /// Takes a change. Returns what is to be shown now.
   package mutating func take(_ change: StateChange) -> [StateChange] {
-    guard isHolding else { return [change] }
-    held.append(change)
+    guard isCollecting else { return [change] }
+    collected.append(change)
     missing.remove(change.node)
-    return isHolding ? [] : release()
+    return isCollecting ? [] : release()
   }
 
-  /// Waits no longer. Returns what was held back.
+  /// Waits no longer. Returns what was collected.
   package mutating func giveUp() -> [StateChange] {
     hasGivenUp = true
     return release()
@@ -38,10 +38,10 @@ package struct FirstStates: Sendable {
     var seen: Set<String> = []
     var firsts: [StateChange] = []
     var others: [StateChange] = []
-    for change in held {
+    for change in collected {
       if seen.insert(change.node).inserted { firsts.append(change) } else { others.append(change) }
     }
-    held = []
+    collected = []
     return firsts.sorted { order[$0.node] ?? .max < order[$1.node] ?? .max } + others
   }
 }

@@ -69,7 +69,7 @@ struct Watch: Verb {
     var writer = StateWriter(
       nodes: watched, format: arguments.format, limit: arguments.count("count") ?? .max)
     reading: while !writer.isDone {
-      let limit = first.isHolding ? min(deadline ?? patience, patience) : deadline
+      let limit = first.isCollecting ? min(deadline ?? patience, patience) : deadline
       switch reader.next(console: console, until: limit) {
       case .change(let change): try writer.write(first.take(change), to: console)
       case .timedOut where limit != deadline: try writer.write(first.giveUp(), to: console)

@@ -197,9 +197,9 @@ struct FirstStatesTests {
     #expect(first.take(change("c")) == [])
     #expect(first.take(change("b")) == [])
     #expect(first.take(change("c", 1)) == [])
-    #expect(first.isHolding)
+    #expect(first.isCollecting)
     #expect(shown(first.take(change("a"))) == ["a0", "b0", "c0", "c1"])
-    #expect(!first.isHolding)
+    #expect(!first.isCollecting)
     #expect(shown(first.take(change("b", 1))) == ["b1"])
     #expect(first.giveUp() == [])
   }
@@ -210,14 +210,14 @@ struct FirstStatesTests {
     #expect(first.take(change("c")) == [])
     #expect(first.take(change("a")) == [])
     #expect(shown(first.giveUp()) == ["a0", "c0"])
-    #expect(!first.isHolding)
+    #expect(!first.isCollecting)
     #expect(shown(first.take(change("b"))) == ["b0"])
   }
 
   @Test("wait for nobody where no node runs")
   func none() {
     var first = FirstStates(of: ["a", "b"], awaited: [])
-    #expect(!first.isHolding)
+    #expect(!first.isCollecting)
     #expect(shown(first.take(change("b"))) == ["b0"])
   }
 }

@@ -25,7 +25,7 @@ struct CoordinatorAnswerTests {
 
     for number in UInt64(1)...1_000 {
       _ = coordinator.ask(RequestID(caller: "busy", number: number))
-      coordinator.settle("busy", before: number)
+      coordinator.acknowledge("busy", before: number)
     }
     #expect(coordinator.request(waiting, request) == [committed])
     // Others that are waited for as well push it out in the end, or what it takes would grow.

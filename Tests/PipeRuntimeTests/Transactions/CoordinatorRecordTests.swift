@@ -101,7 +101,7 @@ struct CoordinatorRecordTests: CoordinatorSuite {
     for number in UInt64(2)...5 { forgotten += coordinator.ask(id(number)) }
     #expect(!forgotten.contains(.forget(transaction(1))))
     for name in ["a", "b"] { _ = coordinator.received(.ack(transaction(1)), from: name) }
-    coordinator.settle("me", before: 6)
+    coordinator.acknowledge("me", before: 6)
     for number in UInt64(6)...8 { forgotten += coordinator.ask(id(number)) }
     #expect(forgotten.contains(.forget(transaction(1))))
     #expect(

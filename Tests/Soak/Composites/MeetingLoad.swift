@@ -38,7 +38,7 @@ final class MeetingLoad: SoakLoad {
   private let until = Mutex<[String: Int]>([:])
 
   /// How long anything may be under way after the last fault.
-  private static let settleLimit: Duration = .seconds(60)
+  private static let verifyLimit: Duration = .seconds(60)
   /// How often nothing has changed when nothing more will. Where nothing is recorded, what was lost is
   /// waited for in vain. Unit: looks.
   private var stuck: Int { durability == .volatile ? 20 : 300 }
@@ -76,7 +76,7 @@ final class MeetingLoad: SoakLoad {
     ringer.stop()
   }
 
-  func settle(_ outcome: inout SoakOutcome) async throws {
+  func verify(_ outcome: inout SoakOutcome) async throws {
     let first = try await rest()
     // Nothing stays locked.
     for (place, composite) in plan.composites.enumerated() {
@@ -105,7 +105,7 @@ final class MeetingLoad: SoakLoad {
   private func rest(despite known: Set<String> = []) async throws -> MeetingView {
     var last: MeetingView?
     var (good, same, looks) = (0, 0, 0)
-    _ = try await poll(every: .milliseconds(100), within: Self.settleLimit) {
+    _ = try await poll(every: .milliseconds(100), within: Self.verifyLimit) {
       let view = MeetingView(
         plan, until: until.withLock { $0 }, try await client.directory())
       // Twice: what is under way between two nodes is seen at neither.

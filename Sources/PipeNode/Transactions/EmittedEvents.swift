@@ -3,7 +3,7 @@ import PipeSupport
 import PipeWire
 
 /// An event that an effect has given, and that its machine takes only together with others.
-struct RaisedEvent {
+struct EmittedEvent {
   /// The effect's number in its engine.
   let effect: UInt64
   let place: EffectEventPlace
@@ -29,30 +29,30 @@ struct RaisedEvent {
 }
 
 /// The events that effects of a node have given, and that are not taken yet.
-struct RaisedEvents {
+struct EmittedEvents {
   /// What the coordinator has answered.
   enum Answer {
     /// The event was taken, in a step that is applied.
-    case applied(RaisedEvent)
+    case applied(EmittedEvent)
     /// It is taken, by a commit that is still to come.
-    case committed(RaisedEvent)
-    case invalid(RaisedEvent, reason: String)
+    case committed(EmittedEvent)
+    case invalid(EmittedEvent, reason: String)
   }
 
   /// Those that were asked for, by the numbers of the requests.
-  private var asked: [UInt64: RaisedEvent] = [:]
+  private var asked: [UInt64: EmittedEvent] = [:]
   /// What the transactions that are not applied yet are for.
-  private var committed: [TransactionID: RaisedEvent] = [:]
+  private var committed: [TransactionID: EmittedEvent] = [:]
   /// How many were taken since the coordinator was told which ones still wait.
   private var takenCount = 0
 
   /// Events that are taken before the coordinator is told so.
-  private static let settledTogether = 64
+  private static let acknowledgedTogether = 64
 
   /// Those that the coordinator is asked for.
-  var waiting: some Collection<RaisedEvent> { asked.values }
+  var waiting: some Collection<EmittedEvent> { asked.values }
 
-  mutating func add(_ event: RaisedEvent) { asked[event.number] = event }
+  mutating func add(_ event: EmittedEvent) { asked[event.number] = event }
 
   /// Reads an answer; `nil` where it is to no event, or another one comes.
   /// - Parameter applied: The last transaction whose step is applied.
@@ -82,19 +82,19 @@ struct RaisedEvents {
 
   /// An event was taken; now and then the coordinator is told which answers are not waited for any
   /// more.
-  mutating func settlement(after event: RaisedEvent) -> FrameHeader? {
+  mutating func acknowledgement(after event: EmittedEvent) -> FrameHeader? {
     takenCount += 1
-    guard takenCount.isMultiple(of: Self.settledTogether) else { return nil }
-    return event.header(.settle, sequence: asked.keys.min() ?? event.number)
+    guard takenCount.isMultiple(of: Self.acknowledgedTogether) else { return nil }
+    return event.header(.acknowledge, sequence: asked.keys.min() ?? event.number)
   }
 
   /// Takes out what a transaction is for, whose step is taken now.
-  mutating func take(_ transaction: TransactionID) -> RaisedEvent? {
+  mutating func take(_ transaction: TransactionID) -> EmittedEvent? {
     committed.isEmpty ? nil : committed.removeValue(forKey: transaction)
   }
 
   /// Takes out what effects had given that were cancelled since.
-  mutating func takeCancelled(_ isRunning: (_ effect: UInt64) -> Bool) -> [RaisedEvent] {
+  mutating func takeCancelled(_ isRunning: (_ effect: UInt64) -> Bool) -> [EmittedEvent] {
     guard !asked.isEmpty else { return [] }
     let cancelled = asked.values.filter { !isRunning($0.effect) }
     for event in cancelled { asked[event.number] = nil }
@@ -102,7 +102,7 @@ struct RaisedEvents {
   }
 
   /// Takes out all.
-  mutating func takeAll() -> [RaisedEvent] {
+  mutating func takeAll() -> [EmittedEvent] {
     defer { (asked, committed) = ([:], [:]) }
     return Array(asked.values) + committed.values
   }
