@@ -67,8 +67,22 @@ struct CommandLineTool {
   func run(
     _ arguments: String..., in working: String? = "", within timeout: Duration = .seconds(20)
   ) async throws -> Result {
-    let program = try start(arguments, in: working)
+    let program = try start(Self.patient(arguments), in: working)
     return try await result(of: program, within: timeout)
+  }
+
+  /// The arguments with a long limit where they give none: a verb's own is for who waits at a terminal,
+  /// and here a verb is ended when it makes no progress.
+  private static func patient(_ arguments: [String]) -> [String] {
+    let option =
+      switch arguments.first {
+      case "send", "start", "stop", "restart", "apply": "--timeout"
+      case "letters" where arguments.contains("resend"): "--timeout"
+      case "up" where arguments.contains("--wait"): "--wait-timeout"
+      default: ""
+      }
+    guard !option.isEmpty, !arguments.contains(option) else { return arguments }
+    return [arguments[0], option, "10m"] + arguments.dropFirst()
   }
 
   /// Waits for the end of a program.
