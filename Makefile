@@ -43,7 +43,7 @@ help:
 	@echo "make test-release  run the tests with nodes on the programs of 'make build'"
 	@echo "make build   build the programs that run fast"
 	@echo "make sanitize  run the unit tests under Thread Sanitizer and Address Sanitizer"
-	@echo "make bench   measure speed and memory beside raw baselines (SECTIONS='oneway start')"
+	@echo "make bench   measure speed and memory beside raw baselines (SECTIONS='oneway start' COMPARE=bench.json)"
 	@echo "make soak    run random topologies under random faults (SOAKS=composites SEED=N FAULTS=N TIME=10m)"
 	@echo "make fuzz    give random bytes to what reads files and frames (TOPICS=json FUZZ_SECONDS=600)"
 	@echo "make mutants plant known mistakes one by one, and see that tests find each"
@@ -91,7 +91,7 @@ sanitize: setup
 
 bench: build
 	tools/build $(RELEASE_FLAGS) --product benchmarks
-	$(RELEASE)/benchmarks $(SECTIONS)
+	$(RELEASE)/benchmarks --output bench.json $(if $(COMPARE),--compare $(COMPARE)) $(SECTIONS)
 
 fuzz: setup
 	@for topic in $(TOPICS); do tools/fuzz $$topic $(FUZZ_SECONDS) || exit 1; done

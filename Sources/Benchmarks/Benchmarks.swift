@@ -19,11 +19,11 @@ import PipeRuntime
       // Before any thread starts: they inherit the mask.
       try Cleanup.watchSignals()
       signal(SIGPIPE, SIG_IGN)
-      var report = Report()
+      var report = Report(comparedWith: try options.comparison.map(BenchmarkRecord.init(file:)))
       for section in Section.allCases where options.sections.contains(section) {
         try section.run(Setting(isQuick: options.isQuick), into: &report)
       }
-      report.finish()
+      try report.finish(options.output)
       return 0
     } catch {
       StandardError.write("benchmarks: error: \(error)\n")

@@ -3,8 +3,9 @@ import PipeRuntime
 /// A source and a sink as processes of a topology, and what was measured of them.
 struct Flow {
   private(set) var rates = Samples()
-  private var sourceTimes = Samples()
-  private var sinkTimes = Samples()
+  /// What an event takes of the processors in each process.
+  private(set) var source = ProcessorUses()
+  private(set) var sink = ProcessorUses()
   let topology: TopologyRun
   private let count: Int
 
@@ -21,18 +22,12 @@ struct Flow {
   }
 
   mutating func measure(isKept: Bool = true) throws {
-    let source = topology.processorTime(of: "source")
-    let sink = topology.processorTime(of: "sink")
+    let before = (source: topology.use(of: "source"), sink: topology.use(of: "sink"))
     let elapsed = try topology.measure("source")
     guard isKept else { return }
     rates.add(Double(count) / elapsed)
-    sourceTimes.add((topology.processorTime(of: "source") - source) / Double(count))
-    sinkTimes.add((topology.processorTime(of: "sink") - sink) / Double(count))
-  }
-
-  /// The processor time that an event takes in each process.
-  var costs: String {
-    "source \(Quantity.seconds(sourceTimes.median)), sink \(Quantity.seconds(sinkTimes.median))"
+    source.add(topology.use(of: "source").each(of: count, since: before.source))
+    sink.add(topology.use(of: "sink").each(of: count, since: before.sink))
   }
 
   private static func text(

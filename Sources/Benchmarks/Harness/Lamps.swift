@@ -1,8 +1,11 @@
+import Glibc
 import PipeRuntime
 
 /// Lamps that are pressed together, each a process of a topology, and what was measured of them.
 struct Lamps {
   private(set) var times = Samples()
+  /// What an event takes of the processors in each process.
+  private(set) var uses: [(name: String, uses: ProcessorUses)]
   /// What each of them cost, in the mean.
   private(set) var costs = Costs()
   let participantCount: Int
@@ -20,6 +23,7 @@ struct Lamps {
   }
 
   private static let composite = "lamps"
+  private static let caller = "caller"
 
   /// - Parameter count: Events of each measurement.
   init(
@@ -27,6 +31,8 @@ struct Lamps {
     in directory: TemporaryDirectory
   ) throws {
     self.count = count
+    uses = [Self.caller, Self.composite].map { ($0, ProcessorUses()) }
+    uses += (1...participantCount).map { ("lamp\($0)", ProcessorUses()) }
     self.participantCount = participantCount
     let name = "lamps-\(participantCount)-\(durability.rawValue)"
     topology = try TopologyRun(
@@ -35,8 +41,17 @@ struct Lamps {
 
   /// Asks for the event, waits for the answer, and does so again and again.
   mutating func measure(isKept: Bool = true) throws {
+    let before = uses.map { use(of: $0.name) }
     let elapsed = try press()
-    if isKept { times.add(elapsed / Double(count)) }
+    guard isKept else { return }
+    times.add(elapsed / Double(count))
+    for (place, earlier) in before.enumerated() {
+      uses[place].uses.add(use(of: uses[place].name).each(of: count, since: earlier))
+    }
+  }
+
+  private func use(of name: String) -> ProcessorUse {
+    name == Self.caller ? ProcessorUse(of: getpid()) : topology.use(of: name)
   }
 
   /// Counts what the events cost.

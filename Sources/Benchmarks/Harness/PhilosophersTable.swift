@@ -80,7 +80,7 @@ struct PhilosophersTable {
       messages: statuses.last?.synchronization.map { Double($0.sent + $0.received) } ?? 0,
       records: statuses.reduce(0) { $0 + Double($1.records ?? 0) },
       processorTimes: [philosophers, forks, [Self.coordinator]].map { names in
-        names.reduce(0) { $0 + topology.processorTime(of: $1) }
+        names.reduce(0) { $0 + topology.use(of: $1).total.time }
       })
   }
 

@@ -3,6 +3,9 @@ import PipeRuntime
 /// A pinger and a ponger as processes of a topology, and what was measured of them.
 struct RoundTrips {
   private(set) var times = Samples()
+  /// What a trip takes of the processors in each process.
+  private(set) var pinger = ProcessorUses()
+  private(set) var ponger = ProcessorUses()
   private let topology: TopologyRun
   private let count: Int
 
@@ -16,8 +19,12 @@ struct RoundTrips {
 
   /// - Parameter isKept: Not where it is the first: connections and caches are cold.
   mutating func measure(isKept: Bool = true) throws {
+    let before = (pinger: topology.use(of: "pinger"), ponger: topology.use(of: "ponger"))
     let elapsed = try topology.measure("pinger")
-    if isKept { times.add(elapsed / Double(count)) }
+    guard isKept else { return }
+    times.add(elapsed / Double(count))
+    pinger.add(topology.use(of: "pinger").each(of: count, since: before.pinger))
+    ponger.add(topology.use(of: "ponger").each(of: count, since: before.ponger))
   }
 
   private static func text(named name: String, count: Int, _ durability: Durability) -> String {

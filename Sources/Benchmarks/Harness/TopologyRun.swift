@@ -1,4 +1,3 @@
-import Glibc
 import PipeRuntime
 import PipeSupervision
 
@@ -40,15 +39,8 @@ final class TopologyRun {
     process.wait()
   }
 
-  /// What a node's process has spent on any core so far. Unit: seconds.
-  func processorTime(of node: String) -> Double {
-    var clock = clockid_t()
-    var time = timespec()
-    guard let pid = pids[node], clock_getcpuclockid(pid, &clock) == 0,
-      clock_gettime(clock, &time) == 0
-    else { return .nan }
-    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
-  }
+  /// What a node's process has used of the processors so far.
+  func use(of node: String) -> ProcessorUse { pids[node].map { ProcessorUse(of: $0) } ?? .none }
 
   /// Has a node start, and waits until it is done.
   /// - Returns: How long it took by its own clock. Unit: seconds.

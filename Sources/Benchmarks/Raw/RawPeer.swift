@@ -45,6 +45,23 @@ enum RawPeer: String {
   }
 }
 
+/// What several measurements of a raw pair have given.
+struct RawFigures {
+  /// Of each message. Unit: seconds.
+  private(set) var times = Samples()
+  /// Messages a second.
+  private(set) var rates = Samples()
+  private(set) var own = ProcessorUses()
+  private(set) var peer = ProcessorUses()
+
+  mutating func add(_ result: RawPair.Result, of count: Int) {
+    times.add(result.elapsed / Double(count))
+    rates.add(Double(count) / result.elapsed)
+    own.add(result.own)
+    peer.add(result.peer)
+  }
+}
+
 /// A raw baseline: a DEALER here, and one in another process.
 final class RawPair {
   private let socket: RawSocket
@@ -69,23 +86,40 @@ final class RawPair {
     bytes.deallocate()
   }
 
+  /// What became of a measurement.
+  struct Result {
+    /// Of all messages together. Unit: seconds.
+    let elapsed: Double
+    /// What each message took of the processors in this process, and in the peer's.
+    let own: ProcessorUse
+    let peer: ProcessorUse
+  }
+
   /// Sends a message and waits for it to come back, again and again.
-  /// - Returns: The time of one round trip. Unit: seconds.
-  func roundTrip(count: Int) throws -> Double {
-    let start = Clock.nanoseconds
-    for _ in 0..<count {
-      try socket.send(UnsafeRawBufferPointer(bytes))
-      try socket.receive(into: bytes)
+  func roundTrip(count: Int) throws -> Result {
+    try measure(count) {
+      for _ in 0..<count {
+        try socket.send(UnsafeRawBufferPointer(bytes))
+        try socket.receive(into: bytes)
+      }
     }
-    return Double(Clock.nanoseconds - start) / 1e9 / Double(count)
   }
 
   /// Lets the peer send, and takes what comes.
-  /// - Returns: Messages a second.
-  func flood(count: Int) throws -> Double {
+  func flood(count: Int) throws -> Result {
+    try measure(count) {
+      try socket.send(UnsafeRawBufferPointer(bytes))
+      for _ in 0..<count { try socket.receive(into: bytes) }
+    }
+  }
+
+  private func measure(_ count: Int, _ body: () throws -> Void) rethrows -> Result {
+    let before = (own: ProcessorUse(of: getpid()), peer: ProcessorUse(of: peer.pid))
     let start = Clock.nanoseconds
-    try socket.send(UnsafeRawBufferPointer(bytes))
-    for _ in 0..<count { try socket.receive(into: bytes) }
-    return Double(count) / (Double(Clock.nanoseconds - start) / 1e9)
+    try body()
+    let elapsed = Double(Clock.nanoseconds - start) / 1e9
+    return Result(
+      elapsed: elapsed, own: ProcessorUse(of: getpid()).each(of: count, since: before.own),
+      peer: ProcessorUse(of: peer.pid).each(of: count, since: before.peer))
   }
 }

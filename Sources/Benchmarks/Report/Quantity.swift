@@ -1,6 +1,6 @@
 /// A measured amount with its unit, worded for a person.
 struct Quantity: Comparable, CustomStringConvertible {
-  enum Unit { case seconds, perSecond, bytes, count }
+  enum Unit: String, Codable { case seconds, perSecond, bytes, count }
 
   let value: Double
   let unit: Unit

@@ -1,20 +1,31 @@
 import Glibc
 import PipeRuntime
+import PipeSupport
 
 /// Prints the figures as they come, and at the end which targets they meet.
 struct Report {
   private var figures: [Figure] = []
+  private var section = Section.roundtrip
+  private var record = BenchmarkRecord(
+    machine: HostMachine.summary, time: Timestamp.now.description)
+  /// An earlier run, whose figures stand beside those of this one.
+  private let earlier: BenchmarkRecord?
 
-  private static let widths = (name: 44, value: 15, ratio: 9, target: 17)
+  private static let widths = (name: 48, value: 15, ratio: 9, target: 17)
 
-  init() {
+  init(comparedWith earlier: BenchmarkRecord? = nil) {
+    self.earlier = earlier
     Self.write("machine: \(HostMachine.summary)")
+    if let earlier { Self.write("compared with: \(earlier.machine), \(earlier.time)") }
   }
 
   /// Begins a section: its title, the load of the machine, the head of its columns.
   mutating func begin(_ section: Section) {
+    self.section = section
     Self.write("\n\(section.rawValue): \(section.summary) (load \(HostMachine.load))")
-    Self.write(Self.line("", "measured", "baseline", "ratio", "target", ""))
+    Self.write(
+      Self.line(
+        "", "measured", "baseline", "ratio", "target", "", earlier.map { _ in ("before", "now") }))
   }
 
   /// Says what the figures before it include.
@@ -22,15 +33,19 @@ struct Report {
 
   mutating func add(_ figure: Figure) {
     figures.append(figure)
+    record.add(figure, of: section)
+    let before = earlier?[section, figure.name]
     Self.write(
       Self.line(
         figure.name, "\(figure.value)", figure.baseline.map { "\($0)" } ?? "",
         figure.ratio.map { "\($0.fixed(2))×" } ?? "", figure.targetText,
-        figure.isMet.map { $0 ? "met" : "NOT MET" } ?? ""))
+        figure.isMet.map { $0 ? "met" : "NOT MET" } ?? "",
+        before.map { ("\($0)", "\((figure.value.value / $0.value).fixed(2))×") }))
   }
 
-  /// Says which targets are met.
-  func finish() {
+  /// Says which targets are met, and writes all figures to a file.
+  func finish(_ path: String?) throws {
+    if let path { try record.write(to: path) }
     let judged = figures.filter { $0.isMet != nil }
     let missed = judged.filter { $0.isMet == false }
     Self.write("\ntargets met: \(judged.count - missed.count) of \(judged.count)")
@@ -48,9 +63,12 @@ struct Report {
 
   private static func line(
     _ name: String, _ value: String, _ baseline: String, _ ratio: String, _ target: String,
-    _ verdict: String
+    _ verdict: String, _ change: (before: String, ratio: String)? = nil
   ) -> String {
     var text = "  " + name.padded(to: widths.name) + value.right(in: widths.value)
+    if let change {
+      text += change.before.right(in: widths.value) + change.ratio.right(in: widths.ratio)
+    }
     text += baseline.right(in: widths.value) + ratio.right(in: widths.ratio)
     text += target.right(in: widths.target)
     return verdict.isEmpty ? text : text + "  " + verdict

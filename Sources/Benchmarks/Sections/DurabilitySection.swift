@@ -37,7 +37,8 @@ struct DurabilitySection {
           target: durability == .process ? .atLeast(.perSecond(200_000)) : nil))
     }
     for (durability, flow) in flows {
-      report.note("processor time of an event, \(durability.rawValue): \(flow.costs)")
+      report.add(flow.source, of: "an event, source, \(durability.rawValue)")
+      report.add(flow.sink, of: "an event, sink, \(durability.rawValue)")
     }
     report.note(
       "medians of \(repeats) × \(count.grouped) events with \(Payload.byteCount) bytes of JSON; a "

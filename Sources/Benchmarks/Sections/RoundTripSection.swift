@@ -10,22 +10,24 @@ struct RoundTripSection {
     let directory = try TemporaryDirectory()
     var ours = try RoundTrips(.volatile, count: count, in: directory)
     let raw = try RawPair(.echo, count: 0, in: directory)
-    var baseline = Samples()
+    var baseline = RawFigures()
     // The first of each is thrown away.
     _ = try raw.roundTrip(count: count)
     try ours.measure(isKept: false)
     for _ in 0..<repeats {
-      baseline.add(try raw.roundTrip(count: count))
+      baseline.add(try raw.roundTrip(count: count), of: count)
       try ours.measure()
     }
     report.add(
       Figure(
         name: "node → node → node; raw DEALER–DEALER", value: .seconds(ours.times.median),
-        baseline: .seconds(baseline.median), target: .ratioAtMost(1.5)))
+        baseline: .seconds(baseline.times.median), target: .ratioAtMost(1.5)))
+    report.add(ours.pinger, of: "a trip, pinger; raw", baseline: baseline.own)
+    report.add(ours.ponger, of: "a trip, ponger; raw", baseline: baseline.peer)
     report.note(
       "medians of \(repeats) × \(count.grouped); ours \(Quantity.seconds(ours.times.least)) to "
-        + "\(Quantity.seconds(ours.times.greatest)), raw \(Quantity.seconds(baseline.least)) to "
-        + "\(Quantity.seconds(baseline.greatest))")
+        + "\(Quantity.seconds(ours.times.greatest)), raw \(Quantity.seconds(baseline.times.least)) to "
+        + "\(Quantity.seconds(baseline.times.greatest))")
     report.note(
       "a trip: two steps, two events with \(Payload.byteCount) bytes of JSON written and read;")
     report.note("raw: a message of \(RawSocket.byteCount) bytes over ipc and back")

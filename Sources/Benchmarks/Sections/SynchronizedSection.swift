@@ -24,22 +24,25 @@ struct SynchronizedSection {
     var volatile = try Lamps(2, .volatile, count: count, in: directory)
     var recorded = try Lamps(2, .process, count: count, in: directory)
     let raw = try RawPair(.echo, count: 0, in: directory)
-    var baseline = Samples()
+    var baseline = RawFigures()
     for round in 0...repeats {
       // The first of each is thrown away.
-      let time = try raw.roundTrip(count: count)
-      if round > 0 { baseline.add(time) }
+      let result = try raw.roundTrip(count: count)
+      if round > 0 { baseline.add(result, of: count) }
       try volatile.measure(isKept: round > 0)
       try recorded.measure(isKept: round > 0)
     }
     report.add(
       Figure(
         name: "an event of two, none; raw DEALER–DEALER", value: .seconds(volatile.times.median),
-        baseline: .seconds(baseline.median), target: .ratioAtMost(3)))
+        baseline: .seconds(baseline.times.median), target: .ratioAtMost(3)))
     report.add(
       Figure(
         name: "an event of two, process; none", value: .seconds(recorded.times.median),
         baseline: .seconds(volatile.times.median), target: .ratioAtMost(2)))
+    for (name, uses) in volatile.uses {
+      report.add(uses, of: "an event of two, \(name)")
+    }
     report.note(
       "medians of \(repeats) × \(count.grouped), from the call of a task on a client's own thread "
         + "until it is told that all have moved")

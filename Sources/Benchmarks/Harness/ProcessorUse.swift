@@ -1,0 +1,104 @@
+import Glibc
+import PipeSupport
+
+/// What the threads of a process have used of the processors.
+struct ProcessorUse {
+  /// What a thread has used.
+  struct Share {
+    /// Time on any core. Unit: seconds.
+    var time = 0.0
+    /// How often it gave its core away to wait: each is a wake-up.
+    var switches = 0.0
+  }
+
+  /// By the thread's part in the process: its main thread, libzmq's, and all others together.
+  private(set) var shares: [Thread: Share] = [:]
+
+  enum Thread: String, CaseIterable { case main, io = "I/O", others }
+
+  static let none = ProcessorUse()
+
+  private init() {}
+
+  /// What a process has used so far; nothing where it is gone.
+  init(of pid: Int32) {
+    for thread in FileSystem.entries(of: "/proc/\(pid)/task") {
+      let folder = "/proc/\(pid)/task/\(thread)/"
+      let name = HostMachine.text(of: folder + "comm")
+      let part: Thread =
+        Int32(thread) == pid ? .main : name.hasPrefix("ZMQbg/IO") ? .io : .others
+      let words = HostMachine.text(of: folder + "schedstat").split(separator: " ")
+      let line = HostMachine.text(of: folder + "status").split(separator: "\n")
+        .first { $0.hasPrefix("voluntary_ctxt_switches:") }
+      shares[part, default: Share()].time += (words.first.flatMap { Double($0) } ?? 0) / 1e9
+      shares[part, default: Share()].switches +=
+        line?.split(whereSeparator: \.isWhitespace).last.flatMap { Double($0) } ?? 0
+    }
+  }
+
+  /// All threads together.
+  var total: Share {
+    shares.values.reduce(into: Share()) { sum, share in
+      sum.time += share.time
+      sum.switches += share.switches
+    }
+  }
+
+  /// What was used since an earlier look, for each of `count` operations.
+  func each(of count: Int, since earlier: ProcessorUse) -> ProcessorUse {
+    var result = self
+    for (thread, share) in shares {
+      let before = earlier.shares[thread] ?? Share()
+      result.shares[thread] = Share(
+        time: (share.time - before.time) / Double(count),
+        switches: (share.switches - before.switches) / Double(count))
+    }
+    return result
+  }
+}
+
+extension ProcessorUse: CustomStringConvertible {
+  /// By thread; what does next to nothing is left out.
+  var description: String {
+    let parts = Thread.allCases.compactMap { thread -> String? in
+      guard let share = shares[thread], share.time >= 1e-8 || share.switches >= 0.005
+      else { return nil }
+      return "\(thread.rawValue) \(Quantity.seconds(share.time)) and "
+        + "\(share.switches.fixed(2)) switches"
+    }
+    return parts.isEmpty ? "nothing" : parts.joined(separator: ", ")
+  }
+}
+
+/// What one process used in several measurements.
+struct ProcessorUses {
+  private var times = Samples()
+  private var switches = Samples()
+  private(set) var last = ProcessorUse.none
+
+  mutating func add(_ use: ProcessorUse) {
+    times.add(use.total.time)
+    switches.add(use.total.switches)
+    last = use
+  }
+
+  /// The processor time of an operation in the middle. Unit: seconds.
+  var time: Quantity { .seconds(times.median) }
+  /// The voluntary switches of an operation in the middle.
+  var switchCount: Quantity { .count(switches.median) }
+}
+
+extension Report {
+  /// Adds what an operation takes of the processors in one process.
+  /// - Parameter baseline: The same of a raw peer.
+  mutating func add(_ uses: ProcessorUses, of operation: String, baseline: ProcessorUses? = nil) {
+    add(
+      Figure(
+        name: "processor time of \(operation)", value: uses.time, baseline: baseline?.time))
+    add(
+      Figure(
+        name: "voluntary switches of \(operation)", value: uses.switchCount,
+        baseline: baseline?.switchCount))
+    note("by thread: \(uses.last)")
+  }
+}
