@@ -26,38 +26,46 @@ let package = Package(
     .systemLibrary(name: "CYAML"),
     .systemLibrary(name: "CSQLite"),
     .target(name: "CProcess"),
-    .target(name: "PipeSupport", dependencies: ["CProcess"], swiftSettings: strict + specialized),
+    .target(name: "PipeSupport", swiftSettings: strict + specialized),
     .target(
       name: "PipeMachines", dependencies: ["PipeSupport"], swiftSettings: strict + specialized),
     .target(
-      name: "PipeWire", dependencies: ["PipeMachines", "PipeSupport", "CProcess"],
+      name: "PipeSystem", dependencies: ["PipeSupport", "CProcess"],
       swiftSettings: strict + specialized),
     .target(
-      name: "PipeTopology", dependencies: ["PipeWire", "PipeMachines", "PipeSupport", "CYAML"],
+      name: "PipeWire", dependencies: ["PipeMachines", "PipeSystem", "PipeSupport", "CProcess"],
+      swiftSettings: strict + specialized),
+    .target(
+      name: "PipeTopology",
+      dependencies: ["PipeWire", "PipeMachines", "PipeSystem", "PipeSupport", "CYAML"],
       swiftSettings: strict),
     .target(
       name: "PipeTransport",
-      dependencies: ["PipeWire", "PipeMachines", "PipeSupport", "CZMQ", "CProcess"],
+      dependencies: ["PipeWire", "PipeMachines", "PipeSystem", "PipeSupport", "CZMQ", "CProcess"],
       swiftSettings: strict + specialized),
     .target(
-      name: "PipeJournal", dependencies: ["PipeWire", "PipeMachines", "PipeSupport", "CSQLite"],
+      name: "PipeJournal",
+      dependencies: ["PipeWire", "PipeMachines", "PipeSystem", "PipeSupport", "CSQLite"],
       swiftSettings: strict + specialized),
     .target(
       name: "PipeNode",
       dependencies: [
-        "PipeJournal", "PipeTransport", "PipeWire", "PipeMachines", "PipeSupport", "CProcess",
+        "PipeJournal", "PipeTransport", "PipeWire", "PipeMachines", "PipeSystem", "PipeSupport",
+        "CProcess",
       ],
       swiftSettings: strict + specialized),
     .target(
       name: "PipeClient",
       dependencies: [
-        "PipeJournal", "PipeTransport", "PipeWire", "PipeMachines", "PipeSupport", "CProcess",
+        "PipeJournal", "PipeTransport", "PipeWire", "PipeMachines", "PipeSystem", "PipeSupport",
+        "CProcess",
       ],
       swiftSettings: strict),
     .target(
       name: "PipeSupervision",
       dependencies: [
-        "PipeClient", "PipeTopology", "PipeTransport", "PipeWire", "PipeMachines", "PipeSupport",
+        "PipeClient", "PipeTopology", "PipeTransport", "PipeWire", "PipeMachines", "PipeSystem",
+        "PipeSupport",
         "CProcess",
       ],
       swiftSettings: strict),
@@ -66,7 +74,7 @@ let package = Package(
       dependencies: [
         "PipeClient", "PipeNode", "PipeJournal", "PipeTopology", "PipeTransport", "PipeWire",
         "PipeMachines",
-        "PipeSupport", "CProcess",
+        "PipeSystem", "PipeSupport", "CProcess",
       ],
       swiftSettings: strict + specialized),
     .target(

@@ -1,5 +1,5 @@
 import Glibc
-import PipeSupport
+import PipeSystem
 
 // What a running node does where somebody removes the files of its journal.
 extension Journal {

@@ -2,6 +2,7 @@ import CSQLite
 import Glibc
 import PipeMachines
 import PipeSupport
+import PipeSystem
 import PipeWire
 
 /// The durable step log of one node: what it writes between `begin` and `commit` is there as a whole

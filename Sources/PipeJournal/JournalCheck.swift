@@ -1,5 +1,5 @@
 import Glibc
-import PipeSupport
+import PipeSystem
 
 /// What must hold of a file before it is read as a journal.
 enum JournalCheck {

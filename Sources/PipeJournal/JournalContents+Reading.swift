@@ -1,5 +1,6 @@
 import PipeMachines
 import PipeSupport
+import PipeSystem
 import PipeWire
 
 extension JournalContents {

@@ -1,5 +1,5 @@
 import Glibc
-import PipeSupport
+import PipeSystem
 
 /// Why a journal cannot be used; says where it is and the way out.
 package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {

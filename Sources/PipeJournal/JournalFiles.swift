@@ -1,5 +1,5 @@
 import Glibc
-import PipeSupport
+import PipeSystem
 
 /// The files of a journal whose node does not run, held so that it cannot start meanwhile.
 package final class JournalFiles {

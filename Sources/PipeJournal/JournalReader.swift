@@ -1,6 +1,6 @@
 import Glibc
 import PipeMachines
-import PipeSupport
+import PipeSystem
 import PipeWire
 
 /// Reads a node's journal, also while the node runs: SQLite's write-ahead log lets it.

@@ -1,5 +1,6 @@
 import Glibc
 import PipeSupport
+import PipeSystem
 
 /// A small file in memory beside a journal: the lock that keeps two incarnations apart, the step
 /// under way, the last record, and the last prepared step.

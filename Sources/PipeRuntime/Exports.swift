@@ -3,6 +3,7 @@
 @_exported import PipeMachines
 @_exported import PipeNode
 @_exported import PipeSupport
+@_exported import PipeSystem
 @_exported import PipeTopology
 @_exported import PipeTransport
 @_exported import PipeWire

@@ -6,6 +6,7 @@ import PipeClient
 import PipeMachines
 import PipeNode
 import PipeSupport
+import PipeSystem
 import PipeTransport
 import PipeWire
 

@@ -1,6 +1,7 @@
 import Glibc
 import PipeClient
 import PipeSupport
+import PipeSystem
 
 /// `PROGRAM view VIEW NODE`
 struct ViewCommand {

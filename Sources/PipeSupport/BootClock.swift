@@ -1,4 +1,8 @@
-import Glibc
+#if canImport(Darwin)
+  import Darwin
+#else
+  import Glibc
+#endif
 
 /// Time that goes on from one process to the next: steady until the system is started again.
 package enum BootClock {
@@ -29,16 +33,11 @@ package enum BootClock {
   /// The steady clock alone. Unit: nanoseconds since the system was started, sleep included.
   package static var nanoseconds: Int64 {
     var clock = timespec()
-    clock_gettime(CLOCK_BOOTTIME, &clock)
+    #if canImport(Darwin)
+      clock_gettime(CLOCK_MONOTONIC, &clock)
+    #else
+      clock_gettime(CLOCK_BOOTTIME, &clock)
+    #endif
     return Int64(clock.tv_sec) * 1_000_000_000 + Int64(clock.tv_nsec)
   }
-
-  /// Names the present run of the system.
-  package static let boot: String = {
-    let descriptor = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return "" }
-    defer { close(descriptor) }
-    let bytes = (try? FileSystem.read(descriptor, limit: 64)) ?? []
-    return String(decoding: bytes.prefix { $0 > 0x20 }, as: UTF8.self)
-  }()
 }

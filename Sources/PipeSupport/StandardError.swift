@@ -1,4 +1,8 @@
-import Glibc
+#if canImport(Darwin)
+  import Darwin
+#else
+  import Glibc
+#endif
 
 /// This process's standard error.
 package enum StandardError {
@@ -8,11 +12,16 @@ package enum StandardError {
     text.withUTF8 { bytes in
       var offset = 0
       while offset < bytes.count {
-        let count = Glibc.write(
+        let count = writeBytes(
           STDERR_FILENO, bytes.baseAddress! + offset, bytes.count - offset)
         guard count > 0 else { return }
         offset += count
       }
     }
   }
+}
+
+/// The system's call, which the type's own function of that name would hide.
+private func writeBytes(_ descriptor: Int32, _ bytes: UnsafeRawPointer, _ count: Int) -> Int {
+  write(descriptor, bytes, count)
 }

@@ -1,4 +1,8 @@
-import Glibc
+#if canImport(Darwin)
+  import Darwin
+#else
+  import Glibc
+#endif
 
 /// A wall-clock time for logs and feeds. Unit: milliseconds since 1970 in UTC.
 package struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertible {

@@ -1,4 +1,4 @@
-import PipeSupport
+import PipeSystem
 
 /// The file of the topology that a node runs in, beside which its machines find their data.
 public enum TopologyFile {

@@ -1,5 +1,5 @@
 import Glibc
-import PipeSupport
+import PipeSystem
 import PipeWire
 
 /// Where the text of a topology comes from.

@@ -1,4 +1,4 @@
-import PipeSupport
+import PipeSystem
 import PipeWire
 
 /// Reads topology files: YAML, of which JSON is a subset.

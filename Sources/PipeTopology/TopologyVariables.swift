@@ -1,4 +1,4 @@
-import PipeSupport
+import PipeSystem
 import PipeWire
 
 /// What `${NAME}` in a topology file stands for.

@@ -1,5 +1,6 @@
 import Glibc
 import PipeSupport
+import PipeSystem
 
 /// This process's connections over `ipc`, cut as a failing network would: for failpoints.
 package enum LocalConnections {

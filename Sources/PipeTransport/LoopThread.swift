@@ -1,5 +1,6 @@
 import Glibc
 import PipeSupport
+import PipeSystem
 
 /// A thread of its own that runs a poll loop: for programs whose main thread is not the loop's.
 package final class LoopThread: Sendable {

@@ -1,5 +1,6 @@
 import PipeRuntime
 import PipeSupport
+import PipeSystem
 
 /// Runs a task, and what it awaits, on the thread that waits for it: what blocks in a verb keeps no other
 /// task from running, and no thread is started before the verb starts one.

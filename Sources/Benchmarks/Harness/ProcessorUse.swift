@@ -1,5 +1,5 @@
 import Glibc
-import PipeSupport
+import PipeSystem
 
 /// What the threads of a process have used of the processors.
 struct ProcessorUse {

@@ -1,6 +1,6 @@
 import FoundationEssentials
 import PipeRuntime
-import PipeSupport
+import PipeSystem
 
 /// The figures of one run, as a file keeps them.
 struct BenchmarkRecord: Codable {

@@ -1,6 +1,7 @@
 import Glibc
 import PipeRuntime
 import PipeSupport
+import PipeSystem
 
 /// Prints the figures as they come, and at the end which targets they meet.
 struct Report {

@@ -1,6 +1,7 @@
 import CProcess
 import Glibc
 import PipeSupport
+import PipeSystem
 
 /// A process that is not our child, held so that nobody else who may have its number by now is
 /// mistaken for it.

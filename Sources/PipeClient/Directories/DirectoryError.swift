@@ -1,4 +1,4 @@
-import PipeSupport
+import PipeSystem
 
 /// Why a topology's directories cannot be used.
 package enum DirectoryError: Error, Hashable, Sendable {

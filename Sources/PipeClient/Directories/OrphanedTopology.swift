@@ -1,4 +1,4 @@
-import PipeSupport
+import PipeSystem
 
 /// A topology whose orchestrator was killed and whose nodes live on.
 package struct OrphanedTopology: Sendable {

@@ -1,5 +1,5 @@
 import Glibc
-import PipeSupport
+import PipeSystem
 
 /// Directories that nobody else may look into.
 enum OwnedDirectory {

@@ -1,4 +1,4 @@
-import PipeSupport
+import PipeSystem
 
 /// How a process ended.
 package enum ProcessExit: Hashable, Sendable, CustomStringConvertible {

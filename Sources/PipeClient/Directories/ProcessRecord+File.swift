@@ -1,6 +1,6 @@
 import Glibc
 import PipeMachines
-import PipeSupport
+import PipeSystem
 import PipeWire
 
 /// The file of a record is locked by the process that it tells of: that inherits the lock from the

@@ -1,6 +1,7 @@
 import Glibc
 import PipeMachines
 import PipeSupport
+import PipeSystem
 import PipeWire
 
 /// What a running topology's lock file tells.

@@ -1,5 +1,5 @@
 import Glibc
-import PipeSupport
+import PipeSystem
 
 /// Standard output that is no terminal: each appearance is printed as lines of plain text.
 final class PlainOutput {

@@ -1,6 +1,6 @@
 import CProcess
 import Glibc
-import PipeSupport
+import PipeSystem
 
 /// The terminal of this process: its mode, its size, and what is written to it.
 ///

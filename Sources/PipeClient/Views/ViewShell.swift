@@ -1,6 +1,6 @@
 import Glibc
 import PipeMachines
-import PipeSupport
+import PipeSystem
 import PipeTransport
 
 /// Shows a view on the terminal of this process, or prints it where there is none.

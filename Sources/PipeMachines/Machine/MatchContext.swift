@@ -1,4 +1,8 @@
-import Glibc
+#if canImport(Darwin)
+  import Darwin
+#else
+  import Glibc
+#endif
 
 /// What an `On` looks at while a `When`'s transitions run: the event, and room for the outcome.
 ///

@@ -1,5 +1,10 @@
-import Glibc
 import PipeSupport
+
+#if canImport(Darwin)
+  import Darwin
+#else
+  import Glibc
+#endif
 
 /// Holds what is read of types by hand against known answers, once, before the first answer is used.
 ///

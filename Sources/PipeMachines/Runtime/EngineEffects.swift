@@ -195,7 +195,7 @@ package final class EngineEffects<
 
   // MARK: Records
 
-  /// Leaves what must follow the record to ``becameRecorded()``.
+  /// Leaves what must follow the record to ``becameRecorded(willStart:willAnswer:)``.
   package func waitForRecords() { unrecorded = UnrecordedEffects() }
 
   /// Whether effects have changed since the last record.
@@ -209,16 +209,19 @@ package final class EngineEffects<
   }
 
   /// Starts and answers the effects whose steps are recorded now.
+  /// - Parameters:
+  ///   - willStart: Called before the first is started.
+  ///   - willAnswer: Called before the first is answered.
   @export(interface)
-  package func becameRecorded() {
+  package func becameRecorded(willStart: () -> Void, willAnswer: () -> Void) {
     guard let done = unrecorded, !done.isEmpty else { return }
     unrecorded = UnrecordedEffects()
-    if !done.startedIDs.isEmpty { Failpoint.hit(.effectBefore) }
+    if !done.startedIDs.isEmpty { willStart() }
     for id in done.startedIDs {
       guard let effect = running[id], effect.task == nil, !effect.isBlocked else { continue }
       launch(id)
     }
-    if !done.replies.isEmpty { Failpoint.hit(.effectAfter) }
+    if !done.replies.isEmpty { willAnswer() }
     for reply in done.replies { reply.resume(true) }
   }
 

@@ -3,7 +3,7 @@ import Dispatch
 import Glibc
 import PipeJournal
 import PipeMachines
-import PipeSupport
+import PipeSystem
 import PipeTransport
 import PipeWire
 

@@ -1,5 +1,5 @@
 import PipeJournal
-import PipeSupport
+import PipeSystem
 
 /// Writes what a node has taken and sent into its journal: what one turn has changed is one transaction.
 final class NodeRecorder {

@@ -3,6 +3,7 @@ import Glibc
 import PipeJournal
 import PipeMachines
 import PipeSupport
+import PipeSystem
 import PipeTransport
 import PipeWire
 

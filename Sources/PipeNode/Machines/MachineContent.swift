@@ -1,6 +1,6 @@
 import PipeJournal
 import PipeMachines
-import PipeSupport
+import PipeSystem
 import PipeWire
 
 /// Hosts a machine: takes what has come in the order of its inbox, and lets each part do what is its.
@@ -222,7 +222,8 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
       Failpoint.hit(.letterAfter)
     }
     requests.recorded()
-    core.engine.effects.becameRecorded()
+    core.engine.effects.becameRecorded(
+      willStart: { Failpoint.hit(.effectBefore) }, willAnswer: { Failpoint.hit(.effectAfter) })
     core.participant?.becameRecorded(version: core.engine.version)
   }
 }

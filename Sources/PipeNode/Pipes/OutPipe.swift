@@ -1,6 +1,6 @@
 import PipeJournal
 import PipeMachines
-import PipeSupport
+import PipeSystem
 import PipeTransport
 import PipeWire
 

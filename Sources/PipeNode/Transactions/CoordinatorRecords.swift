@@ -1,6 +1,7 @@
 import PipeJournal
 import PipeMachines
 import PipeSupport
+import PipeSystem
 import PipeWire
 
 /// What the journal of a coordinator told at the start, and what it lacks.

@@ -1,6 +1,7 @@
 import PipeJournal
 import PipeMachines
 import PipeSupport
+import PipeSystem
 import PipeTransport
 import PipeWire
 

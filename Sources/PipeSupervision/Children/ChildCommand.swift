@@ -1,6 +1,6 @@
 import CProcess
 import Glibc
-import PipeSupport
+import PipeSystem
 
 /// What to run as a child, and how.
 package struct ChildCommand: Hashable, Sendable {

@@ -1,7 +1,7 @@
 import CProcess
 import Glibc
 import PipeClient
-import PipeSupport
+import PipeSystem
 
 /// A running child process of ours, and the read ends of its output pipes.
 ///

@@ -1,5 +1,5 @@
 import PipeClient
-import PipeSupport
+import PipeSystem
 import PipeTransport
 
 /// The process of a node, and what it writes.

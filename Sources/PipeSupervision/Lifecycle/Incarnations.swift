@@ -1,7 +1,7 @@
 import Glibc
 import PipeClient
 import PipeMachines
-import PipeSupport
+import PipeSystem
 
 /// How often each node of a topology was started, in all its runs: a number is never given to two
 /// processes of a node, since pipes and journals tell them apart by it.

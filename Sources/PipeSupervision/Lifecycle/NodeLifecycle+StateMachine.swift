@@ -1,5 +1,6 @@
 import PipeClient
 import PipeSupport
+import PipeSystem
 
 extension NodeLifecycle {
   /// Takes one input. An input that means nothing in the present state is ignored: it comes from a

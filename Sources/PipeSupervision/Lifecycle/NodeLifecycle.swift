@@ -1,5 +1,6 @@
 import PipeClient
 import PipeSupport
+import PipeSystem
 import PipeTopology
 
 /// The supervision of one node as a pure state machine: inputs with their instants go in, actions

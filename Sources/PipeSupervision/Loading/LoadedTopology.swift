@@ -1,5 +1,5 @@
 import PipeMachines
-import PipeSupport
+import PipeSystem
 import PipeTopology
 import PipeWire
 

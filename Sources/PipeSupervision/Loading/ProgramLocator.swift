@@ -1,5 +1,5 @@
 import Glibc
-import PipeSupport
+import PipeSystem
 
 /// Finds the executable that a topology names.
 struct ProgramLocator {

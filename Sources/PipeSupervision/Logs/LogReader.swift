@@ -1,5 +1,6 @@
 import Glibc
 import PipeSupport
+import PipeSystem
 
 /// Reads the log files of a topology's nodes, merged in order of time, and follows them as they
 /// grow and rotate.

@@ -1,6 +1,7 @@
 import Glibc
 import PipeClient
 import PipeSupport
+import PipeSystem
 
 /// Writes one node's log file, rotated by size. A full disk or any other error costs lines, which
 /// are counted and reported, and nothing else.

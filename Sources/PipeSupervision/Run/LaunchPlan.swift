@@ -1,6 +1,6 @@
 import PipeClient
 import PipeMachines
-import PipeSupport
+import PipeSystem
 import PipeTopology
 import PipeWire
 

@@ -1,6 +1,6 @@
 import Glibc
 import PipeClient
-import PipeSupport
+import PipeSystem
 import PipeTransport
 import PipeWire
 

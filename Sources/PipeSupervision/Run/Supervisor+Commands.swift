@@ -1,6 +1,6 @@
 import FoundationEssentials
 import PipeMachines
-import PipeSupport
+import PipeSystem
 import PipeTopology
 import PipeTransport
 import PipeWire

@@ -3,6 +3,7 @@ import Glibc
 import PipeClient
 import PipeMachines
 import PipeSupport
+import PipeSystem
 import PipeTopology
 import PipeTransport
 import PipeWire

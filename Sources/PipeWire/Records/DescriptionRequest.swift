@@ -1,5 +1,5 @@
 import PipeMachines
-import PipeSupport
+import PipeSystem
 
 /// A machine with parameters, whose description is asked of a program.
 package struct DescriptionRequest: Hashable, Sendable {

@@ -1,5 +1,5 @@
 import PipeMachines
-import PipeSupport
+import PipeSystem
 
 /// How the orchestrator starts a node: `PROGRAM run --node NAME …`.
 package struct NodeArguments: Hashable, Sendable {

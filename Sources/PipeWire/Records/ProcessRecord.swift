@@ -1,5 +1,6 @@
 import PipeMachines
 import PipeSupport
+import PipeSystem
 
 /// What was started as a node's process. It is written before the process is, so that whoever comes
 /// after an orchestrator that was killed can tell whether the process is the one that is wanted.

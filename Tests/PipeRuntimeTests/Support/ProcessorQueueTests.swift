@@ -1,6 +1,6 @@
 import Glibc
 import PipeRuntime
-import PipeSupport
+import PipeSystem
 import Testing
 
 @Suite("The time in the queue for a processor")

@@ -1,4 +1,5 @@
 import Glibc
+import PipeSupport
 
 extension CommandDescription {
   /// Reads arguments and checks them, unless help is asked for: `--long`, `--long=value`, `--long value`,

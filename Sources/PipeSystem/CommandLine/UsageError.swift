@@ -1,4 +1,5 @@
 import Glibc
+import PipeSupport
 
 /// A command line that does not fit its description. `of` is the command whose help tells more.
 package enum UsageError: Error, Hashable {

@@ -1,3 +1,5 @@
+import PipeSupport
+
 /// The failpoints of one process: how often each was hit, and what it does at a hit; a value.
 package struct FailpointCounter: Sendable {
   package static let rulesVariable = "PIPERUNTIME_FAILPOINTS"

@@ -1,4 +1,5 @@
 import Glibc
+import PipeSupport
 
 /// The places in a node where a test may let it die, stand still or fail; see docs/FAULTS.md.
 package enum Failpoint: String, CaseIterable, Sendable {

@@ -1,4 +1,5 @@
 import Glibc
+import PipeSupport
 
 /// What a failpoint does.
 package enum FailpointAction: Hashable, Sendable, CustomStringConvertible {

@@ -1,3 +1,5 @@
+import PipeSupport
+
 /// The help pages, made from descriptions.
 package struct HelpText {
   /// How headings are written.

@@ -1,3 +1,5 @@
+import PipeSupport
+
 /// How long a process stands in the queue for a processor, from samples of what the system counts.
 ///
 /// Of a thread that still stands there the system counts nothing: what was not used is then taken for

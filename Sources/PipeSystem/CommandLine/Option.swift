@@ -1,3 +1,5 @@
+import PipeSupport
+
 /// What the value of an option or a positional is: how it is shown, checked and completed.
 package enum ValueKind: Hashable, Sendable {
   case text(String)

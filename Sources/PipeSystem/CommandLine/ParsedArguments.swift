@@ -1,3 +1,5 @@
+import PipeSupport
+
 /// The values of a command line, checked against its description.
 package struct ParsedArguments: Hashable, Sendable {
   /// An option that was given.

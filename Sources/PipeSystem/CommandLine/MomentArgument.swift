@@ -1,4 +1,5 @@
 import Glibc
+import PipeSupport
 
 /// Moments in the past as typed: how long ago, or a time.
 package enum MomentArgument {
