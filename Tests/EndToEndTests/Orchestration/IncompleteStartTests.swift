@@ -68,7 +68,8 @@ struct IncompleteStartTests {
           == "orchestrator: error: node 'needy' waits for 'broken', on which it depends and which "
           + "has failed: start that, too\n")
       // No event that it is sent has it move before.
-      let send = try await tool.run("send", "needy", "press", within: .seconds(60))
+      let send = try await tool.run(
+        "send", "needy", "press", "--timeout", "2s", within: .seconds(60))
       #expect(send.code == 1, "\(send)")
       #expect(send.error.contains("node 'needy' does not run"), "\(send)")
     }
