@@ -172,8 +172,8 @@ struct CoordinatorTests: CoordinatorSuite {
     var coordinator = coordinator()
     let actions = coordinator.request(id(1), request(["a", "b", "c", "x"], .broadcast))
     #expect(actions.contains(.send(.deliver(transaction(1), event: [7]), to: "a")))
-    _ = coordinator.received(.delivered(transaction(1), .moved(version: 5)), from: "a")
-    _ = coordinator.received(.delivered(transaction(1), .refused(.busy)), from: "b")
+    _ = coordinator.received(.delivered(transaction(1), .success(5)), from: "a")
+    _ = coordinator.received(.delivered(transaction(1), .failure(.busy)), from: "b")
     let end = coordinator.disconnected("c")
     #expect(
       end.replies[id(1)]
