@@ -44,12 +44,7 @@ final class MachinePipes<Hosted: Machine> {
     try EventBatch.forEach(in: body, count: count) { bytes in
       defer { place += 1 }
       guard place >= skipping else { return }
-      let content: PipeEvent<Hosted.Event>.Content
-      do {
-        content = .event(try core.events.decode(bytes))
-      } catch {
-        content = .undecodable("\(error)", bytes: bytes)
-      }
+      let content = PipeEvent.Content(bytes, readBy: core.events)
       core.inbox.append(PipeEvent(content, sequence: sequence, stream: stream), of: index)
       sequence += 1
     }
@@ -70,12 +65,7 @@ final class MachinePipes<Hosted: Machine> {
         continue
       }
       for (id, sequence, bytes) in consumed.postponed {
-        let content: PipeEvent<Hosted.Event>.Content
-        do {
-          content = .event(try core.events.decode(bytes))
-        } catch {
-          content = .undecodable("\(error)", bytes: bytes)
-        }
+        let content = bytes.withUnsafeBytes { PipeEvent.Content($0, readBy: core.events) }
         core.inbox.append(
           PipeEvent(
             content, sequence: sequence, stream: ins[index].state.stream, postponement: id),
