@@ -62,12 +62,11 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     part.specialize()
     return HostedContent(
       self,
-      InputCalls(
+      FrequentCalls(
         accept: { body, count, skipping, first, pipe throws(FrameError) in
           try self.accept(body, count: count, skipping: skipping, first: first, from: pipe)
-        }, takeTurn: { self.takeTurn() }, hasWork: { self.hasWork }),
-      StepCalls(lastStep: { self.lastStep() }),
-      RecordCalls(
+        }, takeTurn: { self.takeTurn() }, hasWork: { self.hasWork },
+        lastStep: { self.lastStep() },
         hasUnrecorded: { self.hasUnrecorded }, record: { try self.record(into: $0) },
         becameRecorded: { self.becameRecorded() }))
   }
@@ -125,16 +124,15 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
   }
 
   func request(
-    _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64,
-    reply: @escaping (RequestReply) -> Void
+    _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64, reply: @escaping Reply
   ) { requests.request(body, key: key, oldest: oldest, reply: reply) }
 
-  func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping (RequestReply) -> Void) {
+  func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
     requests.deadLetter(id, drops: drops, reply: reply)
   }
 
   @export(interface)
-  func explain(_ body: UnsafeRawBufferPointer, reply: @escaping (RequestReply) -> Void) {
+  func explain(_ body: UnsafeRawBufferPointer, reply: @escaping Reply) {
     do {
       let explanation = try MachineExplanation(core, outlets).explain(body)
       // Not before the state is recorded.

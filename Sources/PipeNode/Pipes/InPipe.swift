@@ -57,7 +57,7 @@ final class InPipe {
 
   /// Hands the new events of a batch to whoever takes them.
   func arrived(
-    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, accept: InputCalls.Accept
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, accept: FrequentCalls.Accept
   ) throws(FrameError) {
     let before = state
     let actions = state.arrived(

@@ -96,7 +96,7 @@ final class CoordinatorPipes {
   // MARK: Dead letters
 
   /// Asks for the event of a dead letter once more, or drops it.
-  func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping (RequestReply) -> Void) {
+  func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
     guard let letter = letters[id] else { return reply(.invalid("it has no dead letter \(id)")) }
     if drops {
       letters.remove(id)
