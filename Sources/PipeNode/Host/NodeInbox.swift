@@ -197,11 +197,8 @@ final class NodeInbox {
 
   private func answer(to peer: [UInt8], _ header: FrameHeader) -> Reply {
     { [socket] reply in
-      let parts = reply.parts
-      _ = socket.send(
-        FrameHeader(
-          .reply, count: parts.code.rawValue, sequence: header.sequence, number: parts.version),
-        body: parts.body, to: peer)
+      let frame = reply.frame(to: header.sequence)
+      socket.send(frame.header, body: frame.body, to: peer)
     }
   }
 

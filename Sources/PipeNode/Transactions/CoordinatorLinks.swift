@@ -212,16 +212,13 @@ private final class CoordinatorLink {
   private static func frame(
     of reply: RequestReply, to request: UInt64
   ) -> (FrameHeader, [UInt8]) {
-    if case .synchronized(.atomic(.committed(let transaction, _))) = reply {
-      let header = FrameHeader(
-        .reply, count: RequestReply.Code.committed.rawValue, sequence: request,
-        number: transaction.epoch)
-      return (header, withUnsafeBytes(of: transaction.sequence.littleEndian, Array.init))
+    guard case .synchronized(.atomic(.committed(let transaction, _))) = reply else {
+      return reply.frame(to: request)
     }
-    let parts = reply.parts
     let header = FrameHeader(
-      .reply, count: parts.code.rawValue, sequence: request, number: parts.version)
-    return (header, parts.body)
+      .reply, count: RequestReply.Code.committed.rawValue, sequence: request,
+      number: transaction.epoch)
+    return (header, withUnsafeBytes(of: transaction.sequence.littleEndian, Array.init))
   }
 
   /// Cuts the connection, as a failing network would.

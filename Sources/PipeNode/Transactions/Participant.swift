@@ -169,9 +169,8 @@ final class Participant {
       case .record(let record):
         records.append(record)
         if case .prepared = record { watch.prepared() }
-      case .enter(let transaction, let event, let move):
-        let step = PreparedStep(transaction: transaction, event: event, move: move)
-        if let event = raised.take(transaction) { machine.taken(event) }
+      case .enter(let step):
+        if let event = raised.take(step.transaction) { machine.taken(event) }
         steps.enter(step, state.phase == .applying(step))
       case .send(.ack(let transaction)):
         unacknowledged.append(transaction)

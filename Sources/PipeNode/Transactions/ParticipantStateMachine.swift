@@ -24,7 +24,7 @@ package struct ParticipantStateMachine: Sendable {
     case send(ParticipantMessage)
     /// Takes the step: enters the state, with output and pipe rules. The record that follows is durable
     /// together with all that this leads to, and nothing of it is shown to others before that.
-    case enter(TransactionID, event: [UInt8], ParticipantMove)
+    case enter(PreparedStep)
     /// Goes on with the inputs that were kept.
     case unfreeze
     /// Calls ``ParticipantStateMachine/queryTimerFired()`` after a while, once.
@@ -162,7 +162,7 @@ extension ParticipantStateMachine {
     do throws(ParticipantRefusal) {
       guard let step = try newStep(of: transaction, event, evaluate) else { return [] }
       phase = .delivering(step)
-      return [enter(step), .record(.step(step))]
+      return [.enter(step), .record(.step(step))]
     } catch {
       return [.send(.delivered(transaction, .failure(error)))]
     }
@@ -185,7 +185,7 @@ extension ParticipantStateMachine {
     switch phase {
     case .prepared(let step) where step.transaction == transaction:
       phase = .applying(step)
-      return [.stopQueryTimer, enter(step), .record(.step(step))]
+      return [.stopQueryTimer, .enter(step), .record(.step(step))]
     case .applying(let step) where step.transaction == transaction:
       return []
     case .free, .preparing, .prepared, .applying, .delivering:
@@ -238,10 +238,6 @@ extension ParticipantStateMachine {
     guard owesChange else { return [] }
     owesChange = false
     return [.send(.changed)]
-  }
-
-  private func enter(_ step: PreparedStep) -> Action {
-    .enter(step.transaction, event: step.event, step.move)
   }
 
   private mutating func unfreeze(after actions: [Action]) -> [Action] {

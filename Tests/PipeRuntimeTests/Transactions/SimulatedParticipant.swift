@@ -124,11 +124,11 @@ struct SimulatedParticipant {
         pending.append(record)
         recordCount += 1
       case .send(let message): messages.append(message)
-      case .enter(_, _, let move):
-        if move.version != version + 1 {
-          problems.append("\(name) went from version \(version) to \(move.version)")
+      case .enter(let step):
+        if step.move.version != version + 1 {
+          problems.append("\(name) went from version \(version) to \(step.move.version)")
         }
-        version = move.version
+        version = step.move.version
       case .unfreeze: break
       case .startQueryTimer: queryTimerRuns = true
       case .stopQueryTimer: queryTimerRuns = false
