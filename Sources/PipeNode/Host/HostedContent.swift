@@ -27,12 +27,10 @@ struct HostedContent: _HostedMachine {
 /// A hosted machine makes these functions where its type is known, and so compiled for it; the
 /// witnesses of a generic class's conformance, which are one for all machines, are not.
 struct FrequentCalls {
-  typealias Accept = (
-    UnsafeRawBufferPointer, _ count: UInt32, _ skipping: Int, _ first: UInt64, InPipe
-  ) throws(FrameError) -> Void
+  typealias Accept = (ArrivedEvents, InPipe) throws(FrameError) -> Void
 
   // Of `TakesInputs`.
-  var accept: Accept = { _, _, _, _, _ in }
+  var accept: Accept = { _, _ in }
   var takeTurn: () -> Void = {}
   var hasWork: () -> Bool = { false }
   // Of `TakesSteps`.
@@ -47,9 +45,7 @@ extension FrequentCalls {
   @export(interface)
   init(_ content: any NodeContent) {
     if let content = content as? any TakesInputs {
-      accept = { body, count, skipping, first, pipe throws(FrameError) in
-        try content.accept(body, count: count, skipping: skipping, first: first, from: pipe)
-      }
+      accept = { events, pipe throws(FrameError) in try content.accept(events, from: pipe) }
       takeTurn = { content.takeTurn() }
       hasWork = { content.hasWork }
     }

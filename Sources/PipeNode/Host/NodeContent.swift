@@ -49,10 +49,8 @@ protocol TakesInputs: NodeContent {
   func connect(outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe]) throws
   /// Gives the content what it needs beside its pipes; after ``connect(outs:ins:)``.
   func attach(to services: NodeServices, _ configuration: NodeConfiguration) throws
-  /// Queues events that a pipe has delivered, from the one at place `skipping` on.
-  func accept(
-    _ body: UnsafeRawBufferPointer, count: UInt32, skipping: Int, first: UInt64, from pipe: InPipe
-  ) throws(FrameError)
+  /// Queues events that a pipe has delivered.
+  func accept(_ events: ArrivedEvents, from pipe: InPipe) throws(FrameError)
   /// Takes queued inputs, a bounded number of them.
   func takeTurn()
   /// Whether a turn would take something.

@@ -63,10 +63,8 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     return HostedContent(
       self,
       FrequentCalls(
-        accept: { body, count, skipping, first, pipe throws(FrameError) in
-          try self.accept(body, count: count, skipping: skipping, first: first, from: pipe)
-        }, takeTurn: { self.takeTurn() }, hasWork: { self.hasWork },
-        lastStep: { self.lastStep() },
+        accept: { events, pipe throws(FrameError) in try self.accept(events, from: pipe) },
+        takeTurn: { self.takeTurn() }, hasWork: { self.hasWork }, lastStep: { self.lastStep() },
         hasUnrecorded: { self.hasUnrecorded }, record: { try self.record(into: $0) },
         becameRecorded: { self.becameRecorded() }))
   }
@@ -117,10 +115,8 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     requests.stop()
   }
 
-  func accept(
-    _ body: UnsafeRawBufferPointer, count: UInt32, skipping: Int, first: UInt64, from pipe: InPipe
-  ) throws(FrameError) {
-    try pipes.accept(body, count: count, skipping: skipping, first: first, from: pipe)
+  func accept(_ events: ArrivedEvents, from pipe: InPipe) throws(FrameError) {
+    try pipes.accept(events, from: pipe)
   }
 
   func request(
@@ -134,7 +130,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
   @export(interface)
   func explain(_ body: UnsafeRawBufferPointer, reply: @escaping Reply) {
     do {
-      let explanation = try MachineExplanation(core, outlets).explain(body)
+      let explanation = try MachineExplanation(core: core, outlets: outlets).explain(body)
       // Not before the state is recorded.
       requests.answerWhenRecorded(.explained(by: explanation), to: reply)
     } catch {

@@ -34,19 +34,12 @@ final class MachinePipes<Hosted: Machine> {
     if let journal = core.journal { marks = pipes.map { journal.mark.source($0.name) } }
   }
 
-  func accept(
-    _ body: UnsafeRawBufferPointer, count: UInt32, skipping: Int, first: UInt64, from pipe: InPipe
-  ) throws(FrameError) {
+  func accept(_ events: ArrivedEvents, from pipe: InPipe) throws(FrameError) {
     guard let index = ins.firstIndex(where: { $0 === pipe }) else { return }
     let stream = pipe.state.stream
-    var place = 0
-    var sequence = first
-    try EventBatch.forEach(in: body, count: count) { bytes in
-      defer { place += 1 }
-      guard place >= skipping else { return }
+    try events.forEach { bytes, sequence in
       let content = PipeEvent.Content(bytes, readBy: core.events)
       core.inbox.append(PipeEvent(content, sequence: sequence, stream: stream), of: index)
-      sequence += 1
     }
   }
 

@@ -268,10 +268,8 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     services?.loop.schedule(after: delay, for: self) { _ in action() }
   }
 
-  func accept(
-    _ body: UnsafeRawBufferPointer, count: UInt32, skipping: Int, first: UInt64, from pipe: InPipe
-  ) throws(FrameError) {
-    try pipes.accept(body, count: count, skipping: skipping, first: first, from: pipe)
+  func accept(_ events: ArrivedEvents, from pipe: InPipe) throws(FrameError) {
+    try pipes.accept(events, from: pipe)
   }
 
   var hasWork: Bool { isStarted && pipes.hasWork }
