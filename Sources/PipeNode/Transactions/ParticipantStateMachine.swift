@@ -168,8 +168,8 @@ extension ParticipantStateMachine {
     }
   }
 
-  /// The step that an event leads to which the coordinator asks about; `nil` where it has asked about
-  /// a later one, and waits for no answer.
+  /// The step to which an event leads that the coordinator asks about; `nil` where its transaction is
+  /// not new, and nobody waits for an answer.
   private mutating func newStep(
     of transaction: TransactionID, _ event: [UInt8], _ evaluate: Evaluate
   ) throws(ParticipantRefusal) -> PreparedStep? {
