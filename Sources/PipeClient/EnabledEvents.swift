@@ -111,16 +111,10 @@ public struct EventEnabledness: Hashable, Sendable {
 }
 
 /// Why a node does not take an event now.
-public enum EventObstacle: Hashable, Sendable {
-  /// Its state has no transition for the event.
-  case noTransition
-  /// There is a transition, and its guard says no.
-  case `guard`
-  /// Its function throws an error, which reads so.
-  case thrown(String)
-  /// The transition is asynchronous: the node cannot be prepared for it, so the event is never taken together
-  /// with others.
-  case asynchronous
+public enum EventObstacle: Error, Hashable, Sendable {
+  /// Its machine refuses the event in this state. That the transition is asynchronous is said only of an
+  /// event that is taken together with others, which the node cannot be prepared for.
+  case refused(Refusal)
   /// An asynchronous transition has not returned.
   case inTransition
   /// These pipes that lead from the node are full.
@@ -141,10 +135,7 @@ public enum EventObstacle: Hashable, Sendable {
   /// One word for programs.
   public var code: String {
     switch self {
-    case .noTransition: "noTransition"
-    case .guard: "guard"
-    case .thrown: "thrown"
-    case .asynchronous: "asynchronous"
+    case .refused(let refusal): refusal.code
     case .inTransition: "inTransition"
     case .pipesFull: "pipesFull"
     case .inTransaction: "inTransaction"
@@ -165,10 +156,10 @@ extension EventObstacle: CustomStringConvertible {
   /// - Parameter time: Words nanoseconds since 1970.
   package func wording(of time: (Int64) -> String) -> String {
     switch self {
-    case .noTransition: "that state has no transition for it"
-    case .guard: "the transition's guard says no"
-    case .thrown(let error): "its function throws: \(error)"
-    case .asynchronous:
+    case .refused(.noTransition): "that state has no transition for it"
+    case .refused(.guard): "the transition's guard says no"
+    case .refused(.thrown(let error)): "its function throws: \(error)"
+    case .refused(.asynchronous):
       "its transition is asynchronous, so that it can promise nothing: it never takes the event "
         + "together with others; give it a transition that does not wait, and do the waiting in an "
         + "effect"

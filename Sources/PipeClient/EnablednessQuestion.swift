@@ -25,12 +25,8 @@ package struct EnablednessQuestion: Hashable, Sendable {
   }
 }
 
-/// What was learnt of one who was asked.
-package enum NodeAnswer<Explanation: Sendable>: Sendable {
-  case explained(Explanation)
-  /// It keeps the event from being taken.
-  case obstacle(EventObstacle)
-}
+/// What one who was asked has told, or why it keeps the event from being taken.
+package typealias NodeAnswer<Explanation> = Result<Explanation, EventObstacle>
 
 extension EnablednessQuestion {
   /// The answer, from what the nodes and the coordinators have said.
@@ -42,17 +38,17 @@ extension EnablednessQuestion {
     var links: CoordinatorExplanation?
     if let coordinator {
       switch coordinators[coordinator] {
-      case .explained(let explanation): links = explanation
-      case .obstacle(let obstacle):
+      case .success(let explanation): links = explanation
+      case .failure(let obstacle):
         answers.append(EventEnabledness.Answer(participant: coordinator, obstacle: obstacle))
       case nil: break
       }
     }
     for participant in participants {
       switch nodes[participant] {
-      case .explained(let explanation):
+      case .success(let explanation):
         answers.append(answer(of: participant, explanation, links))
-      case .obstacle(let obstacle):
+      case .failure(let obstacle):
         answers.append(EventEnabledness.Answer(participant: participant, obstacle: obstacle))
       case nil: break
       }
@@ -91,10 +87,8 @@ extension EnablednessQuestion {
 
   private func refusal(_ evaluation: Evaluation) -> EventObstacle? {
     switch evaluation {
-    case .refused(.noTransition): .noTransition
-    case .refused(.guard): .guard
-    case .refused(.thrown(let error)): .thrown(error)
-    case .refused(.asynchronous), .asynchronous: composite == nil ? nil : .asynchronous
+    case .refused(.asynchronous), .asynchronous: composite == nil ? nil : .refused(.asynchronous)
+    case .refused(let refusal): .refused(refusal)
     case .taken, .byValue: nil
     }
   }
@@ -103,9 +97,8 @@ extension EnablednessQuestion {
   private static func obstacle(
     to participant: String, _ links: CoordinatorExplanation
   ) -> EventObstacle? {
-    let transaction = links.transactions.first { $0.participants.contains(participant) }
-    if let transaction = transaction.flatMap({ TransactionID($0.transaction) }) {
-      return .inTransaction(transaction)
+    if let busy = links.transactions.first(where: { $0.participants.contains(participant) }) {
+      return .inTransaction(busy.transaction)
     }
     return links.connected.contains(participant) ? nil : .notConnected
   }

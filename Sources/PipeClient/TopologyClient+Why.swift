@@ -72,7 +72,7 @@ extension TopologyClient {
     let (nodes, links) = await (nodeAnswers, coordinatorAnswers)
     var state = target.status?.state
     var version = target.status?.version
-    if case .explained(let own) = nodes[name] { (state, version) = (own.state, own.version) }
+    if case .success(let own) = nodes[name] { (state, version) = (own.state, own.version) }
     return EnabledEvents(
       name: name, kind: target.kind, state: state, version: state == nil ? nil : version,
       events: questions.map { $0.answer(nodes: nodes, coordinators: links) },
@@ -98,27 +98,27 @@ extension TopologyClient {
   private func answer<Explanation: Decodable & Sendable>(
     of name: String, _ event: [UInt8], in directory: TopologyDirectory, _ timeout: Duration
   ) async -> NodeAnswer<Explanation> {
-    guard let node = directory[node: name] else { return .obstacle(.down("it is not there")) }
+    guard let node = directory[node: name] else { return .failure(.down("it is not there")) }
     guard node.isRunning else {
-      return .obstacle(.down(node.reason.map { "\(node.phase): \($0)" } ?? node.phase))
+      return .failure(.down(node.reason.map { "\(node.phase): \($0)" } ?? node.phase))
     }
     do {
       let answer: ClientRequest.Answer = try await call { sockets, resume in
         sockets.request(node, .explain(event), timeout: timeout, resume)
       }
       guard case .explained(let json) = answer, let explanation = try? json.decode(Explanation.self)
-      else { return .obstacle(.unreadable("it answered in a form that this client cannot read")) }
-      return .explained(explanation)
+      else { return .failure(.unreadable("it answered in a form that this client cannot read")) }
+      return .success(explanation)
     } catch TopologyClientError.unknownOutcome(_, after: .none) {
-      return .obstacle(.down("it has just gone"))
+      return .failure(.down("it has just gone"))
     } catch TopologyClientError.unknownOutcome(_, after: let time?) {
-      return .obstacle(.silent(time))
+      return .failure(.silent(time))
     } catch TopologyClientError.nodeDown(_, let reason) {
-      return .obstacle(.down(reason))
+      return .failure(.down(reason))
     } catch TopologyClientError.invalidEvent(_, let problem) {
-      return .obstacle(.unreadable(problem))
+      return .failure(.unreadable(problem))
     } catch {
-      return .obstacle(.down("\(error)"))
+      return .failure(.down("\(error)"))
     }
   }
 }

@@ -63,25 +63,22 @@ package final class EventCodec<Value: Codable & Sendable> {
   /// Reads what the reader leaves to Swift's own decoder, or tells what is wrong with it.
   @export(interface)
   private func decodeOtherwise(_ bytes: UnsafeRawBufferPointer) throws -> Value {
-    do {
-      let data = Data(
-        bytesNoCopy: UnsafeMutableRawPointer(mutating: bytes.baseAddress!), count: bytes.count,
-        deallocator: .none)
-      return try decoder.decode(Value.self, checking: data)
-    } catch {
-      throw UndecodableValue(
-        text: String(decoding: bytes.prefix(200), as: UTF8.self), type: TypeName.of(Value.self),
-        cases: EnumCases<Value>.descriptions, cause: "\(error)")
+    if let start = bytes.baseAddress,
+      let value = try? decoder.decode(
+        Value.self,
+        checking: Data(
+          bytesNoCopy: UnsafeMutableRawPointer(mutating: start), count: bytes.count,
+          deallocator: .none))
+    {
+      return value
     }
+    throw UndecodableValue(
+      text: String(decoding: bytes.prefix(200), as: UTF8.self), type: TypeName.of(Value.self),
+      cases: EnumCases<Value>.descriptions)
   }
 
   package func decode(_ bytes: [UInt8]) throws -> Value {
-    guard !bytes.isEmpty else {
-      throw UndecodableValue(
-        text: "", type: TypeName.of(Value.self), cases: EnumCases<Value>.descriptions,
-        cause: "empty")
-    }
-    return try bytes.withUnsafeBytes { try decode($0) }
+    try bytes.withUnsafeBytes { try decode($0) }
   }
 }
 
@@ -90,7 +87,6 @@ package struct UndecodableValue: Error, Sendable, CustomStringConvertible {
   package var text: String
   package var type: String
   package var cases: [CaseDescription]
-  package var cause: String
 
   package var description: String {
     let known = cases.map(\.signature).joined(separator: ", ")

@@ -99,10 +99,12 @@ public struct MachineDescription: Codable, Hashable, Sendable {
     self.problem = problem
   }
 
-  /// The description of a machine that cannot describe itself.
-  package init(machine: String, problem: String, parameter: String? = nil) {
+  /// The description of what is no machine, or of a machine that cannot describe itself.
+  package init(
+    machine: String, initial: JSONValue = .null, problem: String? = nil, parameter: String? = nil
+  ) {
     self.init(
-      machine: machine, initial: .null, states: [], events: [], alphabet: [], outputs: [],
+      machine: machine, initial: initial, states: [], events: [], alphabet: [], outputs: [],
       outPorts: [], inPorts: [], problem: problem)
     problemParameter = parameter
   }

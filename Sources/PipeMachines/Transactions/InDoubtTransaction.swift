@@ -5,7 +5,7 @@ import PipeSupport
 ///
 /// The participant takes no other event meanwhile. What its composites show may change by that event
 /// at any time, or stay as it is.
-public struct InDoubtTransaction: Hashable, Sendable {
+public struct InDoubtTransaction: Hashable, Codable, Sendable {
   /// The node that is prepared.
   public var participant: String
   /// The composite through which the event is taken.
@@ -26,36 +26,6 @@ public struct InDoubtTransaction: Hashable, Sendable {
     self.event = event
     self.transaction = transaction
     self.since = since
-  }
-}
-
-extension InDoubtTransaction: Codable {
-  private enum Key: String, CodingKey { case participant, composite, event, transaction, since }
-
-  /// Reads what ``encode(to:)`` writes.
-  public init(from decoder: any Decoder) throws {
-    let container = try decoder.container(keyedBy: Key.self)
-    participant = try container.decode(String.self, forKey: .participant)
-    composite = try container.decode(String.self, forKey: .composite)
-    event = try container.decode(String.self, forKey: .event)
-    let number = try container.decode(String.self, forKey: .transaction)
-    guard let transaction = TransactionID(number) else {
-      throw DecodingError.dataCorruptedError(
-        forKey: .transaction, in: container,
-        debugDescription: "'\(number)' is no transaction; one is like 3.17")
-    }
-    self.transaction = transaction
-    since = try container.decode(Int64.self, forKey: .since)
-  }
-
-  /// Writes the transaction as people do: `3.17`.
-  public func encode(to encoder: any Encoder) throws {
-    var container = encoder.container(keyedBy: Key.self)
-    try container.encode(participant, forKey: .participant)
-    try container.encode(composite, forKey: .composite)
-    try container.encode(event, forKey: .event)
-    try container.encode("\(transaction)", forKey: .transaction)
-    try container.encode(since, forKey: .since)
   }
 }
 

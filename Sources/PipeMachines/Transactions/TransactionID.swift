@@ -1,5 +1,5 @@
 /// The number of one synchronized event that was tried: never given twice, and ordered.
-public struct TransactionID: Hashable, Comparable, Codable, Sendable {
+public struct TransactionID: Hashable, Comparable, Sendable {
   /// Which start of the coordinator gave it; raised at each start.
   public var epoch: UInt64
   /// Its place among the transactions of that start.
@@ -29,5 +29,24 @@ extension TransactionID: CustomStringConvertible {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false).map { UInt64($0) }
     guard parts.count == 2, let epoch = parts[0], let sequence = parts[1] else { return nil }
     self.init(epoch: epoch, sequence: sequence)
+  }
+}
+
+extension TransactionID: Codable {
+  /// Reads what ``encode(to:)`` writes.
+  public init(from decoder: any Decoder) throws {
+    let container = try decoder.singleValueContainer()
+    let text = try container.decode(String.self)
+    guard let transaction = TransactionID(text) else {
+      throw DecodingError.dataCorruptedError(
+        in: container, debugDescription: "'\(text)' is no transaction; one is like 3.17")
+    }
+    self = transaction
+  }
+
+  /// Writes the number as people do: `"3.17"`.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(description)
   }
 }

@@ -12,9 +12,7 @@ final class ConstantContent: TakesSteps, TakesRequests {
 
   init(state: JSONValue, machine: String?) {
     self.state = state
-    description = MachineDescription(
-      machine: machine ?? "constant", initial: state, states: [], events: [], alphabet: [],
-      outputs: [], outPorts: [], inPorts: [])
+    description = MachineDescription(machine: machine ?? "constant", initial: state)
   }
 
   func start() {
@@ -24,8 +22,7 @@ final class ConstantContent: TakesSteps, TakesRequests {
   }
 
   func request(
-    _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64,
-    reply: @escaping (RequestReply) -> Void
+    _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64, reply: @escaping Reply
   ) {
     reply(.refused(.noTransition, version: 0, state: state.bytes))
   }

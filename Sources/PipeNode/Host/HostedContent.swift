@@ -5,140 +5,96 @@ import PipeWire
 /// A content as the shell of its node sees it: by the roles that it conforms to.
 ///
 /// No role is passed on by hand: what a content conforms to is found here, and what it does not have
-/// is answered here. What each step goes through is called by functions that are made where the
-/// content's type is known, and so compiled for its machine's types; the witnesses of a generic
-/// class's conformance, which are one for all machines, are not.
+/// is answered here.
 struct HostedContent: _HostedMachine {
   private let content: any NodeContent
-  let inputs: InputCalls?
-  let steps: StepCalls?
-  let records: RecordCalls?
-  private let piped: (any TakesInputs)?
-  private let stepping: (any TakesSteps)?
-  private let recorder: (any RecordsSteps)?
-  private let unable: (any CannotRun)?
-  private let ending: (any EndsByItself)?
-  private let shown: (any ShowsStates)?
-  private let requested: (any TakesRequests)?
-  private let letters: (any HasDeadLetters)?
-  private let questioned: (any AnswersQuestions)?
-  private let joining: (any TakesPart)?
-  private let coordinator: (any Coordinates)?
+  let calls: FrequentCalls
+  private let part: (any TakesPart)?
 
   /// A content whose frequent calls go through its conformance.
-  init(_ content: any NodeContent) {
-    self.init(
-      content, (content as? any TakesInputs).map { InputCalls($0) },
-      (content as? any TakesSteps).map { StepCalls($0) },
-      (content as? any RecordsSteps).map { RecordCalls($0) })
-  }
+  init(_ content: any NodeContent) { self.init(content, FrequentCalls(content)) }
 
-  /// A content with its frequent calls, which are made where its type is known, and so compiled for it.
   @export(interface)
-  init(
-    _ content: any NodeContent, _ inputs: InputCalls?, _ steps: StepCalls?, _ records: RecordCalls?
-  ) {
+  init(_ content: any NodeContent, _ calls: FrequentCalls) {
     self.content = content
-    self.inputs = inputs
-    self.steps = steps
-    self.records = records
-    piped = content as? any TakesInputs
-    stepping = content as? any TakesSteps
-    recorder = content as? any RecordsSteps
-    unable = content as? any CannotRun
-    ending = content as? any EndsByItself
-    shown = content as? any ShowsStates
-    requested = content as? any TakesRequests
-    letters = content as? any HasDeadLetters
-    questioned = content as? any AnswersQuestions
-    joining = content as? any TakesPart
-    coordinator = content as? any Coordinates
+    self.calls = calls
+    part = content as? any TakesPart
   }
 }
 
-/// The calls of ``TakesInputs`` that each turn makes.
-struct InputCalls {
-  typealias Accept = (
-    UnsafeRawBufferPointer, _ count: UInt32, _ skipping: Int, _ first: UInt64, InPipe
-  ) throws(FrameError) -> Void
+/// What each turn and step calls of a content. It does nothing for a role that the content does not have.
+///
+/// A hosted machine makes these functions where its type is known, and so compiled for it; the
+/// witnesses of a generic class's conformance, which are one for all machines, are not.
+struct FrequentCalls {
+  typealias Accept = (ArrivedEvents, InPipe) throws(FrameError) -> Void
 
-  let accept: Accept
-  let takeTurn: () -> Void
-  let hasWork: () -> Bool
+  // Of `TakesInputs`.
+  var accept: Accept = { _, _ in }
+  var takeTurn: () -> Void = {}
+  var hasWork: () -> Bool = { false }
+  // Of `TakesSteps`.
+  var lastStep: () -> FeedEntry? = { nil }
+  // Of `RecordsSteps`.
+  var hasUnrecorded: () -> Bool = { false }
+  var record: (Journal) throws -> Void = { _ in }
+  var becameRecorded: () -> Void = {}
 }
 
-extension InputCalls {
+extension FrequentCalls {
   @export(interface)
-  init(_ content: any TakesInputs) {
-    accept = { body, count, skipping, first, pipe throws(FrameError) in
-      try content.accept(body, count: count, skipping: skipping, first: first, from: pipe)
+  init(_ content: any NodeContent) {
+    if let content = content as? any TakesInputs {
+      accept = { events, pipe throws(FrameError) in try content.accept(events, from: pipe) }
+      takeTurn = { content.takeTurn() }
+      hasWork = { content.hasWork }
     }
-    takeTurn = { content.takeTurn() }
-    hasWork = { content.hasWork }
-  }
-}
-
-/// The call of ``TakesSteps`` that each step makes.
-struct StepCalls {
-  let lastStep: () -> FeedEntry?
-}
-
-extension StepCalls {
-  @export(interface)
-  init(_ content: any TakesSteps) { lastStep = { content.lastStep() } }
-}
-
-/// The calls of ``RecordsSteps`` that each turn makes.
-struct RecordCalls {
-  let hasUnrecorded: () -> Bool
-  let record: (Journal) throws -> Void
-  let becameRecorded: () -> Void
-}
-
-extension RecordCalls {
-  @export(interface)
-  init(_ content: any RecordsSteps) {
-    hasUnrecorded = { content.hasUnrecorded }
-    record = { try content.record(into: $0) }
-    becameRecorded = { content.becameRecorded() }
+    if let content = content as? any TakesSteps { lastStep = { content.lastStep() } }
+    if let content = content as? any RecordsSteps {
+      hasUnrecorded = { content.hasUnrecorded }
+      record = { try content.record(into: $0) }
+      becameRecorded = { content.becameRecorded() }
+    }
   }
 }
 
 // What each turn asks for.
 extension HostedContent {
-  var hasWork: Bool { inputs?.hasWork() == true }
-  var hasUnrecorded: Bool { records?.hasUnrecorded() == true }
-  func takeTurn() { inputs?.takeTurn() }
-  func becameRecorded() { records?.becameRecorded() }
+  var hasWork: Bool { calls.hasWork() }
+  var hasUnrecorded: Bool { calls.hasUnrecorded() }
+  var participant: Participant? { part?.participant }
+  func takeTurn() { calls.takeTurn() }
+  func becameRecorded() { calls.becameRecorded() }
 }
 
 // What is asked for seldom.
 extension HostedContent {
   var description: MachineDescription { content.description }
   /// Why the node cannot run, where no other start can help.
-  var problem: String? { unable?.problem }
-  var participant: Participant? { joining?.participant }
+  var problem: String? { (content as? UnableContent)?.problem }
   /// The current states of all that it publishes.
-  var lastSteps: [FeedEntry] { shown?.lastSteps() ?? [] }
+  var lastSteps: [FeedEntry] { (content as? any ShowsStates)?.lastSteps() ?? [] }
   /// Whether the journal has something that need not be kept.
-  var hasLeftover: Bool { recorder?.hasLeftover == true }
+  var hasLeftover: Bool { (content as? any RecordsSteps)?.hasLeftover == true }
 
   func start() { content.start() }
   func stop() { content.stop() }
   func fill(_ status: inout NodeStatus) { content.fill(&status) }
 
   /// Begins nothing any more that takes its time.
-  func prepareToStop() { coordinator?.prepareToStop() }
+  func prepareToStop() { (content as? any Coordinates)?.prepareToStop() }
 
   /// Whether nothing is under way that others wait for, and that may end soon.
-  var mayStop: Bool { participant?.isFrozen != true && coordinator?.mayStop != false }
+  var mayStop: Bool {
+    participant?.isFrozen != true && (content as? any Coordinates)?.mayStop != false
+  }
 
   /// Says whom to tell of entries, and of the end.
   func observe(
     onEntry: @escaping (_ isCommitted: Bool) -> Void, onEnd: @escaping (String?) -> Void
   ) {
-    stepping?.onEntry = onEntry
-    ending?.onEnd = onEnd
+    (content as? any TakesSteps)?.onEntry = onEntry
+    (content as? any EndsByItself)?.onEnd = onEnd
   }
 
   /// Joins the content to its pipes, and to its node.
@@ -146,8 +102,10 @@ extension HostedContent {
     outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe], services: NodeServices,
     _ configuration: NodeConfiguration
   ) throws {
-    if let unable { throw NodeProblem(unable.problem ?? "it cannot run") }
-    guard let piped else {
+    if let unable = content as? UnableContent {
+      throw NodeProblem(unable.problem ?? "it cannot run")
+    }
+    guard let piped = content as? any TakesInputs else {
       guard outs.isEmpty, ins.isEmpty else {
         throw NodeProblem("'\(description.machine)' neither sends nor takes events")
       }
@@ -158,31 +116,37 @@ extension HostedContent {
   }
 
   func request(
-    _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64,
-    reply: @escaping (RequestReply) -> Void
+    _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64, reply: @escaping Reply
   ) {
-    if let requested { return requested.request(body, key: key, oldest: oldest, reply: reply) }
+    if let content = content as? any TakesRequests {
+      return content.request(body, key: key, oldest: oldest, reply: reply)
+    }
     reply(
       .invalid(
-        coordinator == nil
-          ? "it takes no events" : "it is a composite, whose events come as 'synchronize'"))
+        content is any Coordinates
+          ? "it is a composite, whose events come as 'synchronize'" : "it takes no events"))
   }
 
   func synchronize(
-    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from peer: [UInt8],
-    reply: @escaping (RequestReply) -> Void
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, reply: @escaping Reply
   ) {
-    guard let coordinator else { return reply(.invalid("it is no composite")) }
-    coordinator.synchronize(header, body, from: peer, reply: reply)
+    guard let content = content as? any Coordinates else {
+      return reply(.invalid("it is no composite"))
+    }
+    content.synchronize(header, body, reply: reply)
   }
 
-  func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping (RequestReply) -> Void) {
-    guard let letters else { return reply(.invalid("it has no dead letters")) }
-    letters.deadLetter(id, drops: drops, reply: reply)
+  func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
+    guard let content = content as? any HasDeadLetters else {
+      return reply(.invalid("it has no dead letters"))
+    }
+    content.deadLetter(id, drops: drops, reply: reply)
   }
 
-  func explain(_ body: UnsafeRawBufferPointer, reply: @escaping (RequestReply) -> Void) {
-    guard let questioned else { return reply(.invalid("it takes no events")) }
-    questioned.explain(body, reply: reply)
+  func explain(_ body: UnsafeRawBufferPointer, reply: @escaping Reply) {
+    guard let content = content as? any AnswersQuestions else {
+      return reply(.invalid("it takes no events"))
+    }
+    content.explain(body, reply: reply)
   }
 }

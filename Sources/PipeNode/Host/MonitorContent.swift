@@ -40,9 +40,7 @@ final class MonitorContent: EndsByItself {
     self.topology = topology
     self.control = control
     self.loop = loop
-    description = MachineDescription(
-      machine: monitor.name, initial: .null, states: [], events: [], alphabet: [], outputs: [],
-      outPorts: [], inPorts: [])
+    description = MachineDescription(machine: monitor.name)
   }
 
   func start() {

@@ -2,6 +2,9 @@ import PipeJournal
 import PipeMachines
 import PipeWire
 
+/// Answers a request.
+typealias Reply = (RequestReply) -> Void
+
 /// What a node hosts. What it is beside that, it says by the roles below that it conforms to; see
 /// ``HostedContent``.
 protocol NodeContent: AnyObject {
@@ -13,12 +16,6 @@ protocol NodeContent: AnyObject {
   func stop()
   /// Fills in what the content knows.
   func fill(_ status: inout NodeStatus)
-}
-
-/// A content that stands in for one that could not be made.
-protocol CannotRun: NodeContent {
-  /// Why it cannot run, where no other start can help.
-  var problem: String? { get }
 }
 
 /// A content that may end its node by itself.
@@ -52,10 +49,8 @@ protocol TakesInputs: NodeContent {
   func connect(outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe]) throws
   /// Gives the content what it needs beside its pipes; after ``connect(outs:ins:)``.
   func attach(to services: NodeServices, _ configuration: NodeConfiguration) throws
-  /// Queues events that a pipe has delivered, from the one at place `skipping` on.
-  func accept(
-    _ body: UnsafeRawBufferPointer, count: UInt32, skipping: Int, first: UInt64, from pipe: InPipe
-  ) throws(FrameError)
+  /// Queues events that a pipe has delivered.
+  func accept(_ events: ArrivedEvents, from pipe: InPipe) throws(FrameError)
   /// Takes queued inputs, a bounded number of them.
   func takeTurn()
   /// Whether a turn would take something.
@@ -67,20 +62,19 @@ protocol TakesRequests: NodeContent {
   /// Takes an event that a client sends; answers once, now or when the step is recorded.
   /// - Parameter oldest: The client waits for no answer to a request before this one.
   func request(
-    _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64,
-    reply: @escaping (RequestReply) -> Void)
+    _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64, reply: @escaping Reply)
 }
 
 /// A content that keeps the events that it cannot apply.
 protocol HasDeadLetters: NodeContent {
   /// Applies the event of a dead letter, or drops it; answers once.
-  func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping (RequestReply) -> Void)
+  func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply)
 }
 
 /// A content that tells what is enabled.
 protocol AnswersQuestions: NodeContent {
   /// Tells what would be said to an event, or to all where the body is empty; answers once.
-  func explain(_ body: UnsafeRawBufferPointer, reply: @escaping (RequestReply) -> Void)
+  func explain(_ body: UnsafeRawBufferPointer, reply: @escaping Reply)
 }
 
 /// A content that takes events together with others.
@@ -93,8 +87,7 @@ protocol TakesPart: NodeContent {
 protocol Coordinates: NodeContent {
   /// Takes a synchronized event, or a question about one; answers once.
   func synchronize(
-    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from peer: [UInt8],
-    reply: @escaping (RequestReply) -> Void)
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, reply: @escaping Reply)
   /// It is to stop soon: begins nothing that takes its time.
   func prepareToStop()
   /// Whether nothing is under way that others wait for, and that may end soon.

@@ -34,28 +34,23 @@ package struct NodeHost {
     let loop = PollLoop()
     // This is the main thread: what effects and features do on the main actor is done between turns.
     loop.add(descriptor: pr_main_queue_descriptor()) { pr_run_main_queue() }
+    func shell(_ content: HostedContent, _ journal: Journal?) throws -> NodeShell {
+      try NodeShell(
+        arguments: arguments, content: content, journal: journal, loop: loop, signals: signals,
+        log: log)
+    }
     do {
       let journal = try journal(arguments, log: log)
       let content = try content(arguments, journal: journal, log: log, loop: loop.handle)
-      return try NodeShell(
-        arguments: arguments, content: content, journal: journal, loop: loop, signals: signals,
-        log: log
-      ).run()
-    } catch let error as JournalError where !error.isTransient {
-      // Another start would find the same: the orchestrator must know.
-      log.failure("\(error)")
-      let content = HostedContent(UnableContent(problem: "\(error)"))
-      return try NodeShell(
-        arguments: arguments, content: content, journal: nil, loop: loop, signals: signals,
-        log: log
-      ).run()
+      return try shell(content, journal).run()
     } catch let error as JournalError {
       log.failure("\(error)")
+      guard error.isTransient else {
+        // Another start would find the same: the orchestrator must know.
+        return try shell(HostedContent(UnableContent(problem: "\(error)")), nil).run()
+      }
       let content = HostedContent(UnableContent(problem: nil))
-      return try NodeShell(
-        arguments: arguments, content: content, journal: nil, loop: loop, signals: signals,
-        log: log
-      ).leaveAtOnce(because: "\(error)")
+      return try shell(content, nil).leaveAtOnce(because: "\(error)")
     }
   }
 

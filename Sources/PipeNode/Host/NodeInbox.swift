@@ -23,6 +23,8 @@ final class NodeInbox {
 
   private static let coordinatorPrefix = Array(WireName.coordinator("").utf8)
   private static let pipePrefix = Array(WireName.pipe("").utf8)
+  /// What clients send.
+  private static let requests: Set<FrameKind> = [.request, .deadLetter, .synchronize, .explain]
   /// Messages read in one turn, before steps are taken.
   private static let messagesPerTurn = 64
   /// How late an acknowledgement may be.
@@ -133,16 +135,8 @@ final class NodeInbox {
       let body = UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...])
       if let pipe = pipeByPeer[peer] {
         try handle(header, body, from: pipe)
-      } else if header.kind == .synchronize {
-        synchronize(header, body, from: peer)
-      } else if header.kind == .request {
-        request(header, body, from: peer)
-      } else if header.kind == .deadLetter {
-        deadLetter(header, from: peer)
-      } else if header.kind == .explain {
-        explain(header, body, from: peer)
       } else {
-        throw FrameError.kind(header.kind.rawValue)
+        try ask(header, body, from: peer)
       }
     } catch {
       report(error, from: peer)
@@ -171,69 +165,40 @@ final class NodeInbox {
   ) throws(FrameError) {
     switch header.kind {
     case .open: try pipe.opened(header, body)
-    case .events:
-      guard let inputs = content.inputs else { return }
-      try pipe.arrived(header, body, accept: inputs.accept)
+    case .events: try pipe.arrived(header, body, accept: content.calls.accept)
     case .close: pipe.senderSaidGoodbye(header)
     default: throw .kind(header.kind.rawValue)
     }
   }
 
-  private func request(
+  /// Has the content answer a client.
+  private func ask(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from peer: [UInt8]
-  ) {
+  ) throws(FrameError) {
+    guard Self.requests.contains(header.kind) else { throw .kind(header.kind.rawValue) }
     let answer = answer(to: peer, header)
-    if let unavailable {
-      answer(.unavailable(unavailable))
-    } else if body.count > WireLimits.eventByteCount {
+    if let unavailable { return answer(.unavailable(unavailable)) }
+    switch header.kind {
+    case .deadLetter:
+      content.deadLetter(header.number, drops: header.count == 1, reply: answer)
+    case .explain: content.explain(body, reply: answer)
+    case _ where body.count > WireLimits.eventByteCount:
       answer(
         .invalid(
           "the event has \(body.count) bytes; the limit is \(WireLimits.eventByteCount)"))
-    } else if body.isEmpty {
-      answer(.invalid("the request has no event"))
-    } else {
+    case .synchronize: content.synchronize(header, body, reply: answer)
+    case _ where body.isEmpty: answer(.invalid("the request has no event"))
+    default:
       let key = RequestKey(client: header.number, id: header.sequence)
       let oldest = header.sequence - min(UInt64(header.count), header.sequence)
       content.request(body, key: key, oldest: oldest, reply: answer)
     }
   }
 
-  private func synchronize(
-    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from peer: [UInt8]
-  ) {
-    let answer = answer(to: peer, header)
-    if let unavailable { return answer(.unavailable(unavailable)) }
-    guard body.count <= WireLimits.eventByteCount else {
-      return answer(
-        .invalid(
-          "the event has \(body.count) bytes; the limit is \(WireLimits.eventByteCount)"))
-    }
-    content.synchronize(header, body, from: peer, reply: answer)
-  }
-
-  private func deadLetter(_ header: FrameHeader, from peer: [UInt8]) {
-    let answer = answer(to: peer, header)
-    if let unavailable { return answer(.unavailable(unavailable)) }
-    content.deadLetter(header.number, drops: header.count == 1, reply: answer)
-  }
-
-  private func explain(
-    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from peer: [UInt8]
-  ) {
-    let answer = answer(to: peer, header)
-    if let unavailable { return answer(.unavailable(unavailable)) }
-    content.explain(body, reply: answer)
-  }
-
-  private func answer(
-    to peer: [UInt8], _ header: FrameHeader
-  ) -> (RequestReply) -> Void {
+  private func answer(to peer: [UInt8], _ header: FrameHeader) -> Reply {
     { [socket] reply in
-      let parts = reply.parts
-      _ = socket.send(
-        FrameHeader(
-          .reply, count: parts.code.rawValue, sequence: header.sequence, number: parts.version),
-        body: parts.body, to: peer)
+      let frame = reply.frame(to: header.sequence)
+      socket.send(frame.header, body: frame.body, to: peer)
     }
   }
 

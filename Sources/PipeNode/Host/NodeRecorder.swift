@@ -36,7 +36,7 @@ final class NodeRecorder {
 
   private func write(to journal: Journal) throws(JournalError) {
     try journal.record {
-      try content.records?.record(journal)
+      try content.calls.record(journal)
       try inbox.record(into: journal)
       try outs.record(into: journal)
     }

@@ -5,7 +5,6 @@ import PipeWire
 struct NodeServices {
   let loop: PollLoop
   let context: Context
-  let incarnation: UInt64
   /// Does at once what the end of a turn does: records what was taken, and takes what waits. Returns
   /// `false` where that has ended the node.
   let finishTurn: () -> Bool

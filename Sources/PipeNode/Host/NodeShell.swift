@@ -96,7 +96,7 @@ final class NodeShell {
   private var hasWork: Bool { handshake.phase == .running && content.hasWork }
 
   private func entered(isCommitted: Bool) {
-    guard feed.isWanted(isCommitted: isCommitted), var entry = content.steps?.lastStep()
+    guard feed.isWanted(isCommitted: isCommitted), var entry = content.calls.lastStep()
     else { return }
     entry.isCommitted = isCommitted
     feed.keep(entry)
@@ -201,7 +201,7 @@ final class NodeShell {
 
   private var services: NodeServices {
     NodeServices(
-      loop: loop, context: context, incarnation: arguments.incarnation,
+      loop: loop, context: context,
       finishTurn: { [weak self] in self?.finishTurn() == true },
       send: { [socket = inbox.socket] header, body, peer in
         socket.send(header, body: body, to: peer)

@@ -62,12 +62,9 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     part.specialize()
     return HostedContent(
       self,
-      InputCalls(
-        accept: { body, count, skipping, first, pipe throws(FrameError) in
-          try self.accept(body, count: count, skipping: skipping, first: first, from: pipe)
-        }, takeTurn: { self.takeTurn() }, hasWork: { self.hasWork }),
-      StepCalls(lastStep: { self.lastStep() }),
-      RecordCalls(
+      FrequentCalls(
+        accept: { events, pipe throws(FrameError) in try self.accept(events, from: pipe) },
+        takeTurn: { self.takeTurn() }, hasWork: { self.hasWork }, lastStep: { self.lastStep() },
         hasUnrecorded: { self.hasUnrecorded }, record: { try self.record(into: $0) },
         becameRecorded: { self.becameRecorded() }))
   }
@@ -118,25 +115,22 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     requests.stop()
   }
 
-  func accept(
-    _ body: UnsafeRawBufferPointer, count: UInt32, skipping: Int, first: UInt64, from pipe: InPipe
-  ) throws(FrameError) {
-    try pipes.accept(body, count: count, skipping: skipping, first: first, from: pipe)
+  func accept(_ events: ArrivedEvents, from pipe: InPipe) throws(FrameError) {
+    try pipes.accept(events, from: pipe)
   }
 
   func request(
-    _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64,
-    reply: @escaping (RequestReply) -> Void
+    _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64, reply: @escaping Reply
   ) { requests.request(body, key: key, oldest: oldest, reply: reply) }
 
-  func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping (RequestReply) -> Void) {
+  func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
     requests.deadLetter(id, drops: drops, reply: reply)
   }
 
   @export(interface)
-  func explain(_ body: UnsafeRawBufferPointer, reply: @escaping (RequestReply) -> Void) {
+  func explain(_ body: UnsafeRawBufferPointer, reply: @escaping Reply) {
     do {
-      let explanation = try MachineExplanation(core, outlets).explain(body)
+      let explanation = try MachineExplanation(core: core, outlets: outlets).explain(body)
       // Not before the state is recorded.
       requests.answerWhenRecorded(.explained(by: explanation), to: reply)
     } catch {

@@ -3,13 +3,8 @@ import PipeWire
 
 /// What a machine would say to its events. Nothing changes by that.
 struct MachineExplanation<Hosted: Machine> {
-  private let core: MachineCore<Hosted>
-  private let outlets: MachineOutlets
-
-  init(_ core: MachineCore<Hosted>, _ outlets: MachineOutlets) {
-    self.core = core
-    self.outlets = outlets
-  }
+  let core: MachineCore<Hosted>
+  let outlets: MachineOutlets
 
   /// What it would say to one event, or to each.
   /// - Parameter body: The event as JSON; a bare label stands for every value of its case. Empty: all

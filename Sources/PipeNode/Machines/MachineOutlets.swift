@@ -2,13 +2,16 @@ import PipeMachines
 import PipeWire
 
 /// The pipes that lead from a machine: those of its ports, and those that rules of the topology feed.
-final class MachineOutlets {
+final class MachineOutlets: PortBinder {
   private let log: NodeLog
   private var rules: [StateRule] = []
-  private var outlets: [any Outlet] = []
   private var outs: [OutPipe] = []
   /// Those of the rules.
   private var ruled: [OutPipe] = []
+  /// Those of the ports, by the ports' names.
+  private var byPort: [String: [OutPipe]] = [:]
+  /// Of each port, how many events were sent there in vain.
+  private var discards: [() -> UInt64] = []
 
   init(log: NodeLog) { self.log = log }
 
@@ -18,7 +21,6 @@ final class MachineOutlets {
     _ pairs: [(NodeConfiguration.Out, OutPipe)], _ ports: Ports, of machine: MachineDescription
   ) throws {
     outs = pairs.map(\.1)
-    var byPort: [String: [OutPipe]] = [:]
     for (configuration, pipe) in pairs {
       if let port = configuration.port { byPort[port, default: []].append(pipe) }
       if let rule = configuration.rule {
@@ -26,29 +28,16 @@ final class MachineOutlets {
         ruled.append(pipe)
       }
     }
-    let binder = Binder(pipes: byPort, log: log)
-    ports.bind(with: binder)
-    outlets = binder.outlets
+    ports.bind(with: self)
     if let unknown = byPort.keys.first(where: { !ports.names.contains($0) }) {
       throw NodeProblem("machine '\(machine.machine)' has no port '\(unknown)'")
     }
   }
 
-  private final class Binder: PortBinder {
-    let pipes: [String: [OutPipe]]
-    let log: NodeLog
-    var outlets: [any Outlet] = []
-
-    init(pipes: [String: [OutPipe]], log: NodeLog) {
-      self.pipes = pipes
-      self.log = log
-    }
-
-    func bind<Carried: MachineEvent>(_ pipe: Pipe<Carried>) {
-      let outlet = PortOutlet(pipe, pipes: pipes[pipe.name ?? ""] ?? [], log: log)
-      outlets.append(outlet)
-      pipe.bind(to: outlet)
-    }
+  func bind<Carried: MachineEvent>(_ pipe: Pipe<Carried>) {
+    let outlet = PortOutlet(pipe, pipes: byPort[pipe.name ?? ""] ?? [], log: log)
+    discards.append { outlet.discarded }
+    pipe.bind(to: outlet)
   }
 
   /// Whether a pipe is full.
@@ -81,5 +70,5 @@ final class MachineOutlets {
   }
 
   /// Events sent through ports that no pipe leads from.
-  var discarded: UInt64 { outlets.reduce(0) { $0 + $1.discarded } }
+  var discarded: UInt64 { discards.reduce(0) { $0 + $1() } }
 }

@@ -17,8 +17,8 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
   private var emittedCounts: [UInt64: UInt64] = [:]
   /// Shows the current state once more.
   var showState: () -> Void = {}
-  /// What the participant calls.
-  private var typed: TypedParticipatingMachine?
+  /// What the participant calls for each event.
+  private var steps: ParticipatingSteps?
 
   @export(interface)
   init(_ core: MachineCore<Hosted>, _ outlets: MachineOutlets) {
@@ -28,9 +28,11 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
   }
 
   /// Has the frequent calls go to code compiled for the machine, which the caller is.
-  func specialize() {
-    typed = TypedParticipatingMachine(
-      self, vote: { [unowned self] in vote(on: $0) },
+  func specialize() { steps = makeSteps() }
+
+  private func makeSteps() -> ParticipatingSteps {
+    ParticipatingSteps(
+      evaluate: { [unowned self] event throws(ParticipantRefusal) in try evaluate(event) },
       enter: { [unowned self] in enter($0, isCommitted: $1) })
   }
 
@@ -47,40 +49,40 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
     }
     core.join(
       Participant(
-        part, machine: typed ?? self, restored: restored, version: core.engine.version,
-        services: services, log: core.log))
+        part, machine: self, steps: steps ?? makeSteps(), restored: restored,
+        version: core.engine.version, services: services, log: core.log))
   }
 
-  func vote(on bytes: [UInt8]) -> ParticipantStateMachine.Vote {
-    guard core.engine.canTakeInput, !outlets.isFull else { return .withheld(.busy) }
+  private func evaluate(_ bytes: [UInt8]) throws(ParticipantRefusal) -> ParticipantMove {
+    guard core.engine.canTakeInput, !outlets.isFull else { throw .busy }
     guard let body = TransactionBody(bytes) else {
       core.log.warning("a synchronized event came without a composite's name or an event")
-      return withheld(.noTransition)
+      throw refused(.noTransition)
     }
     let event: Hosted.Event
     do { event = try core.events.decode(body.event) } catch {
       core.log.warning("composite '\(body.composite)': a synchronized event was refused: \(error)")
-      return withheld(.noTransition)
+      throw refused(.noTransition)
     }
     switch core.engine.machine.step(core.engine.state, event) {
-    case .refused(let refusal): return withheld(refusal)
+    case .refused(let refusal): throw refused(refusal)
     // Nobody can say beforehand where it leads.
-    case .suspended: return withheld(.asynchronous)
+    case .suspended: throw refused(.asynchronous)
     case .next(let next):
-      guard let state = try? core.states.encode(next) else { return .withheld(.busy) }
+      guard let state = try? core.states.encode(next) else { throw .busy }
       prepared = (event, next)
-      return .enabled(ParticipantMove(version: core.engine.version + 1, state: state))
+      return ParticipantMove(version: core.engine.version + 1, state: state)
     }
   }
 
-  private func withheld(_ refusal: Refusal) -> ParticipantStateMachine.Vote {
+  private func refused(_ refusal: Refusal) -> ParticipantRefusal {
     let state = (try? core.states.encode(core.engine.state)) ?? Array("null".utf8)
-    return .withheld(.refused(refusal, version: core.engine.version, state: state))
+    return .refused(refusal, version: core.engine.version, state: state)
   }
 
   func tellState() { showState() }
 
-  func enter(_ step: PreparedStep, isCommitted: Bool) {
+  private func enter(_ step: PreparedStep, isCommitted: Bool) {
     self.isCommitted = isCommitted
     defer { self.isCommitted = false }
     let body = TransactionBody(step.event)

@@ -34,24 +34,12 @@ final class MachinePipes<Hosted: Machine> {
     if let journal = core.journal { marks = pipes.map { journal.mark.source($0.name) } }
   }
 
-  func accept(
-    _ body: UnsafeRawBufferPointer, count: UInt32, skipping: Int, first: UInt64, from pipe: InPipe
-  ) throws(FrameError) {
+  func accept(_ events: ArrivedEvents, from pipe: InPipe) throws(FrameError) {
     guard let index = ins.firstIndex(where: { $0 === pipe }) else { return }
     let stream = pipe.state.stream
-    var place = 0
-    var sequence = first
-    try EventBatch.forEach(in: body, count: count) { bytes in
-      defer { place += 1 }
-      guard place >= skipping else { return }
-      let content: PipeEvent<Hosted.Event>.Content
-      do {
-        content = .event(try core.events.decode(bytes))
-      } catch {
-        content = .undecodable("\(error)", bytes: bytes)
-      }
+    try events.forEach { bytes, sequence in
+      let content = PipeEvent.Content(bytes, readBy: core.events)
       core.inbox.append(PipeEvent(content, sequence: sequence, stream: stream), of: index)
-      sequence += 1
     }
   }
 
@@ -70,12 +58,7 @@ final class MachinePipes<Hosted: Machine> {
         continue
       }
       for (id, sequence, bytes) in consumed.postponed {
-        let content: PipeEvent<Hosted.Event>.Content
-        do {
-          content = .event(try core.events.decode(bytes))
-        } catch {
-          content = .undecodable("\(error)", bytes: bytes)
-        }
+        let content = bytes.withUnsafeBytes { PipeEvent.Content($0, readBy: core.events) }
         core.inbox.append(
           PipeEvent(
             content, sequence: sequence, stream: ins[index].state.stream, postponement: id),

@@ -8,14 +8,12 @@ enum ClientInput<Event> {
   /// To apply an event.
   case event(Event, RequestKey)
   /// To apply the event of a dead letter, which is then gone.
-  case deadLetter(UInt64, Event, reply: (RequestReply) -> Void)
+  case deadLetter(UInt64, Event, reply: Reply)
 }
 
 /// The events that clients send to a machine, and its dead letters, which they resend: each is answered
 /// once, those that are applied after the record.
 final class MachineRequests<Hosted: Machine> {
-  typealias Reply = (RequestReply) -> Void
-
   private let core: MachineCore<Hosted>
   private let outlets: MachineOutlets
   private var book: RequestBook

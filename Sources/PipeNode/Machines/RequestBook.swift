@@ -5,8 +5,6 @@ import PipeWire
 /// The requests of clients: those that wait, and the answers that were given, so that one that comes
 /// again is answered and neither applied again nor applied after its client was told that it was not.
 struct RequestBook {
-  typealias Reply = (RequestReply) -> Void
-
   /// What to do with a request that has come.
   enum Admission {
     /// It is new: apply it.

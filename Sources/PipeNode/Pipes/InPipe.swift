@@ -57,18 +57,18 @@ final class InPipe {
 
   /// Hands the new events of a batch to whoever takes them.
   func arrived(
-    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, accept: InputCalls.Accept
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, accept: FrequentCalls.Accept
   ) throws(FrameError) {
     let before = state
     let actions = state.arrived(
       session: header.number, first: header.sequence, count: header.count)
     for action in actions {
-      guard case .take(let skipping, let first) = action else {
+      guard case .take(let known, let first) = action else {
         perform([action])
         continue
       }
       do {
-        try accept(body, header.count, skipping, first, self)
+        try accept(ArrivedEvents(in: body, count: header.count, known: known, first: first), self)
       } catch {
         // Nothing of it was taken: the sequence number stays where it was.
         state = before

@@ -26,10 +26,13 @@ package struct PipeEvent<Event> {
   }
 }
 
-extension PipeEvent.Content {
-  static func undecodable(_ problem: String, bytes: some Collection<UInt8>) -> Self {
-    let value =
-      (try? JSONValue(parsing: Array(bytes))) ?? .string(String(decoding: bytes, as: UTF8.self))
-    return .undecodable(problem, value)
+extension PipeEvent.Content where Event: Codable & Sendable {
+  /// What is in the bytes.
+  init(_ bytes: UnsafeRawBufferPointer, readBy codec: EventCodec<Event>) {
+    do {
+      self = .event(try codec.decode(bytes))
+    } catch {
+      self = .undecodable("\(error)", JSONValue(shown: Array(bytes)))
+    }
   }
 }

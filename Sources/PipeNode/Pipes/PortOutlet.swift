@@ -1,18 +1,13 @@
 import PipeMachines
 
-/// What a machine sends through one of its ports.
-protocol Outlet: AnyObject {
-  /// Events sent while no pipe leads from the port.
-  var discarded: UInt64 { get }
-}
-
 /// Leads a port of a machine into the pipes that the topology connects to it.
 // Sends and fullness are asked for in steps, which are on the loop's thread alone.
-final class PortOutlet<Event: MachineEvent>: PipeOutlet, Outlet, @unchecked Sendable {
+final class PortOutlet<Event: MachineEvent>: PipeOutlet, @unchecked Sendable {
   private let port: String
   private let pipes: [OutPipe]
   private let log: NodeLog
   private let encode: @Sendable (Event, inout [UInt8]) throws -> Void
+  /// Events sent while no pipe leads from the port.
   private(set) var discarded: UInt64 = 0
 
   init(_ port: Pipe<Event>, pipes: [OutPipe], log: NodeLog) {

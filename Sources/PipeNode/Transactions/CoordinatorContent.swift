@@ -8,7 +8,7 @@ import PipeWire
 /// Hosts the coordinator of one conflict class of composites: performs what
 /// ``CoordinatorStateMachine`` decides, and shows the composites' states.
 final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadLetters,
-  AnswersQuestions, Coordinates, EndsByItself
+  AnswersQuestions, Coordinates, EndsByItself, CoordinatorLinksOwner
 {
   /// What its journal and its description name instead of a machine.
   static let machineName = JournalSnapshot.compositeMachine
@@ -49,9 +49,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     self.log = log
     records = try CoordinatorRecords(journal, incarnation: incarnation)
     coordinator = CoordinatorStateMachine(name: node, journal: records.restored)
-    description = MachineDescription(
-      machine: Self.machineName, initial: .null, states: [], events: [], alphabet: [], outputs: [],
-      outPorts: [], inPorts: [])
+    description = MachineDescription(machine: Self.machineName)
   }
 
   // MARK: Wiring
@@ -91,7 +89,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     do {
       links = try CoordinatorLinks(
         to: plan.components.filter { participants.contains($0.name) }, of: node,
-        services: services, log: log, handlers)
+        services: services, log: log, owner: self)
       watch = try FeedWatch(
         feeds: plan.components.map(\.feed), topic: Feed.uncommitted, in: services.context,
         loop: services.loop
@@ -100,22 +98,6 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     } catch {
       onEnd?("its participants cannot be connected: \(error)")
     }
-  }
-
-  private var handlers: CoordinatorLinks.Handlers {
-    CoordinatorLinks.Handlers(
-      message: { [weak self] message, name in
-        guard let self else { return }
-        if case .query = message { reach(.queryReceived, with: name) }
-        perform(coordinator.received(message, from: name))
-      },
-      change: { [weak self] join, name in
-        guard let self else { return }
-        perform(
-          join.map { coordinator.connected(name, watermark: $0.watermark, prepared: $0.prepared) }
-            ?? coordinator.disconnected(name))
-      },
-      request: { [weak self] header, body, reply in self?.synchronize(header, body, reply: reply) })
   }
 
   /// Aborts what is not decided; what is committed goes on until all have acknowledged it.
@@ -132,6 +114,20 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     watch = nil
     links?.close()
     links = nil
+  }
+
+  // MARK: Participants
+
+  func received(_ message: ParticipantMessage, from participant: String) {
+    if case .query = message { reach(.queryReceived, with: participant) }
+    perform(coordinator.received(message, from: participant))
+  }
+
+  func changed(_ join: ParticipantJoin?, of participant: String) {
+    perform(
+      join.map {
+        coordinator.connected(participant, watermark: $0.watermark, prepared: $0.prepared)
+      } ?? coordinator.disconnected(participant))
   }
 
   // MARK: What is decided
@@ -201,20 +197,17 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
   // MARK: Callers
 
   func synchronize(
-    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from peer: [UInt8],
-    reply: @escaping (RequestReply) -> Void
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, reply: @escaping Reply
   ) {
     if !SynchronizeFlag.isAcknowledgement(header) { messages.received += 1 }
-    synchronize(header, body) { [weak self] answer in
+    take(header, body) { [weak self] answer in
       self?.messages.sent += 1
       reply(answer)
     }
   }
 
   /// Takes what a caller asks for, at the inbox or as a participant.
-  private func synchronize(
-    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, reply: @escaping (RequestReply) -> Void
-  ) {
+  func take(_ header: FrameHeader, _ body: UnsafeRawBufferPointer, reply: @escaping Reply) {
     let id =
       header.number == 0
       ? callers.unnamed(in: coordinator.epoch)
@@ -239,7 +232,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
 
   private func ask(
     _ body: [UInt8], _ mode: TransactionMode, as id: RequestID,
-    _ reply: @escaping (RequestReply) -> Void
+    _ reply: @escaping Reply
   ) {
     reach(.synchronizeReceived)
     do {
@@ -251,7 +244,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     }
   }
 
-  func explain(_ body: UnsafeRawBufferPointer, reply: @escaping (RequestReply) -> Void) {
+  func explain(_ body: UnsafeRawBufferPointer, reply: @escaping Reply) {
     reply(.explained(by: coordinator.explanation))
   }
 
@@ -261,7 +254,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
   /// - Parameter id: Its number, where an answer to an earlier one is of no interest any more.
   func ask(
     _ event: [UInt8], through pipe: String, _ mode: TransactionMode, as id: RequestID?,
-    _ reply: @escaping (RequestReply) -> Void
+    _ reply: @escaping Reply
   ) {
     if let id { coordinator.acknowledge(id.caller, before: id.number) }
     ask(
@@ -276,17 +269,15 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     services?.loop.schedule(after: delay, for: self) { _ in action() }
   }
 
-  func accept(
-    _ body: UnsafeRawBufferPointer, count: UInt32, skipping: Int, first: UInt64, from pipe: InPipe
-  ) throws(FrameError) {
-    try pipes.accept(body, count: count, skipping: skipping, first: first, from: pipe)
+  func accept(_ events: ArrivedEvents, from pipe: InPipe) throws(FrameError) {
+    try pipes.accept(events, from: pipe)
   }
 
   var hasWork: Bool { isStarted && pipes.hasWork }
 
   func takeTurn() { if isStarted { pipes.takeTurn() } }
 
-  func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping (RequestReply) -> Void) {
+  func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
     pipes.deadLetter(id, drops: drops, reply: reply)
   }
 

@@ -3,17 +3,18 @@ import PipeSupport
 import PipeTransport
 import PipeWire
 
+/// Takes what comes over the connections to participants.
+protocol CoordinatorLinksOwner: AnyObject {
+  func received(_ message: ParticipantMessage, from participant: String)
+  /// A participant takes part; with `nil`, it is not connected any more.
+  func changed(_ join: ParticipantJoin?, of participant: String)
+  /// An effect of a participant asks for something.
+  func take(_ header: FrameHeader, _ body: UnsafeRawBufferPointer, reply: @escaping Reply)
+}
+
 /// A coordinator's connections to its participants.
 final class CoordinatorLinks {
-  /// What comes over a link; a change comes with `nil` where the participant is not connected any more.
-  struct Handlers {
-    let message: (ParticipantMessage, _ participant: String) -> Void
-    let change: (ParticipantJoin?, _ participant: String) -> Void
-    /// What an effect of a participant asks for.
-    let request:
-      (FrameHeader, UnsafeRawBufferPointer, _ reply: @escaping (RequestReply) -> Void) -> Void
-  }
-
+  fileprivate weak var owner: (any CoordinatorLinksOwner)?
   private let loop: PollLoop
   private var links: [String: CoordinatorLink] = [:]
   /// Those with replies that go out when the batch is done.
@@ -25,21 +26,13 @@ final class CoordinatorLinks {
 
   init(
     to components: [CoordinatorPlan.Component], of coordinator: String, services: NodeServices,
-    log: NodeLog, _ handlers: Handlers
+    log: NodeLog, owner: any CoordinatorLinksOwner
   ) throws(TransportError) {
+    self.owner = owner
     loop = services.loop
     for component in components {
-      let link = try CoordinatorLink(to: component, of: coordinator, services: services, log: log)
-      let name = component.name
-      link.onMessage = { handlers.message($0, name) }
-      link.onChange = { handlers.change($0, name) }
-      link.onRequest = { [weak self, weak link] header, body in
-        handlers.request(header, body) { reply in
-          guard let link else { return }
-          self?.answer(reply, to: header.sequence, over: link)
-        }
-      }
-      links[name] = link
+      links[component.name] = try CoordinatorLink(
+        to: component, of: coordinator, among: self, services: services, log: log)
     }
     probeLater()
   }
@@ -56,7 +49,7 @@ final class CoordinatorLinks {
     links[participant]?.send(message)
   }
 
-  private func answer(_ reply: RequestReply, to request: UInt64, over link: CoordinatorLink) {
+  fileprivate func answer(_ reply: RequestReply, to request: UInt64, over link: CoordinatorLink) {
     link.append(reply, to: request)
     if isInBatch { withReplies.append(link) } else { link.flush() }
   }
@@ -113,18 +106,14 @@ private final class CoordinatorLink {
   private var answersAtProbe: UInt64 = 0
   private var isWatching = false
   private var reconnections: UInt64 = 0
-  /// Called with what the participant says.
-  var onMessage: ((ParticipantMessage) -> Void)?
-  /// Called with what an effect of the participant asks for.
-  var onRequest: ((FrameHeader, UnsafeRawBufferPointer) -> Void)?
-  /// Called when the participant takes part; with `nil` when it does so no more.
-  var onChange: ((ParticipantJoin?) -> Void)?
+  private weak var links: CoordinatorLinks?
 
   init(
-    to component: CoordinatorPlan.Component, of coordinator: String, services: NodeServices,
-    log: NodeLog
+    to component: CoordinatorPlan.Component, of coordinator: String, among links: CoordinatorLinks,
+    services: NodeServices, log: NodeLog
   ) throws(TransportError) {
     participant = component.name
+    self.links = links
     endpoint = component.inbox
     name = WireName.coordinator(coordinator)
     loop = services.loop
@@ -200,7 +189,7 @@ private final class CoordinatorLink {
     guard isJoined else { return }
     isJoined = false
     isWaiting = false
-    onChange?(nil)
+    links?.owner?.changed(nil, of: participant)
   }
 
   /// Answers what an effect has asked for: with the next message, so that it wakes the participant
@@ -223,16 +212,13 @@ private final class CoordinatorLink {
   private static func frame(
     of reply: RequestReply, to request: UInt64
   ) -> (FrameHeader, [UInt8]) {
-    if case .synchronized(.atomic(.committed(let transaction, _))) = reply {
-      let header = FrameHeader(
-        .reply, count: RequestReply.Code.committed.rawValue, sequence: request,
-        number: transaction.epoch)
-      return (header, withUnsafeBytes(of: transaction.sequence.littleEndian, Array.init))
+    guard case .synchronized(.atomic(.committed(let transaction, _))) = reply else {
+      return reply.frame(to: request)
     }
-    let parts = reply.parts
     let header = FrameHeader(
-      .reply, count: parts.code.rawValue, sequence: request, number: parts.version)
-    return (header, parts.body)
+      .reply, count: RequestReply.Code.committed.rawValue, sequence: request,
+      number: transaction.epoch)
+    return (header, withUnsafeBytes(of: transaction.sequence.littleEndian, Array.init))
   }
 
   /// Cuts the connection, as a failing network would.
@@ -273,14 +259,18 @@ private final class CoordinatorLink {
     if header.kind == .join {
       let join = try ParticipantJoin(header, body)
       isJoined = true
-      onChange?(join)
+      links?.owner?.changed(join, of: participant)
       return
     }
     if !SynchronizeFlag.isAcknowledgement(header) { messages.received += 1 }
-    if header.kind == .synchronize {
-      onRequest?(header, body)
-    } else {
-      onMessage?(try ParticipantMessage(header, body))
+    guard header.kind == .synchronize else {
+      let message = try ParticipantMessage(header, body)
+      links?.owner?.received(message, from: participant)
+      return
+    }
+    links?.owner?.take(header, body) { [weak self] reply in
+      guard let self else { return }
+      links?.answer(reply, to: header.sequence, over: self)
     }
   }
 }

@@ -22,18 +22,9 @@ final class CoordinatorPipes {
 
   func connect(_ ins: [InPipe]) { pipes = ins.map { CoordinatorPipe($0) } }
 
-  func accept(
-    _ body: UnsafeRawBufferPointer, count: UInt32, skipping: Int, first: UInt64, from pipe: InPipe
-  ) throws(FrameError) {
+  func accept(_ events: ArrivedEvents, from pipe: InPipe) throws(FrameError) {
     guard let index = pipes.firstIndex(where: { $0.pipe === pipe }) else { return }
-    var place = 0
-    var sequence = first
-    try EventBatch.forEach(in: body, count: count) { bytes in
-      defer { place += 1 }
-      guard place >= skipping else { return }
-      pipes[index].append(Array(bytes), sequence: sequence)
-      sequence += 1
-    }
+    try events.forEach { pipes[index].append(Array($0), sequence: $1) }
   }
 
   var hasWork: Bool { pipes.contains(where: \.hasWork) }
@@ -96,7 +87,7 @@ final class CoordinatorPipes {
   // MARK: Dead letters
 
   /// Asks for the event of a dead letter once more, or drops it.
-  func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping (RequestReply) -> Void) {
+  func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
     guard let letter = letters[id] else { return reply(.invalid("it has no dead letter \(id)")) }
     if drops {
       letters.remove(id)

@@ -88,8 +88,7 @@ extension CoordinatorStateMachine {
     CoordinatorExplanation(
       connected: connectedParticipants.sorted(),
       transactions: undecided.map {
-        CoordinatorExplanation.Transaction(
-          transaction: "\($0.id)", participants: $0.participants)
+        CoordinatorExplanation.Transaction(transaction: $0.id, participants: $0.participants)
       })
   }
 

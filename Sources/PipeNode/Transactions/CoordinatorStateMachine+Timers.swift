@@ -57,7 +57,7 @@ extension CoordinatorStateMachine {
     case .queued, .sleeping:
       return finish(id, .atomic(call.failure ?? requests.busy(call))) + grant()
     case .deferred(let refusals):
-      return finish(id, .atomic(SynchronizedReply(refusals))) + grant()
+      return finish(id, .atomic(.refused(refusals))) + grant()
     case .running:
       requests.setOverdue(id)
       return []

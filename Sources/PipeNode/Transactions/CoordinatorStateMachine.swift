@@ -7,16 +7,16 @@ import PipeWire
 /// The shell owns the journal and the connections to callers and participants. It
 ///
 /// - makes this value of what the journal tells, and performs what ``start()`` returns;
-/// - calls ``request(_:_:)``, ``ask(_:)`` and ``ask(_:for:)`` for what comes from callers,
-///   ``received(_:from:)`` for what comes from participants, ``connected(_:)`` and
-///   ``disconnected(_:)`` for each participant's connection, and ``fired(_:)`` for timers;
+/// - calls ``request(_:_:)`` and ``ask(_:for:)`` for what comes from callers, ``received(_:from:)``
+///   for what comes from participants, ``connected(_:)`` and ``disconnected(_:)`` for each
+///   participant's connection, and ``fired(_:)`` for timers;
 /// - performs the actions in their order, and calls ``recorded(_:)`` when a record is durable. It may
 ///   make several records durable at once.
 ///
 /// A connection brings messages in order and each once; what it had under way when it broke is lost.
 /// Whatever else a connection does, nothing is taken by some and not by others. A caller that has
-/// lost its connection sends its request again under the same number, or asks for that number: it
-/// then gets the one answer that there is. A replacement of a coordinator is not started before the old
+/// lost its connection sends its request again under the same number: it then gets the one answer
+/// that there is. A replacement of a coordinator is not started before the old
 /// one is dead.
 package struct CoordinatorStateMachine: Sendable {
   /// What the shell has to do.
@@ -169,23 +169,8 @@ package struct CoordinatorStateMachine: Sendable {
   /// A caller that was told that none has moved is to ask anew under the same number.
   package mutating func renew(_ id: RequestID) { answers.renew(id) }
 
-  /// A caller asks what has become of its request.
-  ///
-  /// A request that never came will not be taken when it comes later.
-  package mutating func ask(_ id: RequestID) -> [Action] {
-    if let answer = answers[id] { return [.reply(id, answer)] }
-    switch requests[id]?.phase {
-    case .running(let transaction):
-      return [.reply(id, .atomic(.unknown(transaction)))]
-    case .queued, .sleeping, .deferred:
-      // The answer comes when there is one.
-      return []
-    case nil: return answer(id, .atomic(.unavailable(name)))
-    }
-  }
-
   /// A caller asks, by a request of its own, what has become of a transaction.
-  package mutating func ask(_ id: RequestID, for transaction: TransactionID) -> [Action] {
+  package func ask(_ id: RequestID, for transaction: TransactionID) -> [Action] {
     if let answer = answers.caller(of: transaction).flatMap({ answers[$0] }) {
       return [.reply(id, answer)]
     }
@@ -261,16 +246,10 @@ package struct CoordinatorStateMachine: Sendable {
     case .queued: actions.append(.cancelTimer(.locks(call.id)))
     }
     if call.keepsOthersBack { actions.append(.cancelTimer(.patience(call.id))) }
-    return actions + answer(call.id, reply, triedBy: tried)
-  }
-
-  private mutating func answer(
-    _ id: RequestID, _ reply: TransactionReply, triedBy transaction: TransactionID? = nil
-  ) -> [Action] {
-    let forgotten = answers.keep(reply, of: id, by: transaction) {
+    let forgotten = answers.keep(reply, of: call.id, by: tried) {
       [transactions] in transactions[$0] != nil
     }
-    return forgotten.map { .forget($0) } + [.reply(id, reply)]
+    return actions + forgotten.map { .forget($0) } + [.reply(call.id, reply)]
   }
 }
 

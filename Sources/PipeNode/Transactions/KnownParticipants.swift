@@ -1,12 +1,6 @@
 import PipeMachines
 import PipeWire
 
-/// A participant that would refuse an event.
-struct KnownRefusal: Sendable {
-  let participant: String
-  let refusal: ParticipantRefusal
-}
-
 /// What a coordinator knows of its participants: who is connected, and what they would refuse, so that
 /// a request that waits does not ask them in vain.
 ///
@@ -17,11 +11,14 @@ struct KnownParticipants: Sendable {
     /// Its state and version, where they are known.
     var present: ParticipantMove?
     /// What it has refused in which state; few, so that a look at each does.
-    var refused: [(state: [UInt8], event: [UInt8], reason: Refusal)] = []
+    var refused: [(state: [UInt8], event: [UInt8], withholding: Withholding)] = []
 
-    func reason(for event: [UInt8]) -> Refusal? {
+    /// Why it would refuse an event in its present state.
+    func withholding(_ event: [UInt8]) -> Withholding? {
       guard let present else { return nil }
-      return refused.first { $0.event == event && $0.state == present.state }?.reason
+      var known = refused.first { $0.event == event && $0.state == present.state }?.withholding
+      known?.version = present.version
+      return known
     }
   }
 
@@ -62,14 +59,14 @@ struct KnownParticipants: Sendable {
 
   /// A participant has refused an event, as its state does not allow it.
   mutating func refused(_ participant: String, _ event: [UInt8], _ refusal: ParticipantRefusal) {
-    guard case .refused(let reason, let version, let state) = refusal else { return }
+    guard case .refused(_, let version, let state) = refusal else { return }
     var standing = standings[participant] ?? Standing()
     standing.present = ParticipantMove(version: version, state: state)
     if state.count <= Self.longest, event.count <= Self.longest,
-      standing.reason(for: event) == nil
+      standing.withholding(event) == nil, let withholding = refusal.withholding(by: participant)
     {
       if standing.refused.count == Self.kept { standing.refused.removeFirst() }
-      standing.refused.append((state, event, reason))
+      standing.refused.append((state, event, withholding))
     }
     standings[participant] = standing
   }
@@ -93,14 +90,7 @@ struct KnownParticipants: Sendable {
   }
 
   /// Who is known to refuse an event now.
-  func refusals(of event: [UInt8], by participants: [String]) -> [KnownRefusal] {
-    participants.compactMap { participant in
-      guard let standing = standings[participant], let present = standing.present,
-        let reason = standing.reason(for: event)
-      else { return nil }
-      return KnownRefusal(
-        participant: participant,
-        refusal: .refused(reason, version: present.version, state: present.state))
-    }
+  func refusals(of event: [UInt8], by participants: [String]) -> [Withholding] {
+    participants.compactMap { standings[$0]?.withholding(event) }
   }
 }

@@ -18,6 +18,7 @@ final class Participant {
   private(set) var messages = NodeStatus.Messages()
   private let configuration: NodeConfiguration.Participant
   private unowned let machine: any ParticipatingMachine
+  private let steps: ParticipatingSteps
   private let services: NodeServices
   private let log: NodeLog
   private var state: ParticipantStateMachine
@@ -41,8 +42,8 @@ final class Participant {
 
   init(
     _ configuration: NodeConfiguration.Participant, machine: any ParticipatingMachine,
-    restored: JournalContents.Participant?, version: UInt64, services: NodeServices,
-    log: NodeLog
+    steps: ParticipatingSteps, restored: JournalContents.Participant?, version: UInt64,
+    services: NodeServices, log: NodeLog
   ) {
     self.configuration = configuration
     peer = Array(WireName.coordinator(configuration.coordinator).utf8)
@@ -51,6 +52,7 @@ final class Participant {
     isFrozen = !state.takesInputs
     toldVersion = version
     self.machine = machine
+    self.steps = steps
     self.services = services
     self.log = log
   }
@@ -128,15 +130,13 @@ final class Participant {
     if header.kind == .reply { return try answered(header, body) }
     let message = try CoordinatorMessage(header, body)
     guard isStarted else { return }
-    let machine = machine
     switch message {
     case .prepare(let transaction, let event, let wantsChange):
       guard finishTaking() else { return }
       reach(.prepareBefore)
       perform(
-        state.prepare(transaction, event: event, wantsChange: wantsChange) {
-          machine.vote(on: $0)
-        })
+        state.prepare(
+          transaction, event: event, wantsChange: wantsChange, evaluate: steps.evaluate))
     case .commit(let transaction):
       reach(.commitReceived)
       watch.note(.committed, of: transaction, prepared: state.preparedStep)
@@ -150,7 +150,7 @@ final class Participant {
       perform(state.abort(transaction))
     case .deliver(let transaction, let event):
       guard finishTaking() else { return }
-      perform(state.deliver(transaction, event: event) { machine.vote(on: $0) })
+      perform(state.deliver(transaction, event: event, evaluate: steps.evaluate))
     }
   }
 
@@ -170,10 +170,9 @@ final class Participant {
       case .record(let record):
         records.append(record)
         if case .prepared = record { watch.prepared() }
-      case .enter(let transaction, let event, let move):
-        let step = PreparedStep(transaction: transaction, event: event, move: move)
-        if let event = emitted.take(transaction) { machine.taken(event) }
-        machine.enter(step, isCommitted: state.phase == .applying(step))
+      case .enter(let step):
+        if let event = emitted.take(step.transaction) { machine.taken(event) }
+        steps.enter(step, state.phase == .applying(step))
       case .send(.ack(let transaction)):
         unacknowledged.append(transaction)
         scheduleAcknowledgement()

@@ -24,7 +24,7 @@ package struct ParticipantStateMachine: Sendable {
     case send(ParticipantMessage)
     /// Takes the step: enters the state, with output and pipe rules. The record that follows is durable
     /// together with all that this leads to, and nothing of it is shown to others before that.
-    case enter(TransactionID, event: [UInt8], ParticipantMove)
+    case enter(PreparedStep)
     /// Goes on with the inputs that were kept.
     case unfreeze
     /// Calls ``ParticipantStateMachine/queryTimerFired()`` after a while, once.
@@ -34,12 +34,8 @@ package struct ParticipantStateMachine: Sendable {
     case report(ParticipantProblem)
   }
 
-  /// What a machine says to an event, without taking it.
-  package enum Vote: Hashable, Sendable {
-    /// It would lead to this state, with this count of steps.
-    case enabled(ParticipantMove)
-    case withheld(ParticipantRefusal)
-  }
+  /// Says where an event would lead the machine, which does not take it by that.
+  package typealias Evaluate = (_ event: [UInt8]) throws(ParticipantRefusal) -> ParticipantMove
 
   /// The phases; all but `free` are frozen.
   package enum Phase: Hashable, Sendable {
@@ -135,22 +131,9 @@ extension ParticipantStateMachine {
   /// The coordinator asks whether the event is enabled.
   /// - Parameter evaluate: Asks the machine, once, without a step.
   package mutating func prepare(
-    _ transaction: TransactionID, event: [UInt8], wantsChange: Bool,
-    evaluate: (_ event: [UInt8]) -> Vote
+    _ transaction: TransactionID, event: [UInt8], wantsChange: Bool, evaluate: Evaluate
   ) -> [Action] {
     switch phase {
-    case .free:
-      guard transaction > watermark else { return [] }
-      watermark = transaction
-      switch evaluate(event) {
-      case .enabled(let move):
-        let step = PreparedStep(transaction: transaction, event: event, move: move)
-        phase = .preparing(step)
-        return [.record(.prepared(step))]
-      case .withheld(let refusal):
-        owesChange = owesChange || wantsChange
-        return [.send(.no(transaction, refusal))]
-      }
     case .prepared(let step) where step.transaction == transaction:
       return [.send(.yes(transaction, step.move))]
     case .preparing(let step) where step.transaction == transaction,
@@ -158,11 +141,43 @@ extension ParticipantStateMachine {
       .delivering(let step) where step.transaction == transaction:
       // The answer follows when the record is durable.
       return []
-    case .preparing, .prepared, .applying, .delivering:
-      watermark = max(watermark, transaction)
-      owesChange = owesChange || wantsChange
-      return [.send(.no(transaction, .busy))]
+    case .free, .preparing, .prepared, .applying, .delivering: break
     }
+    do throws(ParticipantRefusal) {
+      guard let step = try newStep(of: transaction, event, evaluate) else { return [] }
+      phase = .preparing(step)
+      return [.record(.prepared(step))]
+    } catch {
+      owesChange = owesChange || wantsChange
+      return [.send(.no(transaction, error))]
+    }
+  }
+
+  /// The coordinator asks the node to take the event for itself.
+  /// - Parameter evaluate: Asks the machine, once, without a step.
+  package mutating func deliver(
+    _ transaction: TransactionID, event: [UInt8], evaluate: Evaluate
+  ) -> [Action] {
+    if case .delivering(let step) = phase, step.transaction == transaction { return [] }
+    do throws(ParticipantRefusal) {
+      guard let step = try newStep(of: transaction, event, evaluate) else { return [] }
+      phase = .delivering(step)
+      return [.enter(step), .record(.step(step))]
+    } catch {
+      return [.send(.delivered(transaction, .failure(error)))]
+    }
+  }
+
+  /// The step to which an event leads that the coordinator asks about; `nil` where its transaction is
+  /// not new, and nobody waits for an answer.
+  private mutating func newStep(
+    of transaction: TransactionID, _ event: [UInt8], _ evaluate: Evaluate
+  ) throws(ParticipantRefusal) -> PreparedStep? {
+    let isNew = transaction > watermark
+    watermark = max(watermark, transaction)
+    guard phase == .free else { throw .busy }
+    guard isNew else { return nil }
+    return PreparedStep(transaction: transaction, event: event, move: try evaluate(event))
   }
 
   /// The coordinator says that all take the event.
@@ -170,7 +185,7 @@ extension ParticipantStateMachine {
     switch phase {
     case .prepared(let step) where step.transaction == transaction:
       phase = .applying(step)
-      return [.stopQueryTimer, enter(step), .record(.step(step))]
+      return [.stopQueryTimer, .enter(step), .record(.step(step))]
     case .applying(let step) where step.transaction == transaction:
       return []
     case .free, .preparing, .prepared, .applying, .delivering:
@@ -196,31 +211,6 @@ extension ParticipantStateMachine {
     }
   }
 
-  /// The coordinator asks the node to take the event for itself.
-  /// - Parameter evaluate: Asks the machine, once, without a step.
-  package mutating func deliver(
-    _ transaction: TransactionID, event: [UInt8], evaluate: (_ event: [UInt8]) -> Vote
-  ) -> [Action] {
-    switch phase {
-    case .free:
-      guard transaction > watermark else { return [] }
-      watermark = transaction
-      switch evaluate(event) {
-      case .enabled(let move):
-        let step = PreparedStep(transaction: transaction, event: event, move: move)
-        phase = .delivering(step)
-        return [enter(step), .record(.step(step))]
-      case .withheld(let refusal):
-        return [.send(.delivered(transaction, .refused(refusal)))]
-      }
-    case .delivering(let step) where step.transaction == transaction:
-      return []
-    case .preparing, .prepared, .applying, .delivering:
-      watermark = max(watermark, transaction)
-      return [.send(.delivered(transaction, .refused(.busy)))]
-    }
-  }
-
   /// A record is durable.
   package mutating func recorded(_ record: ParticipantRecord) -> [Action] {
     switch (phase, record) {
@@ -232,8 +222,7 @@ extension ParticipantStateMachine {
       return unfreeze(after: [.send(.ack(step.transaction))])
     case (.delivering(let step), .step(let recorded)) where step == recorded:
       applied = step.transaction
-      let result = ParticipantMessage.Result.moved(version: step.move.version)
-      return unfreeze(after: [.send(.delivered(step.transaction, result))])
+      return unfreeze(after: [.send(.delivered(step.transaction, .success(step.move.version)))])
     case (.free, .prepared), (.preparing, .prepared), (.prepared, .prepared),
       (.applying, .prepared), (.delivering, .prepared):
       // The transaction was aborted meanwhile.
@@ -249,10 +238,6 @@ extension ParticipantStateMachine {
     guard owesChange else { return [] }
     owesChange = false
     return [.send(.changed)]
-  }
-
-  private func enter(_ step: PreparedStep) -> Action {
-    .enter(step.transaction, event: step.event, step.move)
   }
 
   private mutating func unfreeze(after actions: [Action]) -> [Action] {

@@ -30,7 +30,7 @@ struct RequestQueue: Sendable {
       /// Waits until one of these has changed, who have refused.
       case sleeping(Set<String>)
       /// Was not tried, since these are known to refuse.
-      case deferred([KnownRefusal])
+      case deferred([Withholding])
     }
 
     var isQueued: Bool { if case .queued = phase { true } else { false } }
@@ -231,7 +231,7 @@ struct RequestQueue: Sendable {
   }
 
   /// Who would refuse the event of a request that waits, as far as is known.
-  private func refusals(of call: Call, _ known: KnownParticipants) -> [KnownRefusal] {
+  private func refusals(of call: Call, _ known: KnownParticipants) -> [Withholding] {
     // One that is tried once is told what they say now.
     guard case .await = call.request.mode, !call.isInsistent else { return [] }
     return known.refusals(of: call.request.question, by: call.request.participants)

@@ -28,7 +28,7 @@ package struct TransactionStateMachine: Sendable {
     case no(String, ParticipantRefusal)
     case ack(String)
     case query(String)
-    case delivered(String, ParticipantMessage.Result)
+    case delivered(String, Result<UInt64, ParticipantRefusal>)
     /// The commit's record is durable.
     case recorded
     /// Not all have answered in time.
@@ -108,9 +108,11 @@ extension TransactionStateMachine {
       return .recordCommit(votes)
     case .no(let participant, let refusal):
       guard participants.contains(participant) else { return .nothing }
+      let withholding = refusal.withholding(by: participant)
       // It has nothing to undo.
       return .abort(
-        Self.reply(refusal, of: participant), participants.filter { $0 != participant })
+        withholding.map { .refused([$0]) } ?? .busy([participant]),
+        participants.filter { $0 != participant })
     case .votesOverdue:
       let missing = participants.first { votes[$0] == nil } ?? participants[0]
       return .abort(.unavailable(missing), participants)
@@ -155,8 +157,11 @@ extension TransactionStateMachine {
     _ results: [String: BroadcastResult], _ input: Input
   ) -> Decision {
     switch input {
-    case .delivered(let participant, let result):
-      return add(Self.result(result, of: participant), of: participant, to: results)
+    case .delivered(let participant, .success(let version)):
+      return add(.moved(version: version), of: participant, to: results)
+    case .delivered(let participant, .failure(let refusal)):
+      let withholding = refusal.withholding(by: participant)
+      return add(withholding.map { .refused($0) } ?? .busy, of: participant, to: results)
     case .disconnected(let participant):
       return add(.unknown, of: participant, to: results)
     case .votesOverdue:
@@ -175,43 +180,13 @@ extension TransactionStateMachine {
     phase = .delivering(results)
     return results.count == participants.count ? .answer(results) : .nothing
   }
-
-  private static func reply(
-    _ refusal: ParticipantRefusal, of participant: String
-  ) -> SynchronizedReply {
-    switch refusal {
-    case .refused(let reason, let version, let state):
-      .refused([withholding(participant, reason, version, state)])
-    case .busy: .busy([participant])
-    }
-  }
-
-  private static func result(
-    _ result: ParticipantMessage.Result, of participant: String
-  ) -> BroadcastResult {
-    switch result {
-    case .moved(let version): .moved(version: version)
-    case .refused(.busy): .busy
-    case .refused(.refused(let reason, let version, let state)):
-      .refused(withholding(participant, reason, version, state))
-    }
-  }
-
-  static func withholding(
-    _ participant: String, _ reason: Refusal, _ version: UInt64, _ state: [UInt8]
-  ) -> Withholding {
-    Withholding(
-      participant: participant, state: JSONValue(shown: state), version: version, reason: reason)
-  }
 }
 
-extension SynchronizedReply {
-  /// Refused by those who are known to refuse.
-  init(_ refusals: [KnownRefusal]) {
-    self = .refused(
-      refusals.compactMap { known in
-        guard case .refused(let reason, let version, let state) = known.refusal else { return nil }
-        return TransactionStateMachine.withholding(known.participant, reason, version, state)
-      })
+extension ParticipantRefusal {
+  /// Who withholds the event, in which state, and why; `nil` where it is busy.
+  func withholding(by participant: String) -> Withholding? {
+    guard case .refused(let reason, let version, let state) = self else { return nil }
+    return Withholding(
+      participant: participant, state: JSONValue(shown: state), version: version, reason: reason)
   }
 }

@@ -38,12 +38,11 @@ package struct NodeExplanation: Codable, Hashable, Sendable {
 package struct CoordinatorExplanation: Codable, Hashable, Sendable {
   /// A synchronized event that is under way.
   package struct Transaction: Codable, Hashable, Sendable {
-    /// Its number, as `3.17`.
-    package var transaction: String
+    package var transaction: TransactionID
     /// Who takes part: none of them takes another synchronized event before its end.
     package var participants: [String]
 
-    package init(transaction: String, participants: [String]) {
+    package init(transaction: TransactionID, participants: [String]) {
       self.transaction = transaction
       self.participants = participants
     }

@@ -58,10 +58,7 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     /// Messages received since this start.
     public var received: UInt64 = 0
 
-    package init(sent: UInt64 = 0, received: UInt64 = 0) {
-      self.sent = sent
-      self.received = received
-    }
+    package init() {}
   }
 
   /// The current state, or `nil` before the start.

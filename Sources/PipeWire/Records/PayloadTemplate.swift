@@ -40,16 +40,6 @@ package struct PayloadTemplate: Hashable, Sendable {
   package func render(state: [UInt8]) -> [UInt8] {
     if let constant { return constant }
     var out: [UInt8] = []
-    render(state: state, into: &out)
-    return out
-  }
-
-  /// Appends the event's JSON, made from the JSON of the state that was entered.
-  package func render(state: [UInt8], into out: inout [UInt8]) {
-    if let constant {
-      out.append(contentsOf: constant)
-      return
-    }
     let ranges = ranges(in: state)
     for piece in pieces {
       switch piece {
@@ -64,6 +54,7 @@ package struct PayloadTemplate: Hashable, Sendable {
         if let range = ranges[index] { Self.embed(state[range], into: &out) }
       }
     }
+    return out
   }
 
   /// Where the values are in `{"case":{"key":value,…}}`.
@@ -82,11 +73,6 @@ package struct PayloadTemplate: Hashable, Sendable {
       place = Int(tokens.list[place + 1].next)
     }
     return ranges
-  }
-
-  /// Makes the event's JSON from the associated values of the state that was entered.
-  package func render(_ members: [String: JSONValue]) -> [UInt8] {
-    constant ?? render(state: JSONValue.object(["_": .object(members)]).bytes)
   }
 
   // MARK: Taking apart

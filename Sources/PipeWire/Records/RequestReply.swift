@@ -28,8 +28,14 @@ package enum RequestReply: Sendable {
     case committed = 8
   }
 
-  /// The code, the version and the body of the frame.
-  package var parts: (code: Code, version: UInt64, body: [UInt8]) {
+  /// The frame that answers a request.
+  package func frame(to request: UInt64) -> (header: FrameHeader, body: [UInt8]) {
+    let (code, version, body) = parts
+    let header = FrameHeader(.reply, count: code.rawValue, sequence: request, number: version)
+    return (header, body)
+  }
+
+  private var parts: (code: Code, version: UInt64, body: [UInt8]) {
     switch self {
     case .moved(let version, let state):
       return (.moved, version, Array(#"{"state":"#.utf8) + state + Array("}".utf8))

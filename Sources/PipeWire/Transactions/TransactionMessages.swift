@@ -35,16 +35,10 @@ package enum ParticipantMessage: Hashable, Sendable {
   case ack(TransactionID)
   /// Asks how the transaction has ended.
   case query(TransactionID)
-  /// How it took an event for itself.
-  case delivered(TransactionID, Result)
+  /// It was asked to take an event for itself: the count of its steps after that, or why it did not.
+  case delivered(TransactionID, Result<UInt64, ParticipantRefusal>)
   /// It has moved since it last said no.
   case changed
-
-  /// What became of an event that the participant took for itself.
-  package enum Result: Hashable, Sendable {
-    case moved(version: UInt64)
-    case refused(ParticipantRefusal)
-  }
 }
 
 /// A step of a participant: the count of its steps and its state after it.
@@ -59,7 +53,7 @@ package struct ParticipantMove: Hashable, Sendable {
 }
 
 /// Why a participant does not take an event.
-package enum ParticipantRefusal: Hashable, Sendable {
+package enum ParticipantRefusal: Error, Hashable, Sendable {
   /// Its state does not allow it.
   case refused(Refusal, version: UInt64, state: [UInt8])
   /// It takes no event now: it is prepared for another, or a transition or a pipe keeps it.
@@ -144,9 +138,9 @@ extension ParticipantMessage {
     case .no(let transaction, let refusal): Self.refusal(.no, transaction, refusal)
     case .ack(let transaction): (FrameHeader(.acknowledge, transaction), [])
     case .query(let transaction): (FrameHeader(.query, transaction), [])
-    case .delivered(let transaction, .moved(let version)):
+    case .delivered(let transaction, .success(let version)):
       (FrameHeader(.delivered, transaction), Self.body(version, []))
-    case .delivered(let transaction, .refused(let refusal)):
+    case .delivered(let transaction, .failure(let refusal)):
       Self.refusal(.delivered, transaction, refusal)
     case .changed: (FrameHeader(.changed), [])
     }
@@ -165,9 +159,9 @@ extension ParticipantMessage {
     case .query: self = .query(transaction)
     case .delivered:
       if let refusal = try Self.refusal(header, body) {
-        self = .delivered(transaction, .refused(refusal))
+        self = .delivered(transaction, .failure(refusal))
       } else {
-        self = .delivered(transaction, .moved(version: try Self.parse(body, of: .delivered).0))
+        self = .delivered(transaction, .success(try Self.parse(body, of: .delivered).0))
       }
     case .changed: self = .changed
     default: throw .kind(header.kind.rawValue)

@@ -116,10 +116,8 @@ extension EventEnabledness.Answer {
     case .inTransaction(let transaction): record["transaction"] = .string("\(transaction)")
     case .inDoubt(let doubt): record["doubt"] = doubt.record
     case .pipesFull(let names): record["pipes"] = .texts(names)
-    case .thrown(let error): record["error"] = .string(error)
-    case .noTransition, .guard, .asynchronous, .inTransition, .notConnected, .down, .silent,
-      .unreadable, nil:
-      break
+    case .refused(let refusal): record["error"] = refusal.error.map { .string($0) }
+    case .inTransition, .notConnected, .down, .silent, .unreadable, nil: break
     }
     return .object(record)
   }

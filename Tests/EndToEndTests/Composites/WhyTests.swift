@@ -42,7 +42,7 @@ struct WhyTests {
         open.withheld == [
           .init(
             participant: "motor", state: ["moving": ["from": 0, "to": 3]], version: 1,
-            obstacle: .noTransition)
+            obstacle: .refused(.noTransition))
         ])
     }
   }
@@ -60,11 +60,11 @@ struct WhyTests {
       let here = try await client.why("door", json: ["go": ["floor": 0]])
       #expect(here.verdict == .withheld)
       #expect(here.events[0].withheld.map(\.participant) == ["motor"])
-      #expect(here.events[0].withheld.map(\.obstacle) == [.guard])
+      #expect(here.events[0].withheld.map(\.obstacle) == [.refused(.guard)])
       #expect(try await client.synchronize("lift", LiftMotor.Event.open).isCommitted)
       let full = try await client.why("door", LiftDoor.Event.enter(persons: 9))
       #expect(full.events[0].composite == nil)
-      #expect(full.events[0].withheld.map(\.obstacle) == [.guard])
+      #expect(full.events[0].withheld.map(\.obstacle) == [.refused(.guard)])
       #expect(
         try await client.why("lift", LiftDoor.Event.enter(persons: 8)).verdict == .enabled)
     }

@@ -132,10 +132,13 @@ struct ProductTests {
   }
 
   @Test("transaction numbers are ordered, and read back as they are written")
-  func transactions() {
+  func transactions() throws {
     let first = TransactionID(epoch: 1, sequence: 9)
     #expect(first < TransactionID(epoch: 2, sequence: 1))
     #expect(TransactionID("\(first)") == first)
+    #expect(try JSONValue(encoding: first) == "1.9")
+    #expect(try JSONValue.string("1.9").decode(TransactionID.self) == first)
+    #expect(throws: DecodingError.self) { try JSONValue.string("1").decode(TransactionID.self) }
     for text in ["", "1", "1.", ".1", "1.2.3", "-1.2", "a.b"] {
       #expect(TransactionID(text) == nil)
     }

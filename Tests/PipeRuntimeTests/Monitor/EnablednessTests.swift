@@ -25,7 +25,7 @@ struct EnablednessTests {
   private static func explained(
     _ evaluation: Evaluation, _ hold: NodeExplanation.Hold? = nil
   ) -> NodeAnswer<NodeExplanation> {
-    .explained(
+    .success(
       NodeExplanation(state: "shut", version: 4, events: ["open": evaluation], hold: hold))
   }
 
@@ -40,20 +40,22 @@ struct EnablednessTests {
   @Test(
     "a participant that withholds it is told of with its reason",
     arguments: [
-      (explained(.refused(.noTransition)), .noTransition), (explained(.refused(.guard)), .guard),
-      (explained(.asynchronous), .asynchronous),
+      (explained(.refused(.noTransition)), .refused(.noTransition)),
+      (explained(.refused(.guard)), .refused(.guard)),
+      (explained(.refused(.thrown("no"))), .refused(.thrown("no"))),
+      (explained(.asynchronous), .refused(.asynchronous)),
       (explained(.taken, .transaction(prepared)), .inTransaction(transaction)),
       // A transaction may lead to another state: what the present one says does not count.
       (explained(.refused(.noTransition), .doubt(prepared)), .inDoubt(prepared)),
       (explained(.refused(.noTransition), .transition), .inTransition),
       (explained(.taken, .pipes(["out"])), .pipesFull(["out"])),
       // A full pipe does not change the state.
-      (explained(.refused(.guard), .pipes(["out"])), .guard),
-      (.obstacle(.down("failed")), .down("failed")),
-      (.obstacle(.silent(.seconds(2))), .silent(.seconds(2))),
+      (explained(.refused(.guard), .pipes(["out"])), .refused(.guard)),
+      (.failure(.down("failed")), .down("failed")),
+      (.failure(.silent(.seconds(2))), .silent(.seconds(2))),
     ] as [(NodeAnswer<NodeExplanation>, EventObstacle)])
   func obstacles(door: NodeAnswer<NodeExplanation>, obstacle: EventObstacle) throws {
-    let found = try Self.answer(door, .explained(Self.connected))
+    let found = try Self.answer(door, .success(Self.connected))
     #expect(found.verdict == .withheld)
     #expect(found.withheld.map(\.participant) == ["door"])
     #expect(found.withheld.first?.obstacle == obstacle)
@@ -63,7 +65,7 @@ struct EnablednessTests {
 
   @Test("it is enabled where all take it, with the states that they take it in")
   func enabled() throws {
-    let found = try Self.answer(Self.explained(.taken), .explained(Self.connected))
+    let found = try Self.answer(Self.explained(.taken), .success(Self.connected))
     #expect(found.verdict == .enabled)
     #expect(found.withheld.isEmpty)
     #expect(found.answers.map(\.state) == ["shut", "shut"])
@@ -72,11 +74,11 @@ struct EnablednessTests {
 
   @Test("a guard on values that were not given decides, unless somebody withholds it anyway")
   func values() throws {
-    let found = try Self.answer(Self.explained(.byValue), .explained(Self.connected))
+    let found = try Self.answer(Self.explained(.byValue), .success(Self.connected))
     #expect(found.verdict == .dependsOnValue)
     let both = try Self.question().answer(
       nodes: ["door": Self.explained(.byValue), "motor": Self.explained(.refused(.guard))],
-      coordinators: ["house": .explained(Self.connected)])
+      coordinators: ["house": .success(Self.connected)])
     #expect(both.verdict == .withheld)
     #expect(both.answers.map(\.verdict) == [.dependsOnValue, .withheld])
   }
@@ -84,14 +86,14 @@ struct EnablednessTests {
   @Test("what the coordinator cannot do keeps it from being taken")
   func coordinator() throws {
     let alone = CoordinatorExplanation(connected: ["motor"])
-    let cut = try Self.answer(Self.explained(.taken), .explained(alone))
+    let cut = try Self.answer(Self.explained(.taken), .success(alone))
     #expect(cut.withheld.map(\.obstacle) == [.notConnected])
     let busy = CoordinatorExplanation(
       connected: ["door", "motor"],
-      transactions: [.init(transaction: "3.17", participants: ["door", "panel"])])
-    let locked = try Self.answer(Self.explained(.taken), .explained(busy))
+      transactions: [.init(transaction: Self.transaction, participants: ["door", "panel"])])
+    let locked = try Self.answer(Self.explained(.taken), .success(busy))
     #expect(locked.withheld.map(\.obstacle) == [.inTransaction(Self.transaction)])
-    let down = try Self.answer(Self.explained(.taken), .obstacle(.down("backing off")))
+    let down = try Self.answer(Self.explained(.taken), .failure(.down("backing off")))
     #expect(down.verdict == .withheld)
     #expect(down.answers.map(\.participant) == ["house", "door", "motor"])
     #expect(down.answers.map(\.obstacle) == [.down("backing off"), nil, nil])

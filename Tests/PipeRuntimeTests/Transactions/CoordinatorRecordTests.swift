@@ -98,11 +98,11 @@ struct CoordinatorRecordTests: CoordinatorSuite {
     _ = coordinator.request(id(1), request(["a", "b"]))
     _ = commit(transaction(1), ["a", "b"], in: &coordinator)
     var forgotten: [CoordinatorStateMachine.Action] = []
-    for number in UInt64(2)...5 { forgotten += coordinator.ask(id(number)) }
+    for number in UInt64(2)...5 { forgotten += coordinator.request(id(number), request(["x"])) }
     #expect(!forgotten.contains(.forget(transaction(1))))
     for name in ["a", "b"] { _ = coordinator.received(.ack(transaction(1)), from: name) }
     coordinator.acknowledge("me", before: 6)
-    for number in UInt64(6)...8 { forgotten += coordinator.ask(id(number)) }
+    for number in UInt64(6)...8 { forgotten += coordinator.request(id(number), request(["x"])) }
     #expect(forgotten.contains(.forget(transaction(1))))
     #expect(
       coordinator.ask(id(9), for: transaction(1)) == [

@@ -20,15 +20,21 @@ struct ParticipantTableTests {
   private typealias Input = (name: String, apply: (inout Participant) -> [Participant.Action])
 
   private static func prepare(
-    _ transaction: TransactionID, _ vote: Participant.Vote = .enabled(move)
+    _ transaction: TransactionID, _ evaluate: @escaping Participant.Evaluate = enabled
   ) -> (inout Participant) -> [Participant.Action] {
-    { $0.prepare(transaction, event: [2], wantsChange: false) { _ in vote } }
+    { $0.prepare(transaction, event: [2], wantsChange: false, evaluate: evaluate) }
   }
 
   private static func deliver(
-    _ transaction: TransactionID, _ vote: Participant.Vote = .enabled(move)
+    _ transaction: TransactionID, _ evaluate: @escaping Participant.Evaluate = enabled
   ) -> (inout Participant) -> [Participant.Action] {
-    { $0.deliver(transaction, event: [2]) { _ in vote } }
+    { $0.deliver(transaction, event: [2], evaluate: evaluate) }
+  }
+
+  private static func enabled(_ event: [UInt8]) -> ParticipantMove { move }
+
+  private static func withheld(_ event: [UInt8]) throws(ParticipantRefusal) -> ParticipantMove {
+    throw .refused(.guard, version: 8, state: [1])
   }
 
   private static var phases: [(name: String, path: [(inout Participant) -> [Participant.Action]])] {
@@ -44,21 +50,19 @@ struct ParticipantTableTests {
     ]
   }
 
-  private static let no = Participant.Vote.withheld(.refused(.guard, version: 8, state: [1]))
-
   private static var inputs: [Input] {
     [
       ("start", { $0.start() }),
       ("connected", { $0.connected() }),
       ("timer", { $0.queryTimerFired() }),
       ("prepare 3", prepare(earlier)), ("prepare 5", prepare(own)), ("prepare 7", prepare(later)),
-      ("prepare 7, withheld", prepare(later, no)),
+      ("prepare 7, withheld", prepare(later, withheld)),
       ("commit 3", { $0.commit(earlier) }), ("commit 5", { $0.commit(own) }),
       ("commit 7", { $0.commit(later) }),
       ("abort 3", { $0.abort(earlier) }), ("abort 5", { $0.abort(own) }),
       ("abort 7", { $0.abort(later) }),
       ("deliver 3", deliver(earlier)), ("deliver 5", deliver(own)), ("deliver 7", deliver(later)),
-      ("deliver 7, withheld", deliver(later, no)),
+      ("deliver 7, withheld", deliver(later, withheld)),
       ("PREPARED 5", { $0.recorded(.prepared(step(own))) }),
       ("PREPARED 7", { $0.recorded(.prepared(step(later))) }),
       ("STEP 5", { $0.recorded(.step(step(own))) }),
@@ -127,9 +131,9 @@ struct ParticipantTableTests {
     case .send(.no(_, .refused)): "NO-refused"
     case .send(.ack): "ACK"
     case .send(.query): "QUERY"
-    case .send(.delivered(_, .moved)): "RESULT-moved"
-    case .send(.delivered(_, .refused(.busy))): "RESULT-busy"
-    case .send(.delivered(_, .refused(.refused))): "RESULT-refused"
+    case .send(.delivered(_, .success)): "RESULT-moved"
+    case .send(.delivered(_, .failure(.busy))): "RESULT-busy"
+    case .send(.delivered(_, .failure(.refused))): "RESULT-refused"
     case .send(.changed): "CHANGED"
     case .enter: "ENTER"
     case .unfreeze: "UNFREEZE"
@@ -163,8 +167,7 @@ struct ParticipantTableTests {
   func change() {
     var participant = Participant()
     let refused = participant.prepare(
-      Self.earlier, event: [], wantsChange: true
-    ) { _ in Self.no }
+      Self.earlier, event: [], wantsChange: true, evaluate: Self.withheld)
     #expect(refused.count == 1)
     #expect(participant.stepped() == [.send(.changed)])
     #expect(participant.stepped() == [])

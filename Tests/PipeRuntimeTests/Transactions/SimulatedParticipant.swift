@@ -65,16 +65,18 @@ struct SimulatedParticipant {
     switch message {
     case .prepare(let transaction, let event, let wantsChange):
       let answers = finishTaking()
-      let vote = vote
+      let present = self
       return answers
         + perform(
-          machine?.prepare(transaction, event: event, wantsChange: wantsChange) { _ in vote } ?? [])
+          machine?.prepare(
+            transaction, event: event, wantsChange: wantsChange, evaluate: present.evaluate) ?? [])
     case .commit(let transaction): return perform(machine?.commit(transaction) ?? [])
     case .abort(let transaction): return perform(machine?.abort(transaction) ?? [])
     case .deliver(let transaction, let event):
       let answers = finishTaking()
-      let vote = vote
-      return answers + perform(machine?.deliver(transaction, event: event) { _ in vote } ?? [])
+      let present = self
+      return answers
+        + perform(machine?.deliver(transaction, event: event, evaluate: present.evaluate) ?? [])
     }
   }
 
@@ -106,11 +108,11 @@ struct SimulatedParticipant {
     return perform(machine?.stepped() ?? [])
   }
 
-  private var vote: ParticipantStateMachine.Vote {
-    let state: [UInt8] = Array(isOpen ? "\"open\"".utf8 : "\"closed\"".utf8)
-    return isOpen
-      ? .enabled(ParticipantMove(version: version + 1, state: state))
-      : .withheld(.refused(.noTransition, version: version, state: state))
+  private func evaluate(_ event: [UInt8]) throws(ParticipantRefusal) -> ParticipantMove {
+    guard isOpen else {
+      throw .refused(.noTransition, version: version, state: Array("\"closed\"".utf8))
+    }
+    return ParticipantMove(version: version + 1, state: Array("\"open\"".utf8))
   }
 
   private mutating func perform(_ actions: [ParticipantStateMachine.Action]) -> [ParticipantMessage]
@@ -122,11 +124,11 @@ struct SimulatedParticipant {
         pending.append(record)
         recordCount += 1
       case .send(let message): messages.append(message)
-      case .enter(_, _, let move):
-        if move.version != version + 1 {
-          problems.append("\(name) went from version \(version) to \(move.version)")
+      case .enter(let step):
+        if step.move.version != version + 1 {
+          problems.append("\(name) went from version \(version) to \(step.move.version)")
         }
-        version = move.version
+        version = step.move.version
       case .unfreeze: break
       case .startQueryTimer: queryTimerRuns = true
       case .stopQueryTimer: queryTimerRuns = false

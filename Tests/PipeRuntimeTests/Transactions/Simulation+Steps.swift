@@ -137,13 +137,9 @@ extension Simulation {
 
   private mutating func carryRequest(_ index: Int) {
     guard coordinators[index].machine != nil,
-      let message = requests[index].next(using: &random, faulty: false)
+      let (id, request) = requests[index].next(using: &random, faulty: false)
     else { return }
-    switch message {
-    case .request(let id, let request):
-      deliver(coordinators[index].take { $0.request(id, request) }, from: index)
-    case .ask(let id): deliver(coordinators[index].take { $0.ask(id) }, from: index)
-    }
+    deliver(coordinators[index].take { $0.request(id, request) }, from: index)
   }
 
   private mutating func carryReply(_ index: Int) {

@@ -31,14 +31,7 @@ struct Simulation {
     let mode: TransactionMode
     var replies: [TransactionReply] = []
     var body: [UInt8]
-    var isAnswered: Bool {
-      replies.contains { if case .atomic(.unknown) = $0 { false } else { true } }
-    }
-  }
-
-  enum CallerMessage {
-    case request(RequestID, TransactionRequest)
-    case ask(RequestID)
+    var isAnswered: Bool { !replies.isEmpty }
   }
 
   var random: Seeded
@@ -50,7 +43,7 @@ struct Simulation {
   var isUp: [String: Bool] = [:]
   var toParticipant: [String: SimulatedLink<CoordinatorMessage>] = [:]
   var toCoordinator: [String: SimulatedLink<ParticipantMessage>] = [:]
-  var requests: [SimulatedLink<CallerMessage>]
+  var requests: [SimulatedLink<(RequestID, TransactionRequest)>]
   var replies: [SimulatedLink<(RequestID, TransactionReply)>]
   var asked: [RequestID: Asked] = [:]
   var messageCount = 0
@@ -128,7 +121,7 @@ struct Simulation {
     deliver(coordinators[index].take { $0.disconnected(name) }, from: index)
   }
 
-  /// The callers' connection to a coordinator breaks: each sends again, or asks.
+  /// The callers' connection to a coordinator breaks: each sends again.
   mutating func reconnectCallers(of index: Int) {
     requests[index].drop()
     replies[index].drop()
@@ -137,10 +130,8 @@ struct Simulation {
       if one.mode == .broadcast {
         // Not sent again: some may have taken it. Its caller knows no more.
         asked[id]?.replies.append(.broadcast([:]))
-      } else if Bool.random(using: &random) {
-        requests[index].send(.ask(id))
       } else {
-        requests[index].send(.request(id, Self.request(one)))
+        requests[index].send((id, Self.request(one)))
       }
     }
   }
@@ -156,7 +147,7 @@ struct Simulation {
     let id = RequestID(caller: "caller", number: UInt64(asked.count + 1))
     let one = Asked(composite: composite, mode: mode, body: Array("\(id.number)".utf8))
     asked[id] = one
-    requests[composite.coordinator].send(.request(id, Self.request(one)))
+    requests[composite.coordinator].send((id, Self.request(one)))
     messageCount += 1
     return id
   }

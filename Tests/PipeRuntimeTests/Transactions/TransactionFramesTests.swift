@@ -33,9 +33,9 @@ struct TransactionFramesTests {
     arguments: [
       .yes(transaction, ParticipantMove(version: 9, state: Array("\"open\"".utf8))),
       .ack(transaction), .query(transaction), .changed,
-      .delivered(transaction, .moved(version: 4)),
+      .delivered(transaction, .success(4)),
     ] + refusals.map { .no(transaction, $0) }
-      + refusals.map { .delivered(transaction, .refused($0)) } as [ParticipantMessage])
+      + refusals.map { .delivered(transaction, .failure($0)) } as [ParticipantMessage])
   func participant(message: ParticipantMessage) throws {
     let (header, body) = message.frame
     #expect(try body.withUnsafeBytes { try ParticipantMessage(header, $0) } == message)

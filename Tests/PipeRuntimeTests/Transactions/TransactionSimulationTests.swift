@@ -17,7 +17,6 @@ struct TransactionSimulationTests {
     var inDoubtParticipants = 0
     var inDoubtCoordinators = 0
     var queries = 0
-    var unknowns = 0
   }
 
   @Test(
@@ -76,7 +75,6 @@ extension Simulation {
   func count(into tally: inout TransactionSimulationTests.Tally) {
     for one in asked.values {
       if case .atomic(.committed)? = one.replies.last { tally.commits += 1 }
-      for case .atomic(.unknown) in one.replies { tally.unknowns += 1 }
     }
     tally.faults += faultCount
     tally.aborts += coordinators.reduce(0) { $0 + $1.aborts }

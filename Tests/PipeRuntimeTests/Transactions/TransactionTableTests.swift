@@ -23,7 +23,7 @@ struct TransactionTableTests {
         "delivering",
         {
           after(
-            .broadcast(id, ["a", "b"], unavailable: []), .delivered("a", .moved(version: 3)))
+            .broadcast(id, ["a", "b"], unavailable: []), .delivered("a", .success(3)))
         }
       ),
     ]
@@ -43,8 +43,8 @@ struct TransactionTableTests {
     ("refused b", .no("b", .refused(.guard, version: 1, state: Array("\"s\"".utf8)))),
     ("ack a", .ack("a")), ("ack b", .ack("b")), ("ack x", .ack("x")),
     ("query a", .query("a")), ("query b", .query("b")), ("query x", .query("x")),
-    ("moved a", .delivered("a", .moved(version: 9))),
-    ("moved b", .delivered("b", .moved(version: 9))), ("busy b", .delivered("b", .refused(.busy))),
+    ("moved a", .delivered("a", .success(9))),
+    ("moved b", .delivered("b", .success(9))), ("busy b", .delivered("b", .failure(.busy))),
     ("COMMIT", .recorded), ("votes overdue", .votesOverdue), ("resend due", .resendDue),
     ("connected a", .connected("a")), ("connected b", .connected("b")),
     ("disconnected a", .disconnected("a")), ("disconnected b", .disconnected("b")),

@@ -83,7 +83,8 @@ struct ConversationFrameTests {
         + #""state":"shut","version":4}"#)
     #expect(try JSONValue(encoding: node).decode(NodeExplanation.self) == node)
     let coordinator = CoordinatorExplanation(
-      connected: ["door"], transactions: [.init(transaction: "3.17", participants: ["door"])])
+      connected: ["door"],
+      transactions: [.init(transaction: prepared.transaction, participants: ["door"])])
     #expect(
       try JSONValue(encoding: coordinator).text
         == #"{"connected":["door"],"#
