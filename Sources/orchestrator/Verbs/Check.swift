@@ -12,14 +12,9 @@ struct Check: Verb {
       Option("file-only", "Checks the file alone, without asking its programs"),
       .output,
     ],
-    positionals: [
-      Positional("FILE", .file, .some, "The topology files; - is standard input")
-    ],
+    positionals: [Positional("FILE", .file, .some, "The topology files; - is standard input")],
     examples: [
-      (
-        "orchestrator check topologies/elevator.yaml",
-        "Checks the elevator and all its pipes"
-      )
+      ("orchestrator check topologies/elevator.yaml", "Checks the elevator and all its pipes")
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {

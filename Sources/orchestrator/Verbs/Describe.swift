@@ -15,26 +15,15 @@ struct Describe: Verb {
       Option("quiet", "q", "Writes the names of nodes and composites only"),
       Option("events", "Writes the names of the events only that they take, one to a line"),
     ],
-    positionals: [
-      Positional("NODE", .node, .any, "The nodes and composites. Default: all")
-    ],
+    positionals: [Positional("NODE", .node, .any, "The nodes and composites. Default: all")],
     examples: [
-      (
-        "orchestrator describe door -o json",
-        "What the door says of itself"
-      ),
+      ("orchestrator describe door -o json", "What the door says of itself"),
       (
         "orchestrator describe lift",
         "Which events a composite's nodes take together, and how it is"
       ),
-      (
-        "orchestrator describe --file topologies/lift.yaml lift",
-        "The same, as the file has it"
-      ),
-      (
-        "orchestrator describe --events door",
-        "The names of the door's events, for scripts"
-      ),
+      ("orchestrator describe --file topologies/lift.yaml lift", "The same, as the file has it"),
+      ("orchestrator describe --events door", "The names of the door's events, for scripts"),
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {

@@ -21,18 +21,9 @@ struct Down: Verb {
       Positional("NODE", .node, .any, "Those to stop, with their dependents. Default: all")
     ],
     examples: [
-      (
-        "orchestrator down",
-        "Stops the only running topology"
-      ),
-      (
-        "orchestrator down -p elevator --force",
-        "Kills the elevator"
-      ),
-      (
-        "orchestrator down door",
-        "Stops the door, and before it all that depends on it"
-      ),
+      ("orchestrator down", "Stops the only running topology"),
+      ("orchestrator down -p elevator --force", "Kills the elevator"),
+      ("orchestrator down door", "Stops the door, and before it all that depends on it"),
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {

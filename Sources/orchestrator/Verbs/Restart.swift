@@ -9,15 +9,8 @@ struct Restart: Verb {
       .topology,
       Option("timeout", value: .duration, "The longest wait until they run. Default: 30s"),
     ],
-    positionals: [
-      Positional("NODE", .node, .some, "The nodes")
-    ],
-    examples: [
-      (
-        "orchestrator restart door",
-        "A new process for the door"
-      )
-    ])
+    positionals: [Positional("NODE", .node, .some, "The nodes")],
+    examples: [("orchestrator restart door", "A new process for the door")])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let nodes = arguments.positionals

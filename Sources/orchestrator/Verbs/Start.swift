@@ -8,15 +8,8 @@ struct Start: Verb {
       .topology,
       Option("timeout", value: .duration, "The longest wait until they run. Default: 30s"),
     ],
-    positionals: [
-      Positional("NODE", .node, .some, "The nodes")
-    ],
-    examples: [
-      (
-        "orchestrator start door",
-        "Starts the door again"
-      )
-    ])
+    positionals: [Positional("NODE", .node, .some, "The nodes")],
+    examples: [("orchestrator start door", "Starts the door again")])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let nodes = arguments.positionals

@@ -7,19 +7,9 @@ struct Status: Verb {
     discussion:
       "Exit code 0: all nodes run. 1: one does not. 3: the topology does not run, or its "
       + "orchestrator was killed and nobody looks after its nodes.",
-    options: [
-      .topology,
-      .output,
-    ],
-    positionals: [
-      Positional("NODE", .node, .any, "The nodes. Default: all")
-    ],
-    examples: [
-      (
-        "orchestrator status door && echo fine",
-        "Asks about one node"
-      )
-    ])
+    options: [.topology, .output],
+    positionals: [Positional("NODE", .node, .any, "The nodes. Default: all")],
+    examples: [("orchestrator status door && echo fine", "Asks about one node")])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let directory: TopologyDirectory

@@ -8,15 +8,8 @@ struct Stop: Verb {
       .topology,
       Option("timeout", value: .duration, "The longest wait for their end. Default: 30s"),
     ],
-    positionals: [
-      Positional("NODE", .node, .some, "The nodes")
-    ],
-    examples: [
-      (
-        "orchestrator stop door motor",
-        "Stops two nodes; the others go on"
-      )
-    ])
+    positionals: [Positional("NODE", .node, .some, "The nodes")],
+    examples: [("orchestrator stop door motor", "Stops two nodes; the others go on")])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let nodes = arguments.positionals

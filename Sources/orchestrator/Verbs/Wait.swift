@@ -10,18 +10,12 @@ struct Wait: Verb {
       + "is a struct stand for it whatever the others are. All conditions hold at some moment "
       + "each. Exit code 124: not in time.",
     options: [
-      .topology,
-      .output,
+      .topology, .output,
       Option("timeout", value: .duration, "The longest wait. Default: no limit"),
     ],
-    positionals: [
-      Positional("NODE=STATE", .text("NODE=STATE"), .some, "The states to wait for")
-    ],
+    positionals: [Positional("NODE=STATE", .text("NODE=STATE"), .some, "The states to wait for")],
     examples: [
-      (
-        "orchestrator wait door=closed --timeout 10s",
-        "Returns when the door is closed"
-      ),
+      ("orchestrator wait door=closed --timeout 10s", "Returns when the door is closed"),
       (
         "orchestrator wait counter='{\"count\":3}'",
         "Returns when that field of the counter's state is 3"
