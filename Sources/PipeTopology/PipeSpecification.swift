@@ -116,17 +116,14 @@ struct PipeEnd: CustomStringConvertible {
   var node: String
   var port: String?
 
-  init(node: String, port: String?) {
-    self.node = node
-    self.port = port
-  }
+  var description: String { port.map { "\(node).\($0)" } ?? node }
+}
 
+extension PipeEnd {
   /// Splits a text at its first dot.
   init(_ text: String) {
     let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
     node = String(parts[0])
     port = parts.count > 1 ? String(parts[1]) : nil
   }
-
-  var description: String { port.map { "\(node).\($0)" } ?? node }
 }

@@ -80,20 +80,10 @@ struct TopologyMapping<Model: Sendable>: Sendable {
 
   /// The model without any keys.
   let start: Model
-  private let keys: [TopologyKey<Model>]
-  private let rules: [String: JSONValue]
-  private let check: Check
-
-  /// - Parameter rules: What a JSON Schema says of several keys together.
-  init(
-    _ start: Model, _ keys: [TopologyKey<Model>], rules: [String: JSONValue] = [:],
-    check: @escaping Check = { _, _, _ in true }
-  ) {
-    self.start = start
-    self.keys = keys
-    self.rules = rules
-    self.check = check
-  }
+  let keys: [TopologyKey<Model>]
+  /// What a JSON Schema says of several keys together.
+  var rules: [String: JSONValue] = [:]
+  var check: Check = { _, _, _ in true }
 
   /// Reads a mapping into a model; `nil`, of which has been told, where that cannot be used.
   func read(_ reading: inout TopologyReading, _ place: TopologyPlace, into start: Model) -> Model? {
@@ -144,11 +134,9 @@ struct TopologyMapping<Model: Sendable>: Sendable {
 struct TopologyFields {
   /// The whole mapping.
   let place: TopologyPlace
-  fileprivate(set) var places: [String: TopologyPlace] = [:]
+  var places: [String: TopologyPlace] = [:]
   /// Those with a value that could be read.
-  fileprivate(set) var read: Set<String> = []
-
-  init(place: TopologyPlace) { self.place = place }
+  var read: Set<String> = []
 
   /// The value of a key; `nil` where it is left out.
   subscript(key: String) -> TopologyPlace? { places[key] }

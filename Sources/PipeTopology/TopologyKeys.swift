@@ -11,8 +11,8 @@ package enum TopologyKeys {
   ]
 
   static let top = TopologyMapping(
-    Topology(name: ""),
-    [
+    start: Topology(name: ""),
+    keys: [
       TopologyKey(
         "topology", \.name, .name, "The name, by which a running topology is found",
         isNeeded: true),
@@ -44,8 +44,8 @@ package enum TopologyKeys {
     ], rules: ["patternProperties": ["^x-": true]])
 
   private static let timeouts = TopologyMapping(
-    Timeouts(),
-    [
+    start: Timeouts(),
+    keys: [
       TopologyKey(
         "start", \.start, .positiveDuration, "From spawning a node to its being ready"),
       TopologyKey(
@@ -56,8 +56,8 @@ package enum TopologyKeys {
 
   static let node = TopologyMapping(
     // A node of which no key is read has nothing to host.
-    NodeSpecification(name: "", content: .constant(.null)),
-    [
+    start: NodeSpecification(name: "", content: .constant(.null)),
+    keys: [
       TopologyKey(
         "machine", \.machine, .text("a machine's name"),
         "The machine's registered name; a node has this or `constant`"),
@@ -100,8 +100,8 @@ package enum TopologyKeys {
   }
 
   private static let restart = TopologyMapping(
-    RestartPolicy(),
-    [
+    start: RestartPolicy(),
+    keys: [
       TopologyKey(
         "policy", \.mode, .choice,
         "Which ends are answered with a start: `never`, `on-failure` or `always`"),
@@ -115,8 +115,8 @@ package enum TopologyKeys {
     ])
 
   private static let backoff = TopologyMapping(
-    Backoff(),
-    [
+    start: Backoff(),
+    keys: [
       TopologyKey("initial", \.initial, .duration, "The wait before the first restart"),
       TopologyKey("max", \.max, .duration, "The longest wait"),
       TopologyKey(
@@ -134,8 +134,8 @@ package enum TopologyKeys {
   }
 
   static let dependency = TopologyMapping<StateCondition?>(
-    nil,
-    [
+    start: nil,
+    keys: [
       TopologyKey(
         "state", \.self, .condition,
         "A state's label, whatever its values are; `{ label: { field: value } }`; or some fields of a "
@@ -151,8 +151,8 @@ package enum TopologyKeys {
   }
 
   static let pipe = TopologyMapping(
-    PipeEntry(),
-    [
+    start: PipeEntry(),
+    keys: [
       TopologyKey(
         "from", \.from, .end,
         "`NODE.PORT`, an out-port that the machine declares; or `NODE`, with `when` and `send`",
@@ -195,8 +195,8 @@ package enum TopologyKeys {
   }
 
   static let composite = TopologyMapping(
-    CompositeSpecification(name: "", components: []),
-    [
+    start: CompositeSpecification(name: "", components: []),
+    keys: [
       TopologyKey(
         "components", \.components, .names,
         "A list of nodes with a machine, and of other composites", isNeeded: true),
@@ -221,8 +221,8 @@ package enum TopologyKeys {
   }
 
   static let monitor = TopologyMapping(
-    MonitorSpecification("", name: ""),
-    [
+    start: MonitorSpecification("", name: ""),
+    keys: [
       TopologyKey(
         "monitor", \.monitor, .text, "The monitor's registered name", isNeeded: true),
       TopologyKey(

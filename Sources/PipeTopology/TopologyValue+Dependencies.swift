@@ -9,7 +9,9 @@ extension TopologyValue<Set<NodeDependency>> {
       "anyOf": [["enum": ["ready"]], .variable, .reference("dependency")]
     ]
     let mapping: JSONValue = ["type": "object", "additionalProperties": conditions]
-    return Self(["anyOf": [mapping, .reference("nodeList")]], write: OrderedValue.dependencies) {
+    return Self(
+      schema: ["anyOf": [mapping, .reference("nodeList")]], write: OrderedValue.dependencies
+    ) {
       $0.dependencies($1)
     }
   }
@@ -20,7 +22,7 @@ extension TopologyValue<StateCondition> {
   static var condition: Self {
     let fields: JSONValue = ["type": "object", "minProperties": 1]
     let schema: JSONValue = ["anyOf": [.reference("caseName"), .variable, fields]]
-    return Self(schema, write: { .literal($0.state) }) { reading, place in
+    return Self(schema: schema, write: { .literal($0.state) }) { reading, place in
       guard let value = reading.json(place) else { return nil }
       let condition = StateCondition(value)
       if condition.isWellFormed { return condition }

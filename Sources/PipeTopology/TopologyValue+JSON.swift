@@ -6,18 +6,20 @@ import PipeWire
 extension TopologyValue<JSONValue> {
   /// Any mapping; an empty one is not written.
   static var object: Self {
-    Self(["type": "object"], write: { $0 == [:] ? nil : .literal($0) }) { $0.object($1) }
+    Self(schema: ["type": "object"], write: { $0 == [:] ? nil : .literal($0) }) { $0.object($1) }
   }
 
   /// A state of a machine.
   static var state: Self {
-    Self(.reference("case"), write: OrderedValue.literal) { $0.caseJSON($1, noun: "a state") }
+    Self(schema: .reference("case"), write: OrderedValue.literal) {
+      $0.caseJSON($1, noun: "a state")
+    }
   }
 
   /// An event, or what one is made from: a dollar stands before what is a state's.
   static var event: Self {
     let template: JSONValue = ["if": ["type": "object"], "then": .reference("template")]
-    return Self(["allOf": [.reference("case"), template]], write: OrderedValue.leaf) {
+    return Self(schema: ["allOf": [.reference("case"), template]], write: OrderedValue.leaf) {
       reading, place in
       guard let json = reading.caseJSON(place, noun: "an event") else { return nil }
       do throws(PayloadTemplateError) {
@@ -34,7 +36,7 @@ extension TopologyValue<JSONValue> {
 extension TopologyValue<[String: String]> {
   /// Variables of an environment; numbers and booleans stand as they are written.
   static var environment: Self {
-    Self(.reference("environment"), write: OrderedValue.environment) { reading, place in
+    Self(schema: .reference("environment"), write: OrderedValue.environment) { reading, place in
       var environment: [String: String] = [:]
       for member in reading.members(of: place) ?? [] {
         if !isVariableName(member.key) {

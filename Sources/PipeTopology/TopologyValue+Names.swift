@@ -14,7 +14,7 @@ extension TopologyValue {
       let members = things.map { ($0[keyPath: name], mapping.written($0)) }
       return isEmpty ? .named(members) : .mapping(members)
     }
-    return Self(.named(kind.rawValue, isEmpty: isEmpty), write: written) { reading, place in
+    return Self(schema: .named(kind.rawValue, isEmpty: isEmpty), write: written) { reading, place in
       let members = reading.namedMembers(of: place, kind: kind)
       if !isEmpty, case .mapping(let entries) = place.node.content, entries.isEmpty {
         reading.report(.missingKey, place, "is empty; a topology has at least one \(kind.rawValue)")
@@ -34,7 +34,7 @@ extension TopologyValue {
   static func list<Element>(
     of kind: String, _ mapping: TopologyMapping<Element>
   ) -> Self where Value == [Element] {
-    Self(.list(of: kind), write: { $0.isEmpty ? nil : .list($0.map(mapping.written)) }) {
+    Self(schema: .list(of: kind), write: { $0.isEmpty ? nil : .list($0.map(mapping.written)) }) {
       reading, place in
       guard let elements = reading.elements(of: place, hint: "a list of \(kind)s") else {
         return nil
@@ -52,12 +52,12 @@ extension TopologyValue {
 extension TopologyValue<[String]> {
   /// A list of names, each once.
   static var names: Self {
-    Self(.nodeList(minItems: 1), write: OrderedValue.names) { $0.nameList($1) }
+    Self(schema: .nodeList(minItems: 1), write: OrderedValue.names) { $0.nameList($1) }
   }
 
   /// The same, of what is watched: all, where it is left out.
   static var watched: Self {
-    Self(names.schema, write: OrderedValue.names) { reading, place in
+    Self(schema: names.schema, write: OrderedValue.names) { reading, place in
       let list = reading.nameList(place)
       if list?.isEmpty == true {
         reading.report(.badValue, place, "is empty; leave it out to watch all nodes")

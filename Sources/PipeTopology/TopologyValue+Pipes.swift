@@ -4,7 +4,7 @@ import PipeWire
 
 extension TopologyValue<PipeEnd> {
   static var end: Self {
-    Self(.pattern("^[^.]+(\\..+)?$"), write: { .text("\($0)") }) { reading, place in
+    Self(schema: .pattern("^[^.]+(\\..+)?$"), write: { .text("\($0)") }) { reading, place in
       guard let text = reading.string(place, hint: "NODE or NODE.PORT") else { return nil }
       let end = PipeEnd(text)
       if !end.node.isEmpty, end.port?.isEmpty != true { return end }
@@ -16,7 +16,8 @@ extension TopologyValue<PipeEnd> {
 
 extension TopologyValue<String> {
   static var pipeName: Self {
-    Self(.orVariable(.pattern("^[^\\s]{1,128}$")), write: OrderedValue.text) { reading, place in
+    Self(schema: .orVariable(.pattern("^[^\\s]{1,128}$")), write: OrderedValue.text) {
+      reading, place in
       guard let name = reading.string(place, hint: "a name") else { return nil }
       if PipeSpecification.isName(name) { return name }
       reading.refuse(place, wanted: "1 to 128 characters without spaces", .badName)

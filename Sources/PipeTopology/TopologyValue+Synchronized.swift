@@ -12,7 +12,7 @@ extension TopologyValue<[Synchronization]> {
       "additionalProperties": participants,
     ]
     let list: JSONValue = ["type": "array", "items": event, "uniqueItems": true]
-    return Self(["anyOf": [mapping, list]], write: OrderedValue.synchronized) {
+    return Self(schema: ["anyOf": [mapping, list]], write: OrderedValue.synchronized) {
       $0.synchronizations($1)
     }
   }

@@ -9,31 +9,22 @@ struct TopologyValue<Value: Sendable>: Sendable {
   /// What it is, as a JSON Schema.
   let schema: JSONValue
   /// What the documentation says of the keys in it.
-  let rows: [TopologyRow]
+  var rows: [TopologyRow] = []
   /// Writes it; `nil` where it is left out.
   let write: Write
   /// Reads it; `nil` where there is none, of which it has told.
   let read: Read
 
-  init(
-    _ schema: JSONValue, rows: [TopologyRow] = [], write: @escaping Write, read: @escaping Read
-  ) {
-    self.schema = schema
-    self.rows = rows
-    self.write = write
-    self.read = read
-  }
-
   /// The same, of something that there need not be.
   var optional: TopologyValue<Value?> {
-    TopologyValue<Value?>(schema, rows: rows, write: { $0.flatMap(write) }) {
+    TopologyValue<Value?>(schema: schema, rows: rows, write: { $0.flatMap(write) }) {
       read(&$0, $1).map(Optional.some)
     }
   }
 
   /// A mapping of keys.
   static func keys(_ mapping: TopologyMapping<Value>) -> Self {
-    Self(mapping.schema, rows: mapping.rows, write: mapping.written) {
+    Self(schema: mapping.schema, rows: mapping.rows, write: mapping.written) {
       mapping.read(&$0, $1, into: mapping.start)
     }
   }
@@ -43,7 +34,7 @@ extension TopologyValue where Value: RawRepresentable<String> & CaseIterable {
   /// One of some words.
   static var choice: Self {
     let choices = Value.allCases.map(\.rawValue)
-    return Self(.orVariable(["enum": .texts(choices)]), write: { .text($0.rawValue) }) {
+    return Self(schema: .orVariable(["enum": .texts(choices)]), write: { .text($0.rawValue) }) {
       reading, place in
       let scalar = place.node.scalar
       if let value = scalar?.value.string.flatMap(Value.init(rawValue:)) { return value }
@@ -61,12 +52,14 @@ extension TopologyValue<String> {
 
   /// - Parameter hint: What messages call it.
   static func text(_ hint: String) -> Self {
-    Self(.someText, write: OrderedValue.text) { $0.string($1, hint: hint) }
+    Self(schema: .someText, write: OrderedValue.text) { $0.string($1, hint: hint) }
   }
 
   /// A topology's name.
   static var name: Self {
-    Self(.orVariable(.pattern("^[A-Za-z0-9][A-Za-z0-9_.-]{0,40}$")), write: OrderedValue.text) {
+    Self(
+      schema: .orVariable(.pattern("^[A-Za-z0-9][A-Za-z0-9_.-]{0,40}$")), write: OrderedValue.text
+    ) {
       reading, place in
       guard let text = reading.string(place, hint: "a name"),
         reading.checkName(text, dots: true, at: place.node.mark, title: place.title)
@@ -83,7 +76,8 @@ extension TopologyValue<Int> {
       "type": "integer", "minimum": .integer(Int64(range.lowerBound)),
       "maximum": .integer(Int64(range.upperBound)),
     ]
-    return Self(.orVariable(schema), write: { .leaf(.integer(Int64($0))) }) { reading, place in
+    return Self(schema: .orVariable(schema), write: { .leaf(.integer(Int64($0))) }) {
+      reading, place in
       if let value = place.node.scalar?.typed.integer.flatMap(Int.init(exactly:)),
         range.contains(value)
       {
@@ -101,7 +95,7 @@ extension TopologyValue<Double> {
   /// A part of a whole, from 0 to 1.
   static var part: Self {
     let schema: JSONValue = ["type": "number", "minimum": 0, "maximum": 1]
-    return Self(.orVariable(schema), write: { .leaf(.number($0)) }) { reading, place in
+    return Self(schema: .orVariable(schema), write: { .leaf(.number($0)) }) { reading, place in
       switch place.node.scalar?.typed {
       case .integer(let value) where (0...1).contains(value): return Double(value)
       case .number(let value) where (0...1).contains(value): return value
@@ -115,7 +109,7 @@ extension TopologyValue<Double> {
 
 extension TopologyValue<Bool> {
   static var truth: Self {
-    Self(.orVariable(["type": "boolean"]), write: { .leaf(.bool($0)) }) { reading, place in
+    Self(schema: .orVariable(["type": "boolean"]), write: { .leaf(.bool($0)) }) { reading, place in
       if case .bool(let value) = place.node.scalar?.typed { return value }
       reading.refuse(place, wanted: "true or false")
       return nil
@@ -128,7 +122,7 @@ extension TopologyValue<Duration> {
   static var positiveDuration: Self { duration(.reference("positiveDuration"), isPositive: true) }
 
   private static func duration(_ schema: JSONValue, isPositive: Bool) -> Self {
-    Self(schema, write: { .text(DurationText.write($0)) }) { reading, place in
+    Self(schema: schema, write: { .text(DurationText.write($0)) }) { reading, place in
       let scalar = place.node.scalar
       if let scalar, scalar.value.string != nil, let value = DurationText.parse(scalar.text) {
         if value > .zero || !isPositive { return value }
