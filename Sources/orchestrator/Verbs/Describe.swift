@@ -37,15 +37,9 @@ struct Describe: Verb {
       for line in Self.names(pages, events: arguments.flag("events")) { try console.print(line) }
       return .success
     }
-    switch arguments.format {
-    case .text:
-      for (index, page) in pages.enumerated() {
-        if index > 0 { try console.print() }
-        for line in page.lines(console.style) { try console.print(line) }
-      }
-    case .json: try console.print(.array(pages.map(\.record)))
-    case .jsonl: for page in pages { try console.print(page.record) }
-    }
+    try console.print(
+      pages.map(\.record), as: arguments.format,
+      lines: Array(pages.map { $0.lines(console.style) }.joined(separator: [""])))
     return .success
   }
 
@@ -69,14 +63,14 @@ struct Describe: Verb {
         page.machine.map { machine in
           machine.events.map(\.name).filter(machine.alphabet.contains)
         } ?? []
-      lines = { page.lines(style: $0) }
+      lines = page.lines
       record = page.record
     }
 
     init(_ page: CompositePage) {
       name = page.name
       events = page.composite.events.map(\.name)
-      lines = { page.lines(style: $0) }
+      lines = page.lines
       record = page.record
     }
   }
@@ -100,7 +94,7 @@ struct Describe: Verb {
     }
     return found.map { node in
       if let group = classes.first(where: { $0[node.name] != nil }), let plan = group[node.name] {
-        return Page(CompositePage(plan, in: group, node: node, pipes: pipes))
+        return Page(CompositePage(composite: plan, group: group, node: node, pipes: pipes))
       }
       return Page(NodePage(node: node, machine: machines[node.name], pipes: pipes))
     }

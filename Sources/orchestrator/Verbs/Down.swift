@@ -164,9 +164,8 @@ private struct Ending {
       let processes = left.map { "\($0.node) (pid \($0.process.pid))" }.joined(separator: ", ")
       throw CommandError("these do not end even on SIGKILL: \(processes)")
     }
-    let count = survivors.count == 1 ? "1 node" : "\(survivors.count) nodes"
     try console.print(
-      "\(directories.topology): down; \(reason), \(count) ended")
+      "\(directories.topology): down; \(reason), \(survivors.count.counted("node")) ended")
     return .success
   }
 }

@@ -32,16 +32,11 @@ struct Wait: Verb {
       let changes = try await wait.run(within: timeout)
       return (changes, wait.conditions.map { ($0.node, $0.state.fields) })
     }
-    switch arguments.format {
-    case .text:
-      for change in changes {
-        let fields = fields.first { $0.0 == change.node }?.1
-        let state = change.state.stateText(fields: fields)
-        try console.print("\(change.node): \(state.printable)  (version \(change.version))")
-      }
-    case .json: try console.print(.array(changes.map(\.record)))
-    case .jsonl: for change in changes { try console.print(change.record) }
+    let lines = changes.map { change in
+      let state = change.state.stateText(fields: fields.first { $0.0 == change.node }?.1)
+      return "\(change.node): \(state.printable)  (version \(change.version))"
     }
+    try console.print(changes.map(\.record), as: arguments.format, lines: lines)
     return .success
   }
 }
@@ -49,12 +44,7 @@ struct Wait: Verb {
 /// Waits for states of a running topology.
 private struct StateWait {
   let topology: TopologyClient
-  private(set) var conditions: [NodeCondition]
-
-  init(topology: TopologyClient, conditions: [NodeCondition]) {
-    self.topology = topology
-    self.conditions = conditions
-  }
+  var conditions: [NodeCondition]
 
   /// Returns the changes that met the conditions.
   mutating func run(within timeout: Duration?) async throws -> [StateChange] {

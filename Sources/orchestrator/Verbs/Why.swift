@@ -38,7 +38,7 @@ struct Why: Verb {
       if let event { return try await topology.why(name, json: event, timeout: timeout) }
       return try await topology.enabledEvents(of: name, timeout: timeout)
     }
-    let page = EnabledPage(found)
+    let page = EnabledPage(found: found)
     switch arguments.format {
     case .text:
       let lines = event == nil ? page.lines(console.style) : page.details(console.style)
