@@ -6,7 +6,6 @@ import PipeClient
 import PipeMachines
 import PipeNode
 import PipeSupport
-import PipeTransport
 import PipeWire
 
 /// The command line of a node program.

@@ -1,5 +1,4 @@
 import PipeMachines
-import PipeSupport
 import PipeWire
 
 /// One pipe of a topology: from where, to where, and what it carries.

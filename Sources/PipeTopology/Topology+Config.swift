@@ -1,5 +1,4 @@
 import PipeMachines
-import PipeSupport
 
 extension Topology {
   /// The same topology with every default written out.

@@ -1,4 +1,3 @@
-import PipeSupport
 import PipeWire
 
 /// The reading of one file: the diagnostics so far, and what values of several types are read with.

@@ -1,5 +1,3 @@
-import PipeMachines
-
 extension TopologyValue {
   /// Things by their names, which they share with things of other kinds.
   /// - Parameters:

@@ -1,6 +1,5 @@
 import Glibc
 import PipeSupport
-import PipeTransport
 
 /// Where all topologies of a user have their sockets and their state.
 package struct RuntimeRoots: Hashable, Sendable {

@@ -1,7 +1,6 @@
 import PipeJournal
 import PipeMachines
 import PipeSupport
-import PipeWire
 
 /// The steps of a machine as its journal has them, and lacks them: the state, and the effects.
 final class MachineSteps<Hosted: Machine> {

@@ -1,5 +1,4 @@
 import PipeJournal
-import PipeMachines
 import PipeSupport
 import PipeTransport
 import PipeWire

@@ -1,7 +1,5 @@
-import FoundationEssentials
 import Glibc
 import PipeClient
-import PipeMachines
 import PipeSupport
 import PipeTopology
 import PipeTransport

@@ -1,5 +1,3 @@
-import PipeRuntime
-
 /// Every verb, in the order of the help page.
 package enum Verbs {
   package static let all: [any Verb] = [
