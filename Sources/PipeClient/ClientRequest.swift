@@ -1,5 +1,4 @@
 import PipeMachines
-import PipeSupport
 import PipeTransport
 import PipeWire
 

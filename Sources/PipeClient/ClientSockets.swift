@@ -1,5 +1,4 @@
 import FoundationEssentials
-import PipeJournal
 import PipeMachines
 import PipeSupport
 import PipeTransport

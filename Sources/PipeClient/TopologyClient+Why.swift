@@ -1,5 +1,4 @@
 import PipeMachines
-import PipeSupport
 import PipeWire
 
 // Which events are enabled, and who withholds the others. Nodes are asked, and do not change by that.

@@ -1,5 +1,4 @@
 import PipeMachines
-import PipeSupport
 
 // The names of a state's fields, where that is a struct: by its JSON alone, a struct of one field looks
 // like a case. They are kept for those who read the journal while its node does not run.

@@ -1,5 +1,4 @@
 import PipeMachines
-import PipeSupport
 import PipeWire
 
 // What participants of synchronized events record, and their coordinators.

@@ -1,5 +1,4 @@
 import PipeMachines
-import PipeSupport
 
 /// What a journal holds at one moment, for people to read.
 package struct JournalSnapshot: Sendable {

@@ -7,7 +7,6 @@ import PipeMachines
 import PipeNode
 import PipeSupport
 import PipeSystem
-import PipeTransport
 import PipeWire
 
 /// The command line of a node program.

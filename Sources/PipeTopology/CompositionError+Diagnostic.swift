@@ -40,9 +40,8 @@ extension CompositionError.Problem {
   private func at(
     _ event: String, of composite: String, _ code: Diagnostic.Code, _ source: SourceMap
   ) -> Diagnostic {
-    Diagnostic(
-      file: source.file, mark: source.mark(ofKey: ["composites", composite, "synchronize", event]),
-      code: code, message: description)
+    source.diagnostic(
+      code, at: source.mark(ofKey: ["composites", composite, "synchronize", event]), description)
   }
 }
 

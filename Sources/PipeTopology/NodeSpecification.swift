@@ -1,5 +1,4 @@
 import PipeMachines
-import PipeSupport
 import PipeWire
 
 /// One node of a topology: a process, and what it hosts.
@@ -69,15 +68,19 @@ public struct NodeSpecification: Hashable, Sendable {
   }
 
   /// The machine's registered name, which a constant may do without.
-  public var machine: String? {
-    switch content {
-    case .machine(let machine): machine
-    case .constant(_, let machine): machine
+  public internal(set) var machine: String? {
+    get {
+      switch content {
+      case .machine(let machine): machine
+      case .constant(_, let machine): machine
+      }
     }
+    set { content = constant.map { .constant($0, machine: newValue) } ?? .machine(newValue ?? "") }
   }
 
   /// The state of a constant node, or `nil`.
-  public var constant: JSONValue? {
-    if case .constant(let state, _) = content { state } else { nil }
+  public internal(set) var constant: JSONValue? {
+    get { if case .constant(let state, _) = content { state } else { nil } }
+    set { content = newValue.map { .constant($0, machine: machine) } ?? .machine(machine ?? "") }
   }
 }

@@ -1,5 +1,4 @@
 import PipeMachines
-import PipeSupport
 
 /// A document whose mappings keep their order: the common source of JSON and YAML text.
 indirect enum OrderedValue {

@@ -1,5 +1,4 @@
 import PipeMachines
-import PipeSupport
 import PipeWire
 
 /// One pipe of a topology: from where, to where, and what it carries.
@@ -68,7 +67,7 @@ public struct PipeSpecification: Hashable, Sendable {
 
   /// The name that a pipe has when it is given none.
   public var derivedName: String {
-    let to = inPort.map { "\(receiver).\($0)" } ?? receiver
+    let to = PipeEnd(node: receiver, port: inPort)
     switch source {
     case .port(let port): return "\(sender).\(port)->\(to)"
     case .state(let state, let send): return "\(sender):\(state)->\(to):\(send.caseName ?? "?")"
@@ -85,11 +84,10 @@ extension PipeSpecification {
     from: String, to: String, name: String? = nil, capacity: Int = 1024,
     onRefused: OnRefused = .record
   ) -> PipeSpecification {
-    let (sender, outPort) = split(from)
-    let (receiver, inPort) = split(to)
+    let (from, to) = (PipeEnd(from), PipeEnd(to))
     return PipeSpecification(
-      sender: sender, source: .port(outPort ?? ""), receiver: receiver, inPort: inPort, name: name,
-      capacity: capacity, onRefused: onRefused)
+      sender: from.node, source: .port(from.port ?? ""), receiver: to.node, inPort: to.port,
+      name: name, capacity: capacity, onRefused: onRefused)
   }
 
   /// Makes a pipe that sends an event on each entry into a state.
@@ -100,15 +98,31 @@ extension PipeSpecification {
     from: String, when state: String, to: String, send: JSONValue, name: String? = nil,
     capacity: Int = 1024, onRefused: OnRefused = .record
   ) -> PipeSpecification {
-    let (receiver, inPort) = split(to)
+    let to = PipeEnd(to)
     return PipeSpecification(
-      sender: from, source: .state(state, send: send), receiver: receiver, inPort: inPort,
+      sender: from, source: .state(state, send: send), receiver: to.node, inPort: to.port,
       name: name, capacity: capacity, onRefused: onRefused)
   }
 
-  /// Splits `node.port` at its first dot.
-  static func split(_ end: String) -> (node: String, port: String?) {
-    guard let dot = end.firstIndex(of: ".") else { return (end, nil) }
-    return (String(end[..<dot]), String(end[end.index(after: dot)...]))
+  /// Whether a text can be a pipe's name, which is part of the sender's at the receiver's socket.
+  static func isName(_ name: String) -> Bool {
+    (1...128).contains(name.utf8.count) && name.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F }
+  }
+}
+
+/// Where a pipe starts or ends: `node` or `node.port`.
+struct PipeEnd: CustomStringConvertible {
+  var node: String
+  var port: String?
+
+  var description: String { port.map { "\(node).\($0)" } ?? node }
+}
+
+extension PipeEnd {
+  /// Splits a text at its first dot.
+  init(_ text: String) {
+    let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
+    node = String(parts[0])
+    port = parts.count > 1 ? String(parts[1]) : nil
   }
 }

@@ -55,8 +55,14 @@ public struct SourceMap: Sendable {
     _ code: Diagnostic.Code, _ severity: Diagnostic.Severity = .error, at path: [String],
     _ message: String
   ) -> Diagnostic {
-    Diagnostic(
-      file: file, mark: mark(of: path), severity: severity, code: code, message: message)
+    diagnostic(code, severity, at: mark(of: path), message)
+  }
+
+  func diagnostic(
+    _ code: Diagnostic.Code, _ severity: Diagnostic.Severity = .error, at mark: SourceMark,
+    _ message: String
+  ) -> Diagnostic {
+    Diagnostic(file: file, mark: mark, severity: severity, code: code, message: message)
   }
 
   private func nearest(_ path: [String], in marks: [[String]: SourceMark]) -> SourceMark {
@@ -66,5 +72,28 @@ public struct SourceMap: Sendable {
       if path.isEmpty { return .unknown }
       path.removeLast()
     }
+  }
+}
+
+/// What looks for errors in a file, and notes them.
+protocol Examiner {
+  var source: SourceMap { get }
+  var diagnostics: [Diagnostic] { get set }
+}
+
+extension Examiner {
+  mutating func report(
+    _ code: Diagnostic.Code, _ severity: Diagnostic.Severity = .error, at mark: SourceMark,
+    _ message: String
+  ) {
+    diagnostics.append(source.diagnostic(code, severity, at: mark, message))
+  }
+
+  /// - Parameter path: That of a value.
+  mutating func report(
+    _ code: Diagnostic.Code, _ severity: Diagnostic.Severity = .error, at path: [String],
+    _ message: String
+  ) {
+    report(code, severity, at: source.mark(of: path), message)
   }
 }

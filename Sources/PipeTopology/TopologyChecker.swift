@@ -6,7 +6,7 @@ import PipeWire
 ///
 /// What ``TopologyReader`` has checked is not checked again. A program or machine that is not
 /// described is not judged: who could not get the description says so.
-public struct TopologyChecker {
+public struct TopologyChecker: Examiner {
   /// What the programs and nodes of a topology tell of themselves.
   public struct Descriptions: Sendable {
     /// By the program's name, as the topology has it.
@@ -47,22 +47,6 @@ public struct TopologyChecker {
       checker.check(pipe, at: ["pipes", String(index)])
     }
     return checker.diagnostics.inFileOrder
-  }
-
-  mutating func report(
-    _ code: Diagnostic.Code, _ severity: Diagnostic.Severity = .error, at path: [String],
-    _ message: String
-  ) {
-    report(code, severity, at: source.mark(of: path), message)
-  }
-
-  mutating func report(
-    _ code: Diagnostic.Code, _ severity: Diagnostic.Severity = .error, at mark: SourceMark,
-    _ message: String
-  ) {
-    diagnostics.append(
-      Diagnostic(
-        file: source.file, mark: mark, severity: severity, code: code, message: message))
   }
 
   /// What a node's machine tells of itself, where that is known.

@@ -4,235 +4,254 @@ import PipeWire
 
 /// The keys of topology files.
 package enum TopologyKeys {
-  package static let top = TopologyMapping(
-    [
+  /// The tables of docs/TOPOLOGY.md, by their headings.
+  package static let tables = [
+    ("Top level", top.lines), ("A node", node.lines), ("A pipe", pipe.lines),
+    ("A composite", composite.lines), ("A monitor", monitor.lines),
+  ]
+
+  static let top = TopologyMapping(
+    start: Topology(name: ""),
+    keys: [
       TopologyKey(
-        "topology", .orVariable(.pattern("^[A-Za-z0-9][A-Za-z0-9_.-]{0,40}$")),
-        "The name, by which a running topology is found", standard: nil),
+        "topology", \.name, .name, "The name, by which a running topology is found",
+        isNeeded: true),
       TopologyKey(
-        "program", .someText,
+        "program", \.program, .text,
         "The executable that hosts the nodes: a path from the file's directory, or a name that is "
           + "looked for beside `orchestrator`, beside the file, and in `PATH`",
         standard: "each node's own"),
       TopologyKey(
-        "environment", .reference("environment"), "Variables for all nodes: `{ NAME: value }`",
+        "environment", \.environment, .environment, "Variables for all nodes: `{ NAME: value }`",
         standard: "none"),
       TopologyKey(
-        "nodes", .named("node", isEmpty: false), "The nodes by name: one process each",
-        standard: nil),
+        "nodes", \.nodes, .named(.node, node, \.name, isEmpty: false),
+        "The nodes by name: one process each", isNeeded: true),
       TopologyKey(
-        "pipes", .list(of: "pipe"),
+        "pipes", \.pipeEntries, .list(of: "pipe", pipe),
         "A list of the pipes that carry events between nodes", standard: "none"),
       TopologyKey(
-        "composites", .named("composite"),
+        "composites", \.composites, .named(.composite, composite, \.name),
         "The composites by name: nodes that take synchronized events together", standard: "none"),
       TopologyKey(
-        "monitors", .named("monitor"),
+        "monitors", \.monitors, .named(.monitor, monitor, \.name),
         "The monitors by name, which start with the topology: read-only processes",
         standard: "none"),
       TopologyKey(
-        "timeouts", mapping: timeouts,
+        "timeouts", \.timeouts, .keys(timeouts),
         "How long the parts of a node's life may take, but for time in which its process waits for a "
           + "processor"),
     ], rules: ["patternProperties": ["^x-": true]])
 
-  static let timeouts = TopologyMapping([
-    TopologyKey(
-      "start", .reference("positiveDuration"), "From spawning a node to its being ready",
-      standard: code(Timeouts().start)),
-    TopologyKey(
-      "heartbeat", .reference("positiveDuration"),
-      "The longest silence before a node counts as hung", standard: code(Timeouts().heartbeat)),
-    TopologyKey(
-      "stop", .reference("positiveDuration"), "From asking a node to stop to SIGKILL",
-      standard: code(Timeouts().stop)),
-  ])
+  private static let timeouts = TopologyMapping(
+    start: Timeouts(),
+    keys: [
+      TopologyKey(
+        "start", \.start, .positiveDuration, "From spawning a node to its being ready"),
+      TopologyKey(
+        "heartbeat", \.heartbeat, .positiveDuration,
+        "The longest silence before a node counts as hung"),
+      TopologyKey("stop", \.stop, .positiveDuration, "From asking a node to stop to SIGKILL"),
+    ])
 
-  package static let node = TopologyMapping(
-    [
+  static let node = TopologyMapping(
+    // A node of which no key is read has nothing to host.
+    start: NodeSpecification(name: "", content: .constant(.null)),
+    keys: [
       TopologyKey(
-        "machine", .someText, "The machine's registered name; a node has this or `constant`",
-        standard: ""),
+        "machine", \.machine, .text("a machine's name"),
+        "The machine's registered name; a node has this or `constant`"),
       TopologyKey(
-        "constant", .reference("case"),
-        "A state, in which the node stays; with `machine` it is checked against that machine's states",
-        standard: ""),
+        "constant", \.constant, .state,
+        "A state, in which the node stays; with `machine` it is checked against that machine's states"
+      ),
       TopologyKey(
-        "program", .someText, "As at the top level, for this node", standard: "the topology's"),
+        "program", \.program, .text, "As at the top level, for this node",
+        standard: "the topology's"),
       TopologyKey(
-        "parameters", .anyObject,
+        "parameters", \.parameters, .object,
         "What the machine takes as its parameters. A value that its type cannot hold, or that its "
           + "`validate()` has no use for, is an error at that value. A machine finds a file that they "
           + "name beside the topology file, with `TopologyFile.path(of:)`",
         standard: "the machine's own"),
       TopologyKey(
-        "environment", .reference("environment"), "Variables for this node", standard: "none"),
-      TopologyKey("restart", mapping: restart, "When the node is started again"),
+        "environment", \.environment, .environment, "Variables for this node", standard: "none"),
+      TopologyKey("restart", \.restart, .keys(restart), "When the node is started again"),
       TopologyKey(
-        "required", .orVariable(.truth),
-        "Whether its failure takes the topology down, with exit code 1", standard: "`false`"),
+        "required", \.required, .truth,
+        "Whether its failure takes the topology down, with exit code 1"),
       TopologyKey(
-        "depends_on", dependencies,
+        "depends_on", \.dependsOn, .dependencies,
         "A list of nodes, or `{ NODE: ready }`, or `{ NODE: { state: STATE } }`: it starts after they "
           + "run, and have been in that state, and stops before them",
         standard: "none"),
       TopologyKey(
-        "durability", .choice(Durability.self),
+        "durability", \.durability, .choice,
         "What its state and its events survive: `none`; `process`, the end of any process at any "
           + "instant; `power`, a loss of power as well",
         standard: "`\(Durability.standard.rawValue)`"),
     ],
-    rules: nodeRules)
-
-  private static let nodeRules: [String: JSONValue] = [
-    "anyOf": [["required": ["machine"]], ["required": ["constant"]]],
-    "not": ["required": ["constant", "parameters"]],
-  ]
-
-  static let restart = TopologyMapping([
-    TopologyKey(
-      "policy", .choice(RestartPolicy.Mode.self),
-      "Which ends are answered with a start: `never`, `on-failure` or `always`",
-      standard: "`\(RestartPolicy().mode.rawValue)`"),
-    TopologyKey(
-      "max", .integer(in: RestartPolicy.maxRange),
-      "Restarts within the window before the node has failed", standard: "\(RestartPolicy().max)"),
-    TopologyKey(
-      "window", .reference("positiveDuration"), "How long a restart counts",
-      standard: code(RestartPolicy().window)),
-    TopologyKey(
-      "backoff", mapping: backoff, "The wait before a restart: doubled from `initial` up to `max`"),
-  ])
-
-  static let backoff = TopologyMapping([
-    TopologyKey(
-      "initial", .reference("duration"), "The wait before the first restart",
-      standard: code(RestartPolicy().backoff.initial)),
-    TopologyKey(
-      "max", .reference("duration"), "The longest wait",
-      standard: code(RestartPolicy().backoff.max)),
-    TopologyKey(
-      "jitter", .orVariable(.part),
-      "The part of a wait that may be taken off at random, from 0 to 1",
-      standard: "\(RestartPolicy().backoff.jitter)"),
-  ])
-
-  private static let dependencies: JSONValue = [
-    "anyOf": [
-      [
-        "type": "object",
-        "additionalProperties": [
-          "anyOf": [["enum": ["ready"]], .variable, .reference("dependency")]
-        ],
-      ],
-      .reference("nodeList"),
+    rules: [
+      "anyOf": [["required": ["machine"]], ["required": ["constant"]]],
+      "not": ["required": ["constant", "parameters"]],
     ]
-  ]
+  ) { reading, fields, node in
+    reading.complete(&node, fields)
+  }
 
-  static let dependency = TopologyMapping(
-    [
+  private static let restart = TopologyMapping(
+    start: RestartPolicy(),
+    keys: [
       TopologyKey(
-        "state", state,
+        "policy", \.mode, .choice,
+        "Which ends are answered with a start: `never`, `on-failure` or `always`"),
+      TopologyKey(
+        "max", \.max, .integer(in: RestartPolicy.maxRange, unit: "restarts"),
+        "Restarts within the window before the node has failed"),
+      TopologyKey("window", \.window, .positiveDuration, "How long a restart counts"),
+      TopologyKey(
+        "backoff", \.backoff, .keys(backoff),
+        "The wait before a restart: doubled from `initial` up to `max`"),
+    ])
+
+  private static let backoff = TopologyMapping(
+    start: Backoff(),
+    keys: [
+      TopologyKey("initial", \.initial, .duration, "The wait before the first restart"),
+      TopologyKey("max", \.max, .duration, "The longest wait"),
+      TopologyKey(
+        "jitter", \.jitter, .part,
+        "The part of a wait that may be taken off at random, from 0 to 1"),
+    ]
+  ) { reading, fields, backoff in
+    if backoff.initial > backoff.max {
+      reading.report(
+        .badValue, fields.place,
+        "starts at \(DurationText.write(backoff.initial)), above its 'max' of "
+          + "\(DurationText.write(backoff.max)); lower one or raise the other")
+    }
+    return true
+  }
+
+  static let dependency = TopologyMapping<StateCondition?>(
+    start: nil,
+    keys: [
+      TopologyKey(
+        "state", \.self, .condition,
         "A state's label, whatever its values are; `{ label: { field: value } }`; or some fields of a "
-          + "struct",
-        standard: "")
-    ], rules: ["required": ["state"]])
+          + "struct")
+    ], rules: ["required": ["state"]]
+  ) { reading, fields, _ in
+    // A key that there is not has been told of.
+    if case .mapping(let entries) = fields.place.node.content, entries.isEmpty {
+      reading.report(
+        .missingKey, fields.place, "has no 'state'; add it, or write 'ready' without braces")
+    }
+    return true
+  }
 
-  private static let state: JSONValue = [
-    "anyOf": [.reference("caseName"), .variable, ["type": "object", "minProperties": 1]]
-  ]
-
-  package static let pipe = TopologyMapping(
-    [
+  static let pipe = TopologyMapping(
+    start: PipeEntry(),
+    keys: [
       TopologyKey(
-        "from", end,
+        "from", \.from, .end,
         "`NODE.PORT`, an out-port that the machine declares; or `NODE`, with `when` and `send`",
-        standard: nil),
+        isNeeded: true),
       TopologyKey(
-        "when", .someText, "A state of the sender: on each entry into it an event is sent",
-        standard: ""),
-      TopologyKey("to", end, "`NODE`, or `NODE.PORT`, or `COMPOSITE`", standard: nil),
+        "when", \.when, .text("a state's name"),
+        "A state of the sender: on each entry into it an event is sent"),
+      TopologyKey("to", \.to, .end, "`NODE`, or `NODE.PORT`, or `COMPOSITE`", isNeeded: true),
       TopologyKey(
-        "send", event,
+        "send", \.send, .event,
         "That event: a label, or `{ label: { field: value } }`. `$name` is the state's value of that "
-          + "name, `$_0` its first one without a label, `$$` a dollar",
-        standard: ""),
+          + "name, `$_0` its first one without a label, `$$` a dollar"),
       TopologyKey(
-        "name", .orVariable(.pattern("^[^\\s]{1,128}$")), "The pipe's name",
+        "name", \.pipe.name, .pipeName, "The pipe's name",
         standard: "from its ends: `door:closed->motor:start`"),
       TopologyKey(
-        "capacity", .integer(in: PipeSpecification.capacityRange),
+        "capacity", \.pipe.capacity,
+        .integer(in: PipeSpecification.capacityRange, unit: "events"),
         "Events that may be under way before the sender must stop taking further ones, "
           + "\(PipeSpecification.capacityRange.lowerBound) to "
-          + "\(PipeSpecification.capacityRange.upperBound)",
-        standard: "1024"),
+          + "\(PipeSpecification.capacityRange.upperBound)"),
       TopologyKey(
-        "on_refused", .choice(PipeSpecification.OnRefused.self),
+        "on_refused", \.pipe.onRefused, .choice,
         "What becomes of an event that the receiver refuses: `record` it as a dead letter, `postpone` "
-          + "it until the state changes, or `fail` the node",
-        standard: "`record`"),
+          + "it until the state changes, or `fail` the node"),
       TopologyKey(
-        "durability", .choice(Durability.self), "As for a node, and no higher than its two nodes'",
-        standard: "the lower of theirs"),
+        "durability", \.pipe.durability, .choice,
+        "As for a node, and no higher than its two nodes'", standard: "the lower of theirs"),
     ],
-    rules: pipeRules)
-
-  private static let pipeRules: [String: JSONValue] = [
-    "if": ["properties": ["from": ["pattern": "\\$\\{"]]],
-    "else": [
-      "if": ["properties": ["from": ["pattern": "\\."]]],
-      "then": ["properties": ["when": false, "send": false]],
-      "else": ["required": ["when", "send"]],
-    ],
-  ]
-
-  private static let event: JSONValue = [
-    "allOf": [.reference("case"), ["if": ["type": "object"], "then": .reference("template")]]
-  ]
-  private static let end = JSONValue.pattern("^[^.]+(\\..+)?$")
-
-  package static let composite = TopologyMapping([
-    TopologyKey(
-      "components", .nodeList(minItems: 1),
-      "A list of nodes with a machine, and of other composites",
-      standard: nil),
-    TopologyKey(
-      "synchronize", synchronized,
-      "The events that components take together, all or none: `{ EVENT: [COMPONENT, …] }`, or a list "
-        + "of events. Without a list of participants, every component takes part that takes the event "
-        + "in some state",
-      standard: "none: each event is one component's own"),
-    TopologyKey(
-      "projection", .someText,
-      "A composite state that the program registers, made of the nodes' states in the order of "
-        + "`components`",
-      standard: "an object of the nodes' states, by their names"),
-    TopologyKey(
-      "program", .someText, "The program that coordinates it, as at the top level",
-      standard: "the topology's"),
-  ])
-
-  private static let synchronized: JSONValue = [
-    "anyOf": [
-      [
-        "type": "object", "propertyNames": .reference("caseName"),
-        "additionalProperties": ["anyOf": [["type": "null"], .nodeList(minItems: 1)]],
-      ],
-      [
-        "type": "array", "items": ["anyOf": [.reference("caseName"), .variable]],
-        "uniqueItems": true,
+    rules: [
+      "if": ["properties": ["from": ["pattern": "\\$\\{"]]],
+      "else": [
+        "if": ["properties": ["from": ["pattern": "\\."]]],
+        "then": ["properties": ["when": false, "send": false]],
+        "else": ["required": ["when", "send"]],
       ],
     ]
-  ]
+  ) { reading, fields, entry in
+    reading.complete(&entry, fields)
+  }
 
-  package static let monitor = TopologyMapping([
-    TopologyKey("monitor", .someText, "The monitor's registered name", standard: nil),
-    TopologyKey(
-      "watch", .nodeList(minItems: 1), "A list of nodes and composites", standard: "all"),
-    TopologyKey(
-      "program", .someText, "The program that has it, as at the top level",
-      standard: "the topology's"),
-  ])
+  static let composite = TopologyMapping(
+    start: CompositeSpecification(name: "", components: []),
+    keys: [
+      TopologyKey(
+        "components", \.components, .names,
+        "A list of nodes with a machine, and of other composites", isNeeded: true),
+      TopologyKey(
+        "synchronize", \.synchronize, .synchronized,
+        "The events that components take together, all or none: `{ EVENT: [COMPONENT, …] }`, or a list "
+          + "of events. Without a list of participants, every component takes part that takes the "
+          + "event in some state",
+        standard: "none: each event is one component's own"),
+      TopologyKey(
+        "projection", \.projection, .text,
+        "A composite state that the program registers, made of the nodes' states in the order of "
+          + "`components`",
+        standard: "an object of the nodes' states, by their names"),
+      TopologyKey(
+        "program", \.program, .text, "The program that coordinates it, as at the top level",
+        standard: "the topology's"),
+    ]
+  ) { _, fields, _ in
+    // Without components, the rest is read for its errors alone.
+    fields.read.contains("components")
+  }
 
-  private static func code(_ duration: Duration) -> String { "`\(DurationText.write(duration))`" }
+  static let monitor = TopologyMapping(
+    start: MonitorSpecification("", name: ""),
+    keys: [
+      TopologyKey(
+        "monitor", \.monitor, .text, "The monitor's registered name", isNeeded: true),
+      TopologyKey(
+        "watch", \.watch, .watched, "A list of nodes and composites", standard: "all"),
+      TopologyKey(
+        "program", \.program, .text, "The program that has it, as at the top level",
+        standard: "the topology's"),
+    ])
+}
+
+extension TopologyReading {
+  /// Makes sure that a node hosts something, and a constant one nothing else; returns whether it does.
+  fileprivate mutating func complete(
+    _ node: inout NodeSpecification, _ fields: TopologyFields
+  ) -> Bool {
+    guard fields["constant"] == nil else {
+      if let parameters = fields["parameters"] {
+        report(
+          .conflictingKeys, at: source.mark(ofKey: parameters.path),
+          "\(fields.place.owner) is constant, so it takes no 'parameters'; remove them")
+      }
+      return fields.read.contains("constant")
+    }
+    if fields["machine"] == nil {
+      report(
+        .missingKey, at: source.mark(ofKey: fields.place.path),
+        "\(fields.place.owner) has neither 'machine' nor 'constant'; add one")
+    }
+    node.constant = nil
+    return fields.read.contains("machine")
+  }
 }

@@ -3,36 +3,30 @@ import PipeWire
 
 extension TopologyReading {
   /// Checks what the parts of a topology say of each other.
-  ///
-  /// - Parameter names: All nodes that the file names, so that a broken one is not also unknown.
-  mutating func checkReferences(
-    of topology: Topology, pipes: [(index: Int, pipe: PipeSpecification)], names: Names
-  ) {
-    for node in topology.nodes { checkNode(node, in: topology, names) }
-    for monitor in topology.monitors { checkMonitor(monitor, in: topology, names) }
-    checkComposites(of: topology, names)
+  mutating func checkReferences(of topology: Topology) {
+    for node in topology.nodes { checkNode(node, in: topology) }
+    for monitor in topology.monitors { checkMonitor(monitor, in: topology) }
+    checkComposites(of: topology)
     checkCycles(in: topology)
-    checkPipeNames(pipes)
-    for (index, pipe) in pipes { checkPipe(pipe, path: ["pipes", String(index)], topology, names) }
+    checkPipeNames(topology.pipes)
+    for (index, pipe) in topology.pipes.enumerated() {
+      checkPipe(pipe, path: ["pipes", String(index)], topology)
+    }
   }
 
-  private mutating func checkNode(
-    _ node: NodeSpecification, in topology: Topology, _ names: Names
-  ) {
+  private mutating func checkNode(_ node: NodeSpecification, in topology: Topology) {
     let path = ["nodes", node.name]
     if topology.program(of: node) == nil { reportNoProgram("node '\(node.name)'", path) }
-    for dependency in node.dependsOn { checkDependency(dependency, of: node, in: topology, names) }
+    for dependency in node.dependsOn { checkDependency(dependency, of: node, in: topology) }
   }
 
-  private mutating func checkMonitor(
-    _ monitor: MonitorSpecification, in topology: Topology, _ names: Names
-  ) {
+  private mutating func checkMonitor(_ monitor: MonitorSpecification, in topology: Topology) {
     let path = ["monitors", monitor.name]
     let owner = "monitor '\(monitor.name)'"
     if topology.program(of: monitor) == nil { reportNoProgram(owner, path) }
     for (index, name) in (monitor.watch ?? []).enumerated() {
       let mark = source.mark(of: path + ["watch", String(index)])
-      checkNodeName(name, at: mark, owner: owner, names, orComposite: true)
+      checkName(name, at: mark, owner: owner, among: [.node, .composite])
     }
   }
 
@@ -42,77 +36,75 @@ extension TopologyReading {
       "\(owner) has no program to run it; add 'program: NAME' to it or to the topology")
   }
 
-  mutating func checkNodeName(
-    _ name: String, at mark: SourceMark, owner: String, _ names: Names, orComposite: Bool = false
+  mutating func checkName(
+    _ name: String, at mark: SourceMark, owner: String, among kinds: [Kind] = [.node]
   ) {
-    guard !names.isNode(name), !(orComposite && names.isComposite(name)) else { return }
-    let known = names.nodes + (orComposite ? names.composites : [])
+    if let kind = names[name]?.kind, kinds.contains(kind) { return }
     report(
       .unknownNode, at: mark,
       "\(owner): there is no node '\(name)'"
-        + Suggestion.among(known, like: name, verb: "the topology has"))
+        + Suggestion.among(kinds.flatMap(names(of:)), like: name, verb: "the topology has"))
   }
 
-  private mutating func checkPipeNames(_ pipes: [(index: Int, pipe: PipeSpecification)]) {
+  private mutating func checkPipeNames(_ pipes: [PipeSpecification]) {
     var first: [String: SourceMark] = [:]
-    for (index, pipe) in pipes {
-      let path = ["pipes", String(index)]
+    for (index, pipe) in pipes.enumerated() {
+      let place = source.mark(of: ["pipes", String(index), "name"])
       if let mark = first[pipe.name] {
         report(
-          .nameTaken, at: source.mark(of: path + ["name"]),
+          .nameTaken, at: place,
           "pipe '\(pipe.name)' is named twice, first at line \(mark.line), column \(mark.column); "
             + "give one of them another 'name'")
       } else {
-        first[pipe.name] = source.mark(of: path + ["name"])
+        first[pipe.name] = place
       }
     }
   }
 
   private mutating func checkPipe(
-    _ pipe: PipeSpecification, path: [String], _ topology: Topology, _ names: Names
+    _ pipe: PipeSpecification, path: [String], _ topology: Topology
   ) {
     let owner = "pipe '\(pipe.name)'"
-    if names.isComposite(pipe.sender) {
+    if names[pipe.sender]?.kind == .composite {
       report(
-        .compositeSender, at: source.mark(of: path + ["from"]),
+        .compositeSender, at: path + ["from"],
         "\(owner): '\(pipe.sender)' is a composite and sends no events; start the pipe at one of "
           + "its components")
     } else {
-      checkNodeName(pipe.sender, at: source.mark(of: path + ["from"]), owner: owner, names)
+      checkName(pipe.sender, at: source.mark(of: path + ["from"]), owner: owner)
     }
-    checkNodeName(
-      pipe.receiver, at: source.mark(of: path + ["to"]), owner: owner, names, orComposite: true)
-    if let port = pipe.inPort, names.isComposite(pipe.receiver) {
+    checkName(
+      pipe.receiver, at: source.mark(of: path + ["to"]), owner: owner, among: [.node, .composite])
+    if let port = pipe.inPort, names[pipe.receiver]?.kind == .composite {
       report(
-        .unknownPort, at: source.mark(of: path + ["to"]),
+        .unknownPort, at: path + ["to"],
         "\(owner): '\(pipe.receiver)' is a composite and has no in-port '\(port)'; write "
           + "'to: \(pipe.receiver)'")
     }
     if topology.node(pipe.receiver)?.constant != nil {
       report(
-        .constantReceiver, at: source.mark(of: path + ["to"]),
+        .constantReceiver, at: path + ["to"],
         "\(owner): node '\(pipe.receiver)' is constant and takes no events; remove the pipe, or "
           + "give the node a 'machine' without 'constant'")
     }
     if pipe.sender == pipe.receiver, topology.node(pipe.sender).map({ $0.constant == nil }) == true
     {
       report(
-        .selfPipe, at: source.mark(of: path + ["to"]),
+        .selfPipe, .warning, at: path + ["to"],
         "\(owner): it leads from node '\(pipe.sender)' to itself, and once it is full, the node "
           + "takes nothing until there is room, which only it could make; see that never more than "
-          + "its capacity is under way, or let an effect of the state's output give the event",
-        severity: .warning)
+          + "its capacity is under way, or let an effect of the state's output give the event")
     }
     checkDurability(of: pipe, path: path, topology)
     guard let constant = topology.node(pipe.sender)?.constant else { return }
     if let port = pipe.outPort {
       report(
-        .unknownPort, at: source.mark(of: path + ["from"]),
+        .unknownPort, at: path + ["from"],
         "\(owner): node '\(pipe.sender)' is constant and has no out-port '\(port)'; write "
           + "'from: \(pipe.sender)' with 'when' and 'send'")
     } else if let when = pipe.when, let state = constant.caseName, when != state {
       report(
-        .unknownState, at: source.mark(of: path + ["when"]),
+        .unknownState, at: path + ["when"],
         "\(owner): node '\(pipe.sender)' is constant and never enters '\(when)'"
           + Suggestion.among([state], like: when, verb: "it stays in"))
     }
@@ -132,7 +124,7 @@ extension TopologyReading {
     let kind = topology.composite(name) == nil ? "node" : "composite"
     let remedy = kind == "node" ? "the node's" : "its components'"
     report(
-      .badValue, at: source.mark(of: path + ["durability"]),
+      .badValue, at: path + ["durability"],
       "pipe '\(pipe.name)': it cannot be '\(level.rawValue)': \(kind) '\(name)' survives less, "
         + "'\(topology.durability(of: name).rawValue)'. Raise \(remedy) 'durability', or leave the "
         + "pipe's out")

@@ -1,28 +1,52 @@
-import PipeSupport
 import PipeWire
 
-/// The reading of one file: the diagnostics so far, and the values of the simple types.
+/// The reading of one file: the diagnostics so far, and what values of several types are read with.
 ///
 /// A reader returns `nil` after it has reported why, so that all errors are found at once.
-struct TopologyReading {
+struct TopologyReading: Examiner {
+  /// What has a name of its own, of one space.
+  enum Kind: String {
+    case node, composite, monitor
+  }
+
   var diagnostics: [Diagnostic] = []
   var source: SourceMap
+  /// What the file gives names to, broken ones included, so that they are not also unknown.
+  var names: [String: (kind: Kind, mark: SourceMark)] = [:]
 
   init(file: String) {
     source = SourceMap(file: file)
   }
 
-  mutating func report(
-    _ code: Diagnostic.Code, at mark: SourceMark, _ message: String,
-    severity: Diagnostic.Severity = .error
-  ) {
-    diagnostics.append(
-      Diagnostic(file: source.file, mark: mark, severity: severity, code: code, message: message))
+  /// Reads the whole file; `nil` where not even a value can be made of it.
+  mutating func topology(_ root: YAMLNode) -> Topology? {
+    let place = TopologyPlace(node: root, path: [], owner: "the topology")
+    source.record([], key: root.mark, value: root.mark)
+    guard case .mapping = root.content else {
+      refuse(place, wanted: "a mapping that starts with 'topology: NAME'")
+      return nil
+    }
+    let keys = TopologyKeys.top
+    guard let topology = keys.read(&self, place, into: keys.start) else { return nil }
+    checkReferences(of: topology)
+    return topology
+  }
+
+  /// The names of one kind, in the order of the file.
+  func names(of kind: Kind) -> [String] {
+    names.filter { $0.value.kind == kind }
+      .sorted { ($0.value.mark, $0.key) < ($1.value.mark, $1.key) }.map(\.key)
   }
 
   mutating func report(_ code: Diagnostic.Code, _ place: TopologyPlace, _ message: String) {
     guard !place.node.isBroken else { return }
     report(code, at: place.node.mark, "\(place.title) \(message)")
+  }
+
+  /// Reports a value that is of another kind than the wanted one.
+  mutating func refuse(_ place: TopologyPlace, wanted: String, _ code: Diagnostic.Code = .badValue)
+  {
+    report(code, place, "must be \(wanted), not \(place.node.summary)")
   }
 
   // MARK: Mappings and lists
@@ -35,7 +59,7 @@ struct TopologyReading {
     of place: TopologyPlace, noun: String = "key", hint: String = "a mapping"
   ) -> [Member]? {
     guard case .mapping(let entries) = place.node.content else {
-      report(.badValue, place, "must be \(hint), not \(place.node.summary)")
+      refuse(place, wanted: hint)
       return nil
     }
     var first: [String: SourceMark] = [:]
@@ -58,30 +82,10 @@ struct TopologyReading {
     return members
   }
 
-  /// The entries of a mapping whose keys are described.
-  mutating func fields(
-    of place: TopologyPlace, _ mapping: TopologyMapping
-  ) -> [String: TopologyPlace]? {
-    guard let members = members(of: place) else { return nil }
-    var fields: [String: TopologyPlace] = [:]
-    for member in members {
-      if mapping.names.contains(member.key) {
-        fields[member.key] = member.value
-        continue
-      }
-      let choices = Suggestion.among(mapping.names, like: member.key, verb: "the keys are")
-      report(.unknownKey, at: member.mark, "\(place.title) has no key '\(member.key)'\(choices)")
-    }
-    for key in mapping.required where fields[key] == nil {
-      report(.missingKey, place, "has no '\(key)'; add it")
-    }
-    return fields
-  }
-
   /// The elements of a list.
   mutating func elements(of place: TopologyPlace, hint: String) -> [TopologyPlace]? {
     guard case .sequence(let nodes) = place.node.content else {
-      report(.badValue, place, "must be \(hint), not \(place.node.summary)")
+      refuse(place, wanted: hint)
       return nil
     }
     return nodes.enumerated().map { index, node in
@@ -94,8 +98,8 @@ struct TopologyReading {
 
   // MARK: Scalars
 
-  mutating func string(_ place: TopologyPlace, hint: String = "text") -> String? {
-    if case .scalar(let scalar) = place.node.content {
+  mutating func string(_ place: TopologyPlace, hint: String) -> String? {
+    if let scalar = place.node.scalar {
       // What a variable gives is text where text is wanted.
       let value = scalar.written == nil ? scalar.value : .string(scalar.text)
       if case .string(let text) = value, !text.isEmpty {
@@ -108,14 +112,8 @@ struct TopologyReading {
         return nil
       }
     }
-    report(.badValue, place, "must be \(hint), not \(place.node.summary)")
+    refuse(place, wanted: hint)
     return nil
-  }
-
-  mutating func name(_ place: TopologyPlace, dots: Bool) -> String? {
-    string(place, hint: "a name").flatMap { text in
-      checkName(text, dots: dots, at: place.node.mark, title: place.title) ? text : nil
-    }
   }
 
   /// Whether a text is a name; reports it where it is not.
@@ -138,76 +136,6 @@ struct TopologyReading {
       .badName, at: member.mark,
       "\(title): a name is text, and \(member.key) without quotes is none; write "
         + "\"\(member.key)\", or begin it with a letter")
-  }
-
-  mutating func integer(
-    _ place: TopologyPlace, in range: ClosedRange<Int>, unit: String
-  ) -> Int? {
-    if case .scalar(let scalar) = place.node.content, case .integer(let value) = scalar.typed,
-      let value = Int(exactly: value), range.contains(value)
-    {
-      return value
-    }
-    report(
-      .badValue, place,
-      "must be a whole number of \(unit) from \(range.lowerBound) to "
-        + "\(range.upperBound), not \(place.node.summary)")
-    return nil
-  }
-
-  /// A part of a whole, from 0 to 1.
-  mutating func part(_ place: TopologyPlace) -> Double? {
-    if case .scalar(let scalar) = place.node.content {
-      switch scalar.typed {
-      case .integer(let value) where (0...1).contains(value): return Double(value)
-      case .number(let value) where (0...1).contains(value): return value
-      default: break
-      }
-    }
-    report(.badValue, place, "must be a number from 0 to 1, not \(place.node.summary)")
-    return nil
-  }
-
-  mutating func bool(_ place: TopologyPlace) -> Bool? {
-    if case .scalar(let scalar) = place.node.content, case .bool(let value) = scalar.typed {
-      return value
-    }
-    report(.badValue, place, "must be true or false, not \(place.node.summary)")
-    return nil
-  }
-
-  mutating func choice<Value: RawRepresentable & CaseIterable>(
-    _ place: TopologyPlace, _ type: Value.Type = Value.self
-  ) -> Value? where Value.RawValue == String {
-    let choices = Value.allCases.map(\.rawValue)
-    if case .scalar(let scalar) = place.node.content {
-      if case .string(let text) = scalar.value, let value = Value(rawValue: text) { return value }
-      let list = Suggestion.among(choices, like: scalar.text, verb: "it takes")
-      report(.badValue, place, "cannot be \(place.node.summary)\(list)")
-    } else {
-      report(
-        .badValue, place,
-        "cannot be \(place.node.summary)"
-          + Suggestion.among(choices, like: "", verb: "it takes"))
-    }
-    return nil
-  }
-
-  mutating func duration(_ place: TopologyPlace, zero: Bool = false) -> Duration? {
-    if case .scalar(let scalar) = place.node.content {
-      if let value = DurationText.parse(scalar.text), scalar.value.string != nil {
-        if value > .zero || zero { return value }
-        report(.badDuration, place, "must be longer than \(scalar.text)")
-        return nil
-      }
-      if case let problem = DurationText.Problem(with: scalar.text), problem != .noLength {
-        report(.badDuration, place, "\(problem)")
-        return nil
-      }
-    }
-    report(
-      .badDuration, place, "\(DurationText.Problem.noLength), not \(place.node.summary)")
-    return nil
   }
 }
 

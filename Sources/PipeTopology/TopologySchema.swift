@@ -71,9 +71,6 @@ public enum TopologySchema {
 extension JSONValue {
   static let someText: JSONValue = ["type": "string", "minLength": 1]
   static let variable = reference("variable")
-  static let truth: JSONValue = ["type": "boolean"]
-  static let anyObject: JSONValue = ["type": "object"]
-  static let part: JSONValue = ["type": "number", "minimum": 0, "maximum": 1]
 
   static func reference(_ name: String) -> JSONValue { ["$ref": .string("#/$defs/\(name)")] }
 
@@ -82,19 +79,6 @@ extension JSONValue {
   }
 
   static func orVariable(_ schema: JSONValue) -> JSONValue { ["anyOf": [schema, variable]] }
-
-  static func choice<Value: RawRepresentable & CaseIterable>(
-    _: Value.Type
-  ) -> JSONValue where Value.RawValue == String {
-    orVariable(["enum": .array(Value.allCases.map { .string($0.rawValue) })])
-  }
-
-  static func integer(in range: ClosedRange<Int>) -> JSONValue {
-    orVariable([
-      "type": "integer", "minimum": .integer(Int64(range.lowerBound)),
-      "maximum": .integer(Int64(range.upperBound)),
-    ])
-  }
 
   static func nodeList(minItems: Int64) -> JSONValue {
     ["$ref": "#/$defs/nodeList", "minItems": .integer(minItems)]

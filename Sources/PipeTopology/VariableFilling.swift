@@ -4,10 +4,10 @@ import PipeWire
 /// Puts variables into the values of a document; not into its keys.
 ///
 /// A value counts afterwards as if the text stood there: without quotes it may be a number.
-struct VariableFilling {
+struct VariableFilling: Examiner {
   /// What is wrong with the document's variables, and with the file that has some of them.
-  private(set) var diagnostics: [Diagnostic] = []
-  private let file: String
+  var diagnostics: [Diagnostic] = []
+  let source: SourceMap
   private let variables: TopologyVariables
   /// Read when the first variable is met: a document without any needs none.
   private var known: [String: String]?
@@ -16,7 +16,7 @@ struct VariableFilling {
 
   init(_ variables: TopologyVariables, file: String) {
     self.variables = variables
-    self.file = file
+    source = SourceMap(file: file)
   }
 
   /// The document with its variables put in; what has one that cannot be is broken.
@@ -111,13 +111,5 @@ struct VariableFilling {
         "'$\(name)' is no variable and stands as it is; write '${\(name)}' for the variable, or "
           + "'$$\(name)' for this text")
     }
-  }
-
-  private mutating func report(
-    _ code: Diagnostic.Code, _ severity: Diagnostic.Severity = .error, at mark: SourceMark,
-    _ message: String
-  ) {
-    diagnostics.append(
-      Diagnostic(file: file, mark: mark, severity: severity, code: code, message: message))
   }
 }

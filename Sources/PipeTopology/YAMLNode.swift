@@ -1,5 +1,4 @@
 import PipeMachines
-import PipeSupport
 import PipeWire
 
 /// A part of a YAML document, with its place.
@@ -16,6 +15,11 @@ package struct YAMLNode: Sendable {
   /// Where it starts; an alias stands where its anchor does.
   package var mark: SourceMark
 
+  /// The scalar, where it is one.
+  var scalar: YAMLScalar? {
+    if case .scalar(let scalar) = content { scalar } else { nil }
+  }
+
   /// The node in a few words, for a message: `60`, `a list`.
   package var summary: String {
     switch content {
@@ -26,9 +30,7 @@ package struct YAMLNode: Sendable {
   }
 
   /// Whether it has a variable that could not be put in, of which has been told.
-  var isBroken: Bool {
-    if case .scalar(let scalar) = content { scalar.isBroken } else { false }
-  }
+  var isBroken: Bool { scalar?.isBroken ?? false }
 }
 
 /// One key and its value.

@@ -1,5 +1,4 @@
 import Glibc
-import PipeRuntime
 
 /// The payload of a measured event: `{"sequence":1000000,"text":"…"}`, 64 bytes of JSON.
 enum Payload {

@@ -1,5 +1,4 @@
 import CZMQ
-import PipeRuntime
 
 /// A DEALER of plain libzmq: what the runtime is compared with.
 final class RawSocket {

@@ -1,7 +1,6 @@
 import Glibc
 import PipeSupport
 import PipeSystem
-import PipeTransport
 
 /// Where all topologies of a user have their sockets and their state.
 package struct RuntimeRoots: Hashable, Sendable {

@@ -1,5 +1,4 @@
 import PipeMachines
-import PipeSupport
 
 /// A state of a node, as a view shows it.
 package protocol ViewContent {

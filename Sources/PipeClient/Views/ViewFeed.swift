@@ -1,5 +1,4 @@
 import PipeMachines
-import PipeSupport
 import PipeWire
 
 /// Follows one node of a running topology for a view, and sends it events, in tasks of its own.

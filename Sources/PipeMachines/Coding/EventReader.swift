@@ -1,5 +1,4 @@
 import FoundationEssentials
-import PipeSupport
 
 /// Decodes events where they lie, several times faster than Foundation's decoder.
 ///

@@ -1,5 +1,3 @@
-import PipeSupport
-
 /// A machine under a name: one of the parts of a product.
 public struct Component<State: MachineState, Event: MachineEvent>: Sendable {
   /// The name, by which composites refer to it.

@@ -1,5 +1,3 @@
-import PipeSupport
-
 /// What a composite shows of itself instead of the plain tuple of its components' states.
 ///
 /// ```swift

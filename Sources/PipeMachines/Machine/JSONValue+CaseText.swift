@@ -1,5 +1,3 @@
-import PipeSupport
-
 extension JSONValue {
   /// A state or event for a person to read: `closing(persons: 3)`, `closed`.
   ///

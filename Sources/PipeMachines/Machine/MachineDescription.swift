@@ -1,5 +1,3 @@
-import PipeSupport
-
 /// One case of a state, event or output enum: its name and the fields it carries.
 public struct CaseDescription: Codable, Hashable, Sendable {
   /// One associated value of a case.

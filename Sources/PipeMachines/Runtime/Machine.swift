@@ -1,5 +1,3 @@
-import PipeSupport
-
 /// A machine that a topology can run as a node: its types, its behaviour, its effects and pipes.
 public protocol Machine: SendableMetatype {
   /// The states.

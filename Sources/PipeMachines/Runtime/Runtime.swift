@@ -1,5 +1,4 @@
 import PipeSupport
-import _Concurrency
 
 /// What a machine's outputs do, who watches it, and which pipes it has.
 ///

@@ -1,5 +1,3 @@
-import PipeSupport
-
 /// A Swift type by its name, as far as JSON values can be held to it.
 package enum SwiftType: Equatable {
   case bool, string

@@ -1,5 +1,3 @@
-import PipeSupport
-
 /// An event for several machines at once: the name of a case and one payload.
 ///
 /// Each participant has an event type of its own, with a case of this name. The payload reaches it as

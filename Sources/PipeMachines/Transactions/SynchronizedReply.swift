@@ -1,5 +1,3 @@
-import PipeSupport
-
 /// A participant that withholds an event, and why.
 public struct Withholding: Hashable, Codable, Sendable {
   /// The name of the participant.

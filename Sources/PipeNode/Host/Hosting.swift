@@ -1,8 +1,6 @@
 import PipeJournal
 import PipeMachines
-import PipeSupport
 import PipeTransport
-import PipeWire
 
 /// What a node gives to the machine that it hosts.
 package struct Hosting: _Hosting {

@@ -1,6 +1,4 @@
 import PipeMachines
-import PipeSupport
-import PipeWire
 
 extension Machine {
   /// The description with these parameters; one with a problem where they do not decode.

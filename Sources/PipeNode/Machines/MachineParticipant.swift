@@ -1,6 +1,5 @@
 import PipeJournal
 import PipeMachines
-import PipeSupport
 import PipeWire
 
 /// A machine's part in events that it takes together with others.

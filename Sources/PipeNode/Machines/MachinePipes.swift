@@ -1,6 +1,5 @@
 import PipeJournal
 import PipeMachines
-import PipeSupport
 import PipeWire
 
 /// The pipes that lead to a machine: takes their events, and says to each what became of it.

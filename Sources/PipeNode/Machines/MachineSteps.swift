@@ -2,7 +2,6 @@ import PipeJournal
 import PipeMachines
 import PipeSupport
 import PipeSystem
-import PipeWire
 
 /// The steps of a machine as its journal has them, and lacks them: the state, and the effects.
 final class MachineSteps<Hosted: Machine> {

@@ -1,5 +1,5 @@
 import PipeJournal
-import PipeMachines
+import PipeSupport
 import PipeSystem
 import PipeTransport
 import PipeWire

@@ -1,5 +1,4 @@
 import PipeMachines
-import PipeWire
 
 /// One event that a pipe has brought, or bytes that are none.
 package struct PipeEvent<Event> {

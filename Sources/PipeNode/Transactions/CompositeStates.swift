@@ -1,5 +1,4 @@
 import PipeMachines
-import PipeSupport
 import PipeWire
 
 /// The states that composites show, made of what their components tell and of what was committed.

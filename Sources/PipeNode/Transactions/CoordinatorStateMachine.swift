@@ -1,5 +1,4 @@
 import PipeMachines
-import PipeSupport
 import PipeWire
 
 /// The coordinator of one conflict class of composites: a pure state machine.

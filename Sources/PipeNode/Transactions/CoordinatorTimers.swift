@@ -1,4 +1,3 @@
-import PipeSupport
 import PipeTransport
 
 /// The timers of a coordinator.

@@ -1,5 +1,4 @@
 import PipeMachines
-import PipeSupport
 import PipeWire
 
 /// An event that an effect has given, and that its machine takes only together with others.

@@ -1,5 +1,4 @@
 import PipeMachines
-import PipeSupport
 import PipeWire
 
 /// One transaction at its coordinator, from the grant of its locks until all know its end.

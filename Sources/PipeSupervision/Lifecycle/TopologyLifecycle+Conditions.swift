@@ -1,5 +1,4 @@
 import PipeMachines
-import PipeSupport
 import PipeTopology
 
 // The states that nodes wait for before they go.

@@ -1,4 +1,3 @@
-import PipeClient
 import PipeMachines
 import PipeSupport
 import PipeTopology

@@ -2,7 +2,6 @@ import FoundationEssentials
 import Glibc
 import PipeClient
 import PipeMachines
-import PipeSupport
 import PipeTransport
 import PipeWire
 

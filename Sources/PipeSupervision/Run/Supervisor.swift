@@ -1,7 +1,5 @@
-import FoundationEssentials
 import Glibc
 import PipeClient
-import PipeMachines
 import PipeSupport
 import PipeSystem
 import PipeTopology

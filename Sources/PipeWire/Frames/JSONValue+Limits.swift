@@ -1,5 +1,4 @@
 import PipeMachines
-import PipeSupport
 
 extension JSONValue {
   /// The first whole number in a JSON text that is not held as one, since it is too large, as it is

@@ -1,5 +1,4 @@
 import PipeMachines
-import PipeSupport
 
 // A refusal in JSON records: its word under `reason`, and the text of a thrown error under `error`.
 

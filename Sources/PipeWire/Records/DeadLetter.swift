@@ -1,5 +1,4 @@
 import PipeMachines
-import PipeSupport
 
 /// An event that a machine refused and its pipe recorded.
 public struct DeadLetter: Codable, Hashable, Sendable {

@@ -1,5 +1,4 @@
 import PipeMachines
-import PipeSupport
 
 /// The wiring of one node, sent to it by the orchestrator in `configure`.
 package struct NodeConfiguration: Codable, Hashable, Sendable {

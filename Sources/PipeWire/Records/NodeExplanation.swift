@@ -1,6 +1,5 @@
 import FoundationEssentials
 import PipeMachines
-import PipeSupport
 
 /// What a node answers when it is asked what it would say to its events: a body of `reply`.
 package struct NodeExplanation: Codable, Hashable, Sendable {

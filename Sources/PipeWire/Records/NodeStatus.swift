@@ -1,5 +1,4 @@
 import PipeMachines
-import PipeSupport
 
 /// What a node tells of itself when asked: the answer to `ping`.
 public struct NodeStatus: Codable, Hashable, Sendable {

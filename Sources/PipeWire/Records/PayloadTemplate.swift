@@ -1,5 +1,4 @@
 import PipeMachines
-import PipeSupport
 
 /// The event that a pipe rule sends, made from the state that was entered.
 ///

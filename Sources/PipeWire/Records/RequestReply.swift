@@ -1,5 +1,4 @@
 import PipeMachines
-import PipeSupport
 
 /// The answer to a client's request.
 package enum RequestReply: Sendable {

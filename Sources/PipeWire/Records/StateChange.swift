@@ -1,6 +1,5 @@
 import FoundationEssentials
 import PipeMachines
-import PipeSupport
 
 /// One state of one node, as its feed tells it.
 public struct StateChange: Hashable, Sendable {

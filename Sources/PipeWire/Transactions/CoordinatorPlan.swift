@@ -1,5 +1,3 @@
-import PipeMachines
-
 /// What a coordinator is to know: the composites of its class, and where their nodes are.
 package struct CoordinatorPlan: Codable, Hashable, Sendable {
   /// Where a node of the composites is.

@@ -1,5 +1,4 @@
 import PipeMachines
-import PipeSupport
 
 /// The answer to a caller.
 package enum TransactionReply: Hashable, Sendable {

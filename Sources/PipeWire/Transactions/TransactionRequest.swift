@@ -1,5 +1,4 @@
 import PipeMachines
-import PipeSupport
 
 /// What a caller's request is told by; the caller never uses a number twice.
 package struct RequestID: Hashable, Codable, Sendable {

@@ -1,58 +1,47 @@
 import PipeRuntime
 
 /// All that `describe` tells of one composite.
-package struct CompositePage {
+struct CompositePage {
   let composite: CompositePlan
   let group: ConflictClassPlan
   /// How it is; `nil` where it need not run.
-  let node: NodeInformation?
+  var node: NodeInformation?
   /// The topology's pipes.
-  let pipes: [PipeInformation]
-
-  package init(
-    _ composite: CompositePlan, in group: ConflictClassPlan, node: NodeInformation? = nil,
-    pipes: [PipeInformation] = []
-  ) {
-    self.composite = composite
-    self.group = group
-    self.node = node
-    self.pipes = pipes
-  }
+  var pipes: [PipeInformation] = []
 
   /// The pages of all composites of some classes.
-  package static func all(of classes: [ConflictClassPlan]) -> [CompositePage] {
-    classes.flatMap { group in group.composites.map { CompositePage($0, in: group) } }
+  static func all(of classes: [ConflictClassPlan]) -> [CompositePage] {
+    classes.flatMap { group in group.composites.map { CompositePage(composite: $0, group: group) } }
   }
 
   var name: String { composite.name }
 
   /// A heading, then a line or more for each thing that is known.
-  package func lines(style: Style = Style(isColored: false)) -> [String] {
-    var lines = [heading(style)]
-    func add(_ label: String, _ values: [String]) {
-      for (index, value) in values.enumerated() {
-        let heading = (index == 0 ? label : "").padded(to: 12)
-        lines.append("  \(style.dim(heading))  \(value.printable)")
-      }
-    }
-    add("composite", ["program \(group.program)"])
-    add("components", [composite.components.joined(separator: ", ")])
-    if composite.nodes != composite.components {
-      add("nodes", [composite.nodes.joined(separator: ", ")])
-    }
-    add("synchronizes", vectors)
-    add("mode", ["rendezvous: all or none; a caller may ask for broadcast instead"])
-    add("projection", [composite.projection ?? "none: the list of the nodes' states"])
+  func lines(_ style: Style) -> [String] {
     let others = group.composites.map(\.name).filter { $0 != name }
-    let sharing = others.isEmpty ? "its own" : "shared with \(others.joined(separator: ", "))"
-    add("coordinator", [sharing])
+    var parts = [
+      ("composite", ["program \(group.program)"]),
+      ("components", [composite.components.joined(separator: ", ")]),
+      (
+        "nodes",
+        composite.nodes == composite.components ? [] : [composite.nodes.joined(separator: ", ")]
+      ),
+      ("synchronizes", vectors),
+      ("mode", ["rendezvous: all or none; a caller may ask for broadcast instead"]),
+      ("projection", [composite.projection ?? "none: the list of the nodes' states"]),
+      (
+        "coordinator",
+        [others.isEmpty ? "its own" : "shared with \(others.joined(separator: ", "))"]
+      ),
+    ]
     if let node {
-      add("durability", [node.durability.rawValue, node.journal].compactMap(\.self))
-      add("in doubt", node.doubts.map { $0.wording(since: style.time) })
-      let page = NodePage(node: node, machine: nil, pipes: pipes)
-      for (label, values) in page.traffic { add(label, values) }
+      parts += [
+        ("durability", [node.durability.rawValue, node.journal].compactMap(\.self)),
+        ("in doubt", node.doubts.map { $0.wording(since: style.time) }),
+      ]
+      parts += NodePage(node: node, machine: nil, pipes: pipes).traffic
     }
-    return lines
+    return [heading(style)] + style.lines(of: parts, labelWidth: 12)
   }
 
   private func heading(_ style: Style) -> String {
@@ -71,7 +60,7 @@ package struct CompositePage {
   }
 
   /// The JSON form.
-  package var record: JSONValue {
+  var record: JSONValue {
     let plan = (try? JSONValue(encoding: composite)) ?? .null
     return [
       "composite": .string(name), "description": plan, "coordinator": .string(group.name),

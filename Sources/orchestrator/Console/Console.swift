@@ -62,16 +62,29 @@ package final class Console {
   /// Writes a line of compact JSON to stdout.
   package func print(_ value: JSONValue) throws { try print(value.text) }
 
-  /// Writes records as `-o` asks: a table made from them, which a terminal's width is enough for, a
-  /// JSON array, or a JSON line each.
-  package func print(_ records: [JSONValue], as format: OutputFormat, table: () -> Table) throws {
+  /// Writes records as `-o` asks: lines that tell the same, a JSON array, or a JSON line each.
+  package func print(
+    _ records: [JSONValue], as format: OutputFormat, lines: @autoclosure () throws -> [String]
+  ) throws {
     switch format {
-    case .text:
-      let width = isTerminal ? size.columns : nil
-      for line in table().lines(style: style, width: width) { try print(line) }
+    case .text: for line in try lines() { try print(line) }
     case .json: try print(.array(records))
     case .jsonl: for record in records { try print(record) }
     }
+  }
+
+  /// Writes records as `-o` asks; as text, a table, for which a terminal's width is enough.
+  package func print(_ records: [JSONValue], as format: OutputFormat, table: () -> Table) throws {
+    try print(
+      records, as: format,
+      lines: table().lines(style: style, width: isTerminal ? size.columns : nil))
+  }
+
+  /// Writes one record as `-o` asks.
+  package func print(
+    _ record: JSONValue, as format: OutputFormat, lines: @autoclosure () throws -> [String]
+  ) throws {
+    try print([record], as: format == .json ? .jsonl : format, lines: try lines())
   }
 
   /// Hands what is buffered to the system.

@@ -1,13 +1,11 @@
 import PipeRuntime
 
 /// All that `why` tells of one node or composite.
-package struct EnabledPage {
+struct EnabledPage {
   let found: EnabledEvents
 
-  package init(_ found: EnabledEvents) { self.found = found }
-
   /// A heading, and a table of all events.
-  package func lines(_ style: Style = Style(isColored: false)) -> [String] {
+  func lines(_ style: Style) -> [String] {
     guard !found.events.isEmpty else { return [heading(style), "  it takes no events"] }
     var table = Table(
       .init("EVENT"), .init("ENABLED"), .init("TAKEN BY"), .init("BECAUSE"))
@@ -19,7 +17,7 @@ package struct EnabledPage {
   }
 
   /// Of each event what everybody says who is to take it.
-  package func details(_ style: Style = Style(isColored: false)) -> [String] {
+  func details(_ style: Style) -> [String] {
     var lines: [String] = []
     for event in found.events {
       let through = event.composite.map { " through composite \($0)" } ?? ""
@@ -69,7 +67,7 @@ package struct EnabledPage {
   // MARK: JSON
 
   /// The JSON form.
-  package var record: JSONValue {
+  var record: JSONValue {
     [
       "name": .string(found.name), "kind": .string(found.kind.rawValue),
       "state": found.state ?? .null, "version": found.version.map { .count($0) } ?? .null,
@@ -78,7 +76,7 @@ package struct EnabledPage {
   }
 
   /// An object for each event.
-  package var records: [JSONValue] {
+  var records: [JSONValue] {
     found.events.map { event in
       guard case .object(var record) = event.record else { return .null }
       record["name"] = .string(found.name)

@@ -1,44 +1,34 @@
 import PipeRuntime
 
 /// All that `journal` tells of a node.
-package struct JournalPage {
+struct JournalPage {
   let snapshot: JournalSnapshot
   /// The most records that are shown.
   let limit: Int
 
-  package init(snapshot: JournalSnapshot, limit: Int) {
-    self.snapshot = snapshot
-    self.limit = limit
-  }
-
   /// A heading, a line or more for each thing that is known, and a table of the last records.
-  package func lines(style: Style = Style(isColored: false)) -> [String] {
-    var lines = [
+  func lines(_ style: Style) -> [String] {
+    let heading =
       "\(style.bold(snapshot.node))  of topology \(snapshot.topology), "
-        + "machine \(snapshot.machine)".printable
-    ]
-    func add(_ label: String, _ values: [String]) {
-      for (index, value) in values.enumerated() {
-        let heading = (index == 0 ? label : "").padded(to: 9)
-        lines.append("  \(style.dim(heading))  \(value.printable)")
-      }
-    }
-    add("file", ["\(snapshot.path)  (\(snapshot.byteCount / 1024) KiB)"])
-    add("created", ["\(created(style)), id \(snapshot.idText)"])
-    add("state", [state])
-    add("pipes in", snapshot.ins.flatMap(lines(of:)))
-    add("pipes out", snapshot.outs.flatMap(lines(of:)))
-    add("effects", snapshot.effects.map { line(of: $0, style) })
+      + "machine \(snapshot.machine)".printable
     let hasLetters = snapshot.letterCount > 0 || snapshot.lostLetters > 0
-    add("letters", hasLetters ? [letters] : [])
-    add("requests", ["\(snapshot.requestCount) answered, and kept for a client that asks again"])
+    let parts = [
+      ("file", ["\(snapshot.path)  (\(snapshot.byteCount / 1024) KiB)"]),
+      ("created", ["\(created(style)), id \(snapshot.idText)"]),
+      ("state", [state]),
+      ("pipes in", snapshot.ins.flatMap(lines(of:))),
+      ("pipes out", snapshot.outs.flatMap(lines(of:))),
+      ("effects", snapshot.effects.map { line(of: $0, style) }),
+      ("letters", hasLetters ? [letters] : []),
+      ("requests", ["\(snapshot.requestCount) answered, and kept for a client that asks again"]),
+    ]
     let records = snapshot.records.suffix(limit)
-    guard !records.isEmpty else { return lines }
-    return lines + [""] + table(Array(records), style).lines(style: style)
+    return [heading] + style.lines(of: parts, labelWidth: 9)
+      + (records.isEmpty ? [] : [""] + table(Array(records), style).lines(style: style))
   }
 
   /// The JSON form.
-  package var record: JSONValue {
+  var record: JSONValue {
     [
       "topology": .string(snapshot.topology), "node": .string(snapshot.node),
       "machine": .string(snapshot.machine), "path": .string(snapshot.path),

@@ -1,36 +1,24 @@
 import PipeRuntime
 
 /// All that `describe` tells of one node.
-package struct NodePage {
+struct NodePage {
   let node: NodeInformation
   /// `nil` where the node has not described itself.
   let machine: MachineDescription?
   /// The topology's pipes.
   let pipes: [PipeInformation]
 
-  package init(node: NodeInformation, machine: MachineDescription?, pipes: [PipeInformation]) {
-    self.node = node
-    self.machine = machine
-    self.pipes = pipes
-  }
-
   /// A heading, then a line or more for each thing that is known.
-  package func lines(style: Style = Style(isColored: false)) -> [String] {
-    var lines = [heading(style)]
-    func add(_ label: String, _ values: [String]) {
-      for (index, value) in values.enumerated() {
-        let heading = (index == 0 ? label : "").padded(to: 11)
-        lines.append("  \(style.dim(heading))  \(value.printable)")
-      }
-    }
-    add(node.kind.rawValue, [node.hosts, node.program].compactMap(\.self).filter { !$0.isEmpty })
+  func lines(_ style: Style) -> [String] {
+    var parts = [
+      (node.kind.rawValue, [node.hosts, node.program].compactMap(\.self).filter { !$0.isEmpty })
+    ]
     if node.kind == .machine {
-      add("durability", [node.durability.rawValue, node.journal].compactMap(\.self))
+      parts.append(("durability", [node.durability.rawValue, node.journal].compactMap(\.self)))
     }
-    if let machine { for (label, values) in Self.parts(of: machine) { add(label, values) } }
-    add("in doubt", node.doubts.map { $0.wording(since: style.time) })
-    for (label, values) in traffic { add(label, values) }
-    return lines
+    if let machine { parts += Self.parts(of: machine) }
+    parts.append(("in doubt", node.doubts.map { $0.wording(since: style.time) }))
+    return [heading(style)] + style.lines(of: parts + traffic, labelWidth: 11)
   }
 
   /// `door  running  closed  (version 3)`
@@ -41,7 +29,7 @@ package struct NodePage {
   }
 
   /// What comes in and goes out.
-  var traffic: [(label: String, values: [String])] {
+  var traffic: [(String, [String])] {
     [
       ("pipes in", pipes.filter { $0.to == node.name }.map(inText)),
       ("pipes out", pipes.filter { $0.from == node.name }.map(outText)), ("letters", letters),
@@ -49,7 +37,7 @@ package struct NodePage {
   }
 
   /// The JSON form.
-  package var record: JSONValue {
+  var record: JSONValue {
     [
       "node": .string(node.name),
       "description": machine.flatMap { try? JSONValue(encoding: $0) } ?? .null,
@@ -106,13 +94,13 @@ package struct NodePage {
 
 extension NodeInformation {
   /// `version 12`, where it has a state.
-  package var versionText: String? {
+  var versionText: String? {
     guard let status, status.state != nil else { return nil }
     return "version \(status.version)"
   }
 
   /// `door: running, pid 12`
-  package var line: String {
+  var line: String {
     "\(name): \(phase)" + (pid.map { ", pid \($0)" } ?? "")
   }
 }

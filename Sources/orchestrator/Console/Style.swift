@@ -45,7 +45,21 @@ package struct Style: Hashable, Sendable {
     }
   }
 
+  /// Lines that tell several things, each behind its label; of what is not known there are no values.
+  func lines(of parts: [(label: String, values: [String])], labelWidth: Int) -> [String] {
+    parts.flatMap { label, values in
+      values.enumerated().map { index, value in
+        "  \(dim((index == 0 ? label : "").padded(to: labelWidth)))  \(value.printable)"
+      }
+    }
+  }
+
   private func wrap(_ text: String, _ code: String) -> String {
     isColored && !text.isEmpty ? "\u{1B}[\(code)m\(text)\u{1B}[0m" : text
   }
+}
+
+extension Int {
+  /// `1 node`, `2 nodes`
+  func counted(_ noun: String) -> String { "\(self) \(noun)\(self == 1 ? "" : "s")" }
 }

@@ -53,7 +53,7 @@ struct BackgroundRun {
             topology = name
             if waitsFor == nil { return try started(topology, "started", child.pid, console) }
           case .running(let started, let adopted):
-            let nodes = adopted == 1 ? "1 node" : "\(adopted) nodes"
+            let nodes = adopted.counted("node")
             let phase = "\(started.isComplete ? "" : "partly ")running"
             let code = try self.started(
               topology, adopted > 0 ? "\(phase), \(nodes) adopted" : phase, child.pid, console)

@@ -26,10 +26,7 @@ struct Apply: Verb {
         "orchestrator apply topologies/elevator.yaml",
         "Has the running elevator go by the file as it is now"
       ),
-      (
-        "orchestrator apply --dry-run",
-        "Tells what has changed in topology.yaml"
-      ),
+      ("orchestrator apply --dry-run", "Tells what has changed in topology.yaml"),
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {

@@ -12,29 +12,21 @@ struct Check: Verb {
       Option("file-only", "Checks the file alone, without asking its programs"),
       .output,
     ],
-    positionals: [
-      Positional("FILE", .file, .some, "The topology files; - is standard input")
-    ],
+    positionals: [Positional("FILE", .file, .some, "The topology files; - is standard input")],
     examples: [
-      (
-        "orchestrator check topologies/elevator.yaml",
-        "Checks the elevator and all its pipes"
-      )
+      ("orchestrator check topologies/elevator.yaml", "Checks the elevator and all its pipes")
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let reports = arguments.positionals.map {
       CheckReport(TopologyInput(argument: $0), isFileOnly: arguments.flag("file-only"))
     }
-    switch arguments.format {
-    case .text:
-      for report in reports {
-        for diagnostic in report.diagnostics { console.diagnostic(diagnostic) }
-        if report.isValid { try console.print(report.line) }
-      }
-    case .json: try console.print(.array(reports.map(\.record)))
-    case .jsonl: for report in reports { try console.print(report.record) }
+    if arguments.format == .text {
+      for diagnostic in reports.flatMap(\.diagnostics) { console.diagnostic(diagnostic) }
     }
+    try console.print(
+      reports.map(\.record), as: arguments.format,
+      lines: reports.filter(\.isValid).map(\.line))
     return reports.allSatisfy(\.isValid) ? .success : .usage
   }
 }
@@ -67,13 +59,13 @@ private struct CheckReport {
 
   /// `topologies/elevator.yaml: ok: 4 nodes, 9 pipes`
   var line: String {
-    let parts = [
-      Self.count(topology?.nodes.count, "node"), Self.count(topology?.pipes.count, "pipe"),
-      Self.count(topology?.composites.count, "composite", isShownAtZero: false),
-      Self.count(topology?.monitors.count, "monitor", isShownAtZero: false),
-      Self.count(diagnostics.count, "warning", isShownAtZero: false),
+    let always = [(topology?.nodes.count ?? 0, "node"), (topology?.pipes.count ?? 0, "pipe")]
+    let others = [
+      (topology?.composites.count ?? 0, "composite"), (topology?.monitors.count ?? 0, "monitor"),
+      (diagnostics.count, "warning"),
     ]
-    return "\(path): ok: " + parts.compactMap(\.self).joined(separator: ", ")
+    let parts = always + others.filter { $0.0 > 0 }
+    return "\(path): ok: " + parts.map { $0.counted($1) }.joined(separator: ", ")
   }
 
   var record: JSONValue {
@@ -86,13 +78,6 @@ private struct CheckReport {
       "monitors": topology.map { .integer(Int64($0.monitors.count)) } ?? .null,
       "diagnostics": .array(diagnostics.map(\.record)),
     ]
-  }
-
-  private static func count(
-    _ count: Int?, _ noun: String, isShownAtZero: Bool = true
-  ) -> String? {
-    guard let count, count > 0 || isShownAtZero else { return nil }
-    return "\(count) \(noun)\(count == 1 ? "" : "s")"
   }
 }
 

@@ -16,12 +16,7 @@ struct Config: Verb {
         "FILE", .file, .optional,
         "The topology file; - is standard input. Default: topology.yaml here")
     ],
-    examples: [
-      (
-        "orchestrator config topologies/elevator.yaml",
-        "What would be run"
-      )
-    ])
+    examples: [("orchestrator config topologies/elevator.yaml", "What would be run")])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let path = arguments.positionals.first ?? "topology.yaml"

@@ -15,26 +15,15 @@ struct Describe: Verb {
       Option("quiet", "q", "Writes the names of nodes and composites only"),
       Option("events", "Writes the names of the events only that they take, one to a line"),
     ],
-    positionals: [
-      Positional("NODE", .node, .any, "The nodes and composites. Default: all")
-    ],
+    positionals: [Positional("NODE", .node, .any, "The nodes and composites. Default: all")],
     examples: [
-      (
-        "orchestrator describe door -o json",
-        "What the door says of itself"
-      ),
+      ("orchestrator describe door -o json", "What the door says of itself"),
       (
         "orchestrator describe lift",
         "Which events a composite's nodes take together, and how it is"
       ),
-      (
-        "orchestrator describe --file topologies/lift.yaml lift",
-        "The same, as the file has it"
-      ),
-      (
-        "orchestrator describe --events door",
-        "The names of the door's events, for scripts"
-      ),
+      ("orchestrator describe --file topologies/lift.yaml lift", "The same, as the file has it"),
+      ("orchestrator describe --events door", "The names of the door's events, for scripts"),
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
@@ -48,51 +37,19 @@ struct Describe: Verb {
       for line in Self.names(pages, events: arguments.flag("events")) { try console.print(line) }
       return .success
     }
-    switch arguments.format {
-    case .text:
-      for (index, page) in pages.enumerated() {
-        if index > 0 { try console.print() }
-        for line in page.lines(console.style) { try console.print(line) }
-      }
-    case .json: try console.print(.array(pages.map(\.record)))
-    case .jsonl: for page in pages { try console.print(page.record) }
-    }
+    try console.print(
+      pages.map(\.record), as: arguments.format,
+      lines: Array(pages.map { $0.lines(console.style) }.joined(separator: [""])))
     return .success
   }
 
-  private static func names(_ pages: [Page], events: Bool) -> [String] {
+  private static func names(_ pages: [any Page], events: Bool) -> [String] {
     guard events else { return pages.map(\.name) }
     var seen: Set<String> = []
     return pages.flatMap(\.events).filter { seen.insert($0).inserted }
   }
 
-  /// One node or composite, to be printed.
-  private struct Page {
-    let name: String
-    let lines: (Style) -> [String]
-    let record: JSONValue
-    /// The names of what it takes.
-    let events: [String]
-
-    init(_ page: NodePage) {
-      name = page.node.name
-      events =
-        page.machine.map { machine in
-          machine.events.map(\.name).filter(machine.alphabet.contains)
-        } ?? []
-      lines = { page.lines(style: $0) }
-      record = page.record
-    }
-
-    init(_ page: CompositePage) {
-      name = page.name
-      events = page.composite.events.map(\.name)
-      lines = { page.lines(style: $0) }
-      record = page.record
-    }
-  }
-
-  private func running(_ arguments: ParsedArguments) async throws -> [Page] {
+  private func running(_ arguments: ParsedArguments) async throws -> [any Page] {
     let nodes = arguments.positionals
     let (found, machines, classes, pipes) = try await arguments.onTopology { topology in
       let directory = try await topology.directory()
@@ -109,19 +66,19 @@ struct Describe: Verb {
       }
       return (found, machines, classes, directory.pipes)
     }
-    return found.map { node in
+    return found.map { node -> any Page in
       if let group = classes.first(where: { $0[node.name] != nil }), let plan = group[node.name] {
-        return Page(CompositePage(plan, in: group, node: node, pipes: pipes))
+        return CompositePage(composite: plan, group: group, node: node, pipes: pipes)
       }
-      return Page(NodePage(node: node, machine: machines[node.name], pipes: pipes))
+      return NodePage(node: node, machine: machines[node.name], pipes: pipes)
     }
   }
 
-  private func filed(_ path: String, _ names: [String]) throws -> [Page] {
+  private func filed(_ path: String, _ names: [String]) throws -> [any Page] {
     let loaded = try LoadedTopology.load(.file(path))
-    let pages =
-      loaded.topology.nodes.map { Page(NodePage(of: $0, in: loaded)) }
-      + CompositePage.all(of: loaded.conflictClasses).map(Page.init)
+    let pages: [any Page] =
+      loaded.topology.nodes.map { NodePage(of: $0, in: loaded) }
+      + CompositePage.all(of: loaded.conflictClasses)
     if names.isEmpty { return pages }
     return try names.map { name in
       guard let page = pages.first(where: { $0.name == name }) else {
@@ -132,7 +89,26 @@ struct Describe: Verb {
   }
 }
 
-extension NodePage {
+/// What is told of one node or composite.
+private protocol Page {
+  var name: String { get }
+  /// The names of what it takes.
+  var events: [String] { get }
+  var record: JSONValue { get }
+  func lines(_ style: Style) -> [String]
+}
+
+extension CompositePage: Page {
+  fileprivate var events: [String] { composite.events.map(\.name) }
+}
+
+extension NodePage: Page {
+  fileprivate var name: String { node.name }
+
+  fileprivate var events: [String] {
+    (machine?.events ?? []).map(\.name).filter { machine?.alphabet.contains($0) == true }
+  }
+
   /// A node of a topology that need not run.
   fileprivate init(of node: NodeSpecification, in loaded: LoadedTopology) {
     let topology = loaded.topology

@@ -21,18 +21,9 @@ struct Down: Verb {
       Positional("NODE", .node, .any, "Those to stop, with their dependents. Default: all")
     ],
     examples: [
-      (
-        "orchestrator down",
-        "Stops the only running topology"
-      ),
-      (
-        "orchestrator down -p elevator --force",
-        "Kills the elevator"
-      ),
-      (
-        "orchestrator down door",
-        "Stops the door, and before it all that depends on it"
-      ),
+      ("orchestrator down", "Stops the only running topology"),
+      ("orchestrator down -p elevator --force", "Kills the elevator"),
+      ("orchestrator down door", "Stops the door, and before it all that depends on it"),
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
@@ -173,9 +164,8 @@ private struct Ending {
       let processes = left.map { "\($0.node) (pid \($0.process.pid))" }.joined(separator: ", ")
       throw CommandError("these do not end even on SIGKILL: \(processes)")
     }
-    let count = survivors.count == 1 ? "1 node" : "\(survivors.count) nodes"
     try console.print(
-      "\(directories.topology): down; \(reason), \(count) ended")
+      "\(directories.topology): down; \(reason), \(survivors.count.counted("node")) ended")
     return .success
   }
 }

@@ -26,10 +26,7 @@ struct ShowJournal: Verb {
     let reader = try directories.journalReader(of: node)
     let limit = arguments.count("lines") ?? 10
     let page = JournalPage(snapshot: try reader.snapshot(limit: limit), limit: limit)
-    switch arguments.format {
-    case .text: for line in page.lines(style: console.style) { try console.print(line) }
-    case .json, .jsonl: try console.print(page.record)
-    }
+    try console.print(page.record, as: arguments.format, lines: page.lines(console.style))
     return .success
   }
 }

@@ -9,18 +9,10 @@ struct Kill: Verb {
       .topology,
       Option("signal", "s", value: .signal, "The signal. Default: KILL"),
     ],
-    positionals: [
-      Positional("NODE", .node, .some, "The nodes")
-    ],
+    positionals: [Positional("NODE", .node, .some, "The nodes")],
     examples: [
-      (
-        "orchestrator kill door",
-        "Kills the door; its policy starts it again"
-      ),
-      (
-        "orchestrator kill -s STOP door",
-        "Freezes the door, until its heartbeat is missed"
-      ),
+      ("orchestrator kill door", "Kills the door; its policy starts it again"),
+      ("orchestrator kill -s STOP door", "Freezes the door, until its heartbeat is missed"),
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {

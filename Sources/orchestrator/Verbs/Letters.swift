@@ -50,11 +50,9 @@ struct Letters: Verb {
         }
         return letter
       }
-      switch arguments.format {
-      case .text: for line in found.flatMap({ $0.lines(console.style) }) { try console.print(line) }
-      case .json: try console.print(.array(found.map(\.record)))
-      case .jsonl: for letter in found { try console.print(letter.record) }
-      }
+      try console.print(
+        found.map(\.record), as: arguments.format,
+        lines: found.flatMap { $0.lines(console.style) })
     case .resend, .drop:
       return try await change(node, action, arguments.flag("all") ? nil : ids, arguments, console)
     }

@@ -12,28 +12,16 @@ struct Watch: Verb {
       + "event together with others, and is not told the end, is in doubt: it and its composites are "
       + "marked so, by a line of the same version, until it is told.",
     options: [
-      .topology,
-      .output,
+      .topology, .output,
       Option("plain", "Writes lines instead of the live view"),
       Option("count", "n", value: .count("N"), "Ends after so many lines. Default: no limit"),
       Option("timeout", value: .duration, "Ends after this time. Default: no limit"),
     ],
-    positionals: [
-      Positional("NODE", .node, .any, "The nodes. Default: all")
-    ],
+    positionals: [Positional("NODE", .node, .any, "The nodes. Default: all")],
     examples: [
-      (
-        "orchestrator monitor",
-        "The live view of all nodes"
-      ),
-      (
-        "orchestrator monitor --plain door motor",
-        "A line for every state of the two"
-      ),
-      (
-        "orchestrator monitor door -o jsonl",
-        "Every state of the door, a JSON object per line"
-      ),
+      ("orchestrator monitor", "The live view of all nodes"),
+      ("orchestrator monitor --plain door motor", "A line for every state of the two"),
+      ("orchestrator monitor door -o jsonl", "Every state of the door, a JSON object per line"),
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {

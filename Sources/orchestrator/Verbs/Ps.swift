@@ -10,22 +10,16 @@ struct Processes: Verb {
       + "and on a terminal too narrow for all columns the least needed are left out and states are cut: "
       + "'status' and 'describe' have all of them.",
     options: [
-      .topology,
-      .output,
+      .topology, .output,
       Option("quiet", "q", "Writes the nodes' names only"),
     ],
-    positionals: [
-      Positional("NODE", .node, .any, "The nodes and composites. Default: all")
-    ],
+    positionals: [Positional("NODE", .node, .any, "The nodes and composites. Default: all")],
     examples: [
       (
         "orchestrator ps",
         "Node, status, pid, uptime, events, restarts, CPU, memory, durability, version, state"
       ),
-      (
-        "orchestrator ps door motor",
-        "The rows of two nodes"
-      ),
+      ("orchestrator ps door motor", "The rows of two nodes"),
       (
         "orchestrator ps -o jsonl -p elevator",
         "A JSON object per line, with cpuSeconds and memoryBytes"

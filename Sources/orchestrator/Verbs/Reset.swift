@@ -143,16 +143,11 @@ private enum Loss: CustomStringConvertible {
 extension JournalSnapshot.Pending {
   /// `2 events in the outbox`, `1 dead letter`.
   package var parts: [String] {
-    func count(_ number: Int, _ one: String, _ several: String) -> String? {
-      number == 0 ? nil : "\(number) \(number == 1 ? one : several)"
-    }
-    return [
-      count(waiting, "event in the outbox", "events in the outbox"),
-      count(postponed, "postponed event", "postponed events"),
-      count(letters, "dead letter", "dead letters"),
-      count(effects, "running effect", "running effects"),
-      count(prepared, "promised synchronized event", "promised synchronized events"),
-      count(unacknowledged, "commit not known to all", "commits not known to all"),
-    ].compactMap(\.self)
+    [
+      (waiting, "event", " in the outbox"), (postponed, "postponed event", ""),
+      (letters, "dead letter", ""), (effects, "running effect", ""),
+      (prepared, "promised synchronized event", ""),
+      (unacknowledged, "commit", " not known to all"),
+    ].filter { $0.0 > 0 }.map { $0.counted($1) + $2 }
   }
 }

@@ -20,12 +20,7 @@ struct Run: Verb {
       Positional("FILE", .file, .one, "The topology file"),
       Positional("NODE", .node, .any, "Those to start, with what they need. Default: all"),
     ],
-    examples: [
-      (
-        "orchestrator run topologies/elevator.yaml",
-        "Runs the elevator; ^C stops it"
-      )
-    ])
+    examples: [("orchestrator run topologies/elevator.yaml", "Runs the elevator; ^C stops it")])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let isLive = console.canRedraw && !arguments.flag("plain")

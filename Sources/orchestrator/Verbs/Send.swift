@@ -9,8 +9,7 @@ struct Send: Verb {
       + "node refused it, is busy or does not run. 124: no answer in time; it may be applied. A "
       + "composite's event is taken by all its participants, or by none.",
     options: [
-      .topology,
-      .output,
+      .topology, .output,
       Option("timeout", value: .duration, "The longest wait for the answer. Default: 5s"),
       Option(
         "await", value: .duration,
@@ -25,14 +24,8 @@ struct Send: Verb {
       Positional("EVENT", .event, .optional, "The event: a label, or JSON"),
     ],
     examples: [
-      (
-        "orchestrator send door closeButtonWasPressed",
-        "An event without a payload"
-      ),
-      (
-        "orchestrator send door '{\"personsHaveEntered\":{\"persons\":3}}'",
-        "An event with one"
-      ),
+      ("orchestrator send door closeButtonWasPressed", "An event without a payload"),
+      ("orchestrator send door '{\"personsHaveEntered\":{\"persons\":3}}'", "An event with one"),
       (
         "orchestrator send lift emergencyStop --await 2s",
         "An event that all its participants take together, as soon as they can within 2 s"

@@ -7,19 +7,9 @@ struct Status: Verb {
     discussion:
       "Exit code 0: all nodes run. 1: one does not. 3: the topology does not run, or its "
       + "orchestrator was killed and nobody looks after its nodes.",
-    options: [
-      .topology,
-      .output,
-    ],
-    positionals: [
-      Positional("NODE", .node, .any, "The nodes. Default: all")
-    ],
-    examples: [
-      (
-        "orchestrator status door && echo fine",
-        "Asks about one node"
-      )
-    ])
+    options: [.topology, .output],
+    positionals: [Positional("NODE", .node, .any, "The nodes. Default: all")],
+    examples: [("orchestrator status door && echo fine", "Asks about one node")])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let directory: TopologyDirectory
@@ -34,56 +24,52 @@ struct Status: Verb {
       return try tell(orphan, arguments, console)
     }
     let nodes = try directory.nodes(named: arguments.positionals)
-    switch arguments.format {
-    case .text:
-      try console.print(
-        "\(directory.topology): \(directory.phase), orchestrator pid \(directory.pid), "
-          + directory.file)
-      let width = nodes.map(\.name.displayWidth).max() ?? 0
-      let phases = nodes.map(\.phase.displayWidth).max() ?? 0
-      for node in nodes {
-        let phase = console.style.status(
-          node.phase, node.phase.padded(to: node.stateText.isEmpty ? 0 : phases))
-        let version = node.versionText.map { "  (\($0))" } ?? ""
-        let state = node.stateText.isEmpty ? "" : "  " + node.stateText.printable + version
-        try console.print("  \(node.name.padded(to: width))  \(phase)\(state)")
-      }
-    case .json, .jsonl:
-      try console.print([
-        "topology": .string(directory.topology), "file": .string(directory.file),
-        "pid": .integer(Int64(directory.pid)), "phase": .string(directory.phase),
-        "running": .bool(directory.isRunning),
-        "nodes": .array(nodes.map { $0.record(now: WallClock.nanoseconds) }),
-      ])
-    }
+    let record: JSONValue = [
+      "topology": .string(directory.topology), "file": .string(directory.file),
+      "pid": .integer(Int64(directory.pid)), "phase": .string(directory.phase),
+      "running": .bool(directory.isRunning),
+      "nodes": .array(nodes.map { $0.record(now: WallClock.nanoseconds) }),
+    ]
+    let heading =
+      "\(directory.topology): \(directory.phase), orchestrator pid \(directory.pid), "
+      + directory.file
+    try console.print(
+      record, as: arguments.format, lines: [heading] + Self.lines(of: nodes, console.style))
     return nodes.allSatisfy(\.isRunning) ? .success : .failure
+  }
+
+  private static func lines(of nodes: [NodeInformation], _ style: Style) -> [String] {
+    let width = nodes.map(\.name.displayWidth).max() ?? 0
+    let phases = nodes.map(\.phase.displayWidth).max() ?? 0
+    return nodes.map { node in
+      let phase = style.status(
+        node.phase, node.phase.padded(to: node.stateText.isEmpty ? 0 : phases))
+      let version = node.versionText.map { "  (\($0))" } ?? ""
+      let state = node.stateText.isEmpty ? "" : "  " + node.stateText.printable + version
+      return "  \(node.name.padded(to: width))  \(phase)\(state)"
+    }
   }
 
   private func tell(
     _ orphan: OrphanedTopology, _ arguments: ParsedArguments, _ console: Console
   ) throws -> ExitCode {
-    switch arguments.format {
-    case .text:
-      try console.print(
-        "\(orphan.name): \(orphan.status); 'orchestrator up \(orphan.file ?? "FILE")' adopts, and "
-          + "'orchestrator down -p \(orphan.name)' ends them")
-      let width = orphan.nodes.map(\.node.displayWidth).max() ?? 0
-      for node in orphan.nodes {
-        try console.print("  \(node.node.padded(to: width))  pid \(node.process.pid)")
-      }
-    case .json, .jsonl:
-      try console.print([
-        "topology": .string(orphan.name), "file": .optional(orphan.file),
-        "pid": .null, "phase": "orphaned", "running": false,
-        "nodes": .array(
-          orphan.nodes.map {
-            [
-              "node": .string($0.node), "pid": .integer(Int64($0.process.pid)),
-              "phase": "orphaned", "running": false,
-            ]
-          }),
-      ])
-    }
+    let record: JSONValue = [
+      "topology": .string(orphan.name), "file": .optional(orphan.file),
+      "pid": .null, "phase": "orphaned", "running": false,
+      "nodes": .array(
+        orphan.nodes.map {
+          [
+            "node": .string($0.node), "pid": .integer(Int64($0.process.pid)),
+            "phase": "orphaned", "running": false,
+          ]
+        }),
+    ]
+    let heading =
+      "\(orphan.name): \(orphan.status); 'orchestrator up \(orphan.file ?? "FILE")' adopts, and "
+      + "'orchestrator down -p \(orphan.name)' ends them"
+    let width = orphan.nodes.map(\.node.displayWidth).max() ?? 0
+    let nodes = orphan.nodes.map { "  \($0.node.padded(to: width))  pid \($0.process.pid)" }
+    try console.print(record, as: arguments.format, lines: [heading] + nodes)
     return .notRunning
   }
 }

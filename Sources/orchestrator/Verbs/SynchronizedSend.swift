@@ -38,20 +38,15 @@ struct SynchronizedSend {
   }
 
   func send(_ event: JSONValue?, on topology: TopologyClient) async throws -> TransactionReply {
-    if case .ask(let transaction) = way {
-      return .atomic(
-        try await topology.ask(composite, about: transaction, timeout: timeout))
-    }
-    guard let event else { throw Self.missingEvent }
-    switch way {
-    case .all(let mode):
+    switch (way, event) {
+    case (.ask(let transaction), _):
+      return .atomic(try await topology.ask(composite, about: transaction, timeout: timeout))
+    case (.all(let mode), let event?):
       return .atomic(
         try await topology.synchronize(composite, json: event, mode: mode, timeout: timeout))
-    case .each:
+    case (.each, let event?):
       return .broadcast(try await topology.broadcast(composite, json: event, timeout: timeout))
-    case .ask(let transaction):
-      return .atomic(
-        try await topology.ask(composite, about: transaction, timeout: timeout))
+    case (.all, nil), (.each, nil): throw Self.missingEvent
     }
   }
 

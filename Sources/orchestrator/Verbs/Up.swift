@@ -26,10 +26,7 @@ struct Up: Verb {
       Positional("NODE", .node, .any, "Those to start, with what they need. Default: all"),
     ],
     examples: [
-      (
-        "orchestrator up -d topologies/elevator.yaml",
-        "Starts the elevator in the background"
-      ),
+      ("orchestrator up -d topologies/elevator.yaml", "Starts the elevator in the background"),
       (
         "orchestrator up --wait --wait-timeout 10s",
         "Starts topology.yaml and returns when it runs"

@@ -1,10 +1,9 @@
-import PipeRuntime
-
 /// Every verb, in the order of the help page.
 package enum Verbs {
   package static let all: [any Verb] = [
-    Init(), Check(), Run(), Up(), Apply(), Down(), List(), Processes(), Status(), Start(),
-    Stop(), Restart(), Kill(), Send(), Wait(), Logs(), Watch(), Describe(), Why(), ShowJournal(),
+    Init(), Check(), Run(), Up(), Apply(), Down(), List(), Processes(), Status(), Steer.start,
+    Steer.stop, Steer.restart, Kill(), Send(), Wait(), Logs(), Watch(), Describe(), Why(),
+    ShowJournal(),
     Letters(), Reset(), Config(), Schema(), Completion(), ShowVersion(), Help(),
   ]
 

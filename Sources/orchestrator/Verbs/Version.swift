@@ -10,10 +10,9 @@ struct ShowVersion: Verb {
     examples: [("orchestrator version -o json", "For scripts")])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
-    switch arguments.format {
-    case .text: try console.print("orchestrator \(Self.current)")
-    case .json, .jsonl: try console.print(["version": .string(Self.current)])
-    }
+    try console.print(
+      ["version": .string(Self.current)], as: arguments.format,
+      lines: ["orchestrator \(Self.current)"])
     return .success
   }
 }

@@ -10,18 +10,12 @@ struct Wait: Verb {
       + "is a struct stand for it whatever the others are. All conditions hold at some moment "
       + "each. Exit code 124: not in time.",
     options: [
-      .topology,
-      .output,
+      .topology, .output,
       Option("timeout", value: .duration, "The longest wait. Default: no limit"),
     ],
-    positionals: [
-      Positional("NODE=STATE", .text("NODE=STATE"), .some, "The states to wait for")
-    ],
+    positionals: [Positional("NODE=STATE", .text("NODE=STATE"), .some, "The states to wait for")],
     examples: [
-      (
-        "orchestrator wait door=closed --timeout 10s",
-        "Returns when the door is closed"
-      ),
+      ("orchestrator wait door=closed --timeout 10s", "Returns when the door is closed"),
       (
         "orchestrator wait counter='{\"count\":3}'",
         "Returns when that field of the counter's state is 3"
@@ -38,16 +32,11 @@ struct Wait: Verb {
       let changes = try await wait.run(within: timeout)
       return (changes, wait.conditions.map { ($0.node, $0.state.fields) })
     }
-    switch arguments.format {
-    case .text:
-      for change in changes {
-        let fields = fields.first { $0.0 == change.node }?.1
-        let state = change.state.stateText(fields: fields)
-        try console.print("\(change.node): \(state.printable)  (version \(change.version))")
-      }
-    case .json: try console.print(.array(changes.map(\.record)))
-    case .jsonl: for change in changes { try console.print(change.record) }
+    let lines = changes.map { change in
+      let state = change.state.stateText(fields: fields.first { $0.0 == change.node }?.1)
+      return "\(change.node): \(state.printable)  (version \(change.version))"
     }
+    try console.print(changes.map(\.record), as: arguments.format, lines: lines)
     return .success
   }
 }
@@ -55,12 +44,7 @@ struct Wait: Verb {
 /// Waits for states of a running topology.
 private struct StateWait {
   let topology: TopologyClient
-  private(set) var conditions: [NodeCondition]
-
-  init(topology: TopologyClient, conditions: [NodeCondition]) {
-    self.topology = topology
-    self.conditions = conditions
-  }
+  var conditions: [NodeCondition]
 
   /// Returns the changes that met the conditions.
   mutating func run(within timeout: Duration?) async throws -> [StateChange] {

@@ -9,8 +9,7 @@ struct Why: Verb {
       + "where all its participants take it. A guard may decide by the values of an event: give "
       + "EVENT with them. Exit code with EVENT: 0 enabled, 4 withheld, 5 depends on its values.",
     options: [
-      .topology,
-      .output,
+      .topology, .output,
       Option(
         "timeout", value: .duration, "How long each node has to answer. Default: 2s"),
     ],
@@ -21,14 +20,8 @@ struct Why: Verb {
         "One event, in detail: a label, or JSON. Default: all"),
     ],
     examples: [
-      (
-        "orchestrator why door",
-        "Every event of the door, enabled or not"
-      ),
-      (
-        "orchestrator why lift open",
-        "Who lets the lift's door not open, in which state, and why"
-      ),
+      ("orchestrator why door", "Every event of the door, enabled or not"),
+      ("orchestrator why lift open", "Who lets the lift's door not open, in which state, and why"),
       (
         "orchestrator why lift '{\"go\":{\"floor\":3}}' && echo it can",
         "The same of an event with values, in a script"
@@ -45,7 +38,7 @@ struct Why: Verb {
       if let event { return try await topology.why(name, json: event, timeout: timeout) }
       return try await topology.enabledEvents(of: name, timeout: timeout)
     }
-    let page = EnabledPage(found)
+    let page = EnabledPage(found: found)
     switch arguments.format {
     case .text:
       let lines = event == nil ? page.lines(console.style) : page.details(console.style)

@@ -14,13 +14,9 @@ struct TopologyDocumentTests {
 
   @Test(
     "has every key with its meaning and default, as the reader and the schema know them",
-    arguments: [
-      ("Top level", TopologyKeys.top), ("A node", TopologyKeys.node),
-      ("A pipe", TopologyKeys.pipe), ("A composite", TopologyKeys.composite),
-      ("A monitor", TopologyKeys.monitor),
-    ])
-  func keys(heading: String, mapping: TopologyMapping) throws {
-    #expect(try rows(under: heading) == mapping.rows)
+    arguments: TopologyKeys.tables)
+  func keys(heading: String, lines: [String]) throws {
+    #expect(try rows(under: heading) == lines)
   }
 
   @Test("the defaults that are told are those of a topology without such keys")
@@ -29,8 +25,8 @@ struct TopologyDocumentTests {
       name: "t", nodes: [.machine("M", name: "a")],
       pipes: [.rule(from: "a", when: "s", to: "a", send: "e")])
     let node = try #require(plain.json["nodes"]?["a"])
-    for (mapping, value) in [(TopologyKeys.top, plain.json), (TopologyKeys.node, node)] {
-      for row in mapping.rows where !row.hasSuffix("|  |") {
+    for (heading, value) in [("Top level", plain.json), ("A node", node)] {
+      for row in try rows(under: heading) where !row.hasSuffix("|  |") {
         let cells = row.split(separator: " | ").map { $0.trimmed(of: ["|", "`", " "]) }
         let path = cells[0].split(separator: ".").map(String.init)
         guard path.count > 1 else { continue }
@@ -42,7 +38,7 @@ struct TopologyDocumentTests {
       Issue.record("no pipes")
       return
     }
-    let capacity = try #require(TopologyKeys.pipe.rows.first { $0.hasPrefix("| `capacity`") })
+    let capacity = try #require(try rows(under: "A pipe").first { $0.hasPrefix("| `capacity`") })
     #expect(capacity.hasSuffix("| \(try #require(pipes[0]["capacity"]).text) |"))
   }
 }

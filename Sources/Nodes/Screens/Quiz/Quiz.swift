@@ -1,5 +1,3 @@
-import PipeRuntime
-
 package struct Quiz: Codable, Hashable, Sendable {
   package var id: Int
   package var title: String

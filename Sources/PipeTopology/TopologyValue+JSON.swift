@@ -1,0 +1,123 @@
+import PipeMachines
+import PipeSupport
+import PipeWire
+
+// What programs are given: states, events, parameters and variables.
+extension TopologyValue<JSONValue> {
+  /// Any mapping; an empty one is not written.
+  static var object: Self {
+    Self(schema: ["type": "object"], write: { $0 == [:] ? nil : .literal($0) }) { $0.object($1) }
+  }
+
+  /// A state of a machine.
+  static var state: Self {
+    Self(schema: .reference("case"), write: OrderedValue.literal) {
+      $0.caseJSON($1, noun: "a state")
+    }
+  }
+
+  /// An event, or what one is made from: a dollar stands before what is a state's.
+  static var event: Self {
+    let template: JSONValue = ["if": ["type": "object"], "then": .reference("template")]
+    return Self(schema: ["allOf": [.reference("case"), template]], write: OrderedValue.leaf) {
+      reading, place in
+      guard let json = reading.caseJSON(place, noun: "an event") else { return nil }
+      do throws(PayloadTemplateError) {
+        _ = try PayloadTemplate(json)
+        return json
+      } catch {
+        reading.report(.badTemplate, place, error.description)
+        return nil
+      }
+    }
+  }
+}
+
+extension TopologyValue<[String: String]> {
+  /// Variables of an environment; numbers and booleans stand as they are written.
+  static var environment: Self {
+    Self(schema: .reference("environment"), write: OrderedValue.environment) { reading, place in
+      var environment: [String: String] = [:]
+      for member in reading.members(of: place) ?? [] {
+        if !isVariableName(member.key) {
+          reading.report(
+            .badName, at: member.mark,
+            "\(place.title): '\(member.key)' is no variable's name; use A-Z a-z 0-9 _, not starting "
+              + "with a digit")
+        } else if let scalar = member.value.node.scalar,
+          scalar.value != .null || scalar.written != nil, !scalar.text.utf8.contains(0)
+        {
+          environment[member.key] = scalar.text
+        } else {
+          reading.report(
+            .badValue, member.value,
+            "must be text, not \(member.value.node.summary); write '' for an empty variable")
+        }
+      }
+      return environment
+    }
+  }
+}
+
+extension OrderedValue {
+  fileprivate static func environment(_ environment: [String: String]) -> OrderedValue? {
+    named(environment.sorted { $0.key < $1.key }.map { ($0.key, .text($0.value)) })
+  }
+}
+
+extension TopologyReading {
+  /// Any value, as JSON.
+  mutating func json(_ place: TopologyPlace) -> JSONValue? {
+    switch place.node.content {
+    case .scalar(let scalar):
+      if scalar.isBroken { return nil }
+      if scalar.isWholeBeyondLimits {
+        report(
+          .badValue, place,
+          "cannot be \(scalar.text): whole numbers go from \(Int64.min) to \(Int64.max); write it "
+            + "with an exponent where it may be rounded, or in quotes as text")
+        return nil
+      }
+      if case .number(let value) = scalar.value, !value.isFinite {
+        report(.badValue, place, "cannot be \(scalar.text), which JSON does not have")
+        return nil
+      }
+      return scalar.value
+    case .sequence:
+      guard let elements = elements(of: place, hint: "a list") else { return nil }
+      let values = elements.map { json($0) }
+      return values.contains(nil) ? nil : .array(values.compactMap(\.self))
+    case .mapping:
+      return object(place)
+    }
+  }
+
+  /// A mapping, as a JSON object.
+  fileprivate mutating func object(_ place: TopologyPlace) -> JSONValue? {
+    guard let members = members(of: place) else { return nil }
+    var object: [String: JSONValue] = [:]
+    for member in members {
+      guard let value = json(member.value) else { continue }
+      object[member.key] = value
+    }
+    return object.count == members.count ? .object(object) : nil
+  }
+
+  /// A case as JSON: a bare label, or `{label: {field: value}}`.
+  fileprivate mutating func caseJSON(_ place: TopologyPlace, noun: String) -> JSONValue? {
+    let form = "a label, or {label: {field: value}}"
+    guard let value = json(place) else { return nil }
+    if let name = value.caseName, value.caseMembers != nil {
+      if isIdentifier(name) { return value }
+      report(.badValue, place, "must name \(noun): '\(name)' is no Swift case; write \(form)")
+    } else if let name = value.caseName {
+      report(
+        .badValue, place,
+        "must be \(form); name the field that the value of '\(name)' goes to, "
+          + "or '_0' where it has no label")
+    } else {
+      refuse(place, wanted: form)
+    }
+    return nil
+  }
+}

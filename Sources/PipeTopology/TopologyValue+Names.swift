@@ -1,0 +1,117 @@
+extension TopologyValue {
+  /// Things by their names, which they share with things of other kinds.
+  /// - Parameters:
+  ///   - kind: What messages, and the schema's definitions, call one of them.
+  ///   - name: Where a thing has its name.
+  ///   - isEmpty: Whether there may be none.
+  static func named<Thing>(
+    _ kind: TopologyReading.Kind, _ mapping: TopologyMapping<Thing>,
+    _ name: WritableKeyPath<Thing, String> & Sendable, isEmpty: Bool = true
+  ) -> Self where Value == [Thing] {
+    @Sendable func written(_ things: [Thing]) -> OrderedValue? {
+      let members = things.map { ($0[keyPath: name], mapping.written($0)) }
+      return isEmpty ? .named(members) : .mapping(members)
+    }
+    return Self(schema: .named(kind.rawValue, isEmpty: isEmpty), write: written) { reading, place in
+      let members = reading.namedMembers(of: place, kind: kind)
+      if !isEmpty, case .mapping(let entries) = place.node.content, entries.isEmpty {
+        reading.report(.missingKey, place, "is empty; a topology has at least one \(kind.rawValue)")
+      }
+      return members.compactMap { key, place in
+        var thing = mapping.start
+        thing[keyPath: name] = key
+        let whole = mapping.read(&reading, place, into: thing)
+        // Under a name that something else has, nothing could be said of it.
+        return reading.names[key]?.kind == kind ? whole : nil
+      }
+    }
+  }
+
+  /// A list of things, of which those that could not be read are left out.
+  /// - Parameter kind: What messages, and the schema's definitions, call one of them.
+  static func list<Element>(
+    of kind: String, _ mapping: TopologyMapping<Element>
+  ) -> Self where Value == [Element] {
+    Self(schema: .list(of: kind), write: { $0.isEmpty ? nil : .list($0.map(mapping.written)) }) {
+      reading, place in
+      guard let elements = reading.elements(of: place, hint: "a list of \(kind)s") else {
+        return nil
+      }
+      let read = elements.enumerated().map { index, element in
+        mapping.read(&reading, element.named("\(kind) \(index + 1)"), into: mapping.start)
+      }
+      // What else is checked finds the others by their place among these.
+      reading.source.keepElements(read.indices.filter { read[$0] != nil }, of: place.key)
+      return read.compactMap(\.self)
+    }
+  }
+}
+
+extension TopologyValue<[String]> {
+  /// A list of names, each once.
+  static var names: Self {
+    Self(schema: .nodeList(minItems: 1), write: OrderedValue.names) { $0.nameList($1) }
+  }
+
+  /// The same, of what is watched: all, where it is left out.
+  static var watched: Self {
+    Self(schema: names.schema, write: OrderedValue.names) { reading, place in
+      let list = reading.nameList(place)
+      if list?.isEmpty == true {
+        reading.report(.badValue, place, "is empty; leave it out to watch all nodes")
+      }
+      return list
+    }
+  }
+}
+
+extension TopologyReading {
+  /// The members of `nodes`, `composites` or `monitors`: things with names of one space.
+  fileprivate mutating func namedMembers(
+    of place: TopologyPlace, kind: Kind
+  ) -> [(key: String, value: TopologyPlace)] {
+    var result: [(key: String, value: TopologyPlace)] = []
+    for member in members(of: place, noun: kind.rawValue, hint: "a mapping from names") ?? [] {
+      let owner = "\(kind.rawValue) '\(member.key)'"
+      if let taken = names[member.key] {
+        report(
+          .nameTaken, at: member.mark,
+          "\(owner): the name is taken by the \(taken.kind.rawValue) at line "
+            + "\(taken.mark.line), column \(taken.mark.column); rename one")
+      } else {
+        names[member.key] = (kind, member.mark)
+      }
+      if checkName(member.key, dots: false, at: member.mark, title: kind.rawValue) {
+        checkText(of: member, title: owner)
+        result.append((member.key, member.value.named(owner)))
+      }
+    }
+    return result
+  }
+
+  /// A list of names, each once.
+  mutating func nameList(_ place: TopologyPlace, of what: String = "names") -> [String]? {
+    let hint = "a list of \(what)"
+    guard let elements = elements(of: place, hint: hint) else { return nil }
+    var names: [String] = []
+    for element in elements {
+      guard let name = string(element, hint: hint) else { continue }
+      if names.contains(name) {
+        report(.duplicateKey, element, "names '\(name)' twice; remove one")
+      } else {
+        names.append(name)
+      }
+    }
+    return names
+  }
+
+  /// The names in a list, which are found by name in the source map as well, as keys are.
+  mutating func nameList(findable place: TopologyPlace, of what: String = "names") -> [String]? {
+    guard case .sequence(let nodes) = place.node.content else { return nil }
+    for node in nodes {
+      guard let scalar = node.scalar else { continue }
+      source.record(place.path + [scalar.text], key: node.mark, value: node.mark)
+    }
+    return nameList(place, of: what) ?? []
+  }
+}

@@ -1,0 +1,97 @@
+import PipeMachines
+import PipeWire
+
+extension TopologyValue<PipeEnd> {
+  static var end: Self {
+    Self(schema: .pattern("^[^.]+(\\..+)?$"), write: { .text("\($0)") }) { reading, place in
+      guard let text = reading.string(place, hint: "NODE or NODE.PORT") else { return nil }
+      let end = PipeEnd(text)
+      if !end.node.isEmpty, end.port?.isEmpty != true { return end }
+      reading.report(.badName, place, "must be NODE or NODE.PORT, not '\(text)'")
+      return nil
+    }
+  }
+}
+
+extension TopologyValue<String> {
+  static var pipeName: Self {
+    Self(schema: .orVariable(.pattern("^[^\\s]{1,128}$")), write: OrderedValue.text) {
+      reading, place in
+      guard let name = reading.string(place, hint: "a name") else { return nil }
+      if PipeSpecification.isName(name) { return name }
+      reading.refuse(place, wanted: "1 to 128 characters without spaces", .badName)
+      return nil
+    }
+  }
+}
+
+/// A pipe as its keys have it, of which some hold only together.
+struct PipeEntry {
+  /// All but its ends and what is sent, which it has once they are checked.
+  var pipe = PipeSpecification(sender: "", source: .port(""), receiver: "", name: "")
+  var from = PipeEnd("")
+  var when: String?
+  var to = PipeEnd("")
+  var send: JSONValue?
+}
+
+extension Topology {
+  var pipeEntries: [PipeEntry] {
+    get {
+      pipes.map { pipe in
+        PipeEntry(
+          pipe: pipe, from: PipeEnd(node: pipe.sender, port: pipe.outPort), when: pipe.when,
+          to: PipeEnd(node: pipe.receiver, port: pipe.inPort), send: pipe.send)
+      }
+    }
+    set { pipes = newValue.map(\.pipe) }
+  }
+}
+
+extension TopologyReading {
+  /// Completes a pipe from its keys; returns whether it is one.
+  mutating func complete(_ entry: inout PipeEntry, _ fields: TopologyFields) -> Bool {
+    var place = fields.place
+    if fields.read.contains("name") { place.owner = "pipe '\(entry.pipe.name)'" }
+    guard fields.read.contains("from") else { return false }
+    let source = pipeSource(entry, fields, place)
+    guard let source, fields.read.contains("to") else { return false }
+    (entry.pipe.sender, entry.pipe.source) = (entry.from.node, source)
+    (entry.pipe.receiver, entry.pipe.inPort) = (entry.to.node, entry.to.port)
+    guard !fields.read.contains("name") else { return true }
+    entry.pipe.name = entry.pipe.derivedName
+    guard fields["name"] == nil, !PipeSpecification.isName(entry.pipe.name) else { return true }
+    report(
+      .badName, place,
+      "would be called '\(entry.pipe.name)'; a pipe's name has 1 to 128 characters without spaces: "
+        + "correct its ends, or give it a 'name'")
+    return false
+  }
+
+  private mutating func pipeSource(
+    _ entry: PipeEntry, _ fields: TopologyFields, _ place: TopologyPlace
+  ) -> PipeSpecification.Source? {
+    if let port = entry.from.port {
+      guard let extra = fields["when"] ?? fields["send"] else { return .port(port) }
+      report(
+        .conflictingKeys, at: source.mark(ofKey: extra.path),
+        "\(place.owner) starts at out-port '\(port)', which sends by itself; remove 'when' and "
+          + "'send', or the port from 'from'")
+      return nil
+    }
+    guard fields["when"] != nil || fields["send"] != nil else {
+      report(
+        .missingKey, at: place.path + ["from"],
+        "\(place.owner) starts at node '\(entry.from.node)' itself; write an out-port as "
+          + "'\(entry.from.node).PORT', or add 'when: STATE' and 'send: EVENT'")
+      return nil
+    }
+    for key in ["when", "send"] where fields[key] == nil {
+      report(
+        .missingKey, at: place.node.mark,
+        "\(place.owner) has no '\(key)'; a rule has both 'when: STATE' and 'send: EVENT'")
+    }
+    guard let when = entry.when, let send = entry.send else { return nil }
+    return .state(when, send: send)
+  }
+}

@@ -1,0 +1,138 @@
+import PipeMachines
+import PipeSupport
+
+/// A kind of value in a topology file: how it is read and checked, described to editors, and written.
+struct TopologyValue<Value: Sendable>: Sendable {
+  typealias Read = @Sendable (inout TopologyReading, TopologyPlace) -> Value?
+  typealias Write = @Sendable (Value) -> OrderedValue?
+
+  /// What it is, as a JSON Schema.
+  let schema: JSONValue
+  /// What the documentation says of the keys in it.
+  var rows: [TopologyRow] = []
+  /// Writes it; `nil` where it is left out.
+  let write: Write
+  /// Reads it; `nil` where there is none, of which it has told.
+  let read: Read
+
+  /// The same, of something that there need not be.
+  var optional: TopologyValue<Value?> {
+    TopologyValue<Value?>(schema: schema, rows: rows, write: { $0.flatMap(write) }) {
+      read(&$0, $1).map(Optional.some)
+    }
+  }
+
+  /// A mapping of keys.
+  static func keys(_ mapping: TopologyMapping<Value>) -> Self {
+    Self(schema: mapping.schema, rows: mapping.rows, write: mapping.written) {
+      mapping.read(&$0, $1, into: mapping.start)
+    }
+  }
+}
+
+extension TopologyValue where Value: RawRepresentable<String> & CaseIterable {
+  /// One of some words.
+  static var choice: Self {
+    let choices = Value.allCases.map(\.rawValue)
+    return Self(schema: .orVariable(["enum": .texts(choices)]), write: { .text($0.rawValue) }) {
+      reading, place in
+      let scalar = place.node.scalar
+      if let value = scalar?.value.string.flatMap(Value.init(rawValue:)) { return value }
+      reading.report(
+        .badValue, place,
+        "cannot be \(place.node.summary)"
+          + Suggestion.among(choices, like: scalar?.text ?? "", verb: "it takes"))
+      return nil
+    }
+  }
+}
+
+extension TopologyValue<String> {
+  static var text: Self { text("text") }
+
+  /// - Parameter hint: What messages call it.
+  static func text(_ hint: String) -> Self {
+    Self(schema: .someText, write: OrderedValue.text) { $0.string($1, hint: hint) }
+  }
+
+  /// A topology's name.
+  static var name: Self {
+    Self(
+      schema: .orVariable(.pattern("^[A-Za-z0-9][A-Za-z0-9_.-]{0,40}$")), write: OrderedValue.text
+    ) {
+      reading, place in
+      guard let text = reading.string(place, hint: "a name"),
+        reading.checkName(text, dots: true, at: place.node.mark, title: place.title)
+      else { return nil }
+      return text
+    }
+  }
+}
+
+extension TopologyValue<Int> {
+  /// - Parameter unit: What is counted.
+  static func integer(in range: ClosedRange<Int>, unit: String) -> Self {
+    let schema: JSONValue = [
+      "type": "integer", "minimum": .integer(Int64(range.lowerBound)),
+      "maximum": .integer(Int64(range.upperBound)),
+    ]
+    return Self(schema: .orVariable(schema), write: { .leaf(.integer(Int64($0))) }) {
+      reading, place in
+      if let value = place.node.scalar?.typed.integer.flatMap(Int.init(exactly:)),
+        range.contains(value)
+      {
+        return value
+      }
+      reading.refuse(
+        place,
+        wanted: "a whole number of \(unit) from \(range.lowerBound) to \(range.upperBound)")
+      return nil
+    }
+  }
+}
+
+extension TopologyValue<Double> {
+  /// A part of a whole, from 0 to 1.
+  static var part: Self {
+    let schema: JSONValue = ["type": "number", "minimum": 0, "maximum": 1]
+    return Self(schema: .orVariable(schema), write: { .leaf(.number($0)) }) { reading, place in
+      switch place.node.scalar?.typed {
+      case .integer(let value) where (0...1).contains(value): return Double(value)
+      case .number(let value) where (0...1).contains(value): return value
+      default:
+        reading.refuse(place, wanted: "a number from 0 to 1")
+        return nil
+      }
+    }
+  }
+}
+
+extension TopologyValue<Bool> {
+  static var truth: Self {
+    Self(schema: .orVariable(["type": "boolean"]), write: { .leaf(.bool($0)) }) { reading, place in
+      if case .bool(let value) = place.node.scalar?.typed { return value }
+      reading.refuse(place, wanted: "true or false")
+      return nil
+    }
+  }
+}
+
+extension TopologyValue<Duration> {
+  static var duration: Self { duration(.reference("duration"), isPositive: false) }
+  static var positiveDuration: Self { duration(.reference("positiveDuration"), isPositive: true) }
+
+  private static func duration(_ schema: JSONValue, isPositive: Bool) -> Self {
+    Self(schema: schema, write: { .text(DurationText.write($0)) }) { reading, place in
+      let scalar = place.node.scalar
+      if let scalar, scalar.value.string != nil, let value = DurationText.parse(scalar.text) {
+        if value > .zero || !isPositive { return value }
+        reading.report(.badDuration, place, "must be longer than \(scalar.text)")
+        return nil
+      }
+      let problem = scalar.map { DurationText.Problem(with: $0.text) } ?? .noLength
+      let found = problem == .noLength ? ", not \(place.node.summary)" : ""
+      reading.report(.badDuration, place, "\(problem)\(found)")
+      return nil
+    }
+  }
+}

@@ -1,0 +1,49 @@
+import PipeRuntime
+
+/// `orchestrator start`, `stop` and `restart`
+struct Steer: Verb {
+  let description: VerbDescription
+  private let change: @Sendable (TopologyClient, [String], Duration) async throws -> Void
+
+  private init(
+    _ name: String, _ summary: String, discussion: String = "", wait: String,
+    example: (String, String),
+    _ change: @escaping @Sendable (TopologyClient, [String], Duration) async throws -> Void
+  ) {
+    description = VerbDescription(
+      name, summary, discussion: discussion,
+      options: [
+        .topology,
+        Option("timeout", value: .duration, "The longest wait \(wait). Default: 30s"),
+      ],
+      positionals: [Positional("NODE", .node, .some, "The nodes")], examples: [example])
+    self.change = change
+  }
+
+  static let start = Steer(
+    "start", "Starts nodes that are stopped or failed", wait: "until they run",
+    example: ("orchestrator start door", "Starts the door again")
+  ) { try await $0.start($1, within: $2) }
+
+  static let stop = Steer(
+    "stop", "Stops nodes in order, and keeps them stopped", wait: "for their end",
+    example: ("orchestrator stop door motor", "Stops two nodes; the others go on")
+  ) { try await $0.stop($1, within: $2) }
+
+  static let restart = Steer(
+    "restart", "Stops nodes in order and starts them again",
+    discussion: "A restart by hand does not count against the policy's limit.",
+    wait: "until they run", example: ("orchestrator restart door", "A new process for the door")
+  ) { try await $0.restart($1, within: $2) }
+
+  func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
+    let nodes = arguments.positionals
+    let timeout = arguments.duration("timeout") ?? .seconds(30)
+    let directory = try await arguments.onTopology { topology in
+      try await change(topology, nodes, timeout)
+      return try await topology.directory()
+    }
+    for node in try directory.nodes(named: nodes) { try console.print(node.line) }
+    return .success
+  }
+}
