@@ -132,9 +132,9 @@ struct SupervisionTests {
       let pid = try #require(try await ward.status("patient").pid)
       try await pin(pid)
       try await run("/usr/bin/chrt", "--idle", "-p", "0", String(pid))
-      let before = try #require(ProcessorQueue.Sample(of: pid))
+      let before = try #require(ProcessorQueue.threads(of: pid)[pid])
       let hasWaited = try await poll(every: .milliseconds(20), within: .seconds(60)) {
-        guard let now = ProcessorQueue.Sample(of: pid) else { return false }
+        guard let now = ProcessorQueue.threads(of: pid)[pid] else { return false }
         return now.queued - before.queued > .seconds(3) ? true : nil
       }
       #expect(hasWaited == true)
