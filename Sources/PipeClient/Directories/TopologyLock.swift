@@ -32,6 +32,29 @@ package struct RunningTopology: Hashable, Sendable {
     return RunningTopology(name: directories.topology, lockFile: descriptor)
   }
 
+  /// Waits until the topology does not run any more, and blocks this thread so long.
+  /// - Parameter orchestrator: Its process, which still ends once it has given the lock free.
+  /// - Returns: Whether that came in time.
+  package static func awaitEnd(
+    of directories: RuntimeDirectories, _ orchestrator: AdoptedProcess?,
+    until deadline: ContinuousClock.Instant
+  ) -> Bool {
+    if let orchestrator {
+      // One that has given the lock free is waited for a second more, and is then past all it does.
+      while !orchestrator.hasEnded, ContinuousClock.now < deadline {
+        _ = AdoptedProcess.wait(for: [orchestrator], until: min(deadline, .now + .seconds(1)))
+        if find(directories) == nil { break }
+      }
+    }
+    // Nothing tells of the end of a process in another container but its lock.
+    return Polling.wait(every: .milliseconds(10), until: deadline) {
+      find(directories) == nil ? true : nil
+    } == true
+  }
+
+  /// The orchestrator's process, where its number is one here.
+  package var process: AdoptedProcess? { pid.flatMap { AdoptedProcess(pid: $0) } }
+
   /// What the lock file tells of the run that holds it, or held it last.
   static func last(_ directories: RuntimeDirectories) -> RunningTopology? {
     let descriptor = open(directories.lock, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
@@ -80,35 +103,39 @@ package final class TopologyLock: Sendable {
     for directory in [directories.state, directories.logs, directories.journals] {
       try OwnedDirectory.makeWritable(directory)
     }
-    // A few tries: somebody who only looks holds the lock for an instant, and an orchestrator that
-    // just ends takes its lock file away.
-    for attempt in 0..<10 {
-      try OwnedDirectory.make(directories.roots.runtime)
-      try OwnedDirectory.make(directories.runtime)
-      let descriptor = open(directories.lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-      guard descriptor >= 0 else {
-        if errno == ENOENT { continue }
-        throw .system(SystemError("open", on: directories.lock, code: errno))
-      }
-      let lock = TopologyLock(directories: directories, file: file, descriptor: descriptor)
-      if flock(descriptor, LOCK_EX | LOCK_NB) == 0 {
-        guard lock.isInPlace else { continue }
-        // First of all: until then the file tells of whoever held the lock before.
-        lock.describe()
-        try lock.removeLeftovers()
-        return lock
-      }
-      guard errno == EWOULDBLOCK else {
-        throw .system(SystemError("flock", on: directories.lock, code: errno))
-      }
-      if attempt >= 4 {
-        let holder = RunningTopology(name: directories.topology, lockFile: descriptor)
-        throw .alreadyRunning(
-          topology: directories.topology, pid: holder.pid, file: holder.file)
-      }
-      usleep(2000)
+    // Somebody who only looks holds the lock for an instant, and an orchestrator that just ends takes
+    // its file away.
+    let lock = try Polling.wait(every: .milliseconds(2), until: .now + .milliseconds(50)) {
+      () throws(DirectoryError) in try take(directories, file: file)
     }
-    throw .system(SystemError("flock", on: directories.lock, code: EAGAIN))
+    guard let lock else {
+      let holder = RunningTopology.last(directories)
+      throw .alreadyRunning(
+        topology: directories.topology, pid: holder?.pid, file: holder?.file)
+    }
+    // First of all: until then the file tells of whoever held the lock before.
+    lock.describe()
+    try lock.removeLeftovers()
+    return lock
+  }
+
+  /// The lock, or `nil` where another has it, or its file has just been taken away.
+  private static func take(
+    _ directories: RuntimeDirectories, file: String?
+  ) throws(DirectoryError) -> TopologyLock? {
+    try OwnedDirectory.make(directories.roots.runtime)
+    try OwnedDirectory.make(directories.runtime)
+    let descriptor = open(directories.lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard descriptor >= 0 else {
+      if errno == ENOENT { return nil }
+      throw .system(SystemError("open", on: directories.lock, code: errno))
+    }
+    let lock = TopologyLock(directories: directories, file: file, descriptor: descriptor)
+    if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return lock.isInPlace ? lock : nil }
+    guard errno == EWOULDBLOCK else {
+      throw .system(SystemError("flock", on: directories.lock, code: errno))
+    }
+    return nil
   }
 
   /// Removes the sockets and the runtime directory, and gives the name free. Logs stay; where a
@@ -160,10 +187,7 @@ package final class TopologyLock: Sendable {
 
   /// Whether the file that is locked is still the one under the lock's path.
   private var isInPlace: Bool {
-    var held = stat()
-    var named = stat()
-    return fstat(descriptor, &held) == 0 && stat(directories.lock, &named) == 0
-      && held.st_ino == named.st_ino && held.st_dev == named.st_dev
+    FileIdentity(directories.lock).map { $0 == FileIdentity(descriptor: descriptor) } == true
   }
 
   /// - Returns: Whether nothing but the lock is left.
