@@ -158,6 +158,33 @@ struct OrderedRestartTests {
     }
   }
 
+  @Test("a coordinator that is told to stop stays until all know what it has committed")
+  func coordinatorWaits() async throws {
+    let rules = [
+      // Told to stop before anybody knows of the commit, which one of them takes its time over.
+      "pair:commit.recorded=stop@1/1", "left:commit.received=delay:100ms@1/1",
+      "pair:commit.finished=delay:1ms@1/1",
+    ]
+    let environment = [FailpointCounter.rulesVariable: rules.joined(separator: ",")]
+    let pair = Parties.pair(environment: environment, durability: .volatile)
+    try await withTopology(pair) { topology in
+      async let reply = topology.meet()
+      try await topology.expectLog("pair", contains: "failpoint commit.recorded: stop")
+      let tool = CommandLineTool(beside: topology)
+      let restart = try tool.start(["restart", "pair"])
+      try await topology.expectStatus(of: "pair", "to be told to stop") { $0.phase == "stopping" }
+      try await topology.resume("pair")
+      let result = try await tool.result(of: restart, within: .seconds(60))
+      #expect(result.code == 0, "\(result)")
+      #expect(try await reply.isCommitted)
+      try await topology.expectMet(1)
+      let log = topology.logs("pair")
+      let known = try #require(log.firstIndex { $0.contains("failpoint commit.finished") }, "\(log)")
+      let end = try #require(log.firstIndex { $0.contains(" note ended: ") }, "\(log)")
+      #expect(known < end, "\(log)")
+    }
+  }
+
   /// Lets the two meet; `nil` where the caller cannot know what has become of it.
   private static func meet(_ topology: TopologyHarness) async throws -> SynchronizedReply? {
     do {
