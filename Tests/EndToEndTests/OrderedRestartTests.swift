@@ -179,7 +179,8 @@ struct OrderedRestartTests {
       #expect(try await reply.isCommitted)
       try await topology.expectMet(1)
       let log = topology.logs("pair")
-      let known = try #require(log.firstIndex { $0.contains("failpoint commit.finished") }, "\(log)")
+      let known = try #require(
+        log.firstIndex { $0.contains("failpoint commit.finished") }, "\(log)")
       let end = try #require(log.firstIndex { $0.contains(" note ended: ") }, "\(log)")
       #expect(known < end, "\(log)")
     }

@@ -43,6 +43,26 @@ struct DetachedTopology {
     return up.output
   }
 
+  /// Runs a verb to its end, which may take a minute and has this exit code.
+  @discardableResult
+  func run(_ arguments: String..., code: Int32 = 0) async throws -> CommandLineTool.Result {
+    try await run(arguments, code: code)
+  }
+
+  /// The same.
+  @discardableResult
+  func run(_ arguments: [String], code: Int32 = 0) async throws -> CommandLineTool.Result {
+    try await end(of: tool.start(arguments), code: code)
+  }
+
+  /// Waits for the end of a verb.
+  @discardableResult
+  func end(of program: LaunchedProgram, code: Int32 = 0) async throws -> CommandLineTool.Result {
+    let result = try await tool.result(of: program, within: .seconds(60))
+    #expect(result.code == code, "\(result)")
+    return result
+  }
+
   func client() throws -> TopologyClient {
     try TopologyClient(
       topology: name, control: directories.endpoint(.control),
