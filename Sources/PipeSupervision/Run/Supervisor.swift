@@ -202,7 +202,7 @@ package final class Supervisor {
     let command = ChildCommand(
       path: node.information.program,
       arguments: plan.arguments(of: node, incarnation: incarnation).arguments,
-      environment: node.environment, deathSignal: options.isDetached ? nil : .kill,
+      environment: plan.environment(of: node), deathSignal: options.isDetached ? nil : .kill,
       leadsSession: options.isDetached)
     do {
       let pid = try processes.start(command, as: record)
