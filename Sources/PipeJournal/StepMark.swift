@@ -67,7 +67,7 @@ package final class StepMark {
     }
     words = map.assumingMemoryBound(to: UInt64.self)
     prepared = PreparedMark(words + Self.byteCount / 8)
-    let boot = Self.hash(BootClock.boot)
+    let boot = Self.hash(BootClock.boot.utf8)
     let isKnown = words[0] == Self.magic
     isSameBoot = isKnown && words[Word.boot] == boot
     recordedBefore = isKnown ? Int64(bitPattern: words[Word.record]) : 0
@@ -174,8 +174,8 @@ package final class StepMark {
       source: String(decoding: name, as: UTF8.self), sequence: words[Word.sequence])
   }
 
-  private static func hash(_ text: String) -> UInt64 {
-    // FNV-1a: the same in every process.
-    text.utf8.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
+  /// FNV-1a: the same in every process.
+  static func hash(_ bytes: some Sequence<UInt8>) -> UInt64 {
+    bytes.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
   }
 }

@@ -4,6 +4,8 @@ import Glibc
 package struct FileIdentity: Hashable {
   private let device: UInt64
   private let number: UInt64
+  /// Whether it is a file, and no directory, device or pipe.
+  package let isOfFile: Bool
 
   /// That of the file under a path; `nil` where there is none.
   package init?(_ path: String) {
@@ -22,5 +24,6 @@ package struct FileIdentity: Hashable {
   private init(_ status: stat) {
     device = UInt64(status.st_dev)
     number = UInt64(status.st_ino)
+    isOfFile = status.st_mode & S_IFMT == S_IFREG
   }
 }

@@ -57,7 +57,7 @@ package struct Survivor: Sendable {
   /// - Parameter patience: How long one is waited for that was just forked and has not yet written
   ///   who it is.
   /// - Throws: ``DirectoryError/unknownProcess(record:)`` where it does not.
-  /// - Note: Each takes a descriptor; see ``OwnProcess/raiseDescriptorLimit()``.
+  /// - Note: Each takes a descriptor; see ``OpenFileLimit/raise()``.
   package static func all(
     in directories: RuntimeDirectories, patience: Duration = .seconds(5)
   ) throws(DirectoryError) -> [Survivor] {
