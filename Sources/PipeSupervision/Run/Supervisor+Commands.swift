@@ -45,10 +45,16 @@ extension Supervisor {
       if !isStopping { requestStop() }
       requestStop()
     case .outcome:
-      waiting.append(asker) { lifecycle in
+      wait(for: asker) { lifecycle in
         if case .finished(let outcome) = lifecycle.state { .ended(outcome) } else { nil }
       }
     }
+  }
+
+  /// Answers as soon as the answer is known.
+  private func wait(for asker: Asker, until condition: @escaping WaitingClients.Condition) {
+    waiting.append(asker, until: condition)
+    answerWaiting()
   }
 
   private func refuse(_ reason: String, to asker: Asker) {
@@ -59,6 +65,12 @@ extension Supervisor {
     guard let unknown = nodes.first(where: { facts[$0] == nil }) else { return true }
     let known = plan.nodes.map { "'\($0.name)'" }.joined(separator: ", ")
     refuse("there is no node '\(unknown)'; there are \(known)", to: asker)
+    return false
+  }
+
+  private func checkMayChange(for asker: Asker) -> Bool {
+    guard let obstacle = lifecycle.obstacleToChange(of: plan.topology) else { return true }
+    refuse(obstacle, to: asker)
     return false
   }
 
@@ -88,8 +100,7 @@ extension Supervisor {
     let steering = Steering(nodes, input, in: lifecycle)
     // Judged only after the input was handled: what had failed before may start now.
     for node in nodes { handle(.node(node, input)) }
-    waiting.append(asker) { steering.answer(in: $0, answer) }
-    answerWaiting()
+    wait(for: asker) { steering.answer(in: $0, answer) }
   }
 
   /// Starts nodes with what they depend on.
@@ -97,10 +108,7 @@ extension Supervisor {
     _ names: [String], withDependencies: Bool, waits: Bool, for asker: Asker
   ) {
     let named = names.map(plan.process)
-    guard check(named, for: asker) else { return }
-    if let obstacle = lifecycle.obstacleToChange(of: plan.topology) {
-      return refuse(obstacle, to: asker)
-    }
+    guard check(named, for: asker), checkMayChange(for: asker) else { return }
     let needed = withDependencies ? plan.processes(neededBy: names) : named
     // What has done what it was there for is not done again for others.
     let nodes = needed.filter {
@@ -113,27 +121,21 @@ extension Supervisor {
 
   /// Stops nodes after those that depend on them; all of them stay stopped.
   private func bringDown(_ names: [String], for asker: Asker) {
-    guard check(names, for: asker) else { return }
-    if let obstacle = lifecycle.obstacleToChange(of: plan.topology) {
-      return refuse(obstacle, to: asker)
-    }
+    guard check(names, for: asker), checkMayChange(for: asker) else { return }
     let nodes = lifecycle.members.dependents(of: names)
     let ending = nodes.filter { lifecycle[$0]?.state.hasEnded == false }
     handle(.end(nodes))
-    waiting.append(asker) { lifecycle in
-      guard ending.allSatisfy({ lifecycle[$0]?.state.hasEnded ?? true }) else { return nil }
+    wait(for: asker) { lifecycle in
+      guard ending.allSatisfy(lifecycle.hasEnded) else { return nil }
       return lifecycle.stopProblem(of: ending).map(ControlAnswer.failed) ?? .steered(nodes: nodes)
     }
-    answerWaiting()
   }
 
   // MARK: A new file
 
   /// Loads a file, which takes seconds, and answers with what it changes.
   private func load(_ request: ChangeRequest, for asker: Asker) {
-    if let obstacle = lifecycle.obstacleToChange(of: plan.topology) {
-      return refuse(obstacle, to: asker)
-    }
+    guard checkMayChange(for: asker) else { return }
     guard request.isDryRun || change.beginLoading() else {
       return refuse(TopologyLifecycle.changeUnderWay, to: asker)
     }
@@ -196,9 +198,7 @@ extension Supervisor {
 
   /// Goes over to the file that was told under this number, and answers when what is new in it runs.
   private func apply(_ number: UInt64, for asker: Asker) {
-    if let obstacle = lifecycle.obstacleToChange(of: plan.topology) {
-      return refuse(obstacle, to: asker)
-    }
+    guard checkMayChange(for: asker) else { return }
     guard let step = change.ask(for: number, difference(to:)) else {
       return refuse(
         "the topology has changed since the plan was made: apply the file again", to: asker)
@@ -210,8 +210,7 @@ extension Supervisor {
           members: step.plan.nodes.map(\.supervision), replaced: step.change.replaced,
           incarnations: incarnations.counts, seed: .random(in: .min ... .max))))
     let started = step.change.started
-    waiting.append(asker) { $0.answer(toChange: changes + 1, starting: started) }
-    answerWaiting()
+    wait(for: asker) { $0.answer(toChange: changes + 1, starting: started) }
   }
 }
 
