@@ -60,6 +60,12 @@ package struct LaunchPlan {
     nodes.first { $0.composites.contains { $0.name == name } }?.name ?? name
   }
 
+  /// The same of several, each process once.
+  func processes(of names: [String]) -> [String] {
+    var seen: Set<String> = []
+    return names.map(process).filter { seen.insert($0).inserted }
+  }
+
   /// The names that commands take: those of composites in place of their processes'.
   package var names: [String] {
     nodes.flatMap { $0.composites.isEmpty ? [$0.name] : $0.composites.map(\.name) }

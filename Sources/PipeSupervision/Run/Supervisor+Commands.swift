@@ -12,14 +12,15 @@ extension Supervisor {
       return refuse(
         "this orchestrator does not know the command; is the client of another version?", to: asker)
     }
-    perform(command.addressed(by: plan), for: asker)
+    perform(command, for: asker)
   }
 
   private func perform(_ command: ControlCommand, for asker: Asker) {
     switch command {
     case .directory(fresh: true): askAll(for: asker)
     case .directory: control.answer(.directory(directory()), to: asker)
-    case .describe(let node):
+    case .describe(let name):
+      let node = plan.process(of: name)
       guard check([node], for: asker) else { return }
       guard let description = facts[node]?.description else {
         return refuse("node '\(node)' has not described itself yet", to: asker)
@@ -30,13 +31,14 @@ extension Supervisor {
       control.answer(.composites(classes), to: asker)
     case .bringUp(let nodes, let withDependencies, let waits):
       bringUp(nodes, withDependencies: withDependencies, waits: waits, for: asker)
-    case .bringDown(let nodes): bringDown(nodes, for: asker)
+    case .bringDown(let nodes): bringDown(plan.processes(of: nodes), for: asker)
     case .plan(let request): load(request, for: asker)
     case .apply(let number): apply(number, for: asker)
-    case .stop(let nodes): steer(nodes, .stopRequested, for: asker)
-    case .start(let nodes): steer(nodes, .start, for: asker)
-    case .restart(let nodes): steer(nodes, .restartRequested, for: asker)
-    case .kill(let node, let number): kill(node, with: Signal(number: number), for: asker)
+    case .stop(let nodes): steer(plan.processes(of: nodes), .stopRequested, for: asker)
+    case .start(let nodes): steer(plan.processes(of: nodes), .start, for: asker)
+    case .restart(let nodes): steer(plan.processes(of: nodes), .restartRequested, for: asker)
+    case .kill(let node, let number):
+      kill(plan.process(of: node), with: Signal(number: number), for: asker)
     case .down:
       control.answer(.done, to: asker)
       if !isStopping { requestStop() }
@@ -160,7 +162,7 @@ extension Supervisor {
   ) {
     if !request.isDryRun { change.endLoading() }
     do {
-      control.answer(.planned(try show(loaded.get(), for: request)), to: asker)
+      control.answer(try show(loaded.get(), for: request), to: asker)
     } catch let errors as TopologyErrors {
       control.answer(.invalid(errors.diagnostics), to: asker)
     } catch {
@@ -168,18 +170,20 @@ extension Supervisor {
     }
   }
 
-  private func show(
-    _ loaded: LoadedTopology, for request: ChangeRequest
-  ) throws -> PlannedChange {
-    guard loaded.topology.name == plan.topology else {
-      throw ForeignFile(file: request.file, name: loaded.topology.name, wanted: plan.topology)
+  private func show(_ loaded: LoadedTopology, for request: ChangeRequest) throws -> ControlAnswer {
+    let (name, wanted) = (loaded.topology.name, plan.topology)
+    guard name == wanted else {
+      return .failed(
+        "'\(request.file)' is of topology '\(name)', and not of '\(wanted)': '-p \(wanted)' applies "
+          + "it all the same")
     }
     let next = try LaunchPlan(loaded, directories: directories)
     try next.raiseOpenFileLimit()
     let difference = difference(to: next)
-    return PlannedChange(
-      number: change.show(next, difference, isDryRun: request.isDryRun), change: difference,
-      warnings: loaded.warnings)
+    return .planned(
+      PlannedChange(
+        number: change.show(next, difference, isDryRun: request.isDryRun), change: difference,
+        warnings: loaded.warnings))
   }
 
   private func difference(to next: LaunchPlan) -> TopologyChange {
@@ -211,37 +215,5 @@ extension Supervisor {
           incarnations: incarnations.counts, seed: .random(in: .min ... .max))))
     let started = step.change.started
     wait(for: asker) { $0.answer(toChange: changes + 1, starting: started) }
-  }
-}
-
-/// A file of another topology.
-private struct ForeignFile: Error, CustomStringConvertible {
-  let file: String
-  let name: String
-  let wanted: String
-
-  var description: String {
-    "'\(file)' is of topology '\(name)', and not of '\(wanted)': '-p \(wanted)' applies it all the same"
-  }
-}
-
-extension ControlCommand {
-  /// The command with the names of processes in place of those of composites.
-  fileprivate func addressed(by plan: LaunchPlan) -> ControlCommand {
-    func processes(of names: [String]) -> [String] {
-      var seen: Set<String> = []
-      return names.map(plan.process).filter { seen.insert($0).inserted }
-    }
-    return switch self {
-    case .describe(let node): .describe(node: plan.process(of: node))
-    case .start(let nodes): .start(nodes: processes(of: nodes))
-    case .stop(let nodes): .stop(nodes: processes(of: nodes))
-    case .restart(let nodes): .restart(nodes: processes(of: nodes))
-    case .kill(let node, let signal): .kill(node: plan.process(of: node), signal: signal)
-    case .bringDown(let nodes): .bringDown(nodes: processes(of: nodes))
-    // What a composite needs is more than its process.
-    case .bringUp: self
-    case .directory, .composites, .plan, .apply, .down, .forceDown, .outcome: self
-    }
   }
 }
