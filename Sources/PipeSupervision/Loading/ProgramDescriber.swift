@@ -17,8 +17,6 @@ struct ProgramDescriber {
   /// The most that is asked in one call, well below the kernel's limit on arguments.
   private static let argumentLimit = 64 << 10
 
-  init(timeout: Duration) { self.timeout = timeout }
-
   /// Everything that the program registers, with default parameters.
   func describe(
     _ program: String, environment: [String: String]

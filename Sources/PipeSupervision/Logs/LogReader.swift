@@ -48,14 +48,9 @@ package struct LogReader {
 private struct LogTail {
   let node: String
   let path: String
-  private var file: OpenFile?
-  private var splitter = LogLineSplitter(limit: 1 << 20)
-  private var lastTime = Timestamp(milliseconds: 0)
-
-  init(node: String, path: String) {
-    self.node = node
-    self.path = path
-  }
+  var file: OpenFile?
+  var splitter = LogLineSplitter(limit: 1 << 20)
+  var lastTime = Timestamp(milliseconds: 0)
 
   mutating func next(limit: Int?, since time: Timestamp?) -> [LogEntry] {
     guard let file else { return first(limit: limit, since: time) }

@@ -99,7 +99,7 @@ package final class Supervisor {
 
   /// Runs until every process has ended. Returns how it went.
   package func run() -> TopologyLifecycle.Outcome {
-    control.watch(by: loop, for: self) { $0.takeFrames() }
+    loop.add(control.socket, for: self) { $0.takeFrames() }
     loop.add(descriptor: signals.descriptor, for: self) { $0.readSignals() }
     scheduleHeartbeat()
     handle(.start)
