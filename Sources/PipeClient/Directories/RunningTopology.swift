@@ -1,7 +1,6 @@
 import Glibc
 import PipeMachines
 import PipeSupport
-import PipeWire
 
 /// What a running topology's lock file tells.
 package struct RunningTopology: Hashable, Sendable {
@@ -66,10 +65,16 @@ package struct RunningTopology: Hashable, Sendable {
     defer { close(descriptor) }
     guard accepts(descriptor) else { return nil }
     let bytes = (try? FileSystem.read(descriptor, limit: 65536)) ?? []
-    let document = try? JSONValue(parsing: bytes)
+    let record = try? JSONValue(parsing: bytes).decode(LockRecord.self)
     return RunningTopology(
-      name: directories.topology, pid: document?["pid"]?.integer.flatMap { Int32(exactly: $0) },
-      file: document?["file"]?.string,
-      startedAt: document?["started"]?.string.flatMap { Timestamp($0) })
+      name: directories.topology, pid: record?.pid, file: record?.file,
+      startedAt: record.flatMap { Timestamp($0.started) })
   }
+}
+
+/// What the file of a topology's lock says.
+struct LockRecord: Codable {
+  var pid: Int32
+  var file: String?
+  var started: String
 }

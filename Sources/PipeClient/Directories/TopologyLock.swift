@@ -133,12 +133,10 @@ package final class TopologyLock: Sendable {
   }
 
   private func describe() {
-    let document: JSONValue = [
-      "pid": .integer(Int64(getpid())),
-      "file": file.withLock { $0 }.map { .string(FileSystem.absolute($0)) } ?? .null,
-      "started": .string(startedAt.description),
-    ]
-    let bytes = document.bytes + [0x0A]
+    let record = LockRecord(
+      pid: getpid(), file: file.withLock { $0 }.map(FileSystem.absolute),
+      started: startedAt.description)
+    let bytes = ((try? JSONValue(encoding: record).bytes) ?? []) + [0x0A]
     ftruncate(descriptor, 0)
     // A full disk costs the description only; the lock itself holds.
     _ = pwrite(descriptor, bytes, bytes.count, 0)
