@@ -66,8 +66,7 @@ struct OrderedRestartTests {
   private static func restart(_ nodes: String..., in topology: TopologyHarness) async throws {
     let tool = CommandLineTool(beside: topology)
     let program = try tool.start(["restart"] + nodes)
-    let result = try await tool.result(of: program, within: .seconds(60))
-    #expect(result.code == 0, "\(result)")
+    let result = try await tool.end(of: program, within: .seconds(60))
     for node in nodes {
       #expect(result.output.contains("\(node): running, pid "), "\(result)")
       #expect(try await topology.status(node).incarnation == 2)
@@ -174,8 +173,7 @@ struct OrderedRestartTests {
       let restart = try tool.start(["restart", "pair"])
       try await topology.expectStatus(of: "pair", "to be told to stop") { $0.phase == "stopping" }
       try await topology.resume("pair")
-      let result = try await tool.result(of: restart, within: .seconds(60))
-      #expect(result.code == 0, "\(result)")
+      try await tool.end(of: restart, within: .seconds(60))
       #expect(try await reply.isCommitted)
       try await topology.expectMet(1)
       let log = topology.logs("pair")

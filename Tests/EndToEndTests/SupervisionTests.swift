@@ -319,7 +319,7 @@ struct SupervisionTests {
         }
       }
       #expect(tool.directory.processes.count == 16)
-      #expect(try await tool.run("down").code == 0)
+      try await tool.run("down", code: 0)
       #expect(tool.directory.processes.isEmpty && tool.directory.sockets.isEmpty)
     }
   }

@@ -69,8 +69,7 @@ struct BadProgramTests {
     tool.environment["PATH"] = CommandLineTool.products + ":/usr/bin:/bin"
     try tool.directory.write(Self.impostor, to: "impostor.yaml")
     try tool.directory.write(Self.program(behaviour), to: "impostor", mode: 0o700)
-    let result = try await tool.run("run", "--plain", "impostor.yaml")
-    #expect(result.code == 1, "\(result)")
+    let result = try await tool.run("run", "--plain", "impostor.yaml", code: 1)
     #expect(result.error.contains("required node 'a' failed: \(reason)"), "\(result)")
     if behaviour.contains("no disk") { #expect(result.error.contains("a | no disk")) }
     #expect(tool.directory.processes.isEmpty)

@@ -18,8 +18,7 @@ struct RunObstacleTests {
       environment: tool.directory.environment().merging([
         "PIPERUNTIME_ROOT": tool.directory.path + "/a-directory-that-makes-it-longer"
       ]) { _, own in own }, directory: tool.directory.path)
-    let result = try await tool.result(of: program)
-    #expect(result.code == 1, "\(result)")
+    let result = try await tool.end(of: program, code: 1)
     #expect(result.error.contains("bytes long and the system's limit is 107"))
     #expect(result.error.contains("PIPERUNTIME_ROOT"))
   }
@@ -29,8 +28,7 @@ struct RunObstacleTests {
     let button = "topology: button\nprogram: TestNodes\nnodes: { a: { machine: Button } }"
     try await withTopology(yaml: button) { topology in
       let tool = CommandLineTool(beside: topology)
-      let result = try await tool.run(verb, "topology.yaml")
-      #expect(result.code == 1, "\(result)")
+      let result = try await tool.run(verb, "topology.yaml", code: 1)
       #expect(
         result.error.contains(
           "topology 'button' is already running (pid \(topology.orchestrator.pid), "), "\(result)")
@@ -52,12 +50,10 @@ struct RunObstacleTests {
     let run = try tool.start(["run", "--plain", "--lifeline", "ward.yaml"])
     #expect(try await run.waitForOutput(containing: "1 node running"), "\(run.errorText)")
     for _ in 1...3 {
-      let sent = try await tool.run("send", "patient", "{\"shout\":{\"lines\":100}}")
-      #expect(sent.code == 0, "\(sent)")
+      try await tool.run("send", "patient", "{\"shout\":{\"lines\":100}}", code: 0)
     }
     run.closeInput()
-    let result = try await tool.result(of: run)
-    #expect(result.code == 0, "\(result)")
+    let result = try await tool.end(of: run)
     let warnings = result.error.split(separator: "\n").filter { $0.contains("cannot be written") }
     #expect(warnings.count == 1, "\(result)")
     #expect(warnings.first?.contains("the log of node 'patient'") == true)

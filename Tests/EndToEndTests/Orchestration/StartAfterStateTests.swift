@@ -193,7 +193,7 @@ struct StartAfterStateTests {
       #expect(send.code == 0, "\(send)")
       let wait = try await tool.run("wait", "guest=pressed", within: .seconds(60))
       #expect(wait.code == 0, "\(wait)")
-      #expect(try await tool.run("down", within: .seconds(60)).code == 0)
+      try await tool.run("down", within: .seconds(60), code: 0)
     }
   }
 

@@ -37,8 +37,7 @@ struct StopOutcomeTests {
         containing: "2 nodes running", within: .seconds(60))
       #expect(isRunning, "\(run.outputText)\(run.errorText)")
       run.signal(.interrupt)
-      let result = try await tool.result(of: run, within: .seconds(60))
-      #expect(result.code == 1, "\(result)")
+      let result = try await tool.end(of: run, within: .seconds(60), code: 1)
       #expect(result.output.contains("dying: did not stop in order: killed by SIGKILL\n"))
       #expect(result.error.hasSuffix("node 'dying' did not stop in order: killed by SIGKILL\n"))
     }

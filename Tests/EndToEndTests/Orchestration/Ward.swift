@@ -28,7 +28,9 @@ enum Ward {
 extension DetachedTopology {
   /// Applies its file.
   @discardableResult
-  func apply(_ options: String..., code: Int32 = 0) async throws -> CommandLineTool.Result {
-    try await run(["apply", name + ".yaml"] + options, code: code)
+  func apply(
+    _ options: String..., code: Int32 = 0, at location: SourceLocation = #_sourceLocation
+  ) async throws -> CommandLineTool.Result {
+    try await run(["apply", name + ".yaml"] + options, code: code, at: location)
   }
 }

@@ -45,22 +45,26 @@ struct DetachedTopology {
 
   /// Runs a verb to its end, which may take a minute and has this exit code.
   @discardableResult
-  func run(_ arguments: String..., code: Int32 = 0) async throws -> CommandLineTool.Result {
-    try await run(arguments, code: code)
+  func run(
+    _ arguments: String..., code: Int32 = 0, at location: SourceLocation = #_sourceLocation
+  ) async throws -> CommandLineTool.Result {
+    try await run(arguments, code: code, at: location)
   }
 
   /// The same.
   @discardableResult
-  func run(_ arguments: [String], code: Int32 = 0) async throws -> CommandLineTool.Result {
-    try await end(of: tool.start(arguments), code: code)
+  func run(
+    _ arguments: [String], code: Int32 = 0, at location: SourceLocation = #_sourceLocation
+  ) async throws -> CommandLineTool.Result {
+    try await end(of: tool.start(arguments), code: code, at: location)
   }
 
   /// Waits for the end of a verb.
   @discardableResult
-  func end(of program: LaunchedProgram, code: Int32 = 0) async throws -> CommandLineTool.Result {
-    let result = try await tool.result(of: program, within: .seconds(60))
-    #expect(result.code == code, "\(result)")
-    return result
+  func end(
+    of program: LaunchedProgram, code: Int32 = 0, at location: SourceLocation = #_sourceLocation
+  ) async throws -> CommandLineTool.Result {
+    try await tool.end(of: program, within: .seconds(60), code: code, at: location)
   }
 
   func client() throws -> TopologyClient {
