@@ -137,8 +137,7 @@ struct OrderedRestartTests {
             return party.met >= 20 * (incarnation - 1)
           }
           let tool = CommandLineTool(beside: topology)
-          let result = try await tool.run("restart", "pair", within: .seconds(60))
-          #expect(result.code == 0, "\(result)")
+          try await tool.run("restart", "pair", within: .seconds(60), code: 0)
           #expect(try await topology.status("pair").incarnation == UInt64(incarnation))
         }
         end.come()

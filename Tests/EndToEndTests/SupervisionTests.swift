@@ -299,8 +299,7 @@ struct SupervisionTests {
       }
       try tool.directory.write(
         "topology: ward\nprogram: TestNodes\nnodes:\n" + nodes.joined(), to: "ward.yaml")
-      let up = try await tool.run("up", "--wait", "ward.yaml", within: .seconds(60))
-      #expect(up.code == 1, "\(up)")
+      let up = try await tool.run("up", "--wait", "ward.yaml", within: .seconds(60), code: 1)
       #expect(up.error.contains("ward: 15 of 30 nodes failed. "), "\(up)")
       let client = try TopologyClient(
         topology: "ward",

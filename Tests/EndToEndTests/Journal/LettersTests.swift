@@ -14,8 +14,7 @@ struct LettersTests {
 
   /// The letters' numbers, as the command lists them.
   private func listed(_ tool: CommandLineTool, lost: Int = 0) async throws -> [Int64] {
-    let result = try await tool.run("letters", "gate", "-o", "json", within: .seconds(60))
-    #expect(result.code == 0)
+    let result = try await tool.run("letters", "gate", "-o", "json", within: .seconds(60), code: 0)
     let note = lost > 0 ? "\(lost) refused events are not among them: a node keeps " : ""
     #expect(lost > 0 ? result.error.hasPrefix(note) : result.error.isEmpty, "\(result.error)")
     guard case .array(let letters) = try JSONValue(parsing: result.output.utf8) else { return [] }

@@ -52,8 +52,7 @@ struct ApplyTests {
       try tool.directory.write(
         Ward.file.replacing("Fragile", with: "Fragile, parameters: { diesAtStart: ${DIES} }"),
         to: "other.yaml")
-      let result = try await tool.run("apply", "other.yaml", within: .seconds(60))
-      #expect(result.code == 0, "\(result)")
+      let result = try await tool.run("apply", "other.yaml", within: .seconds(60), code: 0)
       #expect(result.output.hasPrefix("ward: 1 node restarted, 2 unchanged\n"), "\(result)")
       let after = try await ward.pids()
       #expect(after["same"] == before["same"] && after["changed"] != before["changed"])

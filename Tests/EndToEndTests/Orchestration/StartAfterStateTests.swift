@@ -175,8 +175,8 @@ struct StartAfterStateTests {
       // Where the machine is so slow that nobody waits yet, it has more time.
       for seconds in [1, 4, 16, 64] {
         let up = try await tool.run(
-          "up", "--wait", "--wait-timeout", "\(seconds)s", "ward.yaml", within: .seconds(120))
-        #expect(up.code == 124, "\(up)")
+          "up", "--wait", "--wait-timeout", "\(seconds)s", "ward.yaml", within: .seconds(120),
+          code: 124)
         error = up.error
         if error.contains(Self.wait) { break }
         _ = try await tool.run("down", within: .seconds(60))
@@ -187,12 +187,9 @@ struct StartAfterStateTests {
             + "'orchestrator down' stops it.\n"), "\(error)")
       let ps = try await tool.run("ps", within: .seconds(60))
       #expect(ps.output.contains(Self.wait), "\(ps)")
-      let start = try await tool.run("start", "guest", "--timeout", "200ms", within: .seconds(60))
-      #expect(start.code == 124, "\(start)")
-      let send = try await tool.run("send", "gate", "open", within: .seconds(60))
-      #expect(send.code == 0, "\(send)")
-      let wait = try await tool.run("wait", "guest=pressed", within: .seconds(60))
-      #expect(wait.code == 0, "\(wait)")
+      try await tool.run("start", "guest", "--timeout", "200ms", within: .seconds(60), code: 124)
+      try await tool.run("send", "gate", "open", within: .seconds(60), code: 0)
+      try await tool.run("wait", "guest=pressed", within: .seconds(60), code: 0)
       try await tool.run("down", within: .seconds(60), code: 0)
     }
   }
