@@ -13,4 +13,11 @@ public protocol Monitor: SendableMetatype {
 extension Monitor {
   /// The type's own name, without its module.
   public static var name: String { String(describing: Self.self) }
+
+  /// Attaches to a topology and watches it.
+  package static func observe(topology: String, control: String, watch: [String]?) async throws {
+    let client = try TopologyClient(topology: topology, control: control)
+    defer { client.close() }
+    try await observe(client.states(of: watch))
+  }
 }

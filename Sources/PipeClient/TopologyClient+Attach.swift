@@ -1,5 +1,3 @@
-import Glibc
-
 extension TopologyClient {
   /// Attaches to a running topology by its name; without one to the only one that runs.
   /// - Throws: ``TopologyClientError``: `notRunning`, or `ambiguous` where several run.
@@ -15,17 +13,17 @@ extension TopologyClient {
   /// has gone down. Blocks the thread for a second at most, while an orchestrator that ends holds its
   /// lock.
   package var problemAtEnd: TopologyClientError? {
-    let deadline = ContinuousClock.now + .seconds(1)
-    while true {
-      do {
+    do {
+      let directories = try RunningTopology.choose(topology)
+      let orchestrator = RunningTopology.find(directories)?.process
+      if RunningTopology.awaitEnd(of: directories, orchestrator, until: .now + .seconds(1)) {
         _ = try RunningTopology.choose(topology)
-      } catch TopologyClientError.orphaned(let name, let nodes, let file) {
-        return .orphaned(name, nodes: nodes, file: file)
-      } catch {
-        return nil
       }
-      if ContinuousClock.now >= deadline { return .orchestratorGone(topology) }
-      usleep(10_000)
+      return .orchestratorGone(topology)
+    } catch TopologyClientError.orphaned(let name, let nodes, let file) {
+      return .orphaned(name, nodes: nodes, file: file)
+    } catch {
+      return nil
     }
   }
 }

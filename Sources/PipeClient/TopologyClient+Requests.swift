@@ -13,7 +13,7 @@ extension TopologyClient {
     case .outcome(let outcome): return outcome
     case .synchronized(.atomic(let reply)): return try Self.outcome(reply, of: name)
     case .synchronized(.broadcast), .explained:
-      throw TopologyClientError.failed("an answer out of place")
+      throw TopologyClientError.outOfPlace
     }
   }
 

@@ -7,37 +7,31 @@ extension TopologyClient {
   /// - Throws: ``TopologyClientError``: `failed` where the node has not described itself yet.
   public func describe(_ node: String) async throws -> MachineDescription {
     try await check([node])
-    switch try await command(.describe(node: node)) {
-    case .description(let description): return description
-    case .failed(let reason): throw TopologyClientError.failed(reason)
-    case .done, .directory, .composites, .steered, .planned, .invalid, .ended:
-      throw TopologyClientError.failed("an answer out of place")
+    return try await command(.describe(node: node)).take {
+      if case .description(let description) = $0 { description } else { nil }
     }
   }
 
   /// The composites, in classes of which each has one coordinator.
   package func conflictClasses() async throws -> [ConflictClassPlan] {
-    switch try await command(.composites) {
-    case .composites(let classes): return classes
-    case .failed(let reason): throw TopologyClientError.failed(reason)
-    case .done, .directory, .description, .steered, .planned, .invalid, .ended:
-      throw TopologyClientError.failed("an answer out of place")
+    try await command(.composites).take {
+      if case .composites(let classes) = $0 { classes } else { nil }
     }
   }
 
   /// Starts nodes that are stopped or failed, and waits until they run.
   public func start(_ nodes: [String], within timeout: Duration = .seconds(30)) async throws {
-    try await steer(.start(nodes: nodes), nodes, within: timeout, "run")
+    try await answer(to: .start(nodes: nodes), nodes, within: timeout, "run").takeDone()
   }
 
   /// Stops nodes in order, and waits until their processes have ended.
   public func stop(_ nodes: [String], within timeout: Duration = .seconds(30)) async throws {
-    try await steer(.stop(nodes: nodes), nodes, within: timeout, "end")
+    try await answer(to: .stop(nodes: nodes), nodes, within: timeout, "end").takeDone()
   }
 
   /// Stops nodes in order and starts them again, and waits until the new ones run.
   public func restart(_ nodes: [String], within timeout: Duration = .seconds(30)) async throws {
-    try await steer(.restart(nodes: nodes), nodes, within: timeout, "run again")
+    try await answer(to: .restart(nodes: nodes), nodes, within: timeout, "run again").takeDone()
   }
 
   /// Starts nodes, and where wanted all that they depend on.
@@ -50,9 +44,9 @@ extension TopologyClient {
       nodes: nodes, withDependencies: withDependencies, waits: timeout != nil)
     guard let timeout else {
       try await check(nodes)
-      return try steered(await self.command(command))
+      return try await self.command(command).takeNodes()
     }
-    return try await bring(command, nodes, within: timeout, "run")
+    return try await answer(to: command, nodes, within: timeout, "run").takeNodes()
   }
 
   /// Stops nodes and all that depend on them, those first, and waits until their processes have ended.
@@ -60,19 +54,19 @@ extension TopologyClient {
   package func bringDown(
     _ nodes: [String], within timeout: Duration
   ) async throws -> [String] {
-    try await bring(.bringDown(nodes: nodes), nodes, within: timeout, "end")
+    try await answer(to: .bringDown(nodes: nodes), nodes, within: timeout, "end").takeNodes()
   }
 
   /// Sends a signal to a node's process, as `kill` does; its restart policy applies.
   public func kill(_ node: String, signal: Int32 = 9) async throws {
     try await check([node])
-    try done(await command(.kill(node: node, signal: signal)))
+    try await command(.kill(node: node, signal: signal)).takeDone()
   }
 
   /// Asks for the topology's end, and returns as soon as it was asked for.
   /// - Parameter force: Kills the nodes, instead of stopping them in order.
   public func down(force: Bool = false) async throws {
-    try done(await command(force ? .forceDown : .down))
+    try await command(force ? .forceDown : .down).takeDone()
   }
 
   /// Asks for the topology's end, and waits until its processes have ended.
@@ -119,12 +113,8 @@ extension TopologyClient {
   ) async throws -> PlannedChange {
     let late = TopologyClientError.timedOut(
       "after \(timeout.shortText), waiting for '\(request.file)' to be checked; nothing is changed")
-    switch try await command(.plan(request), timeout: timeout, late: late) {
-    case .planned(let planned): return planned
-    case .invalid(let diagnostics): throw TopologyErrors(diagnostics)
-    case .failed(let reason): throw TopologyClientError.failed(reason)
-    case .done, .directory, .description, .composites, .steered, .ended:
-      throw TopologyClientError.failed("an answer out of place")
+    return try await command(.plan(request), timeout: timeout, late: late).take {
+      if case .planned(let planned) = $0 { planned } else { nil }
     }
   }
 
@@ -133,21 +123,10 @@ extension TopologyClient {
     let late = TopologyClientError.timedOut(
       "after \(timeout.shortText), waiting for the change to come through; the orchestrator goes "
         + "on with it")
-    try done(await command(.apply(plan: planned.number), timeout: timeout, late: late))
+    try await command(.apply(plan: planned.number), timeout: timeout, late: late).takeDone()
   }
 
-  private func steer(
-    _ command: ControlCommand, _ nodes: [String], within timeout: Duration, _ goal: String
-  ) async throws {
-    try done(await answer(to: command, nodes, within: timeout, goal))
-  }
-
-  private func bring(
-    _ command: ControlCommand, _ nodes: [String], within timeout: Duration, _ goal: String
-  ) async throws -> [String] {
-    try steered(await answer(to: command, nodes, within: timeout, goal))
-  }
-
+  /// - Parameter goal: What is waited for, for where it does not come about in time.
   private func answer(
     to command: ControlCommand, _ nodes: [String], within timeout: Duration, _ goal: String
   ) async throws -> ControlAnswer {
@@ -176,22 +155,25 @@ extension TopologyClient {
     let directory = try await directory(fresh: false)
     for name in nodes { _ = try node(name, in: directory) }
   }
+}
 
-  private func steered(_ answer: ControlAnswer) throws -> [String] {
-    switch answer {
-    case .steered(let nodes): return nodes
+extension ControlAnswer {
+  /// What an answer has for who asked.
+  /// - Parameter value: Takes it out; `nil` where it is another answer.
+  /// - Throws: What the orchestrator said where it said no.
+  func take<Value>(_ value: (ControlAnswer) -> Value?) throws -> Value {
+    switch self {
     case .failed(let reason): throw TopologyClientError.failed(reason)
-    case .done, .directory, .description, .composites, .planned, .invalid, .ended:
-      throw TopologyClientError.failed("an answer out of place")
+    case .invalid(let diagnostics): throw TopologyErrors(diagnostics)
+    case .done, .directory, .description, .composites, .steered, .planned, .ended: break
     }
+    guard let value = value(self) else { throw TopologyClientError.outOfPlace }
+    return value
   }
 
-  private func done(_ answer: ControlAnswer) throws {
-    switch answer {
-    case .done: return
-    case .failed(let reason): throw TopologyClientError.failed(reason)
-    case .directory, .description, .composites, .steered, .planned, .invalid, .ended:
-      throw TopologyClientError.failed("an answer out of place")
-    }
+  fileprivate func takeDone() throws { try take { $0 == .done ? () : nil } }
+
+  fileprivate func takeNodes() throws -> [String] {
+    try take { if case .steered(let nodes) = $0 { nodes } else { nil } }
   }
 }

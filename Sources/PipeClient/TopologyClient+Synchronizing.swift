@@ -36,7 +36,7 @@ extension TopologyClient {
       composite, try Self.body(composite, event), flag, count: count ?? 0,
       timeout: (timeout ?? answerTimeout) + (limit ?? Self.unlimited))
     guard case .atomic(let answer) = reply else {
-      throw TopologyClientError.failed("an answer out of place")
+      throw TopologyClientError.outOfPlace
     }
     return answer
   }
@@ -50,7 +50,7 @@ extension TopologyClient {
       composite, try Self.body(composite, event), .broadcast, count: 0,
       timeout: timeout ?? answerTimeout)
     guard case .broadcast(let results) = reply else {
-      throw TopologyClientError.failed("an answer out of place")
+      throw TopologyClientError.outOfPlace
     }
     return results
   }
@@ -88,7 +88,7 @@ extension TopologyClient {
       let answer = try await exchange(
         composite, .synchronize(body, flag, count: count), timeout: timeout)
       guard case .synchronized(let reply) = answer else {
-        throw TopologyClientError.failed("an answer out of place")
+        throw TopologyClientError.outOfPlace
       }
       return reply
     } catch TopologyClientError.nodeDown(let name, _) where flag != .broadcast && flag != .ask {

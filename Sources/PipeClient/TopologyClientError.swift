@@ -33,6 +33,8 @@ public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConverti
   /// The client was closed.
   case closed
 
+  static let outOfPlace = TopologyClientError.failed("an answer out of place")
+
   /// What went wrong, and what to do next.
   public var description: String {
     switch self {

@@ -49,6 +49,15 @@ final class Database {
     return Statement(statement, of: self)
   }
 
+  /// What the rows of a query are, with these values in the places of its parameters.
+  func select<Value>(
+    _ sql: String, _ values: SQLValue..., as value: (Row) throws -> Value
+  ) throws -> [Value] {
+    var found: [Value] = []
+    try prepare(sql).rows(values) { found.append(try value($0)) }
+    return found
+  }
+
   /// Leaves the log where it is when the last connection closes: copying it would hold up an end.
   func keepLogOnClose() {
     pr_keep_log_on_close(handle)
@@ -80,7 +89,9 @@ final class Statement {
   }
 
   /// Calls back with each row.
-  func rows(_ values: SQLValue..., row: (Row) throws -> Void) throws {
+  func rows(_ values: SQLValue..., row: (Row) throws -> Void) throws { try rows(values, row: row) }
+
+  fileprivate func rows(_ values: [SQLValue], row: (Row) throws -> Void) throws {
     bind(values)
     defer { sqlite3_reset(statement) }
     while true {
@@ -137,6 +148,11 @@ package struct Row {
   }
 
   func text(_ column: Int32) -> String { String(decoding: bytes(column), as: UTF8.self) }
+
+  /// Its epoch and its sequence, in two columns.
+  func transaction(_ column: Int32) -> TransactionID {
+    TransactionID(epoch: unsigned(column), sequence: unsigned(column + 1))
+  }
 }
 
 /// What SQLite answered.

@@ -84,13 +84,13 @@ extension Journal {
       "SELECT epoch, forgotten_epoch, forgotten_sequence FROM coordinator"
     ).rows { row in
       journal.epoch = row.unsigned(0)
-      journal.forgottenThrough = TransactionID(epoch: row.unsigned(1), sequence: row.unsigned(2))
+      journal.forgottenThrough = row.transaction(1)
     }
     try database.prepare(
       "SELECT epoch, sequence, caller, number, moves, acknowledged FROM committed "
         + "ORDER BY epoch, sequence"
     ).rows { row in
-      let transaction = TransactionID(epoch: row.unsigned(0), sequence: row.unsigned(1))
+      let transaction = row.transaction(0)
       journal.commits.append(
         CommitRecord(
           transaction: transaction,

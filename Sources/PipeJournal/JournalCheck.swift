@@ -37,11 +37,8 @@ enum JournalCheck {
     guard version == JournalSchema.version else {
       throw JournalError.otherVersion(path: path, node: node, found: version)
     }
-    var problem: String?
-    try database.prepare("PRAGMA quick_check(1)").rows { row in
-      if row.text(0) != "ok" { problem = row.text(0) }
-    }
-    if let problem {
+    let problem = try database.select("PRAGMA quick_check(1)") { $0.text(0) }.last
+    if let problem, problem != "ok" {
       let line = problem.split(separator: "\n").joined(separator: " ")
       throw JournalError.damaged(path: path, node: node, reason: line)
     }
@@ -56,16 +53,10 @@ enum JournalCheck {
   }
 
   static func number(_ sql: String, in database: Database) throws -> Int64 {
-    var number: Int64 = 0
-    try database.prepare(sql).rows { number = $0.integer(0) }
-    return number
+    try database.select(sql) { $0.integer(0) }.first ?? 0
   }
 
   static func meta(_ key: String, in database: Database) throws -> String? {
-    var value: String?
-    try database.prepare("SELECT value FROM meta WHERE key = ?").rows(.text(key)) {
-      value = $0.text(0)
-    }
-    return value
+    try database.select("SELECT value FROM meta WHERE key = ?", .text(key)) { $0.text(0) }.first
   }
 }

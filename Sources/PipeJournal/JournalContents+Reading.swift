@@ -14,36 +14,33 @@ extension JournalContents {
 
   /// Reads all that a node needs to go on; `nil` where it has never entered a state.
   static func read(_ database: Database) throws -> JournalContents? {
-    var contents: JournalContents?
-    try database.prepare(
+    let last = try database.select(
       "SELECT id, version, time, cause, state FROM record ORDER BY id DESC LIMIT 1"
-    ).rows { row in
-      contents = JournalContents(
-        record: Record(
-          id: row.integer(0), version: row.unsigned(1), time: row.integer(2), cause: row.text(3),
-          state: row.bytes(4)))
-    }
-    guard contents != nil else { return nil }
-    try contents!.readPipes(database)
-    try contents!.readEffects(database)
-    contents!.participant = try readParticipant(database)
-    contents!.lastDeadLetter = UInt64(
+    ) { row in
+      Record(
+        id: row.integer(0), version: row.unsigned(1), time: row.integer(2), cause: row.text(3),
+        state: row.bytes(4))
+    }.first
+    guard let last else { return nil }
+    var contents = JournalContents(record: last)
+    try contents.readPipes(database)
+    contents.effects = try readEffects(database)
+    contents.participant = try readParticipant(database)
+    contents.lastDeadLetter = UInt64(
       try JournalCheck.number(
         "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'letter'", in: database))
-    contents!.deadLetterCount = Int(
+    contents.deadLetterCount = Int(
       try JournalCheck.number("SELECT count(*) FROM letter", in: database))
-    contents!.deadLetterBytes = Int(
+    contents.deadLetterBytes = Int(
       try JournalCheck.number("SELECT coalesce(sum(\(letterBytes)), 0) FROM letter", in: database))
-    contents!.lostDeadLetters = try JournalReader.lostLetters(in: database)
-    try database.prepare("\(letterQuery) DESC LIMIT \(DeadLetter.keptInMemory)").rows { row in
-      contents!.deadLetters.append(DeadLetter(row))
-    }
-    contents!.deadLetters.reverse()
-    try database.prepare("SELECT client, id, version, state FROM request").rows { row in
-      contents!.requests.append(
-        Request(
-          key: RequestKey(client: row.unsigned(0), id: row.unsigned(1)), version: row.unsigned(2),
-          state: row.bytes(3)))
+    contents.lostDeadLetters = try JournalReader.lostLetters(in: database)
+    contents.deadLetters = try database.select(
+      "\(letterQuery) DESC LIMIT \(DeadLetter.keptInMemory)"
+    ) { DeadLetter($0) }.reversed()
+    contents.requests = try database.select("SELECT client, id, version, state FROM request") {
+      Request(
+        key: RequestKey(client: $0.unsigned(0), id: $0.unsigned(1)), version: $0.unsigned(2),
+        state: $0.bytes(3))
     }
     return contents
   }
@@ -76,42 +73,33 @@ extension JournalContents {
   static func participant(
     of database: Database
   ) throws -> (participant: Participant, version: UInt64)? {
-    var version: UInt64?
-    try database.prepare("SELECT version FROM record ORDER BY id DESC LIMIT 1").rows {
-      version = $0.unsigned(0)
-    }
-    return try version.map { (try readParticipant(database), $0) }
+    try database.select("SELECT version FROM record ORDER BY id DESC LIMIT 1") { $0.unsigned(0) }
+      .first.map { (try readParticipant(database), $0) }
   }
 
   private static func readParticipant(_ database: Database) throws -> Participant {
-    var participant = Participant()
-    try database.prepare("SELECT epoch, sequence FROM applied").rows { row in
-      participant.applied = TransactionID(epoch: row.unsigned(0), sequence: row.unsigned(1))
+    let applied = try database.select("SELECT epoch, sequence FROM applied") { $0.transaction(0) }
+    let prepared = try database.select(
+      "SELECT epoch, sequence, version, state, event FROM prepared"
+    ) {
+      PreparedStep(
+        transaction: $0.transaction(0), event: $0.bytes(4),
+        move: ParticipantMove(version: $0.unsigned(2), state: $0.bytes(3)))
     }
-    try database.prepare("SELECT epoch, sequence, version, state, event FROM prepared")
-      .rows { row in
-        participant.prepared = PreparedStep(
-          transaction: TransactionID(epoch: row.unsigned(0), sequence: row.unsigned(1)),
-          event: row.bytes(4),
-          move: ParticipantMove(version: row.unsigned(2), state: row.bytes(3)))
-      }
-    return participant
+    return Participant(applied: applied.last ?? .zero, prepared: prepared.last)
   }
 
-  private mutating func readEffects(_ database: Database) throws {
+  private static func readEffects(_ database: Database) throws -> [Effect] {
     let now = BootClock.now
     let boot = BootClock.boot
-    let rows = try database.prepare(
-      """
-      SELECT version, feedback, state, time, boot, clock FROM effect ORDER BY version, feedback
-      """)
-    try rows.rows { row in
+    return try database.select(
+      "SELECT version, feedback, state, time, boot, clock FROM effect ORDER BY version, feedback"
+    ) { row in
       let then = BootClock.Instant(time: row.integer(3), clock: row.integer(5))
-      effects.append(
-        Effect(
-          origin: EffectOrigin(version: row.unsigned(0), feedback: Int(row.integer(1))),
-          state: row.bytes(2),
-          elapsed: now.duration(since: then, isSameBoot: row.text(4) == boot)))
+      return Effect(
+        origin: EffectOrigin(version: row.unsigned(0), feedback: Int(row.integer(1))),
+        state: row.bytes(2),
+        elapsed: now.duration(since: then, isSameBoot: row.text(4) == boot))
     }
   }
 }

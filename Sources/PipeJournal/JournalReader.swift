@@ -48,10 +48,9 @@ package struct JournalReader {
       snapshot.records = try records(limit: max(1, limit))
       snapshot.ins = try ins(limit: limit)
       snapshot.outs = try outs(limit: limit)
-      try database.prepare("SELECT version, state, time FROM effect ORDER BY version").rows {
-        snapshot.effects.append(
-          .init(version: $0.unsigned(0), state: $0.json(1), time: $0.integer(2)))
-      }
+      snapshot.effects = try database.select(
+        "SELECT version, state, time FROM effect ORDER BY version"
+      ) { .init(version: $0.unsigned(0), state: $0.json(1), time: $0.integer(2)) }
       snapshot.letterCount = Int(try JournalCheck.number(Self.count("letter"), in: database))
       snapshot.lostLetters = try Self.lostLetters(in: database)
       snapshot.requestCount = Int(try JournalCheck.number(Self.count("request"), in: database))
@@ -65,11 +64,7 @@ package struct JournalReader {
 
   /// All dead letters, oldest first.
   package func letters() throws(JournalError) -> [DeadLetter] {
-    try read {
-      var letters: [DeadLetter] = []
-      try database.prepare(JournalContents.letterQuery).rows { letters.append(DeadLetter($0)) }
-      return letters
-    }
+    try read { try database.select(JournalContents.letterQuery) { DeadLetter($0) } }
   }
 
   /// How many refused events have become no dead letters, since there were too many.
@@ -99,31 +94,27 @@ package struct JournalReader {
   }
 
   private func records(limit: Int) throws -> [JournalSnapshot.Record] {
-    var records: [JournalSnapshot.Record] = []
-    try database.prepare(
-      "SELECT version, incarnation, time, cause, steps, state FROM record ORDER BY id DESC LIMIT ?"
-    ).rows(.integer(Int64(limit))) { row in
-      records.append(
-        .init(
-          version: row.unsigned(0), incarnation: row.unsigned(1), time: row.integer(2),
-          cause: row.text(3), steps: row.unsigned(4), state: row.json(5)))
-    }
-    return records.reversed()
+    try database.select(
+      "SELECT version, incarnation, time, cause, steps, state FROM record ORDER BY id DESC LIMIT ?",
+      .integer(Int64(limit))
+    ) { row in
+      .init(
+        version: row.unsigned(0), incarnation: row.unsigned(1), time: row.integer(2),
+        cause: row.text(3), steps: row.unsigned(4), state: row.json(5))
+    }.reversed()
   }
 
   private func ins(limit: Int) throws -> [JournalSnapshot.InPipe] {
-    var ins: [JournalSnapshot.InPipe] = []
-    try database.prepare(
+    var ins = try database.select(
       """
       SELECT pipe, stream, applied, closed,
         (SELECT count(*) FROM postponed WHERE postponed.pipe = consumed.pipe)
       FROM consumed ORDER BY pipe
       """
-    ).rows { row in
-      ins.append(
-        .init(
-          name: row.text(0), stream: row.unsigned(1), consumed: row.unsigned(2),
-          senderClosed: row.integer(3) != 0, postponedCount: Int(row.integer(4))))
+    ) { row in
+      JournalSnapshot.InPipe(
+        name: row.text(0), stream: row.unsigned(1), consumed: row.unsigned(2),
+        senderClosed: row.integer(3) != 0, postponedCount: Int(row.integer(4)))
     }
     let postponed = try database.prepare(
       "SELECT sequence, event FROM postponed WHERE pipe = ? ORDER BY id LIMIT ?")
@@ -136,10 +127,11 @@ package struct JournalReader {
   }
 
   private func outs(limit: Int) throws -> [JournalSnapshot.OutPipe] {
-    var outs: [JournalSnapshot.OutPipe] = []
-    try database.prepare("SELECT pipe, queued, acknowledged FROM sent ORDER BY pipe").rows { row in
-      outs.append(
-        .init(name: row.text(0), queued: row.unsigned(1), acknowledged: row.unsigned(2)))
+    var outs = try database.select(
+      "SELECT pipe, queued, acknowledged FROM sent ORDER BY pipe"
+    ) { row in
+      JournalSnapshot.OutPipe(
+        name: row.text(0), queued: row.unsigned(1), acknowledged: row.unsigned(2))
     }
     // A row holds one event or more.
     let outbox = try database.prepare(

@@ -96,12 +96,8 @@ struct PreparedMark {
   }
 
   private func checksum(byteCount: Int) -> UInt64 {
-    // FNV-1a, never 0.
-    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
     let count = (Word.bytes - Word.epoch) * 8 + byteCount
-    for byte in UnsafeRawBufferPointer(start: words + Word.epoch, count: count) {
-      hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3
-    }
-    return hash | 1
+    // Never 0.
+    return StepMark.hash(UnsafeRawBufferPointer(start: words + Word.epoch, count: count)) | 1
   }
 }

@@ -37,23 +37,25 @@ package final class StepMark {
 
   /// Takes the lock; waits a little for a holder that is just ending.
   init(path journal: String) throws(JournalError) {
-    path = journal + ".step"
+    let path = journal + ".step"
     existed = FileSystem.exists(path)
-    descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard descriptor >= 0 else {
       throw .inaccessible(
         path: path, node: "", reason: JournalError.reason(path, code: errno))
     }
-    var attempts = 0
-    while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
-      attempts += 1
-      guard errno == EWOULDBLOCK, attempts < 200 else {
-        let pid = Self.holder(descriptor)
-        close(descriptor)
-        throw .locked(path: journal, pid: pid)
-      }
-      usleep(5_000)
+    // The number of the holder is one in its own container, and nothing else tells of its end.
+    let isLocked = Polling.wait(every: .milliseconds(5), until: .now + .seconds(1)) { () -> Bool? in
+      if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
+      return errno == EWOULDBLOCK ? nil : false
     }
+    guard isLocked == true else {
+      let pid = Self.holder(descriptor)
+      close(descriptor)
+      throw .locked(path: journal, pid: pid)
+    }
+    self.path = path
+    self.descriptor = descriptor
     guard posix_fallocate(descriptor, 0, off_t(Self.fileByteCount)) == 0 else {
       close(descriptor)
       throw .full(path: path)
@@ -66,7 +68,7 @@ package final class StepMark {
     }
     words = map.assumingMemoryBound(to: UInt64.self)
     prepared = PreparedMark(words + Self.byteCount / 8)
-    let boot = Self.hash(BootClock.boot)
+    let boot = Self.hash(BootClock.boot.utf8)
     let isKnown = words[0] == Self.magic
     isSameBoot = isKnown && words[Word.boot] == boot
     recordedBefore = isKnown ? Int64(bitPattern: words[Word.record]) : 0
@@ -173,8 +175,8 @@ package final class StepMark {
       source: String(decoding: name, as: UTF8.self), sequence: words[Word.sequence])
   }
 
-  private static func hash(_ text: String) -> UInt64 {
-    // FNV-1a: the same in every process.
-    text.utf8.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
+  /// FNV-1a: the same in every process.
+  static func hash(_ bytes: some Sequence<UInt8>) -> UInt64 {
+    bytes.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
   }
 }

@@ -136,7 +136,7 @@ struct NodeCommand {
     }
     pr_line_buffer_output()
     let (program, chosen, watched) = (program, parsed.topology, parsed.list("watch"))
-    let code = Blocking.run {
+    let code = MainThread.run {
       do {
         let directories = try RunningTopology.choose(chosen)
         try await monitor.observe(

@@ -53,7 +53,7 @@ package final class LaunchedProgram: Sendable {
     child.withLock { child in
       guard child.reap() == nil else { return }
       child.signal(.kill)
-      while child.reap() == nil { usleep(1_000) }
+      child.wait()
     }
     close(output)
     close(error)

@@ -86,17 +86,26 @@ package enum FileSystem {
   package static func write(
     _ bytes: some Collection<UInt8>, to descriptor: Int32, path: String
   ) throws(SystemError) {
-    let bytes = Array(bytes)
-    var done = 0
-    while done < bytes.count {
-      let count = bytes.withUnsafeBytes {
-        Glibc.write(descriptor, $0.baseAddress! + done, bytes.count - done)
+    let (_, problem) = write(Array(bytes), to: descriptor)
+    if let problem { throw SystemError("write", on: path, code: problem) }
+  }
+
+  /// Writes as much as is taken.
+  /// - Returns: How many bytes that are, and the errno where they are not all.
+  package static func write(
+    _ bytes: [UInt8], to descriptor: Int32
+  ) -> (count: Int, problem: Int32?) {
+    bytes.withUnsafeBytes { bytes in
+      var done = 0
+      while done < bytes.count {
+        let rest = bytes[done...]
+        let count = Glibc.write(
+          descriptor, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
+        if count < 0, errno == EINTR { continue }
+        guard count > 0 else { return (done, count < 0 ? errno : ENOSPC) }
+        done += count
       }
-      if count < 0, errno == EINTR { continue }
-      guard count > 0 else {
-        throw SystemError("write", on: path, code: count < 0 ? errno : ENOSPC)
-      }
-      done += count
+      return (done, nil)
     }
   }
 

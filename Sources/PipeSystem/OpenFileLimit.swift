@@ -30,13 +30,28 @@ package enum OpenFileLimit {
 
   /// Lets this process, and those that it starts, have as many; up to the hard limit.
   package static func raise(to needed: Int, for subject: String) throws(Exceeded) {
-    var limit = rlimit()
-    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
-    guard limit.rlim_cur < rlim_t(needed) else { return }
+    guard let limit = current, limit.rlim_cur < rlim_t(needed) else { return }
     guard limit.rlim_max >= rlim_t(needed) else {
       throw Exceeded(subject: subject, needed: needed, hardLimit: Int(clamping: limit.rlim_max))
     }
-    limit.rlim_cur = rlim_t(needed)
-    setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    set(limit, to: rlim_t(needed))
+  }
+
+  /// Lets this process, and those that it starts, have as many as are allowed.
+  package static func raise() {
+    if let limit = current, limit.rlim_cur < limit.rlim_max { set(limit, to: limit.rlim_max) }
+  }
+
+  private static let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+
+  private static var current: rlimit? {
+    var limit = rlimit()
+    return getrlimit(resource, &limit) == 0 ? limit : nil
+  }
+
+  private static func set(_ limit: rlimit, to count: rlim_t) {
+    var limit = limit
+    limit.rlim_cur = count
+    setrlimit(resource, &limit)
   }
 }

@@ -2,21 +2,6 @@ import Glibc
 
 /// What a supervisor arranges for its own process.
 package enum OwnProcess {
-  /// Raises the limit of open descriptors as far as allowed: each node takes several.
-  /// - Returns: The limit now.
-  @discardableResult
-  package static func raiseDescriptorLimit() -> Int {
-    var limit = rlimit()
-    let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
-    guard getrlimit(resource, &limit) == 0 else { return 0 }
-    if limit.rlim_cur < limit.rlim_max {
-      var raised = limit
-      raised.rlim_cur = limit.rlim_max
-      if setrlimit(resource, &raised) == 0 { limit = raised }
-    }
-    return Int(clamping: limit.rlim_cur)
-  }
-
   /// Lets stdout and stderr go to a file from now on, so that whoever started us sees their end.
   package static func redirectOutput(to path: String) throws {
     let descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)

@@ -19,35 +19,3 @@ package final class Semaphore: Sendable {
 
   package func wait() { while sem_wait(semaphore) != 0 {} }
 }
-
-/// Joins synchronous programs and asynchronous calls.
-package enum Blocking {
-  /// Runs an operation and blocks this thread, which no task may be using, until it is done.
-  package static func run<Value: Sendable>(
-    _ operation: @escaping @Sendable () async -> Value
-  ) -> Value {
-    let outcome = Outcome<Value>()
-    let done = Semaphore()
-    Task {
-      outcome.value = await operation()
-      done.signal()
-    }
-    done.wait()
-    return outcome.value!
-  }
-
-  /// Runs an operation that may throw and blocks this thread, which no task may be using, until
-  /// it is done.
-  package static func attempt<Value: Sendable>(
-    _ operation: @escaping @Sendable () async throws -> Value
-  ) throws -> Value {
-    try run { () -> Result<Value, any Error> in
-      do { return .success(try await operation()) } catch { return .failure(error) }
-    }.get()
-  }
-
-  // Written before the semaphore is signalled, read after it was waited for.
-  private final class Outcome<Value>: @unchecked Sendable {
-    var value: Value?
-  }
-}

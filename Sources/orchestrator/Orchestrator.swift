@@ -8,7 +8,7 @@ enum Orchestrator {
     // A reader that went away shows as a failed write, and ends us quietly.
     signal(SIGPIPE, SIG_IGN)
     // Each process that is watched takes one, and some verbs watch all nodes of a topology.
-    OwnProcess.raiseDescriptorLimit()
+    OpenFileLimit.raise()
     let arguments = Array(CommandLine.arguments.dropFirst())
     exit(MainThread.run { await run(arguments, console: Console()) }.rawValue)
   }

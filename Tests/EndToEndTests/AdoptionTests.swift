@@ -67,7 +67,7 @@ struct AdoptionTests {
 
       // Its end is seen, and it is started again under a new number; its pipe goes on.
       try await client.send("patient", Fragile.Event.touch)
-      #expect(try await ward.tool.run("kill", "patient").code == 0)
+      try await ward.run("kill", "patient")
       let restarted = try await ward.await("the patient is restarted") {
         $0[node: "patient"]?.isRunning == true && $0[node: "patient"]?.incarnation == 2
       }
@@ -82,8 +82,8 @@ struct AdoptionTests {
       }
       #expect(hasArrived == true)
 
-      let down = try await ward.tool.run("down")
-      #expect(down.code == 0 && down.output == "ward: down\n", "\(down)")
+      let down = try await ward.run("down")
+      #expect(down.output == "ward: down\n", "\(down)")
       #expect(ward.tool.directory.processes.isEmpty)
       #expect(ward.tool.directory.sockets.isEmpty)
     }
@@ -106,25 +106,23 @@ struct AdoptionTests {
       let fields = "\(bystander.pid) (sleep) S" + String(repeating: " 1", count: 49) + "\n"
       #expect(write(record, fields, fields.utf8.count) == fields.utf8.count)
 
-      let status = try await ward.tool.run("status")
-      #expect(status.code == 3, "\(status)")
+      let status = try await ward.run("status", code: 3)
       #expect(
         status.output.hasPrefix("ward: orphaned: 2 nodes live; 'orchestrator up /"), "\(status)")
       #expect(status.output.contains("  patient  pid \(pids["patient"] ?? 0)\n"))
       let list = try await ward.tool.run("ls")
       #expect(list.output.contains("ward  orphaned: 2 nodes live"), "\(list)")
-      let send = try await ward.tool.run("send", "nurse", "press")
-      #expect(send.code == 3 && send.error.contains("was killed and 2 nodes live on"), "\(send)")
+      let send = try await ward.run("send", "nurse", "press", code: 3)
+      #expect(send.error.contains("was killed and 2 nodes live on"), "\(send)")
 
-      let down = try await ward.tool.run("down")
-      #expect(down.code == 0, "\(down)")
+      let down = try await ward.run("down")
       #expect(down.output == "ward: down; its orchestrator had been killed, 2 nodes ended\n")
       #expect(ward.alive(pids.values).isEmpty)
       #expect(ward.tool.directory.processes.map(\.pid) == [bystander.pid])
       #expect(ward.tool.directory.sockets.isEmpty)
       // They were asked first: each told its last words.
       #expect(try ward.log("patient").contains { $0.contains("ended by 'orchestrator down'") })
-      #expect(try await ward.tool.run("down").code == 3)
+      try await ward.run("down", code: 3)
     }
   }
 
@@ -134,8 +132,7 @@ struct AdoptionTests {
       let pids = try await ward.pids()
       for pid in pids.values { kill(pid, SIGSTOP) }
       try await ward.killOrchestrator()
-      let down = try await ward.tool.run("down", "--force")
-      #expect(down.code == 0, "\(down)")
+      try await ward.run("down", "--force")
       #expect(ward.alive(pids.values).isEmpty)
       #expect(ward.tool.directory.sockets.isEmpty)
     }
@@ -170,7 +167,7 @@ struct AdoptionTests {
         try ward.log("changed").contains { $0.contains("not adopted: its environment was changed") }
       )
       #expect(try ward.log("gone").contains { $0.contains("the topology has it no more") })
-      #expect(try await ward.tool.run("down").code == 0)
+      try await ward.run("down")
       #expect(ward.tool.directory.processes.isEmpty)
     }
   }
@@ -189,7 +186,7 @@ struct AdoptionTests {
       #expect(after[node: "patient"]?.incarnation == 2)
       #expect(ward.alive([before["patient"] ?? 0]).isEmpty)
       #expect(try ward.log("patient").contains { $0.contains("it did not answer within 4 s") })
-      #expect(try await ward.tool.run("down").code == 0)
+      try await ward.run("down")
     }
   }
 
@@ -208,7 +205,7 @@ struct AdoptionTests {
         ward.tool.directory.processes.isEmpty ? true : nil
       }
       #expect(isEmpty == true, "\(ward.tool.directory.processes)")
-      #expect(try await ward.tool.run("status").code == 3)
+      try await ward.run("status", code: 3)
     }
   }
 
@@ -253,13 +250,13 @@ struct AdoptionTests {
   @Test("the number of a start is never given twice, also not by a later run")
   func numbers() async throws {
     try await DetachedTopology.with(Self.ward) { ward in
-      #expect(try await ward.tool.run("restart", "patient").code == 0)
-      #expect(try await ward.tool.run("down").code == 0)
+      try await ward.run("restart", "patient")
+      try await ward.run("down")
       try await ward.up()
       let nodes = try await ward.directory().nodes
       #expect(nodes.map(\.incarnation) == [3, 2])
       #expect(nodes.map(\.restarts) == [0, 0])
-      #expect(try await ward.tool.run("down").code == 0)
+      try await ward.run("down")
     }
   }
 }

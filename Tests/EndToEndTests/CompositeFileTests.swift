@@ -61,8 +61,7 @@ struct CompositeFileTests {
     let tool = try CommandLineTool()
     defer { tool.remove() }
     let program = try tool.start(program: CommandLineTool.products + "/nodes", ["list"])
-    let result = try await tool.result(of: program)
-    #expect(result.code == 0)
+    let result = try await tool.end(of: program)
     #expect(
       result.output.contains("composite LiftState of LiftDoor.State, LiftMotor.State\n"),
       "\(result)")

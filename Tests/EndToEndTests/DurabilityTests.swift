@@ -204,10 +204,10 @@ struct DurabilityTests {
     defer { tool.remove() }
     let path = try tool.directory.write(Self.node("Button").yaml, to: "one.yaml")
     for round in 1...3 {
-      #expect(try await tool.run("up", "--wait", path).code == 0)
+      try await tool.run("up", "--wait", path, code: 0)
       let sent = try await tool.run("send", "node", "press")
       #expect(sent.output.contains("pressed(times: \(round))"), "\(sent)")
-      #expect(try await tool.run("down").code == 0)
+      try await tool.run("down", code: 0)
     }
   }
 

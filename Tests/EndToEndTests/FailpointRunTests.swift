@@ -104,8 +104,7 @@ struct FailpointRunTests {
       control: "ipc://control", inbox: "ipc://in", feed: "ipc://feed", incarnation: 1)
     let program = try tool.start(
       program: CommandLineTool.products + "/TestNodes", arguments.arguments)
-    let result = try await tool.result(of: program)
-    #expect(result.code == 2)
+    let result = try await tool.end(of: program, code: 2)
     #expect(
       result.error.contains(
         "PIPERUNTIME_FAILPOINTS: 'recod.after=crash': there is no failpoint 'recod.after'; "))

@@ -169,8 +169,7 @@ struct MonitorTests {
       topology.orchestrator.signal(.terminate)
       let code = try await topology.expectEnd()
       #expect(code == 0)
-      let result = try await tool.result(of: monitor)
-      #expect(result.code == 0, "\(result)")
+      let result = try await tool.end(of: monitor)
       #expect(result.output.split(separator: "\n").count == 2)
       #expect(result.error == "")
     }

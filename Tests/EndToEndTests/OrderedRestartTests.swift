@@ -66,8 +66,7 @@ struct OrderedRestartTests {
   private static func restart(_ nodes: String..., in topology: TopologyHarness) async throws {
     let tool = CommandLineTool(beside: topology)
     let program = try tool.start(["restart"] + nodes)
-    let result = try await tool.result(of: program, within: .seconds(60))
-    #expect(result.code == 0, "\(result)")
+    let result = try await tool.end(of: program, within: .seconds(60))
     for node in nodes {
       #expect(result.output.contains("\(node): running, pid "), "\(result)")
       #expect(try await topology.status(node).incarnation == 2)
@@ -138,8 +137,7 @@ struct OrderedRestartTests {
             return party.met >= 20 * (incarnation - 1)
           }
           let tool = CommandLineTool(beside: topology)
-          let result = try await tool.run("restart", "pair", within: .seconds(60))
-          #expect(result.code == 0, "\(result)")
+          try await tool.run("restart", "pair", within: .seconds(60), code: 0)
           #expect(try await topology.status("pair").incarnation == UInt64(incarnation))
         }
         end.come()
@@ -155,6 +153,33 @@ struct OrderedRestartTests {
         #expect(!topology.logs(name).contains { $0.contains("The step is lost") })
       }
       #expect(!topology.logs("pair").contains { $0.contains("nothing is known any more") })
+    }
+  }
+
+  @Test("a coordinator that is told to stop stays until all know what it has committed")
+  func coordinatorWaits() async throws {
+    let rules = [
+      // Told to stop before anybody knows of the commit, which one of them takes its time over.
+      "pair:commit.recorded=stop@1/1", "left:commit.received=delay:100ms@1/1",
+      "pair:commit.finished=delay:1ms@1/1",
+    ]
+    let environment = [FailpointCounter.rulesVariable: rules.joined(separator: ",")]
+    let pair = Parties.pair(environment: environment, durability: .volatile)
+    try await withTopology(pair) { topology in
+      async let reply = topology.meet()
+      try await topology.expectLog("pair", contains: "failpoint commit.recorded: stop")
+      let tool = CommandLineTool(beside: topology)
+      let restart = try tool.start(["restart", "pair"])
+      try await topology.expectStatus(of: "pair", "to be told to stop") { $0.phase == "stopping" }
+      try await topology.resume("pair")
+      try await tool.end(of: restart, within: .seconds(60))
+      #expect(try await reply.isCommitted)
+      try await topology.expectMet(1)
+      let log = topology.logs("pair")
+      let known = try #require(
+        log.firstIndex { $0.contains("failpoint commit.finished") }, "\(log)")
+      let end = try #require(log.firstIndex { $0.contains(" note ended: ") }, "\(log)")
+      #expect(known < end, "\(log)")
     }
   }
 

@@ -19,8 +19,7 @@ struct RestartingNodeTests {
       try await topology.kill("button")
       try await topology.expectStatus(of: "button", "a pause") { $0.phase == "backing off" }
       let tool = CommandLineTool(beside: topology)
-      let result = try await tool.run("send", "button", "press", "--timeout", "20s")
-      #expect(result.code == 0, "\(result)")
+      let result = try await tool.run("send", "button", "press", "--timeout", "20s", code: 0)
       #expect(
         result.output == "button: pressed(times: \(first + 1))  (version \(first + 1))\n",
         "\(result)")
@@ -34,8 +33,7 @@ struct RestartingNodeTests {
       try await topology.kill("button")
       try await topology.expectStatus(of: "button", "a pause") { $0.phase == "backing off" }
       let tool = CommandLineTool(beside: topology)
-      let result = try await tool.run("send", "button", "press", "--timeout", "200ms")
-      #expect(result.code == 1, "\(result)")
+      let result = try await tool.run("send", "button", "press", "--timeout", "200ms", code: 1)
       #expect(result.error.contains("node 'button' does not run: "), "\(result)")
       #expect(result.error.contains("; waited 200 ms\n"), "\(result)")
       try await topology.start("button")

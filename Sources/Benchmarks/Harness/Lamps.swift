@@ -70,7 +70,7 @@ struct Lamps {
   private func press() throws -> Double {
     let client = topology.client
     let count = count
-    return try Blocking.attempt {
+    return try Blocking.run {
       try await withTaskExecutorPreference(client.executor) {
         let start = Clock.nanoseconds
         for _ in 0..<count {
@@ -91,7 +91,7 @@ struct Lamps {
   /// What the processes have counted, when nothing is under way any more.
   private func counters() throws -> Costs {
     let client = topology.client
-    return try Blocking.attempt {
+    return try Blocking.run {
       var last: [NodeStatus] = []
       while true {
         let now = try await client.directory().nodes.compactMap(\.status)

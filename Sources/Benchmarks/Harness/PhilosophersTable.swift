@@ -39,7 +39,7 @@ struct PhilosophersTable {
   /// Lets them eat for a while.
   mutating func measure(for duration: Duration, isKept: Bool = true) throws {
     let before = try look()
-    try Blocking.attempt { try await Task.sleep(for: duration) }
+    try Blocking.run { try await Task.sleep(for: duration) }
     let after = try look()
     guard isKept else { return }
     let had = zip(after.meals, before.meals).map(-)
@@ -63,7 +63,7 @@ struct PhilosophersTable {
   private func look() throws -> Look {
     let client = topology.client
     let names = philosophers + forks + [Self.coordinator]
-    let (statuses, time) = try Blocking.attempt {
+    let (statuses, time) = try Blocking.run {
       while true {
         let start = Clock.nanoseconds
         let directory = try await client.directory()

@@ -10,7 +10,7 @@ extension TopologyRun {
   ) throws {
     let client = client
     let deadline = ContinuousClock.now + Self.deadline
-    try Blocking.attempt {
+    try Blocking.run {
       while true {
         let directory = try? await client.directory(fresh: isFresh)
         if let directory, accepts(directory) { return }
@@ -25,7 +25,7 @@ extension TopologyRun {
   /// The topology as its orchestrator knows it.
   func directory() throws -> TopologyDirectory {
     let client = client
-    return try Blocking.attempt { try await client.directory(fresh: false) }
+    return try Blocking.run { try await client.directory(fresh: false) }
   }
 
   /// Kills nodes at once with SIGKILL, and waits until each runs again.

@@ -46,16 +46,10 @@ final class TopologyRun {
   /// - Returns: How long it took by its own clock. Unit: seconds.
   func measure(_ node: String) throws -> Double {
     let client = client
-    let result = Blocking.run {
-      () async -> Result<Double, any Error> in
-      do {
-        try await client.send(node, json: "start")
-        return .success(try await Self.awaitDone(node, client: client))
-      } catch {
-        return .failure(error)
-      }
+    return try Blocking.run {
+      try await client.send(node, json: "start")
+      return try await Self.awaitDone(node, client: client)
     }
-    return try result.get()
   }
 
   /// Asks now and then; a subscription would have every step published.

@@ -42,7 +42,7 @@ struct RecoverySection {
     let client = topology.client
     let token: JSONValue = ["token": ["n": .integer(Int64(number))]]
     let last = names[nodeCount - 1]
-    try Blocking.attempt {
+    try Blocking.run {
       try await client.send(names[0], json: token)
       _ = try await client.wait(for: last, within: TopologyRun.deadline) { state in
         guard case .object(let cases) = state, case .object(let passing)? = cases["passing"]

@@ -17,7 +17,7 @@ struct RestartSection {
     let small = try measure("sink", in: topology)
     try add("a small journal", small, to: &report)
     let client = topology.client
-    try Blocking.attempt {
+    try Blocking.run {
       // With nobody to take them, all events stay with the source.
       try await client.stop(["sink"])
       try await client.send("source", json: "start")

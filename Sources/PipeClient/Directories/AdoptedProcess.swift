@@ -12,12 +12,8 @@ package final class AdoptedProcess: Sendable {
 
   /// The live process that a line of `/proc/PID/stat` tells of, or `nil` where that has ended.
   /// - Throws: ``SystemError`` where the system does not tell: it is out of descriptors, say.
-  package convenience init?(statLine line: some Collection<UInt8>) throws(SystemError) {
+  package init?(statLine line: some Collection<UInt8>) throws(SystemError) {
     guard let recorded = ProcessStatus(line) else { return nil }
-    try self.init(recorded)
-  }
-
-  private init?(_ recorded: ProcessStatus) throws(SystemError) {
     let descriptor = pr_process_descriptor(recorded.pid)
     if descriptor < 0, errno == ESRCH || errno == EINVAL { return nil }
     guard descriptor >= 0 else {

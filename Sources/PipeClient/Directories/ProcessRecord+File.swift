@@ -57,7 +57,7 @@ package struct Survivor: Sendable {
   /// - Parameter patience: How long one is waited for that was just forked and has not yet written
   ///   who it is.
   /// - Throws: ``DirectoryError/unknownProcess(record:)`` where it does not.
-  /// - Note: Each takes a descriptor; see ``OwnProcess/raiseDescriptorLimit()``.
+  /// - Note: Each takes a descriptor; see ``OpenFileLimit/raise()``.
   package static func all(
     in directories: RuntimeDirectories, patience: Duration = .seconds(5)
   ) throws(DirectoryError) -> [Survivor] {
@@ -67,45 +67,37 @@ package struct Survivor: Sendable {
     where name.hasSuffix(ProcessRecord.suffix) {
       let path = directories.runtime + "/" + name
       let node = String(name.dropLast(ProcessRecord.suffix.count))
-      search: while true {
-        switch try read(path) {
-        case .free: break search
-        case .held(let lines):
-          let process: AdoptedProcess?
-          do { process = try AdoptedProcess(statLine: lines[1]) } catch { throw .system(error) }
-          if let process {
-            let record = (try? JSONValue(parsing: lines[0]))
-              .flatMap { try? $0.decode(ProcessRecord.self) }
-            survivors.append(Survivor(node: node, record: record, process: process))
-          }
-          break search
-        case .unsigned:
-          guard ContinuousClock.now < deadline else { throw .unknownProcess(record: path) }
-          usleep(2000)
-        }
+      // Between its fork and its program a process has no number that anybody knows.
+      let lines = try Polling.wait(every: .milliseconds(2), until: deadline) {
+        () throws(DirectoryError) in try linesOfHolder(path)
       }
+      guard let lines else { throw .unknownProcess(record: path) }
+      guard !lines.isEmpty else { continue }
+      let process: AdoptedProcess?
+      do { process = try AdoptedProcess(statLine: lines[1]) } catch { throw .system(error) }
+      guard let process else { continue }
+      let record = (try? JSONValue(parsing: lines[0])).flatMap {
+        try? $0.decode(ProcessRecord.self)
+      }
+      survivors.append(Survivor(node: node, record: record, process: process))
     }
     return survivors
   }
 
-  private enum Reading {
-    /// Nobody holds it: it is a leftover.
-    case free
-    case held(lines: [ArraySlice<UInt8>])
-    /// A process that has not written yet who it is holds it.
-    case unsigned
-  }
-
-  private static func read(_ path: String) throws(DirectoryError) -> Reading {
+  /// The lines of a record; none where nobody holds it and it is a leftover, `nil` where its process has
+  /// not written yet who it is.
+  private static func linesOfHolder(
+    _ path: String
+  ) throws(DirectoryError) -> [ArraySlice<UInt8>]? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-    if descriptor < 0, errno == ENOENT || errno == ELOOP { return .free }
+    if descriptor < 0, errno == ENOENT || errno == ELOOP { return [] }
     guard descriptor >= 0 else { throw .system(SystemError("open", on: path, code: errno)) }
     defer { close(descriptor) }
     // The holder's lock is exclusive; ours, if we get it, goes with the descriptor.
-    guard flock(descriptor, LOCK_SH | LOCK_NB) != 0, errno == EWOULDBLOCK else { return .free }
+    guard flock(descriptor, LOCK_SH | LOCK_NB) != 0, errno == EWOULDBLOCK else { return [] }
     let bytes = (try? FileSystem.read(descriptor, limit: 4 << 20)) ?? []
     let lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: false)
     // Behind the last line's end there is an empty one.
-    return lines.count > 2 ? .held(lines: lines) : .unsigned
+    return lines.count > 2 ? lines : nil
   }
 }

@@ -4,54 +4,6 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// What a running topology's lock file tells.
-package struct RunningTopology: Hashable, Sendable {
-  package let name: String
-  /// The orchestrator's process.
-  package let pid: Int32?
-  /// The topology file, as an absolute path.
-  package let file: String?
-  package let startedAt: Timestamp?
-
-  /// The running topologies by name; leftovers of killed orchestrators are not among them.
-  package static func all(in roots: RuntimeRoots = RuntimeRoots()) -> [RunningTopology] {
-    FileSystem.entries(of: roots.runtime).compactMap { name in
-      guard let directories = try? RuntimeDirectories(topology: name, roots: roots) else {
-        return nil
-      }
-      return find(directories)
-    }
-  }
-
-  /// The topology, if it runs.
-  package static func find(_ directories: RuntimeDirectories) -> RunningTopology? {
-    let descriptor = open(directories.lock, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-    guard descriptor >= 0 else { return nil }
-    defer { close(descriptor) }
-    // The holder's lock is exclusive; ours, if we get it, goes with the descriptor.
-    guard flock(descriptor, LOCK_SH | LOCK_NB) != 0, errno == EWOULDBLOCK else { return nil }
-    return RunningTopology(name: directories.topology, lockFile: descriptor)
-  }
-
-  /// What the lock file tells of the run that holds it, or held it last.
-  static func last(_ directories: RuntimeDirectories) -> RunningTopology? {
-    let descriptor = open(directories.lock, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-    guard descriptor >= 0 else { return nil }
-    defer { close(descriptor) }
-    return RunningTopology(name: directories.topology, lockFile: descriptor)
-  }
-
-  init(name: String, lockFile descriptor: Int32) {
-    lseek(descriptor, 0, SEEK_SET)
-    let bytes = (try? FileSystem.read(descriptor, limit: 65536)) ?? []
-    let document = try? JSONValue(parsing: bytes)
-    self.name = name
-    pid = document?["pid"]?.integer.flatMap { Int32(exactly: $0) }
-    file = document?["file"]?.string
-    startedAt = document?["started"]?.string.flatMap { Timestamp($0) }
-  }
-}
-
 /// The exclusive right to run a topology under its name, held until `release` or our end.
 ///
 /// It is a flock(2), which the kernel drops however the holder ends: a lock file that nobody holds
@@ -81,35 +33,39 @@ package final class TopologyLock: Sendable {
     for directory in [directories.state, directories.logs, directories.journals] {
       try OwnedDirectory.makeWritable(directory)
     }
-    // A few tries: somebody who only looks holds the lock for an instant, and an orchestrator that
-    // just ends takes its lock file away.
-    for attempt in 0..<10 {
-      try OwnedDirectory.make(directories.roots.runtime)
-      try OwnedDirectory.make(directories.runtime)
-      let descriptor = open(directories.lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-      guard descriptor >= 0 else {
-        if errno == ENOENT { continue }
-        throw .system(SystemError("open", on: directories.lock, code: errno))
-      }
-      let lock = TopologyLock(directories: directories, file: file, descriptor: descriptor)
-      if flock(descriptor, LOCK_EX | LOCK_NB) == 0 {
-        guard lock.isInPlace else { continue }
-        // First of all: until then the file tells of whoever held the lock before.
-        lock.describe()
-        try lock.removeLeftovers()
-        return lock
-      }
-      guard errno == EWOULDBLOCK else {
-        throw .system(SystemError("flock", on: directories.lock, code: errno))
-      }
-      if attempt >= 4 {
-        let holder = RunningTopology(name: directories.topology, lockFile: descriptor)
-        throw .alreadyRunning(
-          topology: directories.topology, pid: holder.pid, file: holder.file)
-      }
-      usleep(2000)
+    // Somebody who only looks holds the lock for an instant, and an orchestrator that just ends takes
+    // its file away.
+    let lock = try Polling.wait(every: .milliseconds(2), until: .now + .milliseconds(50)) {
+      () throws(DirectoryError) in try take(directories, file: file)
     }
-    throw .system(SystemError("flock", on: directories.lock, code: EAGAIN))
+    guard let lock else {
+      let holder = RunningTopology.last(directories)
+      throw .alreadyRunning(
+        topology: directories.topology, pid: holder?.pid, file: holder?.file)
+    }
+    // First of all: until then the file tells of whoever held the lock before.
+    lock.describe()
+    try lock.removeLeftovers()
+    return lock
+  }
+
+  /// The lock, or `nil` where another has it, or its file has just been taken away.
+  private static func take(
+    _ directories: RuntimeDirectories, file: String?
+  ) throws(DirectoryError) -> TopologyLock? {
+    try OwnedDirectory.make(directories.roots.runtime)
+    try OwnedDirectory.make(directories.runtime)
+    let descriptor = open(directories.lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard descriptor >= 0 else {
+      if errno == ENOENT { return nil }
+      throw .system(SystemError("open", on: directories.lock, code: errno))
+    }
+    let lock = TopologyLock(directories: directories, file: file, descriptor: descriptor)
+    if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return lock.isInPlace ? lock : nil }
+    guard errno == EWOULDBLOCK else {
+      throw .system(SystemError("flock", on: directories.lock, code: errno))
+    }
+    return nil
   }
 
   /// Removes the sockets and the runtime directory, and gives the name free. Logs stay; where a
@@ -161,10 +117,7 @@ package final class TopologyLock: Sendable {
 
   /// Whether the file that is locked is still the one under the lock's path.
   private var isInPlace: Bool {
-    var held = stat()
-    var named = stat()
-    return fstat(descriptor, &held) == 0 && stat(directories.lock, &named) == 0
-      && held.st_ino == named.st_ino && held.st_dev == named.st_dev
+    FileIdentity(directories.lock).map { $0 == FileIdentity(descriptor: descriptor) } == true
   }
 
   /// - Returns: Whether nothing but the lock is left.
@@ -181,12 +134,10 @@ package final class TopologyLock: Sendable {
   }
 
   private func describe() {
-    let document: JSONValue = [
-      "pid": .integer(Int64(getpid())),
-      "file": file.withLock { $0 }.map { .string(FileSystem.absolute($0)) } ?? .null,
-      "started": .string(startedAt.description),
-    ]
-    let bytes = document.bytes + [0x0A]
+    let record = LockRecord(
+      pid: getpid(), file: file.withLock { $0 }.map(FileSystem.absolute),
+      started: startedAt.description)
+    let bytes = ((try? JSONValue(encoding: record).bytes) ?? []) + [0x0A]
     ftruncate(descriptor, 0)
     // A full disk costs the description only; the lock itself holds.
     _ = pwrite(descriptor, bytes, bytes.count, 0)

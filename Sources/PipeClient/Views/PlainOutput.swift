@@ -27,19 +27,16 @@ final class PlainOutput {
     let text = lines.map { "\($0)\n" }.joined()
     var rest = Array(((count > 0 ? "\n" : "") + text).utf8)[...]
     count += 1
-    while !rest.isEmpty {
-      let written = rest.withUnsafeBytes { Glibc.write(STDOUT_FILENO, $0.baseAddress, $0.count) }
-      if written > 0 {
-        rest = rest.dropFirst(written)
-        continue
-      }
-      switch errno {
-      case EINTR: continue
+    while true {
+      let (written, problem) = FileSystem.write(Array(rest), to: STDOUT_FILENO)
+      rest = rest.dropFirst(written)
+      switch problem {
+      case nil: return
       case EAGAIN:
         var item = pollfd(fd: STDOUT_FILENO, events: Int16(POLLOUT), revents: 0)
         poll(&item, 1, -1)
       case EPIPE: throw .readerGone
-      default: throw .failed(SystemError("write", on: "stdout", code: errno))
+      case let problem?: throw .failed(SystemError("write", on: "stdout", code: problem))
       }
     }
   }

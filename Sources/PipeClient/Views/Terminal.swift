@@ -81,13 +81,9 @@ final class Terminal {
 
   /// Writes what the terminal takes now.
   func flush() {
-    while !pending.isEmpty {
-      let count = pending.withUnsafeBytes { Glibc.write(output, $0.baseAddress, $0.count) }
-      if count < 0, errno == EINTR { continue }
-      if count < 0, errno == EAGAIN { return }
-      // Where the terminal is gone, reading tells it.
-      if count <= 0 { pending = [] } else { pending.removeFirst(count) }
-    }
+    let (count, problem) = FileSystem.write(pending, to: output)
+    // Where the terminal is gone, reading tells it.
+    if problem == EAGAIN { pending.removeFirst(count) } else { pending = [] }
   }
 
   enum Input {

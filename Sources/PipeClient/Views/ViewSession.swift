@@ -29,7 +29,7 @@ package struct ViewSession {
   }
 
   private struct Shown {
-    var content: any ViewContent
+    var content: ViewContent
     var incarnation: UInt64
     var version: UInt64
   }
@@ -37,7 +37,7 @@ package struct ViewSession {
   private let view: String
   private let node: String
   private let minimum: TerminalSize
-  private let reader: any ViewReader
+  private let read: (JSONValue) throws -> ViewContent
   private var size: TerminalSize
   private var shown: Shown?
   /// What the status line says of the last event.
@@ -59,7 +59,7 @@ package struct ViewSession {
     self.node = node
     self.size = size
     minimum = view.minimumSize
-    reader = view.reader()
+    read = view.reader()
   }
 
   // MARK: Inputs
@@ -69,8 +69,7 @@ package struct ViewSession {
     guard !hasEnded else { return [] }
     do {
       shown = Shown(
-        content: try reader.read(change.state), incarnation: change.incarnation,
-        version: change.version)
+        content: try read(change.state), incarnation: change.incarnation, version: change.version)
     } catch {
       return end(.otherStates(node: node, view: view, problem: "\(error)"))
     }
@@ -151,7 +150,7 @@ package struct ViewSession {
   private mutating func takeKeys() -> [Action] {
     while underWay == nil, awaited == nil, let shown, let key = keys.popFirst() {
       do {
-        guard let event = try shown.content.event(for: key) else { continue }
+        guard let event = try shown.content.event(key) else { continue }
         underWay = event
         return [.send(event)]
       } catch {
@@ -184,7 +183,7 @@ package struct ViewSession {
   /// What the view shows of the state.
   package func body(size: TerminalSize) -> [StyledLine] {
     guard let shown else { return [StyledLine("waiting for '\(node)'", .dim)] }
-    return shown.content.body(size: size)
+    return shown.content.body(size)
   }
 
   private var status: StyledLine {

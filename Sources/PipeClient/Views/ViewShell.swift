@@ -46,14 +46,14 @@ package final class ViewShell {
     } else if plain.isPipe {
       loop.add(descriptor: STDOUT_FILENO, for: self) { $0.perform($0.session.end(.quit)) }
     }
-    let owner = LoopOwned(Weak(self))
+    let owner = LoopOwned(self)
     let handle = loop.handle
     let feed = feed
     task = Task {
       await feed.follow { update in
         await withCheckedContinuation { continuation in
           handle.post {
-            owner.value.shell?.take(update)
+            owner.value.take(update)
             continuation.resume()
           }
         }
@@ -65,11 +65,6 @@ package final class ViewShell {
     feed.client.close()
     loop.handle.end()
     return ending ?? .quit
-  }
-
-  private final class Weak {
-    weak var shell: ViewShell?
-    init(_ shell: ViewShell) { self.shell = shell }
   }
 
   // MARK: Inputs
@@ -151,15 +146,12 @@ package final class ViewShell {
   }
 
   private func send(_ event: JSONValue) {
-    let owner = LoopOwned(Weak(self))
+    let owner = LoopOwned(self)
     let handle = loop.handle
     let feed = feed
     Task {
       let result = await feed.send(event)
-      handle.post {
-        guard let shell = owner.value.shell else { return }
-        shell.perform(shell.session.sent(result))
-      }
+      handle.post { owner.value.perform(owner.value.session.sent(result)) }
     }
   }
 

@@ -1,5 +1,4 @@
 import PipeJournal
-import PipeSupport
 import PipeSystem
 import PipeTransport
 import PipeWire

@@ -19,16 +19,6 @@ package struct ChildProcess: Sendable {
   package private(set) var status: ProcessExit?
   private let command: ChildCommand
 
-  private init(
-    pid: Int32, output: Int32, error: Int32, report: Int32, command: ChildCommand
-  ) {
-    self.pid = pid
-    self.output = output
-    self.error = error
-    self.report = report
-    self.command = command
-  }
-
   /// Starts a child; returns when it runs the new program.
   /// - Throws: ``SpawnError``, also where exec fails.
   package static func spawn(_ command: ChildCommand) throws -> ChildProcess {

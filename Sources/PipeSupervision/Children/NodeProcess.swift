@@ -51,13 +51,14 @@ final class NodeProcess {
 
   /// How long it stood in the queue for a processor since this was last asked, or since it is awaited.
   func takeQueueTime(isAwaited: Bool) -> Duration {
-    guard isAwaited, let sample = ProcessorQueue.Sample(of: pid) else {
+    let threads = isAwaited ? ProcessorQueue.threads(of: pid) : [:]
+    guard !threads.isEmpty else {
       queue = nil
       return .zero
     }
     var clock = queue ?? ProcessorQueue()
     defer { queue = clock }
-    return clock.take(sample, at: .now)
+    return clock.take(threads, at: .now)
   }
 
   /// - Returns: Whether there was still somebody to send it to.

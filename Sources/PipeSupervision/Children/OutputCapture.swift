@@ -47,9 +47,6 @@ package final class OutputCapture {
     return Drained(isOpen: isOpen, lines: lines, notice: writer.write(lines, from: stream))
   }
 
-  /// Logs a line of the supervisor's.
-  package func note(_ line: String) -> LogWriter.Notice? { writer.write([line], from: .note) }
-
   private func remember(_ lines: [String]) {
     guard !lines.isEmpty else { return }
     recentLines = (recentLines + lines.suffix(Self.recentLimit)).suffix(Self.recentLimit)

@@ -42,8 +42,7 @@ extension NodeLifecycle {
       state = .running
       return [.report(.adopted(incarnation: incarnation))]
     case .ending:
-      let until = now + timeouts.stop / 2
-      state = .stopping(Stopping(purpose: .restart, stage: .asked, until: until))
+      beginStopping(for: .restart, .asked, at: now)
       return [.report(.replacing(reason: "it is about to end"))]
     case .differs(let reason):
       return replace(because: reason, at: now)
@@ -52,8 +51,7 @@ extension NodeLifecycle {
 
   /// Ends the process that cannot be adopted; the next one is spawned once it is gone.
   mutating func replace(because reason: String, at now: Instant) -> [Action] {
-    let until = now + timeouts.stop / 2
-    state = .stopping(Stopping(purpose: .restart, stage: .terminated, until: until))
+    beginStopping(for: .restart, .terminated, at: now)
     return [.report(.replacing(reason: reason)), .kill(.terminate)]
   }
 }

@@ -73,20 +73,16 @@ extension NodeLifecycle {
   }
 
   private mutating func escalate(_ stopping: Stopping, at now: Instant) -> [Action] {
-    var next = stopping
     switch stopping.stage {
     case .asked:
-      next.stage = .terminated
-      next.until = now + timeouts.stop / 2
-      state = .stopping(next)
+      beginStopping(for: stopping.purpose, .terminated, at: now)
       return pid == nil ? [] : [.kill(.terminate)]
     case .terminated:
       let reason = "it did not stop within \(timeouts.stop.shortText)"
       stopProblem = reason
       return killing(for: stopping.purpose, reason: reason, at: now)
     case .killed:
-      next.until = now + timeouts.stop
-      state = .stopping(next)
+      beginStopping(for: stopping.purpose, .killed, at: now)
       return pid.map { [.kill(.kill), .report(.unkillable(pid: $0))] } ?? []
     }
   }

@@ -188,13 +188,11 @@ extension NodeLifecycle {
     case .starting, .adopting:
       stopProblem = nil
       // Nobody listens yet: the signal is all that reaches it.
-      let until = now + timeouts.stop / 2
-      state = .stopping(Stopping(purpose: purpose, stage: .terminated, until: until))
+      beginStopping(for: purpose, .terminated, at: now)
       return [.report(.stopping)] + signal(.terminate)
     case .configuring, .ready, .running:
       stopProblem = nil
-      let until = now + timeouts.stop / 2
-      state = .stopping(Stopping(purpose: purpose, stage: .asked, until: until))
+      beginStopping(for: purpose, .asked, at: now)
       return [.report(.stopping), .sendStop]
     case .stopping(var stopping):
       stopping.purpose = purpose
@@ -311,8 +309,16 @@ extension NodeLifecycle {
   mutating func killing(
     for purpose: Stopping.Purpose, reason: String, at now: Instant
   ) -> [Action] {
-    state = .stopping(Stopping(purpose: purpose, stage: .killed, until: now + timeouts.stop))
+    beginStopping(for: purpose, .killed, at: now)
     return [.report(.killing(reason: reason))] + signal(.kill)
+  }
+
+  /// The time to SIGKILL is divided between the word and the signal before.
+  mutating func beginStopping(
+    for purpose: Stopping.Purpose, _ stage: Stopping.Stage, at now: Instant
+  ) {
+    let limit = stage == .killed ? timeouts.stop : timeouts.stop / 2
+    state = .stopping(Stopping(purpose: purpose, stage: stage, until: now + limit))
   }
 
   private mutating func signal(_ signal: Signal) -> [Action] {

@@ -41,13 +41,14 @@ package struct StartPlan: Hashable, Sendable {
 }
 
 extension StartPlan {
-  /// The order in which the members of a topology go and stop.
-  init(_ members: [TopologyLifecycle.Member]) {
+  /// The order in which members of a topology go and stop.
+  /// - Parameter endsSendersFirst: Whether senders end before their receivers where they can.
+  init(_ members: [TopologyLifecycle.Member], endsSendersFirst: Bool = false) {
+    let byName = Dictionary(members.map { ($0.name, $0) }) { first, _ in first }
     self.init(
       nodes: members.filter { !$0.isObserver }.map(\.name),
-      dependencies: Dictionary(members.map { ($0.name, $0.dependencies.map(\.node)) }) {
-        first, _ in first
-      },
+      dependencies: byName.mapValues { $0.dependencies.map(\.node) },
+      preferences: endsSendersFirst ? byName.mapValues(\.receivers) : [:],
       observers: members.filter(\.isObserver).map(\.name))
   }
 }

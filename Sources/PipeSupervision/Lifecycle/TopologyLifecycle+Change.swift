@@ -48,19 +48,17 @@ extension TopologyLifecycle {
     return changing.returning.contains(name)
   }
 
-  mutating func change(_ change: Change, at now: Instant) -> [Action] {
+  /// - Returns: Whether the topology can be changed now.
+  mutating func change(_ change: Change, into actions: inout [Action]) -> Bool {
     let kept = Set(change.members.map(\.name))
     let ending = members.map(\.name).filter { !kept.contains($0) || change.replaced.contains($0) }
-    guard end(ending, andThen: change) else { return [] }
-    return [.report(.changing)] + advance(at: now)
-  }
-
-  mutating func end(_ names: [String], at now: Instant) -> [Action] {
-    end(names, andThen: nil) ? advance(at: now) : []
+    guard end(ending, andThen: change) else { return false }
+    actions.append(.report(.changing))
+    return true
   }
 
   /// - Returns: Whether nodes can be ended now.
-  private mutating func end(_ names: [String], andThen change: Change?) -> Bool {
+  mutating func end(_ names: [String], andThen change: Change?) -> Bool {
     let isBarrierOpen: Bool
     switch state {
     case .starting: isBarrierOpen = false
@@ -70,13 +68,13 @@ extension TopologyLifecycle {
     let ending = members.filter { names.contains($0.name) && !hasEnded($0.name) }
     state = .changing(
       Changing(
-        change: change, waves: StartPlan(endingInOrder: ending).stopWaves, wave: 0,
+        change: change, waves: StartPlan(ending, endsSendersFirst: true).stopWaves, wave: 0,
         returning: (change?.replaced ?? []).filter { nodes[$0]?.state.isHeld == false },
         isBarrierOpen: isBarrierOpen))
     return true
   }
 
-  private func hasEnded(_ name: String) -> Bool { nodes[name]?.state.hasEnded ?? true }
+  func hasEnded(_ name: String) -> Bool { nodes[name]?.state.hasEnded ?? true }
 
   /// Takes the steps of a change that have become possible, and lets the others go on meanwhile.
   mutating func goOnChanging(at now: Instant, into actions: inout [Action]) {
@@ -133,19 +131,5 @@ extension TopologyLifecycle {
     hasReportedRunning = false
     actions.append(.changedOver)
     for name in starting { pass(.start, to: name, at: now, into: &actions) }
-  }
-}
-
-extension StartPlan {
-  /// The order in which members end in a change: as they depend on one another, and senders before
-  /// their receivers.
-  init(endingInOrder members: [TopologyLifecycle.Member]) {
-    self.init(
-      nodes: members.filter { !$0.isObserver }.map(\.name),
-      dependencies: Dictionary(members.map { ($0.name, $0.dependencies.map(\.node)) }) {
-        first, _ in first
-      },
-      preferences: Dictionary(members.map { ($0.name, $0.receivers) }) { first, _ in first },
-      observers: members.filter(\.isObserver).map(\.name))
   }
 }

@@ -4,70 +4,63 @@ extension TopologyLifecycle {
   /// Takes one input and returns what to do, in order. Actions that were returned before are done
   /// before the next input is handed in.
   package mutating func handle(_ input: Input, at now: Instant) -> [Action] {
+    var actions: [Action] = []
+    if take(input, at: now, into: &actions) { advance(at: now, into: &actions) }
+    return actions
+  }
+
+  /// - Returns: Whether steps may have become possible.
+  private mutating func take(
+    _ input: Input, at now: Instant, into actions: inout [Action]
+  ) -> Bool {
     switch input {
-    case .start:
-      return start(at: now)
+    case .start: return start(at: now, into: &actions)
     case .node(let name, let input):
-      return node(name, input, at: now)
-    case .seen(let name, let state):
-      return note(state, of: name) ? advance(at: now) : []
-    case .change(let change):
-      return self.change(change, at: now)
-    case .end(let names):
-      return end(names, at: now)
+      guard mayTake(input, name) else { return false }
+      pass(input, to: name, at: now, into: &actions)
+      // The frequent one, which moves nobody.
+      return input != .heartbeat
+    case .seen(let name, let state): return note(state, of: name)
+    case .change(let change): return self.change(change, into: &actions)
+    case .end(let names): return end(names, andThen: nil)
     case .stop(let outcome):
-      var actions: [Action] = []
       beginStopping(outcome, into: &actions)
-      return actions + advance(at: now)
-    case .kill(let outcome):
-      return kill(outcome, at: now)
+      return true
+    case .kill(let outcome): return kill(outcome, at: now, into: &actions)
     case .tick:
-      var actions: [Action] = []
       for member in members where (nodes[member.name]?.nextDeadline).map({ $0 <= now }) ?? false {
         pass(.tick, to: member.name, at: now, into: &actions)
       }
-      return actions.isEmpty ? [] : actions + advance(at: now)
+      return !actions.isEmpty
     }
   }
 
-  private mutating func start(at now: Instant) -> [Action] {
+  private mutating func start(at now: Instant, into actions: inout [Action]) -> Bool {
     switch state {
     case .idle:
       state = .starting
-      var actions: [Action] = [.report(.starting(nodes: members.count))]
+      actions.append(.report(.starting(nodes: members.count)))
       for member in members {
         let input: NodeLifecycle.Input =
           survivors[member.name].map { NodeLifecycle.Input.adopt($0) }
           ?? (held.contains(member.name) ? .stopRequested : .start)
         pass(input, to: member.name, at: now, into: &actions)
       }
-      return actions + advance(at: now)
-    case .starting, .running, .changing, .stopping, .finished:
-      return []
+      return true
+    case .starting, .running, .changing, .stopping, .finished: return false
     }
   }
 
-  private mutating func node(
-    _ name: String, _ input: NodeLifecycle.Input, at now: Instant
-  ) -> [Action] {
+  /// What goes down is not started again; nor is what is to end, before the new file is in force.
+  private func mayTake(_ input: NodeLifecycle.Input, _ name: String) -> Bool {
     switch (state, input) {
     case (.stopping, .start), (.stopping, .adopt), (.stopping, .restartRequested),
       (.stopping, .go), (.finished, _):
-      // What goes down is not started again.
-      return []
+      false
     case (.changing(let changing), .start), (.changing(let changing), .adopt),
       (.changing(let changing), .restartRequested), (.changing(let changing), .go):
-      // Nor is what is to end, before the new file is in force.
-      guard !changing.ends(name) else { return [] }
-      var actions: [Action] = []
-      pass(input, to: name, at: now, into: &actions)
-      return actions + advance(at: now)
-    case (.idle, _), (.starting, _), (.running, _), (.changing, _), (.stopping, _):
-      var actions: [Action] = []
-      pass(input, to: name, at: now, into: &actions)
-      // The frequent one, which moves nobody.
-      if input == .heartbeat { return actions }
-      return actions + advance(at: now)
+      !changing.ends(name)
+    case (.idle, _), (.starting, _), (.running, _), (.changing, _), (.stopping, _): true
     }
   }
 
@@ -81,15 +74,16 @@ extension TopologyLifecycle {
     }
   }
 
-  private mutating func kill(_ outcome: Outcome, at now: Instant) -> [Action] {
+  private mutating func kill(
+    _ outcome: Outcome, at now: Instant, into actions: inout [Action]
+  ) -> Bool {
     switch state {
-    case .finished:
-      return []
+    case .finished: return false
     case .idle, .starting, .running, .changing, .stopping:
-      var actions: [Action] = [.report(.stopping(reason: outcome.reason))]
+      actions.append(.report(.stopping(reason: outcome.reason)))
       state = .stopping(outcome, wave: 0)
       for member in members { pass(.killRequested, to: member.name, at: now, into: &actions) }
-      return actions + advance(at: now)
+      return true
     }
   }
 
@@ -116,16 +110,13 @@ extension TopologyLifecycle {
   }
 
   /// Takes the steps that have become possible.
-  mutating func advance(at now: Instant) -> [Action] {
-    var actions: [Action] = []
+  private mutating func advance(at now: Instant, into actions: inout [Action]) {
     updateMetConditions()
     if case .changing = state {
       failIfRequiredNodeFailed(into: &actions)
       goOnChanging(at: now, into: &actions)
     }
     switch state {
-    case .idle, .finished:
-      return []
     case .starting:
       failIfRequiredNodeFailed(into: &actions)
       if case .starting = state { startObservers(at: now, into: &actions) }
@@ -134,17 +125,14 @@ extension TopologyLifecycle {
         let ready = members.count { nodes[$0.name]?.state == .ready }
         if ready > 0 { actions.append(.report(.allReady(nodes: ready))) }
       }
-    case .running:
-      failIfRequiredNodeFailed(into: &actions)
-    case .changing, .stopping:
-      break
+    case .running: failIfRequiredNodeFailed(into: &actions)
+    case .idle, .changing, .stopping, .finished: break
     }
     switch state {
     case .running: goOn(at: now, into: &actions)
     case .stopping: stopNextWaves(at: now, into: &actions)
     case .idle, .starting, .changing, .finished: break
     }
-    return actions
   }
 
   /// Observers do not wait for the barrier: they see the initial states being entered.
@@ -200,7 +188,7 @@ extension TopologyLifecycle {
       } else {
         Outcome(exitCode: 0, reason: "all nodes have ended")
       }
-    if members.allSatisfy({ nodes[$0.name]?.state.hasEnded ?? true }) {
+    if members.allSatisfy({ hasEnded($0.name) }) {
       finish(outcome, into: &actions)
     } else {
       beginStopping(outcome, into: &actions)
@@ -300,7 +288,7 @@ extension TopologyLifecycle {
       let waves = plan.stopWaves
       guard wave < waves.count else { return finish(outcome, into: &actions) }
       for name in waves[wave] { stopIfUp(name, at: now, into: &actions) }
-      guard waves[wave].allSatisfy({ nodes[$0]?.state.hasEnded ?? true }) else { return }
+      guard waves[wave].allSatisfy(hasEnded) else { return }
       state = .stopping(outcome, wave: wave + 1)
     }
   }

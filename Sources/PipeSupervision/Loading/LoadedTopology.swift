@@ -66,11 +66,6 @@ private struct Describing {
   var nodes: [String: MachineDescription] = [:]
   var diagnostics: [Diagnostic] = []
 
-  init(topology: Topology, source: SourceMap) {
-    self.topology = topology
-    self.source = source
-  }
-
   mutating func run(locator: ProgramLocator) {
     let environment = locator.environment.merging(topology.environment) { _, own in own }
     let describer = ProgramDescriber(timeout: topology.timeouts.start)

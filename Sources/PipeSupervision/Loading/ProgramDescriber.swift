@@ -6,7 +6,8 @@ import PipeWire
 struct ProgramDescriber {
   /// Why a program does not describe itself.
   struct Failure: Error, CustomStringConvertible {
-    var description: String
+    let description: String
+    fileprivate init(_ description: String) { self.description = description }
   }
 
   /// The longest wait for an answer.
@@ -15,8 +16,6 @@ struct ProgramDescriber {
   private static let outputLimit = 64 << 20
   /// The most that is asked in one call, well below the kernel's limit on arguments.
   private static let argumentLimit = 64 << 10
-
-  init(timeout: Duration) { self.timeout = timeout }
 
   /// Everything that the program registers, with default parameters.
   func describe(
@@ -28,7 +27,7 @@ struct ProgramDescriber {
       let own = Int(FrameHeader.version)
       guard description.protocolVersion == own else {
         throw Failure(
-          description: "'\(program)' speaks protocol version \(description.protocolVersion), and "
+          "'\(program)' speaks protocol version \(description.protocolVersion), and "
             + "this orchestrator \(own); build both from the same version of PipeRuntime")
       }
       return description
@@ -36,7 +35,7 @@ struct ProgramDescriber {
       throw failure
     } catch {
       throw Failure(
-        description: "'\(program) describe' printed no description; is it a node program, "
+        "'\(program) describe' printed no description; is it a node program, "
           + "with a type that is @main and NodeProgram?")
     }
   }
@@ -57,11 +56,11 @@ struct ProgramDescriber {
       }
       let output = try run(program, arguments, environment: environment)
       guard let part = try? JSONDecoder().decode([MachineDescription].self, checking: Data(output))
-      else { throw Failure(description: "'\(program) describe' printed no descriptions") }
+      else { throw Failure("'\(program) describe' printed no descriptions") }
       answers += part
     }
     guard answers.count == requests.count else {
-      throw Failure(description: "'\(program) describe' left descriptions out")
+      throw Failure("'\(program) describe' left descriptions out")
     }
     return answers
   }
@@ -74,7 +73,7 @@ struct ProgramDescriber {
       child = try ChildProcess.spawn(
         ChildCommand(path: program, arguments: arguments, environment: environment))
     } catch {
-      throw Failure(description: "\(error)")
+      throw Failure("\(error)")
     }
     defer { child.closePipes() }
     var output: [UInt8] = []
@@ -88,17 +87,17 @@ struct ProgramDescriber {
     case .ended: break
     case .late:
       throw Failure(
-        description: "'\(program) \(arguments[0])' did not end within \(timeout.shortText); "
+        "'\(program) \(arguments[0])' did not end within \(timeout.shortText); "
           + advice)
     case .flooded:
       throw Failure(
-        description: "'\(program) \(arguments[0])' wrote more than \(Self.outputLimit >> 20) MiB, "
+        "'\(program) \(arguments[0])' wrote more than \(Self.outputLimit >> 20) MiB, "
           + "which is no description; \(advice)")
     }
     guard exit?.isSuccess == true else {
       let said = String(decoding: errors.prefix(2_000), as: UTF8.self).trimmed
       throw Failure(
-        description: "'\(program) \(arguments[0])' ended with \(exit?.description ?? "?")"
+        "'\(program) \(arguments[0])' ended with \(exit?.description ?? "?")"
           + (said.isEmpty ? "" : ": \(said)"))
     }
     return output

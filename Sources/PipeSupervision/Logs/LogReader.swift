@@ -49,19 +49,14 @@ package struct LogReader {
 private struct LogTail {
   let node: String
   let path: String
-  private var file: OpenFile?
-  private var splitter = LogLineSplitter(limit: 1 << 20)
-  private var lastTime = Timestamp(milliseconds: 0)
-
-  init(node: String, path: String) {
-    self.node = node
-    self.path = path
-  }
+  var file: OpenFile?
+  var splitter = LogLineSplitter(limit: 1 << 20)
+  var lastTime = Timestamp(milliseconds: 0)
 
   mutating func next(limit: Int?, since time: Timestamp?) -> [LogEntry] {
     guard let file else { return first(limit: limit, since: time) }
     var entries = parse(file.read())
-    guard OpenFile.identity(of: path) != file.identity else { return entries }
+    guard FileIdentity(path) != file.identity else { return entries }
     // Rotated: the rest of ours, then those that came after it, oldest first.
     entries += parse(file.read())
     for newer in filesNewer(than: file) {
@@ -118,33 +113,21 @@ private struct LogTail {
 
 /// A file that is closed with its last use.
 private final class OpenFile {
-  struct Identity: Hashable {
-    var device: UInt
-    var node: UInt
-  }
-
-  let identity: Identity
+  let identity: FileIdentity
   private let descriptor: Int32
 
   init?(_ path: String) {
     descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else { return nil }
-    var status = stat()
     // Whatever else stands in a log's place may have no end.
-    guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+    guard let identity = FileIdentity(descriptor: descriptor), identity.isOfFile else {
       close(descriptor)
       return nil
     }
-    identity = Identity(device: UInt(status.st_dev), node: UInt(status.st_ino))
+    self.identity = identity
   }
 
   deinit { close(descriptor) }
 
   func read() -> [UInt8] { (try? FileSystem.read(descriptor)) ?? [] }
-
-  static func identity(of path: String) -> Identity? {
-    var status = stat()
-    guard stat(path, &status) == 0 else { return nil }
-    return Identity(device: UInt(status.st_dev), node: UInt(status.st_ino))
-  }
 }

@@ -82,25 +82,18 @@ package final class LogWriter {
   private func append(_ bytes: [UInt8]) throws(WriteError) {
     if descriptor >= 0, size > 0, size + bytes.count > sizeLimit { rotate() }
     try openIfClosed()
-    var done = 0
-    while done < bytes.count {
-      let count = bytes.withUnsafeBytes {
-        Glibc.write(descriptor, $0.baseAddress! + done, bytes.count - done)
-      }
-      if count < 0, errno == EINTR { continue }
-      guard count > 0 else {
-        let cause = SystemError("write", on: path, code: count < 0 ? errno : ENOSPC)
-        // Half a line would swallow the next one.
-        let whole = (bytes[..<done].lastIndex(of: 0x0A) ?? -1) + 1
-        ftruncate(descriptor, off_t(size + whole))
-        // Opened anew next time: somebody may have removed the file or replaced the disk.
-        close(descriptor)
-        descriptor = -1
-        throw WriteError(cause: cause, written: whole)
-      }
-      done += count
+    let (count, problem) = FileSystem.write(bytes, to: descriptor)
+    guard let problem else {
+      size += count
+      return
     }
-    size += done
+    // Half a line would swallow the next one.
+    let whole = (bytes[..<count].lastIndex(of: 0x0A) ?? -1) + 1
+    ftruncate(descriptor, off_t(size + whole))
+    // Opened anew next time: somebody may have removed the file or replaced the disk.
+    close(descriptor)
+    descriptor = -1
+    throw WriteError(cause: SystemError("write", on: path, code: problem), written: whole)
   }
 
   private func openIfClosed() throws(WriteError) {

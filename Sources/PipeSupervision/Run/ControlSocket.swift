@@ -5,7 +5,7 @@ import PipeWire
 
 /// The socket on which nodes report, and clients ask.
 final class ControlSocket {
-  private let socket: Socket
+  let socket: Socket
   /// Messages that were passed over.
   private var garbage: UInt64 = 0
 
@@ -14,12 +14,6 @@ final class ControlSocket {
     try socket.setHighWaterMark(0)
     try socket.setMaximumMessage(byteCount: WireLimits.messageByteCount)
     try socket.bind(endpoint)
-  }
-
-  func watch<Owner: AnyObject>(
-    by loop: PollLoop, for owner: Owner, onReadable: @escaping (Owner) -> Void
-  ) {
-    loop.add(socket, for: owner, onReadable: onReadable)
   }
 
   func close() {

@@ -42,9 +42,7 @@ final class NodeProcesses {
   /// Starts a process without waiting for its program to run: that it cannot is told later, as
   /// `spawnFailed`.
   /// - Returns: Its id.
-  func start(
-    _ command: ChildCommand, as record: ProcessRecord
-  ) throws -> Int32 {
+  func start(_ command: ChildCommand, as record: ProcessRecord) throws -> Int32 {
     let file = try record.write(in: directories)
     defer { close(file) }
     var command = command
@@ -55,9 +53,7 @@ final class NodeProcesses {
       child: child, incarnation: record.incarnation,
       capture: OutputCapture(writer: logs.writer(of: node)))
     processes[node] = process
-    process.watch = loop.add(descriptor: child.report, for: self) { [weak process] in
-      if let process { $0.readReport(of: process) }
-    }
+    process.watch = loop.add(descriptor: child.report, for: self) { $0.readReport(of: process) }
     watchOutput(of: node)
     return child.pid
   }
@@ -91,8 +87,7 @@ final class NodeProcesses {
       }
     }
     process.watch = loop.add(descriptor: survivor.descriptor, for: self) {
-      [weak process] in
-      if let process { $0.adoptedProcessEnded(process, of: node) }
+      $0.adoptedProcessEnded(process, of: node)
     }
     return problems
   }
@@ -131,8 +126,7 @@ final class NodeProcesses {
     guard let process = processes[node] else { return }
     for (stream, descriptor) in process.pipes {
       process.registrations[stream] = loop.add(descriptor: descriptor, for: self) {
-        [weak process] in
-        if let process { $0.read(process, of: node, stream, descriptor) }
+        $0.read(process, of: node, stream, descriptor)
       }
     }
   }

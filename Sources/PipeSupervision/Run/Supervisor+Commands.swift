@@ -12,14 +12,15 @@ extension Supervisor {
       return refuse(
         "this orchestrator does not know the command; is the client of another version?", to: asker)
     }
-    perform(command.addressed(by: plan), for: asker)
+    perform(command, for: asker)
   }
 
   private func perform(_ command: ControlCommand, for asker: Asker) {
     switch command {
     case .directory(fresh: true): askAll(for: asker)
     case .directory: control.answer(.directory(directory()), to: asker)
-    case .describe(let node):
+    case .describe(let name):
+      let node = plan.process(of: name)
       guard check([node], for: asker) else { return }
       guard let description = facts[node]?.description else {
         return refuse("node '\(node)' has not described itself yet", to: asker)
@@ -30,13 +31,14 @@ extension Supervisor {
       control.answer(.composites(classes), to: asker)
     case .bringUp(let nodes, let withDependencies, let waits):
       bringUp(nodes, withDependencies: withDependencies, waits: waits, for: asker)
-    case .bringDown(let nodes): bringDown(nodes, for: asker)
+    case .bringDown(let nodes): bringDown(plan.processes(of: nodes), for: asker)
     case .plan(let request): load(request, for: asker)
     case .apply(let number): apply(number, for: asker)
-    case .stop(let nodes): steer(nodes, .stopRequested, for: asker)
-    case .start(let nodes): steer(nodes, .start, for: asker)
-    case .restart(let nodes): steer(nodes, .restartRequested, for: asker)
-    case .kill(let node, let number): kill(node, with: Signal(number: number), for: asker)
+    case .stop(let nodes): steer(plan.processes(of: nodes), .stopRequested, for: asker)
+    case .start(let nodes): steer(plan.processes(of: nodes), .start, for: asker)
+    case .restart(let nodes): steer(plan.processes(of: nodes), .restartRequested, for: asker)
+    case .kill(let node, let number):
+      kill(plan.process(of: node), with: Signal(number: number), for: asker)
     case .down:
       control.answer(.done, to: asker)
       if !isStopping { requestStop() }
@@ -45,10 +47,16 @@ extension Supervisor {
       if !isStopping { requestStop() }
       requestStop()
     case .outcome:
-      waiting.append(asker) { lifecycle in
+      wait(for: asker) { lifecycle in
         if case .finished(let outcome) = lifecycle.state { .ended(outcome) } else { nil }
       }
     }
+  }
+
+  /// Answers as soon as the answer is known.
+  private func wait(for asker: Asker, until condition: @escaping WaitingClients.Condition) {
+    waiting.append(asker, until: condition)
+    answerWaiting()
   }
 
   private func refuse(_ reason: String, to asker: Asker) {
@@ -59,6 +67,12 @@ extension Supervisor {
     guard let unknown = nodes.first(where: { facts[$0] == nil }) else { return true }
     let known = plan.nodes.map { "'\($0.name)'" }.joined(separator: ", ")
     refuse("there is no node '\(unknown)'; there are \(known)", to: asker)
+    return false
+  }
+
+  private func checkMayChange(for asker: Asker) -> Bool {
+    guard let obstacle = lifecycle.obstacleToChange(of: plan.topology) else { return true }
+    refuse(obstacle, to: asker)
     return false
   }
 
@@ -88,8 +102,7 @@ extension Supervisor {
     let steering = Steering(nodes, input, in: lifecycle)
     // Judged only after the input was handled: what had failed before may start now.
     for node in nodes { handle(.node(node, input)) }
-    waiting.append(asker) { steering.answer(in: $0, answer) }
-    answerWaiting()
+    wait(for: asker) { steering.answer(in: $0, answer) }
   }
 
   /// Starts nodes with what they depend on.
@@ -97,10 +110,7 @@ extension Supervisor {
     _ names: [String], withDependencies: Bool, waits: Bool, for asker: Asker
   ) {
     let named = names.map(plan.process)
-    guard check(named, for: asker) else { return }
-    if let obstacle = lifecycle.obstacleToChange(of: plan.topology) {
-      return refuse(obstacle, to: asker)
-    }
+    guard check(named, for: asker), checkMayChange(for: asker) else { return }
     let needed = withDependencies ? plan.processes(neededBy: names) : named
     // What has done what it was there for is not done again for others.
     let nodes = needed.filter {
@@ -113,27 +123,21 @@ extension Supervisor {
 
   /// Stops nodes after those that depend on them; all of them stay stopped.
   private func bringDown(_ names: [String], for asker: Asker) {
-    guard check(names, for: asker) else { return }
-    if let obstacle = lifecycle.obstacleToChange(of: plan.topology) {
-      return refuse(obstacle, to: asker)
-    }
+    guard check(names, for: asker), checkMayChange(for: asker) else { return }
     let nodes = lifecycle.members.dependents(of: names)
     let ending = nodes.filter { lifecycle[$0]?.state.hasEnded == false }
     handle(.end(nodes))
-    waiting.append(asker) { lifecycle in
-      guard ending.allSatisfy({ lifecycle[$0]?.state.hasEnded ?? true }) else { return nil }
+    wait(for: asker) { lifecycle in
+      guard ending.allSatisfy(lifecycle.hasEnded) else { return nil }
       return lifecycle.stopProblem(of: ending).map(ControlAnswer.failed) ?? .steered(nodes: nodes)
     }
-    answerWaiting()
   }
 
   // MARK: A new file
 
   /// Loads a file, which takes seconds, and answers with what it changes.
   private func load(_ request: ChangeRequest, for asker: Asker) {
-    if let obstacle = lifecycle.obstacleToChange(of: plan.topology) {
-      return refuse(obstacle, to: asker)
-    }
+    guard checkMayChange(for: asker) else { return }
     guard request.isDryRun || change.beginLoading() else {
       return refuse(TopologyLifecycle.changeUnderWay, to: asker)
     }
@@ -158,7 +162,7 @@ extension Supervisor {
   ) {
     if !request.isDryRun { change.endLoading() }
     do {
-      control.answer(.planned(try show(loaded.get(), for: request)), to: asker)
+      control.answer(try show(loaded.get(), for: request), to: asker)
     } catch let errors as TopologyErrors {
       control.answer(.invalid(errors.diagnostics), to: asker)
     } catch {
@@ -166,18 +170,20 @@ extension Supervisor {
     }
   }
 
-  private func show(
-    _ loaded: LoadedTopology, for request: ChangeRequest
-  ) throws -> PlannedChange {
-    guard loaded.topology.name == plan.topology else {
-      throw ForeignFile(file: request.file, name: loaded.topology.name, wanted: plan.topology)
+  private func show(_ loaded: LoadedTopology, for request: ChangeRequest) throws -> ControlAnswer {
+    let (name, wanted) = (loaded.topology.name, plan.topology)
+    guard name == wanted else {
+      return .failed(
+        "'\(request.file)' is of topology '\(name)', and not of '\(wanted)': '-p \(wanted)' applies "
+          + "it all the same")
     }
     let next = try LaunchPlan(loaded, directories: directories)
     try next.raiseOpenFileLimit()
     let difference = difference(to: next)
-    return PlannedChange(
-      number: change.show(next, difference, isDryRun: request.isDryRun), change: difference,
-      warnings: loaded.warnings)
+    return .planned(
+      PlannedChange(
+        number: change.show(next, difference, isDryRun: request.isDryRun), change: difference,
+        warnings: loaded.warnings))
   }
 
   private func difference(to next: LaunchPlan) -> TopologyChange {
@@ -196,9 +202,7 @@ extension Supervisor {
 
   /// Goes over to the file that was told under this number, and answers when what is new in it runs.
   private func apply(_ number: UInt64, for asker: Asker) {
-    if let obstacle = lifecycle.obstacleToChange(of: plan.topology) {
-      return refuse(obstacle, to: asker)
-    }
+    guard checkMayChange(for: asker) else { return }
     guard let step = change.ask(for: number, difference(to:)) else {
       return refuse(
         "the topology has changed since the plan was made: apply the file again", to: asker)
@@ -210,39 +214,6 @@ extension Supervisor {
           members: step.plan.nodes.map(\.supervision), replaced: step.change.replaced,
           incarnations: incarnations.counts, seed: .random(in: .min ... .max))))
     let started = step.change.started
-    waiting.append(asker) { $0.answer(toChange: changes + 1, starting: started) }
-    answerWaiting()
-  }
-}
-
-/// A file of another topology.
-private struct ForeignFile: Error, CustomStringConvertible {
-  let file: String
-  let name: String
-  let wanted: String
-
-  var description: String {
-    "'\(file)' is of topology '\(name)', and not of '\(wanted)': '-p \(wanted)' applies it all the same"
-  }
-}
-
-extension ControlCommand {
-  /// The command with the names of processes in place of those of composites.
-  fileprivate func addressed(by plan: LaunchPlan) -> ControlCommand {
-    func processes(of names: [String]) -> [String] {
-      var seen: Set<String> = []
-      return names.map(plan.process).filter { seen.insert($0).inserted }
-    }
-    return switch self {
-    case .describe(let node): .describe(node: plan.process(of: node))
-    case .start(let nodes): .start(nodes: processes(of: nodes))
-    case .stop(let nodes): .stop(nodes: processes(of: nodes))
-    case .restart(let nodes): .restart(nodes: processes(of: nodes))
-    case .kill(let node, let signal): .kill(node: plan.process(of: node), signal: signal)
-    case .bringDown(let nodes): .bringDown(nodes: processes(of: nodes))
-    // What a composite needs is more than its process.
-    case .bringUp: self
-    case .directory, .composites, .plan, .apply, .down, .forceDown, .outcome: self
-    }
+    wait(for: asker) { $0.answer(toChange: changes + 1, starting: started) }
   }
 }

@@ -9,7 +9,8 @@ import PipeWire
 /// Runs one topology: launches and supervises its nodes and answers clients, on one thread.
 ///
 /// No event passes through it. What it decides is decided by ``TopologyLifecycle``; this performs. What
-/// clients ask for is in `Supervisor+Commands.swift`, and what nodes report in `Supervisor+Reports.swift`.
+/// clients ask for is in `Supervisor+Commands.swift`, what nodes report in `Supervisor+Reports.swift`, and
+/// what is looked at again and again in `Supervisor+Heartbeats.swift`.
 package final class Supervisor {
   /// What is told while it runs.
   package protocol Reporter: AnyObject {
@@ -56,7 +57,7 @@ package final class Supervisor {
   var waiting = WaitingClients()
   var survey = StatusSurvey()
   private(set) var incarnations: Incarnations
-  private let lock: TopologyLock
+  let lock: TopologyLock
   private let context = Context()
   private let logs: NodeLogs
   private let states: AwaitedStates
@@ -97,7 +98,7 @@ package final class Supervisor {
 
   /// Runs until every process has ended. Returns how it went.
   package func run() -> TopologyLifecycle.Outcome {
-    control.watch(by: loop, for: self) { $0.takeFrames() }
+    loop.add(control.socket, for: self) { $0.takeFrames() }
     loop.add(descriptor: signals.descriptor, for: self) { $0.readSignals() }
     scheduleHeartbeat()
     handle(.start)
@@ -124,7 +125,7 @@ package final class Supervisor {
       let actions = lifecycle.handle(input, at: .now)
       count(actions)
       for action in actions {
-        for next in perform(action) { inputs.append(next) }
+        if let next = perform(action) { inputs.append(next) }
       }
     }
     scheduleDeadline()
@@ -150,17 +151,16 @@ package final class Supervisor {
     }
   }
 
-  private func perform(_ action: TopologyLifecycle.Action) -> [TopologyLifecycle.Input] {
+  private func perform(_ action: TopologyLifecycle.Action) -> TopologyLifecycle.Input? {
     switch action {
     case .report(let report): reporter.report(report)
     case .changedOver: goOver()
     case .finished(let outcome):
       self.outcome = outcome
       loop.stop()
-    case .node(let name, let action):
-      return perform(action, on: name).map { [.node(name, $0)] } ?? []
+    case .node(let name, let action): return perform(action, on: name).map { .node(name, $0) }
     }
-    return []
+    return nil
   }
 
   private func perform(
@@ -201,7 +201,7 @@ package final class Supervisor {
     let command = ChildCommand(
       path: node.information.program,
       arguments: plan.arguments(of: node, incarnation: incarnation).arguments,
-      environment: node.environment, deathSignal: options.isDetached ? nil : .kill,
+      environment: plan.environment(of: node), deathSignal: options.isDetached ? nil : .kill,
       leadsSession: options.isDetached)
     do {
       let pid = try processes.start(command, as: record)
@@ -268,77 +268,7 @@ package final class Supervisor {
     }
   }
 
-  // MARK: Heartbeats and signals
-
-  private var pingInterval: Duration {
-    let shortest = plan.nodes.map(\.supervision.timeouts.heartbeat).min() ?? .seconds(5)
-    return min(.seconds(1), shortest / 5)
-  }
-
-  private func scheduleHeartbeat() {
-    loop.schedule(after: pingInterval, for: self) {
-      $0.pingAll(sequence: 0)
-      $0.creditQueueTime()
-      $0.keepInPlace()
-      $0.scheduleHeartbeat()
-    }
-  }
-
-  /// Takes what awaited processes had to wait for a processor from the time that counts against them.
-  private func creditQueueTime() {
-    for name in Array(processes.nodes) {
-      let isAwaited = lifecycle[name]?.isAwaited(at: .now) == true
-      guard let time = processes[name]?.takeQueueTime(isAwaited: isAwaited), time > .zero else {
-        continue
-      }
-      handle(.node(name, .queued(time)))
-    }
-  }
-
-  func pingAll(sequence: UInt64) {
-    let interval = UInt32(clamping: pingInterval.wholeMilliseconds)
-    let ping = FrameHeader(.ping, count: max(1, interval), sequence: sequence)
-    for name in processes.nodes { control.send(ping, to: name) }
-  }
-
-  /// Ends the run where nobody finds it any more: its nodes would go on beside those of the next one.
-  private func keepInPlace() {
-    guard !isStopping else { return }
-    switch lock.keepInPlace() {
-    case .inPlace: reportMissingSockets()
-    case .lookedAt: break
-    case .restored:
-      reporter.warning("'\(directories.lock)' had been removed, and is there again")
-    case .gone:
-      requestStop(
-        TopologyLifecycle.Outcome(
-          exitCode: 1,
-          reason:
-            "the directory '\(directories.runtime)' was removed while the topology ran: nobody "
-            + "could reach its nodes any more. Start it again"))
-    }
-  }
-
-  /// Tells once of each node that clients cannot reach, since somebody has removed its sockets.
-  private func reportMissingSockets() {
-    for node in plan.nodes where lifecycle[node.name]?.state == .running {
-      guard node.information.hasLostSockets, facts[node.name]?.losesSockets() == true else {
-        continue
-      }
-      reporter.warning(
-        "the sockets of node '\(node.name)' have been removed, and who comes now does not reach it: "
-          + "'orchestrator restart \(node.name)' makes them again")
-    }
-  }
-
-  /// Asks the nodes for their status at this interval, and has it shown.
-  package func sample(every interval: Duration) {
-    loop.schedule(after: interval, for: self) {
-      $0.reporter.refresh($0.directory())
-      $0.pingAll(sequence: 0)
-      $0.sample(every: interval)
-    }
-  }
+  // MARK: Signals
 
   /// Stops in order when standard input ends.
   package func watchLifeline() {
@@ -366,11 +296,5 @@ extension Supervisor: NodeProcesses.Observer {
 
   func line(node: String, _ stream: LogStream, _ text: String) {
     reporter.line(node: node, stream, text)
-  }
-}
-
-extension NodeInformation {
-  fileprivate var hasLostSockets: Bool {
-    [inbox, feed].contains { !FileSystem.exists(String($0.dropFirst("ipc://".count))) }
   }
 }

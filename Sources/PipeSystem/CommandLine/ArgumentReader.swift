@@ -51,12 +51,7 @@ extension CommandDescription {
 private struct ArgumentReader {
   let description: CommandDescription
   var rest: ArraySlice<String>
-  private var parsed = ParsedArguments()
-
-  init(description: CommandDescription, rest: ArraySlice<String>) {
-    self.description = description
-    self.rest = rest
-  }
+  var parsed = ParsedArguments()
 
   mutating func read() throws(UsageError) -> ParsedArguments {
     while let argument = rest.popFirst() {

@@ -107,7 +107,7 @@ private struct Ending {
   func stop(_ directories: RuntimeDirectories) async throws -> End {
     let topology = directories.topology
     // Before it is asked to end: its number may be somebody else's afterwards.
-    let orchestrator = RunningTopology.find(directories)?.pid.flatMap { AdoptedProcess(pid: $0) }
+    let orchestrator = RunningTopology.find(directories)?.process
     let client = try TopologyClient(
       topology: topology, control: directories.endpoint(.control))
     var end = End.ended(nil)
@@ -125,22 +125,10 @@ private struct Ending {
       orchestrator?.signal(.kill)
       end = .killed
     }
-    if let orchestrator {
-      // One that has given the lock free is waited for a second more, and is then past all it does.
-      while !orchestrator.hasEnded, ContinuousClock.now < deadline {
-        _ = AdoptedProcess.wait(for: [orchestrator], until: min(deadline, .now + .seconds(1)))
-        if RunningTopology.find(directories) == nil { break }
-      }
-    }
-    // The lock is given free after the last process has ended, also where the orchestrator's own
-    // number tells nothing: in another container, say.
-    while RunningTopology.find(directories) != nil {
-      guard ContinuousClock.now < deadline else {
-        throw TopologyClientError.timedOut(
-          "after \(timeout.shortText): '\(topology)' is still ending"
-            + (isForced ? "" : "; 'orchestrator down --force' kills it"))
-      }
-      usleep(10_000)
+    guard RunningTopology.awaitEnd(of: directories, orchestrator, until: deadline) else {
+      throw TopologyClientError.timedOut(
+        "after \(timeout.shortText): '\(topology)' is still ending"
+          + (isForced ? "" : "; 'orchestrator down --force' kills it"))
     }
     return end
   }

@@ -1,4 +1,6 @@
+import Glibc
 import PipeRuntime
+import PipeRuntimeTestKit
 import Testing
 import orchestrator
 
@@ -80,5 +82,27 @@ struct TopologyInputTests {
       #expect(result.output == "file: ok: 1 node, 0 pipes, 1 warning\n")
       #expect(result.error.hasPrefix("file:3:50: warning: '$HOME' is no variable"), "\(result)")
     }
+  }
+
+  @Test("of a pipe in place of a file all is read, as its writer writes it")
+  func slowPipe() async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    let path = tool.directory.path + "/pipe"
+    #expect(mkfifo(path, 0o600) == 0)
+    let writer = open(path, O_RDWR | O_CLOEXEC)
+    #expect(writer >= 0)
+    let parts = ["topology: slow\nprogram: TestNodes\n", "nodes: { a: { machine: Button } }\n"]
+    try FileSystem.write(Array(parts[0].utf8), to: writer, path: path)
+    let check = try tool.start(["check", "pipe"])
+    let isRead = try await poll(every: .milliseconds(10), within: .seconds(20)) {
+      var waiting: Int32 = 0
+      return ioctl(writer, UInt(FIONREAD), &waiting) == 0 && waiting == 0 ? true : nil
+    }
+    #expect(isRead == true)
+    try FileSystem.write(Array(parts[1].utf8), to: writer, path: path)
+    close(writer)
+    let result = try await tool.result(of: check)
+    #expect(result.output == "pipe: ok: 1 node, 0 pipes\n", "\(result)")
   }
 }

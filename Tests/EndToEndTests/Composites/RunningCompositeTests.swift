@@ -8,8 +8,7 @@ struct RunningCompositeTests {
   func lift() async throws {
     try await withTopology(ExampleTopology.slowLift()) { topology in
       let tool = CommandLineTool(beside: topology)
-      let result = try await tool.run("describe", "lift")
-      #expect(result.code == 0, "\(result)")
+      let result = try await tool.run("describe", "lift", code: 0)
       let node = try await topology.status("lift")
       #expect(
         result.output == """
@@ -38,8 +37,7 @@ struct RunningCompositeTests {
     try await withTopology(table) { topology in
       let tool = CommandLineTool(beside: topology)
       try await topology.stop("seat1")
-      let result = try await tool.run("describe", "seat5", "fork1", "-o", "json")
-      #expect(result.code == 0, "\(result)")
+      let result = try await tool.run("describe", "seat5", "fork1", "-o", "json", code: 0)
       guard case .array(let pages) = try JSONValue(parsing: result.output.utf8), pages.count == 2
       else { throw Unexpected("two pages, not \(result)") }
       #expect(pages[0]["composite"] == "seat5")

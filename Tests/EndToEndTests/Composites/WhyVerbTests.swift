@@ -94,8 +94,7 @@ struct WhyVerbTests {
   func json() async throws {
     try await withTopology(ExampleTopology.slowLift()) { topology in
       let tool = CommandLineTool(beside: topology)
-      let result = try await tool.run("why", "door", "-o", "json")
-      #expect(result.code == 0, "\(result)")
+      let result = try await tool.run("why", "door", "-o", "json", code: 0)
       let record = try JSONValue(parsing: result.output.utf8)
       #expect(record["name"] == "door" && record["kind"] == "machine")
       #expect(record["state"] == "closed" && record["version"] == 0)
@@ -115,12 +114,11 @@ struct WhyVerbTests {
   func errors() async throws {
     try await withTopology(ExampleTopology.slowLift()) { topology in
       let tool = CommandLineTool(beside: topology)
-      let event = try await tool.run("why", "lift", "opn")
-      #expect(event.code == 2 && event.error.contains("Did you mean 'open'?"), "\(event)")
-      let node = try await tool.run("why", "lft")
-      #expect(node.code == 2 && node.error.contains("Did you mean 'lift'?"), "\(node)")
-      let json = try await tool.run("why", "lift", "{")
-      #expect(json.code == 2, "\(json)")
+      let event = try await tool.run("why", "lift", "opn", code: 2)
+      #expect(event.error.contains("Did you mean 'open'?"), "\(event)")
+      let node = try await tool.run("why", "lft", code: 2)
+      #expect(node.error.contains("Did you mean 'lift'?"), "\(node)")
+      try await tool.run("why", "lift", "{", code: 2)
     }
     let alone = try CommandLineTool()
     defer { alone.remove() }

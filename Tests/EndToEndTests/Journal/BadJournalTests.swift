@@ -155,8 +155,7 @@ struct BadJournalTests {
       if !isReadable { #expect(result.error.contains(file.path), "\(result)") }
       // A node without a file has no letters.
       if !isReadable, FileSystem.exists(file.path) {
-        let letters = try await tool.run("letters", "gate")
-        #expect(letters.code == 1, "\(letters)")
+        let letters = try await tool.run("letters", "gate", code: 1)
         #expect(letters.error.contains(file.path), "\(letters)")
       }
     }

@@ -145,7 +145,7 @@ struct JournalPlaceTests {
           restart: { max: 2, backoff: { initial: 10ms, max: 20ms } }
         button: { machine: Button, durability: none }
       """, to: "bulk.yaml")
-    #expect(try await tool.run("up", "--wait", "bulk.yaml").code == 0)
+    try await tool.run("up", "--wait", "bulk.yaml", code: 0)
     // Each state is larger than the one before, until one does not fit.
     var taken = 0
     var last: CommandLineTool.Result?
@@ -176,12 +176,12 @@ struct JournalPlaceTests {
 
     try #require(
       mount("tmpfs", directories.journals, "tmpfs", UInt(MS_REMOUNT), "size=64m") == 0)
-    #expect(try await tool.run("start", "blob").code == 0)
-    let again = try await tool.run("send", "blob", "{\"grow\":{\"byteCount\":7}}", "-o", "json")
-    #expect(again.code == 0, "\(again)")
+    try await tool.run("start", "blob", code: 0)
+    let again = try await tool.run(
+      "send", "blob", "{\"grow\":{\"byteCount\":7}}", "-o", "json", code: 0)
     let outcome = try JSONValue(parsing: again.output.utf8)
     #expect(outcome["version"]?.integer == Int64(taken + 1))
-    #expect(try await tool.run("down").code == 0)
+    try await tool.run("down", code: 0)
   }
 
   @Test(
@@ -193,8 +193,8 @@ struct JournalPlaceTests {
     let tool = try CommandLineTool()
     defer { tool.remove() }
     try tool.directory.write(Visitors.topology().yaml, to: "visitors.yaml", mode: 0o644)
-    #expect(try await tool.run("up", "--wait", "visitors.yaml").code == 0)
-    #expect(try await tool.run("down").code == 0)
+    try await tool.run("up", "--wait", "visitors.yaml", code: 0)
+    try await tool.run("down", code: 0)
     // All is somebody else's now, but for the gate's journal.
     let nobody: UInt32 = 65534
     let directories = try RuntimeDirectories(topology: "visitors", roots: tool.directory.roots)
@@ -259,8 +259,7 @@ struct JournalPlaceTests {
         "XDG_STATE_HOME=\(tool.directory.path)/state", CommandLineTool.orchestrator, "reset",
         "--all",
       ])
-    let refused = try await tool.result(of: reset)
-    #expect(refused.code == 1, "\(refused)")
+    let refused = try await tool.end(of: reset, code: 1)
     #expect(refused.error.contains("node 'button' runs as process "), "\(refused)")
     second.closeInput()
     _ = try await tool.result(of: second)

@@ -16,8 +16,7 @@ struct JournalVerbTests {
       }
       let tool = CommandLineTool(beside: topology)
       let file = try JournalFile(of: "gate", in: topology)
-      let gate = try await tool.run("journal", "gate", "-n", "2")
-      #expect(gate.code == 0, "\(gate)")
+      let gate = try await tool.run("journal", "gate", "-n", "2", code: 0)
       let lines = gate.output.split(separator: "\n").map(String.init)
       #expect(lines.first == "gate  of topology visitors, machine Gate")
       #expect(gate.output.contains("  file       \(file.path)  ("), "\(gate)")
@@ -111,21 +110,18 @@ struct JournalVerbTests {
   func missing() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
-    let none = try await tool.run("journal", "gate")
-    #expect(none.code == 3)
+    let none = try await tool.run("journal", "gate", code: 3)
     #expect(none.error == "orchestrator: error: no topology has run here yet\n")
     try tool.directory.write(Visitors.topology().yaml, to: "visitors.yaml")
-    #expect(try await tool.run("up", "--wait", "visitors.yaml").code == 0)
-    let typo = try await tool.run("journal", "gaet")
-    #expect(typo.code == 2)
+    try await tool.run("up", "--wait", "visitors.yaml", code: 0)
+    let typo = try await tool.run("journal", "gaet", code: 2)
     #expect(
       typo.error
         == "orchestrator: error: topology 'visitors' has no node 'gaet' that has run here; there are "
         + "'button', 'gate'. Did you mean 'gate'?\n")
-    #expect(try await tool.run("down").code == 0)
+    try await tool.run("down", code: 0)
     // Nothing runs, and it can be read all the same.
-    let down = try await tool.run("journal", "button", "-n", "0")
-    #expect(down.code == 0, "\(down)")
+    let down = try await tool.run("journal", "button", "-n", "0", code: 0)
     #expect(down.output.contains("  state      pressed(times: 0)  (version 0)"), "\(down)")
     #expect(!down.output.contains("VERSION"), "\(down)")
   }
@@ -198,12 +194,11 @@ struct JournalVerbTests {
       var topology = Visitors.topology(.postpone)
       topology.pipes[0].name = name
       try tool.directory.write(topology.yaml, to: "visitors.yaml")
-      let up = try await tool.run("up", "--wait", "visitors.yaml")
-      #expect(up.code == 0, "\(up)")
-      for _ in 0..<presses { #expect(try await tool.run("send", "button", "press").code == 0) }
+      try await tool.run("up", "--wait", "visitors.yaml", code: 0)
+      for _ in 0..<presses { try await tool.run("send", "button", "press", code: 0) }
       // What has not reached the gate when it stops stays with the button.
       _ = try await poll(within: .seconds(20)) { try postponed() == expected ? true : nil }
-      #expect(try await tool.run("down").code == 0)
+      try await tool.run("down", code: 0)
       #expect(try postponed() == expected)
     }
     func postponed() throws -> [String] {

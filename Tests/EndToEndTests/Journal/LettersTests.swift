@@ -14,8 +14,7 @@ struct LettersTests {
 
   /// The letters' numbers, as the command lists them.
   private func listed(_ tool: CommandLineTool, lost: Int = 0) async throws -> [Int64] {
-    let result = try await tool.run("letters", "gate", "-o", "json", within: .seconds(60))
-    #expect(result.code == 0)
+    let result = try await tool.run("letters", "gate", "-o", "json", within: .seconds(60), code: 0)
     let note = lost > 0 ? "\(lost) refused events are not among them: a node keeps " : ""
     #expect(lost > 0 ? result.error.hasPrefix(note) : result.error.isEmpty, "\(result.error)")
     guard case .array(let letters) = try JSONValue(parsing: result.output.utf8) else { return [] }
@@ -40,24 +39,21 @@ struct LettersTests {
       ] {
         #expect(shown.output.contains(part), "\(shown)")
       }
-      let missing = try await tool.run("letters", "gate", "show", "9")
-      #expect(missing.code == 1)
+      let missing = try await tool.run("letters", "gate", "show", "9", code: 1)
       #expect(missing.error == "orchestrator: error: node 'gate' has no dead letter 9\n")
       #expect(try await listed(tool) == [1, 2, 3, 4])
 
       try await topology.stop("gate")
       #expect(try await listed(tool) == [1, 2, 3, 4])
       for action in ["resend", "drop"] {
-        let result = try await tool.run("letters", "gate", action, "1")
-        #expect(result.code == 1, "\(result)")
+        let result = try await tool.run("letters", "gate", action, "1", code: 1)
         #expect(result.error.contains("node 'gate' does not run: stopped"), "\(result)")
         #expect(result.error.contains("'orchestrator start gate'"), "\(result)")
       }
       topology.orchestrator.signal(.terminate)
       #expect(try await topology.expectEnd() == 0)
       #expect(try await listed(tool) == [1, 2, 3, 4])
-      let down = try await tool.run("letters", "gate", "resend", "--all")
-      #expect(down.code == 3, "\(down)")
+      let down = try await tool.run("letters", "gate", "resend", "--all", code: 3)
       #expect(down.error.contains("start the topology first"), "\(down)")
       return tool
     }
@@ -69,8 +65,7 @@ struct LettersTests {
     try await withTopology(Visitors.topology()) { topology in
       try await refuse(topology)
       let tool = CommandLineTool(beside: topology)
-      let refused = try await tool.run("letters", "gate", "resend", "2", "3")
-      #expect(refused.code == 1)
+      let refused = try await tool.run("letters", "gate", "resend", "2", "3", code: 1)
       #expect(refused.output == "")
       #expect(
         refused.error == """
@@ -83,23 +78,19 @@ struct LettersTests {
       #expect(try await listed(tool) == [1, 2, 3, 4])
 
       try await topology.send("gate", Gate.Event.open)
-      let taken = try await tool.run("letters", "gate", "resend", "2")
-      #expect(taken.code == 0, "\(taken)")
+      let taken = try await tool.run("letters", "gate", "resend", "2", code: 0)
       #expect(taken.output == "gate: letter 2 taken: open(passed: 1)  (version 2)\n")
       #expect(try await listed(tool) == [1, 3, 4])
-      let again = try await tool.run("letters", "gate", "resend", "2")
-      #expect(again.code == 2)
+      let again = try await tool.run("letters", "gate", "resend", "2", code: 2)
       #expect(again.error == "orchestrator: error: node 'gate': it has no dead letter 2\n")
 
-      let dropped = try await tool.run("letters", "gate", "drop", "3", "-o", "jsonl")
-      #expect(dropped.code == 0, "\(dropped)")
+      let dropped = try await tool.run("letters", "gate", "drop", "3", "-o", "jsonl", code: 0)
       #expect(dropped.output == "{\"letter\":3,\"node\":\"gate\",\"outcome\":\"done\"}\n")
       // What was done outlives the process, and no number is given twice.
       try await topology.kill("gate")
       try await topology.expect("gate", Gate.State.open(passed: 1))
       #expect(try await listed(tool) == [1, 4])
-      let all = try await tool.run("letters", "gate", "resend", "--all")
-      #expect(all.code == 0, "\(all)")
+      try await tool.run("letters", "gate", "resend", "--all", code: 0)
       try await topology.expect("gate", Gate.State.open(passed: 3))
       #expect(try await listed(tool) == [])
       try await topology.kill("gate")
@@ -108,8 +99,7 @@ struct LettersTests {
       try await topology.send("button", Button.Event.press)
       try await topology.expectStatus(of: "gate", "a letter") { $0.status?.letters == 1 }
       #expect(try await listed(tool) == [5])
-      let none = try await tool.run("letters", "button", "drop", "--all")
-      #expect(none.code == 0)
+      let none = try await tool.run("letters", "button", "drop", "--all", code: 0)
       #expect(none.error == "node 'button' has no dead letters\n")
     }
   }
@@ -131,11 +121,9 @@ struct LettersTests {
       try await topology.client.drop(letter: 1, of: "gate")
       #expect(try await topology.client.letters(of: "gate").map(\.id) == [2, 3, 4, 5, 6])
       try await topology.stop("gate")
-      let stopped = try await tool.run("letters", "gate")
-      #expect(stopped.code == 1)
+      let stopped = try await tool.run("letters", "gate", code: 1)
       #expect(stopped.error.contains("it keeps no journal of its letters"), "\(stopped)")
-      let journal = try await tool.run("journal", "gate")
-      #expect(journal.code == 1)
+      let journal = try await tool.run("journal", "gate", code: 1)
       #expect(journal.error.contains("node 'gate' has no journal"), "\(journal)")
       #expect(journal.error.contains("durability is 'none'"), "\(journal)")
     }
@@ -227,7 +215,7 @@ struct LettersTests {
       // The next process knows, and one that is dropped makes room.
       try await topology.restart("gate")
       try await expectLost(over, "the same after a restart")
-      #expect(try await tool.run("letters", "gate", "drop", "2").code == 0)
+      try await tool.run("letters", "gate", "drop", "2", code: 0)
       try await topology.send("button", Button.Event.press)
       try await expectLost(over, "as many again")
       try await topology.send("button", Button.Event.press)

@@ -37,14 +37,12 @@ struct ResetTests {
         try await topology.stop("left", "right", "pair")
       }
       let tool = CommandLineTool(beside: topology)
-      let refused = try await tool.run("reset", "pair")
-      #expect(refused.code == 1, "\(refused)")
+      let refused = try await tool.run("reset", "pair", code: 1)
       #expect(
         refused.error.contains(
           "node 'left' has promised to take synchronized event 1.1, \"meet\" of composite 'pair'"),
         "\(refused)")
-      let one = try await tool.run("reset", "pair", "left")
-      #expect(one.code == 1, "\(one)")
+      let one = try await tool.run("reset", "pair", "left", code: 1)
       #expect(one.error.contains("node 'right' has promised"), "\(one)")
 
       // Both learn that it was given up, and say so in their journals when they stop.
@@ -53,8 +51,7 @@ struct ResetTests {
         try await topology.expectLog(name, contains: "is in doubt no more: it was given up")
       }
       try await topology.stop("left", "right", "pair")
-      let reset = try await tool.run("reset", "pair")
-      #expect(reset.code == 0, "\(reset)")
+      let reset = try await tool.run("reset", "pair", code: 0)
       #expect(reset.output.hasPrefix("pair: forgot "), "\(reset)")
       #expect(!reset.output.contains("not known to all"), "\(reset)")
       try await topology.start("left", "right", "pair")
@@ -70,8 +67,7 @@ struct ResetTests {
         $0.status?.ins.first?.waiting == 3
       }
       let tool = CommandLineTool(beside: topology)
-      let running = try await tool.run("reset", "button", "gate")
-      #expect(running.code == 1)
+      let running = try await tool.run("reset", "button", "gate", code: 1)
       #expect(running.output == "")
       #expect(running.error.contains("node 'button' is running: only nodes that do not run"))
       #expect(running.error.contains("'orchestrator stop button gate'"))
@@ -79,8 +75,7 @@ struct ResetTests {
       try await topology.stop("gate")
       try await topology.send("button", Button.Event.press)
       try await topology.stop("button")
-      let reset = try await tool.run("reset", "gate", "button", "gate")
-      #expect(reset.code == 0, "\(reset)")
+      let reset = try await tool.run("reset", "gate", "button", "gate", code: 0)
       #expect(
         reset.output == """
           gate: forgot version 0 in state shut(passed: 0), 3 postponed events
@@ -90,13 +85,11 @@ struct ResetTests {
       for node in ["gate", "button"] {
         let file = try JournalFile(of: node, in: topology)
         #expect(try file.contents() == [".step": []])
-        let gone = try await tool.run("journal", node)
-        #expect(gone.code == 1)
+        let gone = try await tool.run("journal", node, code: 1)
         #expect(gone.error.contains("node '\(node)' has no journal"), "\(gone)")
         #expect(gone.error.contains(file.path), "\(gone)")
       }
-      let again = try await tool.run("reset", "gate")
-      #expect(again.code == 0)
+      let again = try await tool.run("reset", "gate", code: 0)
       #expect(again.output == "gate: has no journal\n")
       try await topology.start("gate", "button")
       try await topology.expectStatus(of: "button", "a new start") { $0.status?.version == 0 }
@@ -110,25 +103,24 @@ struct ResetTests {
     let tool = try CommandLineTool()
     defer { tool.remove() }
     try tool.directory.write(Visitors.topology().yaml, to: "visitors.yaml")
-    #expect(try await tool.run("up", "--wait", "visitors.yaml").code == 0)
-    #expect(try await tool.run("send", "button", "press").code == 0)
-    #expect(try await tool.run("wait", "button=pressed").code == 0)
-    #expect(try await tool.run("down").code == 0)
+    try await tool.run("up", "--wait", "visitors.yaml", code: 0)
+    try await tool.run("send", "button", "press", code: 0)
+    try await tool.run("wait", "button=pressed", code: 0)
+    try await tool.run("down", code: 0)
     // Nothing is forgotten by itself.
-    #expect(try await tool.run("up", "--wait", "visitors.yaml").code == 0)
+    try await tool.run("up", "--wait", "visitors.yaml", code: 0)
     let before = try await tool.run("status", "button")
     #expect(before.output.contains("pressed(times: 1)  (version 1)"), "\(before)")
-    #expect(try await tool.run("down").code == 0)
+    try await tool.run("down", code: 0)
 
-    let reset = try await tool.run("reset", "--all", "-p", "visitors")
-    #expect(reset.code == 0, "\(reset)")
+    let reset = try await tool.run("reset", "--all", "-p", "visitors", code: 0)
     #expect(reset.output.hasPrefix("button: forgot version 1 in state pressed(times: 1)"))
     #expect(
       reset.output.contains("gate: forgot version 0 in state shut(passed: 0), 2 dead letters"))
-    #expect(try await tool.run("up", "--wait", "visitors.yaml").code == 0)
+    try await tool.run("up", "--wait", "visitors.yaml", code: 0)
     let after = try await tool.run("status", "button")
     #expect(after.output.contains("pressed(times: 0)  (version 0)"), "\(after)")
-    #expect(try await tool.run("down").code == 0)
+    try await tool.run("down", code: 0)
   }
 
   @Test("asks a person, where something would be lost, and takes only yes for it")

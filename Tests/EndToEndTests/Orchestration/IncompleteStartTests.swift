@@ -61,16 +61,14 @@ struct IncompleteStartTests {
         }
         #expect(lines.contains(line), "\(status)")
       }
-      let start = try await tool.run("start", "needy", within: .seconds(60))
-      #expect(start.code == 1, "\(start)")
+      let start = try await tool.run("start", "needy", within: .seconds(60), code: 1)
       #expect(
         start.error
           == "orchestrator: error: node 'needy' waits for 'broken', on which it depends and which "
           + "has failed: start that, too\n")
       // No event that it is sent has it move before.
       let send = try await tool.run(
-        "send", "needy", "press", "--timeout", "2s", within: .seconds(60))
-      #expect(send.code == 1, "\(send)")
+        "send", "needy", "press", "--timeout", "2s", within: .seconds(60), code: 1)
       #expect(send.error.contains("node 'needy' does not run"), "\(send)")
     }
   }

@@ -24,11 +24,9 @@ struct RemovedFilesTests {
         RunningTopology.find(directories)?.pid == pid ? true : nil
       }
       #expect(isBack == true)
-      let second = try await ward.tool.run("up", "-d", "ward.yaml", within: .seconds(60))
-      #expect(second.code == 1, "\(second)")
+      let second = try await ward.run("up", "-d", "ward.yaml", code: 1)
       #expect(second.error.contains("'ward' is already running (pid \(pid)"), "\(second)")
-      let down = try await ward.tool.run("down", within: .seconds(60))
-      #expect(down.code == 0, "\(down)")
+      try await ward.run("down")
       #expect(ward.tool.directory.sockets.isEmpty)
     }
   }

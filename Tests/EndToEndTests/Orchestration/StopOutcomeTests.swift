@@ -17,8 +17,7 @@ struct StopOutcomeTests {
   @Test("'down' is 1 where a node did not stop in order, and says which and why")
   func down() async throws {
     try await DetachedTopology.with(Self.pair, name: "pair") { pair in
-      let down = try await pair.tool.run("down", within: .seconds(60))
-      #expect(down.code == 1, "\(down)")
+      let down = try await pair.run("down", code: 1)
       #expect(down.output == "pair: down, not in order\n")
       #expect(
         down.error
@@ -38,8 +37,7 @@ struct StopOutcomeTests {
         containing: "2 nodes running", within: .seconds(60))
       #expect(isRunning, "\(run.outputText)\(run.errorText)")
       run.signal(.interrupt)
-      let result = try await tool.result(of: run, within: .seconds(60))
-      #expect(result.code == 1, "\(result)")
+      let result = try await tool.end(of: run, within: .seconds(60), code: 1)
       #expect(result.output.contains("dying: did not stop in order: killed by SIGKILL\n"))
       #expect(result.error.hasSuffix("node 'dying' did not stop in order: killed by SIGKILL\n"))
     }
@@ -50,8 +48,7 @@ struct StopOutcomeTests {
     arguments: [("stop", "stopped"), ("restart", "running")])
   func byHand(verb: String, phase: String) async throws {
     try await DetachedTopology.with(Self.pair, name: "pair") { pair in
-      let result = try await pair.tool.run(verb, "dying", "other", within: .seconds(60))
-      #expect(result.code == 1, "\(result)")
+      let result = try await pair.run(verb, "dying", "other", code: 1)
       #expect(
         result.error
           == "orchestrator: error: node 'dying' did not stop in order: killed by SIGKILL; "
@@ -60,16 +57,14 @@ struct StopOutcomeTests {
         #expect(try await pair.directory()[node: node]?.phase == phase)
       }
       // The others, and the next time, are as always.
-      let again = try await pair.tool.run(verb, "other", within: .seconds(60))
-      #expect(again.code == 0, "\(again)")
+      try await pair.run(verb, "other")
     }
   }
 
   @Test("'down --force' is 0: it kills, as it was asked to")
   func force() async throws {
     try await DetachedTopology.with(Self.pair, name: "pair") { pair in
-      let down = try await pair.tool.run("down", "--force", within: .seconds(60))
-      #expect(down.code == 0, "\(down)")
+      let down = try await pair.run("down", "--force")
       #expect(down.output == "pair: down\n")
     }
   }

@@ -152,12 +152,11 @@ struct StructStateTests {
 
       """
     try tool.directory.write(text, to: "good.yaml")
-    let good = try await tool.run("check", "good.yaml")
-    #expect(good.code == 0 && good.error == "", "\(good)")
+    let good = try await tool.run("check", "good.yaml", code: 0)
+    #expect(good.error == "", "\(good)")
     try tool.directory.write(
       text + "pipes: [{ from: turner, when: turns, to: gate, send: pass }]\n", to: "bad.yaml")
-    let bad = try await tool.run("check", "bad.yaml")
-    #expect(bad.code == 2)
+    let bad = try await tool.run("check", "bad.yaml", code: 2)
     #expect(
       bad.error.contains(
         "machine 'Turner' of node 'turner' has no state 'turns'; its state is a struct, so let its "

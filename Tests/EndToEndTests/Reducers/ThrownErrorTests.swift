@@ -30,14 +30,12 @@ struct ThrownErrorTests {
       #expect(outcome == .refused(Self.thrown, state: ["turns": ["count": 0]]))
       #expect(try await topology.status("left").status?.version == 0)
       let tool = CommandLineTool(beside: topology)
-      let text = try await tool.run("send", "left", "fail")
-      #expect(text.code == 1)
+      let text = try await tool.run("send", "left", "fail", code: 1)
       #expect(text.error.contains("its function threw: it will not fail"), "\(text)")
       let json = try await tool.run("send", "left", "fail", "-o", "json")
       let record = try JSONValue(parsing: Array(json.output.utf8))
       #expect(record["reason"] == "thrown" && record["error"] == "it will not fail", "\(json)")
-      let why = try await tool.run("why", "left", "fail")
-      #expect(why.code == 4)
+      let why = try await tool.run("why", "left", "fail", code: 4)
       #expect(why.output.contains("its function throws: it will not fail"), "\(why)")
     }
   }
@@ -92,8 +90,7 @@ struct ThrownErrorTests {
       #expect(!withheld.isEmpty && withheld.allSatisfy { $0.reason == Self.thrown }, "\(reply)")
       #expect(withheld.allSatisfy { $0.state == ["turns": ["count": 0]] }, "\(reply)")
       let tool = CommandLineTool(beside: topology)
-      let text = try await tool.run("send", "other", "fail")
-      #expect(text.code == 1)
+      let text = try await tool.run("send", "other", "fail", code: 1)
       #expect(
         text.error.contains("is in (turns: [count: 0]): its function threw: it will not fail"),
         "\(text)")

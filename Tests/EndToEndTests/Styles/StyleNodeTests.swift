@@ -112,8 +112,7 @@ struct StyleNodeTests {
     defer { tool.remove() }
     try tool.directory.write(text, to: "t.yaml")
     for verb in ["check", "run"] {
-      let result = try await tool.run(verb, "t.yaml")
-      #expect(result.code == 2, "\(result)")
+      let result = try await tool.run(verb, "t.yaml", code: 2)
       #expect(result.error.contains("t.yaml:5:"), "\(result)")
       #expect(
         result.error.contains(

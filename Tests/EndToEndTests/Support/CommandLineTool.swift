@@ -85,6 +85,26 @@ struct CommandLineTool {
     return [arguments[0], option, "10m"] + arguments.dropFirst()
   }
 
+  /// Runs a verb of the orchestrator to its end, which has this exit code.
+  @discardableResult
+  func run(
+    _ arguments: String..., within timeout: Duration = .seconds(20), code: Int32,
+    at location: SourceLocation = #_sourceLocation
+  ) async throws -> Result {
+    try await end(of: start(Self.patient(arguments)), within: timeout, code: code, at: location)
+  }
+
+  /// Waits for the end of a program, which has this exit code.
+  @discardableResult
+  func end(
+    of program: LaunchedProgram, within timeout: Duration = .seconds(20), code: Int32 = 0,
+    at location: SourceLocation = #_sourceLocation
+  ) async throws -> Result {
+    let result = try await result(of: program, within: timeout)
+    #expect(result.code == code, "\(result)", sourceLocation: location)
+    return result
+  }
+
   /// Waits for the end of a program.
   func result(
     of program: LaunchedProgram, within timeout: Duration = .seconds(20)

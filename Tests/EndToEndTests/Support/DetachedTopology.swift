@@ -43,6 +43,30 @@ struct DetachedTopology {
     return up.output
   }
 
+  /// Runs a verb to its end, which may take a minute and has this exit code.
+  @discardableResult
+  func run(
+    _ arguments: String..., code: Int32 = 0, at location: SourceLocation = #_sourceLocation
+  ) async throws -> CommandLineTool.Result {
+    try await run(arguments, code: code, at: location)
+  }
+
+  /// The same.
+  @discardableResult
+  func run(
+    _ arguments: [String], code: Int32 = 0, at location: SourceLocation = #_sourceLocation
+  ) async throws -> CommandLineTool.Result {
+    try await end(of: tool.start(arguments), code: code, at: location)
+  }
+
+  /// Waits for the end of a verb.
+  @discardableResult
+  func end(
+    of program: LaunchedProgram, code: Int32 = 0, at location: SourceLocation = #_sourceLocation
+  ) async throws -> CommandLineTool.Result {
+    try await tool.end(of: program, within: .seconds(60), code: code, at: location)
+  }
+
   func client() throws -> TopologyClient {
     try TopologyClient(
       topology: name, control: directories.endpoint(.control),

@@ -45,7 +45,7 @@ final class PseudoTerminal {
   deinit {
     if child.reap() == nil {
       _ = child.signal(.kill)
-      while child.reap() == nil { usleep(1_000) }
+      child.wait()
     }
     hangUp()
   }

@@ -21,7 +21,7 @@ enum Parties {
         CompositeSpecification(
           name: "pair", components: ["left", "right"], synchronize: ["meet"])
       ],
-      timeouts: Timeouts(start: .seconds(60), heartbeat: .seconds(60)))
+      timeouts: Timeouts(start: .seconds(60), heartbeat: .seconds(60), stop: .seconds(60)))
   }
 }
 

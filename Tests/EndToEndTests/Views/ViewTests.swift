@@ -233,8 +233,7 @@ struct ViewTests {
       let printed = try tool.start(program: program, ["view", "ButtonView", "left", "-n", "3"])
       #expect(try await printed.waitForOutput(containing: "pressed 0 times\n"))
       for _ in 1...2 { try await topology.send("left", Button.Event.press) }
-      let result = try await tool.result(of: printed)
-      #expect(result.code == 0, "\(result)")
+      let result = try await tool.end(of: printed)
       #expect(result.output == "pressed 0 times\n\npressed 1 times\n\npressed 2 times\n")
       let following = try tool.start(program: program, ["view", "ButtonView", "left"])
       #expect(try await following.waitForOutput(containing: "pressed 2 times\n"))
@@ -254,8 +253,7 @@ struct ViewTests {
       let tool = CommandLineTool(beside: topology)
       let printed = try tool.start(
         program: CommandLineTool.products + "/nodes", ["view", view, node, "-n", "1"])
-      let result = try await tool.result(of: printed)
-      #expect(result.code == 0, "\(result)")
+      let result = try await tool.end(of: printed)
       #expect(result.error == "")
       if node == "closed" {
         #expect(result.output.contains("The door is closed"), "\(result)")

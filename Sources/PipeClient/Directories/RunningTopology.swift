@@ -1,0 +1,81 @@
+import Glibc
+import PipeMachines
+import PipeSupport
+import PipeSystem
+
+/// What a running topology's lock file tells.
+package struct RunningTopology: Hashable, Sendable {
+  package let name: String
+  /// The orchestrator's process.
+  package let pid: Int32?
+  /// The topology file, as an absolute path.
+  package let file: String?
+  package let startedAt: Timestamp?
+
+  /// The running topologies by name; leftovers of killed orchestrators are not among them.
+  package static func all(in roots: RuntimeRoots = RuntimeRoots()) -> [RunningTopology] {
+    FileSystem.entries(of: roots.runtime).compactMap { name in
+      guard let directories = try? RuntimeDirectories(topology: name, roots: roots) else {
+        return nil
+      }
+      return find(directories)
+    }
+  }
+
+  /// The topology, if it runs.
+  package static func find(_ directories: RuntimeDirectories) -> RunningTopology? {
+    read(directories) {
+      // The holder's lock is exclusive; ours, if we get it, goes with the descriptor.
+      flock($0, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK
+    }
+  }
+
+  /// Waits until the topology does not run any more, and blocks this thread so long.
+  /// - Parameter orchestrator: Its process, which still ends once it has given the lock free.
+  /// - Returns: Whether that came in time.
+  package static func awaitEnd(
+    of directories: RuntimeDirectories, _ orchestrator: AdoptedProcess?,
+    until deadline: ContinuousClock.Instant
+  ) -> Bool {
+    if let orchestrator {
+      // One that has given the lock free is waited for a second more, and is then past all it does.
+      while !orchestrator.hasEnded, ContinuousClock.now < deadline {
+        _ = AdoptedProcess.wait(for: [orchestrator], until: min(deadline, .now + .seconds(1)))
+        if find(directories) == nil { break }
+      }
+    }
+    // Nothing tells of the end of a process in another container but its lock.
+    return Polling.wait(every: .milliseconds(10), until: deadline) {
+      find(directories) == nil ? true : nil
+    } == true
+  }
+
+  /// The orchestrator's process, where its number is one here.
+  package var process: AdoptedProcess? { pid.flatMap { AdoptedProcess(pid: $0) } }
+
+  /// What the lock file tells of the run that holds it, or held it last.
+  static func last(_ directories: RuntimeDirectories) -> RunningTopology? {
+    read(directories) { _ in true }
+  }
+
+  private static func read(
+    _ directories: RuntimeDirectories, where accepts: (_ descriptor: Int32) -> Bool
+  ) -> RunningTopology? {
+    let descriptor = open(directories.lock, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    guard accepts(descriptor) else { return nil }
+    let bytes = (try? FileSystem.read(descriptor, limit: 65536)) ?? []
+    let record = try? JSONValue(parsing: bytes).decode(LockRecord.self)
+    return RunningTopology(
+      name: directories.topology, pid: record?.pid, file: record?.file,
+      startedAt: record.flatMap { Timestamp($0.started) })
+  }
+}
+
+/// What the file of a topology's lock says.
+struct LockRecord: Codable {
+  var pid: Int32
+  var file: String?
+  var started: String
+}

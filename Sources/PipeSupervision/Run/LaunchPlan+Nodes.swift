@@ -1,0 +1,152 @@
+import PipeClient
+import PipeTopology
+import PipeWire
+
+extension LaunchPlan.Node {
+  /// A machine, or a constant state.
+  init(
+    _ node: NodeSpecification, of loaded: LoadedTopology, in directories: RuntimeDirectories
+  ) throws(DirectoryError) {
+    let topology = loaded.topology
+    let isConstant = node.constant != nil
+    information = try NodeInformation(
+      node.name, isConstant ? .constant : .machine, hosts: node.machine,
+      program: topology.program(of: node),
+      durability: isConstant ? .volatile : topology.durability(of: node.name), of: loaded,
+      in: directories)
+    content =
+      switch node.content {
+      case .machine(let machine): .machine(machine, parameters: node.parameters)
+      case .constant(let state, let machine): .constant(state, machine: machine)
+      }
+    environment = topology.environment(of: node)
+    var outs: [NodeConfiguration.Out] = []
+    for pipe in topology.pipes where pipe.sender == node.name {
+      let receiver = loaded.process(of: pipe.receiver)
+      let inbox = try directories.endpoint(.inbox(node: receiver))
+      outs.append(NodeConfiguration.Out(pipe, endpoint: inbox, of: topology))
+    }
+    configuration = NodeConfiguration(
+      outs: outs,
+      ins: topology.pipes.filter { $0.receiver == node.name }.map { .init($0, of: topology) },
+      participant: .init(node.name, in: loaded.conflictClasses))
+    description = isConstant ? nil : loaded.descriptions[node.name]
+    supervision = TopologyLifecycle.Member(
+      node.name, isRequired: node.required, dependencies: loaded.dependencies(of: node),
+      restart: node.restart, timeouts: topology.timeouts)
+  }
+
+  /// The coordinator of a conflict class: one process for all its composites.
+  init(
+    _ group: ConflictClassPlan, of loaded: LoadedTopology, in directories: RuntimeDirectories
+  ) throws(DirectoryError) {
+    let topology = loaded.topology
+    let nodes = group.components.compactMap { topology.node($0.node) }
+    var components: [CoordinatorPlan.Component] = []
+    for node in nodes {
+      components.append(
+        CoordinatorPlan.Component(
+          name: node.name, inbox: try directories.endpoint(.inbox(node: node.name)),
+          feed: try directories.endpoint(.feed(node: node.name))))
+    }
+    composites = group.composites
+    information = try NodeInformation(
+      group.name, .composite, program: group.program, durability: group.durability, of: loaded,
+      in: directories)
+    content = .composites(group.composites.map(\.name))
+    environment = topology.environment
+    let pipes = topology.pipes.filter { group[$0.receiver] != nil }
+    configuration = NodeConfiguration(
+      ins: pipes.map { .init($0, of: topology) },
+      plan: CoordinatorPlan(
+        group, components: components,
+        pipes: Dictionary(pipes.map { ($0.name, $0.receiver) }) { first, _ in first }))
+    supervision = TopologyLifecycle.Member(
+      group.name, isRequired: nodes.contains(where: \.required),
+      restart: RestartPolicy.ofCoordinator(of: nodes.map(\.restart)),
+      timeouts: topology.timeouts)
+  }
+
+  init(
+    _ monitor: MonitorSpecification, of loaded: LoadedTopology, in directories: RuntimeDirectories
+  ) throws(DirectoryError) {
+    let topology = loaded.topology
+    information = try NodeInformation(
+      monitor.name, .monitor, hosts: monitor.monitor, program: topology.program(of: monitor),
+      of: loaded, in: directories)
+    content = .monitor(monitor.monitor, watch: monitor.watch)
+    environment = topology.environment
+    supervision = TopologyLifecycle.Member(
+      monitor.name, isObserver: true, timeouts: topology.timeouts)
+    if monitor.watch == nil {
+      watched = Set(topology.nodes.map(\.name) + topology.composites.map(\.name))
+    }
+  }
+}
+
+extension LoadedTopology {
+  /// The process that takes what is sent to a node or a composite.
+  fileprivate func process(of receiver: String) -> String {
+    conflictClasses.first { $0[receiver] != nil }?.name ?? receiver
+  }
+}
+
+extension NodeConfiguration.Out {
+  init(_ pipe: PipeSpecification, endpoint: String, of topology: Topology) {
+    let rule = pipe.when.flatMap { when in
+      pipe.send.map { NodeConfiguration.Rule(when: when, send: $0) }
+    }
+    self.init(
+      name: pipe.name, port: pipe.outPort, rule: rule, endpoint: endpoint,
+      capacity: pipe.capacity,
+      isDurable: min(pipe.durability ?? .power, topology.durability(of: pipe.sender)) != .volatile)
+  }
+}
+
+extension NodeConfiguration.In {
+  init(_ pipe: PipeSpecification, of topology: Topology) {
+    self.init(
+      name: pipe.name, capacity: pipe.capacity, onRefused: pipe.onRefused,
+      isDurable: min(pipe.durability ?? .power, topology.durability(of: pipe.receiver))
+        != .volatile)
+  }
+}
+
+extension NodeConfiguration.Participant {
+  /// A node's part in the events of its conflict class; `nil` where it has none.
+  ///
+  /// A node of composites in two classes takes part in one of them only.
+  init?(_ node: String, in classes: [ConflictClassPlan]) {
+    guard let group = classes.first(where: { $0.participants.contains(node) }) else { return nil }
+    self.init(coordinator: group.name, events: group.synchronizedEvents(of: node))
+  }
+}
+
+extension NodeInformation {
+  /// A process that is not started yet.
+  fileprivate init(
+    _ name: String, _ kind: Kind, hosts: String? = nil, program: String?,
+    durability: Durability = .volatile, of loaded: LoadedTopology,
+    in directories: RuntimeDirectories
+  ) throws(DirectoryError) {
+    self.init(
+      name: name, kind: kind, hosts: hosts, program: program.flatMap { loaded.programs[$0] } ?? "",
+      phase: "idle", isRunning: false, inbox: try directories.endpoint(.inbox(node: name)),
+      feed: try directories.endpoint(.feed(node: name)), durability: durability,
+      journal: durability == .volatile ? nil : directories.journal(of: name))
+  }
+
+  /// The row of one of a coordinator's composites.
+  func row(of composite: CompositePlan) -> NodeInformation {
+    var row = self
+    row.name = composite.name
+    row.hosts = composite.projection
+    guard let shown = status?.composites.first(where: { $0.name == composite.name }) else {
+      return row
+    }
+    row.status?.state = shown.state
+    row.status?.version = shown.version
+    row.status?.composites = [shown]
+    return row
+  }
+}

@@ -1,0 +1,84 @@
+import PipeClient
+import PipeSupport
+import PipeSystem
+import PipeTransport
+import PipeWire
+
+/// What is looked at again and again: whether nodes live, and whether others still find the run.
+extension Supervisor {
+  private var pingInterval: Duration {
+    let shortest = plan.nodes.map(\.supervision.timeouts.heartbeat).min() ?? .seconds(5)
+    return min(.seconds(1), shortest / 5)
+  }
+
+  func scheduleHeartbeat() {
+    loop.schedule(after: pingInterval, for: self) {
+      $0.pingAll(sequence: 0)
+      $0.creditQueueTime()
+      $0.keepInPlace()
+      $0.scheduleHeartbeat()
+    }
+  }
+
+  /// Takes what awaited processes had to wait for a processor from the time that counts against them.
+  func creditQueueTime() {
+    for name in Array(processes.nodes) {
+      let isAwaited = lifecycle[name]?.isAwaited(at: .now) == true
+      guard let time = processes[name]?.takeQueueTime(isAwaited: isAwaited), time > .zero else {
+        continue
+      }
+      handle(.node(name, .queued(time)))
+    }
+  }
+
+  func pingAll(sequence: UInt64) {
+    let interval = UInt32(clamping: pingInterval.wholeMilliseconds)
+    let ping = FrameHeader(.ping, count: max(1, interval), sequence: sequence)
+    for name in processes.nodes { control.send(ping, to: name) }
+  }
+
+  /// Ends the run where nobody finds it any more: its nodes would go on beside those of the next one.
+  private func keepInPlace() {
+    guard !isStopping else { return }
+    switch lock.keepInPlace() {
+    case .inPlace: reportMissingSockets()
+    case .lookedAt: break
+    case .restored:
+      reporter.warning("'\(directories.lock)' had been removed, and is there again")
+    case .gone:
+      requestStop(
+        TopologyLifecycle.Outcome(
+          exitCode: 1,
+          reason:
+            "the directory '\(directories.runtime)' was removed while the topology ran: nobody "
+            + "could reach its nodes any more. Start it again"))
+    }
+  }
+
+  /// Tells once of each node that clients cannot reach, since somebody has removed its sockets.
+  private func reportMissingSockets() {
+    for node in plan.nodes where lifecycle[node.name]?.state == .running {
+      guard node.information.hasLostSockets, facts[node.name]?.losesSockets() == true else {
+        continue
+      }
+      reporter.warning(
+        "the sockets of node '\(node.name)' have been removed, and who comes now does not reach it: "
+          + "'orchestrator restart \(node.name)' makes them again")
+    }
+  }
+
+  /// Asks the nodes for their status at this interval, and has it shown.
+  package func sample(every interval: Duration) {
+    loop.schedule(after: interval, for: self) {
+      $0.reporter.refresh($0.directory())
+      $0.pingAll(sequence: 0)
+      $0.sample(every: interval)
+    }
+  }
+}
+
+extension NodeInformation {
+  fileprivate var hasLostSockets: Bool {
+    [inbox, feed].contains { !FileSystem.exists(String($0.dropFirst("ipc://".count))) }
+  }
+}

@@ -1,0 +1,80 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import Testing
+
+@Suite("Events that nobody can take")
+struct BadEventTests {
+  private static let button = """
+    topology: button
+    program: TestNodes
+    nodes: { a: { machine: Button }, b: { machine: Blob }, c: { machine: Blob } }
+    pipes: [{ from: b.out, to: c.in, name: blobs }]
+    """
+
+  @Test("an event that does not decode changes nothing, and its error says what the node takes")
+  func badEvents() async throws {
+    try await withTopology(yaml: Self.button) { topology in
+      for (event, part) in [
+        ("presss", "it takes press"), (["press": ["times": "x"]], nil), (["a": 1, "b": 2], nil),
+        (["number": ["n": 1]], "it takes press"), (.integer(7), nil), (.null, nil),
+      ] as [(JSONValue, String?)] {
+        do {
+          let outcome = try await topology.send("a", event)
+          if case .moved = outcome, event["press"] != nil { continue }
+          Issue.record("\(event.text) was taken: \(outcome)")
+        } catch TopologyClientError.invalidEvent("a", let reason) {
+          if let part { #expect(reason.contains(part)) }
+        }
+      }
+      let tool = CommandLineTool(beside: topology)
+      let result = try await tool.run("send", "a", "presss", code: 2)
+      #expect(result.error.contains("press"))
+    }
+  }
+
+  @Test("an event to a node that is down is told so, and not queued for its next start")
+  func nodeDown() async throws {
+    try await withTopology(yaml: Self.button) { topology in
+      try await topology.stop("a")
+      do {
+        try await topology.send("a", Button.Event.press)
+        Issue.record("it was taken")
+      } catch TopologyClientError.nodeDown("a", let reason) {
+        #expect(reason == "stopped")
+      }
+      let tool = CommandLineTool(beside: topology)
+      let result = try await tool.run("send", "a", "press", code: 1)
+      #expect(result.error.contains("node 'a' does not run: stopped"))
+      try await topology.start("a")
+      #expect(try await topology.status("a").status?.state == ["pressed": ["times": 0]])
+      await #expect(throws: TopologyClientError.unknownNode("z", known: ["a", "b", "c"])) {
+        try await topology.send("z", "press")
+      }
+    }
+  }
+
+  @Test("an event over the size limit is refused, from a client and on a pipe")
+  func tooLarge() async throws {
+    try await withTopology(yaml: Self.button) { topology in
+      let limit = WireLimits.eventByteCount
+      do {
+        try await topology.send("c", Blob.Event.take(text: String(repeating: "x", count: limit)))
+        Issue.record("it was taken")
+      } catch TopologyClientError.invalidEvent("c", let reason) {
+        #expect(reason.contains("the limit is \(limit)"))
+      }
+      // One that is just small enough passes, by a client and by a pipe.
+      let fits = limit - 100
+      try await topology.send("c", Blob.Event.take(text: String(repeating: "x", count: fits)))
+      try await topology.expect("c", Blob.State.holding(byteCount: fits))
+      try await topology.send("b", Blob.Event.grow(byteCount: fits - 1))
+      try await topology.expect("c", Blob.State.holding(byteCount: fits - 1))
+      try await topology.send("b", Blob.Event.grow(byteCount: 2 * limit))
+      try await topology.expectLog("b", contains: "pipe 'blobs': an event was not sent: it has")
+      try await topology.send("b", Blob.Event.grow(byteCount: 3))
+      try await topology.expect("c", Blob.State.holding(byteCount: 3))
+      for node in ["b", "c"] { #expect(try await topology.status(node).incarnation == 1) }
+    }
+  }
+}

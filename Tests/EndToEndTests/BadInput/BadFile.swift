@@ -1,0 +1,148 @@
+import PipeRuntimeTestKit
+import Testing
+
+/// A file, and what `run` must say to it.
+struct BadFile: Sendable, CustomTestStringConvertible {
+  var what: String
+  var yaml: String
+  var error: String
+  var testDescription: String { what }
+
+  init(_ what: String, _ nodes: String, _ error: String, pipes: String = "") {
+    self.what = what
+    self.error = error
+    yaml = """
+      topology: bad
+      program: TestNodes
+      nodes:
+      \(nodes.split(separator: "\n").map { "  \($0)" }.joined(separator: "\n"))
+      \(pipes.isEmpty ? "" : "pipes:\n  - \(pipes)")
+      """
+  }
+
+  init(_ what: String, file: String, _ error: String) {
+    self.what = what
+    self.error = error
+    yaml = file
+  }
+
+  private static func withComposite(_ composite: String) -> String {
+    """
+    topology: bad
+    program: TestNodes
+    nodes: { a: { machine: Button }, b: { machine: Gate } }
+    composites: { both: \(composite) }
+    """
+  }
+
+  private static let two = "a: { machine: Button }\nb: { machine: Gate }"
+
+  static let all: [BadFile] = [
+    BadFile(
+      "not YAML", file: "topology: bad\nnodes: { a: [\n",
+      "bad.yaml:3:1: error: "),
+    BadFile("an empty file", file: "", "bad.yaml:1:1: error: the file is empty"),
+    BadFile(
+      "an unknown key", "a: { machin: Button }",
+      "bad.yaml:4:8: error: node 'a' has no key 'machin'"),
+    BadFile(
+      "an unknown key that is nearly a known one", "a: { machine: Button, requierd: true }",
+      "Did you mean 'required'? [unknown-key]"),
+    BadFile(
+      "a node named twice", "a: { machine: Button }\na: { machine: Gate }",
+      "bad.yaml:5:3: error: "),
+    BadFile(
+      "an unknown machine", "a: { machine: Buton }",
+      "bad.yaml:4:17: error: node 'a': program 'TestNodes' has no machine 'Buton'"),
+    BadFile(
+      "an unknown port", "a: { machine: Source }\nb: { machine: Sink }",
+      "has no out-port 'outt'", pipes: "{ from: a.outt, to: b.in }"),
+    BadFile(
+      "an unknown state", two, "has no state 'presed'",
+      pipes: "{ from: a, when: presed, to: b, send: pass }"),
+    BadFile(
+      "an unknown event", two, "has no event 'pas'",
+      pipes: "{ from: a, when: pressed, to: b, send: pas }"),
+    BadFile(
+      "a payload that does not fit", "a: { machine: Button }\nb: { machine: Sink }",
+      "[type-mismatch]",
+      pipes: "{ from: a, when: pressed, to: b, send: { number: { n: much } } }"),
+    BadFile(
+      "a payload field that is missing", "a: { machine: Button }\nb: { machine: Sink }",
+      "[missing-field]", pipes: "{ from: a, when: pressed, to: b, send: number }"),
+    BadFile(
+      "a pipe between unlike event types", "a: { machine: Source }\nb: { machine: Blob }",
+      "[unlike-events]", pipes: "{ from: a.out, to: b.in }"),
+    BadFile(
+      "a cycle in depends_on",
+      "a: { machine: Button, depends_on: [b] }\nb: { machine: Button, depends_on: [a] }",
+      "[dependency-cycle]"),
+    BadFile(
+      "a state in depends_on that there is not",
+      "a: { machine: Button }\nb: { machine: Button, depends_on: { a: { state: presed } } }",
+      "bad.yaml:5:51: error: node 'b': node 'a' has no state 'presed'; it has 'pressed'. Did you mean "
+        + "'pressed'? [unknown-state]"),
+    BadFile(
+      "parameters that do not decode", "a: { machine: Sink, parameters: { work: hard } }",
+      "[bad-parameters]"),
+    BadFile(
+      "a parameter that does not exist", "a: { machine: Sink, parameters: { wrok: 1 } }",
+      "[bad-parameters]"),
+    BadFile(
+      "a program that is missing", "a: { machine: Button, program: no-such-program }",
+      "there is no program 'no-such-program'"),
+    BadFile(
+      "a program that may not be executed", "a: { machine: Button, program: ./bad.yaml }",
+      "is not executable"),
+    BadFile(
+      "a program that is no node program", "a: { machine: Button, program: /bin/true }",
+      "is it a node program"),
+    BadFile(
+      "a program that fails at once", "a: { machine: Button, program: /bin/false }",
+      "ended with exit code 1"),
+    BadFile(
+      "a program that is a directory", "a: { machine: Button, program: /tmp }",
+      "'/tmp' is a directory; name the program in it"),
+    BadFile(
+      "a parameter that the machine has no use for",
+      "a:\n  machine: Sink\n  parameters:\n    work: -1",
+      "bad.yaml:7:13: error: node 'a': machine 'Sink' cannot run: parameter 'work' must be 0 or more, "
+        + "not -1 [bad-parameters]"),
+    BadFile(
+      "a number that is too large",
+      "a: { machine: Sink, parameters: { work: 99999999999999999999 } }",
+      "bad.yaml:4:43: error: node 'a': 'parameters.work' cannot be 99999999999999999999: "),
+    BadFile(
+      "a node whose name is a number", "1: { machine: Button }",
+      "bad.yaml:4:3: error: node '1': a name is text"),
+    BadFile(
+      "a variable that is not set", "a: { machine: Button, environment: { A: ${PR_TEST_NONE} } }",
+      "bad.yaml:4:43: error: variable 'PR_TEST_NONE' is not set"),
+    BadFile(
+      "a composite of a node that does not exist",
+      file: withComposite("{ components: [a, b, c] }"), "there is no node or composite 'c'"),
+    BadFile(
+      "a synchronized event that one node alone takes",
+      file: withComposite("{ components: [a, b], synchronize: [press] }"),
+      "[too-few-participants]"),
+    BadFile(
+      "a composite state that the program does not register",
+      file: withComposite("{ components: [a, b], projection: Both }"),
+      "has no composite state 'Both'"),
+  ]
+}
+
+extension CommandLineTool {
+  /// What `check` says of a file with errors, line by line.
+  /// - Parameter programs: What is beside it, by name.
+  static func problems(
+    of yaml: String, beside programs: [String: String] = [:]
+  ) async throws -> [Substring] {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    for (name, text) in programs { try tool.directory.write(text, to: name, mode: 0o700) }
+    let result = try await tool.run(
+      "check", try tool.directory.write(yaml, to: "bad.yaml"), code: 2)
+    return result.error.split(separator: "\n")
+  }
+}

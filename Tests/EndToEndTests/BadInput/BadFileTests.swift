@@ -1,0 +1,70 @@
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+@Suite("Topology files with errors")
+struct BadFileTests {
+  @Test(
+    "a bad file is answered with the place and the reason, and exit code 2", arguments: BadFile.all)
+  func badFile(_ bad: BadFile) async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    try tool.directory.write(bad.yaml, to: "bad.yaml")
+    for verb in ["check", "run", "up"] {
+      let result = try await tool.run(verb, "bad.yaml")
+      #expect(result.code == 2, "\(verb): \(result)")
+      #expect(result.error.contains(bad.error), "\(verb): \(result)")
+      #expect(result.error.contains("bad.yaml"), "\(verb): \(result)")
+      #expect(result.output == "", "\(verb): \(result)")
+    }
+    #expect(tool.directory.processes.isEmpty)
+    #expect(tool.directory.sockets.isEmpty)
+  }
+
+  @Test("errors of the file and of its wiring are told at once, in the order of the file")
+  func allAtOnce() async throws {
+    let problems = try await CommandLineTool.problems(
+      of: """
+        topology: bad
+        program: TestNodes
+        nodes:
+          a: { machine: Buton, durability: proces }
+          b: { machine: Gate, requierd: true }
+        pipes:
+          - { from: b, when: opne, to: a, send: press }
+          - { from: b, when: open, to: c, send: press }
+        """)
+    let codes = problems.compactMap { line in
+      line.split(separator: "[").last.map { String($0.dropLast()) }
+    }
+    #expect(
+      codes == ["unknown-machine", "bad-value", "unknown-key", "unknown-state", "unknown-node"],
+      "\(problems)")
+  }
+
+  @Test("a misspelt port is one error, and no port without a pipe besides")
+  func misspeltPort() async throws {
+    let bad = BadFile(
+      "", "a: { machine: Source }\nb: { machine: Sink }", "", pipes: "{ from: a.outt, to: b.in }")
+    let problems = try await CommandLineTool.problems(of: bad.yaml)
+    #expect(problems.count == 1, "\(problems)")
+  }
+
+  @Test("a file that is missing, a directory, or unreadable is told as such")
+  func unreadable() async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    let missing = try await tool.run("run", "none.yaml", code: 2)
+    #expect(
+      missing.error
+        == "none.yaml: error: there is no such file; check the path [unreadable-file]\n")
+    let directory = try await tool.run("run", ".", code: 2)
+    #expect(directory.error.contains("this is a directory"))
+    if geteuid() != 0 {
+      try tool.directory.write("topology: x", to: "secret.yaml", mode: 0)
+      let secret = try await tool.run("run", "secret.yaml", code: 2)
+      #expect(secret.error.contains("may not be read"))
+    }
+  }
+}

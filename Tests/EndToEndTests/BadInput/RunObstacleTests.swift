@@ -1,0 +1,62 @@
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+@Suite("What keeps a topology from running, or its logs from being written")
+struct RunObstacleTests {
+  @Test("a socket path that is too long is an error before anything starts")
+  func longPath() async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    let long = "a-node-with-a-name-that-is-as-long-as-one"
+    try tool.directory.write(
+      "topology: \(long)\nprogram: TestNodes\nnodes: { \(long): { machine: Button } }",
+      to: "long.yaml")
+    let program = try LaunchedProgram(
+      CommandLineTool.orchestrator, ["run", "long.yaml"],
+      environment: tool.directory.environment().merging([
+        "PIPERUNTIME_ROOT": tool.directory.path + "/a-directory-that-makes-it-longer"
+      ]) { _, own in own }, directory: tool.directory.path)
+    let result = try await tool.end(of: program, code: 1)
+    #expect(result.error.contains("bytes long and the system's limit is 107"))
+    #expect(result.error.contains("PIPERUNTIME_ROOT"))
+  }
+
+  @Test("a second run of a name is refused while the first goes on", arguments: ["run", "up"])
+  func secondRun(verb: String) async throws {
+    let button = "topology: button\nprogram: TestNodes\nnodes: { a: { machine: Button } }"
+    try await withTopology(yaml: button) { topology in
+      let tool = CommandLineTool(beside: topology)
+      let result = try await tool.run(verb, "topology.yaml", code: 1)
+      #expect(
+        result.error.contains(
+          "topology 'button' is already running (pid \(topology.orchestrator.pid), "), "\(result)")
+      #expect(result.error.contains("orchestrator down -p button"))
+      #expect(try await topology.directory().isRunning)
+    }
+  }
+
+  @Test("a full disk for logs costs the lines, is told once, and stops nobody")
+  func fullDisk() async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    let directories = try RuntimeDirectories(topology: "ward", roots: tool.directory.roots)
+    try FileSystem.makeDirectories(directories.logs)
+    #expect(symlink("/dev/full", directories.logs + "/patient.log") == 0)
+    try tool.directory.write(
+      "topology: ward\nprogram: TestNodes\nnodes: { patient: { machine: Fragile } }",
+      to: "ward.yaml")
+    let run = try tool.start(["run", "--plain", "--lifeline", "ward.yaml"])
+    #expect(try await run.waitForOutput(containing: "1 node running"), "\(run.errorText)")
+    for _ in 1...3 {
+      try await tool.run("send", "patient", "{\"shout\":{\"lines\":100}}", code: 0)
+    }
+    run.closeInput()
+    let result = try await tool.end(of: run)
+    let warnings = result.error.split(separator: "\n").filter { $0.contains("cannot be written") }
+    #expect(warnings.count == 1, "\(result)")
+    #expect(warnings.first?.contains("the log of node 'patient'") == true)
+    #expect(warnings.first?.contains("No space left on device") == true)
+  }
+}

@@ -1,0 +1,55 @@
+import PipeRuntime
+import Testing
+
+@Suite("What 'apply' writes as JSON")
+struct ApplyOutputTests {
+  @Test("as JSON the plan and the outcome are one object, or a line each")
+  func json() async throws {
+    try await DetachedTopology.with(Ward.file) { ward in
+      try ward.write(Ward.changed)
+      let plan: JSONValue = [
+        ["node": "same", "change": "unchanged", "reason": .null],
+        [
+          "node": "changed", "change": "restarts",
+          "reason": "what it hosts, or a parameter of it, was changed",
+        ],
+        ["node": "added", "change": "starts", "reason": .null],
+        ["node": "gone", "change": "stops", "reason": .null],
+      ]
+      func record(_ result: CommandLineTool.Result) throws -> JSONValue {
+        #expect(result.error.isEmpty, "\(result)")
+        return try JSONValue(parsing: result.output.utf8)
+      }
+      #expect(
+        try await record(ward.apply("--dry-run", "-o", "json")) == [
+          "topology": "ward", "dryRun": true, "plan": plan, "warnings": [], "outcome": "planned",
+          "error": .null,
+        ])
+      let lines = try await ward.apply("-o", "jsonl").output.split(separator: "\n")
+        .map { try JSONValue(parsing: $0.utf8) }
+      #expect(
+        lines == [
+          ["topology": "ward", "dryRun": false, "plan": plan, "warnings": []],
+          ["topology": "ward", "outcome": "applied", "error": .null],
+        ])
+      let again = try await record(ward.apply("-o", "json"))
+      #expect(again["outcome"] == "applied" && again["dryRun"] == false)
+      guard case .array(let entries)? = again["plan"] else { return #expect(again["plan"] != nil) }
+      #expect(entries.map { $0["change"] } == Array(repeating: "unchanged", count: 3))
+
+      // A node that fails is the outcome, and the rest goes by the new file.
+      try FileSystem.replace(
+        ward.directories.journal(of: "broken"), with: Array("no journal".utf8))
+      try ward.write(Ward.changed.replacing("added:", with: "broken:"))
+      let failed = try await ward.apply("-o", "json", code: 1)
+      let told = try JSONValue(parsing: failed.output.utf8)
+      #expect(told["outcome"] == "failed", "\(failed)")
+      #expect(told["error"]?.string?.contains("node 'broken' failed: ") == true, "\(failed)")
+      #expect(failed.error.contains("node 'broken' failed: "), "\(failed)")
+
+      try ward.write(Ward.changed + "    extra: 1\n")
+      let wrong = try await ward.apply("-o", "json", code: 2)
+      #expect(wrong.output.isEmpty && wrong.error.contains("ward.yaml:"), "\(wrong)")
+    }
+  }
+}

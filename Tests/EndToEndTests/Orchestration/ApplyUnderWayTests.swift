@@ -1,0 +1,98 @@
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+@Suite("A change of a file that is under way")
+struct ApplyUnderWayTests {
+  /// `slow` stands still when it is to stop.
+  private static let slowWard = """
+    topology: ward
+    program: TestNodes
+    timeouts: { stop: 600s }
+    nodes:
+      slow:
+        machine: Button
+        environment: { PIPERUNTIME_FAILPOINTS: "slow:drain.before=stop" }
+      other: { machine: Button }
+    """
+
+  /// Starts an `apply` that waits for `slow` to stop.
+  private func withUnfinished(
+    _ body: (DetachedTopology, _ apply: LaunchedProgram, _ slow: Int32) async throws -> Void
+  ) async throws {
+    try await DetachedTopology.with(Self.slowWard) { ward in
+      let slow = try #require(try await ward.pids()["slow"])
+      try ward.write(
+        Self.slowWard.replacing(
+          #"environment: { PIPERUNTIME_FAILPOINTS: "slow:drain.before=stop" }"#,
+          with: "durability: none"
+        ).replacing("other:", with: "added: { machine: Button }\n  other:"))
+      let apply = try ward.tool.start(["apply", "ward.yaml", "--timeout", "600s"])
+      try await ward.await("the change to begin") {
+        $0.phase == "changing" && $0[node: "slow"]?.phase == "stopping"
+      }
+      try await body(ward, apply, slow)
+    }
+  }
+
+  @Test("a second change and a start by hand are refused while one is under way, 'ps' is answered")
+  func second() async throws {
+    try await withUnfinished { ward, apply, slow in
+      for arguments in [["apply", "ward.yaml"], ["stop", "other"], ["start", "slow"]] {
+        let other = try await ward.run(arguments, code: 1)
+        #expect(other.error.contains("another change is under way"), "\(other)")
+      }
+      let ps = try await ward.run("ps")
+      #expect(!ps.output.contains("added"), "\(ps)")
+      #expect(kill(slow, SIGCONT) == 0)
+      try await ward.end(of: apply)
+      let after = try await ward.directory()
+      #expect(after.isRunning && after[node: "added"]?.isRunning == true)
+      #expect(after[node: "slow"]?.incarnation == 2)
+    }
+  }
+
+  @Test("'down' in the midst of a change takes everything down")
+  func down() async throws {
+    try await withUnfinished { ward, apply, slow in
+      let down = try ward.tool.start(["down"])
+      try await ward.await("the way down") { $0.phase == "stopping" }
+      let result = try await ward.end(of: apply, code: 1)
+      #expect(result.error.contains("the topology goes down"), "\(result)")
+      #expect(kill(slow, SIGCONT) == 0)
+      #expect(try await ward.end(of: down).output == "ward: down\n")
+      #expect(ward.tool.directory.processes.isEmpty)
+    }
+  }
+
+  @Test("an orchestrator that is killed in the midst of a change is made good by the next 'up'")
+  func killed() async throws {
+    try await withUnfinished { ward, apply, slow in
+      let other = try #require(try await ward.pids()["other"])
+      try await ward.killOrchestrator()
+      try await ward.end(of: apply, code: 1)
+      #expect(kill(slow, SIGCONT) == 0)
+      try await ward.up()
+      let after = try await ward.directory()
+      #expect(after.nodes.map(\.name) == ["slow", "added", "other"])
+      #expect(after.isRunning)
+      #expect(after[node: "other"]?.pid == other)
+      #expect(after[node: "slow"]?.incarnation == 2)
+    }
+  }
+
+  @Test("a change that does not come through in time is 124, and goes on")
+  func late() async throws {
+    try await DetachedTopology.with(Self.slowWard) { ward in
+      let slow = try #require(try await ward.pids()["slow"])
+      try ward.write(Self.slowWard.replacing("slow:\n", with: "slow:\n    durability: none\n"))
+      let result = try await ward.apply("--timeout", "3s", code: 124)
+      #expect(result.error.contains("timed out after "), "\(result)")
+      #expect(kill(slow, SIGCONT) == 0)
+      try await ward.await("the change to come through") {
+        $0.isRunning && $0[node: "slow"]?.incarnation == 2
+      }
+    }
+  }
+}
