@@ -1,4 +1,5 @@
 import CSQLite
+import PipeMachines
 
 /// A SQLite database and its prepared statements; used by one thread.
 final class Database {

@@ -17,6 +17,8 @@ final class ControlLink {
   private(set) var garbage: UInt64 = 0
   /// Called with each frame that the orchestrator sends.
   var onFrame: ((FrameHeader, UnsafeRawBufferPointer) throws -> Void)?
+  /// Called when all that has come was read.
+  var onRest: (() -> Void)?
   /// Called on a new connection, where the node is to say hello.
   var onReconnection: (() -> Void)?
 
@@ -54,6 +56,7 @@ final class ControlLink {
         log.garbage(error, from: "the orchestrator", count: garbage)
       }
     }) {}
+    onRest?()
   }
 
   // MARK: Pings

@@ -24,6 +24,8 @@ final class NodeShell {
   private let recorder: NodeRecorder
   private var handshake = NodeHandshake()
   private var hasLeft = false
+  /// The last of the pings that are not answered yet.
+  private var unansweredPing: UInt64?
   /// Whether it is to stop as soon as its content may.
   private var isStopDue = false
   private var exitCode: Int32 = 0
@@ -67,6 +69,7 @@ final class NodeShell {
       })
     watchSignals()
     control.onFrame = { [weak self] in try self?.handle($0, $1) }
+    control.onRest = { [weak self] in self?.answerPing() }
     control.onReconnection = { [weak self] in self?.sayHello() }
     control.run()
     loop.add(inbox.socket, for: inbox) { $0.read() }
@@ -166,13 +169,21 @@ final class NodeShell {
     case .stop: stop()
     case .ping:
       if header.count > 0 { control.expectPing(within: .milliseconds(Int64(header.count))) }
-      // What is told is recorded.
-      if handshake.phase == .running { commitTurn() }
-      if !hasLeft, let reason = recorder.keepInPlace() { fail(reason) }
-      sayStatus(answering: header.sequence)
+      unansweredPing = max(unansweredPing ?? 0, header.sequence)
     case .greet: greeted(try JSONDecoder().decode(NodeGreeting.self, checking: Data(body)))
     default: throw FrameError.kind(header.kind.rawValue)
     }
+  }
+
+  /// One answer to all pings that have come: a node that is slow to tell its status is not asked faster
+  /// than it can tell.
+  private func answerPing() {
+    guard let sequence = unansweredPing else { return }
+    unansweredPing = nil
+    // What is told is recorded.
+    if handshake.phase == .running { commitTurn() }
+    if !hasLeft, let reason = recorder.keepInPlace() { fail(reason) }
+    sayStatus(answering: sequence)
   }
 
   /// Goes over to an orchestrator that came after the one that started this process.
