@@ -41,7 +41,7 @@ import Testing
     let peer = Array(WireName.node("button").utf8)
     let count: UInt64 = 100
     for number in 1...count { control.send(FrameHeader(.ping, sequence: number), to: peer) }
-    node.signal(.continue)
+    node.signal(Signal(number: SIGCONT))
     #expect(try await read { $0.kind == .status && $0.sequence == count })
     // Some may have been read before the others had come.
     #expect(statuses.count <= count / 4, "\(statuses)")
