@@ -84,6 +84,9 @@ final class ClientPeer {
   let socket: Socket
   let connections: ConnectionMonitor
   var requests: [UInt64: ClientRequest] = [:]
+  /// Whether the last that was heard of the connection is that it is complete: for a moment the socket
+  /// takes messages for one that is gone, and loses them.
+  var isConnected = false
   private var answered: UInt64 = 0
   /// The oldest request that a coordinator was told of, and how far that may lag.
   private var told: UInt64 = 0

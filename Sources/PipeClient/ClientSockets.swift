@@ -123,7 +123,9 @@ final class ClientSockets {
   /// Hands the request to the socket; returns whether it took it.
   private func send(_ request: ClientRequest, to peer: ClientPeer) -> Bool {
     let (header, body) = request.frame(client: client, oldest: peer.oldest(before: request.id))
-    guard case .queued = peer.socket.send(header, body: body) else { return false }
+    guard peer.isConnected, case .queued = peer.socket.send(header, body: body) else {
+      return false
+    }
     request.isSent = true
     if case .synchronize = request.content, let oldest = peer.oldestToTell(before: request.id) {
       peer.socket.send(
@@ -185,6 +187,7 @@ final class ClientSockets {
     loop.add(socket, for: self) { $0.readReplies(peer, node: node.name) }
     loop.add(peer.connections.socket, for: self) { sockets in
       peer.connections.read { event in
+        peer.isConnected = event == .connected
         if event == .disconnected { sockets.lost(peer) }
       }
     }
