@@ -143,8 +143,11 @@ struct OrderedRestartTests {
         end.come()
         return try await group.reduce(into: []) { $0 += $1 }
       }
-      guard case .committed(_, let versions) = try await topology.meet(mode: .await(.seconds(20)))
-      else { return #expect(Bool(false), "the last event was not committed") }
+      let last = try await topology.meet(mode: .await(.seconds(20)))
+      guard case .committed(_, let versions) = last else {
+        Issue.record("the last event was not committed: \(last)")
+        return
+      }
       let committed = told.count { $0?.isCommitted == true } + 1
       let unknown = told.count { $0.map { if case .unknown = $0 { true } else { false } } ?? true }
       // Each of their steps is a meeting, and this was the last.
