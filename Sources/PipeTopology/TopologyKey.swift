@@ -13,6 +13,7 @@ struct TopologyKey<Model: Sendable>: Sendable {
   private let meaning: String
   private let standard: String?
   private let schema: JSONValue
+  fileprivate let definitions: [String: JSONValue]
   private let rows: [TopologyRow]
 
   /// - Parameters:
@@ -28,6 +29,7 @@ struct TopologyKey<Model: Sendable>: Sendable {
     self.meaning = meaning
     self.standard = isNeeded ? "needed" : standard
     schema = kind.schema
+    definitions = kind.definitions
     rows = kind.rows
     read = { reading, place, model in
       guard let value = kind.read(&reading, place) else { return false }
@@ -78,6 +80,8 @@ struct TopologyMapping<Model: Sendable>: Sendable {
   /// Checks what keys say of each other; returns whether the model can be used.
   typealias Check = @Sendable (inout TopologyReading, TopologyFields, inout Model) -> Bool
 
+  /// What it is as a whole, in a sentence.
+  var meaning = ""
   /// The model without any keys.
   let start: Model
   let keys: [TopologyKey<Model>]
@@ -122,6 +126,16 @@ struct TopologyMapping<Model: Sendable>: Sendable {
     let needed = keys.filter(\.isNeeded).map(\.name)
     if !needed.isEmpty { schema["required"] = .texts(needed) }
     return .object(schema.merging(rules) { _, rule in rule })
+  }
+
+  /// What its schema, and those of its keys, refer to by name.
+  var definitions: [String: JSONValue] {
+    keys.reduce(into: [:]) { $0.merge($1.definitions) { first, _ in first } }
+  }
+
+  /// The same, and its own schema.
+  func definitions(as name: String) -> [String: JSONValue] {
+    definitions.merging([name: schema.described(meaning)]) { _, own in own }
   }
 
   var rows: [TopologyRow] { keys.flatMap { $0.rows(in: start) } }

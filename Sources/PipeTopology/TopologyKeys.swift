@@ -11,6 +11,7 @@ package enum TopologyKeys {
   ]
 
   static let top = TopologyMapping(
+    meaning: "Which state machines run as processes, and the pipes between them.",
     start: Topology(name: ""),
     keys: [
       TopologyKey(
@@ -55,6 +56,7 @@ package enum TopologyKeys {
     ])
 
   static let node = TopologyMapping(
+    meaning: "One process: a machine, or a state that never changes.",
     // A node of which no key is read has nothing to host.
     start: NodeSpecification(name: "", content: .constant(.null)),
     keys: [
@@ -134,6 +136,7 @@ package enum TopologyKeys {
   }
 
   static let dependency = TopologyMapping<StateCondition?>(
+    meaning: "What a node waits for, beside that another one runs.",
     start: nil,
     keys: [
       TopologyKey(
@@ -151,6 +154,7 @@ package enum TopologyKeys {
   }
 
   static let pipe = TopologyMapping(
+    meaning: "A bounded queue of events from one node to another.",
     start: PipeEntry(),
     keys: [
       TopologyKey(
@@ -195,6 +199,7 @@ package enum TopologyKeys {
   }
 
   static let composite = TopologyMapping(
+    meaning: "Nodes that take some events together, and all others each for itself.",
     start: CompositeSpecification(name: "", components: []),
     keys: [
       TopologyKey(
@@ -221,6 +226,7 @@ package enum TopologyKeys {
   }
 
   static let monitor = TopologyMapping(
+    meaning: "A read-only process that watches nodes.",
     start: MonitorSpecification("", name: ""),
     keys: [
       TopologyKey(

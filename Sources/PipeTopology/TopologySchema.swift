@@ -7,70 +7,29 @@ public enum TopologySchema {
   public static let text = json.indented + "\n"
 
   private static let json: JSONValue = {
-    guard
-      case .object(var schema) = TopologyKeys.top.schema.described(
-        "Which state machines run as processes, and the pipes between them.")
-    else { return .null }
+    let top = TopologyKeys.top
+    guard case .object(var schema) = top.schema.described(top.meaning) else { return .null }
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     schema["title"] = "Topology"
-    schema["$defs"] = .object(definitions)
+    schema["$defs"] = .object(top.definitions.merging(shared) { first, _ in first })
     return .object(schema)
   }()
 
-  private static let definitions: [String: JSONValue] = [
-    "node": TopologyKeys.node.schema.described(
-      "One process: a machine, or a state that never changes."),
-    "pipe": TopologyKeys.pipe.schema.described(
-      "A bounded queue of events from one node to another."),
-    "composite": TopologyKeys.composite.schema.described(
-      "Nodes that take some events together, and all others each for itself."),
-    "dependency": TopologyKeys.dependency.schema.described(
-      "What a node waits for, beside that another one runs."),
-    "monitor": TopologyKeys.monitor.schema.described("A read-only process that watches nodes."),
+  /// What several kinds of values refer to.
+  private static let shared: [String: JSONValue] = [
     "variable": JSONValue.pattern("\\$\\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\\}").described(
       "A text with '${NAME}' or '${NAME:-default}', which is put in before it is read."),
     "nodeName": .pattern("^[A-Za-z0-9][A-Za-z0-9_-]{0,\(NamePattern.lengthLimit - 1)}$"),
-    "environment": [
-      "description": "Variables added to the environment of a process.", "type": "object",
-      "propertyNames": ["pattern": "^[A-Za-z_][A-Za-z0-9_]*$"],
-      "additionalProperties": ["type": ["string", "number", "boolean"]],
-    ],
-    "duration": JSONValue.orVariable(.pattern(DurationText.pattern)).described(
-      "A length of time with units: 200ms, 1.5s, 1m30s, 2h."),
-    "positiveDuration": [
-      "description": "A length of time above zero, with units: 200ms, 1.5s, 1m30s, 2h.",
-      "$ref": "#/$defs/duration", "pattern": "[1-9]|\\$\\{",
-    ],
     "nodeList": ["type": "array", "items": .someText, "uniqueItems": true],
-    "caseName": caseName.described("The name of a Swift case."),
-    "case": [
-      "description": "A bare label, or {label: {field: value}}.",
-      "anyOf": [
-        caseName, .variable,
-        [
-          "type": "object", "minProperties": 1, "maxProperties": 1, "propertyNames": caseName,
-          "additionalProperties": ["type": "object"],
-        ],
-      ],
-    ],
-    "template": [
-      "description": "Any value. '$name' is the state's value of that name, '$$' a dollar.",
-      "anyOf": [
-        ["type": ["null", "boolean", "number"]],
-        .pattern("^([^$]|\\$\\$|\\$[\\p{L}_]|\\$\\{[^}]*\\})*$"),
-        ["type": "array", "items": .reference("template")],
-        ["type": "object", "additionalProperties": .reference("template")],
-      ],
-    ],
+    "caseName": JSONValue.casePattern.described("The name of a Swift case."),
   ]
-
-  private static let caseName = JSONValue.pattern("^[\\p{L}_][\\p{L}0-9_]*$")
 }
 
 // Parts of a schema.
 extension JSONValue {
   static let someText: JSONValue = ["type": "string", "minLength": 1]
   static let variable = reference("variable")
+  static let casePattern = pattern("^[\\p{L}_][\\p{L}0-9_]*$")
 
   static func reference(_ name: String) -> JSONValue { ["$ref": .string("#/$defs/\(name)")] }
 

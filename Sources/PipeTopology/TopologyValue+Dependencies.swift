@@ -10,10 +10,10 @@ extension TopologyValue<Set<NodeDependency>> {
     ]
     let mapping: JSONValue = ["type": "object", "additionalProperties": conditions]
     return Self(
-      schema: ["anyOf": [mapping, .reference("nodeList")]], write: OrderedValue.dependencies
-    ) {
-      $0.dependencies($1)
-    }
+      schema: ["anyOf": [mapping, .reference("nodeList")]],
+      definitions: TopologyKeys.dependency.definitions(as: "dependency"),
+      write: OrderedValue.dependencies
+    ) { $0.dependencies($1) }
   }
 }
 

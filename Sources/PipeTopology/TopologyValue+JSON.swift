@@ -11,16 +11,34 @@ extension TopologyValue<JSONValue> {
 
   /// A state of a machine.
   static var state: Self {
-    Self(schema: .reference("case"), write: OrderedValue.literal) {
-      $0.caseJSON($1, noun: "a state")
-    }
+    let payload: JSONValue = [
+      "type": "object", "minProperties": 1, "maxProperties": 1, "propertyNames": .casePattern,
+      "additionalProperties": ["type": "object"],
+    ]
+    let kind = Self(
+      schema: ["anyOf": [.casePattern, .variable, payload]], write: OrderedValue.literal
+    ) { $0.caseJSON($1, noun: "a state") }
+    return kind.defined("case", "A bare label, or {label: {field: value}}.")
   }
 
   /// An event, or what one is made from: a dollar stands before what is a state's.
   static var event: Self {
-    let template: JSONValue = ["if": ["type": "object"], "then": .reference("template")]
-    return Self(schema: ["allOf": [.reference("case"), template]], write: OrderedValue.leaf) {
-      reading, place in
+    let template: JSONValue = [
+      "anyOf": [
+        ["type": ["null", "boolean", "number"]],
+        .pattern("^([^$]|\\$\\$|\\$[\\p{L}_]|\\$\\{[^}]*\\})*$"),
+        ["type": "array", "items": .reference("template")],
+        ["type": "object", "additionalProperties": .reference("template")],
+      ]
+    ]
+    var definitions = state.definitions
+    definitions["template"] = template.described(
+      "Any value. '$name' is the state's value of that name, '$$' a dollar.")
+    let fields: JSONValue = ["if": ["type": "object"], "then": .reference("template")]
+    return Self(
+      schema: ["allOf": [.reference("case"), fields]], definitions: definitions,
+      write: OrderedValue.leaf
+    ) { reading, place in
       guard let json = reading.caseJSON(place, noun: "an event") else { return nil }
       do throws(PayloadTemplateError) {
         _ = try PayloadTemplate(json)
@@ -36,7 +54,11 @@ extension TopologyValue<JSONValue> {
 extension TopologyValue<[String: String]> {
   /// Variables of an environment; numbers and booleans stand as they are written.
   static var environment: Self {
-    Self(schema: .reference("environment"), write: OrderedValue.environment) { reading, place in
+    let schema: JSONValue = [
+      "type": "object", "propertyNames": ["pattern": "^[A-Za-z_][A-Za-z0-9_]*$"],
+      "additionalProperties": ["type": ["string", "number", "boolean"]],
+    ]
+    let kind = Self(schema: schema, write: OrderedValue.environment) { reading, place in
       var environment: [String: String] = [:]
       for member in reading.members(of: place) ?? [] {
         if !isVariableName(member.key) {
@@ -56,6 +78,7 @@ extension TopologyValue<[String: String]> {
       }
       return environment
     }
+    return kind.defined("environment", "Variables added to the environment of a process.")
   }
 }
 

@@ -12,7 +12,10 @@ extension TopologyValue {
       let members = things.map { ($0[keyPath: name], mapping.written($0)) }
       return isEmpty ? .named(members) : .mapping(members)
     }
-    return Self(schema: .named(kind.rawValue, isEmpty: isEmpty), write: written) { reading, place in
+    return Self(
+      schema: .named(kind.rawValue, isEmpty: isEmpty),
+      definitions: mapping.definitions(as: kind.rawValue), write: written
+    ) { reading, place in
       let members = reading.namedMembers(of: place, kind: kind)
       if !isEmpty, case .mapping(let entries) = place.node.content, entries.isEmpty {
         reading.report(.missingKey, place, "is empty; a topology has at least one \(kind.rawValue)")
@@ -32,8 +35,10 @@ extension TopologyValue {
   static func list<Element>(
     of kind: String, _ mapping: TopologyMapping<Element>
   ) -> Self where Value == [Element] {
-    Self(schema: .list(of: kind), write: { $0.isEmpty ? nil : .list($0.map(mapping.written)) }) {
-      reading, place in
+    Self(
+      schema: .list(of: kind), definitions: mapping.definitions(as: kind),
+      write: { $0.isEmpty ? nil : .list($0.map(mapping.written)) }
+    ) { reading, place in
       guard let elements = reading.elements(of: place, hint: "a list of \(kind)s") else {
         return nil
       }

@@ -8,6 +8,8 @@ struct TopologyValue<Value: Sendable>: Sendable {
 
   /// What it is, as a JSON Schema.
   let schema: JSONValue
+  /// What the schema, and those in it, refer to by name.
+  var definitions: [String: JSONValue] = [:]
   /// What the documentation says of the keys in it.
   var rows: [TopologyRow] = []
   /// Writes it; `nil` where it is left out.
@@ -17,16 +19,25 @@ struct TopologyValue<Value: Sendable>: Sendable {
 
   /// The same, of something that there need not be.
   var optional: TopologyValue<Value?> {
-    TopologyValue<Value?>(schema: schema, rows: rows, write: { $0.flatMap(write) }) {
-      read(&$0, $1).map(Optional.some)
-    }
+    TopologyValue<Value?>(
+      schema: schema, definitions: definitions, rows: rows, write: { $0.flatMap(write) }
+    ) { read(&$0, $1).map(Optional.some) }
+  }
+
+  /// The same, which the schema describes once, by a name.
+  func defined(_ name: String, _ description: String) -> Self {
+    var definitions = definitions
+    definitions[name] = schema.described(description)
+    return Self(
+      schema: .reference(name), definitions: definitions, rows: rows, write: write, read: read)
   }
 
   /// A mapping of keys.
   static func keys(_ mapping: TopologyMapping<Value>) -> Self {
-    Self(schema: mapping.schema, rows: mapping.rows, write: mapping.written) {
-      mapping.read(&$0, $1, into: mapping.start)
-    }
+    Self(
+      schema: mapping.schema, definitions: mapping.definitions, rows: mapping.rows,
+      write: mapping.written
+    ) { mapping.read(&$0, $1, into: mapping.start) }
   }
 }
 
@@ -118,10 +129,20 @@ extension TopologyValue<Bool> {
 }
 
 extension TopologyValue<Duration> {
-  static var duration: Self { duration(.reference("duration"), isPositive: false) }
-  static var positiveDuration: Self { duration(.reference("positiveDuration"), isPositive: true) }
+  static var duration: Self {
+    length(.orVariable(.pattern(DurationText.pattern)), isPositive: false)
+      .defined("duration", "A length of time with units: 200ms, 1.5s, 1m30s, 2h.")
+  }
 
-  private static func duration(_ schema: JSONValue, isPositive: Bool) -> Self {
+  static var positiveDuration: Self {
+    let text = "A length of time above zero, with units: 200ms, 1.5s, 1m30s, 2h."
+    var kind = length(
+      ["$ref": "#/$defs/duration", "pattern": "[1-9]|\\$\\{"], isPositive: true)
+    kind.definitions = duration.definitions
+    return kind.defined("positiveDuration", text)
+  }
+
+  private static func length(_ schema: JSONValue, isPositive: Bool) -> Self {
     Self(schema: schema, write: { .text(DurationText.write($0)) }) { reading, place in
       let scalar = place.node.scalar
       if let scalar, scalar.value.string != nil, let value = DurationText.parse(scalar.text) {
