@@ -290,9 +290,7 @@ struct SupervisionTests {
 
   @Test("of many nodes, those whose program does not run fail with its reason, and the others run")
   func manySpawns() async throws {
-    try await LaunchLimit.shared.run {
-      let tool = try CommandLineTool()
-      defer { tool.remove() }
+    try await CommandLineTool.launching { tool in
       try vanishingProgram(in: tool)
       let nodes = (0..<30).map { index in
         "  n\(index): { machine: Button\(index.isMultiple(of: 2) ? ", program: ./vanishing" : "") }\n"
@@ -325,9 +323,7 @@ struct SupervisionTests {
 
   @Test("a node that says in its hello that it cannot run is failed for good, with its reason")
   func problem() async throws {
-    try await LaunchLimit.shared.run {
-      let tool = try CommandLineTool()
-      defer { tool.remove() }
+    try await CommandLineTool.launching { tool in
       // The process is a shell that only waits; what a node would say is said here.
       let script = """
         #!/bin/sh

@@ -40,9 +40,7 @@ struct TerminalTests {
   private func running(
     _ yaml: String, columns: Int, rows: Int, _ body: (PseudoTerminal) async throws -> Void
   ) async throws {
-    try await LaunchLimit.shared.run {
-      let tool = try CommandLineTool()
-      defer { tool.remove() }
+    try await CommandLineTool.launching { tool in
       try tool.directory.write(yaml, to: "topology.yaml")
       let terminal = try PseudoTerminal(
         CommandLineTool.orchestrator, ["run", tool.directory.path + "/topology.yaml"],

@@ -118,9 +118,7 @@ struct VerbOutcomeTests {
 
   @Test("where nothing runs, where a name is wrong, and where one of three nodes has failed")
   func outcomes() async throws {
-    try await LaunchLimit.shared.run {
-      let tool = try CommandLineTool()
-      defer { tool.remove() }
+    try await CommandLineTool.launching { tool in
       try tool.directory.write(Self.ward, to: "ward.yaml")
       for row in Self.nothingRuns { try await check(row, tool) }
       let directories = try RuntimeDirectories(topology: "ward", roots: tool.directory.roots)

@@ -18,9 +18,7 @@ struct IncompleteStartTests {
   private func start(
     _ body: (CommandLineTool, CommandLineTool.Result) async throws -> Void
   ) async throws {
-    try await LaunchLimit.shared.run {
-      let tool = try CommandLineTool()
-      defer { tool.remove() }
+    try await CommandLineTool.launching { tool in
       try tool.directory.write(Self.chain, to: "chain.yaml")
       let directories = try RuntimeDirectories(topology: "chain", roots: tool.directory.roots)
       try FileSystem.makeDirectories(directories.journals, mode: 0o700)

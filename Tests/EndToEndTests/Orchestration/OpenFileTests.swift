@@ -12,9 +12,7 @@ struct OpenFileTests {
     "is raised where the system allows it, else the start is refused with the number that is needed",
     arguments: [("-S", 0), ("-H", 1)])
   func limit(which: String, code: Int32) async throws {
-    try await LaunchLimit.shared.run {
-      let tool = try CommandLineTool()
-      defer { tool.remove() }
+    try await CommandLineTool.launching { tool in
       try tool.directory.write(Self.crowd, to: "crowd.yaml")
       let command = "ulimit -Sn 64; ulimit \(which)n 64; exec \"$0\" up --wait crowd.yaml"
       let up = try await tool.result(

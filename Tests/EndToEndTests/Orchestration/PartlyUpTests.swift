@@ -22,9 +22,7 @@ struct PartlyUpTests {
     _ body: (DetachedTopology, ([String]) async throws -> CommandLineTool.Result) async throws
       -> Void
   ) async throws {
-    try await LaunchLimit.shared.run {
-      let tool = try CommandLineTool()
-      defer { tool.remove() }
+    try await CommandLineTool.launching { tool in
       let chain = try DetachedTopology(tool: tool, name: "chain", yaml: Self.chain)
       try await body(chain) { arguments in
         try await tool.result(of: try tool.start(arguments), within: .seconds(60))

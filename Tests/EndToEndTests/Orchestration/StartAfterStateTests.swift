@@ -167,9 +167,7 @@ struct StartAfterStateTests {
 
   @Test("'up --wait' waits until its time is out, and says who waits for what; so does 'ps'")
   func upWaits() async throws {
-    try await LaunchLimit.shared.run {
-      let tool = try CommandLineTool()
-      defer { tool.remove() }
+    try await CommandLineTool.launching { tool in
       try tool.directory.write(Self.ward, to: "ward.yaml")
       var error = ""
       // Where the machine is so slow that nobody waits yet, it has more time.
@@ -196,9 +194,7 @@ struct StartAfterStateTests {
 
   @Test("one that waits when its orchestrator is killed waits on under the next, for the state now")
   func adopted() async throws {
-    try await LaunchLimit.shared.run {
-      let tool = try CommandLineTool()
-      defer { tool.remove() }
+    try await CommandLineTool.launching { tool in
       let ward = try DetachedTopology(tool: tool, name: "ward", yaml: Self.ward)
       try await ward.run("up", "-d", "ward.yaml")
       let before = try await ward.await("the guest waits") {

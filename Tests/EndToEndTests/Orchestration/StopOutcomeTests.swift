@@ -28,9 +28,7 @@ struct StopOutcomeTests {
 
   @Test("'run' is 1 as well, where it is asked to stop")
   func run() async throws {
-    try await LaunchLimit.shared.run {
-      let tool = try CommandLineTool()
-      defer { tool.remove() }
+    try await CommandLineTool.launching { tool in
       try tool.directory.write(Self.pair, to: "pair.yaml")
       let run = try tool.start(["run", "--plain", "pair.yaml"])
       let isRunning = try await run.waitForOutput(

@@ -41,6 +41,15 @@ struct CommandLineTool {
     guardian = nil
   }
 
+  /// Calls back with a new one, when no more topologies run at once than should.
+  static func launching(_ body: (CommandLineTool) async throws -> Void) async throws {
+    try await LaunchLimit.shared.run {
+      let tool = try CommandLineTool()
+      defer { tool.remove() }
+      try await body(tool)
+    }
+  }
+
   /// Ends what is left, and fails the test where a node has crashed.
   func remove() {
     for crash in directory.crashes(except: crashingNodes) { Issue.record("\(crash)") }

@@ -13,9 +13,7 @@ struct DetachedTopology {
   static func with(
     _ yaml: String, name: String = "ward", _ body: (DetachedTopology) async throws -> Void
   ) async throws {
-    try await LaunchLimit.shared.run {
-      let tool = try CommandLineTool()
-      defer { tool.remove() }
+    try await CommandLineTool.launching { tool in
       let topology = try DetachedTopology(tool: tool, name: name, yaml: yaml)
       try await topology.up()
       try await body(topology)
