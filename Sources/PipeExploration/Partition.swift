@@ -1,0 +1,628 @@
+/// The states whose fingerprints fall to one thread: it keeps them, and takes the steps from them.
+///
+/// A level is searched in rounds. In each, every partition first expands states of its own and puts what
+/// belongs to others into outboxes, then takes in what others found for it.
+final class Partition: @unchecked Sendable {  // In a round, one thread alone uses a partition.
+  /// How a state is kept.
+  private enum Form {
+    /// A state is one word, and its own key.
+    case word
+    case tree
+    case fingerprint
+  }
+
+  /// The origin of the first state.
+  static let noOrigin = UInt32.max
+  private static let batchSize = 256
+  private static let outboxSize = 1 << 15
+
+  let number: Int
+  let partitionCount: Int
+  let budget: MemoryBudget
+  private let questions: ExplorationQuestions
+  private let keptStates: Int
+  private let stateLimit: Int
+
+  private var program: CompiledModel
+  private var form: Form
+  private var keys: KeyTable
+  private var tree: StateTree
+  private var origins = Chunked<UInt32>()
+  private var bench: Workbench
+  private var outboxes: UnsafeMutablePointer<Outbox>
+
+  /// The states found since the last flush, and what is needed to look them up.
+  private var batchWords: UnsafeMutablePointer<UInt64>
+  private let batchKeys: UnsafeMutablePointer<UInt64>
+  private let batchOrigins: UnsafeMutablePointer<UInt32>
+  private let batchHashes: UnsafeMutablePointer<UInt64>
+  private let fresh: UnsafeMutablePointer<Int32>
+  private var filled = 0
+
+  /// The words of the states of this level and of the next, where the keys do not tell them.
+  private var frontier: [UInt64] = []
+  private var nextFrontier: [UInt64] = []
+
+  private var cursor = 0
+  private var levelEnd = 0
+  /// States of this level with an enabled vector of which a cell is not known.
+  private var waiting: [Int] = []
+  private var again: [Int] = []
+  private var sightings = Sightings()
+  private var levelStarts = [0]
+
+  private(set) var steps = 0
+  /// Why this partition takes no more states.
+  private(set) var limit: ExplorationLimit?
+
+  init(
+    number: Int, of partitionCount: Int, _ program: CompiledModel,
+    options: ExplorationOptions, questions: ExplorationQuestions
+  ) {
+    self.number = number
+    self.partitionCount = partitionCount
+    self.questions = questions
+    self.program = program
+    keptStates = options.keptStates
+    stateLimit = min(options.stateLimit, Int(Int32.max)) / partitionCount
+    budget = MemoryBudget(limit: options.memoryLimit / partitionCount)
+    form =
+      switch options.storage {
+      case .exact: program.stateWords == 1 ? .word : .tree
+      case .fingerprints: .fingerprint
+      }
+    keys = KeyTable(budget: budget)
+    tree = StateTree(wordCount: program.stateWords, budget: budget)
+    bench = Workbench(program, watching: questions.never)
+    outboxes = .allocate(capacity: partitionCount)
+    batchWords = .allocate(capacity: Self.batchSize * program.stateWords)
+    batchKeys = .allocate(capacity: Self.batchSize)
+    batchOrigins = .allocate(capacity: Self.batchSize)
+    batchHashes = .allocate(capacity: Self.batchSize)
+    fresh = .allocate(capacity: Self.batchSize + 1)
+    makeOutboxes()
+  }
+
+  deinit {
+    removeOutboxes()
+    batchWords.deallocate()
+    batchKeys.deallocate()
+    batchOrigins.deallocate()
+    batchHashes.deallocate()
+    fresh.deallocate()
+  }
+
+  // MARK: Levels
+
+  var stateCount: Int { keys.count }
+  /// States of the next level that were found until now.
+  var foundCount: Int { keys.count - levelEnd }
+  /// States of this level that are still to be searched, those that wait left out.
+  var remaining: Int { again.count + levelEnd - cursor }
+  var isWaiting: Bool { !waiting.isEmpty }
+
+  /// Goes on with the states that were found for the next level.
+  func beginLevel() {
+    cursor = levelEnd
+    levelEnd = keys.count
+    levelStarts.append(cursor)
+    budget.giveBack(8 * frontier.count)
+    frontier = nextFrontier
+    nextFrontier = []
+  }
+
+  /// The level of a state.
+  func depth(of state: Int) -> Int {
+    var low = 0
+    var high = levelStarts.count
+    while high - low > 1 {
+      let middle = (low + high) / 2
+      if levelStarts[middle] <= state { low = middle } else { high = middle }
+    }
+    return low - 1
+  }
+
+  /// Lets the states that wait be searched again, after cells were filled.
+  func retry() {
+    again += waiting
+    waiting = []
+  }
+
+  // MARK: Taking in
+
+  /// Takes in the first state.
+  func begin(with words: [UInt64]) {
+    for (word, value) in words.enumerated() { bench.next[word] = value }
+    keep(bench.next, fingerprint: program.fingerprint(bench.next), origin: Self.noOrigin)
+    flush()
+  }
+
+  /// Takes in what another partition has found.
+  func absorb(from other: Partition) {
+    let words = other.outboxes[number].words
+    let stride = other.outboxes[number].stride
+    for position in 0..<other.outboxes[number].count where limit == nil {
+      let state = words + position * stride
+      keep(
+        state, fingerprint: state[stride - 1],
+        origin: other.outboxes[number].origins[position])
+    }
+    other.outboxes[number].removeAll()
+    flush()
+  }
+
+  /// Puts a state into the batch.
+  private func keep(
+    _ state: UnsafePointer<UInt64>, fingerprint: UInt64, origin: UInt32
+  ) {
+    switch form {
+    case .word: batchKeys[filled] = state[0]
+    case .tree: batchKeys[filled] = tree.key(of: state, numbers: bench.nextNumbers)
+    case .fingerprint: keep(fingerprint, words: state)
+    }
+    batchOrigins[filled] = origin
+    filled += 1
+    if filled == Self.batchSize { flush() }
+  }
+
+  @inline(__always)
+  private func keep(_ fingerprint: UInt64, words: UnsafePointer<UInt64>) {
+    batchKeys[filled] = fingerprint
+    let place = batchWords + filled &* program.stateWords
+    for word in 0..<program.stateWords { place[word] = words[word] }
+  }
+
+  /// Stores what the batch holds, and is not stored yet.
+  @inline(never)
+  private func flush() {
+    let count = filled
+    filled = 0
+    guard limit == nil else { return }
+    while origins.count + count > origins.capacity {
+      origins.addChunk()
+      budget.take(Chunked<UInt32>.chunkByteCount)
+    }
+    guard keys.reserve(count), !budget.isExceeded else {
+      limit = .memory
+      return
+    }
+    let freshCount = keys.intern(batchKeys, count: count, hashes: batchHashes, fresh: fresh)
+    for place in 0..<freshCount { origins.append(batchOrigins[Int(fresh[place])]) }
+    if form == .fingerprint {
+      let width = program.stateWords
+      for place in 0..<freshCount {
+        let words = batchWords + Int(fresh[place]) * width
+        for word in 0..<width { nextFrontier.append(words[word]) }
+      }
+      budget.take(8 * width * freshCount)
+    }
+    if keys.count > stateLimit { limit = .states }
+  }
+
+  // MARK: Expanding
+
+  /// Searches up to so many states of this level, fewer where an outbox gets full.
+  func expand(_ stateCount: Int) {
+    var left = stateCount
+    while left > 0, let state = again.popLast() {
+      guard expand(state, count: 1) == 1 else {
+        again.append(state)
+        break
+      }
+      left -= 1
+    }
+    while left > 0 && cursor < levelEnd && limit == nil {
+      let size = Chunked<UInt64>.chunkSize
+      let count = min(left, levelEnd - cursor, size - cursor % size)
+      let expanded = expand(cursor, count: count)
+      cursor += expanded
+      left -= expanded
+      if expanded < count { break }
+    }
+    flush()
+  }
+
+  /// Searches states whose keys lie behind each other, and returns how many it came to.
+  private func expand(_ first: Int, count: Int) -> Int {
+    form == .word ? expandWords(first, count: count) : expandLarge(first, count: count)
+  }
+
+  private func expandWords(_ first: Int, count: Int) -> Int {
+    let program = program
+    let bench = bench
+    let moves = program.moves.start
+    let moveStarts = program.moveStarts.start
+    let deltas = program.deltas.start
+    let enabled = bench.enabled
+    let source = keys.pointer(at: first)
+    let batchKeys = batchKeys
+    let batchOrigins = batchOrigins
+    let isAlone = partitionCount == 1
+    var taken = 0
+    for position in 0..<count {
+      if limit != nil || !isAlone && isOutboxFull { return position }
+      guard inspect(first &+ position, source + position, program, bench) else { continue }
+      let state = source[position]
+      let origin = origin(of: first &+ position)
+      let fingerprint = isAlone ? 0 : program.fingerprint(source + position)
+      for word in 0..<program.maskWords {
+        var rest = enabled[word]
+        let vectors = (word &<< 6) &- program.firstVectorBit
+        while rest != 0 {
+          let vector = vectors &+ rest.trailingZeroBitCount
+          rest &= rest &- 1
+          taken &+= 1
+          var next = state
+          var place = moveStarts[vector]
+          let end = moveStarts[vector &+ 1]
+          if isAlone {
+            while place < end {
+              next ^= deltas[moves[place].position(in: state)]
+              place &+= 1
+            }
+            batchKeys[filled] = next
+            batchOrigins[filled] = origin
+            filled &+= 1
+            if filled == Self.batchSize { flush() }
+          } else {
+            var change: UInt64 = 0
+            while place < end {
+              let cell = moves[place].position(in: state)
+              next ^= deltas[cell]
+              change ^= program.fingerprintDeltas[cell]
+              place &+= 1
+            }
+            bench.next[0] = next
+            send(bench.next, fingerprint: fingerprint ^ change, origin: origin)
+          }
+        }
+      }
+      steps &+= taken
+      taken = 0
+    }
+    return count
+  }
+
+  private func expandLarge(_ first: Int, count: Int) -> Int {
+    let program = program
+    let bench = bench
+    for position in 0..<count {
+      if limit != nil || isOutboxFull { return position }
+      load(first + position)
+      guard inspect(first + position, bench.state, program, bench) else { continue }
+      let origin = origin(of: first + position)
+      let needsFingerprint = partitionCount > 1 || form == .fingerprint
+      let fingerprint = needsFingerprint ? program.fingerprint(bench.state) : 0
+      for word in 0..<program.maskWords {
+        var rest = bench.enabled[word]
+        while rest != 0 {
+          let vector = (word << 6) + rest.trailingZeroBitCount - program.firstVectorBit
+          rest &= rest &- 1
+          steps &+= 1
+          send(bench.next, fingerprint: fingerprint ^ step(by: vector), origin: origin)
+        }
+      }
+    }
+    return count
+  }
+
+  /// Puts the state that a vector leads to from the one on the bench beside it, and returns by what its
+  /// fingerprint differs.
+  @inline(__always)
+  private func step(by vector: Int) -> UInt64 {
+    let program = program
+    let bench = bench
+    for word in 0..<program.stateWords { bench.next[word] = bench.state[word] }
+    var change: UInt64 = 0
+    for place in program.moveStarts[vector]..<program.moveStarts[vector &+ 1] {
+      let move = program.moves[place]
+      let cell = move.position(in: bench.state)
+      bench.next[Int(move.word)] ^= program.deltas[cell]
+      change ^= program.fingerprintDeltas[cell]
+    }
+    return change
+  }
+
+  /// Gives a state that the state on the bench leads to to the partition that keeps it.
+  @inline(__always)
+  private func send(
+    _ state: UnsafePointer<UInt64>, fingerprint: UInt64, origin: UInt32
+  ) {
+    let owner = partitionCount == 1 ? number : Self.owner(of: fingerprint, among: partitionCount)
+    if owner != number {
+      outboxes[owner].append(state, fingerprint: fingerprint, origin: origin)
+      return
+    }
+    switch form {
+    case .word: batchKeys[filled] = state[0]
+    case .tree:
+      bench.nextNumbers.update(from: bench.numbers, count: tree.nodeCount)
+      batchKeys[filled] = tree.key(
+        of: state, changedFrom: bench.state, numbers: bench.nextNumbers)
+    case .fingerprint: keep(fingerprint, words: state)
+    }
+    batchOrigins[filled] = origin
+    filled &+= 1
+    if filled == Self.batchSize { flush() }
+  }
+
+  /// Leaves on the bench what holds and what is enabled in a state. Returns bits of which some are set where
+  /// something watched holds, and where a vector is enabled that needs nobody from outside.
+  @inline(__always)
+  private func findMask(
+    _ state: UnsafePointer<UInt64>, _ program: CompiledModel, _ bench: Workbench
+  ) -> (watched: UInt64, inside: UInt64) {
+    let lookups = program.lookups.start
+    let starts = program.lookupStarts.start
+    let masks = program.masks.start
+    var watched: UInt64 = 0
+    var inside: UInt64 = 0
+    for word in 0..<program.maskWords {
+      var bits = ~(0 as UInt64)
+      var place = starts[word]
+      let end = starts[word &+ 1]
+      while place < end {
+        bits &= masks[lookups[place].position(in: state)]
+        place &+= 1
+      }
+      bench.enabled[word] = bits
+      watched |= bits & bench.watched[word]
+      inside |= bits & program.insideBits[word]
+    }
+    return (watched, inside)
+  }
+
+  /// Finds what is enabled in a state, and notes what it is. Whether there are steps to take from it now.
+  @inline(__always)
+  private func inspect(
+    _ number: Int, _ state: UnsafePointer<UInt64>, _ program: CompiledModel, _ bench: Workbench
+  ) -> Bool {
+    let (watched, inside) = findMask(state, program, bench)
+    if bench.enabled[0] & 1 == 0 && isUnknown(state) {
+      waiting.append(number)
+      return false
+    }
+    if watched != 0 { note(observationsIn: number) }
+    if inside == 0 { note(haltIn: number) }
+    for word in 0..<program.maskWords {
+      bench.enabled[word] &= program.vectorBits[word]
+      bench.fired[word] |= bench.enabled[word]
+    }
+    if questions.coverage {
+      for component in 0..<program.componentCount {
+        bench.seen[program.locals[component].position(in: state)] = true
+      }
+    }
+    if let tables = program.stubborn {
+      bench.stubborn.reduce(
+        bench.enabled, observed: bench.watched, state: state, program, tables)
+    }
+    return true
+  }
+
+  /// Whether a vector is enabled as far as is known, and not all of its cells are known.
+  @inline(never)
+  private func isUnknown(_ state: UnsafePointer<UInt64>) -> Bool {
+    var found: UInt64 = 0
+    for word in 0..<program.maskWords {
+      found |= unknownBits(in: state, word: word) & bench.enabled[word]
+    }
+    return found != 0
+  }
+
+  private func unknownBits(in state: UnsafePointer<UInt64>, word: Int) -> UInt64 {
+    var bits: UInt64 = 0
+    for place in program.lookupStarts[word]..<program.lookupStarts[word + 1] {
+      bits |= program.unknowns[program.lookups[place].position(in: state)]
+    }
+    return bits & program.vectorBits[word]
+  }
+
+  @inline(never)
+  private func note(observationsIn state: Int) {
+    for observation in questions.never where isVisited(holding: observation) {
+      let (word, bit) = MaskRows.place(1 + observation)
+      guard bench.watched[word] & bit != 0 else { continue }
+      sightings.observed[observation] = state
+      bench.watched[word] &= ~bit
+    }
+  }
+
+  /// Whether an observation holds in the state whose mask is on the bench.
+  func isVisited(holding observation: Int) -> Bool {
+    let (word, bit) = MaskRows.place(1 + observation)
+    return bench.enabled[word] & bit != 0
+  }
+
+  @inline(never)
+  private func note(haltIn state: Int) {
+    var isDead = true
+    for word in 0..<program.maskWords where bench.enabled[word] & program.vectorBits[word] != 0 {
+      isDead = false
+    }
+    if isDead {
+      guard questions.deadlocks, !questions.ends.contains(where: isVisited(holding:)) else {
+        return
+      }
+      sightings.deadlocks.add(state, keeping: keptStates)
+    } else {
+      guard questions.stuck, !questions.rests.contains(where: isVisited(holding:)) else { return }
+      sightings.stuck.add(state, keeping: keptStates)
+    }
+  }
+
+  // MARK: States
+
+  /// What was met until now.
+  func report() -> Sightings {
+    bench.report(to: &sightings)
+    return sightings
+  }
+
+  /// The number under which a state is known to all partitions.
+  @inline(__always)
+  private func origin(of state: Int) -> UInt32 {
+    UInt32(truncatingIfNeeded: state &* partitionCount &+ number)
+  }
+
+  /// The state that led to a state, as a partition and its number there.
+  func origin(ofState state: Int) -> (partition: Int, number: Int)? {
+    let origin = origins[state]
+    if origin == Self.noOrigin { return nil }
+    return (Int(origin) % partitionCount, Int(origin) / partitionCount)
+  }
+
+  /// The key under which a state is stored.
+  func key(of state: Int) -> UInt64 { keys.key(state) }
+
+  /// Whether keys tell states.
+  var isExact: Bool { form != .fingerprint }
+
+  /// The words of a state; with fingerprints only of one of this level.
+  func words(of state: Int) -> [UInt64] {
+    load(state)
+    return (0..<program.stateWords).map { bench.state[$0] }
+  }
+
+  /// The number of a state, or `nil` where it was not met.
+  func number(of words: UnsafePointer<UInt64>, fingerprint: UInt64) -> Int? {
+    switch form {
+    case .word: keys.number(of: words[0]).map(Int.init)
+    case .tree:
+      tree.knownKey(of: words, numbers: bench.nextNumbers).flatMap { keys.number(of: $0) }
+        .map(Int.init)
+    case .fingerprint: keys.number(of: fingerprint).map(Int.init)
+    }
+  }
+
+  /// Shows each state that a state leads to, with its fingerprint.
+  func visitSteps(of number: Int, _ visit: (UnsafePointer<UInt64>, UInt64) -> Void) {
+    load(number)
+    _ = findMask(bench.state, program, bench)
+    let fingerprint = partitionCount == 1 ? 0 : program.fingerprint(bench.state)
+    for word in 0..<program.maskWords {
+      var rest = bench.enabled[word] & program.vectorBits[word]
+      while rest != 0 {
+        let vector = (word << 6) + rest.trailingZeroBitCount - program.firstVectorBit
+        rest &= rest &- 1
+        visit(bench.next, fingerprint ^ step(by: vector))
+      }
+    }
+  }
+
+  /// The vectors of the states that wait that have a cell that is not known, and which state it was.
+  func unknownVectors() -> [(state: Int, words: [UInt64], vectors: [Int])] {
+    waiting.map { number in
+      load(number)
+      var vectors: [Int] = []
+      for word in 0..<program.maskWords {
+        var bits = unknownBits(in: bench.state, word: word)
+        for place in program.lookupStarts[word]..<program.lookupStarts[word + 1] {
+          bits &= program.masks[program.lookups[place].position(in: bench.state)]
+        }
+        bits &= program.vectorBits[word]
+        while bits != 0 {
+          vectors.append((word << 6) + bits.trailingZeroBitCount - program.firstVectorBit)
+          bits &= bits &- 1
+        }
+      }
+      return (number, (0..<program.stateWords).map { bench.state[$0] }, vectors)
+    }
+  }
+
+  /// Puts a state on the bench.
+  @inline(__always)
+  private func load(_ state: Int) {
+    switch form {
+    case .word: bench.state[0] = keys.key(state)
+    case .tree: tree.unpack(keys.key(state), into: bench.state, numbers: bench.numbers)
+    case .fingerprint:
+      let first = (state &- levelStarts[levelStarts.count &- 1]) &* program.stateWords
+      for word in 0..<program.stateWords { bench.state[word] = frontier[first &+ word] }
+    }
+  }
+
+  /// The partition that keeps a state.
+  @inline(__always)
+  static func owner(of fingerprint: UInt64, among count: Int) -> Int {
+    Int(truncatingIfNeeded: (fingerprint &>> 32) &* UInt64(count) &>> 32)
+  }
+
+  // MARK: Growing
+
+  /// Goes on with a model that has grown. States whose fields have moved are stored anew.
+  func adopt(_ larger: CompiledModel) {
+    bench.report(to: &sightings)
+    let smaller = program
+    if larger.layout != smaller.layout { store(from: smaller, to: larger) }
+    program = larger
+    bench = Workbench(larger, watching: questions.never.subtracting(sightings.observed.keys))
+    removeOutboxes()
+    makeOutboxes()
+    batchWords.deallocate()
+    batchWords = .allocate(capacity: Self.batchSize * larger.stateWords)
+  }
+
+  private func store(from smaller: CompiledModel, to larger: CompiledModel) {
+    func changed(_ words: [UInt64]) -> [UInt64] {
+      larger.layout.encode(smaller.layout.decode(words))
+    }
+    switch form {
+    case .fingerprint:
+      let before = frontier.count + nextFrontier.count
+      frontier = Self.map(frontier, width: smaller.stateWords, changed)
+      nextFrontier = Self.map(nextFrontier, width: smaller.stateWords, changed)
+      budget.take(8 * (frontier.count + nextFrontier.count - before))
+    case .word where larger.stateWords == 1:
+      keys.replaceKeys { changed([$0])[0] }
+    case .word, .tree:
+      var newKeys = KeyTable(budget: budget)
+      var newTree = StateTree(wordCount: larger.stateWords, budget: budget)
+      let numbers = UnsafeMutablePointer<UInt32>.allocate(capacity: newTree.nodeCount)
+      defer { numbers.deallocate() }
+      for state in 0..<keys.count {
+        _ = newKeys.intern(newTree.key(of: changed(words(of: state)), numbers: numbers))
+        if budget.isExceeded {
+          limit = .memory
+          return
+        }
+      }
+      keys = newKeys
+      tree = newTree
+      form = .tree
+    }
+  }
+
+  private static func map(
+    _ words: [UInt64], width: Int, _ change: ([UInt64]) -> [UInt64]
+  ) -> [UInt64] {
+    stride(from: 0, to: words.count, by: width).flatMap { change(Array(words[$0..<($0 + width)])) }
+  }
+
+  // MARK: Outboxes
+
+  private var isOutboxFull: Bool {
+    for other in 0..<partitionCount where other != number {
+      if outboxes[other].count + program.vectorCount > outboxes[other].capacity { return true }
+    }
+    return false
+  }
+
+  private func makeOutboxes() {
+    outboxes = .allocate(capacity: partitionCount)
+    for other in 0..<partitionCount {
+      let capacity = other == number ? 0 : Self.outboxSize + 2 * program.vectorCount
+      (outboxes + other).initialize(
+        to: Outbox(stateWords: program.stateWords, capacity: capacity))
+      budget.take(outboxes[other].byteCount)
+    }
+  }
+
+  private func removeOutboxes() {
+    for other in 0..<partitionCount {
+      budget.giveBack(outboxes[other].byteCount)
+      (outboxes + other).deinitialize(count: 1)
+    }
+    outboxes.deallocate()
+  }
+}
