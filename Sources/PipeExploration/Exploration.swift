@@ -53,7 +53,7 @@ package struct Exploration: ~Copyable {
   /// States that one partition searches before progress is told.
   private static let roundSize = 1 << 16
   /// States of a level below which one thread is faster than several.
-  private static let fewStates = 2048
+  private static let fewStates = 512
 
   package init(
     _ model: ExplorationModel, _ questions: ExplorationQuestions = ExplorationQuestions(),
@@ -127,7 +127,8 @@ package struct Exploration: ~Copyable {
   // MARK: Rounds
 
   nonisolated(nonsending) private mutating func searchRound() async {
-    await onEach { $0.expand(Self.roundSize) }
+    let size = min(Self.roundSize, max(Self.fewStates, options.stateLimit - progress.states))
+    await onEach { $0.expand(size) }
     guard partitions.count > 1 else { return }
     let partitions = partitions
     await onEach { partition in

@@ -64,7 +64,7 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
     self.questions = questions
     self.program = program
     keptStates = options.keptStates
-    stateLimit = min(options.stateLimit, Int(Int32.max)) / partitionCount
+    stateLimit = min(options.stateLimit, Int(Int32.max) / partitionCount)
     budget = MemoryBudget(limit: options.memoryLimit / partitionCount)
     form =
       switch options.storage {

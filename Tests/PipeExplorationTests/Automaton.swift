@@ -47,25 +47,54 @@ struct Automaton {
 struct Automata {
   var components: [Automaton]
 
-  /// The model, and the label of each of its vectors.
-  func model() throws -> (model: ExplorationModel, labels: [String]) {
-    var model = ExplorationModel()
-    var labels: [String] = []
-    for component in components {
-      _ = model.addComponent(stateCount: component.stateCount, initial: component.initial)
-    }
-    for label in Set(components.flatMap { $0.steps.map(\.label) }).sorted() {
-      var choices: [[ExplorationModel.Role]] = [[]]
+  /// A vector: its label, and for each component that takes part where it leads.
+  private struct Choice {
+    let label: String
+    var tables: [Int: [ExplorationModel.Cell]] = [:]
+  }
+
+  /// For each label every choice among the steps that its components have for it.
+  private var choices: [Choice] {
+    Set(components.flatMap { $0.steps.map(\.label) }).sorted().flatMap { label in
+      var choices = [Choice(label: label)]
       for (number, component) in components.enumerated() {
         let tables = component.tables(label)
         if tables.isEmpty { continue }
-        choices = choices.flatMap { roles in tables.map { roles + [.table(number, $0)] } }
+        choices = choices.flatMap { choice in
+          tables.map { table in
+            var choice = choice
+            choice.tables[number] = table
+            return choice
+          }
+        }
       }
-      for roles in choices {
-        _ = try model.addVector(roles)
-        labels.append(label)
-      }
+      return choices
     }
-    return (model, labels)
+  }
+
+  /// The model, and the label of each of its vectors.
+  func model() throws -> (model: ExplorationModel, labels: [String]) {
+    var model = ExplorationModel()
+    for component in components {
+      _ = model.addComponent(stateCount: component.stateCount, initial: component.initial)
+    }
+    let choices = choices
+    for choice in choices {
+      _ = try model.addVector(
+        choice.tables.sorted { $0.key < $1.key }.map { .table($0.key, $0.value) })
+    }
+    return (model, choices.map(\.label))
+  }
+
+  /// The same vectors, of which no cell is known.
+  func emptyModel() throws -> ExplorationModel {
+    var model = ExplorationModel()
+    for component in components { _ = model.addComponent(initial: component.initial) }
+    for choice in choices { _ = try model.addVector(choice.tables.map { .table($0.key, []) }) }
+    return model
+  }
+
+  func cell(of component: Int, in state: Int, for vector: Int) -> ExplorationModel.Cell {
+    choices[vector].tables[component]?[state] ?? .blocked
   }
 }

@@ -5,30 +5,10 @@ import Testing
 struct RandomNetTests {
   static let seeds: [UInt64] = Array(0..<500)
 
-  /// Automata that share some of their labels, with several steps for one label now and then.
-  private static func net(_ seed: UInt64) -> Automata {
-    var random = SeededNumbers(seed)
-    let labels = (0..<Int.random(in: 3...9, using: &random)).map { "e\($0)" }
-    let components = (0..<Int.random(in: 2...5, using: &random)).map { _ in
-      let states = Int.random(in: 1...5, using: &random)
-      let own = labels.filter { _ in Int.random(in: 0..<3, using: &random) > 0 }
-      let steps = (0..<Int.random(in: 1...9, using: &random)).compactMap { _ in
-        own.randomElement(using: &random).map {
-          Automaton.Step(
-            Int.random(in: 0..<states, using: &random), $0,
-            Int.random(in: 0..<states, using: &random))
-        }
-      }
-      return Automaton(
-        Array(Set(steps)).sorted { ($0.from, $0.label, $0.to) < ($1.from, $1.label, $1.to) })
-    }
-    return Automata(components: components)
-  }
-
   @Test(
     "have the same states and steps for each way to search as for a naive search", arguments: seeds)
   func agreement(_ seed: UInt64) async throws {
-    let net = Self.net(seed)
+    let net = Automata.random(seed)
     let answer = net.searchNaively()
     var questions = ExplorationQuestions()
     questions.coverage = true
@@ -56,7 +36,7 @@ struct RandomNetTests {
 
   @Test("show the same deadlocks as near where steps are left out", arguments: seeds)
   func reduction(_ seed: UInt64) async throws {
-    let net = Self.net(seed)
+    let net = Automata.random(seed)
     let answer = net.searchNaively()
     for threads in [1, 2] {
       let search = try await Search(net, Search.Way(threads: threads, reduces: true))
@@ -72,7 +52,7 @@ struct RandomNetTests {
 
   @Test("show a forbidden combination as near, with all steps and with some", arguments: seeds)
   func violations(_ seed: UInt64) async throws {
-    let net = Self.net(seed)
+    let net = Automata.random(seed)
     var random = SeededNumbers(seed)
     let observation = Dictionary(
       uniqueKeysWithValues: net.components.enumerated().prefix(2).map { number, component in
@@ -97,7 +77,7 @@ struct RandomNetTests {
 
   @Test("tell the nearest state from which a combination is out of reach", arguments: seeds)
   func possibilities(_ seed: UInt64) async throws {
-    let net = Self.net(seed)
+    let net = Automata.random(seed)
     let goal = net.components[0].stateCount - 1
     var answer: [[Int]: Bool] = [:]
     for state in net.searchNaively().states {
@@ -128,20 +108,5 @@ struct RandomNetTests {
     zip(states, states.dropFirst()).allSatisfy { state, next in
       net.steps(from: state).contains { $0.target == next }
     }
-  }
-}
-
-/// Numbers that are the same each time.
-private struct SeededNumbers: RandomNumberGenerator {
-  private var state: UInt64
-
-  init(_ seed: UInt64) { state = seed }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var value = state
-    value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-    return value ^ (value >> 31)
   }
 }
