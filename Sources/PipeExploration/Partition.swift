@@ -74,13 +74,12 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
     keys = KeyTable(budget: budget)
     tree = StateTree(wordCount: program.stateWords, budget: budget)
     bench = Workbench(program, watching: questions.never)
-    outboxes = .allocate(capacity: partitionCount)
+    outboxes = Self.makeOutboxes(for: number, of: partitionCount, program, budget)
     batchWords = .allocate(capacity: Self.batchSize * program.stateWords)
     batchKeys = .allocate(capacity: Self.batchSize)
     batchOrigins = .allocate(capacity: Self.batchSize)
     batchHashes = .allocate(capacity: Self.batchSize)
     fresh = .allocate(capacity: Self.batchSize + 1)
-    makeOutboxes()
   }
 
   deinit {
@@ -558,7 +557,7 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
     program = larger
     bench = Workbench(larger, watching: questions.never.subtracting(sightings.observed.keys))
     removeOutboxes()
-    makeOutboxes()
+    outboxes = Self.makeOutboxes(for: number, of: partitionCount, larger, budget)
     batchWords.deallocate()
     batchWords = .allocate(capacity: Self.batchSize * larger.stateWords)
   }
@@ -608,14 +607,17 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
     return false
   }
 
-  private func makeOutboxes() {
-    outboxes = .allocate(capacity: partitionCount)
-    for other in 0..<partitionCount {
-      let capacity = other == number ? 0 : Self.outboxSize + 2 * program.vectorCount
+  private static func makeOutboxes(
+    for number: Int, of count: Int, _ program: CompiledModel, _ budget: MemoryBudget
+  ) -> UnsafeMutablePointer<Outbox> {
+    let outboxes = UnsafeMutablePointer<Outbox>.allocate(capacity: count)
+    for other in 0..<count {
+      let capacity = other == number ? 0 : outboxSize + 2 * program.vectorCount
       (outboxes + other).initialize(
         to: Outbox(stateWords: program.stateWords, capacity: capacity))
       budget.take(outboxes[other].byteCount)
     }
+    return outboxes
   }
 
   private func removeOutboxes() {

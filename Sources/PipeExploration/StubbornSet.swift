@@ -70,6 +70,7 @@ struct StubbornSet: ~Copyable {
     from seed: Int, _ enabled: UnsafePointer<UInt64>, observed: UnsafePointer<UInt64>,
     _ program: CompiledModel, _ tables: StubbornTables
   ) {
+    let chosen = chosen  // As in `StateTree`.
     chosen.update(repeating: 0, count: words)
     isIn.update(repeating: false, count: componentCount)
     waitingCount = 0
