@@ -85,8 +85,8 @@ struct KeyTable: ~Copyable {
     }
     let numbers: UInt32 = (1 &<< numberBits) &- 1
     for position in 0..<batchCount {
-      let number = index[slot(of: hashes[position])] & numbers
-      if number != 0 { touched &+= keys[Int(number) &- 1] }
+      let number = Int(index[slot(of: hashes[position])] & numbers)
+      touched &+= keys[number &- (number == 0 ? 0 : 1)]
     }
     sink &+= touched
     var freshCount = 0
