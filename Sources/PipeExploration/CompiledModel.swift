@@ -1,26 +1,38 @@
-/// A model as the search reads it: flat tables, made anew where the model grew.
+/// A model as the search reads it: flat tables.
 ///
 /// There is a bit for each vector, for each observation, and one that says whether all cells of a row are
 /// known. Every local state of a component has a mask of the bits that it permits; the AND of the masks of
 /// a state says at once what is enabled, what is observed, and whether something has to be asked. The bits
 /// stand in the order: known, observations, vectors.
+///
+/// A component that may still grow has a row for each number that fits into its field, so that cells are
+/// filled in place; no thread reads meanwhile.
 final class CompiledModel {
   /// Reads a local state out of a state, and what a table says about it.
   struct Lookup {
-    let base: UInt32
+    var base: UInt32
     let mask: UInt32
     let word: UInt16
     let shift: UInt16
 
     @inline(__always)
-    func position(in words: UnsafePointer<UInt64>) -> Int {
-      position(in: words[Int(word)])
+    func local(in words: UnsafePointer<UInt64>) -> UInt32 { local(in: words[Int(word)]) }
+
+    @inline(__always)
+    func local(in word: UInt64) -> UInt32 {
+      UInt32(truncatingIfNeeded: word &>> UInt64(shift)) & mask
     }
 
     @inline(__always)
-    func position(in word: UInt64) -> Int {
-      Int(truncatingIfNeeded: UInt64(base) &+ ((word &>> UInt64(shift)) & UInt64(mask)))
-    }
+    func position(in words: UnsafePointer<UInt64>) -> Int { Int(base &+ local(in: words)) }
+  }
+
+  /// What a vector does to one component.
+  struct Move {
+    /// Where in `deltas` stands by what the local state changes.
+    let lookup: Lookup
+    /// The row of the component's local state 0.
+    let firstRow: UInt32
   }
 
   let layout: FieldLayout
@@ -42,107 +54,219 @@ final class CompiledModel {
   let vectorBits: FlatTable<UInt64>
   let insideBits: FlatTable<UInt64>
 
-  /// For each vector the components that it moves: `moves[moveStarts[vector]..<…]`, with where in `deltas`
-  /// stands by what the word changes.
-  let moves: FlatTable<Lookup>
+  /// For each vector the components that it moves: `moves[moveStarts[vector]..<…]`.
+  let moves: FlatTable<Move>
   let moveStarts: FlatTable<Int>
-  let deltas: FlatTable<UInt64>
-  /// By what the fingerprint changes, beside `deltas`.
-  let fingerprintDeltas: FlatTable<UInt64>
+  /// Local state XOR where it leads.
+  let deltas: FlatTable<UInt32>
 
-  /// For each component where its local states are counted, all components in one row.
-  let locals: FlatTable<Lookup>
-  let localCount: Int
+  /// For each component its first row. All components stand in one row of rows.
+  let rows: FlatTable<Lookup>
+  let rowCount: Int
   /// The fingerprint of a state is the XOR of those of its local states, so that it does not depend on the
   /// layout.
-  let localFingerprints: FlatTable<UInt64>
-
+  let rowFingerprints: FlatTable<UInt64>
+  /// The cells of each row that are not known.
+  private let unknownCounts: FlatTable<Int32>
   /// What stubborn sets are made from, where steps are left out.
   let stubborn: StubbornTables?
+
+  /// Where in `masks` the rows of a component begin, for each word; negative where it says nothing.
+  private let maskBases: FlatTable<Int>
+  /// Where in `deltas` the rows of a role begin, for each role of each vector; negative where it moves
+  /// nothing.
+  private let deltaBases: FlatTable<Int>
+  private let roleStarts: FlatTable<Int>
+  private let rowCounts: [Int]
 
   init(_ model: ExplorationModel, layout: FieldLayout, seed: UInt64, isReduced: Bool) {
     self.layout = layout
     stateWords = layout.wordCount
     componentCount = model.componentCount
     vectorCount = model.vectorCount
-    firstVectorBit = 1 + model.observations.count
-    maskWords = (firstVectorBit + vectorCount + 63) / 64
+    let firstVectorBit = 1 + model.observations.count
+    let maskWords = (firstVectorBit + vectorCount + 63) / 64
+    self.firstVectorBit = firstVectorBit
+    self.maskWords = maskWords
 
-    let rows = MaskRows(model, firstVectorBit: firstVectorBit, maskWords: maskWords)
+    let isGrowing = model.components.indices.map { model.isGrowing($0) }
+    rowCounts = model.components.indices.map {
+      isGrowing[$0] ? 1 << layout.fields[$0].bits : model.stateCount(of: $0)
+    }
+    var rows: [Lookup] = []
+    var rowCount = 0
+    for (field, count) in zip(layout.fields, rowCounts) {
+      rows.append(Self.lookup(field, base: rowCount))
+      rowCount += count
+    }
+    self.rows = FlatTable(rows)
+    self.rowCount = rowCount
+    rowFingerprints = FlatTable(
+      rowCounts.enumerated().flatMap { component, count in
+        (0..<count).map { Self.fingerprint(of: $0, component: component, seed: seed) }
+      })
+    unknownCounts = FlatTable(repeating: 0, count: rowCount)
+
+    let spoken = Self.spokenBits(
+      of: model, isGrowing, firstVectorBit: firstVectorBit, maskWords: maskWords)
     var lookups: [Lookup] = []
     var starts = [0]
-    var masks: [UInt64] = []
-    var unknowns: [UInt64] = []
+    var bases = [Int](repeating: -1, count: componentCount * maskWords)
+    var maskCount = 0
     for word in 0..<maskWords {
-      for component in 0..<componentCount where rows.touches(component, word: word) {
-        lookups.append(Self.lookup(layout.fields[component], base: masks.count))
-        masks += rows.permitted[component].map { $0[word] }
-        unknowns += rows.unknown[component].map { $0[word] }
+      for component in 0..<componentCount where spoken[component][word] != 0 {
+        lookups.append(Self.lookup(layout.fields[component], base: maskCount))
+        bases[component * maskWords + word] = maskCount
+        maskCount += rowCounts[component]
       }
       starts.append(lookups.count)
     }
     self.lookups = FlatTable(lookups)
     lookupStarts = FlatTable(starts)
-    self.masks = FlatTable(masks)
-    self.unknowns = FlatTable(unknowns)
-    let first = 1 + model.observations.count
+    maskBases = FlatTable(bases)
+    masks = FlatTable(repeating: ~0, count: maskCount)
+    unknowns = FlatTable(repeating: 0, count: maskCount)
     let inside = model.vectors.indices.filter { !model.vectors[$0].isFromOutside }
-    vectorBits = FlatTable(Self.bits(model.vectors.indices.map { first + $0 }, words: maskWords))
-    insideBits = FlatTable(Self.bits(inside.map { first + $0 }, words: maskWords))
+    vectorBits = FlatTable(
+      Self.bits(model.vectors.indices.map { firstVectorBit + $0 }, words: maskWords))
+    insideBits = FlatTable(Self.bits(inside.map { firstVectorBit + $0 }, words: maskWords))
 
-    var localLookups: [Lookup] = []
-    var fingerprints: [UInt64] = []
-    for (number, component) in model.components.enumerated() {
-      localLookups.append(Self.lookup(layout.fields[number], base: fingerprints.count))
-      for state in 0..<component.stateCount {
-        fingerprints.append(Self.fingerprint(of: state, component: number, seed: seed))
-      }
-    }
-    locals = FlatTable(localLookups)
-    localCount = fingerprints.count
-    localFingerprints = FlatTable(fingerprints)
-
-    var moves: [Lookup] = []
+    var moves: [Move] = []
     var moveStarts = [0]
-    var deltas: [UInt64] = []
-    var fingerprintDeltas: [UInt64] = []
+    var deltaBases: [Int] = []
+    var roleStarts = [0]
+    var deltaCount = 0
     for vector in model.vectors {
       for role in vector.roles {
-        let targets = role.targets.enumerated()
-        guard targets.contains(where: { $0.element >= 0 && Int($0.element) != $0.offset }) else {
-          continue
-        }
-        let shift = UInt64(layout.fields[role.component].shift)
-        let first = Int(localLookups[role.component].base)
-        moves.append(Self.lookup(layout.fields[role.component], base: deltas.count))
-        for (state, target) in targets {
-          let target = target < 0 ? state : Int(target)
-          deltas.append(UInt64(state ^ target) << shift)
-          fingerprintDeltas.append(fingerprints[first + state] ^ fingerprints[first + target])
+        let component = role.component
+        let isMoving = role.targets.enumerated().contains { $1 >= 0 && Int($1) != $0 }
+        if isMoving || isGrowing[component] {
+          moves.append(
+            Move(
+              lookup: Self.lookup(layout.fields[component], base: deltaCount),
+              firstRow: rows[component].base))
+          deltaBases.append(deltaCount)
+          deltaCount += rowCounts[component]
+        } else {
+          deltaBases.append(-1)
         }
       }
       moveStarts.append(moves.count)
+      roleStarts.append(deltaBases.count)
     }
     self.moves = FlatTable(moves)
     self.moveStarts = FlatTable(moveStarts)
-    self.deltas = FlatTable(deltas)
-    self.fingerprintDeltas = FlatTable(fingerprintDeltas)
-    stubborn = isReduced ? StubbornTables(model, rows: rows, firstVectorBit: firstVectorBit) : nil
+    self.deltaBases = FlatTable(deltaBases)
+    self.roleStarts = FlatTable(roleStarts)
+    deltas = FlatTable(repeating: 0, count: deltaCount)
+    stubborn = isReduced ? StubbornTables(model, spoken: spoken, rowCounts: rowCounts) : nil
+    fill(from: model)
+  }
+
+  /// Whether the local states that a model has now fit into the rows.
+  func holds(_ model: ExplorationModel) -> Bool {
+    model.components.indices.allSatisfy { model.stateCount(of: $0) <= rowCounts[$0] }
+  }
+
+  /// Takes over what has changed in a model that this one holds.
+  func update(_ changes: [ExplorationModel.Change], of model: ExplorationModel) {
+    for change in changes {
+      switch change {
+      case .cell(let vector, let role, let state):
+        put(model.vectors[vector].roles[role], vector: vector, number: role, in: state)
+      case .observed(let observation, let component, let state):
+        let isHeld = model.observations[observation][component]?.contains(state) ?? true
+        set(bit: 1 + observation, to: isHeld, component: component, in: state)
+      }
+    }
   }
 
   /// The fingerprint of a state.
   func fingerprint(_ words: UnsafePointer<UInt64>) -> UInt64 {
     var fingerprint: UInt64 = 0
     for component in 0..<componentCount {
-      fingerprint ^= localFingerprints[locals[component].position(in: words)]
+      fingerprint ^= rowFingerprints[rows[component].position(in: words)]
     }
     return fingerprint
   }
 
   /// The memory of the tables. Unit: bytes.
   var byteCount: Int {
-    8 * (masks.count + unknowns.count + deltas.count + fingerprintDeltas.count + localCount)
-      + (stubborn?.byteCount ?? 0)
+    16 * masks.count + 4 * deltas.count + 12 * rowCount + (stubborn?.byteCount ?? 0)
+  }
+
+  /// Where in a mask a bit stands.
+  static func place(ofBit bit: Int) -> (word: Int, bit: UInt64) {
+    (bit >> 6, 1 << UInt64(bit & 63))
+  }
+
+  // MARK: Cells
+
+  private func fill(from model: ExplorationModel) {
+    for (vector, value) in model.vectors.enumerated() {
+      for (number, role) in value.roles.enumerated() {
+        for state in 0..<rowCounts[role.component] {
+          put(role, vector: vector, number: number, in: state)
+        }
+      }
+    }
+    for (observation, sets) in model.observations.enumerated() {
+      for (component, states) in sets {
+        for state in 0..<rowCounts[component] where !states.contains(state) {
+          set(bit: 1 + observation, to: false, component: component, in: state)
+        }
+      }
+    }
+  }
+
+  private func put(_ role: ExplorationModel.Role, vector: Int, number: Int, in state: Int) {
+    let target = role.target(in: state)
+    let component = role.component
+    let bit = firstVectorBit + vector
+    set(bit: bit, to: target != ExplorationModel.Role.blocked, component: component, in: state)
+    let isUnknown = target == ExplorationModel.Role.unknown
+    let place = maskBases[component * maskWords + bit >> 6] + state
+    let mask = 1 as UInt64 &<< UInt64(bit & 63)
+    if isUnknown != (unknowns[place] & mask != 0) {
+      unknowns.start[place] ^= mask
+      let row = Int(rows[component].base) + state
+      unknownCounts.start[row] += isUnknown ? 1 : -1
+      set(bit: 0, to: unknownCounts[row] == 0, component: component, in: state)
+    }
+    let base = deltaBases[roleStarts[vector] + number]
+    if base >= 0 { deltas.start[base + state] = target < 0 ? 0 : UInt32(state ^ Int(target)) }
+  }
+
+  private func set(bit: Int, to isSet: Bool, component: Int, in state: Int) {
+    let mask = 1 as UInt64 &<< UInt64(bit & 63)
+    let base = maskBases[component * maskWords + bit >> 6]
+    guard base >= 0 else { return }
+    if isSet {
+      masks.start[base + state] |= mask
+    } else {
+      masks.start[base + state] &= ~mask
+    }
+    guard let stubborn, bit > 0 else { return }
+    let place = (Int(rows[component].base) + state) * maskWords + bit >> 6
+    if isSet {
+      stubborn.permitted.start[place] |= mask
+    } else {
+      stubborn.permitted.start[place] &= ~mask
+    }
+  }
+
+  /// The bits about which each component has something to say.
+  private static func spokenBits(
+    of model: ExplorationModel, _ isGrowing: [Bool], firstVectorBit: Int, maskWords: Int
+  ) -> [[UInt64]] {
+    var bits: [[Int]] = isGrowing.map { $0 ? [0] : [] }
+    for (observation, sets) in model.observations.enumerated() {
+      for component in sets.keys { bits[component].append(1 + observation) }
+    }
+    for (number, vector) in model.vectors.enumerated() {
+      for role in vector.roles { bits[role.component].append(firstVectorBit + number) }
+    }
+    return bits.map { self.bits($0, words: maskWords) }
   }
 
   private static func lookup(_ field: FieldLayout.Field, base: Int) -> Lookup {
@@ -168,67 +292,4 @@ final class CompiledModel {
     }
     return value
   }
-}
-
-/// The masks of all local states, in full width.
-struct MaskRows {
-  private(set) var permitted: [[[UInt64]]]
-  private(set) var unknown: [[[UInt64]]]
-  /// The bits about which a component has something to say.
-  private(set) var spoken: [[UInt64]]
-
-  init(_ model: ExplorationModel, firstVectorBit: Int, maskWords: Int) {
-    let none = [UInt64](repeating: 0, count: maskWords)
-    let all = [UInt64](repeating: ~0, count: maskWords)
-    permitted = model.components.map { Array(repeating: all, count: $0.stateCount) }
-    unknown = model.components.map { Array(repeating: none, count: $0.stateCount) }
-    spoken = Array(repeating: none, count: model.componentCount)
-    for (number, vector) in model.vectors.enumerated() {
-      let (word, bit) = Self.place(firstVectorBit + number)
-      for role in vector.roles {
-        let component = role.component
-        spoken[component][word] |= bit
-        for state in permitted[component].indices {
-          switch role.target(in: state) {
-          case ExplorationModel.Role.blocked: permitted[component][state][word] &= ~bit
-          case ExplorationModel.Role.unknown:
-            unknown[component][state][word] |= bit
-            permitted[component][state][0] &= ~1
-            spoken[component][0] |= 1
-          default: break
-          }
-        }
-      }
-    }
-    for (number, sets) in model.observations.enumerated() {
-      let (word, bit) = Self.place(1 + number)
-      for (component, states) in sets {
-        spoken[component][word] |= bit
-        for state in permitted[component].indices where !states.contains(state) {
-          permitted[component][state][word] &= ~bit
-        }
-      }
-    }
-  }
-
-  func touches(_ component: Int, word: Int) -> Bool { spoken[component][word] != 0 }
-
-  static func place(_ bit: Int) -> (word: Int, bit: UInt64) { (bit >> 6, 1 << UInt64(bit & 63)) }
-}
-
-/// A table that does not change once it is made.
-final class FlatTable<Element: BitwiseCopyable> {
-  let start: UnsafeMutablePointer<Element>
-  let count: Int
-
-  init(_ elements: [Element]) {
-    count = elements.count
-    start = .allocate(capacity: max(1, count))
-    _ = UnsafeMutableBufferPointer(start: start, count: count).initialize(from: elements)
-  }
-
-  deinit { start.deallocate() }
-
-  @inline(__always)
-  subscript(position: Int) -> Element { start[position] }
 }

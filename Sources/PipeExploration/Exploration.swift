@@ -45,7 +45,6 @@ package struct Exploration: ~Copyable {
   private let options: ExplorationOptions
   private let start = ContinuousClock.now
   private var program: CompiledModel
-  private var compiledRevision: Int
   private var partitions: [Partition]
   private var depth = 0
   private var result: ExplorationResult?
@@ -67,7 +66,7 @@ package struct Exploration: ~Copyable {
     let program = CompiledModel(
       model, layout: layout, seed: options.storage.seed, isReduced: isReduced)
     self.program = program
-    compiledRevision = model.revision
+    self.model.forgetChanges()
     let count = min(max(1, options.threads), 64)
     partitions = (0..<count).map { number in
       Partition(number: number, of: count, program, options: options, questions: questions)
@@ -81,7 +80,7 @@ package struct Exploration: ~Copyable {
   nonisolated(nonsending) package mutating func advance() async -> Advance {
     if let result { return .finished(result) }
     if let limit = limitThatIsReached() { return .finished(finish(.incomplete(limit))) }
-    if compiledRevision != model.revision { compile() }
+    if model.isExtended || !model.changes.isEmpty { compile() }
     if partitions.contains(where: { $0.remaining > 0 }) {
       await searchRound()
     } else if partitions.contains(where: \.isWaiting) {
@@ -160,14 +159,16 @@ package struct Exploration: ~Copyable {
   // MARK: Growing
 
   private mutating func compile() {
-    let layout = Self.layout(of: model, after: program.layout, wordBits: options.wordBits)
-    program = CompiledModel(
-      model, layout: layout, seed: options.storage.seed, isReduced: program.stubborn != nil)
-    compiledRevision = model.revision
-    for partition in partitions {
-      partition.adopt(program)
-      partition.retry()
+    if !model.isExtended && program.holds(model) {
+      program.update(model.changes, of: model)
+    } else {
+      let layout = Self.layout(of: model, after: program.layout, wordBits: options.wordBits)
+      program = CompiledModel(
+        model, layout: layout, seed: options.storage.seed, isReduced: program.stubborn != nil)
+      for partition in partitions { partition.adopt(program) }
     }
+    model.forgetChanges()
+    for partition in partitions { partition.retry() }
   }
 
   /// Fills in what the vectors that somebody waits for do to queues. Where nothing is left to fill in,
@@ -208,18 +209,23 @@ package struct Exploration: ~Copyable {
     return queues.isEmpty ? demands : []
   }
 
-  /// Fields as wide as the local states need. A component that has outgrown its field gets one with room
-  /// for four times as many.
+  /// Fields as wide as the local states need. Where one has outgrown its field, all that may still grow
+  /// get room for twice as many: so the states are seldom stored anew.
   private static func layout(
     of model: ExplorationModel, after layout: FieldLayout?, wordBits: Int
   ) -> FieldLayout {
-    let bits = model.components.enumerated().map { number, component in
-      let needed = FieldLayout.bits(for: component.stateCount)
-      guard let layout else { return needed }
-      let given = layout.fields[number].bits
-      return needed <= given ? given : needed + 2
+    let counts = model.components.indices.map { model.stateCount(of: $0) }
+    if let layout, zip(layout.fields, counts).allSatisfy({ FieldLayout.bits(for: $1) <= $0.bits }),
+      layout.fields.count == counts.count
+    {
+      return layout
     }
-    if let layout, layout.fields.map(\.bits) == bits { return layout }
+    let bits = counts.enumerated().map { component, count in
+      let isGrowing = layout != nil && model.isGrowing(component)
+      let needed = FieldLayout.bits(for: isGrowing ? 2 * count : count)
+      guard let layout, component < layout.fields.count else { return needed }
+      return max(needed, layout.fields[component].bits)
+    }
     return FieldLayout(bits: bits, wordBits: wordBits)
   }
 

@@ -61,16 +61,22 @@ package struct ExplorationModel: Sendable {
     let initial: Int
     var stateCount: Int
     var queue: QueueContents?
-    /// The vectors in which it takes part, and the number of its role in each.
-    var parts: [(vector: Int, role: Int)] = []
+  }
+
+  /// A cell, or a local state of an observation, that may be another one than before.
+  enum Change {
+    case cell(vector: Int, role: Int, state: Int)
+    case observed(observation: Int, component: Int, state: Int)
   }
 
   private(set) var components: [Component] = []
   private(set) var vectors: [Vector] = []
   /// For each observation the local states of each component that it speaks of.
   private(set) var observations: [[Int: Set<Int>]] = []
-  /// Counts changes, so that a search knows whether it has to compile the model again.
-  private(set) var revision = 0
+  /// What has changed since the last time that a search took it.
+  private(set) var changes: [Change] = []
+  /// Whether something was added since then that is no local state.
+  private(set) var isExtended = false
 
   package init() {}
 
@@ -87,7 +93,7 @@ package struct ExplorationModel: Sendable {
 
   /// Adds a component whose local states are in tables, and returns its number.
   package mutating func addComponent(stateCount: Int = 1, initial: Int = 0) -> Int {
-    revision += 1
+    isExtended = true
     components.append(Component(initial: initial, stateCount: max(stateCount, initial + 1)))
     return components.count - 1
   }
@@ -116,9 +122,8 @@ package struct ExplorationModel: Sendable {
         throw ExplorationModelError.roleOfAnotherKind(role.component)
       }
     }
-    revision += 1
-    for (number, role) in roles.enumerated() {
-      components[role.component].parts.append((vectors.count, number))
+    isExtended = true
+    for role in roles {
       grow(role.component, to: Int(role.targets.max() ?? 0) + 1)
     }
     vectors.append(Vector(roles: roles, isFromOutside: isFromOutside))
@@ -134,11 +139,14 @@ package struct ExplorationModel: Sendable {
       throw ExplorationModelError.unknownComponent(component)
     }
     guard
-      let part = components[component].parts.first(where: { $0.vector == vector }),
+      let role = vectors[vector].roles.firstIndex(where: { $0.component == component }),
       components[component].queue == nil
     else { throw ExplorationModelError.roleOfAnotherKind(component) }
-    revision += 1
-    vectors[vector].roles[part.role].set(cell, in: state)
+    // A search has no place for a hole where there was none.
+    let wasKnown = vectors[vector].roles[role].target(in: state) != Role.unknown
+    if wasKnown || cell == .unknown { isExtended = true }
+    vectors[vector].roles[role].set(cell, in: state)
+    changes.append(.cell(vector: vector, role: role, state: state))
     grow(component, to: state + 1)
     if case .leads(let target) = cell { grow(component, to: target + 1) }
   }
@@ -149,30 +157,51 @@ package struct ExplorationModel: Sendable {
     if let stranger = sets.keys.first(where: { !components.indices.contains($0) }) {
       throw ExplorationModelError.unknownComponent(stranger)
     }
-    revision += 1
+    isExtended = true
     observations.append(sets)
     return observations.count - 1
   }
 
   /// Lets an observation hold in one more local state of a component, as when that state was just found.
   package mutating func include(_ state: Int, of component: Int, in observation: Int) {
-    revision += 1
+    if observations[observation][component] == nil { isExtended = true }
     observations[observation][component, default: []].insert(state)
+    changes.append(.observed(observation: observation, component: component, state: state))
   }
 
   /// Fills in what the vectors that are known do to a queue with these contents.
   mutating func fillQueue(_ component: Int, in state: Int) {
     guard var queue = components[component].queue else { return }
     components[component].queue = nil
-    revision += 1
-    for part in components[component].parts {
-      guard let operation = vectors[part.vector].roles[part.role].operation else { continue }
-      let target = queue.number(after: operation, in: state)
-      vectors[part.vector].roles[part.role].set(
-        target.map { .leads(to: $0) } ?? .blocked, in: state)
+    for vector in vectors.indices {
+      for role in vectors[vector].roles.indices
+      where vectors[vector].roles[role].component == component {
+        guard let operation = vectors[vector].roles[role].operation else { continue }
+        let target = queue.number(after: operation, in: state)
+        vectors[vector].roles[role].set(target.map { .leads(to: $0) } ?? .blocked, in: state)
+        changes.append(.cell(vector: vector, role: role, state: state))
+      }
     }
     components[component].queue = queue
     grow(component, to: queue.contents.count)
+  }
+
+  /// Whether local states of a component may still be found: it is a queue, or a table has a hole.
+  func isGrowing(_ component: Int) -> Bool {
+    components[component].queue != nil
+      || vectors.contains { vector in
+        vector.roles.contains { role in
+          role.component == component
+            && (role.targets.count < components[component].stateCount
+              || role.targets.contains(Role.unknown))
+        }
+      }
+  }
+
+  /// Takes note that somebody knows all that has changed until now.
+  mutating func forgetChanges() {
+    changes = []
+    isExtended = false
   }
 
   private mutating func grow(_ component: Int, to count: Int) {

@@ -251,12 +251,14 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
           let vector = vectors &+ rest.trailingZeroBitCount
           rest &= rest &- 1
           taken &+= 1
-          var next = state
-          var place = moveStarts[vector]
-          let end = moveStarts[vector &+ 1]
           if isAlone {
+            var next = state
+            var place = moveStarts[vector]
+            let end = moveStarts[vector &+ 1]
             while place < end {
-              next ^= deltas[moves[place].position(in: state)]
+              let move = moves[place].lookup
+              let delta = deltas[Int(move.base &+ move.local(in: state))]
+              next ^= UInt64(delta) &<< UInt64(move.shift)
               place &+= 1
             }
             batchKeys[filled] = next
@@ -264,14 +266,7 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
             filled &+= 1
             if filled == Self.batchSize { flush() }
           } else {
-            var change: UInt64 = 0
-            while place < end {
-              let cell = moves[place].position(in: state)
-              next ^= deltas[cell]
-              change ^= program.fingerprintDeltas[cell]
-              place &+= 1
-            }
-            bench.next[0] = next
+            let change = step(by: vector, from: source + position)
             send(bench.next, fingerprint: fingerprint ^ change, origin: origin)
           }
         }
@@ -298,26 +293,29 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
           let vector = (word << 6) + rest.trailingZeroBitCount - program.firstVectorBit
           rest &= rest &- 1
           steps &+= 1
-          send(bench.next, fingerprint: fingerprint ^ step(by: vector), origin: origin)
+          send(
+            bench.next, fingerprint: fingerprint ^ step(by: vector, from: bench.state),
+            origin: origin)
         }
       }
     }
     return count
   }
 
-  /// Puts the state that a vector leads to from the one on the bench beside it, and returns by what its
-  /// fingerprint differs.
+  /// Puts the state that a vector leads to on the bench, and returns by what its fingerprint differs.
   @inline(__always)
-  private func step(by vector: Int) -> UInt64 {
+  private func step(by vector: Int, from state: UnsafePointer<UInt64>) -> UInt64 {
     let program = program
-    let bench = bench
-    for word in 0..<program.stateWords { bench.next[word] = bench.state[word] }
+    let next = bench.next
+    for word in 0..<program.stateWords { next[word] = state[word] }
     var change: UInt64 = 0
     for place in program.moveStarts[vector]..<program.moveStarts[vector &+ 1] {
       let move = program.moves[place]
-      let cell = move.position(in: bench.state)
-      bench.next[Int(move.word)] ^= program.deltas[cell]
-      change ^= program.fingerprintDeltas[cell]
+      let local = move.lookup.local(in: state)
+      let delta = program.deltas[Int(move.lookup.base &+ local)]
+      next[Int(move.lookup.word)] ^= UInt64(delta) &<< UInt64(move.lookup.shift)
+      change ^= program.rowFingerprints[Int(move.firstRow &+ local)]
+      change ^= program.rowFingerprints[Int(move.firstRow &+ (local ^ delta))]
     }
     return change
   }
@@ -389,7 +387,7 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
     }
     if questions.coverage {
       for component in 0..<program.componentCount {
-        bench.seen[program.locals[component].position(in: state)] = true
+        bench.seen[program.rows[component].position(in: state)] = true
       }
     }
     if let tables = program.stubborn {
@@ -420,7 +418,7 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
   @inline(never)
   private func note(observationsIn state: Int) {
     for observation in questions.never where isVisited(holding: observation) {
-      let (word, bit) = MaskRows.place(1 + observation)
+      let (word, bit) = CompiledModel.place(ofBit: 1 + observation)
       guard bench.watched[word] & bit != 0 else { continue }
       sightings.observed[observation] = state
       bench.watched[word] &= ~bit
@@ -429,7 +427,7 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
 
   /// Whether an observation holds in the state whose mask is on the bench.
   func isVisited(holding observation: Int) -> Bool {
-    let (word, bit) = MaskRows.place(1 + observation)
+    let (word, bit) = CompiledModel.place(ofBit: 1 + observation)
     return bench.enabled[word] & bit != 0
   }
 
@@ -504,7 +502,7 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
       while rest != 0 {
         let vector = (word << 6) + rest.trailingZeroBitCount - program.firstVectorBit
         rest &= rest &- 1
-        visit(bench.next, fingerprint ^ step(by: vector))
+        visit(bench.next, fingerprint ^ step(by: vector, from: bench.state))
       }
     }
   }

@@ -43,7 +43,7 @@ struct StubbornSet: ~Copyable {
     state: UnsafePointer<UInt64>, _ program: CompiledModel, _ tables: StubbornTables
   ) {
     for component in 0..<componentCount {
-      rows[component] = program.locals[component].position(in: state) * words
+      rows[component] = program.rows[component].position(in: state) * words
     }
     var fewest = count(enabled)
     guard fewest > 1 else { return }

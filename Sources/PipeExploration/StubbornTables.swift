@@ -1,21 +1,19 @@
 /// What a ``StubbornSet`` is made from.
 final class StubbornTables {
-  /// For each local state of all components a mask: the vectors and observations that its component has a
-  /// part in, and that it permits.
+  /// For each row of the compiled model a mask: the vectors and observations that its component has a part
+  /// in, and that it permits.
   let permitted: FlatTable<UInt64>
   /// For each bit the components that have a part in it: `participants[starts[bit]..<starts[bit + 1]]`.
   let participants: FlatTable<Int>
   let starts: FlatTable<Int>
 
-  init(_ model: ExplorationModel, rows: MaskRows, firstVectorBit: Int) {
-    var permitted: [UInt64] = []
-    for component in model.components.indices {
-      let spoken = rows.spoken[component]
-      for row in rows.permitted[component] {
-        permitted += zip(row, spoken).map { $0 & $1 }
-      }
-    }
-    self.permitted = FlatTable(permitted)
+  /// - Parameter spoken: For each component the bits that it has a part in. Until they are filled in, all
+  ///   of them are permitted.
+  init(_ model: ExplorationModel, spoken: [[UInt64]], rowCounts: [Int]) {
+    permitted = FlatTable(
+      zip(spoken, rowCounts).flatMap { bits, count in
+        (0..<count).flatMap { _ in [bits[0] & ~1] + bits.dropFirst() }
+      })
     var participants: [Int] = []
     var starts = [0, 0]
     for sets in model.observations {

@@ -26,11 +26,11 @@ final class Workbench {
     enabled = Self.zeros(program.maskWords)
     watched = Self.zeros(program.maskWords)
     fired = Self.zeros(program.maskWords)
-    seen = .allocate(capacity: max(1, program.localCount))
-    seen.initialize(repeating: false, count: program.localCount)
+    seen = .allocate(capacity: max(1, program.rowCount))
+    seen.initialize(repeating: false, count: program.rowCount)
     stubborn = StubbornSet(program)
     for observation in observations {
-      let (word, bit) = MaskRows.place(1 + observation)
+      let (word, bit) = CompiledModel.place(ofBit: 1 + observation)
       watched[word] |= bit
     }
   }
@@ -49,15 +49,15 @@ final class Workbench {
   /// Adds the vectors and local states that were met to what was met before.
   func report(to sightings: inout Sightings) {
     for vector in 0..<program.vectorCount {
-      let (word, bit) = MaskRows.place(program.firstVectorBit + vector)
+      let (word, bit) = CompiledModel.place(ofBit: program.firstVectorBit + vector)
       if fired[word] & bit != 0 { sightings.fired.insert(vector) }
     }
     for component in 0..<program.componentCount {
       if sightings.seen.count == component { sightings.seen.append([]) }
-      let first = Int(program.locals[component].base)
+      let first = Int(program.rows[component].base)
       let end =
         component + 1 < program.componentCount
-        ? Int(program.locals[component + 1].base) : program.localCount
+        ? Int(program.rows[component + 1].base) : program.rowCount
       for place in first..<end where seen[place] { sightings.seen[component].insert(place - first) }
     }
   }
