@@ -4,11 +4,50 @@
 /// number, and in the bits that numbers do not need yet a tag of the key's hash, so that a probe hardly
 /// ever reads a key that is another one. It is made again from the keys where it grows.
 struct KeyTable: ~Copyable {
+  /// Where a key belongs: a small value, so that a loop has it in registers.
+  private struct Index {
+    let entries: UnsafeMutablePointer<UInt32>
+    let slotCount: Int
+    /// The bits that numbers need; those above are the tag.
+    let numberBits: UInt32
+
+    @inline(__always)
+    func slot(of hash: UInt64) -> Int {
+      Int(truncatingIfNeeded: hash.multipliedFullWidth(by: UInt64(slotCount)).high)
+    }
+
+    @inline(__always)
+    func next(_ slot: Int) -> Int { slot &+ 1 == slotCount ? 0 : slot &+ 1 }
+
+    @inline(__always)
+    func tag(_ hash: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: hash) &<< numberBits }
+
+    /// The number of an entry, counted from 1.
+    @inline(__always)
+    func number(_ entry: UInt32) -> Int { Int(entry & ((1 &<< numberBits) &- 1)) }
+
+    /// Finds a key, or the slot where it belongs.
+    @inline(__always)
+    func find(
+      _ key: UInt64, hash: UInt64, in keys: borrowing Chunked<UInt64>
+    ) -> (number: Int, slot: Int) {
+      var slot = slot(of: hash)
+      let tag = tag(hash)
+      while true {
+        let entry = entries[slot]
+        if entry == 0 { return (-1, slot) }
+        if (entry ^ tag) &>> numberBits == 0 {
+          let number = number(entry) &- 1
+          if keys[number] == key { return (number, slot) }
+        }
+        slot = next(slot)
+      }
+    }
+  }
+
   private var keys = Chunked<UInt64>()
-  private var index: UnsafeMutablePointer<UInt32>
-  private var slotCount: Int
-  private var largestCount: Int
-  private var numberBits: UInt32
+  private var index: Index
+  private var largestCount = 0
   private let budget: MemoryBudget
   /// What was read only so that it is in the cache: kept, so that the reads are not left out.
   private var sink: UInt64 = 0
@@ -17,16 +56,13 @@ struct KeyTable: ~Copyable {
 
   init(budget: MemoryBudget) {
     self.budget = budget
-    slotCount = 0
-    largestCount = 0
-    numberBits = 0
-    index = .allocate(capacity: 1)
+    index = Index(entries: .allocate(capacity: 1), slotCount: 0, numberBits: 0)
     makeIndex(slotCount: Self.fewestSlots)
   }
 
   deinit {
-    budget.giveBack(slotCount * 4 + keys.capacity * 8)
-    index.deallocate()
+    budget.giveBack(index.slotCount * 4 + keys.capacity * 8)
+    index.entries.deallocate()
   }
 
   var count: Int { keys.count }
@@ -53,10 +89,10 @@ struct KeyTable: ~Copyable {
       addChunk()
     }
     while keys.count + more > largestCount {
-      guard keys.count + more < Int(Int32.max) / 2, budget.allows(slotCount * 4) else {
+      guard keys.count + more < Int(Int32.max) / 2, budget.allows(index.slotCount * 4) else {
         return false
       }
-      makeIndex(slotCount: 2 * slotCount)
+      makeIndex(slotCount: 2 * index.slotCount)
     }
     return true
   }
@@ -65,8 +101,13 @@ struct KeyTable: ~Copyable {
   @inline(__always)
   mutating func intern(_ key: UInt64) -> UInt32 {
     if keys.count == keys.capacity { addChunk() }
-    if keys.count == largestCount { makeIndex(slotCount: 2 * slotCount) }
-    return place(key, hash: Self.hash(key))
+    if keys.count == largestCount { makeIndex(slotCount: 2 * index.slotCount) }
+    let hash = Self.hash(key)
+    let (number, slot) = index.find(key, hash: hash, in: keys)
+    if number >= 0 { return UInt32(truncatingIfNeeded: number) }
+    keys.append(key)
+    index.entries[slot] = index.tag(hash) | UInt32(truncatingIfNeeded: keys.count)
+    return UInt32(truncatingIfNeeded: keys.count &- 1)
   }
 
   /// Interns keys for which there is room, and lists which of them are new, in their order.
@@ -77,81 +118,41 @@ struct KeyTable: ~Copyable {
     _ batch: UnsafePointer<UInt64>, count batchCount: Int, hashes: UnsafeMutablePointer<UInt64>,
     fresh: UnsafeMutablePointer<Int32>
   ) -> Int {
+    let index = index
     var touched: UInt64 = 0
     for position in 0..<batchCount {
       let hash = Self.hash(batch[position])
       hashes[position] = hash
-      touched &+= UInt64(index[slot(of: hash)])
+      touched &+= UInt64(index.entries[index.slot(of: hash)])
     }
-    let numbers: UInt32 = (1 &<< numberBits) &- 1
     for position in 0..<batchCount {
-      let number = Int(index[slot(of: hashes[position])] & numbers)
+      let number = index.number(index.entries[index.slot(of: hashes[position])])
       touched &+= keys[number &- (number == 0 ? 0 : 1)]
     }
     sink &+= touched
     var freshCount = 0
     for position in 0..<batchCount {
-      let before = keys.count
-      _ = place(batch[position], hash: hashes[position])
+      let hash = hashes[position]
+      let (number, slot) = index.find(batch[position], hash: hash, in: keys)
+      if number >= 0 { continue }
+      keys.append(batch[position])
+      index.entries[slot] = index.tag(hash) | UInt32(truncatingIfNeeded: keys.count)
       fresh[freshCount] = Int32(truncatingIfNeeded: position)
-      freshCount &+= keys.count &- before
+      freshCount &+= 1
     }
     return freshCount
   }
 
   /// The number of a key, or `nil` where it is not there.
   func number(of key: UInt64) -> UInt32? {
-    let hash = Self.hash(key)
-    var slot = slot(of: hash)
-    while true {
-      let entry = index[slot]
-      if entry == 0 { return nil }
-      let number = candidate(entry, hash)
-      if number >= 0 && keys[number] == key { return UInt32(number) }
-      slot = next(slot)
-    }
+    let number = index.find(key, hash: Self.hash(key), in: keys).number
+    return number < 0 ? nil : UInt32(truncatingIfNeeded: number)
   }
 
   /// Gives every key another value: none may become equal to another one.
   mutating func replaceKeys(_ change: (UInt64) -> UInt64) {
     for number in 0..<keys.count { keys[number] = change(keys[number]) }
-    makeIndex(slotCount: slotCount)
-  }
-
-  @inline(__always)
-  private mutating func place(_ key: UInt64, hash: UInt64) -> UInt32 {
-    var slot = slot(of: hash)
-    while true {
-      let entry = index[slot]
-      if entry == 0 { break }
-      let number = candidate(entry, hash)
-      if number >= 0 && keys[number] == key { return UInt32(truncatingIfNeeded: number) }
-      slot = next(slot)
-    }
-    let number = UInt32(truncatingIfNeeded: keys.count)
-    index[slot] = tag(hash) | (number &+ 1)
-    keys.append(key)
-    return number
-  }
-
-  @inline(__always)
-  private func slot(of hash: UInt64) -> Int {
-    Int(truncatingIfNeeded: hash.multipliedFullWidth(by: UInt64(slotCount)).high)
-  }
-
-  @inline(__always)
-  private func next(_ slot: Int) -> Int { slot &+ 1 == slotCount ? 0 : slot &+ 1 }
-
-  @inline(__always)
-  private func tag(_ hash: UInt64) -> UInt32 {
-    UInt32(truncatingIfNeeded: hash) &<< numberBits
-  }
-
-  /// The number in an entry whose tag is that of the hash, or a negative one.
-  @inline(__always)
-  private func candidate(_ entry: UInt32, _ hash: UInt64) -> Int {
-    if (entry ^ tag(hash)) &>> numberBits != 0 { return -1 }
-    return Int(entry & ((1 &<< numberBits) &- 1)) &- 1
+    makeIndex(slotCount: index.slotCount)
   }
 
   private mutating func addChunk() {
@@ -160,19 +161,20 @@ struct KeyTable: ~Copyable {
   }
 
   private mutating func makeIndex(slotCount: Int) {
-    index.deallocate()
-    budget.giveBack(self.slotCount * 4)
-    self.slotCount = slotCount
+    index.entries.deallocate()
+    budget.giveBack(index.slotCount * 4)
     largestCount = slotCount / 4 * 3
-    numberBits = UInt32(Int.bitWidth - largestCount.leadingZeroBitCount)
-    index = .allocate(capacity: slotCount)
-    index.initialize(repeating: 0, count: slotCount)
+    let index = Index(
+      entries: .allocate(capacity: slotCount), slotCount: slotCount,
+      numberBits: UInt32(Int.bitWidth - largestCount.leadingZeroBitCount))
+    index.entries.initialize(repeating: 0, count: slotCount)
     budget.take(slotCount * 4)
     for number in 0..<keys.count {
       let hash = Self.hash(keys[number])
-      var slot = slot(of: hash)
-      while index[slot] != 0 { slot = next(slot) }
-      index[slot] = tag(hash) | UInt32(truncatingIfNeeded: number &+ 1)
+      var slot = index.slot(of: hash)
+      while index.entries[slot] != 0 { slot = index.next(slot) }
+      index.entries[slot] = index.tag(hash) | UInt32(truncatingIfNeeded: number &+ 1)
     }
+    self.index = index
   }
 }
