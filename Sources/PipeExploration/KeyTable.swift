@@ -26,6 +26,19 @@ struct KeyTable: ~Copyable {
     @inline(__always)
     func number(_ entry: UInt32) -> Int { Int(entry & ((1 &<< numberBits) &- 1)) }
 
+    /// The number of the first key that may be the one with this hash; -1 where none may.
+    @inline(__always)
+    func candidate(hash: UInt64) -> Int {
+      var slot = slot(of: hash)
+      let tag = tag(hash)
+      while true {
+        let entry = entries[slot]
+        if entry == 0 { return -1 }
+        if (entry ^ tag) &>> numberBits == 0 { return number(entry) &- 1 }
+        slot = next(slot)
+      }
+    }
+
     /// Finds a key, or the slot where it belongs.
     @inline(__always)
     func find(
@@ -112,11 +125,11 @@ struct KeyTable: ~Copyable {
 
   /// Interns keys for which there is room, and lists which of them are new, in their order.
   ///
-  /// What they probe is read for all of them before the first is looked up: so the misses of the cache
-  /// overlap.
+  /// What they probe is read for all of them before the first is looked up, first the index, then the keys
+  /// that its tags point at: so the misses of the cache overlap.
   mutating func intern(
     _ batch: UnsafePointer<UInt64>, count batchCount: Int, hashes: UnsafeMutablePointer<UInt64>,
-    fresh: UnsafeMutablePointer<Int32>
+    candidates: UnsafeMutablePointer<Int32>, fresh: UnsafeMutablePointer<Int32>
   ) -> Int {
     let index = index
     var touched: UInt64 = 0
@@ -126,12 +139,15 @@ struct KeyTable: ~Copyable {
       touched &+= UInt64(index.entries[index.slot(of: hash)])
     }
     for position in 0..<batchCount {
-      let number = index.number(index.entries[index.slot(of: hashes[position])])
-      touched &+= keys[number &- (number == 0 ? 0 : 1)]
+      let number = index.candidate(hash: hashes[position])
+      candidates[position] = Int32(truncatingIfNeeded: number)
+      if number >= 0 { touched &+= keys[number] }
     }
     sink &+= touched
     var freshCount = 0
     for position in 0..<batchCount {
+      let candidate = Int(candidates[position])
+      if candidate >= 0 && keys[candidate] == batch[position] { continue }
       let hash = hashes[position]
       let (number, slot) = index.find(batch[position], hash: hash, in: keys)
       if number >= 0 { continue }

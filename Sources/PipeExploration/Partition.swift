@@ -36,6 +36,7 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
   private let batchKeys: UnsafeMutablePointer<UInt64>
   private let batchOrigins: UnsafeMutablePointer<UInt32>
   private let batchHashes: UnsafeMutablePointer<UInt64>
+  private let candidates: UnsafeMutablePointer<Int32>
   private let fresh: UnsafeMutablePointer<Int32>
   private var filled = 0
 
@@ -79,7 +80,8 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
     batchKeys = .allocate(capacity: Self.batchSize)
     batchOrigins = .allocate(capacity: Self.batchSize)
     batchHashes = .allocate(capacity: Self.batchSize)
-    fresh = .allocate(capacity: Self.batchSize + 1)
+    candidates = .allocate(capacity: Self.batchSize)
+    fresh = .allocate(capacity: Self.batchSize)
   }
 
   deinit {
@@ -88,6 +90,7 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
     batchKeys.deallocate()
     batchOrigins.deallocate()
     batchHashes.deallocate()
+    candidates.deallocate()
     fresh.deallocate()
   }
 
@@ -185,7 +188,7 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
       limit = .memory
       return
     }
-    let freshCount = keys.intern(batchKeys, count: count, hashes: batchHashes, fresh: fresh)
+    let freshCount = keys.intern(batchKeys, count: count, hashes: batchHashes, candidates: candidates, fresh: fresh)
     for place in 0..<freshCount { origins.append(batchOrigins[Int(fresh[place])]) }
     if form == .fingerprint {
       let width = program.stateWords
