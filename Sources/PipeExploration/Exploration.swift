@@ -226,7 +226,7 @@ package struct Exploration: ~Copyable {
       guard let layout, component < layout.fields.count else { return needed }
       return max(needed, layout.fields[component].bits)
     }
-    return FieldLayout(bits: bits, wordBits: wordBits)
+    return FieldLayout(bits: bits, order: model.componentsByVector, wordBits: wordBits)
   }
 
   // MARK: Results

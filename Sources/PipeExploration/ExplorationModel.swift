@@ -198,6 +198,13 @@ package struct ExplorationModel: Sendable {
       }
   }
 
+  /// All components, those that take part in the same vectors near to each other.
+  var componentsByVector: [Int] {
+    var met: Set<Int> = []
+    let taking = vectors.flatMap { $0.roles.map(\.component) }
+    return (taking + components.indices).filter { met.insert($0).inserted }
+  }
+
   /// Takes note that somebody knows all that has changed until now.
   mutating func forgetChanges() {
     changes = []

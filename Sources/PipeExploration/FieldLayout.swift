@@ -13,20 +13,42 @@ struct FieldLayout: Equatable {
 
   /// - Parameters:
   ///   - bits: For each component how many bits its local states take.
+  ///   - order: The components, those that move together near to each other.
   ///   - wordBits: How much of a word is used: 64, or less to try what happens to large states.
-  init(bits: [Int], wordBits: Int) {
-    var used: [Int] = []
-    fields = bits.map { bits in
-      var word = used.firstIndex { $0 + bits <= wordBits }
-      if word == nil {
-        used.append(0)
-        word = used.count - 1
-      }
-      let place = word ?? 0
-      defer { used[place] += bits }
-      return Field(word: place, shift: used[place], bits: bits)
+  init(bits: [Int], order: [Int], wordBits: Int) {
+    let total = bits.reduce(0, +)
+    let fewest = max(1, (total + wordBits - 1) / wordBits)
+    // Words of the same size are the halves of which the fewest are different.
+    let evenly = (total + fewest - 1) / fewest
+    let sizes = (min(evenly, wordBits)...wordBits).lazy.map {
+      Self.words(bits: bits, order: order, size: $0)
     }
-    wordCount = max(1, used.count)
+    let words = sizes.first { $0.count <= fewest } ?? sizes[sizes.index(before: sizes.endIndex)]
+    var fields = bits.map { Field(word: 0, shift: 0, bits: $0) }
+    for (word, components) in words.enumerated() {
+      var shift = 0
+      for component in components {
+        fields[component] = Field(word: word, shift: shift, bits: bits[component])
+        shift += bits[component]
+      }
+    }
+    self.fields = fields
+    wordCount = max(1, words.count)
+  }
+
+  /// The components of each word, in their order.
+  private static func words(bits: [Int], order: [Int], size: Int) -> [[Int]] {
+    var words: [[Int]] = []
+    var used = size + 1
+    for component in order {
+      if used + bits[component] > size {
+        words.append([])
+        used = 0
+      }
+      words[words.count - 1].append(component)
+      used += bits[component]
+    }
+    return words
   }
 
   /// The bits that so many local states need.
