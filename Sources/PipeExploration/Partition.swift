@@ -188,7 +188,8 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
       limit = .memory
       return
     }
-    let freshCount = keys.intern(batchKeys, count: count, hashes: batchHashes, candidates: candidates, fresh: fresh)
+    let freshCount = keys.intern(
+      batchKeys, count: count, hashes: batchHashes, candidates: candidates, fresh: fresh)
     for place in 0..<freshCount { origins.append(batchOrigins[Int(fresh[place])]) }
     if form == .fingerprint {
       let width = program.stateWords

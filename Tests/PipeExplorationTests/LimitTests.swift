@@ -58,7 +58,7 @@ struct LimitTests {
 
   static let tight = [
     Tight(storage: .exact, wordBits: 64, memory: 200_000),
-    Tight(storage: .exact, wordBits: 7, memory: 350_000),
+    Tight(storage: .exact, wordBits: 20, memory: 300_000),
     Tight(storage: .fingerprints(seed: 1), wordBits: 64, memory: 200_000),
     Tight(storage: .fingerprints(seed: 1), wordBits: 7, memory: 200_000),
   ]
