@@ -17,7 +17,7 @@ struct GrowthTests {
         #expect(answer.states.contains { $0[demand.component] == demand.localState })
         return net.cell(of: demand.component, in: demand.localState, for: demand.vector)
       }
-      #expect(result.verdict == .complete)
+      try #require(result.verdict == .complete)
       #expect(result.states == answer.states.count)
       #expect(result.steps == answer.stepCount)
       #expect(result.deadlocks.count == answer.deadlocks.count)

@@ -22,7 +22,7 @@ struct QueueTests {
     for way in Search.ways + [Search.Way(reduces: true)] {
       var exploration = try Exploration(net.model(), options: way.options)
       let result = await exploration.run()
-      #expect(result.verdict == .complete)
+      try #require(result.verdict == .complete)
       let found = result.deadlocks.first.map { deadlock in
         let path = exploration.path(to: deadlock)
         let state = path.states[path.states.count - 1]
@@ -49,7 +49,7 @@ struct QueueTests {
     let result = await exploration.run()
     #expect(result.states == 2)
     let full = try #require(result.deadlocks.first.first)
-    let state = exploration.path(to: full).states[1][queue]
+    let state = try #require(exploration.path(to: full).states.last?[queue])
     #expect(exploration.model.contents(of: queue, in: state) == [7, 8, 9])
   }
 

@@ -25,6 +25,9 @@ struct Search: ~Copyable {
       options.wordBits = wordBits
       options.reduces = reduces
       options.keptStates = .max
+      // None of the models is larger: what grows without end is found soon.
+      options.stateLimit = 20_000
+      options.localStateLimit = 1000
       return options
     }
   }
