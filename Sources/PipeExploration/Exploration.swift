@@ -183,8 +183,7 @@ package struct Exploration: ~Copyable {
     var demanded: Set<Cell> = []
     var demands: [Demand] = []
     for partition in partitions {
-      for (number, words, vectors) in partition.unknownVectors() {
-        let locals = program.layout.decode(words)
+      for (number, locals, vectors) in partition.unknownVectors() {
         for vector in vectors {
           let open = model.vectors[vector].roles.filter {
             $0.target(in: locals[$0.component]) == ExplorationModel.Role.unknown

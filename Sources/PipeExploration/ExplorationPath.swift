@@ -18,12 +18,11 @@ package struct ExplorationPath: Equatable, Sendable {
     states = [model.components.map(\.initial)]
     vectors = []
     for (partition, number) in chain.reversed().dropFirst() {
-      let key = partitions[partition].key(of: number)
-      let isExact = partitions[partition].isExact
-      let words = isExact ? partitions[partition].words(of: number) : []
+      let partition = partitions[partition]
+      let locals = partition.isExact ? partition.locals(of: number) : nil
       let step = model.steps(from: states[states.count - 1]).first { _, target in
-        let target = program.layout.encode(target)
-        return isExact ? target == words : program.fingerprint(target) == key
+        if let locals { return target == locals }
+        return program.fingerprint(program.layout.encode(target)) == partition.key(of: number)
       }
       guard let step else { return }
       states.append(step.target)

@@ -3,46 +3,14 @@
 /// A level is searched in rounds. In each, every partition first expands states of its own and puts what
 /// belongs to others into outboxes, then takes in what others found for it.
 final class Partition: @unchecked Sendable {  // In a round, one thread alone uses a partition.
-  /// How a state is kept.
-  private enum Form {
-    /// A state is one word, and its own key.
-    case word
-    case tree
-    case fingerprint
-  }
-
-  /// The origin of the first state.
-  static let noOrigin = UInt32.max
-  private static let batchSize = 256
-  private static let outboxSize = 1 << 15
-
   let number: Int
   let partitionCount: Int
-  let budget: MemoryBudget
   private let questions: ExplorationQuestions
   private let keptStates: Int
-  private let stateLimit: Int
-
+  private let store: StateStore
   private var program: CompiledModel
-  private var form: Form
-  private var keys: KeyTable
-  private var tree: StateTree
-  private var origins = Chunked<UInt32>()
   private var bench: Workbench
-  private var outboxes: UnsafeMutablePointer<Outbox>
-
-  /// The states found since the last flush, and what is needed to look them up.
-  private var batchWords: UnsafeMutablePointer<UInt64>
-  private let batchKeys: UnsafeMutablePointer<UInt64>
-  private let batchOrigins: UnsafeMutablePointer<UInt32>
-  private let batchHashes: UnsafeMutablePointer<UInt64>
-  private let candidates: UnsafeMutablePointer<Int32>
-  private let fresh: UnsafeMutablePointer<Int32>
-  private var filled = 0
-
-  /// The words of the states of this level and of the next, where the keys do not tell them.
-  private var frontier: [UInt64] = []
-  private var nextFrontier: [UInt64] = []
+  private var outboxes: Outboxes
 
   private var cursor = 0
   private var levelEnd = 0
@@ -53,8 +21,6 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
   private var levelStarts = [0]
 
   private(set) var steps = 0
-  /// Why this partition takes no more states.
-  private(set) var limit: ExplorationLimit?
 
   init(
     number: Int, of partitionCount: Int, _ program: CompiledModel,
@@ -65,40 +31,22 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
     self.questions = questions
     self.program = program
     keptStates = options.keptStates
-    stateLimit = min(options.stateLimit, Int(Int32.max) / partitionCount)
-    budget = MemoryBudget(limit: options.memoryLimit / partitionCount)
-    form =
-      switch options.storage {
-      case .exact: program.stateWords == 1 ? .word : .tree
-      case .fingerprints: .fingerprint
-      }
-    keys = KeyTable(budget: budget)
-    tree = StateTree(wordCount: program.stateWords, budget: budget)
+    let budget = MemoryBudget(limit: options.memoryLimit / partitionCount)
+    store = StateStore(
+      stateWords: program.stateWords, storage: options.storage,
+      stateLimit: min(options.stateLimit, Int(Int32.max) / partitionCount), budget: budget)
     bench = Workbench(program, watching: questions.never)
-    outboxes = Self.makeOutboxes(for: number, of: partitionCount, program, budget)
-    batchWords = .allocate(capacity: Self.batchSize * program.stateWords)
-    batchKeys = .allocate(capacity: Self.batchSize)
-    batchOrigins = .allocate(capacity: Self.batchSize)
-    batchHashes = .allocate(capacity: Self.batchSize)
-    candidates = .allocate(capacity: Self.batchSize)
-    fresh = .allocate(capacity: Self.batchSize)
-  }
-
-  deinit {
-    removeOutboxes()
-    batchWords.deallocate()
-    batchKeys.deallocate()
-    batchOrigins.deallocate()
-    batchHashes.deallocate()
-    candidates.deallocate()
-    fresh.deallocate()
+    outboxes = Outboxes(of: number, among: partitionCount, for: program, budget: budget)
   }
 
   // MARK: Levels
 
-  var stateCount: Int { keys.count }
+  var stateCount: Int { store.count }
+  var budget: MemoryBudget { store.budget }
+  /// Why this partition takes no more states.
+  var limit: ExplorationLimit? { store.limit }
   /// States of the next level that were found until now.
-  var foundCount: Int { keys.count - levelEnd }
+  var foundCount: Int { store.count - levelEnd }
   /// States of this level that are still to be searched, those that wait left out.
   var remaining: Int { again.count + levelEnd - cursor }
   var isWaiting: Bool { !waiting.isEmpty }
@@ -106,11 +54,9 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
   /// Goes on with the states that were found for the next level.
   func beginLevel() {
     cursor = levelEnd
-    levelEnd = keys.count
+    levelEnd = store.count
     levelStarts.append(cursor)
-    budget.giveBack(8 * frontier.count)
-    frontier = nextFrontier
-    nextFrontier = []
+    store.beginLevel(at: cursor)
   }
 
   /// The level of a state.
@@ -134,72 +80,13 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
 
   /// Takes in the first state.
   func begin(with words: [UInt64]) {
-    for (word, value) in words.enumerated() { bench.next[word] = value }
-    keep(bench.next, fingerprint: program.fingerprint(bench.next), origin: Self.noOrigin)
-    flush()
+    store.take(words, fingerprint: program.fingerprint(words), origin: StateStore.noOrigin)
+    store.flush()
   }
 
   /// Takes in what another partition has found.
   func absorb(from other: Partition) {
-    let words = other.outboxes[number].words
-    let stride = other.outboxes[number].stride
-    for position in 0..<other.outboxes[number].count where limit == nil {
-      let state = words + position * stride
-      keep(
-        state, fingerprint: state[stride - 1],
-        origin: other.outboxes[number].origins[position])
-    }
-    other.outboxes[number].removeAll()
-    flush()
-  }
-
-  /// Puts a state into the batch.
-  private func keep(
-    _ state: UnsafePointer<UInt64>, fingerprint: UInt64, origin: UInt32
-  ) {
-    switch form {
-    case .word: batchKeys[filled] = state[0]
-    case .tree: batchKeys[filled] = tree.key(of: state, numbers: bench.nextNumbers)
-    case .fingerprint: keep(fingerprint, words: state)
-    }
-    batchOrigins[filled] = origin
-    filled += 1
-    if filled == Self.batchSize { flush() }
-  }
-
-  @inline(__always)
-  private func keep(_ fingerprint: UInt64, words: UnsafePointer<UInt64>) {
-    batchKeys[filled] = fingerprint
-    let place = batchWords + filled &* program.stateWords
-    for word in 0..<program.stateWords { place[word] = words[word] }
-  }
-
-  /// Stores what the batch holds, and is not stored yet.
-  @inline(never)
-  private func flush() {
-    let count = filled
-    filled = 0
-    guard limit == nil else { return }
-    while origins.count + count > origins.capacity {
-      origins.addChunk()
-      budget.take(Chunked<UInt32>.chunkByteCount)
-    }
-    guard keys.reserve(count), !budget.isExceeded else {
-      limit = .memory
-      return
-    }
-    let freshCount = keys.intern(
-      batchKeys, count: count, hashes: batchHashes, candidates: candidates, fresh: fresh)
-    for place in 0..<freshCount { origins.append(batchOrigins[Int(fresh[place])]) }
-    if form == .fingerprint {
-      let width = program.stateWords
-      for place in 0..<freshCount {
-        let words = batchWords + Int(fresh[place]) * width
-        for word in 0..<width { nextFrontier.append(words[word]) }
-      }
-      budget.take(8 * width * freshCount)
-    }
-    if keys.count > stateLimit { limit = .states }
+    other.outboxes.empty(number, into: store)
   }
 
   // MARK: Expanding
@@ -222,12 +109,12 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
       left -= expanded
       if expanded < count { break }
     }
-    flush()
+    store.flush()
   }
 
   /// Searches states whose keys lie behind each other, and returns how many it came to.
   private func expand(_ first: Int, count: Int) -> Int {
-    form == .word ? expandWords(first, count: count) : expandLarge(first, count: count)
+    store.isWords ? expandWords(first, count: count) : expandLarge(first, count: count)
   }
 
   private func expandWords(_ first: Int, count: Int) -> Int {
@@ -237,13 +124,12 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
     let moveStarts = program.moveStarts.start
     let deltas = program.deltas.start
     let enabled = bench.enabled
-    let source = keys.pointer(at: first)
-    let batchKeys = batchKeys
-    let batchOrigins = batchOrigins
+    let source = store.pointer(at: first)
+    let store = store
     let isAlone = partitionCount == 1
     var taken = 0
     for position in 0..<count {
-      if limit != nil || !isAlone && isOutboxFull { return position }
+      if limit != nil || !isAlone && outboxes.isFull { return position }
       guard inspect(first &+ position, source + position, program, bench) else { continue }
       let state = source[position]
       let origin = origin(of: first &+ position)
@@ -265,10 +151,7 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
               next ^= UInt64(delta) &<< UInt64(move.shift)
               place &+= 1
             }
-            batchKeys[filled] = next
-            batchOrigins[filled] = origin
-            filled &+= 1
-            if filled == Self.batchSize { flush() }
+            store.take(next, origin: origin)
           } else {
             let change = step(by: vector, from: source + position)
             send(bench.next, fingerprint: fingerprint ^ change, origin: origin)
@@ -285,11 +168,11 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
     let program = program
     let bench = bench
     for position in 0..<count {
-      if limit != nil || isOutboxFull { return position }
-      load(first + position)
+      if limit != nil || outboxes.isFull { return position }
+      store.load(first + position, into: bench.state)
       guard inspect(first + position, bench.state, program, bench) else { continue }
       let origin = origin(of: first + position)
-      let needsFingerprint = partitionCount > 1 || form == .fingerprint
+      let needsFingerprint = partitionCount > 1 || !store.isExact
       let fingerprint = needsFingerprint ? program.fingerprint(bench.state) : 0
       for word in 0..<program.maskWords {
         var rest = bench.enabled[word]
@@ -331,20 +214,10 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
   ) {
     let owner = partitionCount == 1 ? number : Self.owner(of: fingerprint, among: partitionCount)
     if owner != number {
-      outboxes[owner].append(state, fingerprint: fingerprint, origin: origin)
+      outboxes.append(state, fingerprint: fingerprint, origin: origin, to: owner)
       return
     }
-    switch form {
-    case .word: batchKeys[filled] = state[0]
-    case .tree:
-      bench.nextNumbers.update(from: bench.numbers, count: tree.nodeCount)
-      batchKeys[filled] = tree.key(
-        of: state, changedFrom: bench.state, numbers: bench.nextNumbers)
-    case .fingerprint: keep(fingerprint, words: state)
-    }
-    batchOrigins[filled] = origin
-    filled &+= 1
-    if filled == Self.batchSize { flush() }
+    store.take(state, after: bench.state, fingerprint: fingerprint, origin: origin)
   }
 
   /// Leaves on the bench what holds and what is enabled in a state. Returns bits of which some are set where
@@ -468,37 +341,31 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
 
   /// The state that led to a state, as a partition and its number there.
   func origin(ofState state: Int) -> (partition: Int, number: Int)? {
-    let origin = origins[state]
-    if origin == Self.noOrigin { return nil }
+    let origin = store.origin(of: state)
+    if origin == StateStore.noOrigin { return nil }
     return (Int(origin) % partitionCount, Int(origin) / partitionCount)
   }
 
   /// The key under which a state is stored.
-  func key(of state: Int) -> UInt64 { keys.key(state) }
+  func key(of state: Int) -> UInt64 { store.key(of: state) }
 
   /// Whether keys tell states.
-  var isExact: Bool { form != .fingerprint }
+  var isExact: Bool { store.isExact }
 
-  /// The words of a state; with fingerprints only of one of this level.
-  func words(of state: Int) -> [UInt64] {
-    load(state)
-    return (0..<program.stateWords).map { bench.state[$0] }
+  /// The local states of a state; with fingerprints only of one of this level.
+  func locals(of state: Int) -> [Int] {
+    store.load(state, into: bench.state)
+    return program.layout.decode((0..<program.stateWords).map { bench.state[$0] })
   }
 
   /// The number of a state, or `nil` where it was not met.
   func number(of words: UnsafePointer<UInt64>, fingerprint: UInt64) -> Int? {
-    switch form {
-    case .word: keys.number(of: words[0]).map(Int.init)
-    case .tree:
-      tree.knownKey(of: words, numbers: bench.nextNumbers).flatMap { keys.number(of: $0) }
-        .map(Int.init)
-    case .fingerprint: keys.number(of: fingerprint).map(Int.init)
-    }
+    store.number(of: words, fingerprint: fingerprint)
   }
 
   /// Shows each state that a state leads to, with its fingerprint.
   func visitSteps(of number: Int, _ visit: (UnsafePointer<UInt64>, UInt64) -> Void) {
-    load(number)
+    store.load(number, into: bench.state)
     _ = findMask(bench.state, program, bench)
     let fingerprint = partitionCount == 1 ? 0 : program.fingerprint(bench.state)
     for word in 0..<program.maskWords {
@@ -512,9 +379,9 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
   }
 
   /// The vectors of the states that wait that have a cell that is not known, and which state it was.
-  func unknownVectors() -> [(state: Int, words: [UInt64], vectors: [Int])] {
+  func unknownVectors() -> [(state: Int, locals: [Int], vectors: [Int])] {
     waiting.map { number in
-      load(number)
+      let locals = locals(of: number)
       var vectors: [Int] = []
       for word in 0..<program.maskWords {
         var bits = unknownBits(in: bench.state, word: word)
@@ -527,19 +394,7 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
           bits &= bits &- 1
         }
       }
-      return (number, (0..<program.stateWords).map { bench.state[$0] }, vectors)
-    }
-  }
-
-  /// Puts a state on the bench.
-  @inline(__always)
-  private func load(_ state: Int) {
-    switch form {
-    case .word: bench.state[0] = keys.key(state)
-    case .tree: tree.unpack(keys.key(state), into: bench.state, numbers: bench.numbers)
-    case .fingerprint:
-      let first = (state &- levelStarts[levelStarts.count &- 1]) &* program.stateWords
-      for word in 0..<program.stateWords { bench.state[word] = frontier[first &+ word] }
+      return (number, locals, vectors)
     }
   }
 
@@ -554,79 +409,11 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
   /// Goes on with a model that has grown. States whose fields have moved are stored anew.
   func adopt(_ larger: CompiledModel) {
     bench.report(to: &sightings)
-    let smaller = program
-    if larger.layout != smaller.layout { store(from: smaller, to: larger) }
+    if larger.layout != program.layout {
+      guard store.change(from: program.layout, to: larger.layout) else { return }
+    }
     program = larger
     bench = Workbench(larger, watching: questions.never.subtracting(sightings.observed.keys))
-    removeOutboxes()
-    outboxes = Self.makeOutboxes(for: number, of: partitionCount, larger, budget)
-    batchWords.deallocate()
-    batchWords = .allocate(capacity: Self.batchSize * larger.stateWords)
-  }
-
-  private func store(from smaller: CompiledModel, to larger: CompiledModel) {
-    func changed(_ words: [UInt64]) -> [UInt64] {
-      larger.layout.encode(smaller.layout.decode(words))
-    }
-    switch form {
-    case .fingerprint:
-      let before = frontier.count + nextFrontier.count
-      frontier = Self.map(frontier, width: smaller.stateWords, changed)
-      nextFrontier = Self.map(nextFrontier, width: smaller.stateWords, changed)
-      budget.take(8 * (frontier.count + nextFrontier.count - before))
-    case .word where larger.stateWords == 1:
-      keys.replaceKeys { changed([$0])[0] }
-    case .word, .tree:
-      var newKeys = KeyTable(budget: budget)
-      var newTree = StateTree(wordCount: larger.stateWords, budget: budget)
-      let numbers = UnsafeMutablePointer<UInt32>.allocate(capacity: newTree.nodeCount)
-      defer { numbers.deallocate() }
-      for state in 0..<keys.count {
-        _ = newKeys.intern(newTree.key(of: changed(words(of: state)), numbers: numbers))
-        if budget.isExceeded {
-          limit = .memory
-          return
-        }
-      }
-      keys = newKeys
-      tree = newTree
-      form = .tree
-    }
-  }
-
-  private static func map(
-    _ words: [UInt64], width: Int, _ change: ([UInt64]) -> [UInt64]
-  ) -> [UInt64] {
-    stride(from: 0, to: words.count, by: width).flatMap { change(Array(words[$0..<($0 + width)])) }
-  }
-
-  // MARK: Outboxes
-
-  private var isOutboxFull: Bool {
-    for other in 0..<partitionCount where other != number {
-      if outboxes[other].count + program.vectorCount > outboxes[other].capacity { return true }
-    }
-    return false
-  }
-
-  private static func makeOutboxes(
-    for number: Int, of count: Int, _ program: CompiledModel, _ budget: MemoryBudget
-  ) -> UnsafeMutablePointer<Outbox> {
-    let outboxes = UnsafeMutablePointer<Outbox>.allocate(capacity: count)
-    for other in 0..<count {
-      let capacity = other == number ? 0 : outboxSize + 2 * program.vectorCount
-      (outboxes + other).initialize(
-        to: Outbox(stateWords: program.stateWords, capacity: capacity))
-      budget.take(outboxes[other].byteCount)
-    }
-    return outboxes
-  }
-
-  private func removeOutboxes() {
-    for other in 0..<partitionCount {
-      budget.giveBack(outboxes[other].byteCount)
-      (outboxes + other).deinitialize(count: 1)
-    }
-    outboxes.deallocate()
+    outboxes = Outboxes(of: number, among: partitionCount, for: larger, budget: budget)
   }
 }

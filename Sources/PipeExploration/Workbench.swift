@@ -1,10 +1,8 @@
 /// The memory in which one partition works on one state, made for one compiled model.
 final class Workbench {
-  /// A state, and one that it leads to; the numbers of their nodes in the tree.
+  /// A state, and one that it leads to.
   let state: UnsafeMutablePointer<UInt64>
   let next: UnsafeMutablePointer<UInt64>
-  let numbers: UnsafeMutablePointer<UInt32>
-  let nextNumbers: UnsafeMutablePointer<UInt32>
   /// The mask of a state.
   let enabled: UnsafeMutablePointer<UInt64>
   /// The observations that must never hold, and were not yet seen to.
@@ -21,8 +19,6 @@ final class Workbench {
     self.program = program
     state = Self.zeros(program.stateWords)
     next = Self.zeros(program.stateWords)
-    numbers = Self.zeros(2 * program.stateWords)
-    nextNumbers = Self.zeros(2 * program.stateWords)
     enabled = Self.zeros(program.maskWords)
     watched = Self.zeros(program.maskWords)
     fired = Self.zeros(program.maskWords)
@@ -38,8 +34,6 @@ final class Workbench {
   deinit {
     state.deallocate()
     next.deallocate()
-    numbers.deallocate()
-    nextNumbers.deallocate()
     enabled.deallocate()
     watched.deallocate()
     fired.deallocate()
@@ -62,10 +56,8 @@ final class Workbench {
     }
   }
 
-  private static func zeros<Number: FixedWidthInteger>(
-    _ count: Int
-  ) -> UnsafeMutablePointer<Number> {
-    let numbers = UnsafeMutablePointer<Number>.allocate(capacity: max(1, count))
+  private static func zeros(_ count: Int) -> UnsafeMutablePointer<UInt64> {
+    let numbers = UnsafeMutablePointer<UInt64>.allocate(capacity: max(1, count))
     numbers.initialize(repeating: 0, count: max(1, count))
     return numbers
   }
