@@ -115,7 +115,9 @@ package struct Exploration: ~Copyable {
     Progress(
       states: partitions.reduce(0) { $0 + $1.stateCount },
       steps: partitions.reduce(0) { $0 + $1.steps }, depth: depth,
-      byteCount: partitions.reduce(program.byteCount) { $0 + $1.budget.used })
+      byteCount: partitions.reduce(program.byteCount + model.queueByteCount) {
+        $0 + $1.budget.used
+      })
   }
 
   /// A shortest path from the first state to another one.
@@ -149,7 +151,9 @@ package struct Exploration: ~Copyable {
 
   private func limitThatIsReached() -> ExplorationLimit? {
     if let limit = partitions.lazy.compactMap(\.limit).first { return limit }
-    if partitions.reduce(0, { $0 + $1.stateCount }) > options.stateLimit { return .states }
+    let progress = progress
+    if progress.states > options.stateLimit { return .states }
+    if progress.byteCount > options.memoryLimit { return .memory }
     if let timeLimit = options.timeLimit, ContinuousClock.now - start >= timeLimit { return .time }
     if Task.isCancelled { return .cancelled }
     let large = model.components.firstIndex { $0.stateCount > options.localStateLimit }
@@ -249,7 +253,9 @@ package struct Exploration: ~Copyable {
     }
     var result = ExplorationResult(
       verdict: verdict, states: progress.states, steps: progress.steps, depth: depth,
-      peakByteCount: partitions.reduce(program.byteCount) { $0 + $1.budget.peak },
+      peakByteCount: partitions.reduce(program.byteCount + model.queueByteCount) {
+        $0 + $1.budget.peak
+      },
       isReduced: program.stubborn != nil)
     result.deadlocks = found(\.deadlocks)
     result.stuck = found(\.stuck)

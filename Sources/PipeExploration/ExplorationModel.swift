@@ -186,6 +186,9 @@ package struct ExplorationModel: Sendable {
     grow(component, to: queue.contents.count)
   }
 
+  /// The memory of what grows with the contents of queues. Unit: bytes.
+  var queueByteCount: Int { components.reduce(0) { $0 + ($1.queue?.byteCount ?? 0) } }
+
   /// Whether local states of a component may still be found: it is a queue, or a table has a hole.
   func isGrowing(_ component: Int) -> Bool {
     components[component].queue != nil

@@ -3,6 +3,8 @@ struct QueueContents: Sendable {
   let capacity: Int
   private(set) var contents: [[Int]]
   private var numbers: [[Int]: Int]
+  /// The memory of all contents. Unit: bytes.
+  private(set) var byteCount = 0
 
   init(capacity: Int, initial: [Int]) {
     self.capacity = capacity
@@ -15,6 +17,8 @@ struct QueueContents: Sendable {
     if let number = numbers[symbols] { return number }
     numbers[symbols] = contents.count
     contents.append(symbols)
+    // The symbols, the head of their array, and what list and dictionary hold of it.
+    byteCount += 8 * symbols.capacity + 32 + 8 + 32
     return contents.count - 1
   }
 

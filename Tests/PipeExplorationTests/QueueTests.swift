@@ -45,12 +45,26 @@ struct QueueTests {
     var model = ExplorationModel()
     let queue = model.addQueue(capacity: 2)
     _ = try model.addVector([.queue(queue, .append(7, 8, 9))])
-    var exploration = Exploration(model)
+    var exploration = Exploration(model, options: Search.Way().options)
     let result = await exploration.run()
     #expect(result.states == 2)
     let full = try #require(result.deadlocks.first.first)
     let state = try #require(exploration.path(to: full).states.last?[queue])
     #expect(exploration.model.contents(of: queue, in: state) == [7, 8, 9])
+  }
+
+  @Test("whose contents get large end the search before they take more memory")
+  func largeContents() async throws {
+    var model = ExplorationModel()
+    let queue = model.addQueue(capacity: .max)
+    _ = try model.addVector([.queue(queue, .append(1, 2, 3))])
+    var options = ExplorationOptions()
+    options.memoryLimit = 10_000_000
+    var exploration = Exploration(model, options: options)
+    let result = await exploration.run()
+    #expect(result.verdict == .incomplete(.memory))
+    #expect(result.peakByteCount < 11_000_000)
+    #expect(result.states > 100)
   }
 
   @Test("without a bound end the search at a limit", arguments: [1, 2])
