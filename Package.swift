@@ -29,6 +29,7 @@ let package = Package(
     .target(name: "PipeSupport", swiftSettings: strict + specialized),
     .target(
       name: "PipeMachines", dependencies: ["PipeSupport"], swiftSettings: strict + specialized),
+    .target(name: "PipeExploration", swiftSettings: strict),
     .target(
       name: "PipeSystem", dependencies: ["PipeSupport", "CProcess"],
       swiftSettings: strict + specialized),
@@ -124,6 +125,8 @@ let package = Package(
       name: "PipeRuntimeTests",
       dependencies: ["PipeRuntime", "PipeSupervision", "PipeRuntimeTestKit", "TestTraits"],
       swiftSettings: strict),
+    .testTarget(
+      name: "PipeExplorationTests", dependencies: ["PipeExploration"], swiftSettings: strict),
     .testTarget(
       name: "SeedTests",
       dependencies: [

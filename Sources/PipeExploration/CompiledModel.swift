@@ -1,0 +1,295 @@
+/// A model as the search reads it: flat tables.
+///
+/// There is a bit for each vector, for each observation, and one that says whether all cells of a row are
+/// known. Every local state of a component has a mask of the bits that it permits; the AND of the masks of
+/// a state says at once what is enabled, what is observed, and whether something has to be asked. The bits
+/// stand in the order: known, observations, vectors.
+///
+/// A component that may still grow has a row for each number that fits into its field, so that cells are
+/// filled in place; no thread reads meanwhile.
+final class CompiledModel {
+  /// Reads a local state out of a state, and what a table says about it.
+  struct Lookup {
+    var base: UInt32
+    let mask: UInt32
+    let word: UInt16
+    let shift: UInt16
+
+    @inline(__always)
+    func local(in words: UnsafePointer<UInt64>) -> UInt32 { local(in: words[Int(word)]) }
+
+    @inline(__always)
+    func local(in word: UInt64) -> UInt32 {
+      UInt32(truncatingIfNeeded: word &>> UInt64(shift)) & mask
+    }
+
+    @inline(__always)
+    func position(in words: UnsafePointer<UInt64>) -> Int { Int(base &+ local(in: words)) }
+  }
+
+  /// What a vector does to one component.
+  struct Move {
+    /// Where in `deltas` stands by what the local state changes.
+    let lookup: Lookup
+    /// The row of the component's local state 0.
+    let firstRow: UInt32
+  }
+
+  let layout: FieldLayout
+  /// Words of a mask, and of a state.
+  let maskWords: Int
+  let stateWords: Int
+  let componentCount: Int
+  let vectorCount: Int
+  /// The bit of the first vector; observation `o` has bit 1 + o.
+  let firstVectorBit: Int
+
+  /// For each word of a mask the components that touch it: `lookups[lookupStarts[word]..<…]`.
+  let lookups: FlatTable<Lookup>
+  let lookupStarts: FlatTable<Int>
+  let masks: FlatTable<UInt64>
+  /// The cells that are permitted only because they are not known; read where the known bit is off.
+  let unknowns: FlatTable<UInt64>
+  /// In each word of a mask the bits of vectors, and of those that need nobody from outside.
+  let vectorBits: FlatTable<UInt64>
+  let insideBits: FlatTable<UInt64>
+
+  /// For each vector the components that it moves: `moves[moveStarts[vector]..<…]`.
+  let moves: FlatTable<Move>
+  let moveStarts: FlatTable<Int>
+  /// Local state XOR where it leads.
+  let deltas: FlatTable<UInt32>
+
+  /// For each component its first row. All components stand in one row of rows.
+  let rows: FlatTable<Lookup>
+  let rowCount: Int
+  /// The fingerprint of a state is the XOR of those of its local states, so that it does not depend on the
+  /// layout.
+  let rowFingerprints: FlatTable<UInt64>
+  /// The cells of each row that are not known.
+  private let unknownCounts: FlatTable<Int32>
+  /// What stubborn sets are made from, where steps are left out.
+  let stubborn: StubbornTables?
+
+  /// Where in `masks` the rows of a component begin, for each word; negative where it says nothing.
+  private let maskBases: FlatTable<Int>
+  /// Where in `deltas` the rows of a role begin, for each role of each vector; negative where it moves
+  /// nothing.
+  private let deltaBases: FlatTable<Int>
+  private let roleStarts: FlatTable<Int>
+  private let rowCounts: [Int]
+
+  init(_ model: ExplorationModel, layout: FieldLayout, seed: UInt64, isReduced: Bool) {
+    self.layout = layout
+    stateWords = layout.wordCount
+    componentCount = model.componentCount
+    vectorCount = model.vectorCount
+    let firstVectorBit = 1 + model.observations.count
+    let maskWords = (firstVectorBit + vectorCount + 63) / 64
+    self.firstVectorBit = firstVectorBit
+    self.maskWords = maskWords
+
+    let isGrowing = model.components.indices.map { model.isGrowing($0) }
+    rowCounts = model.components.indices.map {
+      isGrowing[$0] ? 1 << layout.fields[$0].bits : model.stateCount(of: $0)
+    }
+    var rows: [Lookup] = []
+    var rowCount = 0
+    for (field, count) in zip(layout.fields, rowCounts) {
+      rows.append(Self.lookup(field, base: rowCount))
+      rowCount += count
+    }
+    self.rows = FlatTable(rows)
+    self.rowCount = rowCount
+    rowFingerprints = FlatTable(
+      rowCounts.enumerated().flatMap { component, count in
+        (0..<count).map { Self.fingerprint(of: $0, component: component, seed: seed) }
+      })
+    unknownCounts = FlatTable(repeating: 0, count: rowCount)
+
+    let spoken = Self.spokenBits(
+      of: model, isGrowing, firstVectorBit: firstVectorBit, maskWords: maskWords)
+    var lookups: [Lookup] = []
+    var starts = [0]
+    var bases = [Int](repeating: -1, count: componentCount * maskWords)
+    var maskCount = 0
+    for word in 0..<maskWords {
+      for component in 0..<componentCount where spoken[component][word] != 0 {
+        lookups.append(Self.lookup(layout.fields[component], base: maskCount))
+        bases[component * maskWords + word] = maskCount
+        maskCount += rowCounts[component]
+      }
+      starts.append(lookups.count)
+    }
+    self.lookups = FlatTable(lookups)
+    lookupStarts = FlatTable(starts)
+    maskBases = FlatTable(bases)
+    masks = FlatTable(repeating: ~0, count: maskCount)
+    unknowns = FlatTable(repeating: 0, count: maskCount)
+    let inside = model.vectors.indices.filter { !model.vectors[$0].isFromOutside }
+    vectorBits = FlatTable(
+      Self.bits(model.vectors.indices.map { firstVectorBit + $0 }, words: maskWords))
+    insideBits = FlatTable(Self.bits(inside.map { firstVectorBit + $0 }, words: maskWords))
+
+    var moves: [Move] = []
+    var moveStarts = [0]
+    var deltaBases: [Int] = []
+    var roleStarts = [0]
+    var deltaCount = 0
+    for vector in model.vectors {
+      for role in vector.roles {
+        let component = role.component
+        let isMoving = role.targets.enumerated().contains { $1 >= 0 && Int($1) != $0 }
+        if isMoving || isGrowing[component] {
+          moves.append(
+            Move(
+              lookup: Self.lookup(layout.fields[component], base: deltaCount),
+              firstRow: rows[component].base))
+          deltaBases.append(deltaCount)
+          deltaCount += rowCounts[component]
+        } else {
+          deltaBases.append(-1)
+        }
+      }
+      moveStarts.append(moves.count)
+      roleStarts.append(deltaBases.count)
+    }
+    self.moves = FlatTable(moves)
+    self.moveStarts = FlatTable(moveStarts)
+    self.deltaBases = FlatTable(deltaBases)
+    self.roleStarts = FlatTable(roleStarts)
+    deltas = FlatTable(repeating: 0, count: deltaCount)
+    stubborn = isReduced ? StubbornTables(model, spoken: spoken, rowCounts: rowCounts) : nil
+    fill(from: model)
+  }
+
+  /// Whether the local states that a model has now fit into the rows.
+  func holds(_ model: ExplorationModel) -> Bool {
+    model.components.indices.allSatisfy { model.stateCount(of: $0) <= rowCounts[$0] }
+  }
+
+  /// Takes over what has changed in a model that this one holds.
+  func update(_ changes: [ExplorationModel.Change], of model: ExplorationModel) {
+    for change in changes {
+      switch change {
+      case .cell(let vector, let role, let state):
+        put(model.vectors[vector].roles[role], vector: vector, number: role, in: state)
+      case .observed(let observation, let component, let state):
+        let isHeld = model.observations[observation][component]?.contains(state) ?? true
+        set(bit: 1 + observation, to: isHeld, component: component, in: state)
+      }
+    }
+  }
+
+  /// The fingerprint of a state.
+  func fingerprint(_ words: UnsafePointer<UInt64>) -> UInt64 {
+    var fingerprint: UInt64 = 0
+    for component in 0..<componentCount {
+      fingerprint ^= rowFingerprints[rows[component].position(in: words)]
+    }
+    return fingerprint
+  }
+
+  /// The memory of the tables. Unit: bytes.
+  var byteCount: Int {
+    16 * masks.count + 4 * deltas.count + 12 * rowCount + (stubborn?.byteCount ?? 0)
+  }
+
+  /// Where in a mask a bit stands.
+  static func place(ofBit bit: Int) -> (word: Int, bit: UInt64) {
+    (bit >> 6, 1 << UInt64(bit & 63))
+  }
+
+  // MARK: Cells
+
+  private func fill(from model: ExplorationModel) {
+    for (vector, value) in model.vectors.enumerated() {
+      for (number, role) in value.roles.enumerated() {
+        for state in 0..<rowCounts[role.component] {
+          put(role, vector: vector, number: number, in: state)
+        }
+      }
+    }
+    for (observation, sets) in model.observations.enumerated() {
+      for (component, states) in sets {
+        for state in 0..<rowCounts[component] where !states.contains(state) {
+          set(bit: 1 + observation, to: false, component: component, in: state)
+        }
+      }
+    }
+  }
+
+  private func put(_ role: ExplorationModel.Role, vector: Int, number: Int, in state: Int) {
+    let target = role.target(in: state)
+    let component = role.component
+    let bit = firstVectorBit + vector
+    set(bit: bit, to: target != ExplorationModel.Role.blocked, component: component, in: state)
+    let isUnknown = target == ExplorationModel.Role.unknown
+    let place = maskBases[component * maskWords + bit >> 6] + state
+    let mask = 1 as UInt64 &<< UInt64(bit & 63)
+    if isUnknown != (unknowns[place] & mask != 0) {
+      unknowns.start[place] ^= mask
+      let row = Int(rows[component].base) + state
+      unknownCounts.start[row] += isUnknown ? 1 : -1
+      set(bit: 0, to: unknownCounts[row] == 0, component: component, in: state)
+    }
+    let base = deltaBases[roleStarts[vector] + number]
+    if base >= 0 { deltas.start[base + state] = target < 0 ? 0 : UInt32(state ^ Int(target)) }
+  }
+
+  private func set(bit: Int, to isSet: Bool, component: Int, in state: Int) {
+    let mask = 1 as UInt64 &<< UInt64(bit & 63)
+    let base = maskBases[component * maskWords + bit >> 6]
+    guard base >= 0 else { return }
+    if isSet {
+      masks.start[base + state] |= mask
+    } else {
+      masks.start[base + state] &= ~mask
+    }
+    guard let stubborn, bit > 0 else { return }
+    let place = (Int(rows[component].base) + state) * maskWords + bit >> 6
+    if isSet {
+      stubborn.permitted.start[place] |= mask
+    } else {
+      stubborn.permitted.start[place] &= ~mask
+    }
+  }
+
+  /// The bits about which each component has something to say.
+  private static func spokenBits(
+    of model: ExplorationModel, _ isGrowing: [Bool], firstVectorBit: Int, maskWords: Int
+  ) -> [[UInt64]] {
+    var bits: [[Int]] = isGrowing.map { $0 ? [0] : [] }
+    for (observation, sets) in model.observations.enumerated() {
+      for component in sets.keys { bits[component].append(1 + observation) }
+    }
+    for (number, vector) in model.vectors.enumerated() {
+      for role in vector.roles { bits[role.component].append(firstVectorBit + number) }
+    }
+    return bits.map { self.bits($0, words: maskWords) }
+  }
+
+  private static func lookup(_ field: FieldLayout.Field, base: Int) -> Lookup {
+    Lookup(
+      base: UInt32(base), mask: UInt32(truncatingIfNeeded: field.mask), word: UInt16(field.word),
+      shift: UInt16(field.shift & 63))
+  }
+
+  private static func bits(_ numbers: some Sequence<Int>, words: Int) -> [UInt64] {
+    var bits = [UInt64](repeating: 0, count: words)
+    for number in numbers { bits[number >> 6] |= 1 << UInt64(number & 63) }
+    return bits
+  }
+
+  /// SplitMix64 of the place of a local state: no two of them are related.
+  private static func fingerprint(of state: Int, component: Int, seed: UInt64) -> UInt64 {
+    var value = seed &+ UInt64(component) << 32 &+ UInt64(state)
+    for _ in 0..<2 {
+      value = value &+ 0x9E37_79B9_7F4A_7C15
+      value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
+      value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
+      value ^= value >> 31
+    }
+    return value
+  }
+}

@@ -1,0 +1,302 @@
+/// The search of a model: breadth first, so that a path it tells is a shortest one.
+///
+/// It is asked to go on by ``advance()`` until it is finished, and calls nobody: who asks may show progress
+/// in between, and fills the cells that are demanded.
+///
+/// ```swift
+/// var search = Exploration(model, questions)
+/// while true {
+///   switch await search.advance() {
+///   case .progress(let progress): show(progress)
+///   case .demands(let demands): for demand in demands { try search.model.setCell(…) }
+///   case .finished(let result): return result
+///   }
+/// }
+/// ```
+package struct Exploration: ~Copyable {
+  package struct Progress: Sendable {
+    package let states: Int
+    package let steps: Int
+    package let depth: Int
+    /// Unit: bytes.
+    package let byteCount: Int
+  }
+
+  /// A cell without which the search cannot go on.
+  package struct Demand: Sendable {
+    package let component: Int
+    package let localState: Int
+    package let vector: Int
+    /// The first state in which all other components permit the vector, as far as is known.
+    package let state: StateReference
+  }
+
+  package enum Advance: Sendable {
+    case progress(Progress)
+    /// Each cell once. Those that are left as they are will be demanded again.
+    case demands([Demand])
+    case finished(ExplorationResult)
+  }
+
+  /// The model, which may grow between two calls of ``advance()``.
+  package var model: ExplorationModel
+
+  private let questions: ExplorationQuestions
+  private let options: ExplorationOptions
+  private let start = ContinuousClock.now
+  private var program: CompiledModel
+  private var partitions: [Partition]
+  private var depth = 0
+  private var result: ExplorationResult?
+
+  /// States that one partition searches before progress is told.
+  private static let roundSize = 1 << 16
+  /// States of a level below which one thread is faster than several.
+  private static let fewStates = 512
+
+  package init(
+    _ model: ExplorationModel, _ questions: ExplorationQuestions = ExplorationQuestions(),
+    options: ExplorationOptions = ExplorationOptions()
+  ) {
+    self.model = model
+    self.questions = questions
+    self.options = options
+    let isReduced = options.reduces && questions.allowReduction
+    let layout = Self.layout(of: model, after: nil, wordBits: options.wordBits)
+    let program = CompiledModel(
+      model, layout: layout, seed: options.storage.seed, isReduced: isReduced)
+    self.program = program
+    self.model.forgetChanges()
+    let count = min(max(1, options.threads), 64)
+    partitions = (0..<count).map { number in
+      Partition(number: number, of: count, program, options: options, questions: questions)
+    }
+    let words = layout.encode(model.components.map(\.initial))
+    partitions[Partition.owner(of: program.fingerprint(words), among: count)].begin(with: words)
+    for partition in partitions { partition.beginLevel() }
+  }
+
+  /// Searches on, for some tens of milliseconds.
+  nonisolated(nonsending) package mutating func advance() async -> Advance {
+    if let result { return .finished(result) }
+    if let limit = limitThatIsReached() { return .finished(finish(.incomplete(limit))) }
+    if model.isExtended || !model.changes.isEmpty { compile() }
+    if partitions.contains(where: { $0.remaining > 0 }) {
+      await searchRound()
+    } else if partitions.contains(where: \.isWaiting) {
+      let demands = fillQueues()
+      if !demands.isEmpty { return .demands(demands) }
+    } else if partitions.contains(where: { $0.foundCount > 0 }) {
+      for partition in partitions { partition.beginLevel() }
+      depth += 1
+    } else {
+      return .finished(finish(.complete))
+    }
+    return .progress(progress)
+  }
+
+  /// Searches to the end, or to the first demand that nobody can fill.
+  nonisolated(nonsending) package mutating func run() async -> ExplorationResult {
+    while true {
+      switch await advance() {
+      case .progress: continue
+      case .demands: return finish(.incomplete(.stopped))
+      case .finished(let result): return result
+      }
+    }
+  }
+
+  /// Ends the search where it stands.
+  package mutating func stop() -> ExplorationResult {
+    result ?? finish(.incomplete(.stopped))
+  }
+
+  package var progress: Progress {
+    Progress(
+      states: partitions.reduce(0) { $0 + $1.stateCount },
+      steps: partitions.reduce(0) { $0 + $1.steps }, depth: depth,
+      byteCount: partitions.reduce(program.byteCount + model.queueByteCount) {
+        $0 + $1.budget.used
+      })
+  }
+
+  /// A shortest path from the first state to another one.
+  package func path(to state: StateReference) -> ExplorationPath {
+    ExplorationPath(to: state, in: partitions, model, program)
+  }
+
+  // MARK: Rounds
+
+  nonisolated(nonsending) private mutating func searchRound() async {
+    let size = min(Self.roundSize, max(Self.fewStates, options.stateLimit - progress.states))
+    await onEach { $0.expand(size) }
+    guard partitions.count > 1 else { return }
+    let partitions = partitions
+    await onEach { partition in
+      for other in partitions where other !== partition { partition.absorb(from: other) }
+    }
+  }
+
+  /// Does something with each partition, each on a thread of its own where there is enough to do.
+  nonisolated(nonsending) private func onEach(_ work: @escaping @Sendable (Partition) -> Void) async
+  {
+    guard partitions.count > 1, partitions.reduce(0, { $0 + $1.remaining }) >= Self.fewStates else {
+      for partition in partitions { work(partition) }
+      return
+    }
+    await withTaskGroup(of: Void.self) { group in
+      for partition in partitions { group.addTask { work(partition) } }
+    }
+  }
+
+  private func limitThatIsReached() -> ExplorationLimit? {
+    if let limit = partitions.lazy.compactMap(\.limit).first { return limit }
+    let progress = progress
+    if progress.states > options.stateLimit { return .states }
+    if progress.byteCount > options.memoryLimit { return .memory }
+    if let timeLimit = options.timeLimit, ContinuousClock.now - start >= timeLimit { return .time }
+    if Task.isCancelled { return .cancelled }
+    let large = model.components.firstIndex { $0.stateCount > options.localStateLimit }
+    return large.map { .localStates(component: $0) }
+  }
+
+  // MARK: Growing
+
+  private mutating func compile() {
+    if !model.isExtended && program.holds(model) {
+      program.update(model.changes, of: model)
+    } else {
+      let layout = Self.layout(of: model, after: program.layout, wordBits: options.wordBits)
+      program = CompiledModel(
+        model, layout: layout, seed: options.storage.seed, isReduced: program.stubborn != nil)
+      for partition in partitions { partition.adopt(program) }
+    }
+    model.forgetChanges()
+    for partition in partitions { partition.retry() }
+  }
+
+  /// Fills in what the vectors that somebody waits for do to queues. Where nothing is left to fill in,
+  /// returns what only others know.
+  private mutating func fillQueues() -> [Demand] {
+    struct Cell: Hashable {
+      let component: Int
+      let state: Int
+      let vector: Int
+    }
+    var queues: Set<Cell> = []
+    var demanded: Set<Cell> = []
+    var demands: [Demand] = []
+    for partition in partitions {
+      for (number, locals, vectors) in partition.unknownVectors() {
+        for vector in vectors {
+          let open = model.vectors[vector].roles.filter {
+            $0.target(in: locals[$0.component]) == ExplorationModel.Role.unknown
+          }
+          let openQueues = open.filter { $0.operation != nil }
+          for role in openQueues {
+            queues.insert(Cell(component: role.component, state: locals[role.component], vector: 0))
+          }
+          for role in open where openQueues.isEmpty {
+            let cell = Cell(
+              component: role.component, state: locals[role.component], vector: vector)
+            guard demanded.insert(cell).inserted else { continue }
+            demands.append(
+              Demand(
+                component: cell.component, localState: cell.state, vector: vector,
+                state: reference(number, in: partition)))
+          }
+        }
+      }
+    }
+    for queue in queues { model.fillQueue(queue.component, in: queue.state) }
+    return queues.isEmpty ? demands : []
+  }
+
+  /// Fields as wide as the local states need. Where one has outgrown its field, all that may still grow
+  /// get room for twice as many: so the states are seldom stored anew.
+  private static func layout(
+    of model: ExplorationModel, after layout: FieldLayout?, wordBits: Int
+  ) -> FieldLayout {
+    let counts = model.components.indices.map { model.stateCount(of: $0) }
+    if let layout, zip(layout.fields, counts).allSatisfy({ FieldLayout.bits(for: $1) <= $0.bits }),
+      layout.fields.count == counts.count
+    {
+      return layout
+    }
+    let bits = counts.enumerated().map { component, count in
+      let isGrowing = layout != nil && model.isGrowing(component)
+      let needed = FieldLayout.bits(for: isGrowing ? 2 * count : count)
+      guard let layout, component < layout.fields.count else { return needed }
+      return max(needed, layout.fields[component].bits)
+    }
+    return FieldLayout(bits: bits, order: model.componentsByVector, wordBits: wordBits)
+  }
+
+  // MARK: Results
+
+  private func reference(_ number: Int, in partition: Partition) -> StateReference {
+    StateReference(
+      partition: partition.number, number: number, depth: partition.depth(of: number))
+  }
+
+  private mutating func finish(_ verdict: ExplorationResult.Verdict) -> ExplorationResult {
+    let sightings = partitions.map { $0.report() }
+    func found(_ found: (Sightings) -> Sightings.Found) -> FoundStates {
+      let states = zip(partitions, sightings).flatMap { partition, sightings in
+        found(sightings).first.map { reference($0, in: partition) }
+      }
+      return FoundStates(
+        count: sightings.reduce(0) { $0 + found($1).count },
+        first: states.sorted {
+          ($0.depth, $0.partition, $0.number) < ($1.depth, $1.partition, $1.number)
+        })
+    }
+    var result = ExplorationResult(
+      verdict: verdict, states: progress.states, steps: progress.steps, depth: depth,
+      peakByteCount: partitions.reduce(program.byteCount + model.queueByteCount) {
+        $0 + $1.budget.peak
+      },
+      isReduced: program.stubborn != nil)
+    result.deadlocks = found(\.deadlocks)
+    result.stuck = found(\.stuck)
+    for (partition, sightings) in zip(partitions, sightings) {
+      for (observation, number) in sightings.observed {
+        let state = reference(number, in: partition)
+        if let known = result.violations[observation], known.depth <= state.depth { continue }
+        result.violations[observation] = state
+      }
+    }
+    if questions.coverage && verdict == .complete {
+      let fired = sightings.reduce(into: Set<Int>()) { $0.formUnion($1.fired) }
+      result.neverEnabled = model.vectors.indices.filter { !fired.contains($0) }
+      result.unreachable = model.components.enumerated().map { number, component in
+        let seen = sightings.reduce(into: Set<Int>()) { $0.formUnion($1.seen[number]) }
+        return (0..<component.stateCount).filter { !seen.contains($0) }
+      }
+    }
+    if case .fingerprints = options.storage {
+      let states = Double(result.states)
+      result.omissionProbability = min(1, states * (states - 1) / 0x1p65)
+    }
+    decidePossibilities(&result)
+    self.result = result
+    return result
+  }
+
+  private func decidePossibilities(_ result: inout ExplorationResult) {
+    let observations = questions.alwaysPossible
+    for observation in observations { result.possibilities[observation] = .undecided }
+    guard !observations.isEmpty, result.verdict == .complete, case .exact = options.storage,
+      let graph = StateGraph(
+        partitions, program, about: observations, steps: result.steps,
+        memory: options.memoryLimit - progress.byteCount)
+    else { return }
+    result.peakByteCount = max(result.peakByteCount, progress.byteCount + graph.byteCount)
+    for observation in observations {
+      let lost = graph.firstStates(withoutPathTo: observation)
+        .map { reference($0.number, in: $0.partition) }
+      result.possibilities[observation] =
+        lost.min { $0.depth < $1.depth }.map { .lost($0) } ?? .always
+    }
+  }
+}

@@ -1,0 +1,196 @@
+/// An exact set of 64-bit keys, numbered in the order in which they came.
+///
+/// The keys lie densely by number. The index beside them is an open-addressing table of 32-bit entries: a
+/// number, and in the bits that numbers do not need yet a tag of the key's hash, so that a probe hardly
+/// ever reads a key that is another one. It is made again from the keys where it grows.
+struct KeyTable: ~Copyable {
+  /// Where a key belongs: a small value, so that a loop has it in registers.
+  private struct Index {
+    let entries: UnsafeMutablePointer<UInt32>
+    let slotCount: Int
+    /// The bits that numbers need; those above are the tag.
+    let numberBits: UInt32
+
+    @inline(__always)
+    func slot(of hash: UInt64) -> Int {
+      Int(truncatingIfNeeded: hash.multipliedFullWidth(by: UInt64(slotCount)).high)
+    }
+
+    @inline(__always)
+    func next(_ slot: Int) -> Int { slot &+ 1 == slotCount ? 0 : slot &+ 1 }
+
+    @inline(__always)
+    func tag(_ hash: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: hash) &<< numberBits }
+
+    /// The number of an entry, counted from 1.
+    @inline(__always)
+    func number(_ entry: UInt32) -> Int { Int(entry & ((1 &<< numberBits) &- 1)) }
+
+    /// The number of the first key that may be the one with this hash; -1 where none may.
+    @inline(__always)
+    func candidate(hash: UInt64) -> Int {
+      var slot = slot(of: hash)
+      let tag = tag(hash)
+      while true {
+        let entry = entries[slot]
+        if entry == 0 { return -1 }
+        if (entry ^ tag) &>> numberBits == 0 { return number(entry) &- 1 }
+        slot = next(slot)
+      }
+    }
+
+    /// Finds a key, or the slot where it belongs.
+    @inline(__always)
+    func find(
+      _ key: UInt64, hash: UInt64, in keys: borrowing Chunked<UInt64>
+    ) -> (number: Int, slot: Int) {
+      var slot = slot(of: hash)
+      let tag = tag(hash)
+      while true {
+        let entry = entries[slot]
+        if entry == 0 { return (-1, slot) }
+        if (entry ^ tag) &>> numberBits == 0 {
+          let number = number(entry) &- 1
+          if keys[number] == key { return (number, slot) }
+        }
+        slot = next(slot)
+      }
+    }
+  }
+
+  private var keys = Chunked<UInt64>()
+  private var index: Index
+  private var largestCount = 0
+  private let budget: MemoryBudget
+  /// What was read only so that it is in the cache: kept, so that the reads are not left out.
+  private var sink: UInt64 = 0
+
+  private static let fewestSlots = 1024
+
+  init(budget: MemoryBudget) {
+    self.budget = budget
+    index = Index(entries: .allocate(capacity: 1), slotCount: 0, numberBits: 0)
+    makeIndex(slotCount: Self.fewestSlots)
+  }
+
+  deinit {
+    budget.giveBack(index.slotCount * 4 + keys.capacity * 8)
+    index.entries.deallocate()
+  }
+
+  var count: Int { keys.count }
+
+  /// A key by its number.
+  @inline(__always)
+  func key(_ number: Int) -> UInt64 { keys[number] }
+
+  /// Where a key lies; those up to the next multiple of `Chunked.chunkSize` follow it.
+  @inline(__always)
+  func pointer(at number: Int) -> UnsafePointer<UInt64> { UnsafePointer(keys.pointer(at: number)) }
+
+  @inline(__always)
+  static func hash(_ key: UInt64) -> UInt64 {
+    var hash = (key ^ (key &>> 32)) &* 0x9E37_79B9_7F4A_7C15
+    hash = (hash ^ (hash &>> 29)) &* 0xBF58_476D_1CE4_E5B9
+    return hash ^ (hash &>> 32)
+  }
+
+  /// Makes room for so many more keys; `false` where the budget does not allow it.
+  mutating func reserve(_ more: Int) -> Bool {
+    while keys.count + more > keys.capacity {
+      guard budget.allows(Chunked<UInt64>.chunkByteCount) else { return false }
+      addChunk()
+    }
+    while keys.count + more > largestCount {
+      guard keys.count + more < Int(Int32.max) / 2, budget.allows(index.slotCount * 4) else {
+        return false
+      }
+      makeIndex(slotCount: 2 * index.slotCount)
+    }
+    return true
+  }
+
+  /// The number of a key, a new one where it was not there. Takes memory beyond the budget where it must.
+  @inline(__always)
+  mutating func intern(_ key: UInt64) -> UInt32 {
+    if keys.count == keys.capacity { addChunk() }
+    if keys.count == largestCount { makeIndex(slotCount: 2 * index.slotCount) }
+    let hash = Self.hash(key)
+    let (number, slot) = index.find(key, hash: hash, in: keys)
+    if number >= 0 { return UInt32(truncatingIfNeeded: number) }
+    keys.append(key)
+    index.entries[slot] = index.tag(hash) | UInt32(truncatingIfNeeded: keys.count)
+    return UInt32(truncatingIfNeeded: keys.count &- 1)
+  }
+
+  /// Interns keys for which there is room, and lists which of them are new, in their order.
+  ///
+  /// What they probe is read for all of them before the first is looked up, first the index, then the keys
+  /// that its tags point at: so the misses of the cache overlap.
+  mutating func intern(
+    _ batch: UnsafePointer<UInt64>, count batchCount: Int, hashes: UnsafeMutablePointer<UInt64>,
+    candidates: UnsafeMutablePointer<Int32>, fresh: UnsafeMutablePointer<Int32>
+  ) -> Int {
+    let index = index
+    var touched: UInt64 = 0
+    for position in 0..<batchCount {
+      let hash = Self.hash(batch[position])
+      hashes[position] = hash
+      touched &+= UInt64(index.entries[index.slot(of: hash)])
+    }
+    for position in 0..<batchCount {
+      let number = index.candidate(hash: hashes[position])
+      candidates[position] = Int32(truncatingIfNeeded: number)
+      if number >= 0 { touched &+= keys[number] }
+    }
+    sink &+= touched
+    var freshCount = 0
+    for position in 0..<batchCount {
+      let candidate = Int(candidates[position])
+      if candidate >= 0 && keys[candidate] == batch[position] { continue }
+      let hash = hashes[position]
+      let (number, slot) = index.find(batch[position], hash: hash, in: keys)
+      if number >= 0 { continue }
+      keys.append(batch[position])
+      index.entries[slot] = index.tag(hash) | UInt32(truncatingIfNeeded: keys.count)
+      fresh[freshCount] = Int32(truncatingIfNeeded: position)
+      freshCount &+= 1
+    }
+    return freshCount
+  }
+
+  /// The number of a key, or `nil` where it is not there.
+  func number(of key: UInt64) -> UInt32? {
+    let number = index.find(key, hash: Self.hash(key), in: keys).number
+    return number < 0 ? nil : UInt32(truncatingIfNeeded: number)
+  }
+
+  /// Gives every key another value: none may become equal to another one.
+  mutating func replaceKeys(_ change: (UInt64) -> UInt64) {
+    for number in 0..<keys.count { keys[number] = change(keys[number]) }
+    makeIndex(slotCount: index.slotCount)
+  }
+
+  private mutating func addChunk() {
+    keys.addChunk()
+    budget.take(Chunked<UInt64>.chunkByteCount)
+  }
+
+  private mutating func makeIndex(slotCount: Int) {
+    index.entries.deallocate()
+    budget.giveBack(index.slotCount * 4)
+    largestCount = slotCount / 4 * 3
+    let index = Index(
+      entries: .allocate(capacity: slotCount), slotCount: slotCount,
+      numberBits: UInt32(Int.bitWidth - largestCount.leadingZeroBitCount))
+    index.entries.initialize(repeating: 0, count: slotCount)
+    budget.take(slotCount * 4)
+    for number in 0..<keys.count {
+      let hash = Self.hash(keys[number])
+      var slot = index.slot(of: hash)
+      while index.entries[slot] != 0 { slot = index.next(slot) }
+      index.entries[slot] = index.tag(hash) | UInt32(truncatingIfNeeded: number &+ 1)
+    }
+    self.index = index
+  }
+}

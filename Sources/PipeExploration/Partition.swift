@@ -1,0 +1,419 @@
+/// The states whose fingerprints fall to one thread: it keeps them, and takes the steps from them.
+///
+/// A level is searched in rounds. In each, every partition first expands states of its own and puts what
+/// belongs to others into outboxes, then takes in what others found for it.
+final class Partition: @unchecked Sendable {  // In a round, one thread alone uses a partition.
+  let number: Int
+  let partitionCount: Int
+  private let questions: ExplorationQuestions
+  private let keptStates: Int
+  private let store: StateStore
+  private var program: CompiledModel
+  private var bench: Workbench
+  private var outboxes: Outboxes
+
+  private var cursor = 0
+  private var levelEnd = 0
+  /// States of this level with an enabled vector of which a cell is not known.
+  private var waiting: [Int] = []
+  private var again: [Int] = []
+  private var sightings = Sightings()
+  private var levelStarts = [0]
+
+  private(set) var steps = 0
+
+  init(
+    number: Int, of partitionCount: Int, _ program: CompiledModel,
+    options: ExplorationOptions, questions: ExplorationQuestions
+  ) {
+    self.number = number
+    self.partitionCount = partitionCount
+    self.questions = questions
+    self.program = program
+    keptStates = options.keptStates
+    let budget = MemoryBudget(limit: options.memoryLimit / partitionCount)
+    store = StateStore(
+      stateWords: program.stateWords, storage: options.storage,
+      stateLimit: min(options.stateLimit, Int(Int32.max) / partitionCount), budget: budget)
+    bench = Workbench(program, watching: questions.never)
+    outboxes = Outboxes(of: number, among: partitionCount, for: program, budget: budget)
+  }
+
+  // MARK: Levels
+
+  var stateCount: Int { store.count }
+  var budget: MemoryBudget { store.budget }
+  /// Why this partition takes no more states.
+  var limit: ExplorationLimit? { store.limit }
+  /// States of the next level that were found until now.
+  var foundCount: Int { store.count - levelEnd }
+  /// States of this level that are still to be searched, those that wait left out.
+  var remaining: Int { again.count + levelEnd - cursor }
+  var isWaiting: Bool { !waiting.isEmpty }
+
+  /// Goes on with the states that were found for the next level.
+  func beginLevel() {
+    cursor = levelEnd
+    levelEnd = store.count
+    levelStarts.append(cursor)
+    store.beginLevel(at: cursor)
+  }
+
+  /// The level of a state.
+  func depth(of state: Int) -> Int {
+    var low = 0
+    var high = levelStarts.count
+    while high - low > 1 {
+      let middle = (low + high) / 2
+      if levelStarts[middle] <= state { low = middle } else { high = middle }
+    }
+    return low - 1
+  }
+
+  /// Lets the states that wait be searched again, after cells were filled.
+  func retry() {
+    again += waiting
+    waiting = []
+  }
+
+  // MARK: Taking in
+
+  /// Takes in the first state.
+  func begin(with words: [UInt64]) {
+    store.take(words, fingerprint: program.fingerprint(words), origin: StateStore.noOrigin)
+    store.flush()
+  }
+
+  /// Takes in what another partition has found.
+  func absorb(from other: Partition) {
+    other.outboxes.empty(number, into: store)
+  }
+
+  // MARK: Expanding
+
+  /// Searches up to so many states of this level, fewer where an outbox gets full.
+  func expand(_ stateCount: Int) {
+    var left = stateCount
+    while left > 0, let state = again.popLast() {
+      guard expand(state, count: 1) == 1 else {
+        again.append(state)
+        break
+      }
+      left -= 1
+    }
+    while left > 0 && cursor < levelEnd && limit == nil {
+      let size = Chunked<UInt64>.chunkSize
+      let count = min(left, levelEnd - cursor, size - cursor % size)
+      let expanded = expand(cursor, count: count)
+      cursor += expanded
+      left -= expanded
+      if expanded < count { break }
+    }
+    store.flush()
+  }
+
+  /// Searches states whose keys lie behind each other, and returns how many it came to.
+  private func expand(_ first: Int, count: Int) -> Int {
+    store.isWords ? expandWords(first, count: count) : expandLarge(first, count: count)
+  }
+
+  private func expandWords(_ first: Int, count: Int) -> Int {
+    let program = program
+    let bench = bench
+    let moves = program.moves.start
+    let moveStarts = program.moveStarts.start
+    let deltas = program.deltas.start
+    let enabled = bench.enabled
+    let source = store.pointer(at: first)
+    let store = store
+    let isAlone = partitionCount == 1
+    var taken = 0
+    for position in 0..<count {
+      if limit != nil || !isAlone && outboxes.isFull { return position }
+      guard inspect(first &+ position, source + position, program, bench) else { continue }
+      let state = source[position]
+      let origin = origin(of: first &+ position)
+      let fingerprint = isAlone ? 0 : program.fingerprint(source + position)
+      for word in 0..<program.maskWords {
+        var rest = enabled[word]
+        let vectors = (word &<< 6) &- program.firstVectorBit
+        while rest != 0 {
+          let vector = vectors &+ rest.trailingZeroBitCount
+          rest &= rest &- 1
+          taken &+= 1
+          if isAlone {
+            var next = state
+            var place = moveStarts[vector]
+            let end = moveStarts[vector &+ 1]
+            while place < end {
+              let move = moves[place].lookup
+              let delta = deltas[Int(move.base &+ move.local(in: state))]
+              next ^= UInt64(delta) &<< UInt64(move.shift)
+              place &+= 1
+            }
+            store.take(next, origin: origin)
+          } else {
+            let change = step(by: vector, from: source + position)
+            send(bench.next, fingerprint: fingerprint ^ change, origin: origin)
+          }
+        }
+      }
+      steps &+= taken
+      taken = 0
+    }
+    return count
+  }
+
+  private func expandLarge(_ first: Int, count: Int) -> Int {
+    let program = program
+    let bench = bench
+    for position in 0..<count {
+      if limit != nil || outboxes.isFull { return position }
+      store.load(first + position, into: bench.state)
+      guard inspect(first + position, bench.state, program, bench) else { continue }
+      let origin = origin(of: first + position)
+      let needsFingerprint = partitionCount > 1 || !store.isExact
+      let fingerprint = needsFingerprint ? program.fingerprint(bench.state) : 0
+      for word in 0..<program.maskWords {
+        var rest = bench.enabled[word]
+        while rest != 0 {
+          let vector = (word << 6) + rest.trailingZeroBitCount - program.firstVectorBit
+          rest &= rest &- 1
+          steps &+= 1
+          send(
+            bench.next, fingerprint: fingerprint ^ step(by: vector, from: bench.state),
+            origin: origin)
+        }
+      }
+    }
+    return count
+  }
+
+  /// Puts the state that a vector leads to on the bench, and returns by what its fingerprint differs.
+  @inline(__always)
+  private func step(by vector: Int, from state: UnsafePointer<UInt64>) -> UInt64 {
+    let program = program
+    let next = bench.next
+    for word in 0..<program.stateWords { next[word] = state[word] }
+    var change: UInt64 = 0
+    for place in program.moveStarts[vector]..<program.moveStarts[vector &+ 1] {
+      let move = program.moves[place]
+      let local = move.lookup.local(in: state)
+      let delta = program.deltas[Int(move.lookup.base &+ local)]
+      next[Int(move.lookup.word)] ^= UInt64(delta) &<< UInt64(move.lookup.shift)
+      change ^= program.rowFingerprints[Int(move.firstRow &+ local)]
+      change ^= program.rowFingerprints[Int(move.firstRow &+ (local ^ delta))]
+    }
+    return change
+  }
+
+  /// Gives a state that the state on the bench leads to to the partition that keeps it.
+  @inline(__always)
+  private func send(
+    _ state: UnsafePointer<UInt64>, fingerprint: UInt64, origin: UInt32
+  ) {
+    let owner = partitionCount == 1 ? number : Self.owner(of: fingerprint, among: partitionCount)
+    if owner != number {
+      outboxes.append(state, fingerprint: fingerprint, origin: origin, to: owner)
+      return
+    }
+    store.take(state, after: bench.state, fingerprint: fingerprint, origin: origin)
+  }
+
+  /// Leaves on the bench what holds and what is enabled in a state. Returns bits of which some are set where
+  /// something watched holds, and where a vector is enabled that needs nobody from outside.
+  @inline(__always)
+  private func findMask(
+    _ state: UnsafePointer<UInt64>, _ program: CompiledModel, _ bench: Workbench
+  ) -> (watched: UInt64, inside: UInt64) {
+    let lookups = program.lookups.start
+    let starts = program.lookupStarts.start
+    let masks = program.masks.start
+    var watched: UInt64 = 0
+    var inside: UInt64 = 0
+    for word in 0..<program.maskWords {
+      var bits = ~(0 as UInt64)
+      var place = starts[word]
+      let end = starts[word &+ 1]
+      while place < end {
+        bits &= masks[lookups[place].position(in: state)]
+        place &+= 1
+      }
+      bench.enabled[word] = bits
+      watched |= bits & bench.watched[word]
+      inside |= bits & program.insideBits[word]
+    }
+    return (watched, inside)
+  }
+
+  /// Finds what is enabled in a state, and notes what it is. Whether there are steps to take from it now.
+  @inline(__always)
+  private func inspect(
+    _ number: Int, _ state: UnsafePointer<UInt64>, _ program: CompiledModel, _ bench: Workbench
+  ) -> Bool {
+    let (watched, inside) = findMask(state, program, bench)
+    if bench.enabled[0] & 1 == 0 && isUnknown(state) {
+      waiting.append(number)
+      return false
+    }
+    if watched != 0 { note(observationsIn: number) }
+    if inside == 0 { note(haltIn: number) }
+    for word in 0..<program.maskWords {
+      bench.enabled[word] &= program.vectorBits[word]
+      bench.fired[word] |= bench.enabled[word]
+    }
+    if questions.coverage {
+      for component in 0..<program.componentCount {
+        bench.seen[program.rows[component].position(in: state)] = true
+      }
+    }
+    if let tables = program.stubborn {
+      bench.stubborn.reduce(
+        bench.enabled, observed: bench.watched, state: state, program, tables)
+    }
+    return true
+  }
+
+  /// Whether a vector is enabled as far as is known, and not all of its cells are known.
+  @inline(never)
+  private func isUnknown(_ state: UnsafePointer<UInt64>) -> Bool {
+    var found: UInt64 = 0
+    for word in 0..<program.maskWords {
+      found |= unknownBits(in: state, word: word) & bench.enabled[word]
+    }
+    return found != 0
+  }
+
+  private func unknownBits(in state: UnsafePointer<UInt64>, word: Int) -> UInt64 {
+    var bits: UInt64 = 0
+    for place in program.lookupStarts[word]..<program.lookupStarts[word + 1] {
+      bits |= program.unknowns[program.lookups[place].position(in: state)]
+    }
+    return bits & program.vectorBits[word]
+  }
+
+  @inline(never)
+  private func note(observationsIn state: Int) {
+    for observation in questions.never where isVisited(holding: observation) {
+      let (word, bit) = CompiledModel.place(ofBit: 1 + observation)
+      guard bench.watched[word] & bit != 0 else { continue }
+      sightings.observed[observation] = state
+      bench.watched[word] &= ~bit
+    }
+  }
+
+  /// Whether an observation holds in the state whose mask is on the bench.
+  func isVisited(holding observation: Int) -> Bool {
+    let (word, bit) = CompiledModel.place(ofBit: 1 + observation)
+    return bench.enabled[word] & bit != 0
+  }
+
+  @inline(never)
+  private func note(haltIn state: Int) {
+    var isDead = true
+    for word in 0..<program.maskWords where bench.enabled[word] & program.vectorBits[word] != 0 {
+      isDead = false
+    }
+    if isDead {
+      guard questions.deadlocks, !questions.ends.contains(where: isVisited(holding:)) else {
+        return
+      }
+      sightings.deadlocks.add(state, keeping: keptStates)
+    } else {
+      guard questions.stuck, !questions.rests.contains(where: isVisited(holding:)) else { return }
+      sightings.stuck.add(state, keeping: keptStates)
+    }
+  }
+
+  // MARK: States
+
+  /// What was met until now.
+  func report() -> Sightings {
+    bench.report(to: &sightings)
+    return sightings
+  }
+
+  /// The number under which a state is known to all partitions.
+  @inline(__always)
+  private func origin(of state: Int) -> UInt32 {
+    UInt32(truncatingIfNeeded: state &* partitionCount &+ number)
+  }
+
+  /// The state that led to a state, as a partition and its number there.
+  func origin(ofState state: Int) -> (partition: Int, number: Int)? {
+    let origin = store.origin(of: state)
+    if origin == StateStore.noOrigin { return nil }
+    return (Int(origin) % partitionCount, Int(origin) / partitionCount)
+  }
+
+  /// The key under which a state is stored.
+  func key(of state: Int) -> UInt64 { store.key(of: state) }
+
+  /// Whether keys tell states.
+  var isExact: Bool { store.isExact }
+
+  /// The local states of a state; with fingerprints only of one of this level.
+  func locals(of state: Int) -> [Int] {
+    store.load(state, into: bench.state)
+    return program.layout.decode((0..<program.stateWords).map { bench.state[$0] })
+  }
+
+  /// The number of a state, or `nil` where it was not met.
+  func number(of words: UnsafePointer<UInt64>, fingerprint: UInt64) -> Int? {
+    store.number(of: words, fingerprint: fingerprint)
+  }
+
+  /// Shows each state that a state leads to, with its fingerprint.
+  func visitSteps(of number: Int, _ visit: (UnsafePointer<UInt64>, UInt64) -> Void) {
+    store.load(number, into: bench.state)
+    _ = findMask(bench.state, program, bench)
+    let fingerprint = partitionCount == 1 ? 0 : program.fingerprint(bench.state)
+    for word in 0..<program.maskWords {
+      var rest = bench.enabled[word] & program.vectorBits[word]
+      while rest != 0 {
+        let vector = (word << 6) + rest.trailingZeroBitCount - program.firstVectorBit
+        rest &= rest &- 1
+        visit(bench.next, fingerprint ^ step(by: vector, from: bench.state))
+      }
+    }
+  }
+
+  /// The vectors of the states that wait that have a cell that is not known, and which state it was.
+  func unknownVectors() -> [(state: Int, locals: [Int], vectors: [Int])] {
+    waiting.map { number in
+      let locals = locals(of: number)
+      var vectors: [Int] = []
+      for word in 0..<program.maskWords {
+        var bits = unknownBits(in: bench.state, word: word)
+        for place in program.lookupStarts[word]..<program.lookupStarts[word + 1] {
+          bits &= program.masks[program.lookups[place].position(in: bench.state)]
+        }
+        bits &= program.vectorBits[word]
+        while bits != 0 {
+          vectors.append((word << 6) + bits.trailingZeroBitCount - program.firstVectorBit)
+          bits &= bits &- 1
+        }
+      }
+      return (number, locals, vectors)
+    }
+  }
+
+  /// The partition that keeps a state.
+  @inline(__always)
+  static func owner(of fingerprint: UInt64, among count: Int) -> Int {
+    Int(truncatingIfNeeded: (fingerprint &>> 32) &* UInt64(count) &>> 32)
+  }
+
+  // MARK: Growing
+
+  /// Goes on with a model that has grown. States whose fields have moved are stored anew.
+  func adopt(_ larger: CompiledModel) {
+    bench.report(to: &sightings)
+    if larger.layout != program.layout {
+      guard store.change(from: program.layout, to: larger.layout) else { return }
+    }
+    program = larger
+    bench = Workbench(larger, watching: questions.never.subtracting(sightings.observed.keys))
+    outboxes = Outboxes(of: number, among: partitionCount, for: larger, budget: budget)
+  }
+}

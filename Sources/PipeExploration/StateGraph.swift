@@ -1,0 +1,77 @@
+/// The steps between the states of a complete search, to ask what can be reached from each of them.
+///
+/// The states of all partitions are numbered in one row. The steps are found once more, and stored by the
+/// state that they start from. What reaches a state with an observation is spread in sweeps, backwards and
+/// forwards in turn, until nothing changes: as states are numbered level by level, few are needed.
+struct StateGraph {
+  private let partitions: [Partition]
+  /// The number of the first state of each partition.
+  private let firsts: [Int]
+  /// The steps of a state are `targets[ends[state - 1]..<ends[state]]`.
+  private var ends: [UInt32] = []
+  private var targets: [UInt32] = []
+  /// For each observation that is asked about whether it holds in each state.
+  private var holds: [Int: [Bool]] = [:]
+
+  /// - Parameter memory: What the graph may take. Unit: bytes.
+  /// - Returns: `nil` where it would take more.
+  init?(
+    _ partitions: [Partition], _ program: CompiledModel, about observations: Set<Int>, steps: Int,
+    memory: Int
+  ) {
+    self.partitions = partitions
+    var firsts = [0]
+    for partition in partitions { firsts.append(firsts[firsts.count - 1] + partition.stateCount) }
+    self.firsts = firsts
+    let states = firsts[firsts.count - 1]
+    let needed = 4 * steps + (4 + observations.count + 1) * states
+    guard needed <= memory, steps < Int(UInt32.max) else { return nil }
+    targets.reserveCapacity(steps)
+    ends.reserveCapacity(states)
+    for observation in observations { holds[observation] = Array(repeating: false, count: states) }
+    for partition in partitions {
+      for number in 0..<partition.stateCount {
+        partition.visitSteps(of: number) { target, fingerprint in
+          let owner = Partition.owner(of: fingerprint, among: partitions.count)
+          guard let found = partitions[owner].number(of: target, fingerprint: fingerprint) else {
+            return
+          }
+          targets.append(UInt32(firsts[owner] + found))
+        }
+        let state = ends.count
+        for observation in observations where partition.isVisited(holding: observation) {
+          holds[observation]?[state] = true
+        }
+        ends.append(UInt32(targets.count))
+      }
+    }
+  }
+
+  /// The memory that the graph takes. Unit: bytes.
+  var byteCount: Int { 4 * targets.count + (4 + holds.count + 1) * ends.count }
+
+  /// The states from which none can be reached where an observation holds: of each partition the first.
+  func firstStates(withoutPathTo observation: Int) -> [(partition: Partition, number: Int)] {
+    guard var reaches = holds[observation] else { return [] }
+    var isForwards = false
+    var hasChanged = true
+    while hasChanged {
+      hasChanged = false
+      for place in reaches.indices {
+        let state = isForwards ? place : reaches.count - 1 - place
+        if reaches[state] { continue }
+        let start = state == 0 ? 0 : Int(ends[state - 1])
+        if targets[start..<Int(ends[state])].contains(where: { reaches[Int($0)] }) {
+          reaches[state] = true
+          hasChanged = true
+        }
+      }
+      isForwards.toggle()
+    }
+    return partitions.indices.compactMap { partition in
+      let first = firsts[partition]
+      let lost = reaches[first..<firsts[partition + 1]].firstIndex(of: false)
+      return lost.map { (partitions[partition], $0 - first) }
+    }
+  }
+}

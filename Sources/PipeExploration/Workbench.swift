@@ -1,0 +1,64 @@
+/// The memory in which one partition works on one state, made for one compiled model.
+final class Workbench {
+  /// A state, and one that it leads to.
+  let state: UnsafeMutablePointer<UInt64>
+  let next: UnsafeMutablePointer<UInt64>
+  /// The mask of a state.
+  let enabled: UnsafeMutablePointer<UInt64>
+  /// The observations that must never hold, and were not yet seen to.
+  let watched: UnsafeMutablePointer<UInt64>
+  /// The bits that were enabled in some state.
+  let fired: UnsafeMutablePointer<UInt64>
+  /// Whether each local state was met.
+  let seen: UnsafeMutablePointer<Bool>
+  var stubborn: StubbornSet
+
+  private let program: CompiledModel
+
+  init(_ program: CompiledModel, watching observations: Set<Int>) {
+    self.program = program
+    state = Self.zeros(program.stateWords)
+    next = Self.zeros(program.stateWords)
+    enabled = Self.zeros(program.maskWords)
+    watched = Self.zeros(program.maskWords)
+    fired = Self.zeros(program.maskWords)
+    seen = .allocate(capacity: max(1, program.rowCount))
+    seen.initialize(repeating: false, count: program.rowCount)
+    stubborn = StubbornSet(program)
+    for observation in observations {
+      let (word, bit) = CompiledModel.place(ofBit: 1 + observation)
+      watched[word] |= bit
+    }
+  }
+
+  deinit {
+    state.deallocate()
+    next.deallocate()
+    enabled.deallocate()
+    watched.deallocate()
+    fired.deallocate()
+    seen.deallocate()
+  }
+
+  /// Adds the vectors and local states that were met to what was met before.
+  func report(to sightings: inout Sightings) {
+    for vector in 0..<program.vectorCount {
+      let (word, bit) = CompiledModel.place(ofBit: program.firstVectorBit + vector)
+      if fired[word] & bit != 0 { sightings.fired.insert(vector) }
+    }
+    for component in 0..<program.componentCount {
+      if sightings.seen.count == component { sightings.seen.append([]) }
+      let first = Int(program.rows[component].base)
+      let end =
+        component + 1 < program.componentCount
+        ? Int(program.rows[component + 1].base) : program.rowCount
+      for place in first..<end where seen[place] { sightings.seen[component].insert(place - first) }
+    }
+  }
+
+  private static func zeros(_ count: Int) -> UnsafeMutablePointer<UInt64> {
+    let numbers = UnsafeMutablePointer<UInt64>.allocate(capacity: max(1, count))
+    numbers.initialize(repeating: 0, count: max(1, count))
+    return numbers
+  }
+}
