@@ -112,6 +112,9 @@ let package = Package(
     .target(
       name: "TestTraits", dependencies: ["PipeRuntimeTestKit"], path: "Tests/TestTraits",
       swiftSettings: strict),
+    .target(
+      name: "KettleSuite", dependencies: ["PipeRuntime", "PipeRuntimeTestKit", "Kettles"],
+      path: "Tests/KettleSuite", swiftSettings: strict),
     .testTarget(
       name: "PipeRuntimeTests",
       dependencies: ["PipeRuntime", "PipeSupervision", "PipeRuntimeTestKit", "TestTraits"],
@@ -120,7 +123,7 @@ let package = Package(
       name: "SeedTests",
       dependencies: [
         "PipeRuntime", "PipeRuntimeTestKit", "Nodes", "Kettles", "Screens", "Compositions",
-        "TestTraits",
+        "KettleSuite", "TestTraits",
       ],
       swiftSettings: strict),
     .testTarget(

@@ -53,6 +53,8 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   @usableFromInline let hasEventSenders: Bool
 
   package let effects: EngineEffects<State, Event, Output>
+  /// What its transitions and effects do their work in.
+  package let scope: RunScope
   /// Whether the event of the step comes from an effect of the machine.
   private var takesOwnEvent = false
   /// Told, in words, what is wrong with the machine while it runs.
@@ -93,7 +95,8 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     self.machine = machine
     self.runtime = runtime
     self.post = post
-    effects = EngineEffects(runtime, post: post)
+    scope = RunScope(start: machine.initial)
+    effects = EngineEffects(runtime, scope: scope, post: post)
     state = machine.initial
     observers = MiddlewareQueue { post(.wake) }
     hasObservers = runtime.hasAsyncMiddleware
@@ -145,6 +148,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   package func restore(_ state: State, version: UInt64) {
     self.state = state
     self.version = version
+    scope.restart(in: state)
     effects.restore(state)
   }
 
@@ -171,6 +175,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     isInTransition = false
     for case .effectEvent(_, _, _, let reply) in waiting.removeAll() { reply.resume(false) }
     effects.stop()
+    scope.end()
     for unwatch in roomWatches { unwatch() }
     roomWatches = []
   }
@@ -295,11 +300,11 @@ extension Engine {
   func suspend(
     _ run: @escaping @Sendable () async -> State, event: Event, cause: String, done: Done?
   ) {
-    let post = post
+    let (post, scope) = (post, scope)
     isInTransition = true
     transition = Suspended(
-      task: Task { post(.transitionEnded(await run())) }, event: event, cause: cause, done: done,
-      isOwn: takesOwnEvent)
+      task: Task { post(.transitionEnded(await scope.run(run))) }, event: event, cause: cause,
+      done: done, isOwn: takesOwnEvent)
   }
 
   @inlinable

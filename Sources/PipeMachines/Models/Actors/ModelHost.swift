@@ -1,6 +1,6 @@
 import PipeSupport
 
-/// Keeps a model between the steps of its machine, and hears of what it does in between.
+/// Keeps a model between the steps of one run of its machine, and hears of what it does in between.
 package actor ModelHost<Model: HostableModel> {
   private let parameters: Model.Parameters
   /// The state of the machine, as it was last told or asked for.
@@ -18,10 +18,11 @@ package actor ModelHost<Model: HostableModel> {
     recorded = state
   }
 
-  /// The host that a node is being made with, or a new one.
-  package static func current(_ parameters: Model.Parameters) -> ModelHost<Model> {
-    ModelHosting.current as? ModelHost<Model>
-      ?? ModelHost(parameters, in: Model.initialState(parameters))
+  /// The host of the run whose work the task does; `nil` outside of one.
+  package static func current(_ parameters: Model.Parameters) -> ModelHost<Model>? {
+    RunScope.current?.shared { start in
+      ModelHost(parameters, in: start as? Model.State ?? Model.initialState(parameters))
+    }
   }
 
   deinit { following?.cancel() }
@@ -101,9 +102,4 @@ package actor ModelHost<Model: HostableModel> {
   private func warn(_ text: String) {
     StandardError.write("warning: \(Model.self): \(text)\n")
   }
-}
-
-/// The host that the machine and the runtime of a node share, while they are made.
-package enum ModelHosting {
-  @TaskLocal package static var current: (any Sendable)?
 }

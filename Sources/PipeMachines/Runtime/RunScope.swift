@@ -1,0 +1,56 @@
+import PipeSupport
+
+/// One run of a machine, for the work that goes on within it: its transitions that take their time, and
+/// its effects. What these share, such as a model, is here.
+///
+/// A machine and its runtime are two values, and either may be used for any number of runs.
+package final class RunScope: Sendable {
+  /// The run whose work the task does; `nil` outside of one.
+  @TaskLocal package static var current: RunScope?
+
+  private struct Content {
+    var start: any Sendable
+    var shared: [ObjectIdentifier: any Sendable] = [:]
+    var isOver = false
+  }
+
+  /// The clock of the work: the one that was current where the run was made.
+  let clock = EffectClock.current
+  private let content: Locked<Content>
+
+  /// - Parameter start: The state that the run starts in.
+  init(start: any Sendable) { content = Locked(Content(start: start)) }
+
+  /// The run goes on from a state in which an earlier one has ended; before any of its work begins.
+  func restart(in state: any Sendable) { content.withLock { $0.start = state } }
+
+  /// What the work of the run shares, one of each type; made, for whoever is first, of the state that the
+  /// run starts in.
+  package func shared<Value: Sendable>(_ make: (_ start: any Sendable) -> Value) -> Value {
+    content.withLock { content in
+      let key = ObjectIdentifier(Value.self)
+      if let known = content.shared[key] as? Value { return known }
+      let value = make(content.start)
+      if !content.isOver { content.shared[key] = value }
+      return value
+    }
+  }
+
+  /// The run is over. Lets go of what is shared, which may have tasks that know of the run.
+  func end() {
+    let shared = content.withLock { content in
+      content.isOver = true
+      defer { content.shared = [:] }
+      return content.shared
+    }
+    // Not under the lock: that may end a model.
+    withExtendedLifetime(shared) {}
+  }
+
+  /// Does work of the run.
+  package func run<Result>(_ work: () async -> Result) async -> Result {
+    await Self.$current.withValue(self) {
+      await EffectClock.$current.withValue(clock, operation: work)
+    }
+  }
+}
