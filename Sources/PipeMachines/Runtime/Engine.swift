@@ -36,6 +36,19 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   package var mustWait: (() -> Bool)?
   /// Told of asynchronous steps whose input came without a `done`.
   var onTransitionEnd: Done?
+  /// Called in place of ``onEntry`` for a state that a transition goes through on its way; `nil` leaves
+  /// that to ``onEntry``.
+  package var onPassage: ((_ state: State, _ version: UInt64, _ cause: String) -> Void)?
+  /// Called for each of these states once more when the step is over, before its entry; `nil` where
+  /// nothing follows from them.
+  package var onPassed: ((_ state: State) -> Void)?
+  /// How many states the transition has gone through so far, and those from which something follows.
+  private var passedCount: UInt64 = 0
+  private var passed: [State] = []
+  /// The state that it began in.
+  private var origin: State?
+  /// How many states transitions have gone through since the run began.
+  package private(set) var passages: UInt64 = 0
 
   @usableFromInline package let machine: StateMachine<State, Event, Output>
   private let runtime: Runtime<State, Event, Output>
@@ -95,7 +108,9 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     self.machine = machine
     self.runtime = runtime
     self.post = post
-    scope = RunScope(start: machine.initial)
+    scope = RunScope(start: machine.initial) { state in
+      if let state = state as? State { post(.passed(state)) }
+    }
     effects = EngineEffects(runtime, scope: scope, post: post)
     state = machine.initial
     observers = MiddlewareQueue { post(.wake) }
@@ -211,9 +226,11 @@ extension Engine {
       transition = nil
       isInTransition = false
       takesOwnEvent = ended.isOwn
+      actOnPassed()
       move(to: next, on: ended.event) { onEntry?(state, version, ended.cause) }
       takesOwnEvent = false
       (ended.done ?? onTransitionEnd)?(.moved(state, version: version))
+    case .passed(let state): pass(through: state)
     case .wake: break
     }
     if !waiting.isEmpty { takeWaiting() }
@@ -383,5 +400,44 @@ extension Engine {
       case .async(let observer): observers.append { await observer(value) }
       }
     }
+  }
+}
+
+// States that a transition goes through on its way.
+extension Engine {
+  /// Whether the state is one of them, so that the step may yet come to nothing with its process.
+  package var isPassing: Bool { passedCount > 0 }
+
+  /// The state that the last step which is over has led to.
+  package var settledState: State { origin ?? state }
+
+  /// The version of ``settledState``.
+  package var settledVersion: UInt64 { version - passedCount }
+
+  /// Shows a state; what follows from it waits for the end of the step.
+  @export(interface)
+  private func pass(through next: State) {
+    guard let transition else { return }
+    if !isPassing { origin = state }
+    if onPassed != nil || !senders.isEmpty { passed.append(next) }
+    passedCount += 1
+    passages += 1
+    state = next
+    version &+= 1
+    (onPassage ?? onEntry)?(state, version, transition.cause)
+    observe(state, runtime.stateMiddleware)
+  }
+
+  /// The step is over, and these states are a part of it: sends what they are turned into.
+  @export(interface)
+  private func actOnPassed() {
+    guard isPassing else { return }
+    for state in passed {
+      onPassed?(state)
+      for sender in senders { sender.fire(state) }
+    }
+    passed = []
+    passedCount = 0
+    origin = nil
   }
 }

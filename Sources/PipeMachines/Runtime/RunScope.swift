@@ -17,9 +17,15 @@ package final class RunScope: Sendable {
   /// The clock of the work: the one that was current where the run was made.
   let clock = EffectClock.current
   private let content: Locked<Content>
+  private let pass: @Sendable (any Sendable) -> Void
 
-  /// - Parameter start: The state that the run starts in.
-  init(start: any Sendable) { content = Locked(Content(start: start)) }
+  /// - Parameters:
+  ///   - start: The state that the run starts in.
+  ///   - pass: Told of each state that a transition goes through on its way.
+  init(start: any Sendable, pass: @escaping @Sendable (any Sendable) -> Void) {
+    content = Locked(Content(start: start))
+    self.pass = pass
+  }
 
   /// The run goes on from a state in which an earlier one has ended; before any of its work begins.
   func restart(in state: any Sendable) { content.withLock { $0.start = state } }
@@ -46,6 +52,10 @@ package final class RunScope: Sendable {
     // Not under the lock: that may end a model.
     withExtendedLifetime(shared) {}
   }
+
+  /// The transition goes through a state on its way to the one that it returns. Where it runs for several
+  /// machines together, nothing is seen of that.
+  package func passes(through state: some Sendable) { pass(state) }
 
   /// Does work of the run.
   package func run<Result>(_ work: () async -> Result) async -> Result {

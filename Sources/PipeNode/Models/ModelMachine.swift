@@ -2,11 +2,12 @@ import PipeMachines
 
 /// A model as a machine, so that a node, a sequence or a composite can run it: `ModelMachine<LampModel>`.
 ///
-/// A step goes from one stable state to the next: the event is taken with its last state, and recorded
-/// then. Where the process dies before, the event has not been taken, and is taken again by a model
-/// that starts in the state before it. So what a model does to others on the way may happen again, and
-/// the states in between are seen in the process only. A model refuses nothing: an event that means
-/// nothing to it leads to the state that it is in.
+/// A step goes from one stable state to the next. The states in between are entered and shown as they
+/// come, each under a version of its own. The step is recorded with its last state, and what pipes tell
+/// of the states in between is sent then. Where the process dies before, the event has not been taken,
+/// and is taken again by a model that starts in the state before it: what the model does to others on
+/// the way may happen again, and so may states in between be seen again. A model refuses nothing: an
+/// event that means nothing to it leads to the state that it is in.
 ///
 /// Each run has one model, which its machine and its runtime share.
 public enum ModelMachine<Model: HostableModel>: Machine {

@@ -1,3 +1,4 @@
+import Nodes
 import PipeRuntime
 import Testing
 
@@ -34,6 +35,36 @@ private actor Guest: HostableModel {
 
 @Suite("Seed: a model as a machine in one process")
 struct ModelMachineTests {
+  @Test("every state that it passes through is seen, as the model tells it")
+  func passing() async throws {
+    let example = AsyncStateMachineSequence(
+      stateMachine: ModelMachine<ExampleModel>.stateMachine(NoParameters()),
+      runtime: ModelMachine<ExampleModel>.runtime(NoParameters(), Ports()))
+    let states = example.makeAsyncIterator()
+    #expect(await states.next() == .state1(message: "start"))
+    for param in 1...20 {
+      let outcome = await example.send(.eventA)
+      guard case .moved(.state3(let message)) = outcome else {
+        return #expect(Bool(false), "\(outcome)")
+      }
+      #expect(await states.next() == .state2(message: String(message.dropLast(", done".count))))
+      #expect(await states.next() == .state3(message: message))
+      #expect(await example.send(.eventB(param: param)) == .moved(.state1(message: "\(param)")))
+      #expect(await states.next() == .state1(message: "\(param)"))
+    }
+  }
+
+  @Test("send resumes in a state on the way")
+  @MainActor
+  func resuming() async throws {
+    let view = ViewState(
+      AsyncStateMachineSequence(
+        stateMachine: ModelMachine<ExampleModel>.stateMachine(NoParameters()),
+        runtime: ModelMachine<ExampleModel>.runtime(NoParameters(), Ports())))
+    let outcome = await view.send(.eventA, resumeWhen: ExampleState.state2(message:))
+    #expect(outcome == .moved(.state2(message: "start")))
+  }
+
   @Test("a run that ends lets go of its model, whose own task still waits")
   func ending() async {
     let farewell = AsyncStream.makeStream(of: Void.self)

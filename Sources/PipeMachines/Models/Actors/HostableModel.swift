@@ -20,6 +20,9 @@ where State: MachineState & Equatable {
   init(startsWith state: State, _ parameters: Parameters) throws
 
   /// Takes an event; returns once the model is done with it and its state is stable.
+  ///
+  /// What it goes through on the way is seen as it comes, and what pipe rules tell of it is sent when the
+  /// step is over.
   func take(_ event: Event) async
 
   /// The event that stands for a change which the model makes by itself, to a stable state. When a node

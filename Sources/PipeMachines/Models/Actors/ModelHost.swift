@@ -6,6 +6,9 @@ package actor ModelHost<Model: HostableModel> {
   /// The state of the machine, as it was last told or asked for.
   private var recorded: Model.State
   private var model: Model?
+  /// What it goes through.
+  private var passage = ModelPassage<Model.State>()
+  private var cancelPassage: StatePublisher<Model.State>.Cancellation?
   /// The change that an event was made for, and whose step is still to come: news of what led to it may
   /// come later than the change.
   private var announced: Model.State?
@@ -25,7 +28,10 @@ package actor ModelHost<Model: HostableModel> {
     }
   }
 
-  deinit { following?.cancel() }
+  deinit {
+    following?.cancel()
+    cancelPassage?()
+  }
 
   /// The event leads from one stable state to the next.
   package func step(from state: Model.State, _ event: Model.Event) async -> Model.State {
@@ -36,6 +42,8 @@ package actor ModelHost<Model: HostableModel> {
       warn("the model cannot take '\(event)': \(error)")
       return state
     }
+    let scope = RunScope.current
+    passage.begin { scope?.passes(through: $0) }
     isStepping = true
     defer { isStepping = false }
     // What stands for a change that the model has made is not for the model.
@@ -53,9 +61,24 @@ package actor ModelHost<Model: HostableModel> {
 
   /// Where the model comes to rest.
   private func rest(of model: Model) async -> Model.State {
-    for await state in model.stateDidChange where state.isStable { return state }
-    return model.state
+    var attempts = 0
+    while true {
+      var state = model.state
+      if !state.isStable {
+        for await next in model.stateDidChange where next.isStable {
+          state = next
+          break
+        }
+      }
+      attempts += 1
+      if passage.end(in: state, isLate: attempts == Self.attempts) { return state }
+      // It has moved on already, or its publisher lags behind it.
+      await Task.yield()
+    }
   }
+
+  /// How often it is looked whether the model's publisher tells what its state is.
+  private static var attempts: Int { 100 }
 
   private func isOwn(_ event: Model.Event, of model: Model) -> Bool {
     guard model.state != recorded, let own = Model.event(forChangeTo: model.state) else {
@@ -76,6 +99,10 @@ package actor ModelHost<Model: HostableModel> {
   }
 
   private func follow(_ model: Model) {
+    cancelPassage?()
+    let passage = ModelPassage<Model.State>()
+    self.passage = passage
+    cancelPassage = model.stateDidChange.subscribe({ passage.enter($0) }, {})
     following?.cancel()
     following = Task { [weak self] in
       for await _ in model.stateDidChange {
