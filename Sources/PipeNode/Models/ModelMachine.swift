@@ -35,11 +35,11 @@ public enum ModelMachine<Model: HostableModel>: Machine {
     return machine
   }
 
-  /// Follows what the model does by itself.
+  /// The model's pipes; and follows what it does by itself.
   public static func runtime(
     _ parameters: Parameters, _ ports: Ports
   ) -> Runtime<State, Event, Never> {
-    Runtime().feedback(
+    Model.runtime(parameters, ports).feedback(
       Feedback(
         lensing: { _ in true },
         effects: { (_: Bool) -> AsyncStream<Event> in

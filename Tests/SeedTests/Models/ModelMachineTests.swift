@@ -1,10 +1,46 @@
 import Nodes
 import PipeRuntime
+import TestTraits
 import Testing
+
+/// A model whose pipes lead from the state on its way and to itself.
+private actor Door: HostableModel {
+  enum State: MachineState, StateProtocol, Hashable {
+    case shut, opening, open
+
+    var isStable: Bool { self != .opening }
+  }
+
+  enum Event: MachineEvent { case push }
+
+  private let subject: ConcurrentValueSubject<State>
+
+  init(startsWith state: State, _ parameters: NoParameters) throws {
+    subject = try ConcurrentValueSubject(startsWith: state)
+  }
+
+  static func initialState(_ parameters: NoParameters) -> State { .shut }
+
+  static func runtime(_ parameters: NoParameters, _ ports: Ports) -> Runtime<State, Event, Never> {
+    Runtime()
+      .connectAsSender(to: ports.pipe("bell"), when: State.opening, send: Bell.Event.ring)
+      .connectAsReceiver(to: ports.pipe("hand"))
+  }
+
+  nonisolated var state: State { subject.state }
+  nonisolated var stateDidChange: StatePublisher<State> { subject.eraseToAnyPublisher() }
+
+  func take(_ event: Event) async {
+    guard subject.state == .shut else { return }
+    subject.send(.opening)
+    await Task.yield()
+    subject.send(.open)
+  }
+}
 
 /// A model with a task that lives as long as it, and that says when it is gone.
 private actor Guest: HostableModel {
-  enum State: MachineState, StateProtocol, Hashable { case shut, open }
+  typealias State = Door.State
   enum Event: MachineEvent { case look }
 
   @TaskLocal static var farewell: AsyncStream<Void>.Continuation?
@@ -33,7 +69,20 @@ private actor Guest: HostableModel {
   func take(_ event: Event) { subject.send(.open) }
 }
 
-@Suite("Seed: a model as a machine in one process")
+private enum Bell: Machine {
+  enum State: MachineState, Equatable { case rung(times: Int) }
+  enum Event: MachineEvent { case ring }
+
+  static func stateMachine(_ parameters: NoParameters) -> StateMachine<State, Event, Never> {
+    StateMachine(
+      initial: .rung(times: 0),
+      reducer: { state, _ in
+        if case .rung(let times) = state { state = .rung(times: times + 1) }
+      })
+  }
+}
+
+@Suite("Seed: a model as a machine in one process", .stallLimit(.seconds(60)))
 struct ModelMachineTests {
   @Test("every state that it passes through is seen, as the model tells it")
   func passing() async throws {
@@ -77,5 +126,27 @@ struct ModelMachineTests {
     }
     for await _ in farewell.stream {}
     #expect(!Task.isCancelled)
+  }
+
+  @Test("its pipes tell of a state on the way once, and bring it events")
+  func ports() async throws {
+    let ports = Ports()
+    let hand: Pipe<Door.Event> = ports.pipe("hand")
+    let bellPipe: Pipe<Bell.Event> = ports.pipe("bell")
+    let bell = AsyncStateMachineSequence(
+      stateMachine: Bell.stateMachine(NoParameters()),
+      runtime: Runtime().connectAsReceiver(to: bellPipe))
+    let pusher = AsyncStateMachineSequence(
+      stateMachine: Bell.stateMachine(NoParameters()),
+      runtime: Runtime().connectAsSender(
+        to: hand, when: Bell.State.rung(times: 1), send: Door.Event.push))
+    let door = AsyncStateMachineSequence(
+      stateMachine: ModelMachine<Door>.stateMachine(NoParameters()),
+      runtime: ModelMachine<Door>.runtime(NoParameters(), ports))
+    await pusher.send(.ring)
+    for await state in door where state == .open { break }
+    for await state in bell where state == .rung(times: 1) { break }
+    await door.send(.push)
+    #expect(bell.state == .rung(times: 1))
   }
 }
