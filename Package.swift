@@ -143,7 +143,7 @@ let package = Package(
       dependencies: [
         "PipeRuntime", "PipeSupervision", "PipeRuntimeTestKit", "Nodes", "Kettles", "Screens",
         "Compositions", "NumberMachines", "TestNodes",
-        "CrashingTest", "Soak", "Fuzz", "orchestrator", "CSQLite", "TestTraits",
+        "CrashingTest", "Soak", "Fuzz", "orchestrator", "CSQLite", "KettleSuite", "TestTraits",
       ],
       swiftSettings: strict),
   ]
