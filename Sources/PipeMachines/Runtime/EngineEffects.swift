@@ -124,26 +124,24 @@ package final class EngineEffects<
     let work = effect.run
     let isOver = Locked(false)
     let run = EffectRun(
-      key: IdempotencyKey(scope: keyScope, origin: effect.origin), elapsed: elapsed)
-    let scope = scope
+      of: scope, key: IdempotencyKey(scope: keyScope, origin: effect.origin), elapsed: elapsed)
+    let clock = scope.clock
     running[id]?.task = Task(priority: effect.priority) {
-      await RunScope.$current.withValue(scope) {
-        await EffectClock.$current.withValue(scope.clock) {
-          await EffectRun.$current.withValue(run) {
-            await work { event, place in
-              guard !Task.isCancelled else { return false }
-              switch place {
-              case .last:
-                // Nothing in the effect waits for that.
-                isOver.withLock { $0 = true }
-                let reply = EffectReply { isTaken in if !isTaken { post(.effectEnded(id)) } }
+      await EffectClock.$current.withValue(clock) {
+        await EffectRun.$current.withValue(run) {
+          await work { event, place in
+            guard !Task.isCancelled else { return false }
+            switch place {
+            case .last:
+              // Nothing in the effect waits for that.
+              isOver.withLock { $0 = true }
+              let reply = EffectReply { isTaken in if !isTaken { post(.effectEnded(id)) } }
+              post(.effectEvent(event, effect: id, place: place, reply: reply))
+              return true
+            case .oneOfMany:
+              return await withCheckedContinuation { continuation in
+                let reply = EffectReply { continuation.resume(returning: $0) }
                 post(.effectEvent(event, effect: id, place: place, reply: reply))
-                return true
-              case .oneOfMany:
-                return await withCheckedContinuation { continuation in
-                  let reply = EffectReply { continuation.resume(returning: $0) }
-                  post(.effectEvent(event, effect: id, place: place, reply: reply))
-                }
               }
             }
           }

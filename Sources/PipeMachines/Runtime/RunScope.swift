@@ -6,7 +6,7 @@ import PipeSupport
 /// A machine and its runtime are two values, and either may be used for any number of runs.
 package final class RunScope: Sendable {
   /// The run whose work the task does; `nil` outside of one.
-  @TaskLocal package static var current: RunScope?
+  package static var current: RunScope? { EffectRun.current?.scope }
 
   private struct Content {
     var start: any Sendable
@@ -57,9 +57,9 @@ package final class RunScope: Sendable {
   /// machines together, nothing is seen of that.
   package func passes(through state: some Sendable) { pass(state) }
 
-  /// Does work of the run.
+  /// Does the work of a transition.
   package func run<Result>(_ work: () async -> Result) async -> Result {
-    await Self.$current.withValue(self) {
+    await EffectRun.$current.withValue(EffectRun(of: self)) {
       await EffectClock.$current.withValue(clock, operation: work)
     }
   }
