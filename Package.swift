@@ -121,6 +121,9 @@ let package = Package(
     .target(
       name: "TestTraits", dependencies: ["PipeRuntimeTestKit"], path: "Tests/TestTraits",
       swiftSettings: strict),
+    .target(
+      name: "KettleSuite", dependencies: ["PipeRuntime", "PipeRuntimeTestKit", "Kettles"],
+      path: "Tests/KettleSuite", swiftSettings: strict),
     .testTarget(
       name: "PipeRuntimeTests",
       dependencies: ["PipeRuntime", "PipeSupervision", "PipeRuntimeTestKit", "TestTraits"],
@@ -131,7 +134,7 @@ let package = Package(
       name: "SeedTests",
       dependencies: [
         "PipeRuntime", "PipeRuntimeTestKit", "Nodes", "Kettles", "Screens", "Compositions",
-        "TestTraits",
+        "KettleSuite", "TestTraits",
       ],
       swiftSettings: strict),
     .testTarget(
@@ -151,7 +154,7 @@ let package = Package(
       dependencies: [
         "PipeRuntime", "PipeSupervision", "PipeRuntimeTestKit", "Nodes", "Kettles", "Screens",
         "Compositions", "NumberMachines", "TestNodes",
-        "CrashingTest", "Soak", "Fuzz", "orchestrator", "CSQLite", "TestTraits",
+        "CrashingTest", "Soak", "Fuzz", "orchestrator", "CSQLite", "KettleSuite", "TestTraits",
       ],
       swiftSettings: strict),
   ]

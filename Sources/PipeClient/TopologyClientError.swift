@@ -26,6 +26,8 @@ public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConverti
   /// The node did not answer within the time, or went away where there is none: the event may have
   /// been applied, or may be yet.
   case unknownOutcome(String, after: Duration?)
+  /// The node's states or events are not of the types that it is taken for.
+  case otherType(String, String)
   /// A wait ended before what it waits for; with what follows "timed out".
   case timedOut(String)
   /// The orchestrator said no.
@@ -62,6 +64,7 @@ public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConverti
       "node '\(node)' "
         + (time.map { "did not answer within \($0.shortText)" } ?? "went away before it answered")
         + ": the event may have been applied or not. Look at its state before sending it again."
+    case .otherType(let node, let reason): "node '\(node)' is of another type: \(reason)"
     case .timedOut(let what): "timed out \(what)"
     case .failed(let reason): reason
     case .closed: "the client is closed"
@@ -74,7 +77,7 @@ extension TopologyClientError {
   package var exitCode: Int32 {
     switch self {
     case .notRunning, .noneRunning, .orphaned: 3
-    case .ambiguous, .unknownNode, .invalidEvent: 2
+    case .ambiguous, .unknownNode, .invalidEvent, .otherType: 2
     case .timedOut, .notAnswering, .unknownOutcome(_, after: .some): 124
     case .orchestratorGone, .nodeDown, .busy, .unknownOutcome(_, after: nil), .failed, .closed: 1
     }

@@ -20,6 +20,18 @@ final class StateHistory: Sendable {
     /// From where on states count, as a position from the first state seen.
     var position = 0
     var mark = Mark(incarnation: 0, version: 0)
+
+    /// Whether a state counts. One on the way of a step does with its step: where the end of that was not
+    /// seen yet, `nil`.
+    func counts(at index: Int) -> Bool? {
+      let change = changes[index]
+      if Mark(incarnation: change.incarnation, version: change.version) >= mark { return true }
+      guard change.isPassing else { return false }
+      let end = changes[index...].first { next in
+        !next.isPassing || next.incarnation != change.incarnation
+      }
+      return end.map { Mark(incarnation: $0.incarnation, version: $0.version) == mark }
+    }
   }
 
   private struct Record {
@@ -90,11 +102,12 @@ final class StateHistory: Sendable {
       var search = search
       var next = 0
       while !Task.isCancelled {
-        let found = record.withLock { record in
-          Self.advance(&search, &next, in: &record.nodes[node, default: Node()])
+        let (found, count) = record.withLock { record in
+          let found = Self.advance(&search, &next, in: &record.nodes[node, default: Node()])
+          return (found, Self.count(of: node, in: record))
         }
         if let found { return found }
-        guard await hasChange(of: node, past: next) else { return nil }
+        guard await hasChange(of: node, past: count) else { return nil }
       }
       return nil
     }
@@ -106,10 +119,9 @@ final class StateHistory: Sendable {
     next = max(next, node.position, node.forgotten)
     while next < node.forgotten + node.changes.count {
       let change = node.changes[next - node.forgotten]
+      guard let counts = node.counts(at: next - node.forgotten) else { return nil }
       defer { next += 1 }
-      guard Mark(incarnation: change.incarnation, version: change.version) >= node.mark else {
-        continue
-      }
+      guard counts else { continue }
       if let found = search.take(change) {
         node.position = next
         return found

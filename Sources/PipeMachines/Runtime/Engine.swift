@@ -36,6 +36,19 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   package var mustWait: (() -> Bool)?
   /// Told of asynchronous steps whose input came without a `done`.
   var onTransitionEnd: Done?
+  /// Called in place of ``onEntry`` for a state that a transition goes through on its way; `nil` leaves
+  /// that to ``onEntry``.
+  package var onPassage: ((_ state: State, _ version: UInt64, _ cause: String) -> Void)?
+  /// Called for each of these states once more when the step is over, before its entry; `nil` where
+  /// nothing follows from them.
+  package var onPassed: ((_ state: State) -> Void)?
+  /// How many states the transition has gone through so far, and those from which something follows.
+  private var passedCount: UInt64 = 0
+  private var passed: [State] = []
+  /// The state that it began in.
+  private var origin: State?
+  /// How many states transitions have gone through since the run began.
+  package private(set) var passages: UInt64 = 0
 
   @usableFromInline package let machine: StateMachine<State, Event, Output>
   private let runtime: Runtime<State, Event, Output>
@@ -53,6 +66,8 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   @usableFromInline let hasEventSenders: Bool
 
   package let effects: EngineEffects<State, Event, Output>
+  /// What its transitions and effects do their work in.
+  package let scope: RunScope
   /// Whether the event of the step comes from an effect of the machine.
   private var takesOwnEvent = false
   /// Told, in words, what is wrong with the machine while it runs.
@@ -93,7 +108,10 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     self.machine = machine
     self.runtime = runtime
     self.post = post
-    effects = EngineEffects(runtime, post: post)
+    scope = RunScope(start: machine.initial) { state in
+      if let state = state as? State { post(.passed(state)) }
+    }
+    effects = EngineEffects(runtime, scope: scope, post: post)
     state = machine.initial
     observers = MiddlewareQueue { post(.wake) }
     hasObservers = runtime.hasAsyncMiddleware
@@ -145,6 +163,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   package func restore(_ state: State, version: UInt64) {
     self.state = state
     self.version = version
+    scope.restart(in: state)
     effects.restore(state)
   }
 
@@ -171,6 +190,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     isInTransition = false
     for case .effectEvent(_, _, _, let reply) in waiting.removeAll() { reply.resume(false) }
     effects.stop()
+    scope.end()
     for unwatch in roomWatches { unwatch() }
     roomWatches = []
   }
@@ -206,9 +226,11 @@ extension Engine {
       transition = nil
       isInTransition = false
       takesOwnEvent = ended.isOwn
+      actOnPassed()
       move(to: next, on: ended.event) { onEntry?(state, version, ended.cause) }
       takesOwnEvent = false
       (ended.done ?? onTransitionEnd)?(.moved(state, version: version))
+    case .passed(let state): pass(through: state)
     case .wake: break
     }
     if !waiting.isEmpty { takeWaiting() }
@@ -295,11 +317,11 @@ extension Engine {
   func suspend(
     _ run: @escaping @Sendable () async -> State, event: Event, cause: String, done: Done?
   ) {
-    let post = post
+    let (post, scope) = (post, scope)
     isInTransition = true
     transition = Suspended(
-      task: Task { post(.transitionEnded(await run())) }, event: event, cause: cause, done: done,
-      isOwn: takesOwnEvent)
+      task: Task { post(.transitionEnded(await scope.run(run))) }, event: event, cause: cause,
+      done: done, isOwn: takesOwnEvent)
   }
 
   @inlinable
@@ -378,5 +400,44 @@ extension Engine {
       case .async(let observer): observers.append { await observer(value) }
       }
     }
+  }
+}
+
+// States that a transition goes through on its way.
+extension Engine {
+  /// Whether the state is one of them, so that the step may yet come to nothing with its process.
+  package var isPassing: Bool { passedCount > 0 }
+
+  /// The state that the last step which is over has led to.
+  package var settledState: State { origin ?? state }
+
+  /// The version of ``settledState``.
+  package var settledVersion: UInt64 { version - passedCount }
+
+  /// Shows a state; what follows from it waits for the end of the step.
+  @export(interface)
+  private func pass(through next: State) {
+    guard let transition else { return }
+    if !isPassing { origin = state }
+    if onPassed != nil || !senders.isEmpty { passed.append(next) }
+    passedCount += 1
+    passages += 1
+    state = next
+    version &+= 1
+    (onPassage ?? onEntry)?(state, version, transition.cause)
+    observe(state, runtime.stateMiddleware)
+  }
+
+  /// The step is over, and these states are a part of it: sends what they are turned into.
+  @export(interface)
+  private func actOnPassed() {
+    guard isPassing else { return }
+    for state in passed {
+      onPassed?(state)
+      for sender in senders { sender.fire(state) }
+    }
+    passed = []
+    passedCount = 0
+    origin = nil
   }
 }

@@ -8,7 +8,7 @@ package final class EngineEffects<
 > {
   private let runtime: Runtime<State, Event, Output>
   private let post: @Sendable (EngineInput<State, Event>) -> Void
-  private let clock = EffectClock.current
+  private let scope: RunScope
   private var running: [UInt64: RunningEffect<State, Event>] = [:]
   private var last: UInt64 = 0
   /// `nil` where nothing is recorded.
@@ -18,10 +18,11 @@ package final class EngineEffects<
   package var keyScope = IdempotencyKey.Scope()
 
   init(
-    _ runtime: Runtime<State, Event, Output>,
+    _ runtime: Runtime<State, Event, Output>, scope: RunScope,
     post: @escaping @Sendable (EngineInput<State, Event>) -> Void
   ) {
     self.runtime = runtime
+    self.scope = scope
     self.post = post
   }
 
@@ -120,11 +121,11 @@ package final class EngineEffects<
   private func launch(_ id: UInt64, elapsed: Duration = .zero) {
     guard let effect = running[id] else { return }
     let post = post
-    let clock = clock
     let work = effect.run
     let isOver = Locked(false)
     let run = EffectRun(
-      key: IdempotencyKey(scope: keyScope, origin: effect.origin), elapsed: elapsed)
+      of: scope, key: IdempotencyKey(scope: keyScope, origin: effect.origin), elapsed: elapsed)
+    let clock = scope.clock
     running[id]?.task = Task(priority: effect.priority) {
       await EffectClock.$current.withValue(clock) {
         await EffectRun.$current.withValue(run) {

@@ -7,6 +7,8 @@ package enum EngineInput<State: DSLCompatible, Event: DSLCompatible>: Sendable {
   case effectEvent(Event, effect: UInt64, place: EffectEventPlace, reply: EffectReply)
   /// An effect has ended.
   case effectEnded(UInt64)
+  /// The asynchronous transition goes through a state on its way.
+  case passed(State)
   /// The asynchronous transition has returned.
   case transitionEnded(State)
   /// What the engine waited for may be there: room in a pipe, in a buffer.

@@ -51,21 +51,25 @@ public struct IdempotencyKey: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// One run of an effect.
+/// One run of an effect, or of a transition that takes its time.
 final class EffectRun: Sendable {
   @TaskLocal static var current: EffectRun?
 
-  let key: IdempotencyKey
+  /// The run of the machine that it belongs to.
+  let scope: RunScope
+  /// `nil` of a transition.
+  let key: IdempotencyKey?
   /// What is left of the time that had passed already when it was run again.
   private let elapsed: Locked<Duration>
 
-  init(key: IdempotencyKey, elapsed: Duration) {
+  init(of scope: RunScope, key: IdempotencyKey? = nil, elapsed: Duration = .zero) {
+    self.scope = scope
     self.key = key
     self.elapsed = Locked(elapsed)
   }
 
   /// The same run for work that goes on beside it, which has its own waits.
-  func beside() -> EffectRun { EffectRun(key: key, elapsed: elapsed.withLock { $0 }) }
+  func beside() -> EffectRun { EffectRun(of: scope, key: key, elapsed: elapsed.withLock { $0 }) }
 
   /// What is left to wait of a time.
   func remaining(of duration: Duration) -> Duration {

@@ -154,7 +154,7 @@ extension MachineHost {
       return .next(next)
     case .suspended(let run):
       prepared = (event, nil)
-      return .suspended { await run() }
+      return .suspended { [scope = engine.scope] in await scope.run(run) }
     case .refused(let refusal):
       return .refused(refusal)
     }

@@ -40,6 +40,12 @@ public final class ViewState<State: Sendable, Event: DSLCompatible, Output: DSLC
     state = project(sequence.state)
   }
 
+  /// Shows the state of what the source reaches.
+  package init(showing state: State, of source: ViewSource<State, Event>) {
+    self.source = source
+    self.state = state
+  }
+
   /// Follows the machine until its run ends, or until the task is cancelled.
   ///
   /// Where nobody else iterates, cancelling the task ends the run. A second call while the first is
@@ -64,10 +70,7 @@ public final class ViewState<State: Sendable, Event: DSLCompatible, Output: DSLC
   public func send(
     _ event: Event, resumeWhen isAwaited: (State) -> Bool
   ) async -> SendOutcome<State> {
-    let next = source.states()
-    // The current state comes first, and was not entered since.
-    guard await next() != nil else { return .finished }
-    let outcome = await source.send(event)
+    let (outcome, next) = await source.transmitFollowing(event)
     guard case .moved = outcome else { return outcome }
     while let state = await next() {
       if isAwaited(state) { return .moved(state) }
@@ -113,26 +116,48 @@ extension ViewState where State: DSLCompatible {
 }
 
 /// A machine behind the state that is shown of it.
-private struct ViewSource<State: Sendable, Event: DSLCompatible> {
+package struct ViewSource<State: Sendable, Event: DSLCompatible> {
+  package typealias States = @MainActor () async -> State?
+
   /// Begins to read states, with the current one.
-  let states: @MainActor () -> @MainActor () async -> State?
+  let states: @MainActor () -> States
   let transmit: @MainActor (Event) async -> SendOutcome<State>
+  /// Sends, and gives the states that are entered from the event's own step on.
+  let transmitFollowing: @MainActor (Event) async -> (SendOutcome<State>, States)
+
+  package init(
+    states: @escaping @MainActor () -> States,
+    transmit: @escaping @MainActor (Event) async -> SendOutcome<State>,
+    transmitFollowing: @escaping @MainActor (Event) async -> (SendOutcome<State>, States)
+  ) {
+    self.states = states
+    self.transmit = transmit
+    self.transmitFollowing = transmitFollowing
+  }
 
   init<Origin, Output>(
     _ sequence: AsyncStateMachineSequence<Origin, Event, Output>,
     _ project: @escaping @Sendable (Origin) -> State
   ) {
-    states = {
+    let states: @MainActor () -> States = {
       let iterator = sequence.makeLateIterator()
       return { await iterator.next(isolation: MainActor.shared).map(project) }
     }
-    transmit = { event in
+    let transmit: @MainActor (Event) async -> SendOutcome<State> = { event in
       switch await sequence.send(event) {
       case .moved(let state): .moved(project(state))
       case .refused(let refusal): .refused(refusal)
       case .finished: .finished
       }
     }
+    self.init(
+      states: states, transmit: transmit,
+      transmitFollowing: { event in
+        let next = states()
+        // The current state comes first, and was not entered since.
+        guard await next() != nil else { return (.finished, next) }
+        return (await transmit(event), next)
+      })
   }
 
   @discardableResult

@@ -14,6 +14,8 @@ struct FeedEntry {
   var state: [UInt8]
   /// What it is prepared for in this state, and of which it is not told the end.
   var doubt: InDoubtTransaction?
+  /// Whether the state is on the way of a step that is not over.
+  var isPassing = false
   /// Whether the coordinator has committed the step, and so knows it.
   var isCommitted = false
 }
@@ -87,6 +89,7 @@ final class Feed {
       body.append(contentsOf: ",\"doubt\":".utf8)
       body.append(contentsOf: json.bytes)
     }
+    if entry.isPassing { body.append(contentsOf: #","passing":true"#.utf8) }
     body.append(UInt8(ascii: "}"))
     socket.send(
       FrameHeader(

@@ -17,10 +17,4 @@ package struct Hosting: _Hosting {
     if let hosting = hosting as? Hosting { return hosting }
     throw NodeProblem("machine '\(machine)' is to be hosted by another runtime")
   }
-
-  /// The state that the machine goes on from; `nil` where it starts anew.
-  func restoredState<State: MachineState>(as _: State.Type) throws -> State? {
-    guard let record = journal?.contents?.record else { return nil }
-    return try EventCodec<State>().decode(record.state)
-  }
 }

@@ -14,10 +14,6 @@ extension Machine {
 
   /// The content of a node that hosts the machine.
   public static func _host(_ hosting: any _Hosting) throws -> any _HostedMachine {
-    try hostContent(hosting)
-  }
-
-  static func hostContent(_ hosting: any _Hosting) throws -> any _HostedMachine {
     let hosting = try Hosting.of(name, hosting)
     let content = try MachineContent<Self>(
       parameters: Parameters(parameters: hosting.parameters), hosting: hosting)

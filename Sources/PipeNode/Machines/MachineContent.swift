@@ -59,6 +59,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
   /// and so is what is made here for each turn and step: a conformance is one for all machines.
   func hosted() -> HostedContent {
     core.engine.onEntry = { [unowned self] state, _, cause in entered(state, cause: cause) }
+    core.engine.onPassage = { [unowned self] _, _, cause in passed(because: cause) }
     part.specialize()
     return HostedContent(
       self,
@@ -82,7 +83,10 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
   func connect(outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe]) throws {
     pipes.connect(ins)
     try outlets.connect(outs, ports, of: description)
-    if outlets.hasRules { core.engine.mustWait = { [outlets] in outlets.isRuleFull } }
+    if outlets.hasRules {
+      core.engine.mustWait = { [outlets] in outlets.isRuleFull }
+      core.engine.onPassed = { [unowned self] in fireRules(of: $0) }
+    }
     guard let contents = core.journal?.contents else { return }
     pipes.restore(contents.consumed)
     for (name, sent) in contents.sent where !sent.events.isEmpty && !outlets.hasDurable(name) {
@@ -162,17 +166,26 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
   private func entered(_ state: Hosted.State, cause: String) {
     steps.entered(because: cause)
     core.inbox.retryPostponed()
-    if outlets.hasRules, let tag = EnumCases<Hosted.State>.tag(of: state) {
-      outlets.fire(tag) { (try? core.states.encode(state)) ?? [] }
-    }
+    if outlets.hasRules { fireRules(of: state) }
     onEntry?(part.isCommitted)
+  }
+
+  private func fireRules(of state: Hosted.State) {
+    guard let tag = EnumCases<Hosted.State>.tag(of: state) else { return }
+    outlets.fire(tag) { (try? core.states.encode(state)) ?? [] }
+  }
+
+  /// A transition goes through a state, which is shown at once, and recorded with its step only.
+  private func passed(because cause: String) {
+    steps.passed(because: cause)
+    onEntry?(false)
   }
 
   func lastStep() -> FeedEntry? {
     guard hasStarted, let state = try? core.states.encode(core.engine.state) else { return nil }
     return FeedEntry(
-      version: core.engine.version, time: steps.last.time, cause: steps.last.cause, state: state,
-      doubt: core.participant?.inDoubt(of: core.node))
+      version: core.engine.version, time: steps.shown.time, cause: steps.shown.cause, state: state,
+      doubt: core.participant?.inDoubt(of: core.node), isPassing: core.engine.isPassing)
   }
 
   @export(interface)

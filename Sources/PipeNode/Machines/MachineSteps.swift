@@ -12,7 +12,9 @@ final class MachineSteps<Hosted: Machine> {
   /// The version at the start of this process.
   private var firstVersion: UInt64 = 0
   /// What led to the last entry, and when that was.
-  private(set) var last = (time: Int64(0), cause: "")
+  private var last = (time: Int64(0), cause: "")
+  /// The same of the last state that a transition has gone through.
+  private var passing = (time: Int64(0), cause: "")
   /// The effects that an earlier process had not ended, until the start; `nil` without one.
   private var restored: [(state: Hosted.State, effect: JournalContents.Effect)]?
 
@@ -38,9 +40,14 @@ final class MachineSteps<Hosted: Machine> {
   }
 
   /// Steps of this process.
-  var count: UInt64 { core.engine.version - firstVersion }
+  var count: UInt64 { core.engine.version - firstVersion - core.engine.passages }
+
+  /// What led to the state that is shown, and when that was.
+  var shown: (time: Int64, cause: String) { core.engine.isPassing ? passing : last }
 
   func entered(because cause: String) { last = (WallClock.nanoseconds, cause) }
+
+  func passed(because cause: String) { passing = (WallClock.nanoseconds, cause) }
 
   /// Enters the initial state, or goes on where the last process was.
   /// - Returns: Whether it goes on, in a state that was entered before.
@@ -73,14 +80,15 @@ final class MachineSteps<Hosted: Machine> {
   // MARK: Records
 
   var hasUnrecorded: Bool {
-    core.engine.version != recordedVersion || core.engine.effects.hasUnrecorded
+    core.engine.settledVersion != recordedVersion || core.engine.effects.hasUnrecorded
   }
 
   func recordState(into journal: Journal) throws {
-    guard core.engine.version != recordedVersion else { return }
+    let version = core.engine.settledVersion
+    guard version != recordedVersion else { return }
     try journal.moved(
-      to: core.states.encode(core.engine.state), version: core.engine.version,
-      steps: core.engine.version - (recordedVersion ?? 0), cause: last.cause, time: last.time,
+      to: core.states.encode(core.engine.settledState), version: version,
+      steps: version - (recordedVersion ?? 0), cause: last.cause, time: last.time,
       incarnation: incarnation)
   }
 
@@ -95,5 +103,5 @@ final class MachineSteps<Hosted: Machine> {
     }
   }
 
-  func stateRecorded() { recordedVersion = core.engine.version }
+  func stateRecorded() { recordedVersion = core.engine.settledVersion }
 }

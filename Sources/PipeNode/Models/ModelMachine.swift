@@ -1,12 +1,15 @@
 import PipeMachines
 
-/// A model as a machine, so that a node can host it: `ModelMachine<LampModel>`.
+/// A model as a machine, so that a node, a sequence or a composite can run it: `ModelMachine<LampModel>`.
 ///
-/// A step goes from one stable state to the next: the event is taken with its last state, and recorded
-/// then. Where the process dies before, the event has not been taken, and is taken again by a model
-/// that starts in the state before it. So what a model does to others on the way may happen again, and
-/// the states in between are seen in the process only. A model refuses nothing: an event that means
-/// nothing to it leads to the state that it is in.
+/// A step goes from one stable state to the next. The states in between are entered and shown as they
+/// come, each under a version of its own. The step is recorded with its last state, and what pipes tell
+/// of the states in between is sent then. Where the process dies before, the event has not been taken,
+/// and is taken again by a model that starts in the state before it: what the model does to others on
+/// the way may happen again, and so may states in between be seen again. A model refuses nothing: an
+/// event that means nothing to it leads to the state that it is in.
+///
+/// Each run has one model, which its machine and its runtime share.
 public enum ModelMachine<Model: HostableModel>: Machine {
   /// The model's states.
   public typealias State = Model.State
@@ -20,30 +23,27 @@ public enum ModelMachine<Model: HostableModel>: Machine {
 
   /// The model as a function.
   public static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Never> {
-    let host = ModelHost<Model>.current(parameters)
+    let initial = Model.initialState(parameters)
+    // Of those who ask the function without a run.
+    let own = ModelHost<Model>(parameters, in: initial)
     var machine = StateMachine<State, Event, Never>(
-      initial: Model.initialState(parameters),
-      awaiting: { state, event in await host.step(from: state, event) })
+      initial: initial,
+      awaiting: { state, event in
+        await (ModelHost<Model>.current(parameters) ?? own).step(from: state, event)
+      })
     do { _ = try machine.initial.stable() } catch { machine.problem = error.description }
     return machine
   }
 
-  /// Follows what the model does by itself.
+  /// The model's pipes; and follows what it does by itself.
   public static func runtime(
     _ parameters: Parameters, _ ports: Ports
   ) -> Runtime<State, Event, Never> {
-    let host = ModelHost<Model>.current(parameters)
-    return Runtime().feedback(
-      Feedback(lensing: { _ in true }, effects: { (_: Bool) in await host.changes() }))
-  }
-
-  /// Hosts the model: its machine and its runtime share one.
-  public static func _host(_ hosting: any _Hosting) throws -> any _HostedMachine {
-    let hosting = try Hosting.of(name, hosting)
-    let parameters = try Parameters(parameters: hosting.parameters)
-    let state = try hosting.restoredState(as: State.self) ?? Model.initialState(parameters)
-    return try ModelHosting.$current.withValue(ModelHost<Model>(parameters, in: state)) {
-      try hostContent(hosting)
-    }
+    Model.runtime(parameters, ports).feedback(
+      Feedback(
+        lensing: { _ in true },
+        effects: { (_: Bool) -> AsyncStream<Event> in
+          await ModelHost<Model>.current(parameters)?.changes() ?? AsyncStream { $0.finish() }
+        }))
   }
 }

@@ -21,10 +21,13 @@ public struct StateChange: Hashable, Sendable {
   /// The transactions that the node, or those that a composite is made of, are prepared for and not
   /// told the end of; see ``TopologyClient/states(of:tellingInDoubt:)``.
   public var doubts: [InDoubtTransaction] = []
+  /// Whether the node goes through the state on its way to the one that a step leads to, as a model does.
+  /// It is not recorded: where the node is killed before its step is over, it may be seen again.
+  public var isPassing = false
 
   package init(
     node: String, incarnation: UInt64, version: UInt64, time: Int64, cause: String,
-    state: JSONValue, missed: UInt64 = 0, doubts: [InDoubtTransaction] = []
+    state: JSONValue, missed: UInt64 = 0, doubts: [InDoubtTransaction] = [], isPassing: Bool = false
   ) {
     self.node = node
     self.incarnation = incarnation
@@ -34,6 +37,7 @@ public struct StateChange: Hashable, Sendable {
     self.state = state
     self.missed = missed
     self.doubts = doubts
+    self.isPassing = isPassing
   }
 
   /// Decodes the state. Throws `DecodingError` where it is not of the type.
@@ -49,6 +53,7 @@ extension StateChange {
     var cause: String
     var state: JSONValue
     var doubt: InDoubtTransaction?
+    var passing: Bool?
   }
 
   /// Reads a frame of a feed.
@@ -64,5 +69,6 @@ extension StateChange {
     cause = body.cause
     state = body.state
     doubts = body.doubt.map { [$0] } ?? []
+    isPassing = body.passing ?? false
   }
 }

@@ -9,7 +9,8 @@ extension StateChange {
     nodeWidth: Int, fields: [String]? = nil, style: Style = Style(isColored: false), color: Int = 0,
     wasInDoubt: Bool = false
   ) -> String {
-    let note = missed > 0 ? "\(cause); \(missed) missed before" : cause
+    let note =
+      cause + (isPassing ? ", on the way" : "") + (missed > 0 ? "; \(missed) missed before" : "")
     let doubt =
       doubts.isEmpty
       ? (wasInDoubt ? style.green("  not in doubt any more") : "")
@@ -28,7 +29,7 @@ extension StateChange {
       "node": .string(node), "incarnation": .count(incarnation),
       "version": .count(version),
       "time": .string(Timestamp(nanoseconds: time).description), "cause": .string(cause),
-      "state": state, "missed": .count(missed),
+      "state": state, "missed": .count(missed), "passing": .bool(isPassing),
       "doubts": .array(doubts.map(\.record)),
     ]
   }

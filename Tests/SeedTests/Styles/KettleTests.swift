@@ -1,97 +1,94 @@
+import KettleSuite
 import Kettles
 import PipeRuntime
 import PipeRuntimeTestKit
 import Testing
 
-/// What a kettle does, in whatever style it is written.
+/// What a kettle does in one process, in whatever style it is written.
 @Suite("Each style: a kettle")
 struct KettleTests {
-  /// The first of the states to come that is the one wanted.
-  private static func wait(for wanted: KettleState, of kettle: any Kettle) async -> KettleState? {
-    for await state in kettle.states where state == wanted { return state }
-    return nil
+  /// This process, by a clock of the test's own.
+  private struct Process: KettlePlace {
+    let clock: ManualClock
+    let boilTime = 100
+    let isExact = true
+
+    var now: Duration { clock.now.offset }
+
+    func make(_ style: KettleStyle, boilTime: Int) throws -> any Kettle {
+      try style.make(KettleParameters(boilTime: boilTime))
+    }
+
+    func pass(_ duration: Duration, of left: Duration, heating kettle: any Kettle) async {
+      // A wait that was cancelled is gone only a moment after.
+      while clock.sleepers.first?.offset != now + left { await Task.yield() }
+      await clock.advance(by: duration)
+    }
+  }
+
+  private static func inProcess(_ body: @Sendable (Process) async throws -> Void) async throws {
+    try await withManualClock { try await body(Process(clock: $0)) }
   }
 
   @Test("events are taken in the order given", arguments: KettleStyle.all)
   func order(style: KettleStyle) async throws {
-    try await withManualClock { _ in
-      let kettle = try style.make(KettleParameters(boilTime: 100))
-      #expect(kettle.state == .off)
-      for _ in 0..<50 {
-        await kettle.switchOn()
-        #expect(kettle.state == .heating)
-        await kettle.switchOff()
-        #expect(kettle.state == .off)
-      }
-    }
+    try await Self.inProcess { try await KettleBehaviour.order(style, in: $0) }
   }
 
   @Test(
     "events that nobody waits for are taken in the order given, too", arguments: KettleStyle.all)
   func posted(style: KettleStyle) async throws {
-    try await withManualClock { _ in
-      let kettle = try style.make(KettleParameters(boilTime: 100))
-      var states = kettle.states.makeAsyncIterator()
-      for _ in 0..<50 {
-        kettle.post(on: true)
-        kettle.post(on: false)
-      }
-      kettle.post(on: true)
-      // One that overtook another would be refused, and its state missing.
-      for _ in 0..<50 {
-        #expect(await states.next() == .off)
-        #expect(await states.next() == .heating)
-      }
-      #expect(await states.next() == .off)
-      #expect(await states.next() == .heating)
-    }
+    try await Self.inProcess { try await KettleBehaviour.posted(style, in: $0) }
   }
 
   @Test("an event that the state does not take changes nothing", arguments: KettleStyle.all)
   func refusal(style: KettleStyle) async throws {
-    try await withManualClock { clock in
-      let kettle = try style.make(KettleParameters(boilTime: 100))
-      await kettle.switchOff()
-      #expect(kettle.state == .off)
-      await kettle.switchOn()
-      await clock.waitForSleepers()
-      await kettle.switchOn()
-      #expect(kettle.state == .heating)
-      await clock.advance(by: .milliseconds(100))
-      #expect(await Self.wait(for: .hot, of: kettle) == .hot)
-      await kettle.switchOn()
-      #expect(kettle.state == .hot)
-    }
+    try await Self.inProcess { try await KettleBehaviour.refusal(style, in: $0) }
   }
 
   @Test("its effect takes its time, and leads to the next state", arguments: KettleStyle.all)
   func effect(style: KettleStyle) async throws {
-    try await withManualClock { clock in
-      let kettle = try style.make(KettleParameters(boilTime: 100))
-      await kettle.switchOn()
-      await clock.waitForSleepers()
-      await clock.advance(by: .milliseconds(99))
-      #expect(kettle.state == .heating)
-      await clock.advance(by: .milliseconds(1))
-      #expect(await Self.wait(for: .hot, of: kettle) == .hot)
-    }
+    try await Self.inProcess { try await KettleBehaviour.effect(style, in: $0) }
   }
 
   @Test("its effect is cancelled when its state is left", arguments: KettleStyle.all)
   func cancellation(style: KettleStyle) async throws {
+    try await Self.inProcess { try await KettleBehaviour.cancellation(style, in: $0) }
+  }
+
+  @Test("a model in a composite does by itself what it does alone")
+  func composite() async throws {
     try await withManualClock { clock in
-      let kettle = try style.make(KettleParameters(boilTime: 100))
-      await kettle.switchOn()
+      let parameters = KettleParameters(boilTime: 100)
+      let model = CompositeComponent(
+        "model", stateMachine: ModelMachine<KettleModel>.stateMachine(parameters),
+        runtime: ModelMachine<KettleModel>.runtime(parameters, Ports()))
+      let machine = CompositeComponent(
+        "machine", stateMachine: KettleMachine.stateMachine(parameters),
+        runtime: KettleMachine.runtime(parameters, Ports()))
+      let kettles = try AsyncCompositeSequence("kettles", model, machine)
+      try await kettles.send(.switchOn, to: model)
       await clock.waitForSleepers()
-      await clock.advance(by: .milliseconds(60))
-      await kettle.switchOff()
-      await kettle.switchOn()
-      // The new one begins anew, and the old one is gone.
-      while clock.sleepers.map(\.offset).min() != .milliseconds(160) { await Task.yield() }
-      await clock.advance(by: .milliseconds(40))
-      #expect(kettle.state == .heating)
-      await clock.advance(by: .milliseconds(60))
-      #expect(await Self.wait(for: .hot, of: kettle) == .hot)
+      await clock.advance(by: .milliseconds(100))
+      for await (model, machine) in kettles where model == .hot {
+        #expect(machine == .off)
+        break
+      }
+    }
+  }
+
+  @Test("two runs of one machine have a model each")
+  func runs() async {
+    await withManualClock { _ in
+      let parameters = KettleParameters(boilTime: 100)
+      let machine = ModelMachine<KettleModel>.stateMachine(parameters)
+      let runtime = ModelMachine<KettleModel>.runtime(parameters, Ports())
+      let first = AsyncStateMachineSequence(stateMachine: machine, runtime: runtime)
+      let second = AsyncStateMachineSequence(stateMachine: machine, runtime: runtime)
+      #expect(await first.send(.switchOn) == .moved(.heating))
+      #expect(await second.send(.switchOff) == .moved(.off))
+      #expect(await first.send(.switchOn) == .moved(.heating))
+      #expect(second.state == .off)
     }
   }
 }

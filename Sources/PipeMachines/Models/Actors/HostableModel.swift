@@ -20,7 +20,21 @@ where State: MachineState & Equatable {
   init(startsWith state: State, _ parameters: Parameters) throws
 
   /// Takes an event; returns once the model is done with it and its state is stable.
+  ///
+  /// What it goes through on the way is seen as it comes, and what pipes are to tell of it is sent when
+  /// the step is over.
   func take(_ event: Event) async
+
+  /// The pipes that lead from the model and to it, by their names. Default: none.
+  ///
+  /// ```swift
+  /// static func runtime(_ parameters: NoParameters, _ ports: Ports) -> Runtime<State, Event, Never> {
+  ///   Runtime()
+  ///     .connectAsSender(to: ports.pipe("lamp"), when: State.on, send: LampEvent.light)
+  ///     .connectAsReceiver(to: ports.pipe("switch"))
+  /// }
+  /// ```
+  static func runtime(_ parameters: Parameters, _ ports: Ports) -> Runtime<State, Event, Never>
 
   /// The event that stands for a change which the model makes by itself, to a stable state. When a node
   /// hosts the model, the change is a step on that event, and the model does not take it again.
@@ -31,6 +45,11 @@ where State: MachineState & Equatable {
 }
 
 extension HostableModel {
+  /// No pipes.
+  public static func runtime(
+    _ parameters: Parameters, _ ports: Ports
+  ) -> Runtime<State, Event, Never> { Runtime() }
+
   /// None.
   public static func event(forChangeTo state: State) -> Event? { nil }
 }

@@ -1,11 +1,14 @@
 import PipeSupport
 
-/// Keeps a model between the steps of its machine, and hears of what it does in between.
+/// Keeps a model between the steps of one run of its machine, and hears of what it does in between.
 package actor ModelHost<Model: HostableModel> {
   private let parameters: Model.Parameters
   /// The state of the machine, as it was last told or asked for.
   private var recorded: Model.State
   private var model: Model?
+  /// What it goes through.
+  private var passage = ModelPassage<Model.State>()
+  private var cancelPassage: StatePublisher<Model.State>.Cancellation?
   /// The change that an event was made for, and whose step is still to come: news of what led to it may
   /// come later than the change.
   private var announced: Model.State?
@@ -18,13 +21,17 @@ package actor ModelHost<Model: HostableModel> {
     recorded = state
   }
 
-  /// The host that a node is being made with, or a new one.
-  package static func current(_ parameters: Model.Parameters) -> ModelHost<Model> {
-    ModelHosting.current as? ModelHost<Model>
-      ?? ModelHost(parameters, in: Model.initialState(parameters))
+  /// The host of the run whose work the task does; `nil` outside of one.
+  package static func current(_ parameters: Model.Parameters) -> ModelHost<Model>? {
+    RunScope.current?.shared { start in
+      ModelHost(parameters, in: start as? Model.State ?? Model.initialState(parameters))
+    }
   }
 
-  deinit { following?.cancel() }
+  deinit {
+    following?.cancel()
+    cancelPassage?()
+  }
 
   /// The event leads from one stable state to the next.
   package func step(from state: Model.State, _ event: Model.Event) async -> Model.State {
@@ -35,6 +42,8 @@ package actor ModelHost<Model: HostableModel> {
       warn("the model cannot take '\(event)': \(error)")
       return state
     }
+    let scope = RunScope.current
+    passage.begin { scope?.passes(through: $0) }
     isStepping = true
     defer { isStepping = false }
     // What stands for a change that the model has made is not for the model.
@@ -52,9 +61,24 @@ package actor ModelHost<Model: HostableModel> {
 
   /// Where the model comes to rest.
   private func rest(of model: Model) async -> Model.State {
-    for await state in model.stateDidChange where state.isStable { return state }
-    return model.state
+    var attempts = 0
+    while true {
+      var state = model.state
+      if !state.isStable {
+        for await next in model.stateDidChange where next.isStable {
+          state = next
+          break
+        }
+      }
+      attempts += 1
+      if passage.end(in: state, isLate: attempts == Self.attempts) { return state }
+      // It has moved on already, or its publisher lags behind it.
+      await Task.yield()
+    }
   }
+
+  /// How often it is looked whether the model's publisher tells what its state is.
+  private static var attempts: Int { 100 }
 
   private func isOwn(_ event: Model.Event, of model: Model) -> Bool {
     guard model.state != recorded, let own = Model.event(forChangeTo: model.state) else {
@@ -75,6 +99,10 @@ package actor ModelHost<Model: HostableModel> {
   }
 
   private func follow(_ model: Model) {
+    cancelPassage?()
+    let passage = ModelPassage<Model.State>()
+    self.passage = passage
+    cancelPassage = model.stateDidChange.subscribe({ passage.enter($0) }, {})
     following?.cancel()
     following = Task { [weak self] in
       for await _ in model.stateDidChange {
@@ -101,9 +129,4 @@ package actor ModelHost<Model: HostableModel> {
   private func warn(_ text: String) {
     StandardError.write("warning: \(Model.self): \(text)\n")
   }
-}
-
-/// The host that the machine and the runtime of a node share, while they are made.
-package enum ModelHosting {
-  @TaskLocal package static var current: (any Sendable)?
 }

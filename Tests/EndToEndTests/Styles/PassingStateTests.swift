@@ -1,0 +1,103 @@
+import Nodes
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import Testing
+
+@Suite("States that a model goes through on its way", .enabled(if: RecordedNodes.arePossible))
+struct PassingStateTests {
+  private static func heater(
+    time: Int, pipes: [PipeSpecification] = [], durability: Durability = .process
+  ) -> Topology {
+    let quick = RestartPolicy(backoff: Backoff(initial: .milliseconds(1)))
+    return Topology(
+      name: "heater", program: "TestNodes",
+      nodes: [
+        .machine(
+          "Heater", name: "heater", parameters: ["time": .integer(Int64(time))], restart: quick,
+          durability: durability),
+        .machine("Button", name: "lamp", durability: durability),
+        .machine("Button", name: "bell", durability: durability),
+        .machine("Thermostat", name: "thermostat", durability: durability),
+      ], pipes: pipes)
+  }
+
+  private static let pipes: [PipeSpecification] = [
+    .rule(from: "heater", when: "warming", to: "lamp", send: "press"),
+    .ports(from: "heater.warmed", to: "bell"),
+    .ports(from: "thermostat.heater", to: "heater.thermostat"),
+  ]
+
+  @Test("monitors see state1, state2 and state3 of the example, each under a version of its own")
+  func example() async throws {
+    try await withTopology("topologies/example.yaml") { topology in
+      for round in 1...10 {
+        let outcome = try await topology.send("example", ExampleModel.Event.eventA)
+        guard case .moved(let version, _) = outcome else { return #expect(Bool(false)) }
+        #expect(version == UInt64(3 * round - 1))
+        let seen = try await topology.expect("example", exactly: ["state2", "state3"])
+        #expect(seen.map(\.version) == [version - 1, version])
+        #expect(seen.map(\.isPassing) == [true, false])
+        #expect(seen.map(\.missed) == [0, 0])
+        try await topology.send("example", ExampleModel.Event.eventB(param: round))
+        try await topology.expect("example", ExampleState.state1(message: "\(round)"))
+      }
+      #expect(try await topology.status("example").status?.events == 20)
+    }
+  }
+
+  @Test("a state on the way is shown while the step lasts, and not after it")
+  func live() async throws {
+    try await withTopology(Self.heater(time: 3_600_000)) { topology in
+      let client = topology.client
+      let sending = Task { try await client.send("heater", Heater.Event.heat) }
+      let state = try await topology.expect("heater", Heater.State.warming(degrees: 30))
+      #expect(state.isPassing)
+      #expect(
+        try await topology.status("heater").status?.state == ["warming": ["degrees": 30]])
+      sending.cancel()
+    }
+  }
+
+  /// Waits until the heater's pipes are empty, and tells how many events each has brought.
+  private static func delivered(_ topology: TopologyHarness) async throws -> [UInt64?] {
+    try await topology.expectStatus(of: "heater", "empty pipes") {
+      $0.status?.outs.allSatisfy { $0.applied == $0.events } == true
+    }
+    return [
+      try await topology.status("lamp").status?.events,
+      try await topology.status("bell").status?.events,
+    ]
+  }
+
+  @Test("pipe rules and ports tell of each state on the way once, and in-ports bring events")
+  func pipes() async throws {
+    try await withTopology(Self.heater(time: 0, pipes: Self.pipes)) { topology in
+      for round in 1...5 as ClosedRange<UInt64> {
+        try await topology.send("thermostat", Thermostat.Event.turn)
+        try await topology.expect("heater", Heater.State.warm)
+        #expect(try await Self.delivered(topology) == [2 * round, 2 * round])
+        try await topology.send("heater", Heater.Event.cool)
+        try await topology.expect("heater", Heater.State.cold)
+      }
+    }
+  }
+
+  @Test("a model that is killed on its way takes the event again, and its pipes tell of it once")
+  func killed() async throws {
+    try await withTopology(Self.heater(time: 400, pipes: Self.pipes)) { topology in
+      for round in 1...3 as ClosedRange<UInt64> {
+        try await topology.send("thermostat", Thermostat.Event.turn)
+        let before = try await topology.expect("heater", Heater.State.warming(degrees: 60))
+        #expect(before.version == 4 * round - 2)
+        try await topology.kill("heater")
+        let after = try await topology.expect("heater", Heater.State.warm, within: .seconds(20))
+        #expect(after.incarnation > before.incarnation)
+        #expect(after.version == 4 * round - 1)
+        #expect(try await Self.delivered(topology) == [2 * round, 2 * round])
+        try await topology.send("heater", Heater.Event.cool)
+        try await topology.expect("heater", Heater.State.cold)
+      }
+    }
+  }
+}

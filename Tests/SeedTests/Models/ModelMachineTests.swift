@@ -1,0 +1,152 @@
+import Nodes
+import PipeRuntime
+import TestTraits
+import Testing
+
+/// A model whose pipes lead from the state on its way and to itself.
+private actor Door: HostableModel {
+  enum State: MachineState, StateProtocol, Hashable {
+    case shut, opening, open
+
+    var isStable: Bool { self != .opening }
+  }
+
+  enum Event: MachineEvent { case push }
+
+  private let subject: ConcurrentValueSubject<State>
+
+  init(startsWith state: State, _ parameters: NoParameters) throws {
+    subject = try ConcurrentValueSubject(startsWith: state)
+  }
+
+  static func initialState(_ parameters: NoParameters) -> State { .shut }
+
+  static func runtime(_ parameters: NoParameters, _ ports: Ports) -> Runtime<State, Event, Never> {
+    Runtime()
+      .connectAsSender(to: ports.pipe("bell"), when: State.opening, send: Bell.Event.ring)
+      .connectAsReceiver(to: ports.pipe("hand"))
+  }
+
+  nonisolated var state: State { subject.state }
+  nonisolated var stateDidChange: StatePublisher<State> { subject.eraseToAnyPublisher() }
+
+  func take(_ event: Event) async {
+    guard subject.state == .shut else { return }
+    subject.send(.opening)
+    await Task.yield()
+    subject.send(.open)
+  }
+}
+
+/// A model with a task that lives as long as it, and that says when it is gone.
+private actor Guest: HostableModel {
+  typealias State = Door.State
+  enum Event: MachineEvent { case look }
+
+  @TaskLocal static var farewell: AsyncStream<Void>.Continuation?
+
+  private let subject: ConcurrentValueSubject<State>
+  private let farewell = Guest.farewell
+  private let looks = AsyncStream.makeStream(of: Void.self)
+
+  init(startsWith state: State, _ parameters: NoParameters) throws {
+    subject = try ConcurrentValueSubject(startsWith: state)
+    Task { [weak self, stream = looks.stream] in
+      for await _ in stream { await self?.take(.look) }
+    }
+  }
+
+  deinit {
+    looks.continuation.finish()
+    farewell?.finish()
+  }
+
+  static func initialState(_ parameters: NoParameters) -> State { .shut }
+
+  nonisolated var state: State { subject.state }
+  nonisolated var stateDidChange: StatePublisher<State> { subject.eraseToAnyPublisher() }
+
+  func take(_ event: Event) { subject.send(.open) }
+}
+
+private enum Bell: Machine {
+  enum State: MachineState, Equatable { case rung(times: Int) }
+  enum Event: MachineEvent { case ring }
+
+  static func stateMachine(_ parameters: NoParameters) -> StateMachine<State, Event, Never> {
+    StateMachine(
+      initial: .rung(times: 0),
+      reducer: { state, _ in
+        if case .rung(let times) = state { state = .rung(times: times + 1) }
+      })
+  }
+}
+
+@Suite("Seed: a model as a machine in one process", .stallLimit(.seconds(60)))
+struct ModelMachineTests {
+  @Test("every state that it passes through is seen, as the model tells it")
+  func passing() async throws {
+    let example = AsyncStateMachineSequence(
+      stateMachine: ModelMachine<ExampleModel>.stateMachine(NoParameters()),
+      runtime: ModelMachine<ExampleModel>.runtime(NoParameters(), Ports()))
+    let states = example.makeAsyncIterator()
+    #expect(await states.next() == .state1(message: "start"))
+    for param in 1...20 {
+      let outcome = await example.send(.eventA)
+      guard case .moved(.state3(let message)) = outcome else {
+        return #expect(Bool(false), "\(outcome)")
+      }
+      #expect(await states.next() == .state2(message: String(message.dropLast(", done".count))))
+      #expect(await states.next() == .state3(message: message))
+      #expect(await example.send(.eventB(param: param)) == .moved(.state1(message: "\(param)")))
+      #expect(await states.next() == .state1(message: "\(param)"))
+    }
+  }
+
+  @Test("send resumes in a state on the way")
+  @MainActor
+  func resuming() async throws {
+    let view = ViewState(
+      AsyncStateMachineSequence(
+        stateMachine: ModelMachine<ExampleModel>.stateMachine(NoParameters()),
+        runtime: ModelMachine<ExampleModel>.runtime(NoParameters(), Ports())))
+    let outcome = await view.send(.eventA, resumeWhen: ExampleState.state2(message:))
+    #expect(outcome == .moved(.state2(message: "start")))
+  }
+
+  @Test("a run that ends lets go of its model, whose own task still waits")
+  func ending() async {
+    let farewell = AsyncStream.makeStream(of: Void.self)
+    await Guest.$farewell.withValue(farewell.continuation) {
+      let guest = AsyncStateMachineSequence(
+        stateMachine: ModelMachine<Guest>.stateMachine(NoParameters()),
+        runtime: ModelMachine<Guest>.runtime(NoParameters(), Ports()))
+      #expect(await guest.send(.look) == .moved(.open))
+      guest.finish()
+    }
+    for await _ in farewell.stream {}
+    #expect(!Task.isCancelled)
+  }
+
+  @Test("its pipes tell of a state on the way once, and bring it events")
+  func ports() async throws {
+    let ports = Ports()
+    let hand: Pipe<Door.Event> = ports.pipe("hand")
+    let bellPipe: Pipe<Bell.Event> = ports.pipe("bell")
+    let bell = AsyncStateMachineSequence(
+      stateMachine: Bell.stateMachine(NoParameters()),
+      runtime: Runtime().connectAsReceiver(to: bellPipe))
+    let pusher = AsyncStateMachineSequence(
+      stateMachine: Bell.stateMachine(NoParameters()),
+      runtime: Runtime().connectAsSender(
+        to: hand, when: Bell.State.rung(times: 1), send: Door.Event.push))
+    let door = AsyncStateMachineSequence(
+      stateMachine: ModelMachine<Door>.stateMachine(NoParameters()),
+      runtime: ModelMachine<Door>.runtime(NoParameters(), ports))
+    await pusher.send(.ring)
+    for await state in door where state == .open { break }
+    for await state in bell where state == .rung(times: 1) { break }
+    await door.send(.push)
+    #expect(bell.state == .rung(times: 1))
+  }
+}
