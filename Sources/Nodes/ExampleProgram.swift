@@ -12,6 +12,7 @@ import Screens
     LiftDoor.self, LiftMotor.self, ModelA.self, ModelB.self,
     Counter.self, CounterTally.self, ModelMachine<ExampleModel>.self,
     MainCoordinator.self, LoginScreen.self, ListScreen.self, DetailScreen.self,
+    RegistrationCoordinator.self, ResultsScreen.self, ProfileScreen.self,
     KettleMachine.self, KettleReducer.self, ModelMachine<KettleModel>.self, KettleNode.self,
     KettleLoader.self,
     MoviesList.self, MoviesPages.self, QuizesList.self, QuizScreen.self, QuizResults.self,
