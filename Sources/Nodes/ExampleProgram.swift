@@ -22,6 +22,9 @@ import Screens
   package static let monitors: [any Monitor.Type] = [StateLog.self]
   package static let composites: [any CompositeState.Type] = [LiftState.self, ModelsState.self]
   package static let views: [any TerminalView.Type] = [
-    DoorView.self, MotorView.self, DisplayView.self, WasherView.self, QuizView.self,
+    DoorView.self, MotorView.self, DisplayView.self, WasherView.self,
+    QuizesView.self, QuizView.self, ResultsView.self, MoviesView.self, MoviesPagesView.self,
+    AddressView.self, CounterView.self, TallyView.self, NavigationView.self,
+    RegistrationView.self,
   ]
 }

@@ -1,14 +1,27 @@
 import PipeMachines
 import PipeSupport
 
-/// A state of a node, as a view shows it.
+/// What a view shows of a node, whatever its types.
 package protocol ViewContent {
+  /// The node is in another state.
+  mutating func show(_ state: JSONValue, size: TerminalSize) throws
+  /// Takes a key; its event, as JSON.
+  mutating func press(_ key: Key, size: TerminalSize) throws -> JSONValue?
   func body(size: TerminalSize) -> [StyledLine]
-  /// The event of a key, as JSON.
-  func event(for key: Key) throws -> JSONValue?
+  var takesText: Bool { get }
+  /// The event of what happens to the view.
+  func event(at moment: ViewMoment, size: TerminalSize) throws -> JSONValue?
 }
 
-/// Reads the states that a view shows.
+/// What happens to a view, other than keys.
+package enum ViewMoment {
+  case appearing
+  case disappearing
+  /// What is in sight has changed.
+  case showing
+}
+
+/// Opens a view on the first state that is seen of a node.
 package protocol ViewReader {
   func read(_ state: JSONValue) throws -> any ViewContent
 }
@@ -22,17 +35,35 @@ private final class ViewStateReader<View: TerminalView>: ViewReader {
   private let codec = EventCodec<View.State>()
 
   func read(_ state: JSONValue) throws -> any ViewContent {
-    ViewedState<View>(state: try codec.decode(state.bytes))
+    ViewedScreen<View>(codec: codec, screen: View.screen(of: try codec.decode(state.bytes)))
   }
 }
 
-private struct ViewedState<View: TerminalView>: ViewContent {
-  let state: View.State
+private struct ViewedScreen<View: TerminalView>: ViewContent {
+  let codec: EventCodec<View.State>
+  var screen: View.Screen
 
-  func body(size: TerminalSize) -> [StyledLine] { View.body(state, size: size) }
+  mutating func show(_ state: JSONValue, size: TerminalSize) throws {
+    View.update(&screen, to: try codec.decode(state.bytes), size: size)
+  }
 
-  func event(for key: Key) throws -> JSONValue? {
-    guard let event = View.event(for: key, in: state) else { return nil }
-    return try JSONValue(parsing: EventCodec<View.Event>().encode(event))
+  mutating func press(_ key: Key, size: TerminalSize) throws -> JSONValue? {
+    try json(View.press(key, in: &screen, size: size))
+  }
+
+  func body(size: TerminalSize) -> [StyledLine] { View.body(screen, size: size) }
+
+  var takesText: Bool { View.takesText(screen) }
+
+  func event(at moment: ViewMoment, size: TerminalSize) throws -> JSONValue? {
+    switch moment {
+    case .appearing: try json(View.onAppear(screen))
+    case .disappearing: try json(View.onDisappear(screen))
+    case .showing: try json(View.onShow(screen, size: size))
+    }
+  }
+
+  private func json(_ event: View.Event?) throws -> JSONValue? {
+    try event.map { try JSONValue(parsing: EventCodec<View.Event>().encode($0)) }
   }
 }

@@ -73,7 +73,8 @@ struct StyleNodeTests {
     }
   }
 
-  @Test("a child feature that is a node of its own is in its parent's state, from its first state on")
+  @Test(
+    "a child feature that is a node of its own is in its parent's state, from its first state on")
   func reflected() async throws {
     try await withTopology("topologies/counter.yaml") { topology in
       func expect(_ child: CounterFeature.State, increments: Int) async throws {

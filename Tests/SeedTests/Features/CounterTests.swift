@@ -101,7 +101,8 @@ struct CounterTests {
     #expect(store.state == CounterFeature.State(count: 1, note: String(repeating: "x", count: 40)))
   }
 
-  @Test("what a view sets is shown at once, also while an action is being taken, and stays after it")
+  @Test(
+    "what a view sets is shown at once, also while an action is being taken, and stays after it")
   func typed() async {
     let service = SlowService()
     let store = store(service)
@@ -240,7 +241,9 @@ struct CounterTests {
     func reduce(state: Int, action: Bool) async -> Int { state + 1 }
   }
 
-  @Test("two features on one part of the state, or on a part of it, each go on from what the other left")
+  @Test(
+    "two features on one part of the state, or on a part of it, each go on from what the other left"
+  )
   func overlappingScopes() async {
     let parent = Store(feature: TallyFeature(), initialState: .init())
     let child = parent.scope(

@@ -12,7 +12,8 @@
 /// ```swift
 /// static func runtime(_ parameters: NoParameters, _ ports: Ports) -> Runtime<State, Event, Never> {
 ///   Runtime().scope(
-///     to: ports.pipe("parent"), state: ParentFeature.Action.childMoved, action: ParentFeature.Action.child)
+///     to: ports.pipe("parent"), state: ParentFeature.Action.childMoved,
+///     action: ParentFeature.Action.child)
 /// }
 /// ```
 public protocol FeatureMachine: Machine
@@ -41,13 +42,14 @@ extension FeatureMachine {
 }
 
 extension Runtime {
-  /// Reflects a feature that is a node of its own into the state of its parent, as ``Store/scope(state:action:feature:)``
-  /// does in one process.
+  /// Reflects a feature that is a node of its own into the state of its parent, as
+  /// ``Store/scope(state:action:feature:)`` does in one process.
   ///
   /// Each state that the child enters, the first one included, goes into the pipe, and behind it the
-  /// action that led there. The parent takes them as its next actions, once and in this order, also where
-  /// either process dies on the way: so its copy is as old as what is in the pipe, and is right as soon as
-  /// the pipe is empty. Between the two actions the parent has the child's new state and has not heard of its action.
+  /// action that led there. The parent takes them as its next actions, once and in this order, also
+  /// where either process dies on the way. So its copy is as old as what is in the pipe, and right as
+  /// soon as the pipe is empty. Between the two actions the parent has the child's new state, and has
+  /// not heard of its action.
   ///
   /// The part belongs to the child: what the parent sets there, the child's next state replaces.
   /// - Parameters:
