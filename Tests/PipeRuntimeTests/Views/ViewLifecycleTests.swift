@@ -96,7 +96,7 @@ struct ViewLifecycleTests {
     #expect(session.leave(.terminalClosed) == [])
     #expect(session.stopLeaving() == [.end(.terminalClosed)])
     #expect(session.stopLeaving() == [])
-    #expect(other.press(.control("c")) == [.end(.quit)])
+    #expect(other.press(.control("c")) == [.end(.terminalClosed)])
     (session, _) = self.session(20)
     _ = session.press(.control("c"))
     #expect(session.end(.topologyDown("gone")) == [.end(.quit)])

@@ -109,8 +109,9 @@ struct CoordinatorTests {
     #expect(throws: NavigationError.atRoot) { try router.dismissCoordinator() }
     let signUp = try router.route(to: \.registration)
     try router.route(to: \.forgotPassword)
-    #expect(throws: NavigationError.self) { try router.route(to: \.registration) }
-    #expect(throws: NavigationError.self) { try signUp.router.dismissCoordinator() }
+    let covered = NavigationError.sheetIsShown("ForgotPasswordScreen")
+    #expect(throws: covered) { try router.route(to: \.registration) }
+    #expect(throws: covered) { try signUp.router.dismissCoordinator() }
     #expect(coordinator.made == ["registration", "forgotPassword"].withStart)
     #expect(coordinator.screens.count == 2)
     var gone: UnauthenticatedCoordinator? = UnauthenticatedCoordinator()

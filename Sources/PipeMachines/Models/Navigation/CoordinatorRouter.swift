@@ -23,12 +23,17 @@ public struct CoordinatorRouter<Coordinator: NavigationCoordinatable> {
     return try coordinator.stack.route(coordinator[keyPath: route], input, of: coordinator)
   }
 
-  /// Makes the screen of a root, and shows it in place of all that are there.
+  /// Makes the screen of a root, or of another route, and shows it in place of all that are there.
   /// - Throws: ``NavigationError``, where the coordinator is gone.
   @discardableResult
   public func root<Screen>(
     _ root: KeyPath<Coordinator, CoordinatorTransition<Coordinator, Void, Screen>>
-  ) throws(NavigationError) -> Screen { try route(to: root, ()) }
+  ) throws(NavigationError) -> Screen {
+    let coordinator = try present()
+    let transition = CoordinatorTransition(
+      presentation: nil, make: coordinator[keyPath: root].make)
+    return try coordinator.stack.route(transition, (), of: coordinator)
+  }
 
   /// Takes the topmost screen away.
   /// - Throws: ``NavigationError``, where the root is shown, or a sheet.

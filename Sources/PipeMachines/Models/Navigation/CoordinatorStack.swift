@@ -8,11 +8,13 @@ import Observation
 @Observable
 public final class CoordinatorStack<Coordinator: NavigationCoordinatable> {
   /// Stands for a screen, so that the rules are those of a stack of routes.
-  private struct Place: RouteType {
+  private struct Place: RouteType, CustomStringConvertible {
     let number: Int
+    /// The type of the screen.
+    let description: String
   }
 
-  private var places = NavigationStack(root: Place(number: 0))
+  private var places: NavigationStack<Place>
   @ObservationIgnored private var made: [Place: Any] = [:]
   @ObservationIgnored private var last = 0
   @ObservationIgnored private let initial: @MainActor (Coordinator) -> Any
@@ -23,6 +25,7 @@ public final class CoordinatorStack<Coordinator: NavigationCoordinatable> {
   public init<Screen>(
     initial root: KeyPath<Coordinator, CoordinatorTransition<Coordinator, Void, Screen>>
   ) {
+    places = NavigationStack(root: Place(number: 0, description: "\(Screen.self)"))
     initial = { $0[keyPath: root].make($0, ()) }
   }
 
@@ -61,17 +64,26 @@ public final class CoordinatorStack<Coordinator: NavigationCoordinatable> {
     of coordinator: Coordinator
   ) throws(NavigationError) -> Screen {
     _ = shown(of: coordinator)
-    let place = Place(number: last + 1)
+    last += 1
+    let place = Place(number: last, description: "\(Screen.self)")
+    // What is refused is so before a screen is made.
+    _ = try showing(place, transition.presentation)
+    let screen = keep(transition.make(coordinator, input), at: place)
+    // Its making may have led elsewhere.
+    show(try showing(place, transition.presentation))
+    return screen
+  }
+
+  private func showing(
+    _ place: Place, _ presentation: PresentationType?
+  ) throws(NavigationError) -> NavigationStack<Place> {
     var next = places
-    switch transition.presentation {
+    switch presentation {
     case .push: try next.push(place)
     case .modal: try next.present(place)
     case nil: next = NavigationStack(root: place)
     }
-    last += 1
-    let screen = keep(transition.make(coordinator, input), at: place)
-    show(next)
-    return screen
+    return next
   }
 
   func pop() throws(NavigationError) {
