@@ -12,6 +12,7 @@ import Screens
     LiftDoor.self, LiftMotor.self, ModelA.self, ModelB.self,
     Counter.self, CounterTally.self, ModelMachine<ExampleModel>.self,
     MainCoordinator.self, LoginScreen.self, ListScreen.self, DetailScreen.self,
+    RegistrationCoordinator.self, ResultsScreen.self, ProfileScreen.self,
     KettleMachine.self, KettleReducer.self, ModelMachine<KettleModel>.self, KettleNode.self,
     KettleLoader.self,
     MoviesList.self, MoviesPages.self, QuizesList.self, QuizScreen.self, QuizResults.self,
@@ -21,6 +22,9 @@ import Screens
   package static let monitors: [any Monitor.Type] = [StateLog.self]
   package static let composites: [any CompositeState.Type] = [LiftState.self, ModelsState.self]
   package static let views: [any TerminalView.Type] = [
-    DoorView.self, MotorView.self, DisplayView.self, WasherView.self, QuizView.self,
+    DoorView.self, MotorView.self, DisplayView.self, WasherView.self,
+    QuizesView.self, QuizView.self, ResultsView.self, MoviesView.self, MoviesPagesView.self,
+    AddressView.self, CounterView.self, TallyView.self, NavigationView.self,
+    RegistrationView.self,
   ]
 }

@@ -14,15 +14,25 @@ struct ViewCommand {
       discussion:
         "Where there is no terminal, it is printed. A view ends with q or ^C. Exit codes: 0 then, 1 where "
         + "the node, the topology or the terminal has gone, 2 where it is called in a wrong way or "
-        + "cannot show the node's states, 3 where no such topology runs.",
+        + "cannot show the node's states, 3 where no such topology runs. With --up, what "
+        + "'orchestrator up' ends with where it fails.",
       options: [
         .topology,
+        Option(
+          "up", value: .file,
+          "Starts the topology of this file first, unless it runs, and stops it behind the view"),
         Option(
           "count", "n", value: .count("N", from: 1), "Where it is printed: ends after N times"),
       ],
       positionals: [
         Positional("VIEW", .text("VIEW"), .one, "The view, by registered name"),
         Positional("NODE", .node, .one, "The node that it shows"),
+      ],
+      examples: [
+        (
+          "\(program) view QuizView quiz --up topologies/quiz.yaml",
+          "Starts the quiz, shows it, and stops it in the end"
+        )
       ])
   }
 
@@ -35,21 +45,37 @@ struct ViewCommand {
           + Suggestion.among(views.map { $0.name }, like: name) + "\n")
       return 2
     }
+    do {
+      let topology = try arguments.value("up").map { try ViewedTopology(file: $0) }
+      let code = run(view, arguments, topology: topology?.name ?? arguments.topology)
+      try topology?.close()
+      return code
+    } catch {
+      StandardError.write("\(program): error: \(error)\n")
+      return (error as? ViewedTopology.Problem)?.code ?? 2
+    }
+  }
+
+  private func run(
+    _ view: any TerminalView.Type, _ arguments: ParsedArguments, topology: String?
+  ) -> Int32 {
     signal(SIGPIPE, SIG_IGN)
-    let ending = show(view, arguments)
+    let ending = show(view, arguments, topology: topology)
     if let message = ending.message {
       StandardError.write("\(program): \(ending.isError ? "error: " : "")\(message)\n")
     }
     return ending.exitCode
   }
 
-  private func show(_ view: any TerminalView.Type, _ arguments: ParsedArguments) -> ViewEnding {
+  private func show(
+    _ view: any TerminalView.Type, _ arguments: ParsedArguments, topology: String?
+  ) -> ViewEnding {
     do {
       // Before the client's thread starts: it inherits the mask.
       let signals = try SignalDescriptor([
         .terminate, .interrupt, .hangUp, .windowSize, .resume,
       ])
-      let directories = try RunningTopology.choose(arguments.topology)
+      let directories = try RunningTopology.choose(topology)
       let client = try TopologyClient(
         topology: directories.topology, control: directories.endpoint(.control))
       let shell = ViewShell(

@@ -40,6 +40,36 @@ struct NavigationTests {
     }
   }
 
+  @Test(
+    "the registration, a coordinator of its own, leads to a login by name, which the profile shows")
+  func registration() async throws {
+    try await withTopology(Self.file) { topology in
+      try await topology.expect("login", LoginScreen.State.shown)
+      try await topology.send("coordinator", MainCoordinator.Event.register)
+      try await topology.expect(
+        "registration", RegistrationCoordinator.State.shown(screens: .init(root: .terms)))
+      try await topology.send("registration", RegistrationCoordinator.Event.accept)
+      // What is on its way is not lost with a process.
+      try await topology.pause("coordinator")
+      try await topology.send("registration", RegistrationCoordinator.Event.enter(name: "Ada"))
+      try await topology.kill("coordinator")
+      try await topology.expect("list", ListScreen.State.shown)
+      try await topology.expect("registration", RegistrationCoordinator.State.hidden)
+      try await topology.send("coordinator", MainCoordinator.Event.switchTo(tab: .profile))
+      try await topology.expect("profile", ProfileScreen.State.shown(name: "Ada"))
+      try await topology.send("coordinator", MainCoordinator.Event.switchTo(tab: .results))
+      try await topology.expect("results", ResultsScreen.State.shown)
+      try await topology.send("results", ResultsScreen.Event.open(item: 3))
+      try await topology.expect("detail", DetailScreen.State.showing(item: 3))
+      try await topology.send("coordinator", MainCoordinator.Event.switchTo(tab: .profile))
+      try await topology.send("profile", ProfileScreen.Event.logOut)
+      try await topology.expect("login", LoginScreen.State.shown)
+      for node in ["coordinator", "registration", "results", "profile"] {
+        #expect(try await topology.status(node).status?.letters == 0, "\(node)")
+      }
+    }
+  }
+
   @Test("a screen asks for a sheet, and the coordinator that refuses says why")
   func sheet() async throws {
     try await withTopology(Self.file) { topology in

@@ -8,14 +8,14 @@ struct ExampleViewTests {
   private let size = TerminalSize(columns: 60, rows: 20)
 
   private func text<View: TerminalView>(_ view: View.Type, _ state: View.State) -> [String] {
-    View.body(state, size: size).map(\.description)
+    View.body(View.screen(of: state), size: size).map(\.description)
   }
 
   @Test("a view fits into the size that it asks for")
   func fits() {
     func check<View: TerminalView>(_ view: View.Type, _ states: View.State...) {
       for state in states {
-        let lines = View.body(state, size: View.minimumSize)
+        let lines = View.body(View.screen(of: state), size: View.minimumSize)
         #expect(lines.count <= View.minimumSize.rows, "\(View.name)")
         #expect(lines.allSatisfy { $0.width <= View.minimumSize.columns }, "\(View.name)")
       }

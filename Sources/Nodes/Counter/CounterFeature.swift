@@ -48,7 +48,7 @@ package struct CounterFeature: FeatureType {
   }
 }
 
-/// The counter as a node: each of its actions reaches the parent through its port `parent`.
+/// The counter as a node: its states and its actions reach the parent through its port `parent`.
 package enum Counter: FeatureMachine {
   package static func initialState(_ parameters: NoParameters) -> CounterFeature.State { .init() }
   package static func feature(_ parameters: NoParameters) -> CounterFeature { CounterFeature() }
@@ -56,6 +56,8 @@ package enum Counter: FeatureMachine {
   package static func runtime(
     _ parameters: NoParameters, _ ports: Ports
   ) -> Runtime<CounterFeature.State, CounterFeature.Action, Never> {
-    Runtime().connectAsSender(to: ports.pipe("parent"), forEachEvent: TallyFeature.Action.counter)
+    Runtime().scope(
+      to: ports.pipe("parent"), state: TallyFeature.Action.counterMoved,
+      action: TallyFeature.Action.counter)
   }
 }

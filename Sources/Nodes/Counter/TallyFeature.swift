@@ -3,7 +3,7 @@ import PipeRuntime
 /// The parent of a counter: it counts what is done to it.
 package struct TallyFeature: FeatureType {
   package struct State: MachineState, Hashable {
-    /// The counter that lives in the parent's state, where it has no node of its own.
+    /// The counter: it lives here, or is a copy of the one that is a node of its own.
     package var counter: CounterFeature.State
     package var increments: Int
     package var decrements: Int
@@ -20,6 +20,8 @@ package struct TallyFeature: FeatureType {
   package enum Action: MachineEvent, Hashable {
     /// The counter has taken an action.
     case counter(CounterFeature.Action)
+    /// The counter, a node of its own, is in this state.
+    case counterMoved(to: CounterFeature.State)
     case reset
   }
 
@@ -31,6 +33,7 @@ package struct TallyFeature: FeatureType {
     case .counter(.increment): state.increments += 1
     case .counter(.decrement): state.decrements += 1
     case .counter(.binding): break
+    case .counterMoved(let counter): state.counter = counter
     case .reset: state = State(counter: state.counter)
     }
     return state

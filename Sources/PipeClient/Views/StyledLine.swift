@@ -32,6 +32,13 @@ public struct StyledLine: Hashable, Sendable, ExpressibleByStringInterpolation,
     return line
   }
 
+  /// The line with another style in all its parts.
+  public func adding(_ style: TextStyle) -> StyledLine {
+    var line = self
+    for index in line.spans.indices { line.spans[index].styles.insert(style) }
+    return line
+  }
+
   /// The text alone.
   public var description: String { spans.map(\.text).joined() }
 

@@ -14,6 +14,8 @@ package struct ViewSession {
     case send(JSONValue)
     /// After some time, ``stopWaiting(for:)``.
     case waitForState(version: UInt64)
+    /// After some time, ``stopLeaving()``.
+    case waitToLeave
     /// Give the terminal back and stop until continued.
     case suspend
     case end(ViewEnding)
@@ -29,7 +31,30 @@ package struct ViewSession {
   }
 
   private struct Shown {
-    var content: ViewContent
+    var content: any ViewContent
+    var incarnation: UInt64
+    var version: UInt64
+  }
+
+  private enum Phase {
+    case open
+    /// The node is told that the view disappears; then it ends so.
+    case leaving(ViewEnding)
+    case ended
+  }
+
+  private enum Exchange {
+    case idle
+    case sending(JSONValue)
+    /// The view has disappeared with this event, and sends no more.
+    case sendingLast
+    /// The state of this version is not shown yet.
+    case awaiting(version: UInt64)
+  }
+
+  /// An event of what has come into sight, and the state in which that was.
+  private struct Sight: Equatable {
+    var event: JSONValue
     var incarnation: UInt64
     var version: UInt64
   }
@@ -37,95 +62,114 @@ package struct ViewSession {
   private let view: String
   private let node: String
   private let minimum: TerminalSize
-  private let read: (JSONValue) throws -> ViewContent
+  private let reader: any ViewReader
   private var size: TerminalSize
+  private var phase = Phase.open
+  private var exchange = Exchange.idle
   private var shown: Shown?
   /// What the status line says of the last event.
   private var notice: String?
   /// What the status line says of the node, where it does not run.
-  private var phase: String?
+  private var nodePhase: String?
   private var keys = Queue<Key>()
-  private var underWay: JSONValue?
-  private var awaited: UInt64?
-  private var hasEnded = false
+  /// Whether the node is told when the view appears, disappears, and shows more.
+  private var tellsOfItself: Bool
+  /// The start of the node that knows of the view.
+  private var appeared: UInt64?
+  private var lastSight: Sight?
 
   /// Keys that may wait; further ones are dropped, and the status line says so.
   private static let keyLimit = 64
 
+  /// - Parameter isPrinted: Whether it is printed rather than shown to somebody at a terminal.
   package init(
-    view: any TerminalView.Type, node: String, size: TerminalSize
+    view: any TerminalView.Type, node: String, size: TerminalSize, isPrinted: Bool = false
   ) {
     self.view = view.name
     self.node = node
     self.size = size
     minimum = view.minimumSize
-    read = view.reader()
+    reader = view.reader()
+    tellsOfItself = !isPrinted
   }
 
   // MARK: Inputs
 
   /// The node is in another state.
   package mutating func show(_ change: StateChange) -> [Action] {
-    guard !hasEnded else { return [] }
+    if case .ended = phase { return [] }
+    let room = room
     do {
-      shown = Shown(
-        content: try read(change.state), incarnation: change.incarnation, version: change.version)
+      if shown == nil {
+        shown = Shown(
+          content: try reader.read(change.state), incarnation: change.incarnation,
+          version: change.version)
+      } else {
+        try shown?.content.show(change.state, size: room)
+        shown?.incarnation = change.incarnation
+        shown?.version = change.version
+      }
     } catch {
       return end(.otherStates(node: node, view: view, problem: "\(error)"))
     }
-    if let awaited, change.version >= awaited { self.awaited = nil }
-    return [.draw] + takeKeys()
+    if case .awaiting(let version) = exchange, change.version >= version { exchange = .idle }
+    return [.draw] + proceed()
   }
 
   package mutating func press(_ key: Key) -> [Action] {
-    guard !hasEnded else { return [] }
+    guard case .open = phase else {
+      return key == .character("q") || key == .control("c") ? leave(.quit) : []
+    }
     switch key {
-    case .character("q"), .control("c"): return end(.quit)
+    case .control("c"): return leave(.quit)
+    case .character("q") where !takesText: return leave(.quit)
     case .control("z"): return [.suspend]
     case .control("l"): return [.draw]
     default: break
     }
     guard keys.count < Self.keyLimit else { return say("too many keys: the node is slow") }
     keys.append(key)
-    guard notice != nil, underWay == nil, awaited == nil else { return takeKeys() }
+    guard case .idle = exchange else { return [] }
     notice = nil
-    return [.draw] + takeKeys()
+    return [.draw] + proceed()
   }
 
   /// What became of the event that was to be sent.
   package mutating func sent(_ result: Sent) -> [Action] {
-    guard !hasEnded, let event = underWay else { return [] }
-    underWay = nil
+    if case .ended = phase { return [] }
+    if case .sendingLast = exchange, case .leaving(let ending) = phase { return end(ending) }
+    guard case .sending(let event) = exchange else { return [] }
+    exchange = .idle
     switch result {
     case .committed: notice = nil
     case .moved(let version):
       notice = nil
       if let shown, shown.version < version {
-        awaited = version
+        exchange = .awaiting(version: version)
         return [.draw, .waitForState(version: version)]
       }
     case .refused(let reason): notice = "refused: \(event.caseText), \(reason)"
     case .failed(let problem): notice = problem
     }
-    return [.draw] + takeKeys()
+    return [.draw] + proceed()
   }
 
   /// The state of this version has not come, and keys wait for it no longer.
   package mutating func stopWaiting(for version: UInt64) -> [Action] {
-    guard !hasEnded, awaited == version else { return [] }
-    awaited = nil
-    return takeKeys()
+    guard case .awaiting(version) = exchange else { return [] }
+    exchange = .idle
+    return [.draw] + proceed()
   }
 
   package mutating func resize(to size: TerminalSize) -> [Action] {
-    guard !hasEnded else { return [] }
+    if case .ended = phase { return [] }
     self.size = size
-    return [.draw]
+    return [.draw] + proceed()
   }
 
   /// What the orchestrator tells of the node: whether it runs, is being started, or has ended.
   package mutating func look(at directory: TopologyDirectory) -> [Action] {
-    guard !hasEnded else { return [] }
+    if case .ended = phase { return [] }
     guard let node = directory[node: node] else {
       return end(.nodeDown(node: self.node, reason: "the topology has it no more"))
     }
@@ -135,30 +179,85 @@ package struct ViewSession {
     if !node.isRunning, !node.isComing(in: directory) {
       return end(.nodeDown(node: node.name, reason: node.reason ?? node.phase))
     }
-    let phase = node.isRunning ? nil : node.phase
-    guard phase != self.phase else { return [] }
-    self.phase = phase
+    if node.kind == .constant { tellsOfItself = false }
+    let nodePhase = node.isRunning ? nil : node.phase
+    guard nodePhase != self.nodePhase else { return [] }
+    self.nodePhase = nodePhase
     return [.draw]
   }
 
-  package mutating func end(_ ending: ViewEnding) -> [Action] {
-    guard !hasEnded else { return [] }
-    hasEnded = true
-    return [.end(ending)]
+  /// Somebody leaves the view: the node is told first. Asked a second time, the view ends at once.
+  package mutating func leave(_ ending: ViewEnding) -> [Action] {
+    switch phase {
+    case .ended: return []
+    case .leaving: return ending == .terminalClosed ? [] : end(ending)
+    case .open:
+      guard tellsOfItself, shown != nil else { return end(ending) }
+      phase = .leaving(ending)
+      keys = Queue()
+      let actions = proceed()
+      if case .ended = phase { return actions }
+      return [.waitToLeave] + actions
+    }
   }
 
-  private mutating func takeKeys() -> [Action] {
-    while underWay == nil, awaited == nil, let shown, let key = keys.popFirst() {
-      do {
-        guard let event = try shown.content.event(key) else { continue }
-        underWay = event
-        return [.send(event)]
-      } catch {
-        return say("the event cannot be written as JSON: \(error)")
-      }
-    }
-    return []
+  /// The node has not answered, and is not waited for any longer.
+  package mutating func stopLeaving() -> [Action] {
+    guard case .leaving(let ending) = phase else { return [] }
+    return end(ending)
   }
+
+  package mutating func end(_ ending: ViewEnding) -> [Action] {
+    defer { phase = .ended }
+    return switch phase {
+    case .open: [.end(ending)]
+    case .leaving(let first): [.end(first)]
+    case .ended: []
+    }
+  }
+
+  /// Sends the next event that there is, unless one is under way.
+  private mutating func proceed() -> [Action] {
+    guard case .idle = exchange else { return [] }
+    do {
+      guard let event = try nextEvent() else {
+        guard case .leaving(let ending) = phase else { return [] }
+        return end(ending)
+      }
+      if case .leaving = phase { exchange = .sendingLast } else { exchange = .sending(event) }
+      return [.send(event)]
+    } catch {
+      if case .leaving(let ending) = phase { return end(ending) }
+      return say("the event cannot be written as JSON: \(error)")
+    }
+  }
+
+  private mutating func nextEvent() throws -> JSONValue? {
+    let room = room
+    guard let start = shown?.incarnation else { return nil }
+    if case .leaving = phase { return try shown?.content.event(at: .disappearing, size: room) }
+    if tellsOfItself, appeared != start {
+      appeared = start
+      if let event = try shown?.content.event(at: .appearing, size: room) { return event }
+    }
+    while let key = keys.popFirst() {
+      if let event = try shown?.content.press(key, size: room) { return event }
+    }
+    return tellsOfItself ? try eventOfSight() : nil
+  }
+
+  /// What has come into sight, unless the node was told of it in this state.
+  private mutating func eventOfSight() throws -> JSONValue? {
+    guard let shown, let event = try shown.content.event(at: .showing, size: room) else {
+      return nil
+    }
+    let sight = Sight(event: event, incarnation: shown.incarnation, version: shown.version)
+    guard sight != lastSight else { return nil }
+    lastSight = sight
+    return event
+  }
+
+  private var takesText: Bool { shown?.content.takesText ?? false }
 
   private mutating func say(_ text: String) -> [Action] {
     notice = text
@@ -174,22 +273,28 @@ package struct ViewSession {
       return Self.wrapped(
         "The view needs \(needed), and the terminal has \(size). Make it larger.", size)
     }
-    let room = TerminalSize(columns: size.columns, rows: size.rows - 1)
+    let room = room
     var lines = body(size: room)
     lines += Array(repeating: "", count: max(0, room.rows - lines.count))
     return lines.prefix(room.rows) + [status]
   }
 
+  /// The terminal without its status line.
+  private var room: TerminalSize {
+    TerminalSize(
+      columns: max(size.columns, minimum.columns), rows: max(size.rows - 1, minimum.rows))
+  }
+
   /// What the view shows of the state.
   package func body(size: TerminalSize) -> [StyledLine] {
     guard let shown else { return [StyledLine("waiting for '\(node)'", .dim)] }
-    return shown.content.body(size)
+    return shown.content.body(size: size)
   }
 
   private var status: StyledLine {
-    let hint = "q quits"
+    let hint = takesText ? "^C quits" : "q quits"
     var line = StyledLine(node, .bold)
-    if let phase { line = line + " " + StyledLine(phase, .color(.yellow)) }
+    if let nodePhase { line = line + " " + StyledLine(nodePhase, .color(.yellow)) }
     if let notice { line = line + "  " + StyledLine(notice, .color(.red)) }
     line = line.cut(to: max(0, size.columns - hint.count - 2))
     let gap = String(repeating: " ", count: max(1, size.columns - line.width - hint.count))

@@ -19,10 +19,13 @@ package final class ViewShell {
   private var task: Task<Void, Never>?
   private var keyTimer: TimerQueue.ID?
   private var drawTimer: TimerQueue.ID?
+  private var input: PollLoop.Registration?
   private var lastDrawn = ContinuousClock.now - .seconds(1)
 
   /// How long ESC waits for the rest of a sequence.
   private static let keyPause: Duration = .milliseconds(50)
+  /// How long the node may take to hear that the view disappears.
+  private static let leavingTime: Duration = .seconds(1)
   /// The least time between two drawings.
   private static let drawPause: Duration = .milliseconds(16)
 
@@ -34,7 +37,8 @@ package final class ViewShell {
     terminal = Terminal()
     plain = PlainOutput(limit: limit)
     session = ViewSession(
-      view: view, node: feed.node, size: terminal?.size ?? PlainOutput.size)
+      view: view, node: feed.node, size: terminal?.size ?? PlainOutput.size,
+      isPrinted: terminal == nil)
     painter = ScreenPainter(isColored: terminal?.isColored ?? false)
   }
 
@@ -42,9 +46,9 @@ package final class ViewShell {
   package func run() -> ViewEnding {
     loop.add(descriptor: signals.descriptor, for: self) { $0.readSignals() }
     if let terminal {
-      loop.add(descriptor: STDIN_FILENO, for: self) { $0.readKeys(terminal) }
+      input = loop.add(descriptor: STDIN_FILENO, for: self) { $0.readKeys(terminal) }
     } else if plain.isPipe {
-      loop.add(descriptor: STDOUT_FILENO, for: self) { $0.perform($0.session.end(.quit)) }
+      loop.add(descriptor: STDOUT_FILENO, for: self) { $0.perform($0.session.leave(.quit)) }
     }
     let owner = LoopOwned(self)
     let handle = loop.handle
@@ -96,7 +100,7 @@ package final class ViewShell {
   private func readSignals() {
     while let signal = signals.next() {
       switch signal {
-      case .hangUp: perform(session.end(terminal == nil ? .quit : .terminalClosed))
+      case .hangUp: perform(session.leave(terminal == nil ? .quit : .terminalClosed))
       case .resume:
         if let terminal, terminal.isEntered {
           // The shell may have changed its mode.
@@ -105,7 +109,7 @@ package final class ViewShell {
         }
       case .windowSize:
         if let terminal, terminal.isEntered { perform(session.resize(to: terminal.size)) }
-      default: perform(session.end(.quit))
+      default: perform(session.leave(.quit))
       }
     }
   }
@@ -113,7 +117,10 @@ package final class ViewShell {
   private func readKeys(_ terminal: Terminal) {
     switch terminal.read() {
     case .nothing: return
-    case .closed: perform(session.end(.terminalClosed))
+    case .closed:
+      if let input { loop.remove(input) }
+      input = nil
+      perform(session.leave(.terminalClosed))
     case .bytes(let bytes): press(parser.take(bytes))
     }
     if let keyTimer { loop.cancel(keyTimer) }
@@ -137,6 +144,8 @@ package final class ViewShell {
         loop.schedule(after: .milliseconds(500), for: self) {
           $0.perform($0.session.stopWaiting(for: version))
         }
+      case .waitToLeave:
+        loop.schedule(after: Self.leavingTime, for: self) { $0.perform($0.session.stopLeaving()) }
       case .suspend: suspend()
       case .end(let ending):
         self.ending = ending

@@ -11,6 +11,8 @@ struct Readme {
   }
 
   let blocks: [Block]
+  /// The commands of the table of screens.
+  let viewCommands: [String]
 
   init() throws {
     let path = PackagePath.root + "/README.md"
@@ -35,6 +37,11 @@ struct Readme {
       if !line.isEmpty { lastLine = line }
     }
     self.blocks = blocks
+    viewCommands = text.split(separator: "\n").compactMap { line in
+      let cells = line.split(separator: "`")
+      return line.hasPrefix("| ") && cells.count > 1 && cells[1].hasPrefix("nodes view ")
+        ? String(cells[1]) : nil
+    }
   }
 
   /// The lines of the shell blocks, but for those of a package's own.

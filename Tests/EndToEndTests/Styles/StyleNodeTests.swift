@@ -77,6 +77,26 @@ struct StyleNodeTests {
     }
   }
 
+  @Test(
+    "a child feature that is a node of its own is in its parent's state, from its first state on")
+  func reflected() async throws {
+    try await withTopology("topologies/counter.yaml") { topology in
+      func expect(_ child: CounterFeature.State, increments: Int) async throws {
+        try await topology.expect(
+          "tally", TallyFeature.State(counter: child, increments: increments),
+          within: .seconds(20))
+      }
+      try await expect(.init(), increments: 0)
+      for _ in 1...2 { try await topology.send("counter", CounterFeature.Action.increment) }
+      try await expect(.init(count: 2), increments: 2)
+      // The parent is dead while the child goes on.
+      try await topology.pause("tally")
+      try await topology.send("counter", CounterFeature.Action.increment)
+      try await topology.kill("tally")
+      try await expect(.init(count: 3), increments: 3)
+    }
+  }
+
   @Test("a child feature that is a node of its own tells its parent of each action, once")
   func counter() async throws {
     try await withTopology("topologies/counter.yaml") { topology in
@@ -87,7 +107,8 @@ struct StyleNodeTests {
       try await topology.send("counter", CounterFeature.Action.decrement)
       try await topology.expect("counter", CounterFeature.State(count: 19), within: .seconds(20))
       try await topology.expect(
-        "tally", TallyFeature.State(increments: 20, decrements: 1), within: .seconds(20))
+        "tally", TallyFeature.State(counter: .init(count: 19), increments: 20, decrements: 1),
+        within: .seconds(20))
     }
   }
 

@@ -56,6 +56,18 @@ final class PseudoTerminal {
     #expect(write(master, bytes, bytes.count) == bytes.count)
   }
 
+  /// Types as many bytes as there are, as fast as they are taken.
+  func feed(_ bytes: [UInt8], isolation: isolated (any Actor)? = #isolation) async throws {
+    var rest = bytes[...]
+    let isTaken = try await poll(within: .seconds(20)) { () -> Bool? in
+      read()
+      let count = rest.withUnsafeBytes { write(master, $0.baseAddress, $0.count) }
+      if count > 0 { rest = rest.dropFirst(count) }
+      return rest.isEmpty ? true : nil
+    }
+    #expect(isTaken == true, "\(rest.count) bytes were not taken")
+  }
+
   func resize(columns: Int, rows: Int) {
     screen.resize(columns: columns, rows: rows)
     var size = winsize(

@@ -24,20 +24,10 @@ struct ViewTests {
       left: { machine: Button, restart: { backoff: { initial: 20ms } } }
     """
 
-  private func view(
-    _ topology: TopologyHarness, _ view: String, _ node: String, program: String = "nodes",
-    columns: Int = 60, rows: Int = 14, environment: [String: String] = [:]
-  ) throws -> PseudoTerminal {
-    try PseudoTerminal(
-      CommandLineTool.products + "/" + program, ["view", view, node, "-p", topology.topology],
-      environment: topology.directory.environment(adding: environment), columns: columns,
-      rows: rows)
-  }
-
   @Test("a view shows a state on a screen of its own, and q gives the terminal back")
   func shows() async throws {
     try await withTopology(yaml: Self.constants) { topology in
-      let terminal = try view(topology, "DoorView", "closing")
+      let terminal = try topology.view("DoorView", "closing")
       let lines = try await terminal.expect("3 inside")
       #expect(
         lines == [
@@ -58,7 +48,7 @@ struct ViewTests {
   @Test("the quiz is played in a terminal, from its first question to the results")
   func quiz() async throws {
     try await withTopology("topologies/quiz.yaml") { topology in
-      let terminal = try view(topology, "QuizView", "quiz")
+      let terminal = try topology.view("QuizView", "quiz")
       try await terminal.expect("No quiz is shown")
       try await topology.send("quizes", QuizesList.Event.onAppear)
       try await topology.expect("quizes", "the list") { (state: QuizesList.State) in
@@ -93,13 +83,13 @@ struct ViewTests {
         door: { machine: ElevatorDoor, parameters: { closingTime: 600000 } }
       """
     try await withTopology(yaml: yaml) { topology in
-      let washer = try view(topology, "WasherView", "washer")
+      let washer = try topology.view("WasherView", "washer")
       try await washer.expect("▶ cold and empty")
       washer.type("s")
       try await washer.expect("▶ full with hot water")
       washer.type("s")
       try await washer.expect("refused: start, no transition")
-      let door = try view(topology, "DoorView", "door")
+      let door = try topology.view("DoorView", "door")
       try await door.expect("The door is open")
       // All typed at once, and an arrow that means nothing in two pieces.
       door.type("123\u{1B}")
@@ -115,7 +105,7 @@ struct ViewTests {
   @Test("a hundred keys are a hundred events, as long as the node keeps up")
   func manyKeys() async throws {
     try await withTopology(yaml: Self.button) { topology in
-      let terminal = try view(topology, "ButtonView", "left", program: "TestNodes")
+      let terminal = try topology.view("ButtonView", "left", program: "TestNodes")
       try await terminal.expect("pressed 0 times")
       for tens in 1...10 {
         terminal.type(String(repeating: " ", count: 10))
@@ -128,7 +118,7 @@ struct ViewTests {
   @Test("a terminal that is too small is told what is needed, and shows the view once it is larger")
   func resized() async throws {
     try await withTopology(yaml: Self.constants) { topology in
-      let terminal = try view(topology, "DoorView", "open", columns: 20, rows: 5)
+      let terminal = try topology.view("DoorView", "open", columns: 20, rows: 5)
       try await terminal.expect("needs 36×8")
       #expect(!terminal.lines.contains { $0.contains("│") })
       terminal.resize(columns: 40, rows: 9)
@@ -144,7 +134,7 @@ struct ViewTests {
   @Test("SIGTERM and SIGINT end it well", arguments: [Signal.terminate, .interrupt])
   func signals(signal: Signal) async throws {
     try await withTopology(yaml: Self.constants) { topology in
-      let terminal = try view(topology, "WasherView", "heated")
+      let terminal = try topology.view("WasherView", "heated")
       try await terminal.expect("▶ water heated")
       terminal.signal(signal)
       #expect(try await terminal.expectEnd() == .exited(code: 0))
@@ -155,7 +145,7 @@ struct ViewTests {
   @Test("a terminal that is closed under it ends it at once")
   func closed() async throws {
     try await withTopology(yaml: Self.constants) { topology in
-      let terminal = try view(topology, "DisplayView", "display")
+      let terminal = try topology.view("DisplayView", "display")
       try await terminal.expect("1 person")
       terminal.hangUp()
       #expect(try await terminal.expectEnd() == .exited(code: 1))
@@ -166,7 +156,7 @@ struct ViewTests {
   @Test("a node that dies is waited for; one that has stopped ends its view, with the reason")
   func nodeDown() async throws {
     try await withTopology(yaml: Self.button) { topology in
-      let terminal = try view(topology, "ButtonView", "left", program: "TestNodes")
+      let terminal = try topology.view("ButtonView", "left", program: "TestNodes")
       try await terminal.expect("pressed 0 times")
       try await topology.kill("left")
       terminal.type("  ")
@@ -198,7 +188,7 @@ struct ViewTests {
   @Test("a topology that stops ends the view")
   func topologyDown() async throws {
     try await withTopology(yaml: Self.constants) { topology in
-      let terminal = try view(topology, "DisplayView", "display")
+      let terminal = try topology.view("DisplayView", "display")
       try await terminal.expect("1 person")
       topology.orchestrator.signal(.terminate)
       #expect(try await terminal.expectEnd() == .exited(code: 1))
@@ -211,8 +201,8 @@ struct ViewTests {
   @Test("a view that crashes gives the terminal back, too")
   func crash() async throws {
     try await withTopology(yaml: Self.button) { topology in
-      let terminal = try view(
-        topology, "FragileView", "left", program: "TestNodes",
+      let terminal = try topology.view(
+        "FragileView", "left", program: "TestNodes",
         environment: ["SWIFT_BACKTRACE": "enable=no"])
       try await terminal.expect("not pressed")
       terminal.type("x")

@@ -30,9 +30,14 @@ private actor SlowService: CounterService {
     watchers = []
   }
 
+  /// Waits until a sum is being done.
+  func begins() async {
+    while waiting.isEmpty { await withCheckedContinuation { watchers.append($0) } }
+  }
+
   /// Lets the sum that is being done be done, as soon as there is one.
   func letGo() async {
-    while waiting.isEmpty { await withCheckedContinuation { watchers.append($0) } }
+    await begins()
     waiting.removeFirst().resume()
   }
 }
@@ -94,6 +99,50 @@ struct CounterTests {
     #expect(note.wrappedValue.count == 40)
     note.wrappedValue = store.state.note
     #expect(store.state == CounterFeature.State(count: 1, note: String(repeating: "x", count: 40)))
+  }
+
+  @Test(
+    "what a view sets is shown at once, also while an action is being taken, and stays after it")
+  func typed() async {
+    let service = SlowService()
+    let store = store(service)
+    let note = store.binding(for: \.note, action: .note)
+    async let action: Void = store.send(action: .increment)
+    await service.begins()
+    for text in ["h", "he", "he", "h", "hello"] {
+      note.wrappedValue = text
+      #expect(note.wrappedValue == text)
+    }
+    #expect(store.state.count == 0)
+    await service.letGo()
+    await action
+    // The action began before, and led to a state without a note.
+    #expect(store.state == CounterFeature.State(count: 1, note: "hello"))
+    // An action that follows begins with it, and has its say.
+    note.wrappedValue = String(repeating: "x", count: 50)
+    async let next: Void = store.send(action: .increment)
+    await service.letGo()
+    await next
+    #expect(
+      store.state == CounterFeature.State(count: 2, note: String(repeating: "x", count: 40)))
+  }
+
+  @Test("what a view sets in a child's part is shown at once, while its parent takes an action")
+  func typedInChild() async {
+    let service = SlowService()
+    let parent = Store(feature: TallyFeature(), initialState: .init())
+    let child = parent.scope(
+      state: \.counter, action: TallyFeature.Action.counter,
+      feature: CounterFeature(service: service))
+    async let action: Void = child.send(action: .increment)
+    await service.begins()
+    child.binding(for: \.note, action: .note).wrappedValue = "hello"
+    #expect(child.state.note == "hello" && parent.state.counter.note == "hello")
+    await service.letGo()
+    await action
+    #expect(
+      parent.state
+        == TallyFeature.State(counter: .init(count: 1, note: "hello"), increments: 1))
   }
 
   @Test("who observes the state is told of its changes")
@@ -183,50 +232,37 @@ struct CounterTests {
   }
 
   private struct Other: FeatureType {
-    func reduce(state: CounterFeature.State, action: Bool) async -> CounterFeature.State { state }
+    func reduce(state: CounterFeature.State, action: Bool) async -> CounterFeature.State {
+      CounterFeature.State(count: state.count, note: "other")
+    }
   }
 
   private struct Number: FeatureType {
     func reduce(state: Int, action: Bool) async -> Int { state + 1 }
   }
 
-  @Test("two features that are scoped to one part of the state are a mistake that says what to do")
-  func alias() async throws {
-    let result = try await #require(
-      processExitsWith: .failure, observing: [\.standardErrorContent]
-    ) {
-      await MainActor.run {
-        let parent = Store(feature: TallyFeature(), initialState: .init())
-        let child = parent.scope(
-          state: \.counter, action: TallyFeature.Action.counter, feature: CounterFeature())
-        let again = parent.scope(
-          state: \.counter, action: TallyFeature.Action.counter, feature: CounterFeature())
-        // One feature twice is one feature; another one on the same part is not.
-        let other = parent.scope(
-          state: \.counter, action: { _ in TallyFeature.Action.reset }, feature: Other())
-        _ = (child, again, other)
-      }
-    }
-    let text = String(decoding: result.standardErrorContent, as: UTF8.self)
-    #expect(text.contains("Give each scope a property of its own"))
-  }
-
-  @Test("so is a part of a part that another feature has")
-  func aliasWithin() async throws {
-    let result = try await #require(
-      processExitsWith: .failure, observing: [\.standardErrorContent]
-    ) {
-      await MainActor.run {
-        let parent = Store(feature: TallyFeature(), initialState: .init())
-        let child = parent.scope(
-          state: \.counter, action: TallyFeature.Action.counter, feature: CounterFeature())
-        let other = parent.scope(
-          state: \.counter.count, action: { _ in TallyFeature.Action.reset }, feature: Number())
-        _ = (child, other)
-      }
-    }
-    let text = String(decoding: result.standardErrorContent, as: UTF8.self)
-    #expect(text.contains("Number is scoped to is also that of CounterFeature"))
+  @Test(
+    "two features on one part of the state, or on a part of it, each go on from what the other left"
+  )
+  func overlappingScopes() async {
+    let parent = Store(feature: TallyFeature(), initialState: .init())
+    let child = parent.scope(
+      state: \.counter, action: TallyFeature.Action.counter, feature: CounterFeature())
+    let other = parent.scope(
+      state: \.counter, action: { _ in TallyFeature.Action.counter(.decrement) }, feature: Other())
+    let number = parent.scope(
+      state: \.counter.count, action: { _ in TallyFeature.Action.counter(.increment) },
+      feature: Number())
+    async let first: Void = child.send(action: .increment)
+    async let second: Void = number.send(action: true)
+    async let third: Void = other.send(action: true)
+    _ = await (first, second, third)
+    await child.send(action: .increment)
+    #expect(number.state == 3 && other.state.count == 3)
+    #expect(
+      parent.state
+        == TallyFeature.State(
+          counter: .init(count: 3, note: "other"), increments: 3, decrements: 1))
   }
 
   @Test("a part may be scoped from its parent's store again, and let go of in any order")

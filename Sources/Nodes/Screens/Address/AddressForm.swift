@@ -91,7 +91,7 @@ package enum AddressForm: Machine {
 }
 
 extension AddressForm.State {
-  fileprivate var fields: (city: String?, street: String?, house: String?) {
+  var fields: (city: String?, street: String?, house: String?) {
     switch self {
     case .empty: (nil, nil, nil)
     case .city(let city): (city, nil, nil)
@@ -104,7 +104,7 @@ extension AddressForm.State {
 }
 
 extension String {
-  fileprivate var trimmed: String {
+  var trimmed: String {
     let start = drop { $0.isWhitespace }
     guard let last = start.lastIndex(where: { !$0.isWhitespace }) else { return "" }
     return String(start[...last])

@@ -9,6 +9,8 @@ package enum MainCoordinator: Machine {
 
   package struct State: MachineState, Hashable {
     package var root: Root
+    /// Who has registered and is logged in.
+    package var user: String?
     /// A link that waits for a login.
     package var pending: String?
     /// The last link, where it led nowhere.
@@ -24,6 +26,8 @@ package enum MainCoordinator: Machine {
     case answer(number: Int)
     case openSheet(about: String)
     case register
+    /// The registration is done.
+    case registered(name: String)
     case forgotPassword
     case dismiss
     case pop
@@ -46,6 +50,16 @@ package enum MainCoordinator: Machine {
       .connectAsSender(to: ports.pipe("login")) { state in
         state.root.isAuthenticated ? LoginScreen.Event.leave : .show
       }
+      .connectAsSender(to: ports.pipe("registration")) { state in
+        state.beforeLogin == .registration ? RegistrationCoordinator.Event.show : .hide
+      }
+      .connectAsSender(to: ports.pipe("results")) { state in
+        state.main == .results ? ResultsScreen.Event.show : .hide
+      }
+      .connectAsSender(to: ports.pipe("profile")) { state in
+        state.main == .profile
+          ? ProfileScreen.Event.show(name: state.user ?? "guest") : .hide
+      }
       .connectAsSender(to: ports.pipe("list")) { state in
         state.main == .quizzes ? ListScreen.Event.show : .hide
       }
@@ -65,17 +79,18 @@ extension MainCoordinator.State {
     if case .authenticated(let tabs) = root { tabs.stack.top } else { nil }
   }
 
+  /// What those who have not logged in see, below a sheet.
+  package var beforeLogin: UnauthenticatedRoute? {
+    if case .unauthenticated(let screens) = root { screens.top } else { nil }
+  }
+
   mutating func take(_ event: MainCoordinator.Event) throws(NavigationError) {
     problem = nil
     switch event {
-    case .logIn:
-      try root.logIn(to: NavigationTabs(selected: .quizzes))
-      if let pending {
-        self.pending = nil
-        follow(pending)
-      }
+    case .logIn: try logIn(as: nil)
     case .logOut:
       try root.logOut(to: NavigationStack(root: .start))
+      user = nil
     case .open(let item): try push(.detail(item: item))
     case .answer(let number):
       guard case .detail(let item) = main else { throw .notShown("detail") }
@@ -88,6 +103,9 @@ extension MainCoordinator.State {
       try root.whenUnauthenticated { stack throws(NavigationError) in
         try stack.push(.registration)
       }
+    case .registered(let name):
+      guard beforeLogin == .registration else { throw .notShown("registration") }
+      try logIn(as: name)
     case .forgotPassword:
       try root.whenUnauthenticated { stack throws(NavigationError) in
         try stack.present(.forgotPassword)
@@ -109,6 +127,15 @@ extension MainCoordinator.State {
     case .switchTo(let tab):
       try root.whenAuthenticated { tabs throws(NavigationError) in try tabs.select(tab) }
     case .follow(let link): follow(link)
+    }
+  }
+
+  private mutating func logIn(as user: String?) throws(NavigationError) {
+    try root.logIn(to: NavigationTabs(selected: .quizzes))
+    self.user = user
+    if let pending {
+      self.pending = nil
+      follow(pending)
     }
   }
 

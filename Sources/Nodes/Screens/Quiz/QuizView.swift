@@ -1,6 +1,7 @@
 import PipeRuntime
 
-/// The screen of a quiz on a terminal: 1 to 4 answer, and r shows the results.
+/// The screen of a quiz on a terminal: 1 to 4 answer, and r shows the results. Who leaves the view
+/// leaves the quiz.
 package enum QuizView: TerminalView {
   package static let minimumSize = TerminalSize(columns: 40, rows: 9)
 
@@ -32,6 +33,10 @@ package enum QuizView: TerminalView {
     case .error(let message):
       [StyledLine("It did not work", .bold, .color(.red)), StyledLine(message)]
     }
+  }
+
+  package static func onDisappear(_ state: QuizScreen.State) -> QuizScreen.Event? {
+    state == .start(quiz: nil) ? nil : .onDisappear
   }
 
   package static func event(for key: Key, in state: QuizScreen.State) -> QuizScreen.Event? {

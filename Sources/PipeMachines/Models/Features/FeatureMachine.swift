@@ -7,11 +7,13 @@
 /// }
 /// ```
 ///
-/// A child feature that runs as a node of its own tells its parent's node of its actions through a pipe:
+/// A child feature that runs as a node of its own reaches its parent's node through a pipe:
 ///
 /// ```swift
 /// static func runtime(_ parameters: NoParameters, _ ports: Ports) -> Runtime<State, Event, Never> {
-///   Runtime().connectAsSender(to: ports.pipe("parent"), forEachEvent: ParentFeature.Action.child)
+///   Runtime().scope(
+///     to: ports.pipe("parent"), state: ParentFeature.Action.childMoved,
+///     action: ParentFeature.Action.child)
 /// }
 /// ```
 public protocol FeatureMachine: Machine
@@ -36,5 +38,29 @@ extension FeatureMachine {
     return StateMachine(
       initial: initialState(parameters),
       awaiting: { state, action in await feature.reduce(state: state, action: action) })
+  }
+}
+
+extension Runtime {
+  /// Reflects a feature that is a node of its own into the state of its parent, as
+  /// ``Store/scope(state:action:feature:)`` does in one process.
+  ///
+  /// Each state that the child enters, the first one included, goes into the pipe, and behind it the
+  /// action that led there. The parent takes them as its next actions, once and in this order, also
+  /// where either process dies on the way. So its copy is as old as what is in the pipe, and right as
+  /// soon as the pipe is empty. Between the two actions the parent has the child's new state, and has
+  /// not heard of its action.
+  ///
+  /// The part belongs to the child: what the parent sets there, the child's next state replaces.
+  /// - Parameters:
+  ///   - parent: Leads to the parent's node.
+  ///   - state: What the parent takes for a state of the child; its feature puts it into its own state.
+  ///   - action: What the parent takes for an action of the child.
+  public func scope<Parent>(
+    to parent: Pipe<Parent>, state: @escaping @Sendable (State) -> Parent,
+    action: @escaping @Sendable (Event) -> Parent
+  ) -> Self {
+    connectAsSender(to: parent, forEachState: state)
+      .connectAsSender(to: parent, forEachEvent: action)
   }
 }

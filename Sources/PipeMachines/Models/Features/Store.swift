@@ -40,7 +40,11 @@ public final class Store<Feature: FeatureType> {
 
   isolated deinit { following?.cancel() }
 
-  /// The state. Setting it is no action: the feature is not asked.
+  /// The state, with what has been set. Setting it is no action: the feature is not asked.
+  ///
+  /// What is set while an action is being taken is there at once. The action goes on from the state that
+  /// it began with; what was set is then set again in the state that it leads to. That is all of the
+  /// state; to set a part and keep what the action does to the others, use ``binding(for:action:)``.
   public var state: Feature.State {
     get {
       _ = changes
@@ -56,8 +60,8 @@ public final class Store<Feature: FeatureType> {
   /// leads to.
   public func send(action: Feature.Action) async { await scope.send(action) }
 
-  /// A part of the state for a view that reads it and sets it: setting it to another value changes the
-  /// state, after the actions that are being taken, and then sends `.binding(action)`.
+  /// A part of the state for a view that reads it and sets it: setting it to another value changes
+  /// ``state`` at once, and sends `.binding(action)`, which the feature takes after the actions sent before.
   public func binding<Value: Equatable & Sendable>(
     for keyPath: WritableKeyPath<Feature.State, Value> & Sendable,
     action: Feature.Action.BindingAction
@@ -76,11 +80,12 @@ public final class Store<Feature: FeatureType> {
   ///
   /// Its actions are taken by its feature, which changes its part; then the parent's feature takes what
   /// `action` makes of them. Both are one step: nobody sees the child moved and the parent not.
+  ///
+  /// Parts may overlap, and one part may have several features: all actions on the whole state are taken
+  /// one after the other, each from what the last one left.
   /// - Parameters:
   ///   - state: The part.
   ///   - action: What the parent takes for an action of the child.
-  /// - Precondition: No other feature is scoped to some of the same part, but for those above and below
-  ///   it. Of a computed property that is not known.
   public func scope<Scoped: FeatureType>(
     state keyPath: WritableKeyPath<Feature.State, Scoped.State> & Sendable,
     action: @escaping @Sendable (Scoped.Action) -> Feature.Action, feature: Scoped

@@ -5,7 +5,7 @@ protocol StoreScope<Feature>: AnyObject {
 
   var state: Feature.State { get }
 
-  /// Changes the state: at once, or after the actions that are being taken.
+  /// Changes the state at once, and again where an action that is being taken leads elsewhere.
   func edit(_ change: @escaping @Sendable (inout Feature.State) -> Void)
 
   /// Takes an action after those sent before it.
@@ -31,23 +31,17 @@ final class PartScope<Root: Sendable, Feature: FeatureType>: StoreScope {
   private let part: WritableKeyPath<Root, Feature.State> & Sendable
   /// What the features above make of an action, once this one has taken it.
   private let above: @Sendable (Feature.Action) -> Step?
-  private let partsAbove: [StorePart]
-  private let ownPart: StorePart?
 
   init(
     root: StoreRoot<Root>, feature: Feature,
     part: WritableKeyPath<Root, Feature.State> & Sendable,
-    above: @escaping @Sendable (Feature.Action) -> Step?, partsAbove: [StorePart] = []
+    above: @escaping @Sendable (Feature.Action) -> Step?
   ) {
     self.root = root
     self.feature = feature
     self.part = part
     self.above = above
-    self.partsAbove = partsAbove
-    ownPart = root.add(Feature.self, at: part, above: partsAbove)
   }
-
-  isolated deinit { if let ownPart { root.remove(ownPart, above: partsAbove) } }
 
   var state: Feature.State { root.state[keyPath: part] }
 
@@ -57,7 +51,7 @@ final class PartScope<Root: Sendable, Feature: FeatureType>: StoreScope {
 
   func post(_ action: Feature.Action) { root.post(step(action)) }
   func send(_ action: Feature.Action) async { await root.send(step(action)) }
-  func changes() -> StatePublisher<Void> { root.changes.projected { _ in } }
+  func changes() -> StatePublisher<Void> { root.changes }
 
   private func step(_ action: Feature.Action) -> Step {
     Self.step(feature, part, above)(action)
@@ -86,8 +80,7 @@ final class PartScope<Root: Sendable, Feature: FeatureType>: StoreScope {
     nonisolated(unsafe) let sendable =
       unsafeDowncast(whole, to: WritableKeyPath<Root, Scoped.State>.self)
     return PartScope<Root, Scoped>(
-      root: root, feature: feature, part: sendablePath(sendable), above: { own(action($0)) },
-      partsAbove: partsAbove + (ownPart.map { [$0] } ?? []))
+      root: root, feature: feature, part: sendablePath(sendable), above: { own(action($0)) })
   }
 }
 

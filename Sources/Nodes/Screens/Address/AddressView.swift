@@ -1,0 +1,118 @@
+import PipeRuntime
+
+/// The form of an address on a terminal. A field is sent to the form when Enter or Tab leaves it.
+package enum AddressView: TerminalView {
+  package enum Field: CaseIterable, Hashable, Sendable { case city, street, house, save }
+
+  package struct Screen {
+    package var state: AddressForm.State
+    var city = TerminalTextField(byteLimit: 256)
+    var street = TerminalTextField(byteLimit: 256)
+    var house = TerminalTextField(byteLimit: 64)
+    var focus = TerminalFocus(Field.city)
+
+    /// Whether the fields can be changed now.
+    var isOpen: Bool {
+      switch state {
+      case .saving, .saved: false
+      case .empty, .city, .street, .complete, .rejected: true
+      }
+    }
+  }
+
+  package static let minimumSize = TerminalSize(columns: 40, rows: 8)
+
+  package static func screen(of state: AddressForm.State) -> Screen {
+    var screen = Screen(state: state)
+    let fields = state.fields
+    screen.city.text = fields.city ?? ""
+    screen.street.text = fields.street ?? ""
+    screen.house.text = fields.house ?? ""
+    return screen
+  }
+
+  /// What is typed stays, but for the fields that the form has changed.
+  package static func update(
+    _ screen: inout Screen, to state: AddressForm.State, size: TerminalSize
+  ) {
+    let (old, new) = (screen.state.fields, state.fields)
+    screen.state = state
+    if new.city != old.city { screen.city.text = new.city ?? "" }
+    if new.street != old.street { screen.street.text = new.street ?? "" }
+    if new.house != old.house { screen.house.text = new.house ?? "" }
+    if case .empty = state, old.city != nil { screen.focus.field = .city }
+  }
+
+  package static func takesText(_ screen: Screen) -> Bool {
+    screen.isOpen && screen.focus.field != .save
+  }
+
+  // MARK: What is to be seen
+
+  package static func body(_ screen: Screen, size: TerminalSize) -> [StyledLine] {
+    func line(_ label: String, _ text: TerminalTextField, _ field: Field) -> StyledLine {
+      StyledLine(label, .bold)
+        + text.line(
+          columns: size.columns - 8, isFocused: screen.isOpen && screen.focus.field == field)
+    }
+    let isSaveFocused = screen.isOpen && screen.focus.field == .save
+    return [
+      StyledLine("Add an address", .bold), "",
+      line("City    ", screen.city, .city), line("Street  ", screen.street, .street),
+      line("House   ", screen.house, .house), "",
+      isSaveFocused
+        ? StyledLine("▶ [ Save ]", .bold, .reversed) : StyledLine("  [ Save ]", .dim),
+      notice(screen.state),
+    ]
+  }
+
+  private static func notice(_ state: AddressForm.State) -> StyledLine {
+    switch state {
+    case .empty, .city, .street: StyledLine("Enter goes to the next field", .dim)
+    case .complete: StyledLine("It can be saved", .dim)
+    case .saving: StyledLine("It is being saved…", .dim)
+    case .saved: StyledLine("Saved. Enter adds another one", .color(.green))
+    case .rejected(_, let reason): StyledLine("Not saved: \(reason)", .color(.red))
+    }
+  }
+
+  // MARK: Keys
+
+  package static func press(
+    _ key: Key, in screen: inout Screen, size: TerminalSize
+  ) -> AddressForm.Event? {
+    guard screen.isOpen else {
+      if case .saved = screen.state, key == .enter { return .clear }
+      return nil
+    }
+    let field = screen.focus.field
+    if key == .enter, field == .save { return .save }
+    let isLeft = screen.focus.press(key == .enter ? .tab : key)
+    if isLeft { return change(of: field, in: screen) }
+    switch field {
+    case .city: _ = screen.city.press(key)
+    case .street: _ = screen.street.press(key)
+    case .house: _ = screen.house.press(key)
+    case .save: break
+    }
+    return nil
+  }
+
+  /// The event of what was typed in a field, unless the form has it already.
+  private static func change(of field: Field, in screen: Screen) -> AddressForm.Event? {
+    let fields = screen.state.fields
+    return switch field {
+    case .city:
+      differs(screen.city, fields.city) ? .cityChanged(to: screen.city.text) : nil
+    case .street:
+      differs(screen.street, fields.street) ? .streetChanged(to: screen.street.text) : nil
+    case .house:
+      differs(screen.house, fields.house) ? .houseChanged(to: screen.house.text) : nil
+    case .save: nil
+    }
+  }
+
+  private static func differs(_ field: TerminalTextField, _ known: String?) -> Bool {
+    field.text.trimmed != (known ?? "")
+  }
+}
