@@ -24,13 +24,11 @@ public struct AsyncStateMachineSequence<
   @usableFromInline let handle: RunHandle<State, Event, Output>
 
   /// Starts a machine.
-  /// - Precondition: The runtime maps each output once.
   @inlinable
   public init(
     stateMachine: StateMachine<State, Event, Output>,
     runtime: Runtime<State, Event, Output> = Runtime()
   ) {
-    runtime.checkProblems()
     handle = RunHandle(MachineRun(machine: stateMachine, runtime: runtime))
   }
 

@@ -40,7 +40,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   @usableFromInline package let machine: StateMachine<State, Event, Output>
   private let runtime: Runtime<State, Event, Output>
   private let post: @Sendable (Input) -> Void
-  private let observers: MiddlewareQueue
+  private let observers: MiddlewareQueues
   private let hasObservers: Bool
   private let senders: [Sender<State>]
   /// Whether a pipe that it sends into is full, for each of them.
@@ -95,8 +95,8 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     self.post = post
     effects = EngineEffects(runtime, post: post)
     state = machine.initial
-    observers = MiddlewareQueue { post(.wake) }
-    hasObservers = runtime.hasAsyncMiddleware
+    observers = MiddlewareQueues(runtime.middlewareQueues) { post(.wake) }
+    hasObservers = !observers.isEmpty
     senders = runtime.senders
     var seen: Set<ObjectIdentifier> = []
     gates =
@@ -137,6 +137,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// Enters the initial state.
   @export(interface)
   package func start() {
+    for problem in runtime.problems { onProblem(problem) }
     watchRoom()
     enter { onEntry?(state, version, "initial") }
   }
@@ -375,7 +376,8 @@ extension Engine {
     for observer in middleware {
       switch observer {
       case .inline(let observer): observer(value)
-      case .async(let observer): observers.append { await observer(value) }
+      case .async(let observer, let priority):
+        observers.append({ await observer(value) }, priority)
       }
     }
   }
