@@ -56,7 +56,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// Whether the event of the step comes from an effect of the machine.
   private var takesOwnEvent = false
   /// Told, in words, what is wrong with the machine while it runs.
-  package var onProblem: (String) -> Void = { StandardError.write("warning: \($0)\n") }
+  package var onProblem: (String) -> Void = Warnings.tell
   private var transition: Suspended?
   private var waiting = Queue<Waiting>()
   private var roomWatches: [@Sendable () -> Void] = []

@@ -35,6 +35,7 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
   private var nextReceiver = 0
   // The answer to the send whose transition is running.
   private var suspended: Answer?
+  private let watch = ReaderWatch { "a machine with states \(TypeName.of(State.self))" }
 
   @inlinable
   init(machine: StateMachine<State, Event, Output>, runtime: Runtime<State, Event, Output>) {
@@ -259,6 +260,7 @@ extension MachineRun {
       // Each is asked, so that each tells when it has room.
       shown.readers.count { $0.isFull } > 0
     }
+    if mayHaveToWait, !watch.hasBegun { watch.begin { [self] in shown.withLock(\.lag) } }
     return mayHaveToWait
   }
 

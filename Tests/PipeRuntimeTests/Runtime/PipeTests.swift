@@ -52,13 +52,11 @@ struct PipeTests {
     #expect(drain(pipe.attach {}) == [1, 2, 3, 4])
   }
 
-  @Test("a pipe is full at its capacity, with and without a receiver, and drops nothing")
+  @Test("a pipe is full when a receiver has its capacity, and drops nothing of it")
   func bounds() {
     let pipe = Pipe<Count>(capacity: 2)
     pipe.send(.number(0))
-    #expect(!pipe.isFull)
     pipe.send(.number(1))
-    #expect(pipe.isFull)
     let receiver = pipe.attach {}
     #expect(pipe.isFull)
     pipe.send(.number(2))
@@ -67,6 +65,38 @@ struct PipeTests {
     #expect(receiver.next() == .number(1))
     #expect(!pipe.isFull)
     #expect(receiver.next() == .number(2))
+    #expect(pipe.discarded == 0)
+  }
+
+  @Test(
+    "without a receiver a pipe is never full; it keeps the last events, counts, and says so once")
+  func nobody() {
+    let told = Locked<[String]>([])
+    Warnings.$tell.withValue({ text in told.withLock { $0.append(text) } }) {
+      let pipe = Pipe<Count>(capacity: 2)
+      for number in 0..<2 { pipe.send(.number(number)) }
+      #expect(!pipe.isFull)
+      #expect(told.withLock { $0 } == [])
+      for number in 2..<5 { pipe.send(.number(number)) }
+      #expect(!pipe.isFull)
+      #expect(pipe.discarded == 3)
+      let receiver = pipe.attach {}
+      #expect(pipe.isFull)
+      #expect(drain(receiver) == [3, 4])
+      // A receiver that leaves takes its say with it.
+      for number in 5..<7 { pipe.send(.number(number)) }
+      #expect(pipe.isFull)
+      pipe.detach(receiver)
+      #expect(!pipe.isFull)
+      pipe.send(.number(7))
+      #expect(pipe.discarded == 4)
+      #expect(drain(pipe.attach {}) == [6, 7])
+    }
+    #expect(
+      told.withLock { $0 } == [
+        "a pipe of Count events: nobody receives from it, and it holds 2 events; from here on the "
+          + "oldest give way"
+      ])
   }
 
   @Test("a bound pipe forwards what waited, then everything, and is as full as its outlet")
