@@ -29,7 +29,9 @@ struct ReceiverTests {
       { [continuation = told.continuation] in continuation.yield($0) }, operation: make)
   }
 
-  private func sender(into pipe: Pipe<Count>) -> AsyncStateMachineSequence<Doors, Opened, Never> {
+  private func sender(into pipe: EventPipe<Count>) -> AsyncStateMachineSequence<
+    Doors, Opened, Never
+  > {
     AsyncStateMachineSequence(
       stateMachine: doors,
       runtime: Runtime().connectAsSender(to: pipe, when: Doors.opened, send: Count.counted))
@@ -37,7 +39,7 @@ struct ReceiverTests {
 
   @Test("a sender whose pipe has no receiver goes on; one that comes gets the last events")
   func noReceiver() async {
-    let pipe = telling { Pipe<Count>() }
+    let pipe = telling { EventPipe<Count>() }
     let sequence = sender(into: pipe)
     for number in 1...3_000 {
       #expect(await sequence.send(.again) == .moved(.opened(number)))
@@ -62,7 +64,7 @@ struct ReceiverTests {
 
   @Test("a sender whose receiver has finished goes on, also one that waits for it")
   func finishedReceiver() async {
-    let pipe = telling { Pipe<Count>(capacity: 4) }
+    let pipe = telling { EventPipe<Count>(capacity: 4) }
     let sequence = sender(into: pipe)
     // Takes its first event and waits for ever.
     let stuck = StateMachine<Count, Count, Never>(initial: .counted(-1)) {

@@ -31,7 +31,7 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
   @usableFromInline
   @exclusivity(unchecked)
   var mayHaveToWait = false
-  private var receivers: [(pipe: Pipe<Event>, receiver: PipeReceiver<Event>)] = []
+  private var receivers: [(pipe: EventPipe<Event>, receiver: PipeReceiver<Event>)] = []
   private var nextReceiver = 0
   // The answer to the send whose transition is running.
   private var suspended: Answer?

@@ -15,7 +15,7 @@ public struct Runtime<State: DSLCompatible, Event: DSLCompatible, Output: DSLCom
   var stateMiddleware: [Middleware<State>] = []
   var eventMiddleware: [Middleware<Event>] = []
   var senders: [Sender<State>] = []
-  var receivers: [Pipe<Event>] = []
+  var receivers: [EventPipe<Event>] = []
   var eventSenders: [Sender<Event>] = []
   var feedbacks: [Feedback<State, Event>] = []
 

@@ -44,7 +44,7 @@ final class MachineOutlets {
       self.log = log
     }
 
-    func bind<Carried: MachineEvent>(_ pipe: Pipe<Carried>) {
+    func bind<Carried: MachineEvent>(_ pipe: EventPipe<Carried>) {
       let outlet = PortOutlet(pipe, pipes: pipes[pipe.name ?? ""] ?? [], log: log)
       outlets.append(outlet)
       pipe.bind(to: outlet)

@@ -15,7 +15,7 @@ final class PortOutlet<Event: MachineEvent>: PipeOutlet, Outlet, @unchecked Send
   private let encode: @Sendable (Event, inout [UInt8]) throws -> Void
   private(set) var discarded: UInt64 = 0
 
-  init(_ port: Pipe<Event>, pipes: [OutPipe], log: NodeLog) {
+  init(_ port: EventPipe<Event>, pipes: [OutPipe], log: NodeLog) {
     self.port = port.name ?? ""
     if let encode = port.encode {
       self.encode = encode

@@ -4,7 +4,7 @@ import PipeRuntime
 /// what they show.
 package enum MainCoordinator: Machine {
   package typealias Root = NavigationRoot<
-    NavigationStack<UnauthenticatedRoute>, NavigationTabs<CoordinatorTab>
+    RouteStack<UnauthenticatedRoute>, NavigationTabs<CoordinatorTab>
   >
 
   package struct State: MachineState, Hashable {
@@ -75,7 +75,7 @@ extension MainCoordinator.State {
         follow(pending)
       }
     case .logOut:
-      try root.logOut(to: NavigationStack(root: .start))
+      try root.logOut(to: RouteStack(root: .start))
     case .open(let item): try push(.detail(item: item))
     case .answer(let number):
       guard case .detail(let item) = main else { throw .notShown("detail") }
@@ -134,7 +134,7 @@ extension MainCoordinator.State {
   }
 
   private mutating func changeStack(
-    _ change: (inout NavigationStack<MainRoute>) throws(NavigationError) -> Void
+    _ change: (inout RouteStack<MainRoute>) throws(NavigationError) -> Void
   ) throws(NavigationError) {
     try root.whenAuthenticated { tabs throws(NavigationError) in try tabs.change(change) }
   }

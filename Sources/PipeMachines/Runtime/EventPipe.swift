@@ -11,7 +11,7 @@ import PipeSupport
 ///
 /// In a hosted node the same value is bound to a pipe of the topology. From a port that no pipe leads from
 /// every event is discarded in the same way: nobody will come.
-public final class Pipe<Event: DSLCompatible>: Sendable {
+public final class EventPipe<Event: DSLCompatible>: Sendable {
   /// The name of the port, as a topology refers to it; `nil` for a pipe within the process.
   public let name: String?
   /// How many events may wait for a receiver, or without one. Unit: events. Default: 1024.
@@ -105,7 +105,7 @@ public final class Pipe<Event: DSLCompatible>: Sendable {
   }
 }
 
-extension Pipe {
+extension EventPipe {
   /// Adds a receiver; `notify` is called, on the sender's thread, whenever an event has come.
   package func attach(notify: @escaping @Sendable () -> Void) -> PipeReceiver<Event> {
     let receiver = PipeReceiver<Event>(capacity: capacity, notify: notify) { [weak self] in
@@ -150,7 +150,11 @@ extension Pipe {
   }
 }
 
-/// One machine's end of a ``Pipe``: the events that it has not taken yet.
+/// The same by a shorter name. Where a file imports Foundation, whose `Pipe` is another, write
+/// ``EventPipe``.
+public typealias Pipe = EventPipe
+
+/// One machine's end of an ``EventPipe``: the events that it has not taken yet.
 package final class PipeReceiver<Event: DSLCompatible>: Sendable {
   private let queue = Locked(Queue<Event>())
   private let capacity: Int
