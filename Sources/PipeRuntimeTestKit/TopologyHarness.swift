@@ -19,6 +19,9 @@ public final class TopologyHarness: Sendable {
     /// Nodes whose every state is recorded, for `expect` and `seen`; `nil` is all of them. To record
     /// tens of thousands of states takes the test's process longer than the nodes take to make them.
     public var recordedNodes: Set<String>?
+    /// Is told of the steps of the recorded nodes, and of the composites' synchronized events. Default:
+    /// none.
+    public var coverage: TopologyCoverage?
     /// Nodes whose processes may crash. That of any other ends the test as failed: a trap, an abort, a
     /// bad address. Default: none.
     public var crashingNodes: Set<String> = []
@@ -87,7 +90,10 @@ public final class TopologyHarness: Sendable {
         to: name, at: control, orchestrator: orchestrator, options: options,
         directory: directory)
       if options.recordedNodes != [] {
-        watch(try await client.states(of: options.recordedNodes?.sorted()))
+        let cover = try options.coverage.map {
+          $0.feed(of: try TopologyReader.read(path: file).topology.composites)
+        }
+        watch(try await client.states(of: options.recordedNodes?.sorted()), cover)
       }
       try await awaitStates()
     } catch {
@@ -140,9 +146,12 @@ public final class TopologyHarness: Sendable {
     return client
   }
 
-  private func watch(_ stream: StateStream) {
+  private func watch(_ stream: StateStream, _ cover: (@Sendable (StateChange) -> Void)?) {
     let task = Task { [history] in
-      for await change in stream { history.append(change) }
+      for await change in stream {
+        cover?(change)
+        history.append(change)
+      }
       history.end()
     }
     state.withLock { $0.watching = task }

@@ -117,6 +117,47 @@ struct Effects {
     #expect(await closes(runtime))
   }
 
+  @Test("a sequence's error is the event that the machine has for failures")
+  func failureEvent() async {
+    struct Unplugged: Error {}
+    enum Reading: DSLCompatible, Equatable { case none, value(Double), failed(String) }
+    enum Ask: DSLCompatible { case measure }
+    // docs: begin
+    enum Signal: MachineEvent, FailureEvent {
+      case measured(Double)
+      case sensorFailed(String)
+
+      static func failure(_ error: any Error) -> Signal { .sensorFailed("\(error)") }
+    }
+
+    func measure() -> AsyncThrowingStream<Signal, any Error> {
+      AsyncThrowingStream { continuation in
+        continuation.yield(.measured(21.5))
+        continuation.finish(throwing: Unplugged())
+      }
+    }
+
+    let runtime = Runtime<Reading, Signal, Ask>()
+      .map(output: .measure, to: measure)
+    // docs: end
+    let sensor = AsyncStateMachineSequence(
+      stateMachine: StateMachine<Reading, Signal, Ask>(initial: .none) {
+        When(state: .none) {
+          Execute(output: .measure)
+        } transitions: {
+          On(event: Signal.measured) { value in Transition(to: .value(value)) }
+        }
+        When(state: Reading.value) { _ in
+          Execute.noOutput
+        } transitions: { _ in
+          On(event: Signal.sensorFailed) { text in Transition(to: .failed(text)) }
+        }
+      }, runtime: runtime)
+    let recorder = StateRecorder(sensor)
+    #expect(
+      await recorder.states(count: 3) == [.none, .value(21.5), .failed("Unplugged()")])
+  }
+
   @Test("middleware")
   func middleware() async {
     // docs: begin

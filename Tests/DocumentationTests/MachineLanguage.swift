@@ -131,6 +131,35 @@ struct MachineLanguage {
       .assert(when: .green(cars: 0), on: .timeIsUp, transitionTo: .off)
   }
 
+  @Test("transitions that have names, and a list of them")
+  func values() {
+    // docs: begin
+    let onPowerCut = On(event: Signal.powerCut) { Transition(to: Light.off) }
+    let onFault = On(event: Signal.fault(code:)) { code in Transition(to: Light.broken(code: code))
+    }
+    let always = [onPowerCut, onFault]
+
+    let machine = StateMachine<Light, Signal, Lamp>(initial: .red) {
+      When(state: .red) {
+        Execute(output: .wait(seconds: 20))
+      } transitions: {
+        On(event: .timeIsUp) { Transition(to: .green(cars: 0)) }
+        always
+      }
+      When(state: .off) {
+        Execute.noOutput
+      } transitions: {
+        onFault
+      }
+    }
+    // docs: end
+    XCTStateMachine(machine)
+      .assert(when: .red, on: .timeIsUp, transitionTo: .green(cars: 0))
+      .assert(when: .red, on: .powerCut, transitionTo: .off)
+      .assert(when: .red, .off, on: .fault(code: 3), transitionTo: .broken(code: 3))
+      .assertNoTransition(when: .off, on: .powerCut)
+  }
+
   @Test("a transition that suspends")
   func suspends() async {
     @Sendable func repair(_ code: Int) async -> Bool { code < 100 }

@@ -11,7 +11,7 @@ struct Pipes {
   @Test("connect two machines of one process")
   func connects() async {
     // docs: begin
-    let pipe = Pipe<SignEvent>()
+    let pipe = EventPipe<SignEvent>()
 
     let doorRuntime = Runtime<State, Event, Output>()
       .connectAsSender(to: pipe, when: State.closed, send: SignEvent.clear)

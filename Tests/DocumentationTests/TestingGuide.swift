@@ -45,6 +45,34 @@ struct TestingGuide {
     // docs: end
   }
 
+  private enum Sum: DSLCompatible, Equatable { case zero, some }
+  private enum Change: DSLCompatible { case add, clear }
+
+  @Test("coverage of a machine that is given by a function")
+  func functionCoverage() {
+    // docs: begin
+    let sum = StateMachine<Sum, Change, Never>(
+      initial: .zero,
+      reduce: { state, change in
+        switch (state, change) {
+        case (.zero, .add), (.some, .add): .next(.some)
+        case (.some, .clear): .next(.zero)
+        case (.zero, .clear): .refused(.noTransition)
+        }
+      })
+    let coverage = TransitionCoverage(
+      sum,
+      expecting: [
+        TransitionName("zero", on: "add"), TransitionName("some", on: "add"),
+        TransitionName("some", on: "clear"),
+      ])
+    XCTStateMachine(sum, coverage: coverage)
+      .assert(when: .zero, .some, on: .add, transitionTo: .some)
+      .assert(when: .some, on: .clear, transitionTo: .zero)
+    coverage.assertComplete()
+    // docs: end
+  }
+
   @Test("a run under a clock that stands still")
   func clock() async {
     // docs: begin

@@ -123,4 +123,95 @@ struct TransitionCoverageTests {
         TransitionName("stuck", on: "alarm"),
       ])
   }
+
+  private enum Load: DSLCompatible { case start, loading, loaded }
+  private enum Step: DSLCompatible { case load, didLoad, didFail }
+  private struct Sum: DSLCompatible, Equatable { var count = 0 }
+
+  /// Takes `didFail` where it need not.
+  private let loading = StateMachine<Load, Step, Never>(
+    initial: .start,
+    reduce: { state, step in
+      switch (state, step) {
+      case (.start, .load): .next(.loading)
+      case (.loading, .didLoad): .next(.loaded)
+      case (.loading, .didFail): .next(.start)
+      default: .refused(.noTransition)
+      }
+    })
+
+  @Test("of a machine that is given by a function it fails unless the transitions are given")
+  func functionWithoutList() {
+    let coverage = TransitionCoverage(loading)
+    #expect(FailureReporter.capture { coverage.assertComplete() }.count == 1)
+    XCTStateMachine(loading, coverage: coverage)
+      .assert(when: .start, on: .load, transitionTo: .loading)
+      .assertNoTransition(when: .loaded, on: .load)
+    let failures = FailureReporter.capture { coverage.assertComplete() }
+    #expect(
+      failures == [
+        """
+        which transitions there are cannot be read: the machine is given by a function
+          Give them: TransitionCoverage(stateMachine, expecting: […]). Those that were taken:
+            TransitionName("start", on: "load"),
+        1 transitions taken; how many there are is not known
+          state  event  taken  refused
+          start  load       1
+        """
+      ])
+  }
+
+  @Test("of such a machine it counts what was seen against the list that the author gives")
+  func function() async {
+    let coverage = TransitionCoverage(
+      loading,
+      expecting: [
+        TransitionName("loading", on: "didLoad"), TransitionName("start", on: "load"),
+      ])
+    let sequence = AsyncStateMachineSequence(
+      stateMachine: loading, runtime: Runtime().recording(into: coverage))
+    await sequence.send(.load)
+    #expect(coverage.missing == [TransitionName("loading", on: "didLoad")])
+    await sequence.send(.didLoad)
+    coverage.assertComplete()
+    coverage.record(from: .loading, on: .didFail, isTaken: true)
+    let failures = FailureReporter.capture { coverage.assertComplete() }
+    #expect(
+      failures == [
+        """
+        'expecting:' lacks what was taken:
+          loading on didFail
+        2 of 2 transitions taken
+          state    event    taken  refused
+          start    load         1        0
+          loading  didLoad      1        0
+          loading  didFail      1           not expected
+        """
+      ])
+  }
+
+  @Test("a state that is a struct is called by its type's name")
+  func structs() {
+    let sum = StateMachine<Sum, Step, Never>(
+      initial: Sum(), reducer: { sum, step in if step == .load { sum.count += 1 } })
+    let name = TransitionName("TransitionCoverageTests.Sum", on: "load")
+    let coverage = TransitionCoverage(sum, expecting: [name])
+    #expect(coverage.missing == [name])
+    XCTStateMachine(sum, coverage: coverage)
+      .assert(when: Sum(count: 1), on: .load, transitionTo: Sum(count: 2))
+      .assertNoTransition(when: Sum(), on: .didLoad)
+    coverage.assertComplete()
+  }
+
+  @Test("where a machine takes nothing there is nothing to be complete")
+  func nothing() {
+    let still = StateMachine<Load, Step, Never>(initial: .start) {
+      When(state: .start) { Execute.noOutput }
+    }
+    let failures = FailureReporter.capture { TransitionCoverage(still).assertComplete() }
+    #expect(failures.count == 1)
+    #expect(failures.first?.hasPrefix("there are no transitions to be taken") == true)
+    let function = TransitionCoverage(loading, expecting: [])
+    #expect(FailureReporter.capture { function.assertComplete() }.count == 1)
+  }
 }

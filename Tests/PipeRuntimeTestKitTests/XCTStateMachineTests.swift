@@ -43,6 +43,26 @@ struct XCTStateMachineTests {
     }
     #expect(failures == [])
   }
+
+  @Test("takes its failures to the reporter that the caller gives, of one assertion or of all")
+  func reporter() async {
+    let told = Locked<[String]>([])
+    var own: [String] = []
+    let failures = await FailureReporter.capture {
+      await XCTStateMachine(stateMachine, fail: { text in told.withLock { $0.append(text) } })
+        .assertNoOutput(when: .closing(persons: 0))
+        .assert(when: .closed, execute: .close(speed: 1))
+        .assert(when: .closed, on: .doorHasLocked, transitionTo: .closed, fail: { own.append($0) })
+        .assertNoTransition(when: .open(persons: 1), on: .closeButtonWasPressed)
+        .assert(steps: [.refuses(.personsHaveEntered(persons: 1))])
+        .assertEventually(when: .closed, on: .doorHasLocked, transitionTo: .closed)
+        .assertEventually(steps: [.on(.doorHasLocked, to: .closed)])
+    }
+    #expect(failures == [])
+    #expect(own.count == 1)
+    #expect(own.first?.contains("there is no transition") == true)
+    #expect(told.withLock { $0.count } == 6)
+  }
 }
 
 @Suite("A failure of XCTStateMachine")

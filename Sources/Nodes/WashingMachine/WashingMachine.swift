@@ -65,7 +65,7 @@ package enum WashingMachine: Machine {
     State, Event, Output
   > {
     // One pipe for all: order is kept within a pipe, and none is promised between two.
-    let progress: Pipe<WasherPanel.Event> = ports.pipe("progress")
+    let progress: EventPipe<WasherPanel.Event> = ports.pipe("progress")
     var runtime = Runtime<State, Event, Output>()
       .map(
         output: Output.wait(units:),

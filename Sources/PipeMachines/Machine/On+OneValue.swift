@@ -4,97 +4,76 @@ extension On {
   /// Leads to another state on any event of one case, given its associated value.
   @inlinable
   public init<Value>(
-    event: (Value) -> Event, transition: (Value) -> Transition<State>
+    event: sending @escaping (Value) -> Event,
+    transition: sending @escaping (Value) -> Transition<State>
   ) {
-    self.init()
-    Self.matchingOne(event) { context, value in Self.finish(context, transition(value)) }
+    nonisolated(unsafe) let (event, transition) = (event, transition)
+    self.init {
+      _ = On<State, Listed<Event, Never>>(event: event, transition: transition)
+    }
+  }
+
+  /// Leads to another state on any event of one case, given its associated value.
+  @inlinable
+  public init<Taken, Builder, Value>(
+    event: (Value) -> Taken, transition: (Value) -> Transition<State>
+  ) where Event == Listed<Taken, Builder> {
+    self.init(read: nil)
+    Matching<State, Taken>.matchingOne(event) { context, value in
+      Matching<State, Taken>.finish(context, transition(value))
+    }
   }
 
   /// Leads to another state on any event of one case, if the guard passes.
   @inlinable
   public init<Value>(
-    event: (Value) -> Event, guard: (Value) -> Guard, transition: (Value) -> Transition<State>
+    event: sending @escaping (Value) -> Event, guard: sending @escaping (Value) -> Guard,
+    transition: sending @escaping (Value) -> Transition<State>
   ) {
-    self.init()
-    Self.matchingOne(event, isGuarded: true) { context, value in
-      guard Self.passes(`guard`(value), context) else { return }
-      Self.finish(context, transition(value))
+    nonisolated(unsafe) let (event, `guard`, transition) = (event, `guard`, transition)
+    self.init {
+      _ = On<State, Listed<Event, Never>>(event: event, guard: `guard`, transition: transition)
+    }
+  }
+
+  /// Leads to another state on any event of one case, if the guard passes.
+  @inlinable
+  public init<Taken, Builder, Value>(
+    event: (Value) -> Taken, guard: (Value) -> Guard, transition: (Value) -> Transition<State>
+  ) where Event == Listed<Taken, Builder> {
+    self.init(read: nil)
+    Matching<State, Taken>.matchingOne(event, isGuarded: true) { context, value in
+      guard Matching<State, Taken>.passes(`guard`(value), context) else { return }
+      Matching<State, Taken>.finish(context, transition(value))
     }
   }
 
   /// Leads to another state on any event of one case, by and by.
   public init<Value>(
-    event: (Value) -> Event, transition: @escaping (Value) async -> Transition<State>
+    event: sending @escaping (Value) -> Event,
+    transition: sending @escaping (Value) async -> Transition<State>
   ) {
-    self.init()
-    EventList.nextIsAsynchronous()
-    Self.matchingOne(event) { context, value in
-      Self.suspend(context) { await transition(value) }
+    nonisolated(unsafe) let (event, transition) = (event, transition)
+    self.init {
+      EventList.nextIsAsynchronous()
+      Matching<State, Event>.matchingOne(event) { context, value in
+        Matching<State, Event>.suspend(context) { await transition(value) }
+      }
     }
   }
 
   /// Leads to another state on any event of one case, by and by, if the guard passes.
   public init<Value>(
-    event: (Value) -> Event, guard: (Value) -> Guard,
-    transition: @escaping (Value) async -> Transition<State>
+    event: sending @escaping (Value) -> Event, guard: sending @escaping (Value) -> Guard,
+    transition: sending @escaping (Value) async -> Transition<State>
   ) {
-    self.init()
-    EventList.nextIsAsynchronous()
-    Self.matchingOne(event, isGuarded: true) { context, value in
-      guard Self.passes(`guard`(value), context) else { return }
-      Self.suspend(context) { await transition(value) }
-    }
-  }
-}
-
-extension On {
-  /// Calls `body` with the event's associated value, if the event is of the constructor's case.
-  @inlinable
-  static func matchingOne<Value>(
-    _ constructor: (Value) -> Event, isGuarded: Bool = false, body: (Context, Value) -> Void
-  ) {
-    guard let context = open else { return }
-    if context.pointee.status == .listing {
-      context.pointee.listed?.takeUnretainedValue()
-        .add(CasePattern<Event>.tag(of: constructor).map { [$0] }, isGuarded: isGuarded)
-      return
-    }
-    if context.pointee.matchesOne(constructor) {
-      EnumLayout.withPayload(
-        of: context.pointee.event.assumingMemoryBound(to: Event.self),
-        boxOffset: context.pointee.layout.boxOffsets[context.pointee.tag], as: Value.self
-      ) { body(context, $0) }
-    }
-  }
-}
-
-extension MatchContext {
-  /// Whether the event is of the case that the constructor makes; see ``matches(_:)``.
-  @inlinable
-  func matchesOne<Event, Value>(_ constructor: (Value) -> Event) -> Bool {
-    guard layout.hasPayload(tag, Value.self) else { return false }
-    return EnumLayout.withPayload(
-      of: event.assumingMemoryBound(to: Event.self), boxOffset: layout.boxOffsets[tag],
-      as: Value.self
-    ) { value in
-      withUnsafePointer(to: constructor(value)) { TypeMetadata(Event.self).tag(of: $0) }
-    } == tag
-  }
-}
-
-extension EnumLayout {
-  /// Calls `body` with a copy of the payload of the value at `value`, which is one value.
-  @inlinable
-  static func withPayload<Value, Payload, Result>(
-    of value: UnsafePointer<Value>, boxOffset: Int, as: Payload.Type, body: (Payload) -> Result
-  ) -> Result {
-    withUnsafeTemporaryAllocation(of: Value.self, capacity: 1) { scratch in
-      let bits = UnsafeMutableRawPointer(scratch.baseAddress!)
-      bits.copyMemory(from: value, byteCount: MemoryLayout<Value>.size)
-      TypeMetadata(Value.self).project(bits)
-      var payload = UnsafeRawPointer(bits)
-      if boxOffset > 0 { payload = payload.load(as: UnsafeRawPointer.self) + boxOffset }
-      return body(payload.assumingMemoryBound(to: Payload.self).pointee)
+    nonisolated(unsafe) let (event, `guard`, transition) = (event, `guard`, transition)
+    self.init {
+      EventList.nextIsAsynchronous()
+      Matching<State, Event>.matchingOne(event, isGuarded: true) { context, value in
+        guard Matching<State, Event>.passes(`guard`(value), context) else { return }
+        Matching<State, Event>.suspend(context) { await transition(value) }
+      }
     }
   }
 }

@@ -5,107 +5,168 @@
 ///
 /// A transition written without `await` runs within the step. An asynchronous one suspends the
 /// machine until it has returned; the machine takes no other event meanwhile.
-public struct On<State: DSLCompatible, Event: DSLCompatible> {
+///
+/// An `On` is a value: it can be kept in a variable or a list, and does something where a `When`
+/// lists it, and nowhere else.
+///
+/// ```swift
+/// let onReset = On(event: Event.reset) { Transition(to: State.idle) }
+/// When(state: State.failed) { Execute.noOutput } transitions: { onReset }
+/// ```
+public struct On<State: DSLCompatible, Event: DSLCompatible>: Sendable {
+  /// Compares it with the event of the step that the thread is in; `nil` where that was done when it
+  /// was made.
+  @usableFromInline let read: (@Sendable () -> Void)?
+
   @inlinable
-  init() {}
+  init(read: (@Sendable () -> Void)?) { self.read = read }
+}
+
+/// Stands for the events in the type of an `On` that is written straight into the closure of a `When`:
+/// such a one is compared with the event while it is made, and keeps nothing.
+///
+/// Swift finds it where it is meant. An `On` that is kept has the events themselves there.
+public enum Listed<Event: DSLCompatible, Builder>: DSLCompatible {}
+
+// In what follows, `nonisolated(unsafe)` hands closures over to an `On`: they came as `sending`, so
+// nobody else holds what they captured, and what a `When` calls must be pure.
+
+// An event given as a value.
+extension On {
+  /// Leads to another state on `event`.
+  @inlinable
+  public init(event: Event, transition: sending @escaping () -> Transition<State>) {
+    nonisolated(unsafe) let transition = transition
+    self.init {
+      _ = On<State, Listed<Event, Never>>(event: event, transition: transition)
+    }
+  }
 
   /// Leads to another state on `event`.
   @inlinable
-  public init(event: Event, transition: () -> Transition<State>) {
-    self.init()
-    guard let context = Self.matching(event) else { return }
-    Self.finish(context, transition())
+  public init<Taken, Builder>(event: Taken, transition: () -> Transition<State>)
+  where Event == Listed<Taken, Builder> {
+    self.init(read: nil)
+    guard let context = Matching<State, Taken>.matching(event) else { return }
+    Matching<State, Taken>.finish(context, transition())
   }
 
   /// Leads to another state on `event`, which the closure receives.
   @inlinable
-  public init(event: Event, transition: (Event) -> Transition<State>) {
-    self.init()
-    guard let context = Self.matching(event) else { return }
-    Self.finish(context, transition(Self.event(of: context)))
+  public init(event: Event, transition: sending @escaping (Event) -> Transition<State>) {
+    nonisolated(unsafe) let transition = transition
+    self.init {
+      _ = On<State, Listed<Event, Never>>(event: event, transition: transition)
+    }
+  }
+
+  /// Leads to another state on `event`, which the closure receives.
+  @inlinable
+  public init<Taken, Builder>(event: Taken, transition: (Taken) -> Transition<State>)
+  where Event == Listed<Taken, Builder> {
+    self.init(read: nil)
+    guard let context = Matching<State, Taken>.matching(event) else { return }
+    Matching<State, Taken>.finish(context, transition(Matching<State, Taken>.event(of: context)))
   }
 
   /// Leads to another state on `event`, if the guard passes.
   @inlinable
-  public init(event: Event, guard: () -> Guard, transition: () -> Transition<State>) {
-    self.init()
-    guard let context = Self.matching(event, isGuarded: true) else { return }
-    guard Self.passes(`guard`(), context) else { return }
-    Self.finish(context, transition())
+  public init(
+    event: Event, guard: sending @escaping () -> Guard,
+    transition: sending @escaping () -> Transition<State>
+  ) {
+    nonisolated(unsafe) let (`guard`, transition) = (`guard`, transition)
+    self.init {
+      _ = On<State, Listed<Event, Never>>(event: event, guard: `guard`, transition: transition)
+    }
+  }
+
+  /// Leads to another state on `event`, if the guard passes.
+  @inlinable
+  public init<Taken, Builder>(
+    event: Taken, guard: () -> Guard, transition: () -> Transition<State>
+  ) where Event == Listed<Taken, Builder> {
+    self.init(read: nil)
+    guard let context = Matching<State, Taken>.matching(event, isGuarded: true) else { return }
+    guard Matching<State, Taken>.passes(`guard`(), context) else { return }
+    Matching<State, Taken>.finish(context, transition())
   }
 
   /// Leads to another state on `event`, which the closures receive, if the guard passes.
   @inlinable
-  public init(event: Event, guard: (Event) -> Guard, transition: (Event) -> Transition<State>) {
-    self.init()
-    guard let context = Self.matching(event, isGuarded: true) else { return }
-    let event = Self.event(of: context)
-    guard Self.passes(`guard`(event), context) else { return }
-    Self.finish(context, transition(event))
+  public init(
+    event: Event, guard: sending @escaping (Event) -> Guard,
+    transition: sending @escaping (Event) -> Transition<State>
+  ) {
+    nonisolated(unsafe) let (`guard`, transition) = (`guard`, transition)
+    self.init {
+      _ = On<State, Listed<Event, Never>>(event: event, guard: `guard`, transition: transition)
+    }
+  }
+
+  /// Leads to another state on `event`, which the closures receive, if the guard passes.
+  @inlinable
+  public init<Taken, Builder>(
+    event: Taken, guard: (Taken) -> Guard, transition: (Taken) -> Transition<State>
+  ) where Event == Listed<Taken, Builder> {
+    self.init(read: nil)
+    guard let context = Matching<State, Taken>.matching(event, isGuarded: true) else { return }
+    let event = Matching<State, Taken>.event(of: context)
+    guard Matching<State, Taken>.passes(`guard`(event), context) else { return }
+    Matching<State, Taken>.finish(context, transition(event))
+  }
+}
+
+// An event given by its constructor.
+extension On {
+  /// Leads to another state on any event of one case, given its associated values.
+  @inlinable
+  public init<each Value>(
+    event: sending @escaping (repeat each Value) -> Event,
+    transition: sending @escaping (repeat each Value) -> Transition<State>
+  ) {
+    nonisolated(unsafe) let (event, transition) = (event, transition)
+    self.init {
+      _ = On<State, Listed<Event, Never>>(event: event, transition: transition)
+    }
   }
 
   /// Leads to another state on any event of one case, given its associated values.
   @inlinable
-  public init<each Value>(
-    event: (repeat each Value) -> Event,
+  public init<Taken, Builder, each Value>(
+    event: (repeat each Value) -> Taken,
     transition: (repeat each Value) -> Transition<State>
-  ) {
-    self.init()
-    Self.matching(event) { context, values in
-      Self.finish(context, transition(repeat each values))
+  ) where Event == Listed<Taken, Builder> {
+    self.init(read: nil)
+    Matching<State, Taken>.matching(event) { context, values in
+      Matching<State, Taken>.finish(context, transition(repeat each values))
     }
   }
 
   /// Leads to another state on any event of one case, if the guard passes.
   @inlinable
   public init<each Value>(
-    event: (repeat each Value) -> Event,
-    guard: (repeat each Value) -> Guard,
-    transition: (repeat each Value) -> Transition<State>
+    event: sending @escaping (repeat each Value) -> Event,
+    guard: sending @escaping (repeat each Value) -> Guard,
+    transition: sending @escaping (repeat each Value) -> Transition<State>
   ) {
-    self.init()
-    Self.matching(event, isGuarded: true) { context, values in
-      guard Self.passes(`guard`(repeat each values), context) else { return }
-      Self.finish(context, transition(repeat each values))
+    nonisolated(unsafe) let (event, `guard`, transition) = (event, `guard`, transition)
+    self.init {
+      _ = On<State, Listed<Event, Never>>(event: event, guard: `guard`, transition: transition)
     }
   }
-}
 
-extension On {
-  /// Leads to another state on any of several events.
+  /// Leads to another state on any event of one case, if the guard passes.
   @inlinable
-  public init(events: OneOf<Event>, transition: () -> Transition<State>) {
-    self.init()
-    guard let context = Self.matching(events) else { return }
-    Self.finish(context, transition())
-  }
-
-  /// Leads to another state on any of several events, which the closure receives.
-  @inlinable
-  public init(events: OneOf<Event>, transition: (Event) -> Transition<State>) {
-    self.init()
-    guard let context = Self.matching(events) else { return }
-    Self.finish(context, transition(Self.event(of: context)))
-  }
-
-  /// Leads to another state on any of several events, if the guard passes.
-  @inlinable
-  public init(events: OneOf<Event>, guard: () -> Guard, transition: () -> Transition<State>) {
-    self.init()
-    guard let context = Self.matching(events, isGuarded: true) else { return }
-    guard Self.passes(`guard`(), context) else { return }
-    Self.finish(context, transition())
-  }
-
-  /// Leads to another state on any of several events, which the closures receive.
-  @inlinable
-  public init(
-    events: OneOf<Event>, guard: (Event) -> Guard, transition: (Event) -> Transition<State>
-  ) {
-    self.init()
-    guard let context = Self.matching(events, isGuarded: true) else { return }
-    let event = Self.event(of: context)
-    guard Self.passes(`guard`(event), context) else { return }
-    Self.finish(context, transition(event))
+  public init<Taken, Builder, each Value>(
+    event: (repeat each Value) -> Taken,
+    guard: (repeat each Value) -> Guard,
+    transition: (repeat each Value) -> Transition<State>
+  ) where Event == Listed<Taken, Builder> {
+    self.init(read: nil)
+    Matching<State, Taken>.matching(event, isGuarded: true) { context, values in
+      guard Matching<State, Taken>.passes(`guard`(repeat each values), context) else { return }
+      Matching<State, Taken>.finish(context, transition(repeat each values))
+    }
   }
 }

@@ -1,19 +1,76 @@
-/// The `On`s of one `When`. It is empty: each `On` has spoken when it was made.
-public struct Transitions<State: DSLCompatible, Event> {
+/// The transitions of one `When`: what its closure lists.
+///
+/// An array literal of `On`s makes them too, where a closure says `return`.
+///
+/// ```swift
+/// When(state: State.failed) { Execute.noOutput } transitions: {
+///   return [On(event: Event.reset) { Transition(to: State.idle) }]
+/// }
+/// ```
+public struct Transitions<State: DSLCompatible, Event: DSLCompatible>: Sendable {
+  // What a builder lists is read while it is listed; these are not.
+  @usableFromInline let unread: [On<State, Event>]?
+
   @inlinable
-  init() {}
+  init() { unread = nil }
+
+  /// Lists `On`s.
+  @inlinable
+  public init(_ list: [On<State, Event>]) { unread = list }
+
+  /// Compares those that are not read yet with the event of the step that the thread is in.
+  @inlinable
+  func read() {
+    if let unread { Self.read(unread) }
+  }
+
+  @usableFromInline
+  static func read(_ list: [On<State, Event>]) {
+    for on in list { on.read?() }
+    if list.isEmpty { EventList.missBranch() }
+  }
 }
 
-/// Reads the transitions of a `When`: `On`s, with `if`, `switch` and `for` where wanted.
+extension Transitions: ExpressibleByArrayLiteral {
+  /// Lists `On`s.
+  @inlinable
+  public init(arrayLiteral list: On<State, Event>...) {
+    unread = list.isEmpty ? nil : list
+  }
+}
+
+/// Reads the transitions of a `When`: `On`s and lists of them, with `if`, `switch` and `for` where
+/// wanted.
 @resultBuilder
-public enum OnBuilder<State: DSLCompatible, Event> {
+public enum OnBuilder<State: DSLCompatible, Event: DSLCompatible> {
   /// The transitions read so far.
   public typealias Block = Transitions<State, Event>
 
-  /// Takes one element.
+  /// Takes an `On` that stands here.
   @inlinable
-  public static func buildExpression(_ on: On<State, Event>) -> Block
-  where Event: DSLCompatible { Block() }
+  public static func buildExpression(_ on: On<State, Listed<Event, Self>>) -> Block { Block() }
+
+  /// Takes an `On` that was made before.
+  @inlinable
+  @_disfavoredOverload
+  public static func buildExpression(_ on: On<State, Event>) -> Block {
+    on.read?()
+    return Block()
+  }
+
+  /// Takes a list of them.
+  @inlinable
+  public static func buildExpression(_ list: [On<State, Event>]) -> Block {
+    Block.read(list)
+    return Block()
+  }
+
+  /// Takes transitions that were listed before.
+  @inlinable
+  public static func buildExpression(_ block: Block) -> Block {
+    block.read()
+    return Block()
+  }
 
   /// Takes an empty body.
   @inlinable

@@ -1,34 +1,49 @@
 /// A set of cases of a state or event enum, matched whatever their associated values.
 public struct OneOf<Value: DSLCompatible>: Sendable {
-  @usableFromInline package let patterns: [CasePattern<Value>]
+  @usableFromInline package let tags: [Int]
   @usableFromInline let hasMatchedContext: Bool
+
+  @inlinable
+  init(tags: [Int], hasMatchedContext: Bool) {
+    self.tags = tags
+    self.hasMatchedContext = hasMatchedContext
+  }
 
   /// Lists the cases: bare values, values, or constructors.
   @inlinable
   public init(@OneOfBuilder<Value> _ cases: () -> OneOfCases<Value>) {
     let cases = cases()
-    patterns = cases.patterns
-    hasMatchedContext = cases.hasMatchedContext
+    self.init(tags: cases.tags, hasMatchedContext: cases.hasMatchedContext)
   }
 
   /// Whether `value` is one of these cases.
-  public func contains(_ value: Value) -> Bool { patterns.contains { $0.matches(value) } }
+  public func contains(_ value: Value) -> Bool {
+    guard !tags.isEmpty else { return false }
+    return tags.contains(withUnsafePointer(to: value) { TypeMetadata(Value.self).tag(of: $0) })
+  }
 
   @inlinable
   func matches(_ context: UnsafeMutablePointer<MatchContext>) -> Bool {
-    hasMatchedContext || patterns.contains { $0.tag == context.pointee.tag }
+    hasMatchedContext || tags.contains(context.pointee.tag)
+  }
+
+  /// The same cases, where another type stands for the enum.
+  @inlinable
+  func standing<Other>(for: Other.Type = Other.self) -> OneOf<Other> {
+    OneOf<Other>(tags: tags, hasMatchedContext: hasMatchedContext)
   }
 }
 
 /// What a ``OneOfBuilder`` has gathered.
 public struct OneOfCases<Value: DSLCompatible> {
-  @usableFromInline var patterns: [CasePattern<Value>] = []
-  // Within a step the cases are compared with the event at once, and none is kept.
+  @usableFromInline var tags: [Int] = []
+  // In an `On` that is read at once the cases are compared with the event of the step, and none is
+  // kept.
   @usableFromInline var hasMatchedContext = false
 
   @inlinable
-  init(patterns: [CasePattern<Value>] = [], hasMatchedContext: Bool = false) {
-    self.patterns = patterns
+  init(tags: [Int] = [], hasMatchedContext: Bool = false) {
+    self.tags = tags
     self.hasMatchedContext = hasMatchedContext
   }
 }
@@ -36,40 +51,23 @@ public struct OneOfCases<Value: DSLCompatible> {
 /// Reads the body of a ``OneOf``.
 @resultBuilder
 public enum OneOfBuilder<Value: DSLCompatible> {
-  /// The context of the current step, if it is a step over values of this type.
-  @inlinable
-  static var step: UnsafeMutablePointer<MatchContext>? {
-    guard let context = MatchThread.current, context.pointee.status != .listing,
-      context.pointee.eventType == TypeMetadata(Value.self).pointer
-    else { return nil }
-    return context
-  }
-
   /// Takes one element.
   @inlinable
   public static func buildExpression(_ value: Value) -> OneOfCases<Value> {
-    guard let step else { return OneOfCases(patterns: [CasePattern(value: value)]) }
-    let tag = withUnsafePointer(to: value) { TypeMetadata(Value.self).tag(of: $0) }
-    return OneOfCases(hasMatchedContext: tag == step.pointee.tag)
+    OneOfCases(tags: [CasePattern(value: value).tag])
   }
 
   /// Takes one element.
   @inlinable
   public static func buildExpression<each Field>(
     _ constructor: (repeat each Field) -> Value
-  ) -> OneOfCases<Value> {
-    guard let step else { return OneOfCases(patterns: [CasePattern(constructor: constructor)]) }
-    return OneOfCases(hasMatchedContext: step.pointee.matches(constructor))
-  }
+  ) -> OneOfCases<Value> { OneOfCases(tags: [CasePattern(constructor: constructor).tag]) }
 
   /// Takes one element.
   @inlinable
   public static func buildExpression<Field>(
     _ constructor: (Field) -> Value
-  ) -> OneOfCases<Value> {
-    guard let step else { return OneOfCases(patterns: [CasePattern(constructor: constructor)]) }
-    return OneOfCases(hasMatchedContext: step.pointee.matchesOne(constructor))
-  }
+  ) -> OneOfCases<Value> { OneOfCases(tags: [CasePattern(constructor: constructor).tag]) }
 
   /// Takes the first element.
   @inlinable
@@ -81,7 +79,7 @@ public enum OneOfBuilder<Value: DSLCompatible> {
     accumulated: OneOfCases<Value>, next: OneOfCases<Value>
   ) -> OneOfCases<Value> {
     OneOfCases(
-      patterns: accumulated.patterns + next.patterns,
+      tags: accumulated.tags + next.tags,
       hasMatchedContext: accumulated.hasMatchedContext || next.hasMatchedContext)
   }
 
@@ -103,7 +101,52 @@ public enum OneOfBuilder<Value: DSLCompatible> {
   @inlinable
   public static func buildArray(_ cases: [OneOfCases<Value>]) -> OneOfCases<Value> {
     OneOfCases(
-      patterns: cases.flatMap(\.patterns),
+      tags: cases.flatMap(\.tags),
       hasMatchedContext: cases.contains { $0.hasMatchedContext })
+  }
+}
+
+// Events of an `On` that is written straight into a `When`.
+extension OneOfBuilder {
+  /// The context of the current step, if it is a step over events of this type.
+  @inlinable
+  static func step<Event>(over: Event.Type) -> UnsafeMutablePointer<MatchContext>? {
+    guard let context = MatchThread.current, context.pointee.status != .listing,
+      context.pointee.eventType == TypeMetadata(Event.self).pointer
+    else { return nil }
+    return context
+  }
+
+  /// Takes one element.
+  @inlinable
+  public static func buildExpression<Event, Builder>(_ event: Event) -> OneOfCases<Value>
+  where Value == Listed<Event, Builder> {
+    guard let step = step(over: Event.self) else {
+      return OneOfCases(tags: [CasePattern(value: event).tag])
+    }
+    let tag = withUnsafePointer(to: event) { TypeMetadata(Event.self).tag(of: $0) }
+    return OneOfCases(hasMatchedContext: tag == step.pointee.tag)
+  }
+
+  /// Takes one element.
+  @inlinable
+  public static func buildExpression<Event, Builder, each Field>(
+    _ constructor: (repeat each Field) -> Event
+  ) -> OneOfCases<Value> where Value == Listed<Event, Builder> {
+    guard let step = step(over: Event.self) else {
+      return OneOfCases(tags: [CasePattern(constructor: constructor).tag])
+    }
+    return OneOfCases(hasMatchedContext: step.pointee.matches(constructor))
+  }
+
+  /// Takes one element.
+  @inlinable
+  public static func buildExpression<Event, Builder, Field>(
+    _ constructor: (Field) -> Event
+  ) -> OneOfCases<Value> where Value == Listed<Event, Builder> {
+    guard let step = step(over: Event.self) else {
+      return OneOfCases(tags: [CasePattern(constructor: constructor).tag])
+    }
+    return OneOfCases(hasMatchedContext: step.pointee.matchesOne(constructor))
   }
 }

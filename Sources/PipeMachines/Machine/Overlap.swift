@@ -1,7 +1,7 @@
 /// Two descriptions of one machine that answer the same question, and which of them is heard.
 ///
-/// - Two `When`s may name one state. Their transitions are tried in the order written; of their
-///   outputs, the first that is not `noOutput` is executed.
+/// - Two `When`s may name one state. Their transitions are tried in the order written; the output is
+///   that of the first, `noOutput` included, unless it has transitions only.
 /// - Two `On`s may name one event in one state. The first whose guard passes makes the transition;
 ///   one without a guard always passes, so that a later one is hidden: it is never tried.
 public struct Overlap: Hashable, Sendable {

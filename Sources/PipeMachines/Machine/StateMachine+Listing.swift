@@ -11,6 +11,8 @@ package struct TransitionListing: Sendable {
   /// The states that may take more events: an `if` or a `for` hides some `On`s, or no sample of the
   /// associated values can be made.
   package var openStates: [String]
+  /// Whether there was anything to read: the machine is no function.
+  package var isRead = true
 }
 
 extension StateMachine {
@@ -19,7 +21,7 @@ extension StateMachine {
   /// Found by reading each `When` with sample values and the initial state.
   package var transitions: TransitionListing {
     guard isListed else {
-      return TransitionListing(entries: [], openStates: EnumCases<State>.names)
+      return TransitionListing(entries: [], openStates: EnumCases<State>.names, isRead: false)
     }
     var taken: [Set<Int>] = EnumCases<State>.names.map { _ in [] }
     var isOpen = taken.map { _ in false }

@@ -106,8 +106,9 @@ final class StateTable<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
     withUnsafePointer(to: state) { state in
       var found: Output?
       visit(state) { rule in
-        found = rule.pointee.output?(state)
-        return found != nil
+        guard let output = rule.pointee.output else { return false }
+        found = output(state)
+        return true
       }
       return found
     }

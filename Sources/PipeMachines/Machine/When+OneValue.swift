@@ -11,10 +11,10 @@ extension When {
     self.init(
       tags: [place.tag],
       output: { state in place.withOne(of: state, as: Value.self) { output($0).output } },
-      transitions: { state in place.withOne(of: state, as: Value.self) { _ = transitions($0) } },
+      transitions: { state in place.withOne(of: state, as: Value.self) { transitions($0).read() } },
       list: {
         guard let sample = Sample.one(Value.self) else { return false }
-        _ = transitions(sample)
+        transitions(sample).read()
         return true
       })
   }
@@ -27,7 +27,24 @@ extension When where Output == Never {
     state: (Value) -> State,
     @OnBuilder<State, Event> transitions: @escaping @Sendable (Value) -> Transitions<State, Event>
   ) {
-    self.init(state: state, output: { (_: Value) in Execute.noOutput }, transitions: transitions)
+    self =
+      When(state: state, output: { (_: Value) in Execute.noOutput }, transitions: transitions)
+      .silent
+  }
+}
+
+extension When {
+  /// Describes the states of one case, without transitions.
+  @inlinable
+  public init<Value>(
+    state: (Value) -> State,
+    @ExecuteBuilder<Output> output: @escaping @Sendable (Value) -> Execute<Output>
+  ) {
+    let place = CasePlace<State>(constructor: state)
+    self.init(
+      tags: [place.tag],
+      output: { state in place.withOne(of: state, as: Value.self) { output($0).output } },
+      transitions: nil, list: nil)
   }
 }
 

@@ -6,7 +6,7 @@ extension When where Output == Never {
     state: State,
     @OnBuilder<State, Event> transitions: @escaping @Sendable () -> Transitions<State, Event>
   ) {
-    self.init(state: state, output: { Execute.noOutput }, transitions: transitions)
+    self = When(state: state, output: { Execute.noOutput }, transitions: transitions).silent
   }
 
   /// Describes the states of one case, without an output.
@@ -16,9 +16,11 @@ extension When where Output == Never {
     @OnBuilder<State, Event>
     transitions: @escaping @Sendable (repeat each Value) -> Transitions<State, Event>
   ) {
-    self.init(
-      state: state, output: { (_: repeat each Value) in Execute.noOutput },
-      transitions: transitions)
+    self =
+      When(
+        state: state, output: { (_: repeat each Value) in Execute.noOutput },
+        transitions: transitions
+      ).silent
   }
 
   /// Describes several states without an output.
@@ -27,7 +29,7 @@ extension When where Output == Never {
     states: OneOf<State>,
     @OnBuilder<State, Event> transitions: @escaping @Sendable () -> Transitions<State, Event>
   ) {
-    self.init(states: states, output: { Execute.noOutput }, transitions: transitions)
+    self = When(states: states, output: { Execute.noOutput }, transitions: transitions).silent
   }
 
   /// Describes several states without an output; the closure receives the state.
@@ -36,11 +38,57 @@ extension When where Output == Never {
     states: OneOf<State>,
     @OnBuilder<State, Event> transitions: @escaping @Sendable (State) -> Transitions<State, Event>
   ) {
-    self.init(states: states, output: { _ in Execute.noOutput }, transitions: transitions)
+    self = When(states: states, output: { _ in Execute.noOutput }, transitions: transitions).silent
   }
+
+  /// The same without a say in the output of its states.
+  @inlinable
+  var silent: Self { Self(tags: tags, output: nil, transitions: transitions, list: list) }
 }
 
 // A state with an output only: no event leads out of it.
+extension When {
+  /// Describes a state without transitions.
+  @inlinable
+  public init(
+    state: State,
+    @ExecuteBuilder<Output> output: @escaping @Sendable () -> Execute<Output>
+  ) {
+    self.init(
+      tags: [CasePattern(value: state).tag], output: { _ in output().output },
+      transitions: nil, list: nil)
+  }
+
+  /// Describes the states of one case, without transitions.
+  @inlinable
+  public init<each Value>(
+    state: (repeat each Value) -> State,
+    @ExecuteBuilder<Output> output: @escaping @Sendable (repeat each Value) -> Execute<Output>
+  ) {
+    let place = CasePlace<State>(constructor: state)
+    self.init(
+      tags: [place.tag],
+      output: { state in
+        place.withPayload(of: state, repeat (each Value).self) {
+          (values: repeat each Value) in output(repeat each values).output
+        }
+      },
+      transitions: nil, list: nil)
+  }
+
+  /// Describes several states without transitions.
+  @inlinable
+  public init(
+    states: OneOf<State>,
+    @ExecuteBuilder<Output> output: @escaping @Sendable (State) -> Execute<Output>
+  ) {
+    self.init(
+      tags: states.tags, output: { output($0.pointee).output },
+      transitions: nil, list: nil)
+  }
+}
+
+// The same where nothing tells the type of the events.
 extension When where Event == Never {
   /// Describes a state without transitions.
   @inlinable
@@ -77,7 +125,7 @@ extension When where Event == Never {
     @ExecuteBuilder<Output> output: @escaping @Sendable (State) -> Execute<Output>
   ) {
     self.init(
-      tags: states.patterns.map(\.tag), output: { output($0.pointee).output },
+      tags: states.tags, output: { output($0.pointee).output },
       transitions: nil, list: nil)
   }
 }

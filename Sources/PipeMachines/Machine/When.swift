@@ -1,8 +1,8 @@
 /// What a machine does in a state: the output on entering it, and the transitions out of it.
 ///
 /// States are matched by case, whatever their associated values. Where several `When`s name one
-/// case, their transitions are tried in the order written, and the first output that is not
-/// `noOutput` is executed.
+/// case, their transitions are tried in the order written. The output is that of the first of them,
+/// `noOutput` included; one that has transitions only says nothing of the output.
 public struct When<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible>: Sendable {
   @usableFromInline
   typealias Step = @Sendable (UnsafePointer<State>) -> Void
@@ -37,9 +37,9 @@ extension When {
   ) {
     self.init(
       tags: [CasePattern(value: state).tag], output: { _ in output().output },
-      transitions: { _ in _ = transitions() },
+      transitions: { _ in transitions().read() },
       list: {
-        _ = transitions(); return true
+        transitions().read(); return true
       })
   }
 
@@ -52,9 +52,9 @@ extension When {
   ) {
     self.init(
       tags: [CasePattern(value: state).tag], output: { output($0.pointee).output },
-      transitions: { _ in _ = transitions() },
+      transitions: { _ in transitions().read() },
       list: {
-        _ = transitions(); return true
+        transitions().read(); return true
       })
   }
 
@@ -67,9 +67,9 @@ extension When {
   ) {
     self.init(
       tags: [CasePattern(value: state).tag], output: { output($0.pointee).output },
-      transitions: { _ = transitions($0.pointee) },
+      transitions: { transitions($0.pointee).read() },
       list: {
-        _ = transitions(state); return true
+        transitions(state).read(); return true
       })
   }
 }
@@ -94,12 +94,12 @@ extension When {
       },
       transitions: { state in
         place.withPayload(of: state, repeat (each Value).self) {
-          (values: repeat each Value) in _ = transitions(repeat each values)
+          (values: repeat each Value) in transitions(repeat each values).read()
         }
       },
       list: {
         guard let sample = Sample.values(repeat (each Value).self) else { return false }
-        _ = transitions(repeat each sample)
+        transitions(repeat each sample).read()
         return true
       })
   }
@@ -115,10 +115,10 @@ extension When {
     @OnBuilder<State, Event> transitions: @escaping @Sendable () -> Transitions<State, Event>
   ) {
     self.init(
-      tags: states.patterns.map(\.tag), output: { output($0.pointee).output },
-      transitions: { _ in _ = transitions() },
+      tags: states.tags, output: { output($0.pointee).output },
+      transitions: { _ in transitions().read() },
       list: {
-        _ = transitions(); return true
+        transitions().read(); return true
       })
   }
 
@@ -130,8 +130,8 @@ extension When {
     @OnBuilder<State, Event> transitions: @escaping @Sendable (State) -> Transitions<State, Event>
   ) {
     self.init(
-      tags: states.patterns.map(\.tag), output: { output($0.pointee).output },
-      transitions: { _ = transitions($0.pointee) },
+      tags: states.tags, output: { output($0.pointee).output },
+      transitions: { transitions($0.pointee).read() },
       // The closure may look into the state, and no one state stands for all.
       list: { false })
   }
@@ -144,10 +144,10 @@ extension When {
     @OnBuilder<State, Event> transitions: @escaping @Sendable () -> Transitions<State, Event>
   ) {
     self.init(
-      tags: states.patterns.map(\.tag), output: { _ in output().output },
-      transitions: { _ in _ = transitions() },
+      tags: states.tags, output: { _ in output().output },
+      transitions: { _ in transitions().read() },
       list: {
-        _ = transitions(); return true
+        transitions().read(); return true
       })
   }
 }

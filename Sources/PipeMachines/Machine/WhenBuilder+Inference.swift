@@ -57,7 +57,8 @@ public enum WhenInferringBuilder<State: DSLCompatible> {
   ) -> InferredWhens<State, E, O> { InferredWhens(whens: block) }
 }
 
-// The eight ways in which one side leaves a type open that the other fills in.
+// The ways in which one side leaves a type open that the other fills in or leaves open, too: for any two
+// sides one of these fits better than all others.
 extension WhenInferringBuilder {
   /// Joins what is read so far with the next element.
   @inlinable
@@ -110,6 +111,42 @@ extension WhenInferringBuilder {
   ) -> Whens<State, E, O> {
     accumulated.converted(output: none) + next.converted(output: { $0 })
   }
+
+  /// Joins what is read so far with the next element.
+  @inlinable
+  public static func buildPartialBlock<E>(
+    accumulated: Whens<State, E, Never>, next: Whens<State, E, Never>
+  ) -> Whens<State, E, Never> { accumulated + next }
+
+  /// Joins what is read so far with the next element.
+  @inlinable
+  public static func buildPartialBlock<O>(
+    accumulated: Whens<State, Never, O>, next: Whens<State, Never, O>
+  ) -> Whens<State, Never, O> { accumulated + next }
+
+  /// Joins what is read so far with the next element.
+  @inlinable
+  public static func buildPartialBlock<E>(
+    accumulated: Whens<State, E, Never>, next: Whens<State, Never, Never>
+  ) -> Whens<State, E, Never> { accumulated + next.converted(output: none) }
+
+  /// Joins what is read so far with the next element.
+  @inlinable
+  public static func buildPartialBlock<E>(
+    accumulated: Whens<State, Never, Never>, next: Whens<State, E, Never>
+  ) -> Whens<State, E, Never> { accumulated.converted(output: none) + next }
+
+  /// Joins what is read so far with the next element.
+  @inlinable
+  public static func buildPartialBlock<O>(
+    accumulated: Whens<State, Never, O>, next: Whens<State, Never, Never>
+  ) -> Whens<State, Never, O> { accumulated + next.converted(output: none) }
+
+  /// Joins what is read so far with the next element.
+  @inlinable
+  public static func buildPartialBlock<O>(
+    accumulated: Whens<State, Never, Never>, next: Whens<State, Never, O>
+  ) -> Whens<State, Never, O> { accumulated.converted(output: none) + next }
 
   /// Joins what is read so far with the next element.
   @inlinable

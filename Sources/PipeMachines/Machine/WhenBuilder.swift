@@ -15,15 +15,11 @@ public struct Whens<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompa
   ) -> Whens<State, NewEvent, NewOutput> {
     var converted: [When<State, NewEvent, NewOutput>] = []
     for when in all {
-      let emit = when.output
+      var emit: When<State, NewEvent, NewOutput>.Emit?
+      if let own = when.output { emit = { state in own(state).map(output) } }
       converted.append(
         When<State, NewEvent, NewOutput>(
-          tags: when.tags,
-          output: { state in
-            guard let found = emit?(state) else { return nil }
-            return output(found)
-          },
-          transitions: when.transitions, list: when.list))
+          tags: when.tags, output: emit, transitions: when.transitions, list: when.list))
     }
     return Whens<State, NewEvent, NewOutput>(converted)
   }

@@ -6,7 +6,9 @@
 /// many. Later ones begin with the current state.
 ///
 /// An iterator that lags ``bufferCapacity`` states behind makes the machine wait, so that it misses
-/// none. Hence do not wait for many sends in the body of the loop that reads their states.
+/// none. Hence do not wait for many sends in the body of the loop that reads their states, and let go of
+/// an iterator that you do not read: where one keeps the machine waiting without a read for a second, that
+/// is said on standard error, once for each run.
 ///
 /// The run ends with ``finish()``, when the sequence and its iterators are gone, or when the task
 /// of the only iterator is cancelled. Its effects are cancelled then, and later events are not taken.
@@ -24,13 +26,11 @@ public struct AsyncStateMachineSequence<
   @usableFromInline let handle: RunHandle<State, Event, Output>
 
   /// Starts a machine.
-  /// - Precondition: The runtime maps each output once.
   @inlinable
   public init(
     stateMachine: StateMachine<State, Event, Output>,
     runtime: Runtime<State, Event, Output> = Runtime()
   ) {
-    runtime.checkProblems()
     handle = RunHandle(MachineRun(machine: stateMachine, runtime: runtime))
   }
 

@@ -5,12 +5,10 @@ public struct CompositeComponent<State: MachineState, Event: MachineEvent>: Send
   let erased: AnyCompositeComponent
 
   /// Names a machine.
-  /// - Precondition: The runtime maps each output once.
   public init<Output>(
     _ name: String, stateMachine: StateMachine<State, Event, Output>,
     runtime: Runtime<State, Event, Output> = Runtime()
   ) {
-    runtime.checkProblems()
     self.name = name
     erased = AnyCompositeComponent(
       component: AnyComponent(Component(name, machine: stateMachine)),

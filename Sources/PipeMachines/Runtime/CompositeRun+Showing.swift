@@ -28,6 +28,7 @@ extension CompositeRun {
   var mustWait: Bool {
     guard mayHaveToWait else { return false }
     mayHaveToWait = shown.withLock { shown in shown.readers.count { $0.isFull } > 0 }
+    if mayHaveToWait, !watch.hasBegun { watch.begin { [self] in shown.withLock(\.lag) } }
     return mayHaveToWait
   }
 

@@ -30,6 +30,7 @@ final class CompositeRun: @unchecked Sendable {  // What varies belongs to the d
   var lastRequest: UInt64 = 0
   var lastTransaction: UInt64 = 0
   var mayHaveToWait = false
+  let watch: ReaderWatch
   var isFinished = false
 
   /// A synchronized event that was asked for.
@@ -50,6 +51,7 @@ final class CompositeRun: @unchecked Sendable {  // What varies belongs to the d
     _ name: String, _ components: [AnyCompositeComponent], composites: [CompositeDeclaration]
   ) throws(CompositionError) {
     self.name = name
+    watch = ReaderWatch { "composite '\(name)'" }
     let product = try Product(components.map(\.component), composites: composites)
     composition = product.composition
     self.components = product.components

@@ -14,7 +14,7 @@ struct Sender<Cause: DSLCompatible>: Sendable {
 
   /// - Parameter sent: The one that is sent, where it is always of one case.
   init<Other>(
-    _ pipe: Pipe<Other>, sent: Other? = nil, _ event: @escaping @Sendable (Cause) -> Other?
+    _ pipe: EventPipe<Other>, sent: Other? = nil, _ event: @escaping @Sendable (Cause) -> Other?
   ) {
     let sent = sent.flatMap { EnumCases<Other>.name(of: $0) }.map { [$0] }
     port = pipe.name.map {
@@ -35,7 +35,7 @@ struct Sender<Cause: DSLCompatible>: Sendable {
 extension Runtime {
   /// Sends `event` into the pipe on each entry into the case that `state` is.
   public func connectAsSender<Other>(
-    to pipe: Pipe<Other>, when state: State, send event: Other
+    to pipe: EventPipe<Other>, when state: State, send event: Other
   ) -> Self {
     let pattern = CasePattern(value: state)
     return sending(event, into: pipe) { pattern.matches($0) }
@@ -43,7 +43,7 @@ extension Runtime {
 
   /// Sends `event` into the pipe on each entry into the case of this constructor.
   public func connectAsSender<Other, each Value>(
-    to pipe: Pipe<Other>, when state: (repeat each Value) -> State, send event: Other
+    to pipe: EventPipe<Other>, when state: (repeat each Value) -> State, send event: Other
   ) -> Self {
     let pattern = CasePattern(constructor: state)
     return sending(event, into: pipe) { pattern.matches($0) }
@@ -51,7 +51,7 @@ extension Runtime {
 
   /// Sends the event made from the associated values on each entry into the case.
   public func connectAsSender<Other, each Value>(
-    to pipe: Pipe<Other>, when state: (repeat each Value) -> State,
+    to pipe: EventPipe<Other>, when state: (repeat each Value) -> State,
     send event: @escaping @Sendable (repeat each Value) -> Other
   ) -> Self {
     let place = CasePlace<State>(constructor: state)
@@ -65,14 +65,14 @@ extension Runtime {
 
   /// Sends `event` into the pipe on each entry into one of several cases.
   public func connectAsSender<Other>(
-    to pipe: Pipe<Other>, when states: OneOf<State>, send event: Other
+    to pipe: EventPipe<Other>, when states: OneOf<State>, send event: Other
   ) -> Self {
     sending(event, into: pipe) { states.contains($0) }
   }
 
   /// Sends the event made from the state on each entry into one of several cases.
   public func connectAsSender<Other>(
-    to pipe: Pipe<Other>, when states: OneOf<State>,
+    to pipe: EventPipe<Other>, when states: OneOf<State>,
     send event: @escaping @Sendable (State) -> Other
   ) -> Self {
     sending(into: pipe) { states.contains($0) ? event($0) : nil }
@@ -80,7 +80,7 @@ extension Runtime {
 
   /// Sends the event made of each state that is entered; nothing where that is `nil`.
   public func connectAsSender<Other>(
-    to pipe: Pipe<Other>, forEachState event: @escaping @Sendable (State) -> Other?
+    to pipe: EventPipe<Other>, forEachState event: @escaping @Sendable (State) -> Other?
   ) -> Self { sending(into: pipe, event) }
 
   /// Sends the event made of each event that the machine takes, once its state is entered; nothing
@@ -88,7 +88,7 @@ extension Runtime {
   ///
   /// After the rules that go by states.
   public func connectAsSender<Other>(
-    to pipe: Pipe<Other>, forEachEvent event: @escaping @Sendable (Event) -> Other?
+    to pipe: EventPipe<Other>, forEachEvent event: @escaping @Sendable (Event) -> Other?
   ) -> Self {
     var runtime = self
     runtime.eventSenders.append(Sender(pipe, event))
@@ -96,7 +96,7 @@ extension Runtime {
   }
 
   /// Takes the events that come through the pipe.
-  public func connectAsReceiver(to pipe: Pipe<Event>) -> Self {
+  public func connectAsReceiver(to pipe: EventPipe<Event>) -> Self {
     var runtime = self
     if !runtime.receivers.contains(where: { $0 === pipe }) { runtime.receivers.append(pipe) }
     return runtime
@@ -104,7 +104,7 @@ extension Runtime {
 
   /// Sends what the function makes of a state.
   func sending<Other>(
-    into pipe: Pipe<Other>, _ event: @escaping @Sendable (State) -> Other?
+    into pipe: EventPipe<Other>, _ event: @escaping @Sendable (State) -> Other?
   ) -> Self {
     var runtime = self
     runtime.senders.append(Sender(pipe, event))
@@ -113,7 +113,7 @@ extension Runtime {
 
   /// Sends the same event on each entry into a state that matches.
   func sending<Other>(
-    _ event: Other, into pipe: Pipe<Other>, when matches: @escaping @Sendable (State) -> Bool
+    _ event: Other, into pipe: EventPipe<Other>, when matches: @escaping @Sendable (State) -> Bool
   ) -> Self {
     var runtime = self
     runtime.senders.append(Sender(pipe, sent: event) { matches($0) ? event : nil })

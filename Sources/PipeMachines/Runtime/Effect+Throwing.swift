@@ -1,5 +1,6 @@
 // Effects that can fail. `catch` says what a failure means to the machine: without it, an effect that
-// throws does not compile. A cancelled effect's failure is of no interest, and no event is taken.
+// throws compiles only where the events are `FailureEvent`s. A cancelled effect's failure is of no
+// interest, and no event is taken.
 
 extension Runtime {
   /// Executes `effect` when `output` is produced, and takes the event that it or `catch` returns.

@@ -53,7 +53,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   @usableFromInline package let machine: StateMachine<State, Event, Output>
   private let runtime: Runtime<State, Event, Output>
   private let post: @Sendable (Input) -> Void
-  private let observers: MiddlewareQueue
+  private let observers: MiddlewareQueues
   private let hasObservers: Bool
   private let senders: [Sender<State>]
   /// Whether a pipe that it sends into is full, for each of them.
@@ -71,7 +71,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// Whether the event of the step comes from an effect of the machine.
   private var takesOwnEvent = false
   /// Told, in words, what is wrong with the machine while it runs.
-  package var onProblem: (String) -> Void = { StandardError.write("warning: \($0)\n") }
+  package var onProblem: (String) -> Void = Warnings.tell
   private var transition: Suspended?
   private var waiting = Queue<Waiting>()
   private var roomWatches: [@Sendable () -> Void] = []
@@ -113,8 +113,8 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     }
     effects = EngineEffects(runtime, scope: scope, post: post)
     state = machine.initial
-    observers = MiddlewareQueue { post(.wake) }
-    hasObservers = runtime.hasAsyncMiddleware
+    observers = MiddlewareQueues(runtime.middlewareQueues) { post(.wake) }
+    hasObservers = !observers.isEmpty
     senders = runtime.senders
     var seen: Set<ObjectIdentifier> = []
     gates =
@@ -155,6 +155,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// Enters the initial state.
   @export(interface)
   package func start() {
+    for problem in runtime.problems { onProblem(problem) }
     watchRoom()
     enter { onEntry?(state, version, "initial") }
   }
@@ -397,7 +398,8 @@ extension Engine {
     for observer in middleware {
       switch observer {
       case .inline(let observer): observer(value)
-      case .async(let observer): observers.append { await observer(value) }
+      case .async(let observer, let priority):
+        observers.append({ await observer(value) }, priority)
       }
     }
   }

@@ -1,4 +1,4 @@
-// Spelled out for up to three associated values and three dependencies: Swift 6.3 miscompiles an
+// Spelled out for up to three associated values and six dependencies: Swift 6.3 miscompiles an
 // asynchronous call whose arguments are a parameter pack and something after it.
 
 /// Fixes the last argument of an effect: what it depends on.

@@ -11,10 +11,10 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
   /// The tags of the events that it takes only together with others.
   private let synchronized: Set<Int>
   private var sends = Queue<(event: Event, answer: (SendOutcome<any MachineState>) -> Void)>()
-  private var receivers: [(pipe: Pipe<Event>, receiver: PipeReceiver<Event>)] = []
+  private var receivers: [(pipe: EventPipe<Event>, receiver: PipeReceiver<Event>)] = []
   private var nextReceiver = 0
   private var favoursSends = false
-  private let pipes: [Pipe<Event>]
+  private let pipes: [EventPipe<Event>]
   private var prepared: (event: Event, next: State?)?
   private var adopted: Event?
   var isFrozen = false

@@ -31,10 +31,11 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
   @usableFromInline
   @exclusivity(unchecked)
   var mayHaveToWait = false
-  private var receivers: [(pipe: Pipe<Event>, receiver: PipeReceiver<Event>)] = []
+  private var receivers: [(pipe: EventPipe<Event>, receiver: PipeReceiver<Event>)] = []
   private var nextReceiver = 0
   // The answer to the send whose transition is running.
   private var suspended: Answer?
+  private let watch = ReaderWatch { "a machine with states \(TypeName.of(State.self))" }
 
   @inlinable
   init(machine: StateMachine<State, Event, Output>, runtime: Runtime<State, Event, Output>) {
@@ -259,6 +260,7 @@ extension MachineRun {
       // Each is asked, so that each tells when it has room.
       shown.readers.count { $0.isFull } > 0
     }
+    if mayHaveToWait, !watch.hasBegun { watch.begin { [self] in shown.withLock(\.lag) } }
     return mayHaveToWait
   }
 

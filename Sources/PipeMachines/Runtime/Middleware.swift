@@ -1,16 +1,17 @@
 /// A function that watches the states or the events of a machine.
 enum Middleware<Value: Sendable>: Sendable {
   case inline(@Sendable (Value) -> Void)
-  case async(@Sendable (Value) async -> Void)
+  case async(@Sendable (Value) async -> Void, priority: TaskPriority?)
 
-  var isAsync: Bool {
-    if case .async = self { true } else { false }
+  var queue: MiddlewareQueues.Key? {
+    if case .async(_, let priority) = self { .init(priority) } else { nil }
   }
 }
 
 extension Runtime {
-  var hasAsyncMiddleware: Bool {
-    stateMiddleware.contains { $0.isAsync } || eventMiddleware.contains { $0.isAsync }
+  /// The queues that its asynchronous middleware needs.
+  var middlewareQueues: Set<MiddlewareQueues.Key> {
+    Set(stateMiddleware.compactMap(\.queue) + eventMiddleware.compactMap(\.queue))
   }
 
   /// Calls `middleware` on every state entered, within the step.
@@ -28,16 +29,24 @@ extension Runtime {
   }
 
   /// Calls `middleware` on every state entered, beside the steps and in their order.
-  public func register(middleware: @escaping @Sendable (State) async -> Void) -> Self {
+  /// - Parameter priority: Of the task that calls it. What has one priority keeps its order; middleware
+  ///   of another may be called before or after. Default: that of whoever sends the event.
+  public func register(
+    middleware: @escaping @Sendable (State) async -> Void, priority: TaskPriority? = nil
+  ) -> Self {
     var runtime = self
-    runtime.stateMiddleware.append(.async(middleware))
+    runtime.stateMiddleware.append(.async(middleware, priority: priority))
     return runtime
   }
 
   /// Calls `middleware` on every event, beside the steps and in their order.
-  public func register(middleware: @escaping @Sendable (Event) async -> Void) -> Self {
+  /// - Parameter priority: Of the task that calls it. What has one priority keeps its order; middleware
+  ///   of another may be called before or after. Default: that of whoever sends the event.
+  public func register(
+    middleware: @escaping @Sendable (Event) async -> Void, priority: TaskPriority? = nil
+  ) -> Self {
     var runtime = self
-    runtime.eventMiddleware.append(.async(middleware))
+    runtime.eventMiddleware.append(.async(middleware, priority: priority))
     return runtime
   }
 }

@@ -1,5 +1,32 @@
 import PipeSupport
 
+/// The queues of a machine's asynchronous middleware: one for each priority.
+struct MiddlewareQueues: Sendable {
+  /// Which queue.
+  struct Key: Hashable, Sendable {
+    private let priority: UInt8?
+
+    init(_ priority: TaskPriority?) { self.priority = priority?.rawValue }
+
+    var taskPriority: TaskPriority? { priority.map(TaskPriority.init(rawValue:)) }
+  }
+
+  // Few, and mostly one.
+  private let queues: [(key: Key, queue: MiddlewareQueue)]
+
+  init(_ keys: Set<Key>, madeRoom: @escaping @Sendable () -> Void) {
+    queues = keys.map { ($0, MiddlewareQueue(priority: $0.taskPriority, madeRoom: madeRoom)) }
+  }
+
+  var isEmpty: Bool { queues.isEmpty }
+  var isFull: Bool { queues.contains { $0.queue.isFull } }
+
+  func append(_ call: @escaping MiddlewareQueue.Call, _ priority: TaskPriority?) {
+    let key = Key(priority)
+    queues.first { $0.key == key }?.queue.append(call)
+  }
+}
+
 /// Runs asynchronous middleware one call after the other, in step order.
 ///
 /// Bounded: a machine whose middleware lags 1024 calls behind waits for it.
@@ -13,9 +40,13 @@ final class MiddlewareQueue: Sendable {
 
   private static let capacity = 1024
   private let state = Locked(State())
+  private let priority: TaskPriority?
   private let madeRoom: @Sendable () -> Void
 
-  init(madeRoom: @escaping @Sendable () -> Void) { self.madeRoom = madeRoom }
+  init(priority: TaskPriority?, madeRoom: @escaping @Sendable () -> Void) {
+    self.priority = priority
+    self.madeRoom = madeRoom
+  }
 
   var isFull: Bool { state.withLock { $0.calls.count >= Self.capacity } }
 
@@ -25,7 +56,7 @@ final class MiddlewareQueue: Sendable {
       defer { state.isRunning = true }
       return !state.isRunning
     }
-    if starts { Task { await run() } }
+    if starts { Task(priority: priority) { await run() } }
   }
 
   private func run() async {

@@ -11,7 +11,7 @@ package protocol PipeOutlet<Event>: AnyObject, Sendable {
 
 /// Visits the ports of a machine, so that a host binds each to its own pipe.
 package protocol PortBinder {
-  func bind<Event: MachineEvent>(_ pipe: Pipe<Event>)
+  func bind<Event: MachineEvent>(_ pipe: EventPipe<Event>)
 }
 
 /// The named pipes of a machine. Within a process they are pipes in memory; in a hosted node the
@@ -37,21 +37,21 @@ public final class Ports: Sendable {
   /// The pipe of this name: the same one at every call.
   ///
   /// Asking for one name with two event types is an error, reported by the host.
-  public func pipe<Event: MachineEvent>(_ name: String) -> Pipe<Event> {
+  public func pipe<Event: MachineEvent>(_ name: String) -> EventPipe<Event> {
     state.withLock { state in
       if let known = state.ports[name] {
-        if let pipe = known.pipe as? Pipe<Event> { return pipe }
+        if let pipe = known.pipe as? EventPipe<Event> { return pipe }
         state.problems.append(
           """
           port '\(name)' is asked for with events of type \(TypeName.of(Event.self)), and before \
           with \(known.eventType); give one of the two another name
           """)
-        return Pipe(name: name)
+        return EventPipe(name: name)
       }
       // Made here, where the compiler knows the event's type.
       // Used by the host's one thread.
       nonisolated(unsafe) let codec = EventCodec<Event>()
-      let pipe = Pipe<Event>(name: name, encode: { try codec.encode($0, into: &$1) })
+      let pipe = EventPipe<Event>(name: name, encode: { try codec.encode($0, into: &$1) })
       state.ports[name] = Port(
         pipe: pipe, eventType: TypeName.of(Event.self), bind: { $0.bind(pipe) })
       state.order.append(name)

@@ -84,7 +84,7 @@ extension Runtime {
 
   /// Sends `event` into the pipe on each entry into the case of this constructor.
   public func connectAsSender<Other, Value>(
-    to pipe: Pipe<Other>, when state: (Value) -> State, send event: Other
+    to pipe: EventPipe<Other>, when state: (Value) -> State, send event: Other
   ) -> Self {
     let pattern = CasePattern(constructor: state)
     return sending(event, into: pipe) { pattern.matches($0) }
@@ -92,7 +92,7 @@ extension Runtime {
 
   /// Sends the event made from the associated value on each entry into the case.
   public func connectAsSender<Other, Value>(
-    to pipe: Pipe<Other>, when state: (Value) -> State,
+    to pipe: EventPipe<Other>, when state: (Value) -> State,
     send event: @escaping @Sendable (Value) -> Other
   ) -> Self {
     let place = CasePlace<State>(constructor: state)

@@ -14,7 +14,7 @@ public struct Runtime<State: DSLCompatible, Event: DSLCompatible, Output: DSLCom
   var stateMiddleware: [Middleware<State>] = []
   var eventMiddleware: [Middleware<Event>] = []
   var senders: [Sender<State>] = []
-  var receivers: [Pipe<Event>] = []
+  var receivers: [EventPipe<Event>] = []
   var eventSenders: [Sender<Event>] = []
   var feedbacks: [Feedback<State, Event>] = []
 
@@ -24,11 +24,6 @@ public struct Runtime<State: DSLCompatible, Event: DSLCompatible, Output: DSLCom
   /// Makes a runtime that executes nothing.
   public init() {}
 
-  @usableFromInline
-  func checkProblems() {
-    precondition(problems.isEmpty, problems.joined(separator: "\n"))
-  }
-
   @export(interface)
   func adding(_ effect: Effect<State, Event, Output>) -> Self {
     var runtime = self
@@ -37,7 +32,8 @@ public struct Runtime<State: DSLCompatible, Event: DSLCompatible, Output: DSLCom
     } else {
       let name = EnumCases<Output>.names[effect.tag]
       runtime.problems.append(
-        "output '\(name)' is mapped twice; map it once, or give the second effect its own output")
+        "output '\(name)' is mapped twice, and the first effect counts; map it once, or give the second "
+          + "effect its own output")
     }
     return runtime
   }

@@ -34,7 +34,7 @@ final class MachineOutlets: PortBinder {
     }
   }
 
-  func bind<Carried: MachineEvent>(_ pipe: Pipe<Carried>) {
+  func bind<Carried: MachineEvent>(_ pipe: EventPipe<Carried>) {
     let outlet = PortOutlet(pipe, pipes: byPort[pipe.name ?? ""] ?? [], log: log)
     discards.append { outlet.discarded }
     pipe.bind(to: outlet)

@@ -10,7 +10,7 @@ final class PortOutlet<Event: MachineEvent>: PipeOutlet, @unchecked Sendable {
   /// Events sent while no pipe leads from the port.
   private(set) var discarded: UInt64 = 0
 
-  init(_ port: Pipe<Event>, pipes: [OutPipe], log: NodeLog) {
+  init(_ port: EventPipe<Event>, pipes: [OutPipe], log: NodeLog) {
     self.port = port.name ?? ""
     if let encode = port.encode {
       self.encode = encode

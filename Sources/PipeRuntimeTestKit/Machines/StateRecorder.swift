@@ -81,7 +81,7 @@ extension StateRecorder {
     filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
   ) async -> [State] {
     await wait(
-      for: states.patterns.map { EnumCases<State>.names[$0.tag] }.joined(separator: " or "),
+      for: states.tags.map { EnumCases<State>.names[$0] }.joined(separator: " or "),
       within: limit,
       at: SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
     ) { states.contains($0) }

@@ -14,6 +14,15 @@ import PipeRuntime
 /// XCTStateMachine(stateMachine, coverage: coverage).assert(steps: steps)
 /// coverage.assertComplete(except: [TransitionName("open", on: "closeButtonWasPressed")])
 /// ```
+///
+/// The transitions of a machine that is given by a function, as reducers, features, models and loadables
+/// are, cannot be read. Give them with `expecting:`; a state that is a struct is called by its type's name.
+///
+/// ```swift
+/// let coverage = TransitionCoverage(
+///   stateMachine,
+///   expecting: [TransitionName("start", on: "load"), TransitionName("loading", on: "didLoad")])
+/// ```
 public final class TransitionCoverage<
   State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible
 >: Sendable {
@@ -23,25 +32,35 @@ public final class TransitionCoverage<
   }
 
   private struct Record {
+    /// Of the transitions that there are.
     var tallies: [TransitionName: Tally]
+    /// Of those that are not known to be, and were taken.
+    var others: [TransitionName: Int] = [:]
     /// Whose `On`s could not all be read.
     var openStates: [String]
   }
 
   private let machine: StateMachine<State, Event, Output>
+  /// Whether the transitions that there are have been read or given.
+  private let isKnown: Bool
   private let record: Locked<Record>
 
   /// Makes a collector for a machine, of which nothing is taken yet.
-  public init(_ stateMachine: StateMachine<State, Event, Output>) {
+  /// - Parameter transitions: Those of a machine that is given by a function. Of any other they are added
+  ///   to what is read.
+  public init(
+    _ stateMachine: StateMachine<State, Event, Output>,
+    expecting transitions: [TransitionName]? = nil
+  ) {
     let listing = stateMachine.transitions
     machine = stateMachine
+    isKnown = listing.isRead || transitions != nil
+    let names =
+      listing.entries.map { TransitionName($0.state, on: $0.event) } + (transitions ?? [])
     record = Locked(
       Record(
-        tallies: Dictionary(
-          uniqueKeysWithValues: listing.entries.map {
-            (TransitionName($0.state, on: $0.event), Tally())
-          }),
-        openStates: listing.openStates))
+        tallies: Dictionary(names.map { ($0, Tally()) }) { first, _ in first },
+        openStates: listing.isRead ? listing.openStates : []))
   }
 
   /// Counts one answer of the machine.
@@ -52,17 +71,24 @@ public final class TransitionCoverage<
   }
 
   func given(_ event: Event, in state: State) {
-    change(event, in: state) { $0.given += 1 }
+    change(event, in: state) { record, name in record.tallies[name]?.given += 1 }
   }
 
   func taken(_ event: Event, in state: State) {
-    change(event, in: state) { $0.taken += 1 }
+    change(event, in: state) { record, name in
+      if record.tallies[name] != nil {
+        record.tallies[name]?.taken += 1
+      } else {
+        record.others[name, default: 0] += 1
+      }
+    }
   }
 
-  private func change(_ event: Event, in state: State, _ change: (inout Tally) -> Void) {
-    guard let stateName = EnumCases.name(of: state), let eventName = EnumCases.name(of: event)
-    else { return }
-    let name = TransitionName(stateName, on: eventName)
+  private func change(
+    _ event: Event, in state: State, _ change: (inout Record, TransitionName) -> Void
+  ) {
+    guard let eventName = EnumCases.name(of: event) else { return }
+    let stateName = EnumCases.name(of: state) ?? TypeName.of(State.self)
     // Only such states are read again, and outside of the lock: that runs the machine's closures.
     let isOpen = record.withLock { $0.openStates.contains(stateName) }
     let found = isOpen ? machine.events(takenIn: state) : []
@@ -71,11 +97,7 @@ public final class TransitionCoverage<
         let shown = TransitionName(stateName, on: event)
         record.tallies[shown] = record.tallies[shown] ?? Tally()
       }
-      // An event for which the state has no `On` is no transition.
-      if var tally = record.tallies[name] {
-        change(&tally)
-        record.tallies[name] = tally
-      }
+      change(&record, TransitionName(stateName, on: eventName))
     }
   }
 }
@@ -94,17 +116,22 @@ extension TransitionCoverage {
 
   /// Every transition of the machine, by state and event as declared.
   public var entries: [Entry] {
-    let states = EnumCases<State>.names
-    let events = EnumCases<Event>.names
-    let tallies = record.withLock(\.tallies)
-    return states.flatMap { state in
-      events.compactMap { event in
-        let name = TransitionName(state, on: event)
-        return tallies[name].map {
-          Entry(name: name, taken: $0.taken, refused: $0.given - $0.taken)
-        }
-      }
-    }
+    record.withLock(\.tallies)
+      .map { Entry(name: $0, taken: $1.taken, refused: $1.given - $1.taken) }
+      .sorted { Self.order($0.name) < Self.order($1.name) }
+  }
+
+  /// Transitions that were taken, and are not among those that are read or expected.
+  public var unexpected: [TransitionName] {
+    record.withLock(\.others).keys.sorted { Self.order($0) < Self.order($1) }
+  }
+
+  /// As declared; what is not declared comes last.
+  private static func order(_ name: TransitionName) -> (Int, Int, String) {
+    (
+      EnumCases<State>.names.firstIndex(of: name.state) ?? .max,
+      EnumCases<Event>.names.firstIndex(of: name.event) ?? .max, "\(name)"
+    )
   }
 
   /// The transitions that were not taken.
@@ -113,8 +140,12 @@ extension TransitionCoverage {
   /// The counts as a table, with what was not taken marked.
   public var report: String {
     let entries = entries
+    let (others, openStates) = record.withLock { ($0.others, $0.openStates) }
     let taken = entries.count { $0.taken > 0 }
-    var lines = ["\(taken) of \(entries.count) transitions taken"]
+    var lines =
+      isKnown
+      ? ["\(taken) of \(entries.count) transitions taken"]
+      : ["\(others.count) transitions taken; how many there are is not known"]
     let rows =
       [["state", "event", "taken", "refused", ""]]
       + entries.map {
@@ -123,8 +154,10 @@ extension TransitionCoverage {
           $0.taken == 0 ? "not taken" : "",
         ]
       }
+      + unexpected.map {
+        [$0.state, $0.event, "\(others[$0] ?? 0)", "", isKnown ? "not expected" : ""]
+      }
     lines += TextTable.lines(rows, rightAligned: [2, 3]).map { "  " + $0 }
-    let openStates = record.withLock(\.openStates)
     if !openStates.isEmpty {
       lines.append(
         "  Not all transitions of \(openStates.joined(separator: ", ")) can be listed "
@@ -133,35 +166,40 @@ extension TransitionCoverage {
     return lines.joined(separator: "\n")
   }
 
-  /// Asserts that every transition was taken.
+  /// Asserts that every transition was taken. Where there is none, that is a failure.
   /// - Parameter exceptions: Those that need not be. One that was taken all the same, or that the
-  ///   machine does not have, is a failure too, so that the list stays true.
+  ///   machine does not have, is a failure too, so that the list stays true; so is a transition that was
+  ///   taken and is not among those expected.
   public func assertComplete(
     except exceptions: [TransitionName] = [], fileID: String = #fileID,
     filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
   ) {
-    let entries = entries
-    let missing = entries.filter { $0.taken == 0 && !exceptions.contains($0.name) }
-    let unknown = exceptions.filter { name in !entries.contains { $0.name == name } }
-    let needless = entries.filter { $0.taken > 0 && exceptions.contains($0.name) }
-    var lines: [String] = []
-    if !missing.isEmpty {
-      lines.append("\(missing.count) of \(entries.count) transitions were not taken:")
-      lines += missing.map { "  \($0.name)" + ($0.refused > 0 ? " (only refused)" : "") }
-      lines.append("  Assert each, or name those that need not be in 'except:'.")
-    }
-    if !unknown.isEmpty {
-      lines.append("'except:' names what is no transition of the machine:")
-      lines += unknown.map { "  \($0)" }
-    }
-    if !needless.isEmpty {
-      lines.append("'except:' names what was taken:")
-      lines += needless.map { "  \($0.name)" }
-    }
-    guard !lines.isEmpty else { return }
+    let problems = isKnown ? account.problems(except: exceptions) : unknownProblems
+    guard !problems.isEmpty else { return }
     FailureReporter.fail(
-      (lines + [report]).joined(separator: "\n"),
+      (problems + [report]).joined(separator: "\n"),
       at: SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column))
+  }
+
+  private var account: CoverageAccount<TransitionName> {
+    CoverageAccount(
+      entries: entries.map {
+        CoverageAccount.Entry(
+          name: $0.name, isSeen: $0.taken > 0, remark: $0.refused > 0 ? " (only refused)" : "")
+      }, others: unexpected,
+      words: CoverageAccount.Words(
+        things: "transitions", seen: "taken", thingOfOwner: "transition of the machine",
+        advice: "Assert each, or name those that need not be in 'except:'.",
+        adviceWithoutAny: "Cover a machine that takes events, or leave this assertion out."))
+  }
+
+  private var unknownProblems: [String] {
+    let seen = unexpected
+    return [
+      "which transitions there are cannot be read: the machine is given by a function",
+      "  Give them: TransitionCoverage(stateMachine, expecting: […])"
+        + (seen.isEmpty ? "." : ". Those that were taken:"),
+    ] + seen.map { "    TransitionName(\"\($0.state)\", on: \"\($0.event)\")," }
   }
 }
 

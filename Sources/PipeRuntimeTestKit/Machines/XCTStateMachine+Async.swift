@@ -18,9 +18,9 @@ extension XCTStateMachine {
     let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
     for state in states {
       if let reduction = await awaitReduction(state, event, within: limit) {
-        fail(transitionFailure(state, event, reduction, next), at: place)
+        report(transitionFailure(state, event, reduction, next), at: place)
       } else {
-        fail(lateFailure(state, event, next, limit), at: place)
+        report(lateFailure(state, event, next, limit), at: place)
       }
     }
     return self

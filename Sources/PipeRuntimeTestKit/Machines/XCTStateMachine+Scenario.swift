@@ -24,7 +24,7 @@ extension XCTStateMachine {
     for step in steps {
       let reduction = machine.reduce(scenario.state, step.event)
       if let failure = failure(of: step, in: scenario.state, reduction) {
-        FailureReporter.fail(scenario.text(failure), at: step.place)
+        report(scenario.text(failure), at: step.place)
         break
       }
       scenario.take(step)
@@ -48,7 +48,7 @@ extension XCTStateMachine {
           lateFailure(scenario.state, step.event, step.next, limit)
         }
       if let found {
-        FailureReporter.fail(scenario.text(found), at: step.place)
+        report(scenario.text(found), at: step.place)
         break
       }
       scenario.take(step)

@@ -3,7 +3,7 @@ import PipeRuntime
 /// Asserts what a machine does, state by state and without running it.
 ///
 /// Works in tests of Swift Testing and of XCTest. A failure is recorded at the assertion's line, and
-/// the next assertion goes on.
+/// the next assertion goes on. `fail:` takes it to a reporter of the caller's own instead.
 ///
 /// ```swift
 /// XCTStateMachine(stateMachine)
@@ -19,15 +19,21 @@ public struct XCTStateMachine<
 >: Sendable {
   let machine: StateMachine<State, Event, Output>
   let coverage: TransitionCoverage<State, Event, Output>?
+  let reporter: (@Sendable (String) -> Void)?
 
   /// Makes assertions on a machine.
-  /// - Parameter coverage: Is told of every transition that the assertions take.
+  /// - Parameters:
+  ///   - coverage: Is told of every transition that the assertions take.
+  ///   - fail: Is told of each failure, in words, in place of the test library. Default: the failure is
+  ///     recorded at the assertion's line.
   public init(
     _ stateMachine: StateMachine<State, Event, Output>,
-    coverage: TransitionCoverage<State, Event, Output>? = nil
+    coverage: TransitionCoverage<State, Event, Output>? = nil,
+    fail: (@Sendable (String) -> Void)? = nil
   ) {
     machine = stateMachine
     self.coverage = coverage
+    reporter = fail
   }
 }
 
@@ -36,22 +42,23 @@ extension XCTStateMachine {
   /// Asserts that entering any of the states executes nothing.
   @discardableResult
   public func assertNoOutput(
-    when states: State..., fileID: String = #fileID, filePath: StaticString = #filePath,
-    line: UInt = #line, column: UInt = #column
+    when states: State..., fail: ((String) -> Void)? = nil, fileID: String = #fileID,
+    filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
   ) -> Self {
     let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
-    for state in states { fail(outputFailure(state, expected: nil), at: place) }
+    for state in states { report(outputFailure(state, expected: nil), at: place, fail) }
     return self
   }
 
   /// Asserts that entering any of the states executes `output`.
   @discardableResult
   public func assert(
-    when states: State..., execute output: Output, fileID: String = #fileID,
-    filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
+    when states: State..., execute output: Output, fail: ((String) -> Void)? = nil,
+    fileID: String = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
+    column: UInt = #column
   ) -> Self {
     let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
-    for state in states { fail(outputFailure(state, expected: output), at: place) }
+    for state in states { report(outputFailure(state, expected: output), at: place, fail) }
     return self
   }
 
@@ -79,12 +86,13 @@ extension XCTStateMachine {
   /// Asserts that any of the states leads to `next` on the event.
   @discardableResult
   public func assert(
-    when states: State..., on event: Event, transitionTo next: State, fileID: String = #fileID,
-    filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
+    when states: State..., on event: Event, transitionTo next: State,
+    fail: ((String) -> Void)? = nil, fileID: String = #fileID, filePath: StaticString = #filePath,
+    line: UInt = #line, column: UInt = #column
   ) -> Self {
     let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
     for state in states {
-      fail(transitionFailure(state, event, machine.reduce(state, event), next), at: place)
+      report(transitionFailure(state, event, machine.reduce(state, event), next), at: place, fail)
     }
     return self
   }
@@ -94,12 +102,13 @@ extension XCTStateMachine {
   @discardableResult
   public func assertNoTransition(
     when states: State..., on event: Event, because refusal: Refusal? = nil,
-    fileID: String = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
+    fail: ((String) -> Void)? = nil, fileID: String = #fileID, filePath: StaticString = #filePath,
+    line: UInt = #line,
     column: UInt = #column
   ) -> Self {
     let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
     for state in states {
-      fail(refusalFailure(state, event, machine.reduce(state, event), refusal), at: place)
+      report(refusalFailure(state, event, machine.reduce(state, event), refusal), at: place, fail)
     }
     return self
   }
@@ -156,8 +165,19 @@ extension XCTStateMachine {
     return machine.events(takenIn: state).map { guarded.contains($0) ? "\($0) (guarded)" : $0 }
   }
 
-  func fail(_ failure: MachineFailure?, at place: SourcePlace) {
-    if let failure { FailureReporter.fail(failure.text, at: place) }
+  /// Tells of a failure, if it is one: the assertion's own reporter, that of all, or the test library.
+  func report(
+    _ failure: MachineFailure?, at place: SourcePlace, _ reporter: ((String) -> Void)? = nil
+  ) {
+    if let failure { report(failure.text, at: place, reporter) }
+  }
+
+  func report(_ text: String, at place: SourcePlace, _ reporter: ((String) -> Void)? = nil) {
+    if let reporter = reporter ?? self.reporter {
+      reporter(text)
+    } else {
+      FailureReporter.fail(text, at: place)
+    }
   }
 
   func failure(

@@ -175,7 +175,7 @@ struct CompositeRunTests {
 
   @Test("components send each other events through pipes, as they do alone")
   func pipes() async throws {
-    let pipe = Pipe<Pair.Event>(capacity: 4)
+    let pipe = EventPipe<Pair.Event>(capacity: 4)
     let sending = Runtime<Pair.State, Pair.Event, Pair.Output>()
       .connectAsSender(to: pipe, when: Pair.State.open(joint:own:), send: Pair.Event.own)
     let receiving = Runtime<Pair.State, Pair.Event, Pair.Output>().connectAsReceiver(to: pipe)
@@ -193,7 +193,7 @@ struct CompositeRunTests {
 
   @Test("a synchronized event that comes through a component's pipe is not taken")
   func strayEvents() async throws {
-    let pipe = Pipe<Pair.Event>()
+    let pipe = EventPipe<Pair.Event>()
     let left = Pair.component("left", runtime: Runtime().connectAsReceiver(to: pipe))
     let pair = try AsyncCompositeSequence("pair", left, right, synchronize: Pair.synchronize)
     pipe.send(.joint)

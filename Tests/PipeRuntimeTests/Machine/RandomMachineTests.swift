@@ -149,10 +149,10 @@ extension Model {
   }
 
   func output(_ state: Place) -> Sign? {
-    for description in descriptions where description.states.contains(state.index) {
-      if let output = description.output, state.number % 2 == 0 { return .shown(output) }
-    }
-    return nil
+    guard let first = descriptions.first(where: { $0.states.contains(state.index) }),
+      let output = first.output, state.number % 2 == 0
+    else { return nil }
+    return .shown(output)
   }
 
   /// The hidden ones: state, event, and where the two rules stand.

@@ -110,7 +110,7 @@ struct EngineTests {
   @Test("the initial state's output runs, its middleware and its pipe rules too")
   func initial() {
     let seen = Mutex<[Job]>([])
-    let pipe = Pipe<Elsewhere>()
+    let pipe = EventPipe<Elsewhere>()
     let receiver = pipe.attach {}
     let runtime = Runtime<Job, Order, Task_>()
       .register(middleware: { (state: Job) in seen.withLock { $0.append(state) } })
@@ -123,7 +123,7 @@ struct EngineTests {
 
   @Test("each entry sends into the pipes in the order declared, with the state's values")
   func sends() {
-    let pipe = Pipe<Elsewhere>()
+    let pipe = EventPipe<Elsewhere>()
     let receiver = pipe.attach {}
     let runtime = Runtime<Job, Order, Task_>()
       .connectAsSender(to: pipe, when: Job.working, send: Elsewhere.started)
@@ -141,7 +141,7 @@ struct EngineTests {
 
   @Test("a full pipe keeps the engine from taking inputs until it has room")
   func backPressure() async {
-    let pipe = Pipe<Elsewhere>(capacity: 2)
+    let pipe = EventPipe<Elsewhere>(capacity: 2)
     let receiver = pipe.attach {}
     let owner = Owner(
       Runtime().connectAsSender(to: pipe, when: Job.working, send: Elsewhere.started))
@@ -226,7 +226,7 @@ struct EngineTests {
     let runtime = Runtime<Job, Order, Task_>()
       .connectAsSender(to: ports.pipe("started"), when: Job.working, send: Elsewhere.started)
       .connectAsSender(to: ports.pipe("started"), when: Job.done, send: Elsewhere.stopped)
-      .connectAsSender(to: Pipe(), when: Job.done, send: Elsewhere.stopped)
+      .connectAsSender(to: EventPipe(), when: Job.done, send: Elsewhere.stopped)
       .connectAsReceiver(to: ports.pipe("orders"))
     #expect(runtime.outPorts.map(\.name) == ["started"])
     #expect(runtime.outPorts.first?.eventType == "Elsewhere")

@@ -24,7 +24,7 @@ private func drain(_ receiver: PipeReceiver<Count>) -> [Int] {
 struct PipeTests {
   @Test("events arrive in the order sent, at every receiver")
   func order() {
-    let pipe = Pipe<Count>()
+    let pipe = EventPipe<Count>()
     let receivers = (0..<3).map { _ in pipe.attach {} }
     for number in 0..<100 { pipe.send(.number(number)) }
     for receiver in receivers { #expect(drain(receiver) == Array(0..<100)) }
@@ -32,7 +32,7 @@ struct PipeTests {
 
   @Test("a receiver that comes late gets what waits, and is told")
   func late() {
-    let pipe = Pipe<Count>()
+    let pipe = EventPipe<Count>()
     for number in 0..<10 { pipe.send(.number(number)) }
     let notified = Mutex(0)
     let receiver = pipe.attach { notified.withLock { $0 += 1 } }
@@ -43,7 +43,7 @@ struct PipeTests {
 
   @Test("what a receiver leaves behind waits for the next")
   func leave() {
-    let pipe = Pipe<Count>()
+    let pipe = EventPipe<Count>()
     let first = pipe.attach {}
     for number in 0..<4 { pipe.send(.number(number)) }
     #expect(first.next() == .number(0))
@@ -52,13 +52,11 @@ struct PipeTests {
     #expect(drain(pipe.attach {}) == [1, 2, 3, 4])
   }
 
-  @Test("a pipe is full at its capacity, with and without a receiver, and drops nothing")
+  @Test("a pipe is full when a receiver has its capacity, and drops nothing of it")
   func bounds() {
-    let pipe = Pipe<Count>(capacity: 2)
+    let pipe = EventPipe<Count>(capacity: 2)
     pipe.send(.number(0))
-    #expect(!pipe.isFull)
     pipe.send(.number(1))
-    #expect(pipe.isFull)
     let receiver = pipe.attach {}
     #expect(pipe.isFull)
     pipe.send(.number(2))
@@ -67,11 +65,43 @@ struct PipeTests {
     #expect(receiver.next() == .number(1))
     #expect(!pipe.isFull)
     #expect(receiver.next() == .number(2))
+    #expect(pipe.discarded == 0)
+  }
+
+  @Test(
+    "without a receiver a pipe is never full; it keeps the last events, counts, and says so once")
+  func nobody() {
+    let told = Locked<[String]>([])
+    Warnings.$tell.withValue({ text in told.withLock { $0.append(text) } }) {
+      let pipe = EventPipe<Count>(capacity: 2)
+      for number in 0..<2 { pipe.send(.number(number)) }
+      #expect(!pipe.isFull)
+      #expect(told.withLock { $0 } == [])
+      for number in 2..<5 { pipe.send(.number(number)) }
+      #expect(!pipe.isFull)
+      #expect(pipe.discarded == 3)
+      let receiver = pipe.attach {}
+      #expect(pipe.isFull)
+      #expect(drain(receiver) == [3, 4])
+      // A receiver that leaves takes its say with it.
+      for number in 5..<7 { pipe.send(.number(number)) }
+      #expect(pipe.isFull)
+      pipe.detach(receiver)
+      #expect(!pipe.isFull)
+      pipe.send(.number(7))
+      #expect(pipe.discarded == 4)
+      #expect(drain(pipe.attach {}) == [6, 7])
+    }
+    #expect(
+      told.withLock { $0 } == [
+        "a pipe of Count events: nobody receives from it, and it holds 2 events; from here on the "
+          + "oldest give way"
+      ])
   }
 
   @Test("a bound pipe forwards what waited, then everything, and is as full as its outlet")
   func binding() {
-    let pipe = Pipe<Count>()
+    let pipe = EventPipe<Count>()
     let outlet = Outlet()
     pipe.send(.number(0))
     pipe.bind(to: outlet)
@@ -88,8 +118,8 @@ struct PortsTests {
   @Test("one name is one pipe")
   func same() {
     let ports = Ports()
-    let first: Pipe<Count> = ports.pipe("numbers")
-    let second: Pipe<Count> = ports.pipe("numbers")
+    let first: EventPipe<Count> = ports.pipe("numbers")
+    let second: EventPipe<Count> = ports.pipe("numbers")
     #expect(first === second)
     #expect(first.name == "numbers")
     #expect(ports.problems.isEmpty)
@@ -98,8 +128,8 @@ struct PortsTests {
   @Test("one name with two event types is reported")
   func clash() {
     let ports = Ports()
-    let _: Pipe<Count> = ports.pipe("numbers")
-    let _: Pipe<Other> = ports.pipe("numbers")
+    let _: EventPipe<Count> = ports.pipe("numbers")
+    let _: EventPipe<Other> = ports.pipe("numbers")
     #expect(ports.problems.count == 1)
     #expect(ports.problems[0].contains("'numbers'"))
   }
@@ -108,14 +138,14 @@ struct PortsTests {
   func binder() {
     final class Box: PortBinder {
       var names: [String] = []
-      func bind<Event: MachineEvent>(_ pipe: Pipe<Event>) {
+      func bind<Event: MachineEvent>(_ pipe: EventPipe<Event>) {
         names.append("\(pipe.name ?? "") \(Event.self)")
       }
     }
     let ports = Ports()
-    let _: Pipe<Count> = ports.pipe("b")
-    let _: Pipe<Other> = ports.pipe("a")
-    let _: Pipe<Count> = ports.pipe("b")
+    let _: EventPipe<Count> = ports.pipe("b")
+    let _: EventPipe<Other> = ports.pipe("a")
+    let _: EventPipe<Count> = ports.pipe("b")
     let box = Box()
     ports.bind(with: box)
     #expect(box.names == ["b Count", "a Other"])
@@ -130,7 +160,7 @@ struct EventPipeTests {
 
   @Test("what an event is turned into is sent once for each that is taken, and for no other")
   func events() async {
-    let pipe = Pipe<Heard>()
+    let pipe = EventPipe<Heard>()
     let lamp = StateMachine<Lamp, Switch, Never>(initial: Lamp.off) {
       When(state: Lamp.off) {
         Execute.noOutput

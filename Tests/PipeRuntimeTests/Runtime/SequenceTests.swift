@@ -225,7 +225,7 @@ struct SequenceTests {
     do {
       let token = Token()
       weakToken = token
-      let pipe = Pipe<Add>()
+      let pipe = EventPipe<Add>()
       let runtime = Runtime<Tally, Add, Ask>()
         .map(
           output: Ask.more,
@@ -315,7 +315,7 @@ struct SequenceTests {
 
   @Test("a chain of machines passes on every event, in order, through pipes of one event")
   func chain() async {
-    let pipes = (0..<5).map { _ in Pipe<Add>(capacity: 1) }
+    let pipes = (0..<5).map { _ in EventPipe<Add>(capacity: 1) }
     let chain = pipes.indices.map { index in
       let runtime = Runtime<Tally, Add, Ask>().connectAsReceiver(to: pipes[index])
       let next = index + 1

@@ -25,7 +25,7 @@ private enum Bare: RouteType { case only }
 struct NavigationStackTests {
   @Test("screens are pushed and popped, and a sheet lies over them")
   func stack() throws {
-    var stack = NavigationStack(root: Place.home)
+    var stack = RouteStack(root: Place.home)
     #expect(stack.shown == .home)
     try stack.push(.street(name: "Elm"))
     try stack.push(.house(street: "Elm", number: 3))
@@ -37,12 +37,12 @@ struct NavigationStackTests {
     try stack.pop()
     #expect(stack.shown == .street(name: "Elm"))
     try stack.popToRoot()
-    #expect(stack == NavigationStack(root: .home))
+    #expect(stack == RouteStack(root: .home))
   }
 
   @Test("what cannot be done is said, and changes nothing")
   func refused() throws {
-    var stack = NavigationStack(root: Place.home)
+    var stack = RouteStack(root: Place.home)
     #expect(throws: NavigationError.atRoot) { try stack.pop() }
     #expect(throws: NavigationError.atRoot) { try stack.popToRoot() }
     #expect(throws: NavigationError.noSheet) { try stack.dismiss() }
@@ -64,14 +64,14 @@ struct NavigationStackTests {
 
   @Test("it travels as JSON")
   func codable() throws {
-    var stack = NavigationStack(root: Place.home)
+    var stack = RouteStack(root: Place.home)
     try stack.push(.house(street: "Elm", number: 3))
     let json = try JSONValue(encoding: stack)
     #expect(
       json == [
         "root": ["home": [:]], "pushed": [["house": ["street": "Elm", "number": 3]]],
       ])
-    #expect(try json.decode(NavigationStack<Place>.self) == stack)
+    #expect(try json.decode(RouteStack<Place>.self) == stack)
   }
 }
 

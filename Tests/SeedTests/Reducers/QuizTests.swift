@@ -11,7 +11,7 @@ struct QuizesListTests {
   @Test("it loads when it appears, and a quiz of it can be chosen")
   func loads() async {
     let ports = Ports()
-    let selections: Pipe<QuizScreen.Event> = ports.pipe("selections")
+    let selections: EventPipe<QuizScreen.Event> = ports.pipe("selections")
     let run = await Services.with(StubQuizes().services) {
       Run(
         stateMachine: QuizesList.stateMachine(QuizParameters()),

@@ -37,7 +37,7 @@ package enum AddressBook: Machine {
   package static func runtime(
     _ parameters: NoParameters, _ ports: Ports
   ) -> Runtime<State, Event, Never> {
-    let answers: Pipe<AddressForm.Event> = ports.pipe("answers")
+    let answers: EventPipe<AddressForm.Event> = ports.pipe("answers")
     return Runtime()
       .connectAsReceiver(to: ports.pipe("addresses"))
       .connectAsSender(to: answers, when: State.added, send: AddressForm.Event.didSave)

@@ -4,7 +4,7 @@ import PipeRuntime
 /// what they show.
 package enum MainCoordinator: Machine {
   package typealias Root = NavigationRoot<
-    NavigationStack<UnauthenticatedRoute>, NavigationTabs<CoordinatorTab>
+    RouteStack<UnauthenticatedRoute>, NavigationTabs<CoordinatorTab>
   >
 
   package struct State: MachineState, Hashable {
@@ -89,7 +89,7 @@ extension MainCoordinator.State {
     switch event {
     case .logIn: try logIn(as: nil)
     case .logOut:
-      try root.logOut(to: NavigationStack(root: .start))
+      try root.logOut(to: RouteStack(root: .start))
       user = nil
     case .open(let item): try push(.detail(item: item))
     case .answer(let number):
@@ -161,7 +161,7 @@ extension MainCoordinator.State {
   }
 
   private mutating func changeStack(
-    _ change: (inout NavigationStack<MainRoute>) throws(NavigationError) -> Void
+    _ change: (inout RouteStack<MainRoute>) throws(NavigationError) -> Void
   ) throws(NavigationError) {
     try root.whenAuthenticated { tabs throws(NavigationError) in try tabs.change(change) }
   }

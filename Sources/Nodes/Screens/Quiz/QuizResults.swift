@@ -36,7 +36,7 @@ package enum QuizResults: Machine {
     _ parameters: QuizParameters, _ ports: Ports
   ) -> Runtime<State, Event, Never> {
     let service = parameters.service
-    let confirmations: Pipe<QuizScreen.Event> = ports.pipe("confirmations")
+    let confirmations: EventPipe<QuizScreen.Event> = ports.pipe("confirmations")
     return Runtime()
       .feedback(
         Feedback(lensing: { (state: State) -> AnswerSheet? in

@@ -7,8 +7,8 @@ public protocol ConcurrentValueStateMachineProtocol<State>: StateMachineProtocol
 extension ConcurrentValueStateMachineProtocol {
   /// The value for a view that reads it and sets it.
   @MainActor
-  public func binding() -> Binding<State> {
-    Binding(get: { self.state }, set: { self.set($0) }, timers: ViewTimers())
+  public func binding() -> ValueBinding<State> {
+    ValueBinding(get: { self.state }, set: { self.set($0) }, timers: ViewTimers())
   }
 }
 

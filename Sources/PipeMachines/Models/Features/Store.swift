@@ -65,8 +65,8 @@ public final class Store<Feature: FeatureType> {
   public func binding<Value: Equatable & Sendable>(
     for keyPath: WritableKeyPath<Feature.State, Value> & Sendable,
     action: Feature.Action.BindingAction
-  ) -> Binding<Value> where Feature.Action: BindableAction {
-    Binding(
+  ) -> ValueBinding<Value> where Feature.Action: BindableAction {
+    ValueBinding(
       get: { self.state[keyPath: keyPath] },
       set: { value in
         guard self.state[keyPath: keyPath] != value else { return }

@@ -3,18 +3,18 @@ public struct NavigationTabs<Tab: TabType>: Codable, Hashable, Sendable {
   /// The tab that is shown.
   public private(set) var selected: Tab
   /// The stacks of the tabs that show more than their root.
-  private var stacks: [Tab: NavigationStack<Tab.Route>] = [:]
+  private var stacks: [Tab: RouteStack<Tab.Route>] = [:]
 
   /// Shows a tab; all of them show their roots.
   public init(selected: Tab) { self.selected = selected }
 
   /// The stack of a tab.
-  public subscript(tab: Tab) -> NavigationStack<Tab.Route> {
-    stacks[tab] ?? NavigationStack(root: tab.root)
+  public subscript(tab: Tab) -> RouteStack<Tab.Route> {
+    stacks[tab] ?? RouteStack(root: tab.root)
   }
 
   /// The stack of the selected tab.
-  public var stack: NavigationStack<Tab.Route> { self[selected] }
+  public var stack: RouteStack<Tab.Route> { self[selected] }
 
   /// What is seen.
   public var shown: Tab.Route { stack.shown }
@@ -27,11 +27,11 @@ public struct NavigationTabs<Tab: TabType>: Codable, Hashable, Sendable {
 
   /// Changes the stack of the selected tab.
   public mutating func change(
-    _ change: (inout NavigationStack<Tab.Route>) throws(NavigationError) -> Void
+    _ change: (inout RouteStack<Tab.Route>) throws(NavigationError) -> Void
   ) throws(NavigationError) {
     var stack = stack
     try change(&stack)
-    stacks[selected] = stack == NavigationStack(root: selected.root) ? nil : stack
+    stacks[selected] = stack == RouteStack(root: selected.root) ? nil : stack
   }
 
   /// Selects the tab whose root the path begins with, and shows the path's screens there.

@@ -3,7 +3,7 @@
 /// It takes no part in any user interface library; a binding of one is made of ``get`` and ``set``:
 /// `SwiftUI.Binding(get: binding.get, set: binding.set)`.
 @MainActor
-public struct Binding<Value> {
+public struct ValueBinding<Value> {
   /// Reads the value.
   public let get: @MainActor () -> Value
   /// Sends the event that stands for setting the value. Events go out in the order of the calls.
@@ -36,7 +36,11 @@ public struct Binding<Value> {
   }
 }
 
-extension Binding where Value: Equatable {
+/// The same by the name that SwiftUI has for its own. Where a file imports SwiftUI, write
+/// ``ValueBinding``.
+public typealias Binding = ValueBinding
+
+extension ValueBinding where Value: Equatable {
   /// The binding that sends nothing where the value set is the one that it has.
   public func distinct() -> Self {
     Self(get: get, set: { [get, set] value in if value != get() { set(value) } }, timers: timers)
@@ -45,23 +49,23 @@ extension Binding where Value: Equatable {
 
 extension ViewState {
   /// The state; setting it sends `event`.
-  public func binding(send event: Event) -> Binding<State> { binding { _ in event } }
+  public func binding(send event: Event) -> ValueBinding<State> { binding { _ in event } }
 
   /// The state; setting it sends the event made of the state set.
-  public func binding(send event: @escaping @MainActor (State) -> Event) -> Binding<State> {
-    Binding(get: { self.state }, set: { self.post(event($0)) }, timers: timers)
+  public func binding(send event: @escaping @MainActor (State) -> Event) -> ValueBinding<State> {
+    ValueBinding(get: { self.state }, set: { self.post(event($0)) }, timers: timers)
   }
 
   /// A property of the state; setting it sends `event`.
   public func binding<Value>(
     keypath: KeyPath<State, Value>, send event: Event
-  ) -> Binding<Value> { binding(keypath: keypath) { _ in event } }
+  ) -> ValueBinding<Value> { binding(keypath: keypath) { _ in event } }
 
   /// A property of the state; setting it sends the event made of the value set.
   public func binding<Value>(
     keypath: KeyPath<State, Value>, send event: @escaping @MainActor (Value) -> Event
-  ) -> Binding<Value> {
-    Binding(
+  ) -> ValueBinding<Value> {
+    ValueBinding(
       get: { self.state[keyPath: keypath] }, set: { self.post(event($0)) }, timers: timers)
   }
 }

@@ -1,17 +1,28 @@
-// How an `On` compares itself with the event of the step that its thread is in.
-extension On {
+/// How an `On` compares itself with the event of the step that its thread is in.
+@usableFromInline
+enum Matching<State: DSLCompatible, Event: DSLCompatible> {
   @usableFromInline
   typealias Context = UnsafeMutablePointer<MatchContext>
 
-  /// The context, if it asks for an event of this type and is not answered yet.
+  /// The context, if it is not answered yet.
   @inlinable
   static var open: Context? {
-    guard let context = MatchThread.current else { return nil }
-    guard context.pointee.isOpen || context.pointee.status == .listing,
-      context.pointee.eventType == TypeMetadata(Event.self).pointer,
+    guard let context = MatchThread.current else { misplaced() }
+    guard context.pointee.isOpen || context.pointee.status == .listing else { return nil }
+    guard context.pointee.eventType == TypeMetadata(Event.self).pointer,
       context.pointee.stateType == TypeMetadata(State.self).pointer
-    else { return nil }
+    else { misplaced() }
     return context
+  }
+
+  /// A statement of a builder has run where no machine of its types asks for it.
+  @usableFromInline
+  static func misplaced() -> Never {
+    preconditionFailure(
+      """
+      The transitions of \(State.self) on \(Event.self) are listed outside of the closure of a \
+      'When'. Call the function that lists them within that closure, or make a list of 'On's.
+      """)
   }
 
   /// The context, if its event is of the same case as `event`.
@@ -32,7 +43,7 @@ extension On {
     guard let context = open else { return nil }
     if context.pointee.status == .listing {
       context.pointee.listed?.takeUnretainedValue()
-        .add(events.patterns.map(\.tag), isGuarded: isGuarded)
+        .add(events.tags, isGuarded: isGuarded)
       return nil
     }
     return events.matches(context) ? context : nil

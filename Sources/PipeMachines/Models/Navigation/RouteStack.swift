@@ -1,5 +1,5 @@
 /// Screens one upon the other, and at most one sheet over them.
-public struct NavigationStack<Route: RouteType>: Codable, Hashable, Sendable {
+public struct RouteStack<Route: RouteType>: Codable, Hashable, Sendable {
   /// The screen at the bottom.
   public let root: Route
   /// The screens above it, the topmost last. At most 63.
@@ -71,3 +71,6 @@ public struct NavigationStack<Route: RouteType>: Codable, Hashable, Sendable {
     if let sheet { throw .sheetIsShown("\(sheet)") }
   }
 }
+
+/// The same by the name that SwiftUI has for its own. Where a file imports SwiftUI, write ``RouteStack``.
+public typealias NavigationStack = RouteStack

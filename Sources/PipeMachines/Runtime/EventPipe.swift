@@ -2,15 +2,19 @@ import PipeSupport
 
 /// A bounded FIFO of events from machines that send into it to machines that receive from it.
 ///
-/// Every receiver gets every event sent while it is attached, in order. While there is no
-/// receiver the events wait, and the first one to come gets them. Nothing is dropped: a machine
-/// that sends into a full pipe takes no further event until there is room.
+/// Every receiver gets every event sent while it is attached, in order; to it nothing is lost: a machine
+/// that sends into a pipe with a full receiver takes no further event until there is room.
 ///
-/// In a hosted node the same value is bound to a pipe of the topology.
-public final class Pipe<Event: DSLCompatible>: Sendable {
+/// A pipe without a receiver, because none has come yet or the last one has finished, stops nobody. It
+/// keeps the last ``capacity`` events for the next receiver; those before them give way, which is said
+/// once, and counted in ``discarded``.
+///
+/// In a hosted node the same value is bound to a pipe of the topology. From a port that no pipe leads from
+/// every event is discarded in the same way: nobody will come.
+public final class EventPipe<Event: DSLCompatible>: Sendable {
   /// The name of the port, as a topology refers to it; `nil` for a pipe within the process.
   public let name: String?
-  /// How many events may wait for a receiver. Unit: events. Default: 1024.
+  /// How many events may wait for a receiver, or without one. Unit: events. Default: 1024.
   public let capacity: Int
 
   /// Appends the JSON of an event; for a host, on its one thread.
@@ -23,10 +27,15 @@ public final class Pipe<Event: DSLCompatible>: Sendable {
     var receivers: [PipeReceiver<Event>] = []
     var senders: [(id: Int, notify: @Sendable () -> Void)] = []
     var nextSender = 0
+    var discarded: UInt64 = 0
     var outlet: (any PipeOutlet<Event>)?
   }
 
   private let state = Locked(State())
+  private let tell = Warnings.tell
+
+  /// Events that have given way, since there was no receiver and more came than the pipe holds.
+  public var discarded: UInt64 { state.withLock(\.discarded) }
 
   /// Makes a pipe within the process.
   public convenience init(capacity: Int = 1024) { self.init(name: nil, capacity: capacity) }
@@ -46,7 +55,7 @@ public final class Pipe<Event: DSLCompatible>: Sendable {
   package var isFull: Bool {
     let (outlet, full) = state.withLock { state -> ((any PipeOutlet<Event>)?, Bool) in
       if let outlet = state.outlet { return (outlet, false) }
-      return (nil, state.waiting.count >= capacity || state.receivers.contains { $0.isFull })
+      return (nil, state.receivers.contains { $0.isFull })
     }
     return outlet?.isFull ?? full
   }
@@ -54,16 +63,36 @@ public final class Pipe<Event: DSLCompatible>: Sendable {
   /// Queues one event. The caller has looked at ``isFull`` before its step began, so the bound may
   /// be passed by the events of one step at most.
   package func send(_ event: Event) {
-    let (outlet, receivers) = state.withLock { state in
+    let (outlet, receivers, isFirstLoss) = state.withLock { state in
+      var isFirstLoss = false
       if state.outlet == nil {
-        if state.receivers.isEmpty { state.waiting.append(event) }
+        if state.receivers.isEmpty { isFirstLoss = keep(event, &state) }
         // Appended under the pipe's lock, so that all receivers see one order.
         for receiver in state.receivers { receiver.append(event) }
       }
-      return (state.outlet, state.receivers)
+      return (state.outlet, state.receivers, isFirstLoss)
     }
     outlet?.enqueue(event)
     for receiver in receivers { receiver.notify() }
+    if isFirstLoss {
+      tell(
+        "\(subject): nobody receives from it, and it holds \(capacity) events; from here on the oldest "
+          + "give way")
+    }
+  }
+
+  private var subject: String {
+    name.map { "pipe '\($0)'" } ?? "a pipe of \(TypeName.of(Event.self)) events"
+  }
+
+  /// Keeps an event for a receiver to come.
+  /// - Returns: Whether another has given way for it, as none had before.
+  private func keep(_ event: Event, _ state: inout State) -> Bool {
+    state.waiting.append(event)
+    guard state.waiting.count > capacity else { return false }
+    _ = state.waiting.popFirst()
+    state.discarded += 1
+    return state.discarded == 1
   }
 
   /// Forwards every event to the host's own pipe from now on, starting with those that wait.
@@ -76,7 +105,7 @@ public final class Pipe<Event: DSLCompatible>: Sendable {
   }
 }
 
-extension Pipe {
+extension EventPipe {
   /// Adds a receiver; `notify` is called, on the sender's thread, whenever an event has come.
   package func attach(notify: @escaping @Sendable () -> Void) -> PipeReceiver<Event> {
     let receiver = PipeReceiver<Event>(capacity: capacity, notify: notify) { [weak self] in
@@ -121,7 +150,11 @@ extension Pipe {
   }
 }
 
-/// One machine's end of a ``Pipe``: the events that it has not taken yet.
+/// The same by a shorter name. Where a file imports Foundation, whose `Pipe` is another, write
+/// ``EventPipe``.
+public typealias Pipe = EventPipe
+
+/// One machine's end of an ``EventPipe``: the events that it has not taken yet.
 package final class PipeReceiver<Event: DSLCompatible>: Sendable {
   private let queue = Locked(Queue<Event>())
   private let capacity: Int

@@ -1,0 +1,95 @@
+// Several events.
+extension On {
+  /// Leads to another state on any of several events.
+  @inlinable
+  public init(events: OneOf<Event>, transition: sending @escaping () -> Transition<State>) {
+    nonisolated(unsafe) let transition = transition
+    self.init {
+      _ = On<State, Listed<Event, Never>>(events: events.standing(), transition: transition)
+    }
+  }
+
+  /// Leads to another state on any of several events.
+  @inlinable
+  public init<Taken, Builder>(
+    events: OneOf<Listed<Taken, Builder>>, transition: () -> Transition<State>
+  ) where Event == Listed<Taken, Builder> {
+    self.init(read: nil)
+    guard let context = Matching<State, Taken>.matching(events.standing()) else { return }
+    Matching<State, Taken>.finish(context, transition())
+  }
+
+  /// Leads to another state on any of several events, which the closure receives.
+  @inlinable
+  public init(events: OneOf<Event>, transition: sending @escaping (Event) -> Transition<State>) {
+    nonisolated(unsafe) let transition = transition
+    self.init {
+      _ = On<State, Listed<Event, Never>>(events: events.standing(), transition: transition)
+    }
+  }
+
+  /// Leads to another state on any of several events, which the closure receives.
+  @inlinable
+  public init<Taken, Builder>(
+    events: OneOf<Listed<Taken, Builder>>, transition: (Taken) -> Transition<State>
+  ) where Event == Listed<Taken, Builder> {
+    self.init(read: nil)
+    guard let context = Matching<State, Taken>.matching(events.standing()) else { return }
+    Matching<State, Taken>.finish(context, transition(Matching<State, Taken>.event(of: context)))
+  }
+
+  /// Leads to another state on any of several events, if the guard passes.
+  @inlinable
+  public init(
+    events: OneOf<Event>, guard: sending @escaping () -> Guard,
+    transition: sending @escaping () -> Transition<State>
+  ) {
+    nonisolated(unsafe) let (`guard`, transition) = (`guard`, transition)
+    self.init {
+      _ = On<State, Listed<Event, Never>>(
+        events: events.standing(), guard: `guard`, transition: transition)
+    }
+  }
+
+  /// Leads to another state on any of several events, if the guard passes.
+  @inlinable
+  public init<Taken, Builder>(
+    events: OneOf<Listed<Taken, Builder>>, guard: () -> Guard,
+    transition: () -> Transition<State>
+  ) where Event == Listed<Taken, Builder> {
+    self.init(read: nil)
+    guard let context = Matching<State, Taken>.matching(events.standing(), isGuarded: true) else {
+      return
+    }
+    guard Matching<State, Taken>.passes(`guard`(), context) else { return }
+    Matching<State, Taken>.finish(context, transition())
+  }
+
+  /// Leads to another state on any of several events, which the closures receive, if the guard passes.
+  @inlinable
+  public init(
+    events: OneOf<Event>, guard: sending @escaping (Event) -> Guard,
+    transition: sending @escaping (Event) -> Transition<State>
+  ) {
+    nonisolated(unsafe) let (`guard`, transition) = (`guard`, transition)
+    self.init {
+      _ = On<State, Listed<Event, Never>>(
+        events: events.standing(), guard: `guard`, transition: transition)
+    }
+  }
+
+  /// Leads to another state on any of several events, which the closures receive, if the guard passes.
+  @inlinable
+  public init<Taken, Builder>(
+    events: OneOf<Listed<Taken, Builder>>, guard: (Taken) -> Guard,
+    transition: (Taken) -> Transition<State>
+  ) where Event == Listed<Taken, Builder> {
+    self.init(read: nil)
+    guard let context = Matching<State, Taken>.matching(events.standing(), isGuarded: true) else {
+      return
+    }
+    let event = Matching<State, Taken>.event(of: context)
+    guard Matching<State, Taken>.passes(`guard`(event), context) else { return }
+    Matching<State, Taken>.finish(context, transition(event))
+  }
+}

@@ -1,0 +1,40 @@
+import Compositions
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+@Suite("Coverage of a topology's steps, across processes")
+struct TopologyCoverageTests {
+  @Test("steps of a node and events that nodes take together are counted over the runs of a suite")
+  func lift() async throws {
+    let coverage = TopologyCoverage(expecting: [
+      .moved("door", from: "closed", to: "open"),
+      .moved("door", from: "open", to: "closed"),
+      .moved("door", from: "closed", to: "stopped"),
+      .moved("door", from: "stopped", to: "closed"),
+      .moved("lift", from: "waiting", to: "boarding"),
+      .moved("lift", from: "boarding", to: "waiting"),
+      .moved("lift", from: "waiting", to: "stopped"),
+      .moved("lift", from: "stopped", to: "waiting"),
+    ])
+    var options = TopologyHarness.Options()
+    options.coverage = coverage
+    try await withTopology("topologies/lift.yaml", options: options) { topology in
+      #expect(try await topology.client.synchronize("lift", LiftDoor.Event.open).isCommitted)
+      try await topology.send("door", LiftDoor.Event.close)
+      try await topology.expect("door", inOrder: ["open", "closed"])
+      try await topology.expect("lift", inOrder: ["boarding", "waiting"])
+    }
+    #expect(coverage.entries.filter { $0.seen > 0 }.count == 5)
+    #expect(!coverage.missing.contains(.synchronized("open", by: "lift")))
+    try await withTopology("topologies/lift.yaml", options: options) { topology in
+      for event in [LiftDoor.Event.emergencyStop, .reset] {
+        #expect(try await topology.client.synchronize("lift", event).isCommitted)
+      }
+      try await topology.expect("door", inOrder: ["stopped", "closed"])
+      try await topology.expect("lift", inOrder: ["stopped", "waiting"])
+    }
+    #expect(coverage.missing == [.synchronized("go", by: "lift")])
+    coverage.assertComplete(except: [.synchronized("go", by: "lift")])
+  }
+}

@@ -1,0 +1,129 @@
+import PipeRuntime
+import Testing
+
+import PipeRuntimeTestKit
+
+@Suite("Coverage of a topology's steps")
+struct TopologyCoverageTests {
+  private let door: [TopologyStep] = [
+    .moved("door", from: "open", to: "closing"), .moved("door", from: "closing", to: "closed"),
+  ]
+  private let lift = CompositeSpecification(
+    name: "lift", components: ["door", "motor"], synchronize: ["emergencyStop", "restart"])
+
+  private func change(
+    _ node: String, _ version: UInt64, _ state: JSONValue, cause: String = "request",
+    incarnation: UInt64 = 1, missed: UInt64 = 0
+  ) -> StateChange {
+    StateChange(
+      node: node, incarnation: incarnation, version: version, time: 0, cause: cause, state: state,
+      missed: missed)
+  }
+
+  @Test("a step is counted where a node's feed tells both of its states")
+  func steps() {
+    let coverage = TopologyCoverage(expecting: door)
+    let feed = coverage.feed(of: [])
+    #expect(coverage.missing == door)
+    feed(change("door", 0, ["open": ["persons": 3]]))
+    feed(change("door", 1, ["closing": ["persons": 3]]))
+    // Told once more, to a new subscriber.
+    feed(change("door", 1, ["closing": ["persons": 3]]))
+    // Of this node nothing is expected, so that anything may be seen.
+    feed(change("motor", 0, "idle"))
+    feed(change("motor", 1, "moving"))
+    #expect(coverage.entries.map(\.seen) == [1, 0])
+    feed(change("door", 2, "closed"))
+    coverage.assertComplete()
+    // A state of a later process is no step from the one before it.
+    feed(change("door", 2, "open", incarnation: 2))
+    coverage.assertComplete()
+  }
+
+  @Test("a gap is no step, and is told of")
+  func gaps() {
+    let coverage = TopologyCoverage(expecting: door)
+    let feed = coverage.feed(of: [])
+    feed(change("door", 0, "open"))
+    feed(change("door", 2, "closed", missed: 1))
+    #expect(coverage.missing == door)
+    #expect(coverage.unexpected == [])
+    #expect(
+      coverage.report.hasSuffix(
+        "1 states came too fast to be seen; steps with them are not counted."))
+  }
+
+  @Test("the synchronized events of a topology are expected, and counted in the composite's feed")
+  func synchronized() {
+    let coverage = TopologyCoverage()
+    let feed = coverage.feed(of: [lift])
+    feed(change("lift", 0, ["door": "open", "motor": "idle"], cause: "initial"))
+    feed(change("lift", 1, ["door": "closed", "motor": "idle"], cause: "door"))
+    feed(change("lift", 2, ["door": "stopped", "motor": "stopped"], cause: "emergencyStop"))
+    feed(change("lift", 2, ["door": "stopped", "motor": "stopped"], cause: "emergencyStop"))
+    #expect(coverage.missing == [.synchronized("restart", by: "lift")])
+    let failures = FailureReporter.capture { coverage.assertComplete() }
+    #expect(
+      failures == [
+        """
+        1 of 2 steps were not seen:
+          restart by lift
+          Have the topology take each, or name those that need not be in 'except:'.
+        1 of 2 steps seen
+          step                   seen
+          emergencyStop by lift     1
+          restart by lift           0  not seen
+        """
+      ])
+    coverage.assertComplete(except: [.synchronized("restart", by: "lift")])
+  }
+
+  @Test("fails with steps that the list lacks, and with exceptions that are wrong")
+  func lists() {
+    let coverage = TopologyCoverage(expecting: door)
+    let feed = coverage.feed(of: [])
+    for (version, state) in ["open", "closing", "open"].enumerated() {
+      feed(change("door", UInt64(version), .string(state)))
+    }
+    let failures = FailureReporter.capture {
+      coverage.assertComplete(except: [door[0], .moved("hatch", from: "open", to: "closed")])
+    }
+    #expect(
+      failures == [
+        """
+        1 of 2 steps were not seen:
+          door from closing to closed
+          Have the topology take each, or name those that need not be in 'except:'.
+        'except:' names what is no step that is expected:
+          hatch from open to closed
+        'except:' names what was seen:
+          door from open to closing
+        'expecting:' lacks what was seen:
+          door from closing to open
+        1 of 2 steps seen
+          step                         seen
+          door from open to closing       1
+          door from closing to closed     0  not seen
+          door from closing to open       1  not expected
+        """
+      ])
+  }
+
+  @Test("where nothing is expected there is nothing to be complete")
+  func nothing() {
+    let coverage = TopologyCoverage()
+    coverage.feed(of: [])(change("door", 0, "open"))
+    let failures = FailureReporter.capture { coverage.assertComplete() }
+    #expect(failures.first?.hasPrefix("there are no steps to be seen") == true)
+  }
+
+  @Test("topologies that run at once are counted together, each with its own states")
+  func several() {
+    let coverage = TopologyCoverage(expecting: door)
+    let feeds = [coverage.feed(of: [lift]), coverage.feed(of: [lift])]
+    for (version, state) in ["open", "closing", "closed"].enumerated() {
+      for feed in feeds { feed(change("door", UInt64(version), .string(state))) }
+    }
+    #expect(coverage.entries.map(\.seen) == [2, 2, 0, 0])
+  }
+}
