@@ -18,6 +18,8 @@ package struct Exploration: ~Copyable {
     package let states: Int
     package let steps: Int
     package let depth: Int
+    /// The deadlocks, the stuck states and the violated observations that were found until now.
+    package let findings: Int
     /// Unit: bytes.
     package let byteCount: Int
   }
@@ -38,7 +40,9 @@ package struct Exploration: ~Copyable {
     case finished(ExplorationResult)
   }
 
-  /// The model, which may grow between two calls of ``advance()``.
+  /// The model, which may grow between two calls of ``advance()``. What is added must not have been enabled,
+  /// or have held, in a state that was already searched: a vector for what a cell that was just filled has
+  /// sent, say. The states that were searched are not looked at again.
   package var model: ExplorationModel
 
   private let questions: ExplorationQuestions
@@ -115,6 +119,7 @@ package struct Exploration: ~Copyable {
     Progress(
       states: partitions.reduce(0) { $0 + $1.stateCount },
       steps: partitions.reduce(0) { $0 + $1.steps }, depth: depth,
+      findings: partitions.reduce(0) { $0 + $1.findingCount },
       byteCount: partitions.reduce(program.byteCount + model.queueByteCount) {
         $0 + $1.budget.used
       })

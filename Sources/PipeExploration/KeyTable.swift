@@ -102,10 +102,14 @@ struct KeyTable: ~Copyable {
       addChunk()
     }
     while keys.count + more > largestCount {
-      guard keys.count + more < Int(Int32.max) / 2, budget.allows(index.slotCount * 4) else {
+      if index.slotCount < 1 << 30 && budget.allows(index.slotCount * 4) {
+        makeIndex(slotCount: 2 * index.slotCount)
+      } else if largestCount < index.slotCount / 8 * 7 {
+        // Slower, and better than to end.
+        largestCount = index.slotCount / 8 * 7
+      } else {
         return false
       }
-      makeIndex(slotCount: 2 * index.slotCount)
     }
     return true
   }
@@ -179,10 +183,10 @@ struct KeyTable: ~Copyable {
   private mutating func makeIndex(slotCount: Int) {
     index.entries.deallocate()
     budget.giveBack(index.slotCount * 4)
-    largestCount = slotCount / 4 * 3
+    largestCount = slotCount / 2
     let index = Index(
       entries: .allocate(capacity: slotCount), slotCount: slotCount,
-      numberBits: UInt32(Int.bitWidth - largestCount.leadingZeroBitCount))
+      numberBits: UInt32(Int.bitWidth - slotCount.leadingZeroBitCount))
     index.entries.initialize(repeating: 0, count: slotCount)
     budget.take(slotCount * 4)
     for number in 0..<keys.count {

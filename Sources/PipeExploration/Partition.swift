@@ -50,6 +50,7 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
   /// States of this level that are still to be searched, those that wait left out.
   var remaining: Int { again.count + levelEnd - cursor }
   var isWaiting: Bool { !waiting.isEmpty }
+  var findingCount: Int { sightings.findingCount }
 
   /// Goes on with the states that were found for the next level.
   func beginLevel() {

@@ -28,6 +28,24 @@ struct GrowthTests {
     }
   }
 
+  @Test("shows the same deadlocks as near where steps are left out", arguments: 0..<500 as Range)
+  func reduction(_ seed: Int) async throws {
+    let net = Automata.random(UInt64(seed))
+    for threads in [1, 2] {
+      let way = Search.Way(threads: threads, reduces: true)
+      var exploration = try Exploration(net.emptyModel(), options: way.options)
+      let result = try await search(&exploration) {
+        net.cell(of: $0.component, in: $0.localState, for: $0.vector)
+      }
+      var found: [[Int]: Int] = [:]
+      for deadlock in result.deadlocks.first {
+        let states = exploration.path(to: deadlock).states
+        found[states[states.count - 1]] = deadlock.depth
+      }
+      #expect(found == net.searchNaively().deadlocks)
+    }
+  }
+
   @Test("may be given vectors for what has just been found")
   func newVectors() async throws {
     var model = ExplorationModel()

@@ -101,6 +101,21 @@ struct LimitTests {
     #expect(result.verdict == .incomplete(.cancelled))
   }
 
+  @Test("need not be reached where somebody stops at the first finding")
+  func firstFinding() async throws {
+    var exploration = try Exploration(Self.philosophers.model().model)
+    while exploration.progress.findings == 0 {
+      guard case .progress = await exploration.advance() else {
+        Issue.record("nothing was found")
+        return
+      }
+    }
+    let result = exploration.stop()
+    #expect(result.verdict == .incomplete(.stopped))
+    #expect(result.deadlocks.first.map(\.depth) == [8])
+    #expect(result.depth == 8)
+  }
+
   @Test("tell how probable it is that a fingerprint left a state out")
   func omission() async throws {
     let exact = try await search { _ in }
