@@ -16,7 +16,7 @@ struct StubbornSet: ~Copyable {
   private let componentCount: Int
 
   /// The enabled vectors from which a set is begun, at most: the smallest of those sets is taken.
-  private static let seeds = 12
+  private static let seeds = 64
 
   init(_ program: CompiledModel) {
     words = program.maskWords

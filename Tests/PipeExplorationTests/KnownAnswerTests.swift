@@ -65,6 +65,14 @@ struct KnownAnswerTests {
     #expect(result.states <= known.states)
   }
 
+  @Test("of a hundred vectors show the deadlock of twenty philosophers")
+  func manyVectors() async throws {
+    let automata = KnownModels.philosophersLeftFirst(20)
+    let search = try await Search(automata, Search.Way(reduces: true))
+    #expect(search.result.verdict == .complete)
+    #expect(search.result.deadlocks.first.map(\.depth) == [20])
+  }
+
   @Test("need few of the states of eight philosophers to find their deadlock")
   func reduction() async throws {
     let automata = KnownModels.philosophersLeftFirst(8)

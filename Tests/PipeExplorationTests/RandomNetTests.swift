@@ -38,8 +38,8 @@ struct RandomNetTests {
   func reduction(_ seed: UInt64) async throws {
     let net = Automata.random(seed)
     let answer = net.searchNaively()
-    for threads in [1, 2] {
-      let search = try await Search(net, Search.Way(threads: threads, reduces: true))
+    for way in Search.reducedWays {
+      let search = try await Search(net, way)
       var found: [[Int]: Int] = [:]
       for deadlock in search.result.deadlocks.first {
         let states = search.path(to: deadlock).states
@@ -64,7 +64,7 @@ struct RandomNetTests {
     let nearest = net.distance { holds($0) }
     var questions = ExplorationQuestions()
     questions.never = [0]
-    for way in Search.ways + [Search.Way(reduces: true), Search.Way(threads: 2, reduces: true)] {
+    for way in Search.ways + Search.reducedWays {
       let search = try await Search(net, way, questions, observations: [observation])
       let violation = search.result.violations[0]
       #expect(violation?.depth == nearest)

@@ -10,11 +10,13 @@ struct Search: ~Copyable {
     /// Few bits of each word, so that small states are stored as large ones are.
     var wordBits = 64
     var reduces = false
+    /// Observations that hold nowhere, so that the bits of vectors stand in several words.
+    var padding = 0
 
     var testDescription: String {
       [
         hasFingerprints ? "fingerprints" : "exact", "threads: \(threads)", "bits: \(wordBits)",
-        reduces ? "reduced" : nil,
+        reduces ? "reduced" : nil, padding > 0 ? "padding: \(padding)" : nil,
       ].compactMap { $0 }.joined(separator: ", ")
     }
 
@@ -32,11 +34,19 @@ struct Search: ~Copyable {
     }
   }
 
-  static let ways = [false, true].flatMap { hasFingerprints in
-    [1, 2].flatMap { threads in
-      [64, 7].map { Way(hasFingerprints: hasFingerprints, threads: threads, wordBits: $0) }
-    }
-  }
+  static let ways =
+    [false, true].flatMap { hasFingerprints in
+      [1, 2].flatMap { threads in
+        [64, 7].map {
+          Way(hasFingerprints: hasFingerprints, threads: threads, wordBits: $0)
+        }
+      }
+    } + [Way(padding: 60), Way(threads: 2, wordBits: 7, padding: 130)]
+
+  static let reducedWays = [
+    Way(reduces: true), Way(threads: 2, reduces: true),
+    Way(wordBits: 7, reduces: true, padding: 60),
+  ]
 
   private let exploration: Exploration
   private let labels: [String]
@@ -48,6 +58,7 @@ struct Search: ~Copyable {
   ) async throws {
     var (model, labels) = try automata.model()
     for observation in observations { _ = try model.addObservation(observation) }
+    for _ in 0..<way.padding { _ = try model.addObservation([0: []]) }
     var exploration = Exploration(model, questions, options: way.options)
     result = await exploration.run()
     self.exploration = exploration
