@@ -42,7 +42,10 @@ final class ClientSockets {
     controlConnections.read { event in
       switch event {
       case .connected: hasMet = true
-      case .disconnected: if hasMet { orchestratorGone() }
+      case .disconnected:
+        // What it has said before it went.
+        readAnswers()
+        if hasMet { orchestratorGone() }
       }
     }
   }
@@ -188,7 +191,10 @@ final class ClientSockets {
     loop.add(peer.connections.socket, for: self) { sockets in
       peer.connections.read { event in
         peer.isConnected = event == .connected
-        if event == .disconnected { sockets.lost(peer) }
+        guard event == .disconnected else { return }
+        // What it has said before it went.
+        sockets.readReplies(peer, node: node.name)
+        sockets.lost(peer)
       }
     }
     peers[node.inbox] = peer

@@ -140,19 +140,11 @@ struct AdoptionTests {
 
   @Test("a node that the file has changed is started anew, after its former process has ended")
   func changedFile() async throws {
-    let nodes = """
-      topology: ward
-      program: TestNodes
-      nodes:
-        same: { machine: Button }
-        changed: { machine: Fragile }
-        gone: { machine: Button }
-      """
-    try await DetachedTopology.with(nodes) { ward in
+    try await DetachedTopology.with(Ward.file) { ward in
       let before = try await ward.pids()
       try await ward.killOrchestrator()
       try ward.write(
-        nodes.replacing("machine: Fragile", with: "machine: Fragile, environment: { WARD: b }")
+        Ward.file.replacing("machine: Fragile", with: "machine: Fragile, environment: { WARD: b }")
           .replacing("gone:", with: "added:"))
       try await ward.up()
       let after = try await ward.directory()

@@ -178,7 +178,7 @@ final class NodeShell {
   /// One answer to all pings that have come: a node that is slow to tell its status is not asked faster
   /// than it can tell.
   private func answerPing() {
-    guard let sequence = unansweredPing else { return }
+    guard let sequence = unansweredPing, !hasLeft else { return }
     unansweredPing = nil
     // What is told is recorded.
     if handshake.phase == .running { commitTurn() }
