@@ -15,7 +15,7 @@ RELEASE := .build/release
 DEBUG := .build/debug
 
 # The unit tests of the library; what starts processes is out of a sanitizer's sight.
-SANITIZED := PipeRuntimeTests|PipeExplorationTests|PipeRuntimeTestKitTests|DocumentationTests|SeedTests
+SANITIZED := PipeMachinesTests|PipeRuntimeTests|PipeExplorationTests|PipeRuntimeTestKitTests|DocumentationTests|SeedTests
 SANITIZERS ?= thread address
 
 .PHONY: help preflight setup build run test test-release sanitize bench soak fuzz mutants docs lint \

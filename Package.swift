@@ -13,8 +13,13 @@ let specialized: [SwiftSetting] = [
 
 let package = Package(
   name: "PipeRuntime",
+  // Where the portable product `PipeMachines` may be used. The rest runs on Linux alone.
+  platforms: [
+    .macOS("15.4"), .iOS("18.4"), .tvOS("18.4"), .watchOS("11.4"), .visionOS("2.4"),
+  ],
   products: [
     .library(name: "PipeRuntime", targets: ["PipeRuntime"]),
+    .library(name: "PipeMachines", targets: ["PipeMachines"]),
     .library(name: "PipeRuntimeTestKit", targets: ["PipeRuntimeTestKit"]),
     .executable(name: "nodes", targets: ["Nodes"]),
     .executable(name: "orchestrator", targets: ["orchestrator"]),
@@ -22,9 +27,15 @@ let package = Package(
     .executable(name: "soak", targets: ["Soak"]),
   ],
   targets: [
-    .systemLibrary(name: "CZMQ"),
-    .systemLibrary(name: "CYAML"),
-    .systemLibrary(name: "CSQLite"),
+    .systemLibrary(
+      name: "CZMQ", pkgConfig: "libzmq",
+      providers: [.apt(["libzmq3-dev"]), .yum(["zeromq-devel"]), .brew(["zeromq"])]),
+    .systemLibrary(
+      name: "CYAML", pkgConfig: "yaml-0.1",
+      providers: [.apt(["libyaml-dev"]), .yum(["libyaml-devel"]), .brew(["libyaml"])]),
+    .systemLibrary(
+      name: "CSQLite", pkgConfig: "sqlite3",
+      providers: [.apt(["libsqlite3-dev"]), .yum(["sqlite-devel"]), .brew(["sqlite"])]),
     .target(name: "CProcess"),
     .target(name: "PipeSupport", swiftSettings: strict + specialized),
     .target(
@@ -128,6 +139,8 @@ let package = Package(
       name: "PipeRuntimeTests",
       dependencies: ["PipeRuntime", "PipeSupervision", "PipeRuntimeTestKit", "TestTraits"],
       swiftSettings: strict),
+    .testTarget(
+      name: "PipeMachinesTests", dependencies: ["PipeMachines"], swiftSettings: strict),
     .testTarget(
       name: "PipeExplorationTests", dependencies: ["PipeExploration"], swiftSettings: strict),
     .testTarget(

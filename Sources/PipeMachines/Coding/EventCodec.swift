@@ -1,5 +1,10 @@
-import FoundationEssentials
 import PipeSupport
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
 
 /// Turns values of one enum into JSON and back.
 ///

@@ -1,4 +1,8 @@
-import FoundationEssentials
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
 
 extension JSONDecoder {
   /// The deepest nesting of objects and arrays that is handed to Foundation, which traps on some text that

@@ -1,4 +1,8 @@
-import FoundationEssentials
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
 
 /// A JSON document as a value: topology parameters, constants, payload templates, descriptions.
 public enum JSONValue: Hashable, Sendable {

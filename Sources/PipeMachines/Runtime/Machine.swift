@@ -1,5 +1,5 @@
 /// A machine that a topology can run as a node: its types, its behaviour, its effects and pipes.
-public protocol Machine: SendableMetatype {
+public protocol Machine: _Hostable {
   /// The states.
   associatedtype State: MachineState
   /// The events it takes.
@@ -17,11 +17,6 @@ public protocol Machine: SendableMetatype {
 
   /// Describes its effects and pipes. Default: none.
   static func runtime(_ parameters: Parameters, _ ports: Ports) -> Runtime<State, Event, Output>
-
-  /// Makes what a node hosts. Provided for every machine by the runtime; do not write one.
-  ///
-  /// A requirement, so that its default is compiled for the machine's own types.
-  static func _host(_ hosting: any _Hosting) throws -> any _HostedMachine
 }
 
 extension Machine {

@@ -1,7 +1,6 @@
 /// A value of a view state that a view reads, and sets by sending an event.
 ///
-/// It takes no part in any user interface library; a binding of one is made of ``get`` and ``set``:
-/// `SwiftUI.Binding(get: binding.get, set: binding.set)`.
+/// It takes no part in any user interface library. Where there is SwiftUI, `Binding(binding)` is its own.
 @MainActor
 public struct ValueBinding<Value> {
   /// Reads the value.
@@ -36,9 +35,11 @@ public struct ValueBinding<Value> {
   }
 }
 
-/// The same by the name that SwiftUI has for its own. Where a file imports SwiftUI, write
-/// ``ValueBinding``.
-public typealias Binding = ValueBinding
+#if !canImport(SwiftUI)
+  /// The same by the name that SwiftUI has for its own. On systems that have SwiftUI there is
+  /// ``ValueBinding`` alone.
+  public typealias Binding = ValueBinding
+#endif
 
 extension ValueBinding where Value: Equatable {
   /// The binding that sends nothing where the value set is the one that it has.

@@ -14,7 +14,7 @@ public final class CoordinatorStack<Coordinator: NavigationCoordinatable> {
     let description: String
   }
 
-  private var places: NavigationStack<Place>
+  private var places: RouteStack<Place>
   @ObservationIgnored private var made: [Place: Any] = [:]
   @ObservationIgnored private var last = 0
   @ObservationIgnored private let initial: @MainActor (Coordinator) -> Any
@@ -25,7 +25,7 @@ public final class CoordinatorStack<Coordinator: NavigationCoordinatable> {
   public init<Screen>(
     initial root: KeyPath<Coordinator, CoordinatorTransition<Coordinator, Void, Screen>>
   ) {
-    places = NavigationStack(root: Place(number: 0, description: "\(Screen.self)"))
+    places = RouteStack(root: Place(number: 0, description: "\(Screen.self)"))
     initial = { $0[keyPath: root].make($0, ()) }
   }
 
@@ -76,12 +76,12 @@ public final class CoordinatorStack<Coordinator: NavigationCoordinatable> {
 
   private func showing(
     _ place: Place, _ presentation: PresentationType?
-  ) throws(NavigationError) -> NavigationStack<Place> {
+  ) throws(NavigationError) -> RouteStack<Place> {
     var next = places
     switch presentation {
     case .push: try next.push(place)
     case .modal: try next.present(place)
-    case nil: next = NavigationStack(root: place)
+    case nil: next = RouteStack(root: place)
     }
     return next
   }
@@ -108,14 +108,14 @@ public final class CoordinatorStack<Coordinator: NavigationCoordinatable> {
   }
 
   private func change(
-    _ change: (inout NavigationStack<Place>) throws(NavigationError) -> Void
+    _ change: (inout RouteStack<Place>) throws(NavigationError) -> Void
   ) throws(NavigationError) {
     var next = places
     try change(&next)
     show(next)
   }
 
-  private func show(_ next: NavigationStack<Place>) {
+  private func show(_ next: RouteStack<Place>) {
     let kept = Set(next.path + (next.sheet.map { [$0] } ?? []))
     made = made.filter { kept.contains($0.key) }
     places = next

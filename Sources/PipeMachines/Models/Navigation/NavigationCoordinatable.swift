@@ -15,9 +15,9 @@
 /// ```
 ///
 /// A screen is made when its route is taken, and let go of when it is left. Where it is a coordinator,
-/// what that one shows is seen. What may be done is what ``NavigationStack`` lets be done.
+/// what that one shows is seen. What may be done is what ``RouteStack`` lets be done.
 ///
-/// A coordinator whose screens are nodes is a machine: keep a ``NavigationStack`` in its state.
+/// A coordinator whose screens are nodes is a machine: keep a ``RouteStack`` in its state.
 @MainActor
 public protocol NavigationCoordinatable: AnyObject {
   /// The screens that are shown.

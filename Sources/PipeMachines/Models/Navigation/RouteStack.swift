@@ -72,5 +72,8 @@ public struct RouteStack<Route: RouteType>: Codable, Hashable, Sendable {
   }
 }
 
-/// The same by the name that SwiftUI has for its own. Where a file imports SwiftUI, write ``RouteStack``.
-public typealias NavigationStack = RouteStack
+#if !canImport(SwiftUI)
+  /// The same by the name that SwiftUI has for its own. On systems that have SwiftUI there is ``RouteStack``
+  /// alone.
+  public typealias NavigationStack = RouteStack
+#endif

@@ -1,0 +1,46 @@
+import PipeMachines
+import Testing
+
+@MainActor
+@Suite("Changes of what is observed")
+struct ObservedChangesTests {
+  private let store = Store(feature: CountFeature(), initialState: .init())
+
+  @Test("each change is told before it is made, also several in one turn")
+  func everyChange() async {
+    let model = Shown()
+    var seen: [Int] = []
+    let changes = ObservedChanges(of: { _ = model.value }, willChange: { seen.append(model.value) })
+    model.value = 1
+    model.value = 2
+    model.value = 3
+    #expect(seen == [0, 1, 2])
+    changes.stop()
+    model.value = 4
+    #expect(seen == [0, 1, 2])
+  }
+
+  @Test("the state of a store is told of when an action has changed it")
+  func store() async {
+    let (told, continuation) = AsyncStream.makeStream(of: Void.self)
+    let changes = ObservedChanges(
+      of: { _ = store.state }, willChange: { continuation.yield() })
+    await store.send(action: .up)
+    for await _ in told { break }
+    #expect(store.state.count == 1)
+    changes.stop()
+  }
+
+  @Test("nothing is told once it is let go of")
+  func letGo() {
+    let model = Shown()
+    var count = 0
+    var changes: ObservedChanges? = ObservedChanges(
+      of: { _ = model.value }, willChange: { count += 1 })
+    model.value = 1
+    withExtendedLifetime(changes) {}
+    changes = nil
+    model.value = 2
+    #expect(count == 1)
+  }
+}

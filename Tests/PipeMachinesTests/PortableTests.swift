@@ -1,0 +1,54 @@
+import PipeMachines
+import Testing
+
+@MainActor
+@Suite("The portable part, imported alone")
+struct PortableTests {
+  @Test("a machine runs in process with its effects, and tells another one by a pipe")
+  func machine() async {
+    let pipe = EventPipe<Porter.Event>()
+    let bell = AsyncStateMachineSequence(
+      stateMachine: Doorbell.stateMachine(NoParameters()),
+      runtime: Doorbell.runtime(NoParameters(), Ports())
+        .connectAsSender(to: pipe, when: Doorbell.State.ringing(count:), send: Porter.Event.call))
+    let porter = AsyncStateMachineSequence(
+      stateMachine: Porter.machine,
+      runtime: Runtime<Porter.State, Porter.Event, Never>().connectAsReceiver(to: pipe))
+    let calls = porter.makeAsyncIterator()
+    #expect(await calls.next() == .waiting)
+
+    let states = bell.makeAsyncIterator()
+    #expect(await states.next() == .quiet)
+    await bell.send(.press)
+    #expect(await states.next() == .ringing(count: 1))
+    #expect(await states.next() == .quiet)
+    #expect(await calls.next() == .called(times: 1))
+  }
+
+  @Test("a model tells its states, and a view follows them")
+  func model() async {
+    let model = ConcurrentValueStateMachine("one")
+    var states = model.stateDidChange.makeAsyncIterator()
+    #expect(await states.next() == "one")
+    model.binding().wrappedValue = "two"
+    #expect(await states.next() == "two")
+    #expect(model.state == "two")
+  }
+
+  @Test("a stack of screens refuses what it cannot do")
+  func navigation() throws {
+    enum Screen: String, RouteType { case list, item }
+    var stack = RouteStack(root: Screen.list)
+    try stack.push(.item)
+    #expect(stack.path == [.list, .item])
+    try stack.pop()
+    #expect(throws: NavigationError.atRoot) { try stack.pop() }
+  }
+
+  @Test("such a machine is no node, and says what to import")
+  func noNode() {
+    struct Nobody: _Hosting {}
+    let error = #expect(throws: (any Error).self) { _ = try Doorbell._host(Nobody()) }
+    #expect(error.map { "\($0)" }?.contains("import PipeRuntime") == true)
+  }
+}
