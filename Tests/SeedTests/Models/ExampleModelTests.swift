@@ -68,10 +68,14 @@ struct ExampleModelTests {
     let model = try ExampleModel(startsWith: .state1(message: "hello"))
     let binding = ViewBinding(source: model)
     #expect(binding.state == .state1(message: "hello"))
+    let (told, before) = AsyncStream.makeStream(of: ExampleState.self)
+    let changes = ObservedChanges(
+      of: { _ = binding.state }, willChange: { before.yield(binding.state) })
     model.eventA()
-    for await state in model.stateDidChange where state == .state3(message: "hello, done") { break }
+    for await state in told where state == .state2(message: "hello") { break }
     while binding.state != .state3(message: "hello, done") { await Task.yield() }
     #expect(binding.state.message == "hello, done")
+    changes.stop()
   }
 
   @MainActor
