@@ -93,23 +93,40 @@ extension TopologyClient {
     }
   }
 
-  private func check(
-    _ node: NodeInformation, takes content: ClientRequest.Content
-  ) throws(TopologyClientError) {
+  private func check(_ node: NodeInformation, takes content: ClientRequest.Content) throws {
+    if case (.composite, .event) = (node.kind, content) { throw CompositeAsked() }
     let problem: String? =
       switch (node.kind, content) {
       case (.constant, _): "it is constant and takes no events"
       case (.monitor, _): "it is a monitor and takes no events"
       case (.machine, .synchronize): "it is no composite"
-      case (.composite, .event):
-        "it is a composite; what it synchronizes is asked for by 'synchronize'"
       case (.machine, .event), (.machine, .deadLetter), (.composite, .deadLetter),
-        (.composite, .synchronize), (.machine, .explain), (.composite, .explain):
+        (.composite, .synchronize), (.machine, .explain), (.composite, .explain),
+        (.composite, .event):
         nil
       }
-    if let problem { throw .invalidEvent(node.name, problem) }
+    if let problem { throw TopologyClientError.invalidEvent(node.name, problem) }
+  }
+
+  /// The node of a composite that takes an event by itself.
+  /// - Throws: ``TopologyClientError`` `invalidEvent` where the event is synchronized, or nobody's, or
+  ///   several nodes'.
+  package func taker(of event: String, in composite: String) async throws -> String {
+    guard let plan = try await conflictClasses().lazy.compactMap({ $0[composite] }).first
+    else {
+      throw TopologyClientError.failed("nothing is known of composite '\(composite)'; try again")
+    }
+    if let node = plan.own[event] { return node }
+    throw TopologyClientError.invalidEvent(
+      composite,
+      plan.vector(of: event) == nil
+        ? plan.refusal(of: event)
+        : "it synchronizes '\(event)', which is asked for by 'synchronize'")
   }
 }
+
+/// An event was sent to a composite, which passes on what is one node's own.
+struct CompositeAsked: Error {}
 
 extension NodeInformation {
   /// Whether it does not run, and likely soon will without being asked to.

@@ -142,7 +142,13 @@ public final class TopologyClient: Sendable {
         "the event has \(bytes.count) bytes; the limit is \(WireLimits.eventByteCount). "
           + "Send a reference to large data, such as a file's path.")
     }
-    return try await request(name, .event(bytes), timeout: timeout ?? answerTimeout)
+    let timeout = timeout ?? answerTimeout
+    do {
+      return try await request(name, .event(bytes), timeout: timeout)
+    } catch is CompositeAsked {
+      let event = TransactionBody(composite: name, event: bytes).eventName ?? ""
+      return try await request(taker(of: event, in: name), .event(bytes), timeout: timeout)
+    }
   }
 
   // MARK: States

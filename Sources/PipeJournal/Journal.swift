@@ -200,6 +200,24 @@ package final class Journal {
     try statements.meta.run(.text(JournalSnapshot.lostLettersKey), .text(String(count)))
   }
 
+  /// How far a node has got by whose steps the rules of composites go, as JSON.
+  package func component(_ node: String, _ json: [UInt8]) throws {
+    try statements.meta.run(.text(JournalSnapshot.componentKey + node), .text(json))
+  }
+
+  /// The same of all such nodes, by their names.
+  package func components() throws(JournalError) -> [String: [UInt8]] {
+    let key = JournalSnapshot.componentKey
+    do {
+      let rows = try database.select(
+        "SELECT key, value FROM meta WHERE key GLOB ?", .text(key + "*")
+      ) { (String($0.text(0).dropFirst(key.count)), $0.bytes(1)) }
+      return Dictionary(rows) { first, _ in first }
+    } catch {
+      throw JournalError(error, path: path, node: identity.node)
+    }
+  }
+
   /// A dead letter that is recorded.
   package func deadLetter(_ id: UInt64) -> DeadLetter? {
     var letter: DeadLetter?

@@ -8,6 +8,9 @@ package struct Queue<Element> {
 
   package var isEmpty: Bool { count == 0 }
 
+  /// The next element, which stays.
+  package var first: Element? { count > 0 ? ring[head] : nil }
+
   package mutating func append(_ element: Element) {
     if count == ring.count { grow() }
     ring[(head + count) & (ring.count - 1)] = element

@@ -9,6 +9,9 @@ public struct PipeSpecification: Hashable, Sendable {
     case port(String)
     /// A rule: on each entry into a state, an event made from a template.
     case state(String, send: JSONValue)
+    /// A rule of a composite without a projection: on each entry into a state in which these nodes, by
+    /// their names, are in these states.
+    case states([String: String], send: JSONValue)
   }
 
   /// What happens to an event that the receiver refuses.
@@ -16,7 +19,7 @@ public struct PipeSpecification: Hashable, Sendable {
 
   /// The name; unique among pipes.
   public var name: String
-  /// The sending node.
+  /// The sending node, or composite.
   public var sender: String
   /// What puts events into the pipe.
   public var source: Source
@@ -60,9 +63,17 @@ public struct PipeSpecification: Hashable, Sendable {
     if case .state(let state, _) = source { state } else { nil }
   }
 
+  /// The states of a composite's nodes whose entry fires the rule, or `nil` for any other source.
+  public var whenStates: [String: String]? {
+    if case .states(let states, _) = source { states } else { nil }
+  }
+
   /// The template of the event that the rule sends, or `nil` for an out-port.
   public var send: JSONValue? {
-    if case .state(_, let send) = source { send } else { nil }
+    switch source {
+    case .port: nil
+    case .state(_, let send), .states(_, let send): send
+    }
   }
 
   /// The name that a pipe has when it is given none.
@@ -71,6 +82,9 @@ public struct PipeSpecification: Hashable, Sendable {
     switch source {
     case .port(let port): return "\(sender).\(port)->\(to)"
     case .state(let state, let send): return "\(sender):\(state)->\(to):\(send.caseName ?? "?")"
+    case .states(let states, let send):
+      let list = states.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
+      return "\(sender):\(list.joined(separator: ","))->\(to):\(send.caseName ?? "?")"
     }
   }
 }

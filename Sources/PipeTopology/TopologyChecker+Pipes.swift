@@ -26,6 +26,14 @@ extension TopologyChecker {
         return
       }
       if let receiver { checkEvents(of: port, into: receiver, pipe, owner: owner, at: path) }
+    case .state(let when, let send) where topology.composite(pipe.sender) != nil:
+      let state = projectedState(when, of: pipe, owner: owner, at: path)
+      checkSend(send, into: receiver, from: state, owner, at: path)
+    case .states(let states, let send):
+      for (name, when) in states.sorted(by: { $0.key < $1.key }) {
+        checkState(when, of: name, owner: owner, at: path + ["when", name])
+      }
+      checkSend(send, into: receiver, from: tuple(of: pipe.sender), owner, at: path)
     case .state(let when, let send):
       let state = sender?.states.first { $0.name == when }
       if let sender, state == nil {
@@ -38,6 +46,46 @@ extension TopologyChecker {
       }
       checkSend(send, into: receiver, from: state ?? constantState(of: pipe), owner, at: path)
     }
+  }
+
+  /// The state of a composite's projection that a rule waits for, where that is known.
+  private mutating func projectedState(
+    _ when: String, of pipe: PipeSpecification, owner: String, at path: [String]
+  ) -> CaseDescription? {
+    guard let composite = topology.composite(pipe.sender), let name = composite.projection,
+      let program = topology.program(of: composite),
+      let projection = descriptions.programs[program]?.composite(name)
+    else { return nil }
+    if let state = projection.states.first(where: { $0.name == when }) { return state }
+    report(
+      .unknownState, at: path + ["when"],
+      "\(owner): composite state '\(name)' of composite '\(composite.name)' has no state '\(when)'"
+        + Suggestion.among(projection.states.map(\.name), like: when))
+    return nil
+  }
+
+  /// Checks that a node of a composite has a state.
+  private mutating func checkState(
+    _ when: String, of name: String, owner: String, at path: [String]
+  ) {
+    guard let machine = topology.node(name).flatMap(machine(of:)),
+      !machine.states.contains(where: { $0.name == when })
+    else { return }
+    report(
+      .unknownState, at: path,
+      "\(owner): machine '\(machine.machine)' of node '\(name)' has no state '\(when)'"
+        + (machine.stateFields == nil
+          ? Suggestion.among(machine.states.map(\.name), like: when)
+          : "; its state is a struct, so give the composite a projection"))
+  }
+
+  /// What a template may take of a composite without a projection: the states of its nodes.
+  private func tuple(of composite: String) -> CaseDescription? {
+    guard let composites, composites.composition.composites.contains(where: { $0.name == composite })
+    else { return nil }
+    return CaseDescription(
+      name: composite,
+      fields: composites.composition.machines(of: composite).map { .init(name: $0, type: "") })
   }
 
   private mutating func receiver(
@@ -66,7 +114,8 @@ extension TopologyChecker {
       alphabet: machine.alphabet)
   }
 
-  /// A composite as a receiver of what it synchronizes; `nil` where it does not take the event.
+  /// A composite as a receiver of what it synchronizes, or of what one of its nodes takes by itself; `nil`
+  /// where it does not take the event.
   private mutating func compositeReceiver(
     of pipe: PipeSpecification, owner: String, at path: [String]
   ) -> Receiver? {
@@ -74,6 +123,13 @@ extension TopologyChecker {
     let names = events.map(\.name)
     let holder = "composite '\(pipe.receiver)'"
     if let event = pipe.send?.caseName, !names.contains(event) {
+      if let owner = composites.owner(of: event, in: pipe.receiver),
+        let machine = composites.machines[owner]
+      {
+        return Receiver(
+          holder: "machine '\(machine.machine)' of node '\(owner)'", events: machine.events,
+          alphabet: machine.alphabet)
+      }
       do throws(RoutingError) {
         _ = try composites.composition.vector(event, of: pipe.receiver)
       } catch {

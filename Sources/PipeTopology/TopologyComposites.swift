@@ -55,6 +55,17 @@ package struct TopologyComposites: Sendable {
     return "composite '\(composite)' does not synchronize '\(event)'; send it to \(list)"
   }
 
+  /// The one node of a composite that takes an event, and takes it by itself; `nil` where there is none, or
+  /// several have the event, or it is synchronized.
+  package func owner(of event: String, in composite: String) -> String? {
+    let takers = composition.machines(of: composite)
+      .filter { machines[$0]?.alphabet.contains(event) == true }
+    guard takers.count == 1, composition.vectors(of: takers[0], event: event).isEmpty else {
+      return nil
+    }
+    return takers[0]
+  }
+
   // MARK: Plans
 
   /// The conflict classes in the order of the file, each with all that its process needs to know.
@@ -90,9 +101,12 @@ package struct TopologyComposites: Sendable {
         refusals[event] = wording(of: error)
       }
     }
+    var own: [String: String] = [:]
+    for event in refusals.keys { own[event] = owner(of: event, in: composite.name) }
     return CompositePlan(
       name: composite.name, components: composite.components, nodes: nodes, vectors: vectors,
-      events: vectors.map(event(of:)), refusals: refusals, projection: composite.projection)
+      events: vectors.map(event(of:)), refusals: refusals, own: own,
+      projection: composite.projection)
   }
 }
 

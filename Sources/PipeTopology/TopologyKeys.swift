@@ -159,16 +159,19 @@ package enum TopologyKeys {
     keys: [
       TopologyKey(
         "from", \.from, .end,
-        "`NODE.PORT`, an out-port that the machine declares; or `NODE`, with `when` and `send`",
+        "`NODE.PORT`, an out-port that the machine declares; or `NODE` or `COMPOSITE`, with `when` and "
+          + "`send`",
         isNeeded: true),
       TopologyKey(
-        "when", \.when, .text("a state's name"),
-        "A state of the sender: on each entry into it an event is sent"),
+        "when", \.when, .enteredState,
+        "A state of the sender: on each entry into it an event is sent. Of a composite a state of its "
+          + "projection, or without one the states of nodes, `{ NODE: STATE }`"),
       TopologyKey("to", \.to, .end, "`NODE`, or `NODE.PORT`, or `COMPOSITE`", isNeeded: true),
       TopologyKey(
         "send", \.send, .event,
         "That event: a label, or `{ label: { field: value } }`. `$name` is the state's value of that "
-          + "name, `$_0` its first one without a label, `$$` a dollar"),
+          + "name, `$_0` its first one without a label, `$$` a dollar; of a composite without a "
+          + "projection `$NODE` is that node's state"),
       TopologyKey(
         "name", \.pipe.name, .pipeName, "The pipe's name",
         standard: "from its ends: `door:closed->motor:start`"),

@@ -65,14 +65,9 @@ extension TopologyReading {
     _ pipe: PipeSpecification, path: [String], _ topology: Topology
   ) {
     let owner = "pipe '\(pipe.name)'"
-    if names[pipe.sender]?.kind == .composite {
-      report(
-        .compositeSender, at: path + ["from"],
-        "\(owner): '\(pipe.sender)' is a composite and sends no events; start the pipe at one of "
-          + "its components")
-    } else {
-      checkName(pipe.sender, at: source.mark(of: path + ["from"]), owner: owner)
-    }
+    checkName(
+      pipe.sender, at: source.mark(of: path + ["from"]), owner: owner, among: [.node, .composite])
+    checkRule(of: pipe, owner: owner, path: path, topology)
     checkName(
       pipe.receiver, at: source.mark(of: path + ["to"]), owner: owner, among: [.node, .composite])
     if let port = pipe.inPort, names[pipe.receiver]?.kind == .composite {
@@ -87,11 +82,13 @@ extension TopologyReading {
         "\(owner): node '\(pipe.receiver)' is constant and takes no events; remove the pipe, or "
           + "give the node a 'machine' without 'constant'")
     }
-    if pipe.sender == pipe.receiver, topology.node(pipe.sender).map({ $0.constant == nil }) == true
+    let isComposite = topology.composite(pipe.sender) != nil
+    if pipe.sender == pipe.receiver, topology.node(pipe.sender).map({ $0.constant == nil }) != false
     {
+      let kind = isComposite ? "composite" : "node"
       report(
         .selfPipe, .warning, at: path + ["to"],
-        "\(owner): it leads from node '\(pipe.sender)' to itself, and once it is full, the node "
+        "\(owner): it leads from \(kind) '\(pipe.sender)' to itself, and once it is full, the \(kind) "
           + "takes nothing until there is room, which only it could make; see that never more than "
           + "its capacity is under way, or let an effect of the state's output give the event")
     }
@@ -107,6 +104,44 @@ extension TopologyReading {
         .unknownState, at: path + ["when"],
         "\(owner): node '\(pipe.sender)' is constant and never enters '\(when)'"
           + Suggestion.among([state], like: when, verb: "it stays in"))
+    }
+  }
+
+  /// A composite has no ports, and its states are those of its projection, or else of its nodes.
+  private mutating func checkRule(
+    of pipe: PipeSpecification, owner: String, path: [String], _ topology: Topology
+  ) {
+    guard let composite = topology.composite(pipe.sender) else {
+      guard pipe.whenStates != nil, topology.node(pipe.sender) != nil else { return }
+      report(
+        .badValue, at: path + ["when"],
+        "\(owner): '\(pipe.sender)' is a node and has one state; write 'when: STATE'")
+      return
+    }
+    if let port = pipe.outPort {
+      report(
+        .unknownPort, at: path + ["from"],
+        "\(owner): '\(composite.name)' is a composite and has no out-port '\(port)'; write "
+          + "'from: \(composite.name)' with 'when' and 'send'")
+    } else if let states = pipe.whenStates {
+      if let projection = composite.projection {
+        report(
+          .badValue, at: path + ["when"],
+          "\(owner): composite '\(composite.name)' is shown as '\(projection)'; name one of its "
+            + "states: 'when: STATE'")
+      }
+      let nodes = topology.machines(of: composite.name).filter { topology.node($0) != nil }
+      for name in states.keys.sorted() where !nodes.contains(name) {
+        report(
+          .unknownNode, at: source.mark(ofKey: path + ["when", name]),
+          "\(owner): composite '\(composite.name)' has no node '\(name)'"
+            + Suggestion.among(nodes.sorted(), like: name))
+      }
+    } else if let when = pipe.when, composite.projection == nil {
+      report(
+        .badValue, at: path + ["when"],
+        "\(owner): composite '\(composite.name)' has no projection, whose state '\(when)' could be; "
+          + "name the states of its nodes, as in 'when: { NODE: STATE }', or give it a 'projection'")
     }
   }
 

@@ -25,12 +25,54 @@ extension TopologyValue<String> {
   }
 }
 
+/// The state whose entry fires a rule: a label, or of a composite the labels of its nodes' states.
+enum EnteredState: Sendable {
+  case state(String)
+  case states([String: String])
+}
+
+extension TopologyValue<EnteredState> {
+  static var enteredState: Self {
+    let states: JSONValue = [
+      "type": "object", "minProperties": 1, "additionalProperties": .someText,
+    ]
+    return Self(schema: ["anyOf": [.someText, states]], write: OrderedValue.enteredState) {
+      reading, place in
+      if place.node.scalar != nil {
+        return reading.string(place, hint: "a state's name").map(EnteredState.state)
+      }
+      let hint = "a state's name, or for a composite a mapping such as { door: open, motor: idle }"
+      guard let members = reading.members(of: place, hint: hint) else { return nil }
+      guard !members.isEmpty else {
+        reading.report(.badValue, place, "is empty; name nodes of the composite, each with a state")
+        return nil
+      }
+      var states: [String: String] = [:]
+      for member in members {
+        guard let state = reading.string(member.value, hint: "a state's name") else { return nil }
+        states[member.key] = state
+      }
+      return .states(states)
+    }
+  }
+}
+
+extension OrderedValue {
+  fileprivate static func enteredState(_ entered: EnteredState) -> OrderedValue? {
+    switch entered {
+    case .state(let state): .text(state)
+    case .states(let states):
+      named(states.sorted { $0.key < $1.key }.map { ($0.key, .text($0.value)) })
+    }
+  }
+}
+
 /// A pipe as its keys have it, of which some hold only together.
 struct PipeEntry {
   /// All but its ends and what is sent, which it has once they are checked.
   var pipe = PipeSpecification(sender: "", source: .port(""), receiver: "", name: "")
   var from = PipeEnd("")
-  var when: String?
+  var when: EnteredState?
   var to = PipeEnd("")
   var send: JSONValue?
 }
@@ -40,7 +82,7 @@ extension Topology {
     get {
       pipes.map { pipe in
         PipeEntry(
-          pipe: pipe, from: PipeEnd(node: pipe.sender, port: pipe.outPort), when: pipe.when,
+          pipe: pipe, from: PipeEnd(node: pipe.sender, port: pipe.outPort), when: pipe.entered,
           to: PipeEnd(node: pipe.receiver, port: pipe.inPort), send: pipe.send)
       }
     }
@@ -92,6 +134,19 @@ extension TopologyReading {
         "\(place.owner) has no '\(key)'; a rule has both 'when: STATE' and 'send: EVENT'")
     }
     guard let when = entry.when, let send = entry.send else { return nil }
-    return .state(when, send: send)
+    return switch when {
+    case .state(let state): .state(state, send: send)
+    case .states(let states): .states(states, send: send)
+    }
+  }
+}
+
+extension PipeSpecification {
+  fileprivate var entered: EnteredState? {
+    switch source {
+    case .port: nil
+    case .state(let state, _): .state(state)
+    case .states(let states, _): .states(states)
+    }
   }
 }

@@ -12,6 +12,7 @@ struct TestNodes: NodeProgram {
     NumberSink.self, NumberMember.self,
   ]
   static let monitors: [any Monitor.Type] = [Census.self]
+  static let composites: [any CompositeState.Type] = [PairState.self]
   static let views: [any TerminalView.Type] = [
     ButtonView.self, FragileView.self, TurnerView.self,
   ]

@@ -83,9 +83,12 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
   func connect(outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe]) throws {
     pipes.connect(ins)
     try outlets.connect(outs, ports, of: description)
-    if outlets.hasRules {
+    if outlets.hasRules || outlets.tellsSteps {
       core.engine.mustWait = { [outlets] in outlets.isRuleFull }
-      core.engine.onPassed = { [unowned self] in fireRules(of: $0) }
+      core.engine.onPassed = { [unowned self] in
+        fireRules(of: $0)
+        if outlets.tellsSteps { tell(.step, $0, nil) }
+      }
     }
     guard let contents = core.journal?.contents else { return }
     pipes.restore(contents.consumed)
@@ -107,7 +110,10 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
   func start() {
     core.begin()
     hasStarted = true
-    if steps.start() { onEntry?(false) }
+    if steps.start() {
+      onEntry?(false)
+      if outlets.tellsSteps { tell(.none, core.engine.state, part.recorded) }
+    }
     core.participant?.started()
   }
 
@@ -167,7 +173,18 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     steps.entered(because: cause)
     core.inbox.retryPostponed()
     if outlets.hasRules { fireRules(of: state) }
+    if outlets.tellsSteps {
+      tell(core.engine.version == 0 ? .first : .step, state, part.transaction)
+    }
     onEntry?(part.isCommitted)
+  }
+
+  /// Tells the coordinators of composites that pipes lead from.
+  private func tell(
+    _ entry: ToldStep.Entry, _ state: Hosted.State, _ transaction: TransactionID?
+  ) {
+    guard let bytes = try? core.states.encode(state) else { return }
+    outlets.tell(entry, bytes, transaction)
   }
 
   private func fireRules(of state: Hosted.State) {

@@ -6,8 +6,10 @@ final class MachineOutlets: PortBinder {
   private let log: NodeLog
   private var rules: [StateRule] = []
   private var outs: [OutPipe] = []
-  /// Those of the rules.
+  /// Those of the rules, and those that tell of steps.
   private var ruled: [OutPipe] = []
+  /// Those that tell coordinators of each step, with what of it.
+  private var tellers: [(OutPipe, NodeConfiguration.Steps)] = []
   /// Those of the ports, by the ports' names.
   private var byPort: [String: [OutPipe]] = [:]
   /// Of each port, how many events were sent there in vain.
@@ -25,6 +27,10 @@ final class MachineOutlets: PortBinder {
       if let port = configuration.port { byPort[port, default: []].append(pipe) }
       if let rule = configuration.rule {
         rules.append(try StateRule(rule, pipe: pipe, states: machine.states))
+        ruled.append(pipe)
+      }
+      if let steps = configuration.steps {
+        tellers.append((pipe, steps))
         ruled.append(pipe)
       }
     }
@@ -52,6 +58,19 @@ final class MachineOutlets: PortBinder {
   }
 
   var hasRules: Bool { !rules.isEmpty }
+
+  /// Whether coordinators are told of each step.
+  var tellsSteps: Bool { !tellers.isEmpty }
+
+  /// Tells them of one.
+  /// - Parameter transaction: The synchronized event that has led to the state.
+  func tell(_ entry: ToldStep.Entry, _ state: [UInt8], _ transaction: TransactionID? = nil) {
+    for (pipe, steps) in tellers {
+      let step = ToldStep(
+        entry, transaction: steps == .transactions ? transaction : nil, state: state)
+      pipe.enqueue { step.write(into: &$0) }
+    }
+  }
 
   /// Whether a pipe of a rule is full: the next step waits, since it may fire the rule.
   var isRuleFull: Bool { ruled.contains { $0.isFull } }

@@ -8,10 +8,14 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
   private let outlets: MachineOutlets
   /// What its journal has of it, until it is attached.
   private var restored: JournalContents.Participant?
+  /// The last transaction that an earlier process has recorded.
+  let recorded: TransactionID?
   /// The event that it is prepared to take, and the state that it leads to.
   private var prepared: (event: Hosted.Event, next: Hosted.State)?
   /// Whether the step under way is one that the coordinator has committed.
   private(set) var isCommitted = false
+  /// The transaction of that step.
+  private(set) var transaction: TransactionID?
   /// How many synchronized events the effects that run have given.
   private var emittedCounts: [UInt64: UInt64] = [:]
   /// Shows the current state once more.
@@ -24,6 +28,7 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
     self.core = core
     self.outlets = outlets
     restored = core.journal?.contents?.participant
+    recorded = restored?.applied
   }
 
   /// Has the frequent calls go to code compiled for the machine, which the caller is.
@@ -83,7 +88,8 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
 
   private func enter(_ step: PreparedStep, isCommitted: Bool) {
     self.isCommitted = isCommitted
-    defer { self.isCommitted = false }
+    transaction = isCommitted ? step.transaction : nil
+    defer { (self.isCommitted, transaction) = (false, nil) }
     let body = TransactionBody(step.event)
     let cause = body?.composite ?? "synchronized"
     if let (event, next) = prepared {

@@ -12,7 +12,7 @@ struct StateRule {
     _ rule: NodeConfiguration.Rule, pipe: OutPipe, states: [CaseDescription]
   ) throws {
     guard let tag = states.firstIndex(where: { $0.name == rule.when }) else {
-      throw NodeProblem("pipe '\(pipe.name)': there is no state '\(rule.when)'")
+      throw NodeProblem("pipe '\(pipe.name)': there is no state '\(rule.when ?? "")'")
     }
     self.tag = tag
     template = try PayloadTemplate(rule.send)

@@ -39,6 +39,16 @@ struct CompositeFeed {
     commits: [CommitRecord]
   ) throws {
     names = composites.map(\.name)
+    states = CompositeStates(
+      composites, projections: try Self.used(projections, by: composites))
+    for commit in commits { restored.formUnion(states.committed(commit.moves)) }
+  }
+
+  /// By the names of the composites that are shown as a state of the program's, what makes it.
+  /// - Throws: ``NodeProblem`` where the program has no such state.
+  static func used(
+    _ projections: Projections, by composites: [CompositePlan]
+  ) throws -> Projections {
     var used: Projections = [:]
     for composite in composites {
       guard let name = composite.projection else { continue }
@@ -47,8 +57,7 @@ struct CompositeFeed {
       }
       used[composite.name] = projection
     }
-    states = CompositeStates(composites, projections: used)
-    for commit in commits { restored.formUnion(states.committed(commit.moves)) }
+    return used
   }
 
   /// What composite states make of the states of components.

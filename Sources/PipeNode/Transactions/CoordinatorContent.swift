@@ -24,6 +24,12 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
   private var callers = CoordinatorCallers()
   private lazy var pipes = CoordinatorPipes(
     of: self, letters: DeadLetters(journal: journal), log: log)
+  /// The pipes that lead from composites, where there are any.
+  private var rules: CoordinatorRules?
+  private var outs: [(NodeConfiguration.Out, OutPipe)] = []
+  private var ins: [InPipe] = []
+  /// The highest transaction of which nothing was known at the start.
+  private let forgotten: TransactionID
   private var services: NodeServices?
   private var plan: CoordinatorPlan?
   /// The composites by their names.
@@ -49,14 +55,21 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     self.log = log
     records = try CoordinatorRecords(journal, incarnation: incarnation)
     coordinator = CoordinatorStateMachine(name: node, journal: records.restored)
+    forgotten = records.restored.forgottenThrough
     description = MachineDescription(machine: Self.machineName)
   }
 
   // MARK: Wiring
 
   func connect(outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe]) throws {
-    guard outs.isEmpty else { throw NodeProblem("no pipe leads from a composite") }
-    pipes.connect(ins)
+    (self.outs, self.ins) = (outs, ins)
+    let names = outs.map(\.1.name)
+    for (name, sent) in journal?.contents?.sent ?? [:]
+    where !sent.events.isEmpty && !names.contains(name) {
+      log.warning(
+        "pipe '\(name)' no longer leads from here; \(sent.events.count) events that were not "
+          + "delivered stay in the journal")
+    }
     journal?.forgetContents()
   }
 
@@ -67,6 +80,11 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     self.services = services
     self.plan = plan
     let planned = plan.conflictClass.composites
+    pipes.connect(ins.filter { plan.pipes[$0.name] != nil })
+    rules = try CoordinatorRules(
+      outs: outs, ins: ins, plan, projections: try CompositeFeed.used(projections, by: planned),
+      journal: journal, start: forgotten, log: log)
+    (outs, ins) = ([], [])
     composites = Dictionary(planned.map { ($0.name, $0) }) { first, _ in first }
     let recovered = records.takeRestored()
     feed = try CompositeFeed(planned, projections: projections, commits: recovered)
@@ -270,12 +288,18 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
   }
 
   func accept(_ events: ArrivedEvents, from pipe: InPipe) throws(FrameError) {
+    if try rules?.accept(events, from: pipe) == true { return }
     try pipes.accept(events, from: pipe)
   }
 
-  var hasWork: Bool { isStarted && pipes.hasWork }
+  var hasWork: Bool { isStarted && (pipes.hasWork || rules?.hasWork == true) }
 
-  func takeTurn() { if isStarted { pipes.takeTurn() } }
+  func takeTurn() {
+    guard isStarted else { return }
+    pipes.takeTurn()
+    rules?.takeTurn(
+      participants: { coordinator.participants(of: $0) }, last: coordinator.last)
+  }
 
   func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
     pipes.deadLetter(id, drops: drops, reply: reply)
@@ -283,17 +307,21 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
 
   // MARK: Records
 
-  var hasUnrecorded: Bool { records.hasUnrecorded || pipes.hasUnrecorded }
+  var hasUnrecorded: Bool {
+    records.hasUnrecorded || pipes.hasUnrecorded || rules?.hasUnrecorded == true
+  }
 
   var hasLeftover: Bool { records.hasLeftover }
 
   func record(into journal: Journal) throws {
     try records.write(to: journal) { reach($0) }
     try pipes.record(into: journal)
+    try rules?.record(into: journal)
   }
 
   func becameRecorded() {
     pipes.becameRecorded()
+    rules?.becameRecorded()
     for record in records.takeRecorded() {
       if case .commit(let commit) = record {
         reach(.commitRecorded)
@@ -313,6 +341,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     status.events = callers.answered
     status.refused = callers.refused
     pipes.fill(&status)
+    rules?.fill(&status)
     status.garbage = links.garbage
     var messages = messages
     messages.sent += links.messages.sent

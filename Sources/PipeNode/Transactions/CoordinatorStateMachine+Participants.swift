@@ -83,6 +83,15 @@ extension CoordinatorStateMachine {
     return wake([participant]) + grant()
   }
 
+  /// Who takes part in a transaction that is under way or committed; `nil` where that is forgotten.
+  package func participants(of transaction: TransactionID) -> [String]? {
+    if let known = transactions[transaction] { return known.participants }
+    guard let caller = answers.caller(of: transaction),
+      case .atomic(.committed(transaction, let versions)) = answers[caller]
+    else { return nil }
+    return versions.keys.sorted()
+  }
+
   /// Whom the coordinator can ask, and what is under way.
   package var explanation: CoordinatorExplanation {
     CoordinatorExplanation(

@@ -47,6 +47,19 @@ package struct LoadedTopology {
 }
 
 extension LoadedTopology {
+  /// The pipes, those that send a composite an event of one of its nodes leading to that node.
+  package var pipes: [PipeSpecification] {
+    topology.pipes.map { pipe in
+      guard let event = pipe.send?.caseName,
+        let plan = conflictClasses.lazy.compactMap({ $0[pipe.receiver] }).first,
+        let owner = plan.own[event]
+      else { return pipe }
+      var pipe = pipe
+      pipe.receiver = owner
+      return pipe
+    }
+  }
+
   /// What a node starts after, by name; a state that is a struct is known by its fields.
   func dependencies(of node: NodeSpecification) -> [NodeDependency] {
     node.dependsOn.sorted { $0.node < $1.node }.map { dependency in

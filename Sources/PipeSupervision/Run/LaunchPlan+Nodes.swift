@@ -21,14 +21,20 @@ extension LaunchPlan.Node {
       }
     environment = topology.environment(of: node)
     var outs: [NodeConfiguration.Out] = []
-    for pipe in topology.pipes where pipe.sender == node.name {
+    for pipe in loaded.pipes where pipe.sender == node.name {
       let receiver = loaded.process(of: pipe.receiver)
       let inbox = try directories.endpoint(.inbox(node: receiver))
       outs.append(NodeConfiguration.Out(pipe, endpoint: inbox, of: topology))
     }
+    for group in loaded.conflictClasses where group.nodesOfSenders(in: topology).contains(node.name) {
+      outs.append(
+        NodeConfiguration.Out(
+          stepsOf: node.name, for: group, endpoint: try directories.endpoint(.inbox(node: group.name)),
+          in: loaded))
+    }
     configuration = NodeConfiguration(
       outs: outs,
-      ins: topology.pipes.filter { $0.receiver == node.name }.map { .init($0, of: topology) },
+      ins: loaded.pipes.filter { $0.receiver == node.name }.map { .init($0, of: topology) },
       participant: .init(node.name, in: loaded.conflictClasses))
     description = isConstant ? nil : loaded.descriptions[node.name]
     supervision = TopologyLifecycle.Member(
@@ -55,12 +61,25 @@ extension LaunchPlan.Node {
       in: directories)
     content = .composites(group.composites.map(\.name))
     environment = topology.environment
-    let pipes = topology.pipes.filter { group[$0.receiver] != nil }
+    let pipes = loaded.pipes.filter { group[$0.receiver] != nil }
+    var outs: [NodeConfiguration.Out] = []
+    for pipe in loaded.pipes where group[pipe.sender] != nil {
+      let inbox = try directories.endpoint(.inbox(node: loaded.process(of: pipe.receiver)))
+      outs.append(NodeConfiguration.Out(pipe, endpoint: inbox, of: topology))
+    }
+    let told = group.nodesOfSenders(in: topology).map { (group.pipe(ofStepsOf: $0), $0) }
     configuration = NodeConfiguration(
-      ins: pipes.map { .init($0, of: topology) },
+      outs: outs,
+      ins: pipes.map { .init($0, of: topology) }
+        + told.map { name, _ in
+          .init(
+            name: name, capacity: ConflictClassPlan.stepCapacity, onRefused: .record,
+            isDurable: group.durability != .volatile)
+        },
       plan: CoordinatorPlan(
         group, components: components,
-        pipes: Dictionary(pipes.map { ($0.name, $0.receiver) }) { first, _ in first }))
+        pipes: Dictionary(pipes.map { ($0.name, $0.receiver) }) { first, _ in first },
+        steps: told.isEmpty ? nil : Dictionary(told) { first, _ in first }))
     supervision = TopologyLifecycle.Member(
       group.name, isRequired: nodes.contains(where: \.required),
       restart: RestartPolicy.ofCoordinator(of: nodes.map(\.restart)),
@@ -91,10 +110,35 @@ extension LoadedTopology {
   }
 }
 
+extension ConflictClassPlan {
+  /// How many steps of a node may be under way to its coordinator. Unit: events.
+  fileprivate static let stepCapacity = 1024
+
+  /// The nodes of the composites that pipes lead from, sorted.
+  fileprivate func nodesOfSenders(in topology: Topology) -> [String] {
+    let senders = Set(topology.pipes.map(\.sender))
+    return Set(composites.filter { senders.contains($0.name) }.flatMap(\.nodes)).sorted()
+  }
+
+  /// The pipe by which a node tells its steps: no pipe of the file has a name with a space.
+  fileprivate func pipe(ofStepsOf node: String) -> String { "steps of \(node) to \(name)" }
+}
+
 extension NodeConfiguration.Out {
+  /// The pipe by which a node tells its steps to the coordinator of composites that pipes lead from.
+  init(stepsOf node: String, for group: ConflictClassPlan, endpoint: String, in loaded: LoadedTopology) {
+    let own = NodeConfiguration.Participant(node, in: loaded.conflictClasses)?.coordinator
+    self.init(
+      name: group.pipe(ofStepsOf: node), steps: own == group.name ? .transactions : .states,
+      endpoint: endpoint, capacity: ConflictClassPlan.stepCapacity,
+      isDurable: loaded.topology.durability(of: node) != .volatile)
+  }
+
   init(_ pipe: PipeSpecification, endpoint: String, of topology: Topology) {
-    let rule = pipe.when.flatMap { when in
-      pipe.send.map { NodeConfiguration.Rule(when: when, send: $0) }
+    let composite = topology.composite(pipe.sender)?.name
+    let rule = pipe.send.map {
+      NodeConfiguration.Rule(
+        when: pipe.when, send: $0, composite: composite, states: pipe.whenStates)
     }
     self.init(
       name: pipe.name, port: pipe.outPort, rule: rule, endpoint: endpoint,

@@ -47,7 +47,7 @@ package struct LaunchPlan {
       nodes.append(try Node(monitor, of: loaded, in: directories))
     }
     self.nodes = Self.withReceivers(nodes)
-    pipes = topology.pipes.map {
+    pipes = loaded.pipes.map {
       PipeInformation(name: $0.name, from: $0.sender, to: $0.receiver, capacity: $0.capacity)
     }
   }

@@ -62,14 +62,19 @@ package struct CompositePlan: Hashable, Codable, Sendable {
   package var events: [CaseDescription]
   /// Events of its nodes that it cannot be asked for, and why, in a sentence.
   package var refusals: [String: String]
+  /// Of those the ones that one node alone takes, and does so by itself: what is sent to the composite
+  /// goes there.
+  package var own: [String: String]
   /// The composite state that it is shown as; `nil` for the tuple of its nodes' states.
   package var projection: String?
 
   package init(
     name: String, components: [String], nodes: [String], vectors: [SyncVector],
-    events: [CaseDescription], refusals: [String: String] = [:], projection: String? = nil
+    events: [CaseDescription], refusals: [String: String] = [:], own: [String: String] = [:],
+    projection: String? = nil
   ) {
     self.name = name
+    self.own = own
     self.components = components
     self.nodes = nodes
     self.vectors = vectors

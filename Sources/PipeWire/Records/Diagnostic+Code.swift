@@ -91,8 +91,6 @@ extension Diagnostic {
     case synchronizedEvent = "synchronized-event"
     /// An event that the composite does not synchronize.
     case notSynchronized = "not-synchronized"
-    /// A pipe that starts at a composite.
-    case compositeSender = "composite-sender"
     /// An out-port without a pipe: what is sent there goes nowhere.
     case unconnectedPort = "unconnected-port"
   }

@@ -10,6 +10,8 @@ package struct NodeConfiguration: Codable, Hashable, Sendable {
     package var port: String?
     /// The state rule that feeds it.
     package var rule: Rule?
+    /// Whether it takes each step of the node to a coordinator, and what of it; `nil` where it does not.
+    package var steps: Steps?
     /// The inbox of the receiver.
     package var endpoint: String
     /// Unit: events.
@@ -18,9 +20,11 @@ package struct NodeConfiguration: Codable, Hashable, Sendable {
     package var isDurable: Bool
 
     package init(
-      name: String, port: String?, rule: Rule?, endpoint: String, capacity: Int, isDurable: Bool
+      name: String, port: String? = nil, rule: Rule? = nil, steps: Steps? = nil, endpoint: String,
+      capacity: Int, isDurable: Bool
     ) {
       self.name = name
+      self.steps = steps
       self.port = port
       self.rule = rule
       self.endpoint = endpoint
@@ -29,14 +33,29 @@ package struct NodeConfiguration: Codable, Hashable, Sendable {
     }
   }
 
-  /// On each entry into `when`, `send` goes out.
-  package struct Rule: Codable, Hashable, Sendable {
-    package var when: String
-    package var send: JSONValue
+  /// What a coordinator is told of a node's steps, whose composites pipes lead from.
+  package enum Steps: String, Codable, Hashable, Sendable {
+    /// The states.
+    case states
+    /// The states, and the transactions that have led to them, which are this coordinator's.
+    case transactions
+  }
 
-    package init(when: String, send: JSONValue) {
+  /// On each entry into `when`, or of a composite into these states of its nodes, `send` goes out.
+  package struct Rule: Codable, Hashable, Sendable {
+    package var when: String?
+    package var send: JSONValue
+    /// Whose state it is, of a coordinator.
+    package var composite: String?
+    package var states: [String: String]?
+
+    package init(
+      when: String?, send: JSONValue, composite: String? = nil, states: [String: String]? = nil
+    ) {
       self.when = when
       self.send = send
+      self.composite = composite
+      self.states = states
     }
   }
 

@@ -17,10 +17,15 @@ package struct CoordinatorPlan: Codable, Hashable, Sendable {
   package var components: [Component]
   /// The composites that pipes lead to, by the names of the pipes.
   package var pipes: [String: String]
+  /// The nodes whose steps come through pipes, by the names of the pipes: those of the composites that
+  /// pipes lead from.
+  package var steps: [String: String]?
 
   package init(
-    _ conflictClass: ConflictClassPlan, components: [Component], pipes: [String: String] = [:]
+    _ conflictClass: ConflictClassPlan, components: [Component], pipes: [String: String] = [:],
+    steps: [String: String]? = nil
   ) {
+    self.steps = steps
     self.conflictClass = conflictClass
     self.components = components
     self.pipes = pipes

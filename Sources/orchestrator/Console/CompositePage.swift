@@ -26,7 +26,7 @@ struct CompositePage {
         "nodes",
         composite.nodes == composite.components ? [] : [composite.nodes.joined(separator: ", ")]
       ),
-      ("synchronizes", vectors),
+      ("synchronizes", vectors), ("passes on", ownEvents),
       ("mode", ["rendezvous: all or none; a caller may ask for broadcast instead"]),
       ("projection", [composite.projection ?? "none: the list of the nodes' states"]),
       (
@@ -57,6 +57,13 @@ struct CompositePage {
       return event.signature.padded(to: width) + "  "
         + vector.participants.joined(separator: ", ") + through
     }
+  }
+
+  /// `close  door`
+  private var ownEvents: [String] {
+    let width = composite.own.keys.map(\.count).max() ?? 0
+    return composite.own.sorted { $0.key < $1.key }
+      .map { $0.key.padded(to: width) + "  " + $0.value }
   }
 
   /// The JSON form.

@@ -99,7 +99,7 @@ private protocol Page {
 }
 
 extension CompositePage: Page {
-  fileprivate var events: [String] { composite.events.map(\.name) }
+  fileprivate var events: [String] { composite.events.map(\.name) + composite.own.keys.sorted() }
 }
 
 extension NodePage: Page {
@@ -119,7 +119,7 @@ extension NodePage: Page {
         phase: "described", isRunning: false, inbox: "", feed: "",
         durability: topology.durability(of: node.name)),
       machine: node.constant == nil ? loaded.descriptions[node.name] : nil,
-      pipes: topology.pipes.map {
+      pipes: loaded.pipes.map {
         PipeInformation(name: $0.name, from: $0.sender, to: $0.receiver, capacity: $0.capacity)
       })
   }

@@ -7,7 +7,8 @@ struct Send: Verb {
     discussion:
       "An event without a payload is a bare label. Exit code 1: it was not applied, because the "
       + "node refused it, is busy or does not run. 124: no answer in time; it may be applied. A "
-      + "composite's event is taken by all its participants, or by none.",
+      + "composite's event is taken by all its participants, or by none; an event that one of its "
+      + "nodes takes by itself goes to that node, which answers.",
     options: [
       .topology, .output,
       Option("timeout", value: .duration, "The longest wait for the answer. Default: 5s"),
@@ -34,7 +35,7 @@ struct Send: Verb {
 
   /// What was sent, and what became of it.
   private enum Sent: Sendable {
-    case event(RequestOutcome, of: MachineDescription?)
+    case event(RequestOutcome, by: String, of: MachineDescription?)
     case synchronized(TransactionReply, stateFields: [String: [String]])
   }
 
@@ -48,7 +49,8 @@ struct Send: Verb {
     let sent: Sent = try await arguments.onTopology { topology in
       let directory = try await topology.directory(fresh: false)
       let target = try topology.node(node, in: directory)
-      guard target.kind != .composite else {
+      let own = target.kind == .composite ? try await Self.owner(of: event, node, topology) : nil
+      guard target.kind != .composite || own != nil && !synchronization.hasOptions else {
         return .synchronized(
           try await synchronization.send(event, on: topology), stateFields: directory.stateFields)
       }
@@ -57,6 +59,7 @@ struct Send: Verb {
           "--await, --broadcast and --ask are for composites; '\(node)' is a node", code: .usage)
       }
       guard let event else { throw SynchronizedSend.missingEvent }
+      let node = own ?? node
       let machine = try await Self.describe(node, of: topology)
       if let machine, !machine.events.isEmpty,
         let problem = machine.events.problem(
@@ -64,22 +67,31 @@ struct Send: Verb {
       {
         throw TopologyClientError.invalidEvent(node, problem)
       }
-      return .event(try await topology.send(node, json: event, timeout: timeout), of: machine)
+      return .event(
+        try await topology.send(node, json: event, timeout: timeout), by: node, of: machine)
     }
     switch sent {
     case .synchronized(let reply, let fields):
       return try synchronization.show(
         reply, of: event, stateFields: fields, arguments, console: console)
-    case .event(let outcome, let machine):
-      return try show(outcome, of: event ?? .null, machine, arguments, console)
+    case .event(let outcome, let node, let machine):
+      return try show(outcome, of: event ?? .null, node, machine, arguments, console)
     }
   }
 
+  /// The node of a composite that takes the event by itself; `nil` where there is none.
+  private static func owner(
+    of event: JSONValue?, _ composite: String, _ topology: TopologyClient
+  ) async throws -> String? {
+    guard let name = event?.caseName else { return nil }
+    return try await topology.conflictClasses().lazy.compactMap { $0[composite] }.first?
+      .own[name]
+  }
+
   private func show(
-    _ outcome: RequestOutcome, of event: JSONValue, _ machine: MachineDescription?,
+    _ outcome: RequestOutcome, of event: JSONValue, _ node: String, _ machine: MachineDescription?,
     _ arguments: ParsedArguments, _ console: Console
   ) throws -> ExitCode {
-    let node = arguments.positionals[0]
     if arguments.format != .text { try console.print(outcome.record(node: node, event: event)) }
     switch outcome {
     case .moved(let version, let state):

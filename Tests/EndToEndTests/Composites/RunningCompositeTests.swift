@@ -19,6 +19,9 @@ struct RunningCompositeTests {
                           go(floor: Int)  door, motor
                           open            door, motor
                           reset           door, motor
+            passes on     close         door
+                          enter         door
+                          floorReached  motor
             mode          rendezvous: all or none; a caller may ask for broadcast instead
             projection    LiftState
             coordinator   its own

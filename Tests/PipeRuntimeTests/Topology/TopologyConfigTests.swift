@@ -42,6 +42,10 @@ struct TopologyConfigTests {
       .ports(from: "z.out", to: "a.in", capacity: 7, onRefused: .fail),
       .rule(
         from: "a", when: "s", to: "z", send: ["e": ["x": "$v", "y": "$$1", "w": "$${x}", "z": []]]),
+      .rule(from: "both", when: "s", to: "a", send: "e"),
+      PipeSpecification(
+        sender: "more", source: .states(["z": "s", "a": "t"], send: ["e": ["x": "$z"]]),
+        receiver: "both"),
     ],
     composites: [
       CompositeSpecification(

@@ -1,0 +1,124 @@
+import PipeMachines
+import PipeSupport
+import PipeWire
+
+/// Puts the steps that the nodes of composites tell into one order: each node's steps in its own order, and
+/// a synchronized event as one step of all who have taken it.
+///
+/// The nodes tell them through pipes that are recorded. A step counts as told when it is taken from here,
+/// which is recorded together with what follows from it; what waits here is told again by the next process.
+package struct CompositeSteps: Sendable {
+  /// What has come through a node's pipe.
+  package struct Told: Hashable, Sendable {
+    package var step: ToldStep
+    /// Its place in the pipe.
+    package var sequence: UInt64
+    package var stream: UInt64
+
+    package init(_ step: ToldStep, sequence: UInt64, stream: UInt64) {
+      self.step = step
+      self.sequence = sequence
+      self.stream = stream
+    }
+
+    /// The transaction that the step is a part of.
+    fileprivate var synchronized: TransactionID? { step.entry == .step ? step.transaction : nil }
+  }
+
+  /// How far a node has got.
+  package struct Node: Hashable, Sendable {
+    /// The state that its last step led to, as JSON.
+    package var state: [UInt8]
+    /// The last transaction that it has taken, or that it cannot take any more.
+    package var passed: TransactionID
+
+    package init(state: [UInt8], passed: TransactionID) {
+      self.state = state
+      self.passed = passed
+    }
+  }
+
+  /// What nodes have done at once, by their names.
+  package struct Step: Hashable, Sendable {
+    package var told: [String: Told]
+    package var transaction: TransactionID?
+    /// Whether a state was entered; a node that was started again only stands in one.
+    package var isEntry: Bool
+
+    package init(told: [String: Told], transaction: TransactionID?, isEntry: Bool) {
+      self.told = told
+      self.transaction = transaction
+      self.isEntry = isEntry
+    }
+  }
+
+  /// Of the nodes that have told of a step.
+  package private(set) var nodes: [String: Node]
+  private var waiting: [String: Queue<Told>]
+  private let names: [String]
+  /// What a node has passed of which nothing is recorded.
+  private let start: TransactionID
+
+  /// - Parameters:
+  ///   - names: The nodes that tell their steps.
+  ///   - recorded: How far they had got.
+  ///   - start: Nothing is told any more of transactions up to this one by nodes of which nothing is
+  ///     recorded.
+  package init(of names: [String], recorded: [String: Node] = [:], start: TransactionID = .zero) {
+    self.names = names.sorted()
+    self.start = start
+    nodes = recorded.filter { names.contains($0.key) }
+    waiting = Dictionary(uniqueKeysWithValues: Set(names).map { ($0, Queue()) })
+  }
+
+  package mutating func append(_ told: Told, of node: String) { waiting[node]?.append(told) }
+
+  /// How many steps of a node wait for those of others.
+  package func waitingCount(of node: String) -> Int { waiting[node]?.count ?? 0 }
+
+  /// Takes out the next step; `nil` while there is none, or it waits for what others are still to tell.
+  /// - Parameters:
+  ///   - participants: Who has taken a transaction; `nil` where that is forgotten.
+  ///   - last: The last transaction that was given.
+  package mutating func next(
+    participants: (TransactionID) -> [String]?, last: TransactionID
+  ) -> Step? {
+    for name in names {
+      guard let head = waiting[name]?.first else { continue }
+      guard let transaction = head.synchronized else { return take([name], nil, last) }
+      let others = participants(transaction) ?? []
+      guard others.allSatisfy({ isReady($0, for: transaction) }) else { continue }
+      let takers = names.filter { waiting[$0]?.first?.synchronized == transaction }
+      return take(takers, transaction, last)
+    }
+    return nil
+  }
+
+  /// Whether a participant has told of the transaction next, will not any more, or tells nothing here.
+  private func isReady(_ name: String, for transaction: TransactionID) -> Bool {
+    guard let waiting = waiting[name] else { return true }
+    if let told = waiting.first?.step.transaction, told >= transaction { return true }
+    return (nodes[name]?.passed ?? start) >= transaction
+  }
+
+  private mutating func take(
+    _ names: [String], _ transaction: TransactionID?, _ last: TransactionID
+  ) -> Step {
+    var step = Step(told: [:], transaction: transaction, isEntry: true)
+    for name in names {
+      guard let told = waiting[name]?.popFirst() else { continue }
+      step.told[name] = told
+      var passed = max(nodes[name]?.passed ?? start, transaction ?? .zero)
+      switch told.step.entry {
+      case .step: break
+      // What it had taken before is gone with what it had recorded.
+      case .first: passed = max(passed, last)
+      case .none:
+        step.isEntry = false
+        passed = max(passed, told.step.transaction ?? .zero)
+      }
+      nodes[name] = Node(state: told.step.state, passed: passed)
+    }
+    return step
+  }
+}

@@ -1,0 +1,134 @@
+import PipeJournal
+import PipeMachines
+import PipeWire
+
+/// The pipes that lead from composites: takes what the nodes tell of their steps, and sends what follows
+/// from it. How far the nodes have got is recorded with what was taken of their pipes, and with the events
+/// that were sent.
+final class CoordinatorRules {
+  /// Who tells what has become of a transaction.
+  typealias Participants = (TransactionID) -> [String]?
+
+  private let log: NodeLog
+  private let outs: [String: OutPipe]
+  private let ins: [(pipe: InPipe, node: String)]
+  private var steps: CompositeSteps
+  private var rules: CompositeRules
+  /// The nodes that have moved since the last record.
+  private var moved: Set<String> = []
+  /// How often no state could be made of a composite's nodes.
+  private(set) var failures: UInt64 = 0
+
+  /// Steps taken before the loop looks at its sockets again. Unit: steps.
+  private static let stepsPerTurn = 512
+
+  /// Makes the part of a coordinator that is for pipes from its composites; `nil` where there are none.
+  /// - Parameters:
+  ///   - start: See ``CompositeSteps``.
+  init?(
+    outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe], _ plan: CoordinatorPlan,
+    projections: [String: CompositeStates.Projection], journal: Journal?, start: TransactionID,
+    log: NodeLog
+  ) throws {
+    guard !outs.isEmpty else { return nil }
+    self.log = log
+    self.outs = Dictionary(outs.map { ($0.1.name, $0.1) }) { first, _ in first }
+    let told = plan.steps ?? [:]
+    self.ins = ins.compactMap { pipe in told[pipe.name].map { (pipe, $0) } }
+    var recorded: [String: CompositeSteps.Node] = [:]
+    for (name, bytes) in try journal?.components() ?? [:] {
+      recorded[name] = CompositeSteps.Node(bytes)
+    }
+    steps = CompositeSteps(of: Array(told.values), recorded: recorded, start: start)
+    rules = try CompositeRules(
+      plan.conflictClass.composites,
+      rules: outs.compactMap { out, pipe in out.rule.map { (pipe.name, $0) } },
+      projections: projections, nodes: steps.nodes)
+  }
+
+  /// Takes what a pipe has brought, if it is one of these.
+  /// - Returns: Whether it is.
+  func accept(_ events: ArrivedEvents, from pipe: InPipe) throws(FrameError) -> Bool {
+    guard let node = ins.first(where: { $0.pipe === pipe })?.node else { return false }
+    try events.forEach { bytes, sequence in
+      guard let step = ToldStep(Array(bytes)) else {
+        log.warning("pipe '\(pipe.name)': event \(sequence) tells no step, and is passed over")
+        // Its place is taken by one that changes nothing.
+        return append(
+          ToldStep(.none, state: steps.nodes[node]?.state ?? Array("null".utf8)), sequence, pipe, node)
+      }
+      append(step, sequence, pipe, node)
+    }
+    return true
+  }
+
+  private func append(_ step: ToldStep, _ sequence: UInt64, _ pipe: InPipe, _ node: String) {
+    steps.append(
+      CompositeSteps.Told(step, sequence: sequence, stream: pipe.state.stream), of: node)
+    hasArrived = true
+  }
+
+  /// Whether something has come since it was last seen that all that is there waits for others.
+  private var hasArrived = false
+
+  var hasWork: Bool { hasArrived && !isFull }
+
+  /// Whether an event may find no room: no step is taken then.
+  private var isFull: Bool { outs.values.contains(where: \.isFull) }
+
+  /// Takes steps that are there, and sends what follows.
+  func takeTurn(participants: Participants, last: TransactionID) {
+    var budget = Self.stepsPerTurn
+    while budget > 0, !isFull {
+      guard let step = steps.next(participants: participants, last: last) else {
+        hasArrived = false
+        return
+      }
+      budget -= 1
+      take(step)
+    }
+  }
+
+  private func take(_ step: CompositeSteps.Step) {
+    let events = rules.take(step, steps.nodes) { composite, error in
+      failures += 1
+      guard failures & (failures - 1) == 0 else { return }
+      log.warning(
+        "composite '\(composite)': its state cannot be made of those of its nodes, so that its pipes "
+          + "send nothing: \(error) (\(failures) times by now)")
+    }
+    for event in events { outs[event.pipe]?.enqueue { $0 += event.event } }
+    for (node, told) in step.told {
+      moved.insert(node)
+      ins.first { $0.node == node }?.pipe.finish(told.sequence, of: told.stream)
+    }
+  }
+
+  func fill(_ status: inout NodeStatus) {
+    status.ins += ins.map { $0.pipe.status(waiting: steps.waitingCount(of: $0.node)) }
+  }
+
+  // MARK: Records
+
+  var hasUnrecorded: Bool { !moved.isEmpty }
+
+  func record(into journal: Journal) throws {
+    for name in moved { try steps.nodes[name].map { try journal.component(name, $0.bytes) } }
+  }
+
+  func becameRecorded() { moved = [] }
+}
+
+extension CompositeSteps.Node {
+  /// As the journal has it; `nil` for anything else.
+  fileprivate init?(_ bytes: [UInt8]) {
+    guard let members = JSONTokens.members(of: bytes), let state = members["state"],
+      let passed = members["passed"].flatMap(JSONTokens.label).flatMap(TransactionID.init)
+    else { return nil }
+    self.init(state: Array(state), passed: passed)
+  }
+
+  fileprivate var bytes: [UInt8] {
+    Array("{\"passed\":\"\(passed)\",\"state\":".utf8) + state + [UInt8(ascii: "}")]
+  }
+}

@@ -1,0 +1,147 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import Testing
+
+@Suite("Pipes from composites", .enabled(if: RecordedNodes.arePossible))
+struct ActingCompositeTests {
+  /// A pair that tells a sink how often it has met.
+  private static func pair(environment: [String: String] = [:]) -> Topology {
+    var topology = Parties.pair(environment: environment)
+    topology.composites[0].projection = "PairState"
+    topology.nodes.append(.machine("Sink", name: "sink", restart: Parties.quick))
+    topology.pipes = [
+      .rule(
+        from: "pair", when: "met", to: "sink", send: ["number": ["n": "$count"]], name: "told")
+    ]
+    return topology
+  }
+
+  /// A pair that makes a third party take a step for each entry.
+  private static func counted(_ source: PipeSpecification.Source) -> Topology {
+    var topology = Parties.pair()
+    topology.nodes.append(.machine("Party", name: "counter", restart: Parties.quick))
+    topology.pipes = [
+      PipeSpecification(sender: "pair", source: source, receiver: "counter", name: "told")
+    ]
+    return topology
+  }
+
+  @Test(
+    "each entry of the composite sends once, whoever is killed",
+    arguments: [
+      ("pair:step.before", [5, 6]), ("pair:step.after", [5, 6]), ("pair:record.after", [5, 6]),
+      ("pair:send.before", [2, 3]), ("pair:send.after", [2, 3]), ("pair:commit.recorded", [3, 4]),
+      ("left:step.recorded", [3, 4]), ("left:send.before", [3, 4]), ("left:record.after", [3, 4]),
+      ("right:acknowledge.after", [3, 4]), ("sink:step.after", [3, 4]),
+      ("sink:record.after", [3, 4]), ("sink:ack.after", [1]),
+    ])
+  func once(place: String, hits: [Int]) async throws {
+    let rules = hits.enumerated().map { "\(place)=crash@\($1)/\($0 + 1)" }.joined(separator: ",")
+    let environment = [FailpointCounter.rulesVariable: rules]
+    try await withTopology(Self.pair(environment: environment)) { topology in
+      for _ in 1...20 {
+        #expect(try await topology.meet(mode: .await(.seconds(300))).isCommitted)
+      }
+      try await topology.expect("sink", Sink.State.counting(last: 20, count: 20, wrong: 0))
+      try await topology.expectLog(String(place.prefix { $0 != ":" }), contains: "crash")
+      let status = try await topology.expectStatus(of: "pair", "its pipes") {
+        $0.isRunning && $0.status?.outs.first?.applied == 20
+      }
+      #expect(status.status?.gaps == 0)
+    }
+  }
+
+  @Test("a node's own steps count, also those that are taken while the coordinator is gone")
+  func ownSteps() async throws {
+    let topology = Self.counted(.states(["left": "unwilling"], send: "step"))
+    try await withTopology(topology) { topology in
+      for round in 1...10 {
+        // Steps that are taken meanwhile are told to the next process.
+        if round.isMultiple(of: 4) { try await topology.pause("pair") }
+        try await topology.send("left", Party.Event.disagree)
+        if round == 5 { try await topology.kill("left") }
+        if round == 7 { try await topology.kill("counter") }
+        try await topology.send("left", Party.Event.agree)
+        if round.isMultiple(of: 4) { try await topology.kill("pair") }
+      }
+      try await topology.expect("counter", Party.State.willing(met: 0, steps: 10))
+      try await topology.expectStatus(of: "left", "all told") {
+        $0.status?.outs.first.map { $0.applied == $0.events } == true
+      }
+      let sent = try await topology.expectStatus(of: "pair", "all sent") {
+        $0.status?.outs.first.map { $0.applied == $0.events } == true
+      }
+      #expect(sent.status?.outs.first?.events == 10)
+    }
+  }
+
+  @Test("where its projection throws nothing is sent, the log says why, and it goes on")
+  func throwing() async throws {
+    var file = Self.counted(.state("met", send: "step"))
+    file.composites[0].projection = "PairState"
+    try await withTopology(file) { topology in
+      #expect(try await topology.meet().isCommitted)
+      try await topology.expect("counter", Party.State.willing(met: 0, steps: 1))
+      for _ in 1...PairState.unspeakableSteps {
+        try await topology.send("left", Party.Event.step)
+      }
+      try await topology.expectLog(
+        "pair",
+        contains: "composite 'pair': its state cannot be made of those of its nodes, so that its "
+          + "pipes send nothing")
+      try await topology.expect("counter", Party.State.willing(met: 0, steps: 1))
+      try await topology.send("left", Party.Event.step)
+      try await topology.expect("counter", Party.State.willing(met: 0, steps: 2))
+    }
+  }
+
+  @Test("a composite acts on one of its own nodes, to which its name leads as well")
+  func closing() async throws {
+    let text = """
+      topology: lift
+      program: nodes
+      nodes:
+        door: { machine: LiftDoor }
+        motor: { machine: LiftMotor, parameters: { floorTime: 1 } }
+      composites:
+        lift:
+          components: [door, motor]
+          synchronize: [open, go, emergencyStop, reset]
+          projection: LiftState
+      pipes:
+        - { from: lift, when: boarding, to: lift, send: close }
+      """
+    try await withTopology(yaml: text) { topology in
+      for _ in 1...3 {
+        #expect(try await topology.client.synchronize("lift", json: "open").isCommitted)
+        try await topology.expect("door", inOrder: ["open", "closed"])
+      }
+    }
+  }
+
+  @Test("an event of one node is sent by the composite's name, and the node answers")
+  func own() async throws {
+    try await withTopology("topologies/lift.yaml") { topology in
+      let tool = CommandLineTool(beside: topology)
+      #expect(try await topology.client.synchronize("lift", json: "open").isCommitted)
+      let outcome = try await topology.send("lift", ["enter": ["persons": 3]])
+      #expect(outcome == .moved(version: 2, state: ["open": ["persons": 3]]))
+      let refused = try await tool.run("send", "lift", #"{"enter":{"persons":9}}"#, code: 1)
+      #expect(refused.error.contains("node 'door' refused enter(persons: 9)"), "\(refused)")
+      let moved = try await tool.run("send", "lift", "close", code: 0)
+      #expect(moved.output == "door: closed  (version 3)\n")
+      try await topology.kill("door")
+      let again = try await tool.run("send", "lift", "close", code: 1)
+      #expect(again.error.contains("node 'door' refused close in closed"), "\(again)")
+      let waits = try await tool.run("send", "lift", "close", "--await", "1s", code: 1)
+      #expect(waits.error.contains("does not synchronize 'close'; send it to 'door'"), "\(waits)")
+      // Both take it, and only together.
+      await #expect(throws: TopologyClientError.self) {
+        try await topology.send("lift", "emergencyStop")
+      }
+      let unknown = try await tool.run("send", "lift", "cloze", code: 1)
+      #expect(unknown.error.contains("has no event 'cloze'"), "\(unknown)")
+    }
+  }
+}
