@@ -81,8 +81,7 @@ extension TopologyChecker {
 
   /// What a template may take of a composite without a projection: the states of its nodes.
   private func tuple(of composite: String) -> CaseDescription? {
-    guard let composites, composites.composition.composites.contains(where: { $0.name == composite })
-    else { return nil }
+    guard let composites, events(of: composite) != nil else { return nil }
     return CaseDescription(
       name: composite,
       fields: composites.composition.machines(of: composite).map { .init(name: $0, type: "") })

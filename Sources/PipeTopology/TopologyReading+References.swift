@@ -141,7 +141,8 @@ extension TopologyReading {
       report(
         .badValue, at: path + ["when"],
         "\(owner): composite '\(composite.name)' has no projection, whose state '\(when)' could be; "
-          + "name the states of its nodes, as in 'when: { NODE: STATE }', or give it a 'projection'")
+          + "name the states of its nodes, as in 'when: { NODE: STATE }', or give it a 'projection'"
+      )
     }
   }
 

@@ -55,7 +55,8 @@ final class CoordinatorRules {
         log.warning("pipe '\(pipe.name)': event \(sequence) tells no step, and is passed over")
         // Its place is taken by one that changes nothing.
         return append(
-          ToldStep(.none, state: steps.nodes[node]?.state ?? Array("null".utf8)), sequence, pipe, node)
+          ToldStep(.none, state: steps.nodes[node]?.state ?? Array("null".utf8)), sequence, pipe,
+          node)
       }
       append(step, sequence, pipe, node)
     }

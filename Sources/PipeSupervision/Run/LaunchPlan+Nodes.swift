@@ -26,11 +26,10 @@ extension LaunchPlan.Node {
       let inbox = try directories.endpoint(.inbox(node: receiver))
       outs.append(NodeConfiguration.Out(pipe, endpoint: inbox, of: topology))
     }
-    for group in loaded.conflictClasses where group.nodesOfSenders(in: topology).contains(node.name) {
-      outs.append(
-        NodeConfiguration.Out(
-          stepsOf: node.name, for: group, endpoint: try directories.endpoint(.inbox(node: group.name)),
-          in: loaded))
+    for group in loaded.conflictClasses
+    where group.nodesOfSenders(in: topology).contains(node.name) {
+      let inbox = try directories.endpoint(.inbox(node: group.name))
+      outs.append(.init(stepsOf: node.name, for: group, endpoint: inbox, in: loaded))
     }
     configuration = NodeConfiguration(
       outs: outs,
@@ -126,7 +125,9 @@ extension ConflictClassPlan {
 
 extension NodeConfiguration.Out {
   /// The pipe by which a node tells its steps to the coordinator of composites that pipes lead from.
-  init(stepsOf node: String, for group: ConflictClassPlan, endpoint: String, in loaded: LoadedTopology) {
+  fileprivate init(
+    stepsOf node: String, for group: ConflictClassPlan, endpoint: String, in loaded: LoadedTopology
+  ) {
     let own = NodeConfiguration.Participant(node, in: loaded.conflictClasses)?.coordinator
     self.init(
       name: group.pipe(ofStepsOf: node), steps: own == group.name ? .transactions : .states,

@@ -83,7 +83,7 @@ struct CompositeRulesTests {
     #expect(move(["b": "busy"], in: &rules) == [])
   }
 
-  @Test("where a projection throws, nothing is sent and it is told; the next state is entered again")
+  @Test("where a projection throws nothing is sent, which is told; the next state is entered again")
   mutating func throwing() throws {
     var rules = try Self.rules(
       .init(when: "fine", send: "go", composite: "pair"),

@@ -79,7 +79,8 @@ struct CompositeStepsTests {
   }
 
   @Test(
-    "whatever comes first, and whoever dies, the order is one that the nodes had", arguments: 1...60)
+    "whatever comes first, and whoever dies, the order is one that the nodes had", arguments: 1...60
+  )
   func anyOrder(seed: UInt64) {
     var random = SplitMix64(seed: seed)
     let names = ["a", "b", "c"]
