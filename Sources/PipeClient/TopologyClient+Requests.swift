@@ -40,8 +40,10 @@ extension TopologyClient {
     let deadline = ContinuousClock.now + timeout
     var refusal: TopologyClientError?
     // A node that answered before is asked straight away; only where it is not connected the
-    // orchestrator is asked why.
-    if let known = shared.state.withLock({ $0.known[name] }) {
+    // orchestrator is asked why, or where it was something else that does not take this.
+    if let known = shared.state.withLock({ $0.known[name] }),
+      (try? check(known, takes: content)) != nil
+    {
       do {
         let answer: ClientRequest.Answer? = try await call { sockets, resume in
           if !sockets.requestIfConnected(known, content, timeout: timeout, resume) {
