@@ -27,8 +27,9 @@ let package = Package(
     .executable(name: "soak", targets: ["Soak"]),
   ],
   targets: [
+    // Without pkg-config: Debian's libzmq.pc asks for a flag that SwiftPM refuses, with a warning each time.
     .systemLibrary(
-      name: "CZMQ", pkgConfig: "libzmq",
+      name: "CZMQ",
       providers: [.apt(["libzmq3-dev"]), .yum(["zeromq-devel"]), .brew(["zeromq"])]),
     .systemLibrary(
       name: "CYAML", pkgConfig: "yaml-0.1",
