@@ -181,7 +181,7 @@ struct TopologyCompositeTests {
         "'lift' is a composite and has no in-port 'in'; write 'to: lift'"
       ),
       (
-        "[{ from: panel, when: idle, to: lift, send: { ^close: { fast: true } } }]",
+        "[{ from: panel, when: idle, to: lift, send: { close: { ^fast: true } } }]",
         "unknown-field",
         "has no field 'fast'"
       ),
