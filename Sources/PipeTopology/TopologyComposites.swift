@@ -92,7 +92,18 @@ package struct TopologyComposites: Sendable {
     }
     return CompositePlan(
       name: composite.name, components: composite.components, nodes: nodes, vectors: vectors,
-      events: vectors.map(event(of:)), refusals: refusals, projection: composite.projection)
+      events: vectors.map(event(of:)), refusals: refusals, limits: limits(of: vectors),
+      projection: composite.projection)
+  }
+
+  /// How long asynchronous transitions may take, by event; `nil` where there are none.
+  private func limits(of vectors: [SyncVector]) -> [String: Int64]? {
+    var limits: [String: Int64] = [:]
+    for vector in vectors {
+      limits[vector.event] =
+        vector.participants.compactMap { machines[$0]?.selfContained?[vector.event] }.max()
+    }
+    return limits.isEmpty ? nil : limits
   }
 }
 

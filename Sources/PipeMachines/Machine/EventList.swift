@@ -7,6 +7,11 @@ package final class EventList {
     let isGuarded: Bool
     /// Whether its transition takes its time.
     let isAsynchronous: Bool
+    /// How long it may take where it is stated to act on nothing but its own state.
+    var limit: Duration?
+
+    /// Whether it takes its time, and nothing is stated of that.
+    var isUnlimited: Bool { isAsynchronous && limit == nil }
   }
 
   private(set) var entries: [Entry] = []
@@ -29,6 +34,11 @@ package final class EventList {
   static func nextIsAsynchronous() {
     guard let context = MatchThread.current, context.pointee.status == .listing else { return }
     context.pointee.listed?.takeUnretainedValue().isNextAsynchronous = true
+  }
+
+  /// The `On`s that were added behind so many have a time limit.
+  func limit(behind count: Int, to limit: Duration) {
+    for index in entries.indices.dropFirst(count) { entries[index].limit = limit }
   }
 
   @usableFromInline
