@@ -89,8 +89,8 @@ package enum Failpoint: String, CaseIterable, Sendable {
       .ackAfter, .sendBefore, .sendAfter, .openAfter, .welcomeAfter, .replyBefore, .replyAfter,
       .startAfter, .restoreAfter, .trimAfter, .letterAfter, .drainBefore:
       false
-    case .prepareBefore, .evaluateAfter, .prepareRecorded, .yesAfter, .noAfter, .commitReceived, .stepRecorded,
-      .acknowledgeAfter, .abortReceived, .querySent, .synchronizeReceived, .prepareSent,
+    case .prepareBefore, .evaluateAfter, .prepareRecorded, .yesAfter, .noAfter, .commitReceived,
+      .stepRecorded, .acknowledgeAfter, .abortReceived, .querySent, .synchronizeReceived, .prepareSent,
       .commitBefore, .commitRecorded, .commitSent, .abortBefore, .abortSent, .commitFinished,
       .queryReceived:
       true

@@ -77,7 +77,7 @@ package actor NumberModel: HostableModel {
   private func linger(_ by: String, _ n: Int) async {
     for _ in 0..<n % 3 { await Task.yield() }
     guard n % 50 == 17, !by.hasPrefix(NumberMember.bell) else { return }
-    try? await Task.sleep(for: 2 * Self.limit)
+    try? await Task.sleep(for: Self.limit * 2)
   }
 
   private func torn(_ record: NumberMember.Record) -> NumberMember.Record {

@@ -12,8 +12,8 @@ package actor Dancer: HostableModel {
   }
 
   package enum Event: MachineEvent, Hashable {
-    /// The one of this name dances in a manner of its own.
-    case dance(who: String, manner: Manner)
+    /// Each dances in a manner of its own.
+    case dance(left: Manner, right: Manner)
     /// Shows in its state what it has counted.
     case look
   }
@@ -24,10 +24,13 @@ package actor Dancer: HostableModel {
     case hanging
     case refusing
     case trapping
+    /// Counts, and stays in its state.
+    case hidden
   }
 
   package struct Parameters: MachineParameters {
-    package var name = ""
+    /// Which of the two it is.
+    package var isLeft = true
     package init() {}
   }
 
@@ -36,12 +39,12 @@ package actor Dancer: HostableModel {
   }
 
   private let subject: ConcurrentValueSubject<State>
-  private let name: String
+  private let isLeft: Bool
   private var danced = 0
 
   package init(startsWith state: State, _ parameters: Parameters) throws {
     subject = try ConcurrentValueSubject(startsWith: state)
-    name = parameters.name
+    isLeft = parameters.isLeft
     if case .sitting(let danced, _) = state { self.danced = danced }
   }
 
@@ -50,14 +53,14 @@ package actor Dancer: HostableModel {
   }
 
   package static var selfContained: SelfContainedEvents<Event> {
-    .events(OneOf { Event.dance(who:manner:) }, within: .milliseconds(300))
+    .events(OneOf { Event.dance(left:right:) }, within: .milliseconds(300))
   }
 
   package nonisolated var state: State { subject.state }
   package nonisolated var stateDidChange: StatePublisher<State> { subject.eraseToAnyPublisher() }
 
   package func take(_ event: Event) async throws {
-    guard case .dance(let who, let manner) = event else {
+    guard case .dance(let left, let right) = event else {
       if case .sitting(_, let number) = subject.state {
         subject.send(.sitting(danced: danced, number: number))
       }
@@ -66,10 +69,11 @@ package actor Dancer: HostableModel {
     danced += 1
     let number = Int.random(in: 1...Int.max)
     print("dance \(danced), number \(number)")
-    switch who == name ? manner : .gladly {
+    switch isLeft ? left : right {
     case .hanging: await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in }
     case .refusing: throw Refused()
     case .trapping: abort()
+    case .hidden: break
     case .gladly:
       subject.send(.dancing)
       await Task.yield()

@@ -7,7 +7,8 @@ struct TestNodes: NodeProgram {
   static let machines: [any Machine.Type] = [
     Source.self, Sink.self, Gate.self, Button.self, Fragile.self, Blob.self, Clerk.self, Party.self,
     Turner.self, Ringer.self, Waverer.self, Confidant.self, ModelMachine<Wobbler>.self,
-    ModelMachine<Ripener>.self, ModelMachine<Heater>.self, Thermostat.self, ModelMachine<Dancer>.self,
+    ModelMachine<Ripener>.self, ModelMachine<Heater>.self, Thermostat.self,
+    ModelMachine<Dancer>.self,
     NumberSource.self, NumberRelay.self, NumberFilter.self, NumberWorker.self, NumberGate.self,
     NumberSink.self, NumberMember.self, ModelMachine<NumberModel>.self,
   ]

@@ -174,13 +174,14 @@ extension CompositeRun {
     var evaluation = Evaluation(missing: Set(transitions.map(\.0)))
     for (participant, run) in transitions {
       evaluation.tasks.append(
-        Task { [self] in
+        Task { [weak self] in
+          // It may never return, and does not keep the run.
           do {
             let state = try await run()
-            post { [self] in returned(state, from: participant, of: id) }
+            self?.post { [weak self] in self?.returned(state, from: participant, of: id) }
           } catch {
             let refusal = Refusal.thrown(by: error)
-            post { [self] in refused(refusal, by: participant, id) }
+            self?.post { [weak self] in self?.refused(refusal, by: participant, id) }
           }
         })
       guard let limit = run.limit else { continue }

@@ -101,7 +101,9 @@ package struct ParticipantStateMachine: Sendable {
 
   /// The transaction under way, and its event.
   package var underWay: (transaction: TransactionID, event: [UInt8])? {
-    if case .evaluating(let evaluation) = phase { return (evaluation.transaction, evaluation.event) }
+    if case .evaluating(let evaluation) = phase {
+      return (evaluation.transaction, evaluation.event)
+    }
     return step.map { ($0.transaction, $0.event) }
   }
 

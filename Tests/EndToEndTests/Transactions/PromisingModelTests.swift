@@ -1,3 +1,4 @@
+import Compositions
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
@@ -15,7 +16,7 @@ struct PromisingModelTests {
       environment: rules.isEmpty ? [:] : [FailpointCounter.rulesVariable: rules],
       nodes: ["left", "right"].map {
         .machine(
-          "Dancer", name: $0, parameters: ["name": .string($0)], restart: Parties.quick)
+          "Dancer", name: $0, parameters: ["isLeft": .bool($0 == "left")], restart: Parties.quick)
       },
       composites: [
         CompositeSpecification(
@@ -25,9 +26,11 @@ struct PromisingModelTests {
   }
 
   private static func dance(
-    _ topology: TopologyHarness, _ who: String = "", _ manner: Dancer.Manner = .gladly
+    _ topology: TopologyHarness, left: Dancer.Manner = .gladly, right: Dancer.Manner = .gladly,
+    mode: SynchronizedMode = .try
   ) async throws -> SynchronizedReply {
-    try await topology.client.synchronize("pair", Event.dance(who: who, manner: manner))
+    try await topology.client.synchronize(
+      "pair", Event.dance(left: left, right: right), mode: mode)
   }
 
   /// What a dancer has counted, in its state and beside it.
@@ -68,10 +71,12 @@ struct PromisingModelTests {
     }
   }
 
-  @Test("one that throws refuses with its text, and the other stands where it stood")
-  func thrown() async throws {
+  @Test(
+    "one that throws refuses with its text, and the other stands where it stood",
+    arguments: [Dancer.Manner.gladly, .hidden])
+  func thrown(other: Dancer.Manner) async throws {
     try await withTopology(Self.floor()) { topology in
-      let reply = try await Self.dance(topology, "right", .refusing)
+      let reply = try await Self.dance(topology, left: other, right: .refusing)
       guard case .refused(let withheld) = reply else { throw Unexpected("\(reply)") }
       #expect(withheld.map(\.participant) == ["right"])
       #expect(withheld.map(\.reason) == [.thrown("not today")])
@@ -85,7 +90,7 @@ struct PromisingModelTests {
   @Test("one that never answers refuses when its time is up, and nobody stays frozen")
   func overdue() async throws {
     try await withTopology(Self.floor()) { topology in
-      let reply = try await Self.dance(topology, "left", .hanging)
+      let reply = try await Self.dance(topology, left: .hanging)
       guard case .refused(let withheld) = reply else { throw Unexpected("\(reply)") }
       #expect(withheld.map(\.participant) == ["left"])
       #expect(withheld.map(\.reason) == [.overdue])
@@ -99,13 +104,12 @@ struct PromisingModelTests {
   @Test("one that traps is unavailable, comes back where it stood, and the other is free")
   func trapped() async throws {
     try await withTopology(Self.floor()) { topology in
-      #expect(try await Self.dance(topology, "right", .trapping) == .unavailable("right"))
+      #expect(try await Self.dance(topology, right: .trapping) == .unavailable("right"))
       #expect(try await Self.count(topology, "left") == 0)
       try await topology.expectStatus(of: "right", "its second process") {
         $0.isRunning && $0.incarnation == 2
       }
-      let last = try await topology.client.synchronize(
-        "pair", Event.dance(who: "", manner: .gladly), mode: .await(.seconds(20)))
+      let last = try await Self.dance(topology, mode: .await(.seconds(20)))
       #expect(last.isCommitted)
       try await Self.expectCounts(topology, 1)
     }
@@ -115,8 +119,7 @@ struct PromisingModelTests {
   func unheard() async throws {
     try await withTopology(Self.floor("left:evaluate.after=crash@1/1")) { topology in
       #expect(try await Self.dance(topology) == .unavailable("left"))
-      let last = try await topology.client.synchronize(
-        "pair", Event.dance(who: "", manner: .gladly), mode: .await(.seconds(20)))
+      let last = try await Self.dance(topology, mode: .await(.seconds(20)))
       #expect(last.isCommitted)
       try await Self.expectCounts(topology, 1)
     }
@@ -147,7 +150,7 @@ struct PromisingModelTests {
   func aborted() async throws {
     let rules = "left:yes.after=crash@1/1,right:prepare.before=delay:100ms@1/1"
     try await withTopology(Self.floor(rules)) { topology in
-      let reply = try await Self.dance(topology, "right", .refusing)
+      let reply = try await Self.dance(topology, right: .refusing)
       #expect(!reply.isCommitted)
       try await topology.expectLog("left", contains: "failpoint yes.after: crash")
       try await topology.expectStatus(of: "left", "its second process", within: .seconds(20)) {
@@ -162,9 +165,69 @@ struct PromisingModelTests {
     try await withTopology(Self.floor()) { topology in
       let tool = CommandLineTool(beside: topology)
       let why = try await tool.run(
-        "why", "pair", #"{"dance":{"who":"","manner":"gladly"}}"#, code: 0)
+        "why", "pair", #"{"dance":{"left":"gladly","right":"gladly"}}"#, code: 0)
       #expect(!why.output.contains("asynchronous"), "\(why)")
       #expect(Self.evaluations(topology, "left").isEmpty)
+    }
+  }
+
+  // MARK: The two actors of the example
+
+  private static let example = "topologies/composite.yaml"
+
+  /// Lets both be active, and tells their states.
+  private static func activate(_ topology: TopologyHarness, _ round: Int) async throws {
+    let first = try await topology.send("modelA", ModelA.Event.eventA(message: "\(round)"))
+    let second = try await topology.send("modelB", ModelB.Event.eventB(value: round))
+    for outcome in [first, second] {
+      // One that is active already refuses, with a reason.
+      if case .refused(let refusal, _) = outcome { #expect(refusal == .thrown("notReset")) }
+    }
+  }
+
+  @Test("eventX resets the two actors in their processes, or none of them")
+  func actors() async throws {
+    try await withTopology(Self.example) { topology in
+      try await topology.send("modelA", ModelA.Event.eventA(message: "hello"))
+      let half = try await topology.client.synchronize("models", ModelA.Event.eventX)
+      guard case .refused(let withheld) = half else { throw Unexpected("\(half)") }
+      #expect(withheld.map(\.reason) == [.thrown("nothingToReset")])
+      try await topology.expect("modelA", ModelA.State.active(message: "hello"))
+      try await topology.send("modelB", ModelB.Event.eventB(value: 3))
+      try await topology.expect("models", ModelsState.stateAB(message: "hello", value: 3))
+      #expect(try await topology.client.synchronize("models", ModelA.Event.eventX).isCommitted)
+      try await topology.expect("models", ModelsState.inactive)
+      try await topology.expect("modelA", ModelA.State.inactive)
+      try await topology.expect("modelB", ModelB.State.inactive)
+    }
+  }
+
+  @Test("the two actors are killed again and again with their composite, and agree each time")
+  func killedActors() async throws {
+    let read = try TopologyReader.read(path: Self.example)
+    var example = read.topology
+    for index in example.nodes.indices { example.nodes[index].restart = Parties.quick }
+    try await withTopology(example) { topology in
+      for round in 1...12 {
+        try await Self.activate(topology, round)
+        let name = ["modelA", "models", "modelB"][round % 3]
+        async let reply = topology.client.synchronize("models", ModelA.Event.eventX)
+        try await topology.kill(name)
+        let isCommitted = try await reply.isCommitted
+        try await topology.expectStatus(of: name, "to run again", within: .seconds(20)) {
+          $0.isRunning
+        }
+        try await topology.expectStatus(of: "modelA", "the same", within: .seconds(20)) {
+          $0.status?.doubt == nil && ($0.status?.state == "inactive") == isCommitted
+        }
+        try await topology.expectStatus(of: "modelB", "the same", within: .seconds(20)) {
+          $0.status?.doubt == nil && ($0.status?.state == "inactive") == isCommitted
+        }
+      }
+      try await Self.activate(topology, 13)
+      let last = try await topology.client.synchronize(
+        "models", ModelA.Event.eventX, mode: .await(.seconds(20)))
+      #expect(last.isCommitted)
     }
   }
 }

@@ -61,7 +61,11 @@ struct AsynchronyTests {
       machine.selfContainedEvents
         == ["praise": .milliseconds(200), "blame": .seconds(1), "joke": .seconds(3)])
     func limit(_ state: Mood, _ word: Word) -> Duration? {
-      if case .suspended(let transition) = machine.reduce(state, word) { transition.limit } else { nil }
+      if case .suspended(let transition) = machine.reduce(state, word) {
+        transition.limit
+      } else {
+        nil
+      }
     }
     #expect(limit(.good, .praise) == .milliseconds(200))
     #expect(limit(.good, .blame) == .seconds(1))
