@@ -36,9 +36,12 @@ package final class EventList {
     context.pointee.listed?.takeUnretainedValue().isNextAsynchronous = true
   }
 
-  /// The `On`s that were added behind so many have a time limit.
-  func limit(behind count: Int, to limit: Duration) {
-    for index in entries.indices.dropFirst(count) { entries[index].limit = limit }
+  /// The `On` that was added last has a time limit, if this thread is listing.
+  static func limitLast(to limit: Duration) {
+    guard let list = MatchThread.current?.pointee.listed?.takeUnretainedValue(),
+      let last = list.entries.indices.last, list.entries[last].isAsynchronous
+    else { return }
+    list.entries[last].limit = limit
   }
 
   @usableFromInline

@@ -104,6 +104,7 @@ extension On {
     EventList.nextIsAsynchronous()
     guard let context = Matching<State, Taken>.matching(events.standing()) else { return }
     Matching<State, Taken>.suspend(context, transition)
+    hasSuspended = true
   }
 
   /// Leads to another state on any of several events, which the closure receives, by and by.
@@ -127,6 +128,7 @@ extension On {
     guard let context = Matching<State, Taken>.matching(events.standing()) else { return }
     let event = Matching<State, Taken>.event(of: context)
     Matching<State, Taken>.suspend(context) { try await transition(event) }
+    hasSuspended = true
   }
 
   /// Leads to another state on any of several events, by and by, if the guard passes.
@@ -154,6 +156,7 @@ extension On {
     }
     guard Matching<State, Taken>.passes(`guard`(), context) else { return }
     Matching<State, Taken>.suspend(context, transition)
+    hasSuspended = true
   }
 
   /// Leads to another state on any of several events, which the closures receive, by and by.
@@ -182,5 +185,6 @@ extension On {
     let event = Matching<State, Taken>.event(of: context)
     guard Matching<State, Taken>.passes(`guard`(event), context) else { return }
     Matching<State, Taken>.suspend(context) { try await transition(event) }
+    hasSuspended = true
   }
 }

@@ -71,18 +71,25 @@ extension On {
   /// ```
   /// - Parameter limit: The longest that it may take there. After it the event is refused. Default: 1 s.
   public func selfContained(within limit: Duration = .seconds(1)) -> On {
-    guard let read else { return self }
+    guard let read else {
+      limitNow(limit)
+      return self
+    }
     return On {
       guard let context = MatchThread.current else { return read() }
-      let list = context.pointee.listed?.takeUnretainedValue()
-      let count = list?.entries.count ?? 0
       let isOpen = context.pointee.isOpen
       read()
-      if let list {
-        list.limit(behind: count, to: limit)
-      } else if isOpen, context.pointee.status == .suspended {
+      if isOpen, context.pointee.status == .suspended {
         Matching<State, Event>.limit(context, to: limit)
       }
+      if context.pointee.status == .listing { EventList.limitLast(to: limit) }
     }
+  }
+
+  /// The same of one that has compared itself, or listed itself, just now.
+  private func limitNow(_ limit: Duration) {
+    guard let context = MatchThread.current else { return }
+    if hasSuspended { Matching<State, Event>.limit(context, to: limit) }
+    if context.pointee.status == .listing { EventList.limitLast(to: limit) }
   }
 }

@@ -77,6 +77,34 @@ struct AsynchronyTests {
     #expect(machine.evaluate(.blame, in: .bad) == .asynchronous)
   }
 
+  @Test("are told apart where they are about several events, and where they have a name")
+  func kept() {
+    let sulk = On<Mood, Word>(events: OneOf { Word.blame }) { await Self.soon(.bad) }
+      .selfContained(within: .seconds(4))
+    let machine = StateMachine<Mood, Word, Never>(initial: Mood.good) {
+      When(state: Mood.good) {
+        On(events: OneOf { Word.praise }) { await Self.soon(.good) }
+        On(
+          events: OneOf {
+            Word.praise
+            Word.joke
+          }
+        ) { await Self.soon(.good) }
+        .selfContained(within: .seconds(2))
+        sulk
+      }
+    }
+    func limit(_ word: Word) -> Duration? {
+      guard case .suspended(let transition) = machine.reduce(.good, word) else { return nil }
+      return transition.limit
+    }
+    // The first that matches is the one that counts.
+    #expect(limit(.praise) == nil)
+    #expect(limit(.joke(1)) == .seconds(2))
+    #expect(limit(.blame) == .seconds(4))
+    #expect(machine.asynchronousEvents == ["praise": .some])
+  }
+
   @Test("of a function are those that it is said of")
   func function() {
     let some = SelfContainedEvents<Word>.events(OneOf { Word.joke }, within: .seconds(2))
