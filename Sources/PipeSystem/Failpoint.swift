@@ -90,8 +90,8 @@ package enum Failpoint: String, CaseIterable, Sendable {
       .startAfter, .restoreAfter, .trimAfter, .letterAfter, .drainBefore:
       false
     case .prepareBefore, .evaluateAfter, .prepareRecorded, .yesAfter, .noAfter, .commitReceived,
-      .stepRecorded, .acknowledgeAfter, .abortReceived, .querySent, .synchronizeReceived, .prepareSent,
-      .commitBefore, .commitRecorded, .commitSent, .abortBefore, .abortSent, .commitFinished,
+      .stepRecorded, .acknowledgeAfter, .abortReceived, .querySent, .synchronizeReceived,
+      .prepareSent, .commitBefore, .commitRecorded, .commitSent, .abortBefore, .abortSent, .commitFinished,
       .queryReceived:
       true
     }

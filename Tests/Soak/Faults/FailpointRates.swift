@@ -38,8 +38,8 @@ package enum FailpointRates {
     // Hit by a filter's tenth numbers, at the first start of a node, and when it is told to stop.
     case .letterAfter, .startAfter, .drainBefore: 120_000
     case .prepareBefore, .evaluateAfter, .prepareRecorded, .yesAfter, .commitReceived,
-      .stepRecorded, .acknowledgeAfter, .synchronizeReceived, .prepareSent, .commitBefore, .commitRecorded,
-      .commitSent, .commitFinished:
+      .stepRecorded, .acknowledgeAfter, .synchronizeReceived, .prepareSent, .commitBefore,
+      .commitRecorded, .commitSent, .commitFinished:
       6_000
     // Hit where an event is refused, or something has gone wrong already.
     case .noAfter, .abortReceived, .abortBefore, .abortSent: 15_000
