@@ -91,8 +91,8 @@ package enum Failpoint: String, CaseIterable, Sendable {
       false
     case .prepareBefore, .evaluateAfter, .prepareRecorded, .yesAfter, .noAfter, .commitReceived,
       .stepRecorded, .acknowledgeAfter, .abortReceived, .querySent, .synchronizeReceived,
-      .prepareSent, .commitBefore, .commitRecorded, .commitSent, .abortBefore, .abortSent, .commitFinished,
-      .queryReceived:
+      .prepareSent, .commitBefore, .commitRecorded, .commitSent, .abortBefore, .abortSent,
+      .commitFinished, .queryReceived:
       true
     }
   }

@@ -9,6 +9,7 @@ struct TestNodes: NodeProgram {
     Turner.self, Ringer.self, Waverer.self, Confidant.self, ModelMachine<Wobbler>.self,
     ModelMachine<Ripener>.self, ModelMachine<Heater>.self, Thermostat.self,
     ModelMachine<Dancer>.self,
+    WallflowerNode.self, Chaperone.self,
     NumberSource.self, NumberRelay.self, NumberFilter.self, NumberWorker.self, NumberGate.self,
     NumberSink.self, NumberMember.self, ModelMachine<NumberModel>.self,
   ]

@@ -134,6 +134,7 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
 
 // Transitions that take their time: they run before it is known whether all take the event.
 extension MachineParticipant {
+  @export(interface)
   private func evaluate(_ transition: SuspendedTransition<Hosted.State>, on event: Hosted.Event) {
     isTentative = true
     lastEvaluation += 1
@@ -155,6 +156,7 @@ extension MachineParticipant {
     )
   }
 
+  @export(interface)
   private func evaluated(
     _ number: UInt64, _ event: Hosted.Event, _ result: EvaluationResult<Hosted.State>
   ) {
@@ -173,7 +175,7 @@ extension MachineParticipant {
     core.participant?.evaluated(answer)
   }
 
-  /// Cancels what runs before the machine is said to stand elsewhere: work that begins later knows.
+  /// Cancels what runs, before the machine is said to stand elsewhere: work that begins later knows.
   private func standBack() {
     cancelEvaluation()
     prepared = nil

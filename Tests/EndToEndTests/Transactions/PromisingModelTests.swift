@@ -171,6 +171,29 @@ struct PromisingModelTests {
     }
   }
 
+  @Test("a model, a feature and a machine whose transition suspends take an event together, or none")
+  func styles() async throws {
+    var party = Self.floor()
+    for (name, machine) in [("feature", "WallflowerNode"), ("machine", "Chaperone")] {
+      party.nodes.append(.machine(machine, name: name, restart: Parties.quick))
+      party.composites[0].components.append(name)
+    }
+    try await withTopology(party) { topology in
+      for round in 1...3 {
+        #expect(try await Self.dance(topology).isCommitted)
+        try await topology.expect("feature", Dances(danced: round))
+        try await topology.expect("machine", Chaperone.State.watching(danced: round))
+        let reply = try await Self.dance(topology, left: .refusing)
+        guard case .refused(let withheld) = reply else { throw Unexpected("\(reply)") }
+        #expect(withheld.map(\.participant) == ["left"])
+      }
+      try await Self.expectCounts(topology, 3)
+      for node in ["feature", "machine"] {
+        try await topology.expectStatus(of: node, "3 dances") { $0.status?.version == 3 }
+      }
+    }
+  }
+
   // MARK: The two actors of the example
 
   private static let example = "topologies/composite.yaml"
