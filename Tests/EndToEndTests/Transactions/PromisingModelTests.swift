@@ -171,7 +171,7 @@ struct PromisingModelTests {
     }
   }
 
-  @Test("a model, a feature and a machine whose transition suspends take an event together, or none")
+  @Test("a model, a feature and a machine that suspends take an event together, or none")
   func styles() async throws {
     var party = Self.floor()
     for (name, machine) in [("feature", "WallflowerNode"), ("machine", "Chaperone")] {
