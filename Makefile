@@ -24,10 +24,10 @@ SANITIZERS ?= thread address
 # What 'make bench' measures: by default everything.
 SECTIONS ?=
 
-# What 'make soak' is about and injects: by default both topics, each with a new seed each time and
+# What 'make soak' is about and injects: by default all topics, each with a new seed each time and
 # no limit of time. It kills nodes and orchestrators, takes names, removes files and, as root, fills a
 # small disk.
-SOAKS ?= pipes composites
+SOAKS ?= pipes composites models
 SEED ?=
 FAULTS ?= 2000
 TIME ?=

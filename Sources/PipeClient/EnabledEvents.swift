@@ -161,8 +161,9 @@ extension EventObstacle: CustomStringConvertible {
     case .refused(.thrown(let error)): "its function throws: \(error)"
     case .refused(.asynchronous):
       "its transition is asynchronous, so that it can promise nothing: it never takes the event "
-        + "together with others; give it a transition that does not wait, and do the waiting in an "
-        + "effect"
+        + "together with others; state that it is self-contained, or give it a transition that does "
+        + "not wait, and do the waiting in an effect"
+    case .refused(.overdue): "its asynchronous transition had not returned within its time limit"
     case .inTransition: "it is busy: an asynchronous transition has not returned"
     case .pipesFull(let names):
       names.isEmpty

@@ -43,6 +43,8 @@ package enum Failpoint: String, CaseIterable, Sendable {
   // A participant of synchronized events.
   /// PREPARE has come.
   case prepareBefore = "prepare.before"
+  /// A transition that takes its time has returned; nothing is recorded.
+  case evaluateAfter = "evaluate.after"
   /// It is recorded that the node is prepared; YES is not said.
   case prepareRecorded = "prepare.recorded"
   /// YES is said.
@@ -87,10 +89,10 @@ package enum Failpoint: String, CaseIterable, Sendable {
       .ackAfter, .sendBefore, .sendAfter, .openAfter, .welcomeAfter, .replyBefore, .replyAfter,
       .startAfter, .restoreAfter, .trimAfter, .letterAfter, .drainBefore:
       false
-    case .prepareBefore, .prepareRecorded, .yesAfter, .noAfter, .commitReceived, .stepRecorded,
-      .acknowledgeAfter, .abortReceived, .querySent, .synchronizeReceived, .prepareSent,
-      .commitBefore, .commitRecorded, .commitSent, .abortBefore, .abortSent, .commitFinished,
-      .queryReceived:
+    case .prepareBefore, .evaluateAfter, .prepareRecorded, .yesAfter, .noAfter, .commitReceived,
+      .stepRecorded, .acknowledgeAfter, .abortReceived, .querySent, .synchronizeReceived,
+      .prepareSent, .commitBefore, .commitRecorded, .commitSent, .abortBefore, .abortSent,
+      .commitFinished, .queryReceived:
       true
     }
   }

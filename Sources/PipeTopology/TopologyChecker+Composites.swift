@@ -62,7 +62,7 @@ extension TopologyChecker {
     }
   }
 
-  /// Nobody can say beforehand where an asynchronous transition leads.
+  /// An asynchronous transition runs before it is known whether all take the event.
   private mutating func checkTransitions(of vector: SyncVector, in composites: TopologyComposites) {
     for name in vector.participants {
       guard let machine = composites.machines[name] else { continue }
@@ -73,10 +73,13 @@ extension TopologyChecker {
         at: topology.path(ofParticipant: name, vector.event, in: vector.composite),
         "composite '\(vector.composite)', event '\(vector.event)': participant '\(name)' takes it by "
           + (isAll ? "an asynchronous transition" : "asynchronous transitions in some states")
-          + ", as models, features and closures with 'await' do; nobody can promise where that leads, "
-          + "so the event is \(isAll ? "never" : "not") taken\(isAll ? "" : " there"). Let its "
-          + "transition lead to a state at once, whose effect or feedback does what takes its time, "
-          + "or list participants without '\(name)'")
+          + ", as models, features and closures with 'await' do; it would run before it is known "
+          + "whether the others take the event, so the event is \(isAll ? "never" : "not") "
+          + "taken\(isAll ? "" : " there"). If it acts on nothing but its own state, state that: "
+          + "'static var selfContained: SelfContainedEvents<Event> { .all(within: .seconds(1)) }' in "
+          + "the model or feature, '.selfContained(within: .seconds(1))' behind the closing brace of "
+          + "the 'On'. Else let its transition lead to a state at once, whose effect or feedback does "
+          + "what takes its time, or list participants without '\(name)'")
     }
   }
 

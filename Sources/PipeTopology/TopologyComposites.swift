@@ -105,8 +105,18 @@ package struct TopologyComposites: Sendable {
     for event in refusals.keys { own[event] = owner(of: event, in: composite.name) }
     return CompositePlan(
       name: composite.name, components: composite.components, nodes: nodes, vectors: vectors,
-      events: vectors.map(event(of:)), refusals: refusals, own: own,
+      events: vectors.map(event(of:)), refusals: refusals, own: own, limits: limits(of: vectors),
       projection: composite.projection)
+  }
+
+  /// How long asynchronous transitions may take, by event; `nil` where there are none.
+  private func limits(of vectors: [SyncVector]) -> [String: Int64]? {
+    var limits: [String: Int64] = [:]
+    for vector in vectors {
+      limits[vector.event] =
+        vector.participants.compactMap { machines[$0]?.selfContained?[vector.event] }.max()
+    }
+    return limits.isEmpty ? nil : limits
   }
 }
 

@@ -178,12 +178,12 @@ struct MachineLanguage {
   }
 
   @Test("a machine can be asked without being run")
-  func asks() async {
+  func asks() async throws {
     // docs: begin
     switch stateMachine.reduce(.open(persons: 12), .closeButtonWasPressed) {
     case .next(let state): print("leads to \(state)")
     case .refused(let refusal): print("refused: \(refusal)")  // guard
-    case .suspended(let transition): print("leads, in a while, to \(await transition())")
+    case .suspended(let transition): print("leads, in a while, to \(try await transition())")
     }
     // docs: end
     #expect("\(stateMachine.reduce(.open(persons: 12), .closeButtonWasPressed))".contains("guard"))

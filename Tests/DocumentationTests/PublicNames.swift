@@ -27,6 +27,7 @@ private typealias Names<
     InferredWhens<State, Event, Output>, Listed<Event, Never>
   ),
   (Reduction<State>, Refusal, Overlap, CaseDescription, MachineDescription, PortDescription),
+  (SuspendedTransition<State>, SelfContainedEvents<Event>),
   (
     Runtime<State, Event, Output>, AsyncStateMachineSequence<State, Event, Output>,
     SendOutcome<State>, ExecutionStrategy<State>, Feedback<State, Event>, EffectClock,

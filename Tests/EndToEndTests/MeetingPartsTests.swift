@@ -10,6 +10,23 @@ struct MeetingPartsTests {
     return MeetingPlan(using: &generator)
   }
 
+  @Test("a plan with models has one in each composite that meets first, and is the same otherwise")
+  func models() throws {
+    for seed in UInt64(0)..<20 {
+      var generator = SplitMix64(seed: seed)
+      let plan = MeetingPlan(hasModels: true, using: &generator)
+      let other = Self.plan(seed: seed)
+      #expect(other.models.isEmpty)
+      #expect(plan.composites == other.composites && plan.bells == other.bells)
+      #expect(plan.composites.allSatisfy { plan.models.contains($0.members[0]) })
+      let topology = plan.topology(
+        name: "soak", program: "TestNodes", environment: [:], durability: .process,
+        heartbeat: .seconds(1))
+      #expect(
+        Set(topology.nodes.filter { $0.machine == "NumberModel" }.map(\.name)) == plan.models)
+    }
+  }
+
   @Test("every plan is a topology with composites that share members and others that do not")
   func plans() async throws {
     for seed in UInt64(0)..<20 {

@@ -153,26 +153,23 @@ struct CompositeExampleTests {
   // MARK: The two models
 
   @Test("eventX resets both models or none, and the composite shows both as one")
-  func models() throws {
-    let product = try ExampleComposition.product(
-      of: "composite.yaml",
-      payloads: [
-        "modelA": [ModelA.Event.eventA(message: "a"), ModelA.Event.eventA(message: "")],
-        "modelB": [ModelB.Event.eventB(value: 1), ModelB.Event.eventB(value: -1)],
-      ])
-    let found = try product.explore()
-    // Each model is inactive, active or failed; both leave the latter two together.
-    try expect(product, states: 9, transitions: 16, deadlocks: 0)
-    let shown = try found.states.map { try ModelsState.projection($0) }
-    #expect(
-      Set(shown) == [
-        .inactive, .stateA(message: "a"), .stateB(value: 1), .stateAB(message: "a", value: 1),
-        .failed,
-      ])
+  func models() async throws {
+    let product = try ExampleComposition.product(of: "composite.yaml")
+    let reset = ProductEvent.synchronized(SynchronizedEvent(named: "eventX"), composite: "models")
+    let both = ProductState([ModelA.State.active(message: "a"), ModelB.State.failed])
+    #expect(try ModelsState.projection(both) == .failed)
+    guard case .suspended(let run) = try product.reduce(both, reset) else {
+      Issue.record("not asynchronous")
+      return
+    }
+    #expect(try await ModelsState.projection(run()) == .inactive)
     let half = ProductState([ModelA.State.active(message: "a"), ModelB.State.inactive])
-    let withheld = try product.enabledness(
-      of: .synchronized(SynchronizedEvent(named: "eventX"), composite: "models"), in: half)
-    #expect(withheld.withheld.map(\.participant) == ["modelB"])
+    guard case .suspended(let attempt) = try product.reduce(half, reset) else {
+      Issue.record("not asynchronous")
+      return
+    }
+    await #expect(throws: ModelRefusal.nothingToReset) { try await attempt() }
+    #expect(throws: ExplorationError.self) { try product.explore() }
   }
 
   @Test("the program registers the composite states that the files name")

@@ -69,7 +69,7 @@ struct SoakRun {
   private func tell(
     _ outcome: SoakOutcome, of subject: any SoakSubject, took time: Duration
   ) {
-    let met = options.topic == .composites ? "\(outcome.meetings.committed) meetings, " : ""
+    let met = options.topic.isOfComposites ? "\(outcome.meetings.committed) meetings, " : ""
     say(
       "round \(rounds): \(subject.summary), \(outcome.counts.total) faults, \(met)"
         + "\(outcome.arrived) numbers arrived, "
@@ -84,7 +84,7 @@ struct SoakRun {
   private func conclude(took time: Duration) -> Bool {
     let counts = total.counts
     if !options.isCalm { say("faults that struck:\n\(counts.table(of: choice))") }
-    if options.topic == .composites { say("what became of meetings:\n\(total.meetings.text)") }
+    if options.topic.isOfComposites { say("what became of meetings:\n\(total.meetings.text)") }
     var problems = total.violations
     if !options.isCalm, counts.total < options.faults {
       problems.append("only \(counts.total) of \(options.faults) faults in the time")
@@ -92,7 +92,7 @@ struct SoakRun {
     if counts.total >= Self.longRun {
       let faults = counts.missing(of: choice)
       problems += missing("struck", faults)
-      if options.topic == .composites { problems += missing("seen", total.meetings.missing) }
+      if options.topic.isOfComposites { problems += missing("seen", total.meetings.missing) }
     }
     say(
       "\(rounds) topologies, \(counts.total) faults, \(total.arrived) numbers arrived: "

@@ -3,10 +3,19 @@ import PipeRuntime
 /// What a soak is about.
 package enum SoakTopic: String, CaseIterable, Sendable {
   case pipes, composites
+  /// Composites some of whose members are models.
+  case models
+
+  /// Whether it is about synchronized events.
+  package var isOfComposites: Bool { self != .pipes }
 
   /// The failpoints that must strike in a long run.
   package var points: [Failpoint] {
-    Failpoint.allCases.filter { $0.isOfSynchronizedEvents == (self == .composites) }
+    Failpoint.allCases.filter { point in
+      point.isOfSynchronizedEvents == isOfComposites
+        // Where a transition has taken its time.
+        && (point != .evaluateAfter || self == .models)
+    }
   }
 
   /// Between two faults from outside. Unit: microseconds.
@@ -14,7 +23,7 @@ package enum SoakTopic: String, CaseIterable, Sendable {
     switch self {
     case .pipes: 0...20_000
     // An event needs all its participants at once, and their coordinator.
-    case .composites: 0...60_000
+    case .composites, .models: 0...60_000
     }
   }
 
@@ -23,7 +32,7 @@ package enum SoakTopic: String, CaseIterable, Sendable {
     switch self {
     case .pipes: 1
     // Each meeting is one of two members at least.
-    case .composites: 20
+    case .composites, .models: 20
     }
   }
 
@@ -31,7 +40,7 @@ package enum SoakTopic: String, CaseIterable, Sendable {
   var patience: Int {
     switch self {
     case .pipes: 6
-    case .composites: 3
+    case .composites, .models: 3
     }
   }
 
@@ -42,6 +51,7 @@ package enum SoakTopic: String, CaseIterable, Sendable {
       let shapes = SoakPlan.Shape.allCases
       return SoakPlan(shapes[round % shapes.count], using: &generator)
     case .composites: return MeetingPlan(using: &generator)
+    case .models: return MeetingPlan(hasModels: true, using: &generator)
     }
   }
 }

@@ -8,8 +8,10 @@ struct TestNodes: NodeProgram {
     Source.self, Sink.self, Gate.self, Button.self, Fragile.self, Blob.self, Clerk.self, Party.self,
     Turner.self, Ringer.self, Waverer.self, Confidant.self, ModelMachine<Wobbler>.self,
     ModelMachine<Ripener>.self, ModelMachine<Heater>.self, Thermostat.self,
+    ModelMachine<Dancer>.self,
+    WallflowerNode.self, Chaperone.self,
     NumberSource.self, NumberRelay.self, NumberFilter.self, NumberWorker.self, NumberGate.self,
-    NumberSink.self, NumberMember.self,
+    NumberSink.self, NumberMember.self, ModelMachine<NumberModel>.self,
   ]
   static let monitors: [any Monitor.Type] = [Census.self]
   static let composites: [any CompositeState.Type] = [PairState.self]

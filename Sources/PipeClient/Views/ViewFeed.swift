@@ -74,6 +74,7 @@ package struct ViewFeed: Sendable {
       case .refused(.guard, _): return .refused("the guard said no")
       case .refused(.thrown(let error), _): return .refused(error)
       case .refused(.asynchronous, _): return .refused("its transition is asynchronous")
+      case .refused(.overdue, _): return .refused("its transition took longer than it may")
       }
     } catch {
       return .failed("\(error)")

@@ -55,7 +55,9 @@ public struct AnyComponent: Sendable {
       return switch component.reduce(state, event) {
       case .next(let next): .next(ComponentState(next))
       case .refused(let refusal): .refused(refusal)
-      case .suspended(let run): .suspended { ComponentState(await run()) }
+      case .suspended(let run):
+        .suspended(
+          SuspendedTransition(within: run.limit) { ComponentState(try await run()) })
       }
     }
     hasOutput = { state in (state.value as? State).map(component.hasOutput) ?? false }

@@ -47,7 +47,12 @@ extension Product {
     let moves = moves(state, steps)
     var withheld: [Withholding] = []
     for (place, move) in moves {
-      if case .refused(let refusal) = move { withheld.append(withholding(state, place, refusal)) }
+      switch move {
+      case .refused(let refusal): withheld.append(withholding(state, place, refusal))
+      case .suspended(let transition) where moves.count > 1 && transition.limit == nil:
+        withheld.append(withholding(state, place, .asynchronous))
+      case .next, .suspended: break
+      }
     }
     return withheld.isEmpty ? apply(moves, to: state) : .refused(withheld)
   }
@@ -78,7 +83,7 @@ extension Product {
   /// Takes the moves, none of which is refused.
   private func apply(_ moves: [Move], to state: ProductState) -> ProductReduction {
     var next = state
-    var suspended: [(Int, @Sendable () async -> ComponentState)] = []
+    var suspended: [(Int, SuspendedTransition<ComponentState>)] = []
     for (place, move) in moves {
       switch move {
       case .next(let state): next.components[place] = state
@@ -89,7 +94,7 @@ extension Product {
     if suspended.isEmpty { return .next(next) }
     return .suspended { [next, suspended] in
       var next = next
-      for (place, run) in suspended { next.components[place] = await run() }
+      for (place, run) in suspended { next.components[place] = try await run() }
       return next
     }
   }

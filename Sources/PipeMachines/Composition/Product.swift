@@ -91,5 +91,5 @@ public enum ProductReduction: Sendable {
   /// No component moves: these withhold the event.
   case refused([Withholding])
   /// Some transition is asynchronous; calling the closure runs it.
-  case suspended(@Sendable () async -> ProductState)
+  case suspended(@Sendable () async throws -> ProductState)
 }

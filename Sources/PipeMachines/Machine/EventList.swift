@@ -7,6 +7,11 @@ package final class EventList {
     let isGuarded: Bool
     /// Whether its transition takes its time.
     let isAsynchronous: Bool
+    /// How long it may take where it is stated to act on nothing but its own state.
+    var limit: Duration?
+
+    /// Whether it takes its time, and nothing is stated of that.
+    var isUnlimited: Bool { isAsynchronous && limit == nil }
   }
 
   private(set) var entries: [Entry] = []
@@ -29,6 +34,14 @@ package final class EventList {
   static func nextIsAsynchronous() {
     guard let context = MatchThread.current, context.pointee.status == .listing else { return }
     context.pointee.listed?.takeUnretainedValue().isNextAsynchronous = true
+  }
+
+  /// The `On` that was added last has a time limit, if this thread is listing.
+  static func limitLast(to limit: Duration) {
+    guard let list = MatchThread.current?.pointee.listed?.takeUnretainedValue(),
+      let last = list.entries.indices.last, list.entries[last].isAsynchronous
+    else { return }
+    list.entries[last].limit = limit
   }
 
   @usableFromInline

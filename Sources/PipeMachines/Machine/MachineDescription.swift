@@ -63,10 +63,14 @@ public struct MachineDescription: Codable, Hashable, Sendable {
   public var events: [CaseDescription]
   /// The names of the events that it takes in some state.
   public var alphabet: [String]
-  /// The names of those whose transitions are all asynchronous: events of several nodes they cannot be.
+  /// The names of those whose transitions are all asynchronous, without a statement that they act on nothing
+  /// but their own state: events of several nodes they cannot be.
   public var asynchronous: [String]?
   /// The names of those of which some transitions are.
   public var partlyAsynchronous: [String]?
+  /// By name, how long the asynchronous transitions of those may take that act on nothing but their own
+  /// state. Unit: milliseconds.
+  public var selfContained: [String: Int64]?
   /// Every case of its output type.
   public var outputs: [CaseDescription]
   /// The pipes it sends into, by port.

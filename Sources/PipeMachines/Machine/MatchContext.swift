@@ -91,8 +91,10 @@ enum MatchThread {
 @usableFromInline
 final class Suspension<State: DSLCompatible>: @unchecked Sendable {
   // The closure runs once, on one task, after the step that made it has returned.
-  @usableFromInline let run: () async -> Transition<State>
+  @usableFromInline let run: () async throws -> Transition<State>
+  // Set within that step.
+  @usableFromInline var limit: Duration?
 
   @usableFromInline
-  init(_ run: @escaping () async -> Transition<State>) { self.run = run }
+  init(_ run: @escaping () async throws -> Transition<State>) { self.run = run }
 }

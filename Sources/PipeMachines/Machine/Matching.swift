@@ -87,9 +87,15 @@ enum Matching<State: DSLCompatible, Event: DSLCompatible> {
     return `guard`.passes
   }
 
-  static func suspend(_ context: Context, _ run: @escaping () async -> Transition<State>) {
+  static func suspend(_ context: Context, _ run: @escaping () async throws -> Transition<State>) {
     context.pointee.suspension = .passRetained(Suspension(run))
     context.pointee.status = .suspended
+  }
+
+  /// The transition that was suspended last has a time limit.
+  static func limit(_ context: Context, to limit: Duration) {
+    let suspension = context.pointee.suspension?.takeUnretainedValue()
+    (suspension as? Suspension<State>)?.limit = limit
   }
 }
 

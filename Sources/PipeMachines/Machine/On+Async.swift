@@ -1,7 +1,7 @@
 // Transitions that suspend. Guards stay synchronous: they decide within the step.
 extension On {
   /// Leads to another state on `event`, by and by.
-  public init(event: Event, transition: sending @escaping () async -> Transition<State>) {
+  public init(event: Event, transition: sending @escaping () async throws -> Transition<State>) {
     nonisolated(unsafe) let transition = transition
     self.init {
       EventList.nextIsAsynchronous()
@@ -11,20 +11,21 @@ extension On {
   }
 
   /// Leads to another state on `event`, which the closure receives, by and by.
-  public init(event: Event, transition: sending @escaping (Event) async -> Transition<State>) {
+  public init(event: Event, transition: sending @escaping (Event) async throws -> Transition<State>)
+  {
     nonisolated(unsafe) let transition = transition
     self.init {
       EventList.nextIsAsynchronous()
       guard let context = Matching<State, Event>.matching(event) else { return }
       let event = Matching<State, Event>.event(of: context)
-      Matching<State, Event>.suspend(context) { await transition(event) }
+      Matching<State, Event>.suspend(context) { try await transition(event) }
     }
   }
 
   /// Leads to another state on `event`, by and by, if the guard passes.
   public init(
     event: Event, guard: sending @escaping () -> Guard,
-    transition: sending @escaping () async -> Transition<State>
+    transition: sending @escaping () async throws -> Transition<State>
   ) {
     nonisolated(unsafe) let (`guard`, transition) = (`guard`, transition)
     self.init {
@@ -38,7 +39,7 @@ extension On {
   /// Leads to another state on `event`, which the closures receive, by and by.
   public init(
     event: Event, guard: sending @escaping (Event) -> Guard,
-    transition: sending @escaping (Event) async -> Transition<State>
+    transition: sending @escaping (Event) async throws -> Transition<State>
   ) {
     nonisolated(unsafe) let (`guard`, transition) = (`guard`, transition)
     self.init {
@@ -46,20 +47,20 @@ extension On {
       guard let context = Matching<State, Event>.matching(event, isGuarded: true) else { return }
       let event = Matching<State, Event>.event(of: context)
       guard Matching<State, Event>.passes(`guard`(event), context) else { return }
-      Matching<State, Event>.suspend(context) { await transition(event) }
+      Matching<State, Event>.suspend(context) { try await transition(event) }
     }
   }
 
   /// Leads to another state on any event of one case, by and by.
   public init<each Value>(
     event: sending @escaping (repeat each Value) -> Event,
-    transition: sending @escaping (repeat each Value) async -> Transition<State>
+    transition: sending @escaping (repeat each Value) async throws -> Transition<State>
   ) {
     nonisolated(unsafe) let (event, transition) = (event, transition)
     self.init {
       EventList.nextIsAsynchronous()
       Matching<State, Event>.matching(event) { context, values in
-        Matching<State, Event>.suspend(context) { await transition(repeat each values) }
+        Matching<State, Event>.suspend(context) { try await transition(repeat each values) }
       }
     }
   }
@@ -68,14 +69,14 @@ extension On {
   public init<each Value>(
     event: sending @escaping (repeat each Value) -> Event,
     guard: sending @escaping (repeat each Value) -> Guard,
-    transition: sending @escaping (repeat each Value) async -> Transition<State>
+    transition: sending @escaping (repeat each Value) async throws -> Transition<State>
   ) {
     nonisolated(unsafe) let (event, `guard`, transition) = (event, `guard`, transition)
     self.init {
       EventList.nextIsAsynchronous()
       Matching<State, Event>.matching(event, isGuarded: true) { context, values in
         guard Matching<State, Event>.passes(`guard`(repeat each values), context) else { return }
-        Matching<State, Event>.suspend(context) { await transition(repeat each values) }
+        Matching<State, Event>.suspend(context) { try await transition(repeat each values) }
       }
     }
   }
@@ -85,7 +86,9 @@ extension On {
 extension On {
   /// Leads to another state on any of several events, by and by.
   @_disfavoredOverload
-  public init(events: OneOf<Event>, transition: sending @escaping () async -> Transition<State>) {
+  public init(
+    events: OneOf<Event>, transition: sending @escaping () async throws -> Transition<State>
+  ) {
     nonisolated(unsafe) let transition = transition
     self.init {
       _ = On<State, Listed<Event, Never>>(events: events.standing(), transition: transition)
@@ -95,18 +98,19 @@ extension On {
   /// Leads to another state on any of several events, by and by.
   public init<Taken, Builder>(
     events: OneOf<Listed<Taken, Builder>>,
-    transition: sending @escaping () async -> Transition<State>
+    transition: sending @escaping () async throws -> Transition<State>
   ) where Event == Listed<Taken, Builder> {
     self.init(read: nil)
     EventList.nextIsAsynchronous()
     guard let context = Matching<State, Taken>.matching(events.standing()) else { return }
     Matching<State, Taken>.suspend(context, transition)
+    hasSuspended = true
   }
 
   /// Leads to another state on any of several events, which the closure receives, by and by.
   @_disfavoredOverload
   public init(
-    events: OneOf<Event>, transition: sending @escaping (Event) async -> Transition<State>
+    events: OneOf<Event>, transition: sending @escaping (Event) async throws -> Transition<State>
   ) {
     nonisolated(unsafe) let transition = transition
     self.init {
@@ -117,20 +121,21 @@ extension On {
   /// Leads to another state on any of several events, which the closure receives, by and by.
   public init<Taken, Builder>(
     events: OneOf<Listed<Taken, Builder>>,
-    transition: sending @escaping (Taken) async -> Transition<State>
+    transition: sending @escaping (Taken) async throws -> Transition<State>
   ) where Event == Listed<Taken, Builder> {
     self.init(read: nil)
     EventList.nextIsAsynchronous()
     guard let context = Matching<State, Taken>.matching(events.standing()) else { return }
     let event = Matching<State, Taken>.event(of: context)
-    Matching<State, Taken>.suspend(context) { await transition(event) }
+    Matching<State, Taken>.suspend(context) { try await transition(event) }
+    hasSuspended = true
   }
 
   /// Leads to another state on any of several events, by and by, if the guard passes.
   @_disfavoredOverload
   public init(
     events: OneOf<Event>, guard: sending @escaping () -> Guard,
-    transition: sending @escaping () async -> Transition<State>
+    transition: sending @escaping () async throws -> Transition<State>
   ) {
     nonisolated(unsafe) let (`guard`, transition) = (`guard`, transition)
     self.init {
@@ -142,7 +147,7 @@ extension On {
   /// Leads to another state on any of several events, by and by, if the guard passes.
   public init<Taken, Builder>(
     events: OneOf<Listed<Taken, Builder>>, guard: () -> Guard,
-    transition: sending @escaping () async -> Transition<State>
+    transition: sending @escaping () async throws -> Transition<State>
   ) where Event == Listed<Taken, Builder> {
     self.init(read: nil)
     EventList.nextIsAsynchronous()
@@ -151,13 +156,14 @@ extension On {
     }
     guard Matching<State, Taken>.passes(`guard`(), context) else { return }
     Matching<State, Taken>.suspend(context, transition)
+    hasSuspended = true
   }
 
   /// Leads to another state on any of several events, which the closures receive, by and by.
   @_disfavoredOverload
   public init(
     events: OneOf<Event>, guard: sending @escaping (Event) -> Guard,
-    transition: sending @escaping (Event) async -> Transition<State>
+    transition: sending @escaping (Event) async throws -> Transition<State>
   ) {
     nonisolated(unsafe) let (`guard`, transition) = (`guard`, transition)
     self.init {
@@ -169,7 +175,7 @@ extension On {
   /// Leads to another state on any of several events, which the closures receive, by and by.
   public init<Taken, Builder>(
     events: OneOf<Listed<Taken, Builder>>, guard: (Taken) -> Guard,
-    transition: sending @escaping (Taken) async -> Transition<State>
+    transition: sending @escaping (Taken) async throws -> Transition<State>
   ) where Event == Listed<Taken, Builder> {
     self.init(read: nil)
     EventList.nextIsAsynchronous()
@@ -178,6 +184,7 @@ extension On {
     }
     let event = Matching<State, Taken>.event(of: context)
     guard Matching<State, Taken>.passes(`guard`(event), context) else { return }
-    Matching<State, Taken>.suspend(context) { await transition(event) }
+    Matching<State, Taken>.suspend(context) { try await transition(event) }
+    hasSuspended = true
   }
 }

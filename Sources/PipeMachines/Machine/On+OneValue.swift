@@ -51,13 +51,13 @@ extension On {
   /// Leads to another state on any event of one case, by and by.
   public init<Value>(
     event: sending @escaping (Value) -> Event,
-    transition: sending @escaping (Value) async -> Transition<State>
+    transition: sending @escaping (Value) async throws -> Transition<State>
   ) {
     nonisolated(unsafe) let (event, transition) = (event, transition)
     self.init {
       EventList.nextIsAsynchronous()
       Matching<State, Event>.matchingOne(event) { context, value in
-        Matching<State, Event>.suspend(context) { await transition(value) }
+        Matching<State, Event>.suspend(context) { try await transition(value) }
       }
     }
   }
@@ -65,14 +65,14 @@ extension On {
   /// Leads to another state on any event of one case, by and by, if the guard passes.
   public init<Value>(
     event: sending @escaping (Value) -> Event, guard: sending @escaping (Value) -> Guard,
-    transition: sending @escaping (Value) async -> Transition<State>
+    transition: sending @escaping (Value) async throws -> Transition<State>
   ) {
     nonisolated(unsafe) let (event, `guard`, transition) = (event, `guard`, transition)
     self.init {
       EventList.nextIsAsynchronous()
       Matching<State, Event>.matchingOne(event, isGuarded: true) { context, value in
         guard Matching<State, Event>.passes(`guard`(value), context) else { return }
-        Matching<State, Event>.suspend(context) { await transition(value) }
+        Matching<State, Event>.suspend(context) { try await transition(value) }
       }
     }
   }

@@ -17,6 +17,8 @@ public struct On<State: DSLCompatible, Event: DSLCompatible>: Sendable {
   /// Compares it with the event of the step that the thread is in; `nil` where that was done when it
   /// was made.
   @usableFromInline let read: (@Sendable () -> Void)?
+  /// Whether its asynchronous transition is that of the step, where it was compared when it was made.
+  var hasSuspended = false
 
   @inlinable
   init(read: (@Sendable () -> Void)?) { self.read = read }

@@ -6,8 +6,11 @@ public enum Refusal: Hashable, Sendable {
   case `guard`
   /// The function that describes the machine threw an error, which reads so.
   case thrown(String)
-  /// The transition is asynchronous, so that nobody can be prepared to take the event together with others.
+  /// The transition is asynchronous, and it is not stated that it acts on nothing but its own state: so
+  /// nobody can be prepared to take the event together with others.
   case asynchronous
+  /// The transition is asynchronous, and had not returned within its time limit.
+  case overdue
 }
 
 extension Refusal {
@@ -16,18 +19,19 @@ extension Refusal {
 
   /// What an error of a machine's function says, cut where it is long.
   @usableFromInline
-  static func thrown(by error: any Error) -> Refusal {
+  package static func thrown(by error: any Error) -> Refusal {
     let text = "\(error)"
     return .thrown(text.count > textLimit ? text.prefix(textLimit) + "…" : text)
   }
 
-  /// One word for programs: `noTransition`, `guard`, `thrown`, `asynchronous`.
+  /// One word for programs: `noTransition`, `guard`, `thrown`, `asynchronous`, `overdue`.
   public var code: String {
     switch self {
     case .noTransition: "noTransition"
     case .guard: "guard"
     case .thrown: "thrown"
     case .asynchronous: "asynchronous"
+    case .overdue: "overdue"
     }
   }
 
@@ -43,6 +47,7 @@ extension Refusal {
     case "guard": self = .guard
     case "thrown": self = .thrown(error ?? "")
     case "asynchronous": self = .asynchronous
+    case "overdue": self = .overdue
     default: return nil
     }
   }
@@ -56,6 +61,7 @@ extension Refusal {
     case .guard: "the transition's guard said no"
     case .thrown(let text): "its function threw: \(text)"
     case .asynchronous: "its transition is asynchronous, so that it can promise nothing"
+    case .overdue: "its asynchronous transition had not returned within its time limit"
     }
   }
 }

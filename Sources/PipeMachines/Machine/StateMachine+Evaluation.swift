@@ -2,7 +2,8 @@
 package enum Evaluation: Hashable, Sendable {
   /// It would take it.
   case taken
-  /// It would take it by an asynchronous transition, of which nobody knows where it leads.
+  /// It would take it by an asynchronous transition, of which it is not stated that it acts on nothing but
+  /// its own state.
   case asynchronous
   /// A guard decides by the values that the event carries.
   case byValue
@@ -39,7 +40,7 @@ extension StateMachine {
     switch step(state, event) {
     case .next: .taken
     // What would run is let go of, and has not begun.
-    case .suspended: .asynchronous
+    case .suspended(let transition): transition.limit == nil ? .asynchronous : .taken
     case .refused(.asynchronous): .asynchronous
     case .refused(let refusal): .refused(refusal)
     }
@@ -55,7 +56,10 @@ extension StateMachine {
     guard let tag = EnumCases<Event>.names.firstIndex(of: name) else { return nil }
     if let event = EnumCases<Event>.bareValue(tag: tag) { return evaluate(event, in: state) }
     // What a function would say to a value is known only when it has it.
-    guard isListed else { return isAsynchronous ? .asynchronous : .byValue }
+    guard isListed else {
+      guard isAsynchronous else { return .byValue }
+      return selfContained.limit(ofTag: tag) == nil ? .asynchronous : .taken
+    }
     let entries = list(state).entries
     let own = entries.filter { $0.tags.contains(tag) }
     if own.contains(where: { !$0.isGuarded }) { return .taken }

@@ -75,13 +75,21 @@ extension StateMachine {
   }
 
   /// Describes a machine by a function that takes its time for each event.
+  /// - Parameter selfContained: The events for which it acts on nothing but its own state.
   package init(
-    initial: State, awaiting next: @escaping @Sendable (State, Event) async -> State,
+    initial: State, awaiting next: @escaping @Sendable (State, Event) async throws -> State,
+    selfContained: SelfContainedEvents<Event> = .none,
     output: @escaping @Sendable (State) -> Output? = { _ in nil }
   ) {
     self.init(
       initial: initial,
-      step: { state, event in .suspended { await next(state, event) } }, emit: output)
+      step: { state, event in
+        .suspended(
+          SuspendedTransition(within: selfContained.limit(of: event)) {
+            try await next(state, event)
+          })
+      }, emit: output)
     isAsynchronous = true
+    self.selfContained = selfContained
   }
 }

@@ -57,24 +57,45 @@ extension StateMachine {
     case all
   }
 
-  /// The events with asynchronous transitions, by name. Of a function only what it is made of can tell.
+  /// The events with asynchronous transitions, by name, but for those that are stated to act on nothing
+  /// but their own state. Of a function only what it is made of can tell.
   package var asynchronousEvents: [String: Asynchrony] {
     guard isListed else {
       guard isAsynchronous else { return [:] }
-      return Dictionary(uniqueKeysWithValues: EnumCases<Event>.names.map { ($0, .all) })
+      let names = EnumCases<Event>.names.enumerated()
+        .filter { selfContained.limit(ofTag: $0.offset) == nil }
+      return Dictionary(uniqueKeysWithValues: names.map { ($0.element, .all) })
     }
+    let list = listed
+    var found: [String: Asynchrony] = [:]
+    for (tag, name) in EnumCases<Event>.names.enumerated() {
+      let entries = list.entries.filter { $0.tags.contains(tag) }
+      guard entries.contains(where: \.isUnlimited) else { continue }
+      let isAll = !list.isIncomplete && entries.allSatisfy(\.isUnlimited)
+      found[name] = isAll ? .all : .some
+    }
+    return found
+  }
+
+  /// The longest time that the asynchronous transitions of an event may take, by name, where they are stated
+  /// to act on nothing but their own state.
+  package var selfContainedEvents: [String: Duration] {
+    let list = isListed ? listed : EventList()
+    var found: [String: Duration] = [:]
+    for (tag, name) in EnumCases<Event>.names.enumerated() {
+      let limits = list.entries.filter { $0.tags.contains(tag) }.compactMap(\.limit)
+      found[name] = (limits + [selfContained.limit(ofTag: tag)].compactMap { $0 }).max()
+    }
+    return found
+  }
+
+  /// The transitions of all states, as far as samples show them.
+  private var listed: EventList {
     let list = EventList()
     for when in table.whens {
       list.list(State.self, Event.self) { if when.list?() == false { list.missBranch() } }
     }
-    var found: [String: Asynchrony] = [:]
-    for (tag, name) in EnumCases<Event>.names.enumerated() {
-      let entries = list.entries.filter { $0.tags.contains(tag) }
-      guard entries.contains(where: \.isAsynchronous) else { continue }
-      let isAll = !list.isIncomplete && entries.allSatisfy(\.isAsynchronous)
-      found[name] = isAll ? .all : .some
-    }
-    return found
+    return list
   }
 
   /// The names of the events that this very state takes, if their guards pass; none where the machine

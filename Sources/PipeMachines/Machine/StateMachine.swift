@@ -27,6 +27,8 @@ public struct StateMachine<State: DSLCompatible, Event: DSLCompatible, Output: D
   @usableFromInline let isListed: Bool
   /// Whether it is a function all of whose transitions are asynchronous.
   @usableFromInline var isAsynchronous = false
+  /// Of such a function, which events act on nothing but its own state.
+  @usableFromInline var selfContained = SelfContainedEvents<Event>.none
   /// Why it cannot run, where that is known.
   @usableFromInline package var problem: String?
 
@@ -80,12 +82,13 @@ extension StateMachine {
     isListed ? table.reduce(state, event) : step(state, event)
   }
 
-  /// The state that the event leads to, once its transition has returned; `nil` if refused.
+  /// The state that the event leads to, once its transition has returned; `nil` if refused, or if the
+  /// transition throws.
   public func next(_ state: State, _ event: Event) async -> State? {
     switch step(state, event) {
     case .next(let state): state
     case .refused: nil
-    case .suspended(let transition): await transition()
+    case .suspended(let transition): try? await transition()
     }
   }
 

@@ -97,7 +97,8 @@ final class StateTable<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
     case .suspended:
       let suspension = unsafeDowncast(
         context.suspension!.takeRetainedValue(), to: Suspension<State>.self)
-      return .suspended { await suspension.run().state }
+      return .suspended(
+        SuspendedTransition(within: suspension.limit) { try await suspension.run().state })
     }
   }
 

@@ -22,10 +22,12 @@ protocol ComponentHost: AnyObject {
 
   /// Asks whether it would take an event, and keeps the answer for ``adopt()``.
   /// - Returns: `nil` where it is busy: a transition of its own is running, or something that it sends
-  ///   into is full.
+  ///   into is full. An asynchronous transition has a time limit.
   func prepare(_ event: SynchronizedEvent) -> Reduction<any Sendable>?
   /// Gives the state that a suspended preparation has led to.
   func complete(with state: any Sendable)
+  /// Forgets the answer: the machine stands where it stood.
+  func abandon()
   /// Changes to the prepared state.
   func adopt()
   /// Enters the state that it has changed to.

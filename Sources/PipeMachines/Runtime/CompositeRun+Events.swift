@@ -85,7 +85,8 @@ extension CompositeRun {
   }
 
   private func attempt(_ id: UInt64) {
-    guard let place = requests.firstIndex(where: { $0.id == id }), !requests[place].isUnderWay
+    guard let place = requests.firstIndex(where: { $0.id == id }),
+      requests[place].evaluation == nil
     else { return }
     let request = requests[place]
     guard request.isWanted() else {
@@ -94,31 +95,36 @@ extension CompositeRun {
     }
     var withheld: [Withholding] = []
     var busy: [String] = []
-    var suspended: [(Int, @Sendable () async -> any Sendable)] = []
+    var suspended: [(Int, SuspendedTransition<any Sendable>)] = []
     for participant in request.participants {
       let host = hosts[participant]
       switch host.prepare(request.event) {
       case .next?: continue
       case .suspended(let run)?: suspended.append((participant, run))
       case nil: busy.append(host.name)
-      case .refused(let refusal)?:
-        withheld.append(
-          Withholding(
-            participant: host.name, state: ComponentState(host.state, isCompared: false).json,
-            version: host.version, reason: refusal))
+      case .refused(let refusal)?: withheld.append(withholding(of: host, refusal))
       }
     }
     if withheld.isEmpty && busy.isEmpty {
       if suspended.isEmpty { commit(id) } else { run(suspended, for: id) }
       return
     }
-    let failure: SynchronizedReply = withheld.isEmpty ? .busy(busy) : .refused(withheld)
-    if request.waits {
+    fail(place, withheld.isEmpty ? .busy(busy) : .refused(withheld))
+  }
+
+  /// An attempt at a request has come to nothing.
+  private func fail(_ place: Int, _ failure: SynchronizedReply) {
+    if requests[place].waits {
       requests[place].failure = failure
     } else {
-      requests.remove(at: place)
-      request.answer(failure)
+      requests.remove(at: place).answer(failure)
     }
+  }
+
+  private func withholding(of host: any ComponentHost, _ refusal: Refusal) -> Withholding {
+    Withholding(
+      participant: host.name, state: ComponentState(host.state, isCompared: false).json,
+      version: host.version, reason: refusal)
   }
 
   /// All participants are prepared: they move, the composite shows it, then they enter.
@@ -141,29 +147,81 @@ extension CompositeRun {
         versions: Dictionary(uniqueKeysWithValues: versions)))
   }
 
-  /// Runs asynchronous transitions, while the participants take nothing else.
-  private func run(
-    _ transitions: [(Int, @Sendable () async -> any Sendable)], for id: UInt64
-  ) {
-    guard let place = requests.firstIndex(where: { $0.id == id }) else { return }
-    requests[place].isUnderWay = true
-    for participant in requests[place].participants { hosts[participant].isFrozen = true }
-    Task { [self] in
-      var next: [(Int, any Sendable)] = []
-      for (participant, run) in transitions { next.append((participant, await run())) }
-      post { [self, next] in
-        guard !isFinished else { return }
-        for (participant, state) in next { hosts[participant].complete(with: state) }
-        commit(id)
-      }
-    }
-  }
-
   /// The time of a request is up.
   private func giveUp(_ id: UInt64) {
-    guard let place = requests.firstIndex(where: { $0.id == id }), !requests[place].isUnderWay
+    guard let place = requests.firstIndex(where: { $0.id == id }),
+      requests[place].evaluation == nil
     else { return }
     let request = requests.remove(at: place)
     request.answer(request.failure ?? .busy(request.participants.map { hosts[$0].name }))
+  }
+}
+
+// Asynchronous transitions.
+extension CompositeRun {
+  /// The transitions of one attempt that take their time.
+  struct Evaluation {
+    /// Those that have not returned.
+    var missing: Set<Int>
+    /// The work, and its time limits.
+    var tasks: [Task<Void, Never>] = []
+  }
+
+  /// Runs asynchronous transitions, while the participants take nothing else.
+  private func run(_ transitions: [(Int, SuspendedTransition<any Sendable>)], for id: UInt64) {
+    guard let place = requests.firstIndex(where: { $0.id == id }) else { return }
+    for participant in requests[place].participants { hosts[participant].isFrozen = true }
+    var evaluation = Evaluation(missing: Set(transitions.map(\.0)))
+    for (participant, run) in transitions {
+      evaluation.tasks.append(
+        Task { [weak self] in
+          // It may never return, and does not keep the run.
+          do {
+            let state = try await run()
+            self?.post { [weak self] in self?.returned(state, from: participant, of: id) }
+          } catch {
+            let refusal = Refusal.thrown(by: error)
+            self?.post { [weak self] in self?.refused(refusal, by: participant, id) }
+          }
+        })
+      guard let limit = run.limit else { continue }
+      evaluation.tasks.append(
+        Task { [self] in
+          do { try await clock.sleep(for: limit) } catch { return }
+          post { [self] in refused(.overdue, by: participant, id) }
+        })
+    }
+    requests[place].evaluation = evaluation
+  }
+
+  /// A transition has returned; with the last of them all participants are prepared.
+  private func returned(_ state: any Sendable, from participant: Int, of id: UInt64) {
+    guard !isFinished, let place = requests.firstIndex(where: { $0.id == id }),
+      requests[place].evaluation?.missing.remove(participant) != nil
+    else { return }
+    hosts[participant].complete(with: state)
+    guard requests[place].evaluation?.missing.isEmpty == true else { return }
+    end(place)
+    commit(id)
+  }
+
+  /// A transition has thrown, or has not returned in time: all stand where they stood.
+  private func refused(_ refusal: Refusal, by participant: Int, _ id: UInt64) {
+    guard !isFinished, let place = requests.firstIndex(where: { $0.id == id }),
+      requests[place].evaluation?.missing.contains(participant) == true
+    else { return }
+    end(place)
+    for participant in requests[place].participants {
+      hosts[participant].isFrozen = false
+      hosts[participant].abandon()
+    }
+    touched.formUnion(requests[place].participants)
+    fail(place, .refused([withholding(of: hosts[participant], refusal)]))
+  }
+
+  /// No transition of an attempt is waited for any more.
+  private func end(_ place: Int) {
+    for task in requests[place].evaluation?.tasks ?? [] { task.cancel() }
+    requests[place].evaluation = nil
   }
 }

@@ -68,7 +68,10 @@ extension CompositeRun {
       guard !isFinished else { return }
       isFinished = true
       for host in hosts { host.stop() }
-      for request in requests { request.answer(.unavailable(name)) }
+      for request in requests {
+        for task in request.evaluation?.tasks ?? [] { task.cancel() }
+        request.answer(.unavailable(name))
+      }
       requests = []
       hosts = []
       for reader in shown.withLock({ $0.stop() }) { reader.finish() }

@@ -21,6 +21,9 @@ final class CompositeRun: @unchecked Sendable {  // What varies belongs to the d
   private let places: [String: Int]
   let components: [AnyComponent]
 
+  /// Of the time limits of its transitions.
+  let clock = EffectClock.current
+
   // The drainer's.
   var hosts: [any ComponentHost] = []
   var states: ProductState
@@ -43,8 +46,8 @@ final class CompositeRun: @unchecked Sendable {  // What varies belongs to the d
     let isWanted: () -> Bool
     let answer: (SynchronizedReply) -> Void
     var failure: SynchronizedReply?
-    /// Its transitions are running.
-    var isUnderWay = false
+    /// Its transitions, while they are running.
+    var evaluation: Evaluation?
   }
 
   init(

@@ -231,6 +231,14 @@ extension Engine {
       move(to: next, on: ended.event) { onEntry?(state, version, ended.cause) }
       takesOwnEvent = false
       (ended.done ?? onTransitionEnd)?(.moved(state, version: version))
+    case .transitionThrew(let refusal):
+      guard let ended = transition else { return }
+      transition = nil
+      isInTransition = false
+      refusals &+= 1
+      turnBack(because: ended.cause)
+      let done = ended.done ?? onTransitionEnd
+      if let done { done(.refused(refusal)) } else { reportThrown(.refused(refusal), ended.event) }
     case .passed(let state): pass(through: state)
     case .wake: break
     }
@@ -316,13 +324,18 @@ extension Engine {
 
   @usableFromInline
   func suspend(
-    _ run: @escaping @Sendable () async -> State, event: Event, cause: String, done: Done?
+    _ run: SuspendedTransition<State>, event: Event, cause: String, done: Done?
   ) {
     let (post, scope) = (post, scope)
     isInTransition = true
     transition = Suspended(
-      task: Task { post(.transitionEnded(await scope.run(run))) }, event: event, cause: cause,
-      done: done, isOwn: takesOwnEvent)
+      task: Task {
+        do {
+          post(.transitionEnded(try await scope.run(run.callAsFunction)))
+        } catch {
+          post(.transitionThrew(.thrown(by: error)))
+        }
+      }, event: event, cause: cause, done: done, isOwn: takesOwnEvent)
   }
 
   @inlinable
@@ -427,6 +440,20 @@ extension Engine {
     state = next
     version &+= 1
     (onPassage ?? onEntry)?(state, version, transition.cause)
+    observe(state, runtime.stateMiddleware)
+  }
+
+  /// The step has come to nothing after it was seen on its way: shows the state that it began in, under
+  /// a version of its own.
+  private func turnBack(because cause: String) {
+    guard let origin else { return }
+    passed = []
+    passedCount = 0
+    self.origin = nil
+    passages += 1
+    state = origin
+    version &+= 1
+    (onPassage ?? onEntry)?(state, version, cause)
     observe(state, runtime.stateMiddleware)
   }
 

@@ -11,6 +11,8 @@ package enum EngineInput<State: DSLCompatible, Event: DSLCompatible>: Sendable {
   case passed(State)
   /// The asynchronous transition has returned.
   case transitionEnded(State)
+  /// The asynchronous transition has thrown, so that its event is refused.
+  case transitionThrew(Refusal)
   /// What the engine waited for may be there: room in a pipe, in a buffer.
   case wake
 }

@@ -59,12 +59,18 @@ final class EffectRun: Sendable {
   let scope: RunScope
   /// `nil` of a transition.
   let key: IdempotencyKey?
+  /// Whether it is a transition whose step may come to nothing.
+  let isTentative: Bool
   /// What is left of the time that had passed already when it was run again.
   private let elapsed: Locked<Duration>
 
-  init(of scope: RunScope, key: IdempotencyKey? = nil, elapsed: Duration = .zero) {
+  init(
+    of scope: RunScope, key: IdempotencyKey? = nil, elapsed: Duration = .zero,
+    isTentative: Bool = false
+  ) {
     self.scope = scope
     self.key = key
+    self.isTentative = isTentative
     self.elapsed = Locked(elapsed)
   }
 

@@ -61,6 +61,8 @@ extension Machine {
     }
     description.asynchronous = names(.all)
     description.partlyAsynchronous = names(.some)
+    let limits = machine.selfContainedEvents.filter { machine.alphabet.contains($0.key) }
+    description.selfContained = limits.isEmpty ? nil : limits.mapValues(\.wholeMilliseconds)
     return description
   }
 }

@@ -15,7 +15,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
   private var nextReceiver = 0
   private var favoursSends = false
   private let pipes: [EventPipe<Event>]
-  private var prepared: (event: Event, next: State?)?
+  private var prepared: (event: Event, next: State?, isTentative: Bool)?
   private var adopted: Event?
   var isFrozen = false
 
@@ -150,11 +150,15 @@ extension MachineHost {
     guard let event = try? event.event(as: Event.self) else { return .refused(.noTransition) }
     switch engine.machine.step(engine.state, event) {
     case .next(let next):
-      prepared = (event, next)
+      prepared = (event, next, false)
       return .next(next)
     case .suspended(let run):
-      prepared = (event, nil)
-      return .suspended { [scope = engine.scope] in await scope.run(run) }
+      guard let limit = run.limit else { return .refused(.asynchronous) }
+      prepared = (event, nil, true)
+      return .suspended(
+        SuspendedTransition(within: limit) { [scope = engine.scope] in
+          try await scope.run(isTentative: true, run.callAsFunction)
+        })
     case .refused(let refusal):
       return .refused(refusal)
     }
@@ -162,11 +166,17 @@ extension MachineHost {
 
   func complete(with state: any Sendable) { prepared?.next = state as? State }
 
+  func abandon() {
+    if prepared?.isTentative == true { engine.scope.stand(in: engine.state) }
+    prepared = nil
+  }
+
   func adopt() {
-    guard let (event, next) = prepared, let next else {
+    guard let (event, next, isTentative) = prepared, let next else {
       preconditionFailure("'\(name)' was not prepared for the event that it is to take.")
     }
     prepared = nil
+    if isTentative { engine.scope.keep() }
     adopted = event
     if engine.hasEventMiddleware { engine.observe(event) }
     engine.adopt(next)

@@ -1,5 +1,13 @@
 import PipeSupport
 
+/// What the work of a run shares, where it goes with the state of the machine.
+package protocol TentativeWork: Sendable {
+  /// The step to which it was tentatively led is taken.
+  func keep()
+  /// The machine stands in this state; where the work has left it, that is forgotten.
+  func stand(in state: any Sendable)
+}
+
 /// One run of a machine, for the work that goes on within it: its transitions that take their time, and
 /// its effects. What these share, such as a model, is here.
 ///
@@ -12,6 +20,8 @@ package final class RunScope: Sendable {
     var start: any Sendable
     var shared: [ObjectIdentifier: any Sendable] = [:]
     var isOver = false
+
+    var tentative: [any TentativeWork] { shared.values.compactMap { $0 as? any TentativeWork } }
   }
 
   /// The clock of the work: the one that was current where the run was made.
@@ -57,10 +67,32 @@ package final class RunScope: Sendable {
   /// machines together, nothing is seen of that.
   package func passes(through state: some Sendable) { pass(state) }
 
+  /// Whether the task does work of a step that may come to nothing.
+  package static var isTentative: Bool { EffectRun.current?.isTentative == true }
+
   /// Does the work of a transition.
-  package func run<Result>(_ work: () async -> Result) async -> Result {
-    await EffectRun.$current.withValue(EffectRun(of: self)) {
-      await EffectClock.$current.withValue(clock, operation: work)
+  /// - Parameter isTentative: Whether the step is taken later, or not at all: ``keep()`` follows, or
+  ///   ``stand(in:)`` after the task was cancelled.
+  package func run<Result>(
+    isTentative: Bool = false, _ work: () async throws -> Result
+  ) async rethrows -> Result {
+    try await EffectRun.$current.withValue(EffectRun(of: self, isTentative: isTentative)) {
+      try await EffectClock.$current.withValue(clock, operation: work)
     }
+  }
+
+  /// The step to which tentative work has led is taken.
+  package func keep() {
+    for work in content.withLock(\.tentative) { work.keep() }
+  }
+
+  /// The machine stands in a state to which no work of this run has led, or from which it has: what the work
+  /// shares begins there anew.
+  package func stand(in state: any Sendable) {
+    let shared = content.withLock { content in
+      content.start = state
+      return content.tentative
+    }
+    for work in shared { work.stand(in: state) }
   }
 }

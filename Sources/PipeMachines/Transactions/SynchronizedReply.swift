@@ -6,7 +6,7 @@ public struct Withholding: Hashable, Codable, Sendable {
   public var state: JSONValue
   /// The count of its steps; `nil` for a machine that does not run.
   public var version: UInt64?
-  /// Why it does: its state has no transition for the event, a guard said no, an error was thrown.
+  /// Why it does: its state has no transition for the event, say, or an error was thrown.
   public var reason: Refusal
 
   /// Makes one.
@@ -27,6 +27,7 @@ extension Withholding: CustomStringConvertible {
       case .guard: "has a guard that says no"
       case .thrown(let error): "has a function that threw '\(error)'"
       case .asynchronous: "has an asynchronous transition, and can promise nothing"
+      case .overdue: "has an asynchronous transition that had not returned within its time limit"
       }
     return "'\(participant)' \(why) in state \(state.text)"
   }

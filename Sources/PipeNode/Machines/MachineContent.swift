@@ -44,7 +44,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     steps = try MachineSteps(core, incarnation: hosting.incarnation)
     requests = MachineRequests(core, outlets)
     pipes = MachinePipes(core)
-    part = MachineParticipant(core, outlets)
+    part = MachineParticipant(core, outlets) { loop.post($0) }
     owner.part = part
     part.showState = { [unowned self] in onEntry?(false) }
     if journal?.contents != nil { Failpoint.hit(.restoreAfter) }

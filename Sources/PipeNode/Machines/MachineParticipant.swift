@@ -12,6 +12,13 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
   let recorded: TransactionID?
   /// The event that it is prepared to take, and the state that it leads to.
   private var prepared: (event: Hosted.Event, next: Hosted.State)?
+  /// Whether a transition has run, or runs, whose step is not taken.
+  private var isTentative = false
+  /// The transition that runs to find out where an event leads, by its number.
+  private var evaluation: (number: UInt64, task: Task<Void, Never>)?
+  private var lastEvaluation: UInt64 = 0
+  /// Has the loop do something.
+  private let post: @Sendable (@escaping @Sendable () -> Void) -> Void
   /// Whether the step under way is one that the coordinator has committed.
   private(set) var isCommitted = false
   /// The transaction of that step.
@@ -24,9 +31,13 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
   private var steps: ParticipatingSteps?
 
   @export(interface)
-  init(_ core: MachineCore<Hosted>, _ outlets: MachineOutlets) {
+  init(
+    _ core: MachineCore<Hosted>, _ outlets: MachineOutlets,
+    post: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
+  ) {
     self.core = core
     self.outlets = outlets
+    self.post = post
     restored = core.journal?.contents?.participant
     recorded = restored?.applied
   }
@@ -37,6 +48,7 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
   private func makeSteps() -> ParticipatingSteps {
     ParticipatingSteps(
       evaluate: { [unowned self] event throws(ParticipantRefusal) in try evaluate(event) },
+      standBack: { [unowned self] in standBack() },
       enter: { [unowned self] in enter($0, isCommitted: $1) })
   }
 
@@ -57,7 +69,7 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
         version: core.engine.version, services: services, log: core.log))
   }
 
-  private func evaluate(_ bytes: [UInt8]) throws(ParticipantRefusal) -> ParticipantMove {
+  private func evaluate(_ bytes: [UInt8]) throws(ParticipantRefusal) -> ParticipantAnswer {
     guard core.engine.canTakeInput, !outlets.isFull else { throw .busy }
     guard let body = TransactionBody(bytes) else {
       core.log.warning("a synchronized event came without a composite's name or an event")
@@ -70,18 +82,31 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
     }
     switch core.engine.machine.step(core.engine.state, event) {
     case .refused(let refusal): throw refused(refusal)
-    // Nobody can say beforehand where it leads.
-    case .suspended: throw refused(.asynchronous)
+    case .suspended(let transition):
+      // What it does to others would stay, where another participant does not take the event.
+      guard let limit = transition.limit else { throw refused(.asynchronous) }
+      evaluate(transition, on: event)
+      return .takesTime(limit: limit, version: core.engine.version, state: stateBytes)
     case .next(let next):
-      guard let state = try? core.states.encode(next) else { throw .busy }
-      prepared = (event, next)
-      return ParticipantMove(version: core.engine.version + 1, state: state)
+      return .moves(try move(on: event, to: next))
     }
   }
 
+  /// Keeps the step for the commit.
+  private func move(
+    on event: Hosted.Event, to next: Hosted.State
+  ) throws(ParticipantRefusal) -> ParticipantMove {
+    guard let state = try? core.states.encode(next) else { throw .busy }
+    prepared = (event, next)
+    return ParticipantMove(version: core.engine.version + 1, state: state)
+  }
+
+  private var stateBytes: [UInt8] {
+    (try? core.states.encode(core.engine.state)) ?? Array("null".utf8)
+  }
+
   private func refused(_ refusal: Refusal) -> ParticipantRefusal {
-    let state = (try? core.states.encode(core.engine.state)) ?? Array("null".utf8)
-    return .refused(refusal, version: core.engine.version, state: state)
+    .refused(refusal, version: core.engine.version, state: stateBytes)
   }
 
   func tellState() { showState() }
@@ -95,6 +120,8 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
     if let (event, next) = prepared {
       prepared = nil
       core.engine.take(event, leadingTo: next, cause: cause)
+      if isTentative { core.engine.scope.keep() }
+      isTentative = false
       return
     }
     // Prepared by an earlier process.
@@ -102,12 +129,82 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
       let next = try core.states.decode(step.move.state)
       core.engine.take(
         try body.map { try core.events.decode($0.event) }, leadingTo: next, cause: cause)
+      core.engine.scope.stand(in: next)
     } catch {
       core.onEnd?(
         "synchronized event \(step.transaction) is committed, and its step cannot be taken: \(error)"
       )
     }
   }
+}
+
+// Transitions that take their time: they run before it is known whether all take the event.
+extension MachineParticipant {
+  @export(interface)
+  private func evaluate(_ transition: SuspendedTransition<Hosted.State>, on event: Hosted.Event) {
+    isTentative = true
+    lastEvaluation += 1
+    let number = lastEvaluation
+    let scope = core.engine.scope
+    let owner = Weak(self)
+    let post = post
+    evaluation = (
+      number,
+      Task {
+        do {
+          let next = try await scope.run(isTentative: true, transition.callAsFunction)
+          post { owner.part?.evaluated(number, event, .success(next)) }
+        } catch {
+          let refusal = Refusal.thrown(by: error)
+          post { owner.part?.evaluated(number, event, .failure(refusal)) }
+        }
+      }
+    )
+  }
+
+  @export(interface)
+  private func evaluated(
+    _ number: UInt64, _ event: Hosted.Event, _ result: EvaluationResult<Hosted.State>
+  ) {
+    guard evaluation?.number == number else { return }
+    evaluation = nil
+    let answer: Result<ParticipantMove, ParticipantRefusal>
+    switch result {
+    case .success(let next):
+      do throws(ParticipantRefusal) {
+        answer = .success(try move(on: event, to: next))
+      } catch {
+        answer = .failure(error)
+      }
+    case .failure(let refusal): answer = .failure(refused(refusal))
+    }
+    core.participant?.evaluated(answer)
+  }
+
+  /// Cancels what runs, before the machine is said to stand elsewhere: work that begins later knows.
+  private func standBack() {
+    cancelEvaluation()
+    prepared = nil
+    if isTentative { core.engine.scope.stand(in: core.engine.state) }
+    isTentative = false
+  }
+
+  func cancelEvaluation() {
+    evaluation?.task.cancel()
+    evaluation = nil
+  }
+
+  // The loop's thread alone reads it.
+  private final class Weak: @unchecked Sendable {
+    weak var part: MachineParticipant?
+    init(_ part: MachineParticipant) { self.part = part }
+  }
+}
+
+/// Where a transition has led, or why it has not.
+private enum EvaluationResult<State: Sendable>: Sendable {
+  case success(State)
+  case failure(Refusal)
 }
 
 // Events that effects give.

@@ -7,7 +7,7 @@ import PipeMachines
 /// of the states in between is sent then. Where the process dies before, the event has not been taken,
 /// and is taken again by a model that starts in the state before it: what the model does to others on
 /// the way may happen again, and so may states in between be seen again. A model refuses nothing: an
-/// event that means nothing to it leads to the state that it is in.
+/// event that means nothing to it leads to the state that it is in, unless its `take` throws.
 ///
 /// Each run has one model, which its machine and its runtime share.
 public enum ModelMachine<Model: HostableModel>: Machine {
@@ -29,8 +29,8 @@ public enum ModelMachine<Model: HostableModel>: Machine {
     var machine = StateMachine<State, Event, Never>(
       initial: initial,
       awaiting: { state, event in
-        await (ModelHost<Model>.current(parameters) ?? own).step(from: state, event)
-      })
+        try await (ModelHost<Model>.current(parameters) ?? own).step(from: state, event)
+      }, selfContained: Model.selfContained)
     do { _ = try machine.initial.stable() } catch { machine.problem = error.description }
     return machine
   }

@@ -168,7 +168,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     case .send(let message, let participant): send(message, to: participant)
     case .reply(let id, let reply): callers.take(id, for: reply)?(.synchronized(reply))
     case .publish(_, let moves): publish(feed?.committed(moves, event: committing))
-    case .startTimer(let timer): timers?.start(timer)
+    case .startTimer(let timer): timers?.start(timer, coordinator.evaluationLimit(of: timer))
     case .cancelTimer(let timer): timers?.cancel(timer)
     case .report(let problem): log.warning(problem.warning)
     }

@@ -98,6 +98,13 @@ package struct CoordinatorStateMachine: Sendable {
   /// Whether a participant may not have taken yet what was committed.
   package func isCommitting(_ participant: String) -> Bool { committing[participant] != nil }
 
+  /// How long participants may take to evaluate what a timer waits for.
+  package func evaluationLimit(of timer: Timer) -> Duration {
+    guard case .votes(let transaction) = timer, let caller = answers.caller(of: transaction)
+    else { return .zero }
+    return requests[caller]?.request.evaluationLimit ?? .zero
+  }
+
   /// The event that a request asks for, while it is not answered.
   package func event(of request: RequestID) -> String? { requests[request]?.request.event }
 

@@ -26,10 +26,11 @@ final class CoordinatorTimers {
     self.fire = fire
   }
 
-  func start(_ timer: Timer) {
+  /// - Parameter evaluationLimit: How long participants may take beside that to answer.
+  func start(_ timer: Timer, _ evaluationLimit: Duration) {
     let delay =
       switch timer {
-      case .votes: Self.voteTimeout
+      case .votes: Self.voteTimeout + evaluationLimit
       case .resend: Self.resendInterval
       case .locks: Self.lockTimeout
       case .deadline(_, let limit): limit

@@ -36,6 +36,8 @@ final class Participant {
   /// What is taken and recorded, and is told with the next message, or soon.
   private var unacknowledged: [TransactionID] = []
   private var acknowledgementTimer: TimerQueue.ID?
+  /// When the transition that runs must have returned.
+  private var limitTimer: TimerQueue.ID?
 
   /// How late an acknowledgement may be: it travels with the next answer, and wakes nobody by itself.
   private static let acknowledgementDelay: Duration = .milliseconds(20)
@@ -72,13 +74,13 @@ final class Participant {
   /// Whether it has asked for the end of what it is prepared for, and is not told.
   var isInDoubt: Bool { watch.isInDoubt }
 
-  /// What it is prepared to take together with others, or is just taking; `nil` where it is free.
+  /// What it is asked or prepared to take together with others, or is just taking; `nil` where it is free.
   func prepared(of node: String) -> InDoubtTransaction? {
-    guard let step = state.step else { return nil }
-    let body = TransactionBody(step.event)
+    guard let (transaction, event) = state.underWay else { return nil }
+    let body = TransactionBody(event)
     return InDoubtTransaction(
       participant: node, composite: body?.composite ?? "", event: body?.eventName ?? "",
-      transaction: step.transaction, since: watch.preparedAt)
+      transaction: transaction, since: watch.preparedAt)
   }
 
   /// What it is prepared for and in doubt about.
@@ -177,6 +179,11 @@ final class Participant {
         unacknowledged.append(transaction)
         scheduleAcknowledgement()
       case .send(let message): send(message)
+      case .startLimit(let transaction, let limit):
+        watch.prepared()
+        startLimit(limit, of: transaction)
+      case .stopLimit: stopLimit()
+      case .standBack: steps.standBack()
       // They are taken in the next turn.
       case .unfreeze: break
       case .startQueryTimer: watch.startTimer()
@@ -187,6 +194,40 @@ final class Participant {
     // A step that ends it tells of itself.
     if wasInDoubt != isInDoubt, state.isPrepared || state.takesInputs { machine.inDoubtChanged() }
   }
+
+  // MARK: Transitions that take their time
+
+  /// The machine knows where the event leads that it was asked about, or refuses it.
+  func evaluated(_ result: Result<ParticipantMove, ParticipantRefusal>) {
+    guard isStarted, let transaction = state.underWay?.transaction else { return }
+    reach(.evaluateAfter)
+    perform(state.evaluated(transaction, result))
+  }
+
+  private func startLimit(_ limit: Duration, of transaction: TransactionID) {
+    stopLimit()
+    limitTimer = services.loop.schedule(after: limit, for: self) { participant in
+      participant.limitTimer = nil
+      participant.limitPassed(limit, of: transaction)
+    }
+  }
+
+  private func stopLimit() {
+    if let limitTimer { services.loop.cancel(limitTimer) }
+    limitTimer = nil
+  }
+
+  private func limitPassed(_ limit: Duration, of transaction: TransactionID) {
+    let event = state.underWay.flatMap { TransactionBody($0.event)?.eventName } ?? ""
+    let actions = state.limitPassed(transaction)
+    guard !actions.isEmpty else { return }
+    log.note(
+      "synchronized event \(transaction), '\(event)', is refused: its transition had not returned "
+        + "within \(limit.shortText)")
+    perform(actions)
+  }
+
+  // MARK: What is said
 
   private func send(_ message: ParticipantMessage) {
     send(message.frame)
@@ -241,6 +282,8 @@ final class Participant {
   func stop() {
     acknowledge()
     isStarted = false
+    stopLimit()
+    machine.cancelEvaluation()
     if let acknowledgementTimer { services.loop.cancel(acknowledgementTimer) }
     acknowledgementTimer = nil
     watch.stop()

@@ -11,6 +11,8 @@ import PipeWire
 /// - performs the actions in their order, and calls ``recorded(_:)`` when a record is durable. It may
 ///   make several records durable at once, in the order of the actions, but makes durable what is
 ///   being taken (``isTaking``) before it gives the next PREPARE or DELIVER;
+/// - has the machine run a transition that takes its time while it is ``Phase/evaluating(_:)``, and calls
+///   ``evaluated(_:_:)`` when that has returned, or ``limitPassed(_:)`` when its time is up;
 /// - keeps every other input (events, effects' results, timers) while ``takesInputs`` is false, and
 ///   goes on with them at ``Action/unfreeze``; after each step of its own it calls ``stepped()``;
 /// - after a start makes this value of the journal, and performs what ``start()`` returns.
@@ -25,6 +27,11 @@ package struct ParticipantStateMachine: Sendable {
     /// Takes the step: enters the state, with output and pipe rules. The record that follows is durable
     /// together with all that this leads to, and nothing of it is shown to others before that.
     case enter(PreparedStep)
+    /// Calls ``ParticipantStateMachine/limitPassed(_:)`` after that time, once.
+    case startLimit(TransactionID, Duration)
+    case stopLimit
+    /// Has the machine stand where it stood: what runs is cancelled, and where it has led is forgotten.
+    case standBack
     /// Goes on with the inputs that were kept.
     case unfreeze
     /// Calls ``ParticipantStateMachine/queryTimerFired()`` after a while, once.
@@ -34,12 +41,14 @@ package struct ParticipantStateMachine: Sendable {
     case report(ParticipantProblem)
   }
 
-  /// Says where an event would lead the machine, which does not take it by that.
-  package typealias Evaluate = (_ event: [UInt8]) throws(ParticipantRefusal) -> ParticipantMove
+  /// Says where an event would lead the machine, which does not take it by that; or begins to find out.
+  package typealias Evaluate = (_ event: [UInt8]) throws(ParticipantRefusal) -> ParticipantAnswer
 
   /// The phases; all but `free` are frozen.
   package enum Phase: Hashable, Sendable {
     case free
+    /// Its transition runs, which takes its time. Nothing is promised, so nothing is recorded.
+    case evaluating(ParticipantEvaluation)
     /// The record that it is prepared is not durable yet, so it has not said yes.
     case preparing(PreparedStep)
     case prepared(PreparedStep)
@@ -78,16 +87,24 @@ package struct ParticipantStateMachine: Sendable {
   package var isTaking: Bool {
     switch phase {
     case .applying, .delivering: true
-    case .free, .preparing, .prepared: false
+    case .free, .evaluating, .preparing, .prepared: false
     }
   }
 
   /// The step that it is prepared for, or is taking.
   package var step: PreparedStep? {
     switch phase {
-    case .free: nil
+    case .free, .evaluating: nil
     case .preparing(let step), .prepared(let step), .applying(let step), .delivering(let step): step
     }
+  }
+
+  /// The transaction under way, and its event.
+  package var underWay: (transaction: TransactionID, event: [UInt8])? {
+    if case .evaluating(let evaluation) = phase {
+      return (evaluation.transaction, evaluation.event)
+    }
+    return step.map { ($0.transaction, $0.event) }
   }
 
   /// The step for which it has said yes, while it waits for the end.
@@ -108,7 +125,7 @@ extension ParticipantStateMachine {
   package func start() -> [Action] {
     switch phase {
     case .prepared: [.startQueryTimer]
-    case .free, .preparing, .applying, .delivering: []
+    case .free, .evaluating, .preparing, .applying, .delivering: []
     }
   }
 
@@ -116,7 +133,7 @@ extension ParticipantStateMachine {
   package func connected() -> [Action] {
     switch phase {
     case .prepared(let step): [.send(.query(step.transaction)), .startQueryTimer]
-    case .free, .preparing, .applying, .delivering: []
+    case .free, .evaluating, .preparing, .applying, .delivering: []
     }
   }
 
@@ -124,7 +141,7 @@ extension ParticipantStateMachine {
   package func queryTimerFired() -> [Action] {
     switch phase {
     case .prepared(let step): [.send(.query(step.transaction)), .startQueryTimer]
-    case .free, .preparing, .applying, .delivering: []
+    case .free, .evaluating, .preparing, .applying, .delivering: []
     }
   }
 
@@ -141,15 +158,17 @@ extension ParticipantStateMachine {
       .delivering(let step) where step.transaction == transaction:
       // The answer follows when the record is durable.
       return []
-    case .free, .preparing, .prepared, .applying, .delivering: break
+    case .evaluating(let evaluation) where evaluation.transaction == transaction:
+      // It follows when the transition has returned, which runs once.
+      return []
+    case .free, .evaluating, .preparing, .prepared, .applying, .delivering: break
     }
     do throws(ParticipantRefusal) {
-      guard let step = try newStep(of: transaction, event, evaluate) else { return [] }
-      phase = .preparing(step)
-      return [.record(.prepared(step))]
+      let request = ParticipantEvaluation(
+        transaction: transaction, event: event, purpose: .prepare(wantsChange: wantsChange))
+      return try begin(request, evaluate)
     } catch {
-      owesChange = owesChange || wantsChange
-      return [.send(.no(transaction, error))]
+      return refuse(transaction, error, .prepare(wantsChange: wantsChange))
     }
   }
 
@@ -158,26 +177,97 @@ extension ParticipantStateMachine {
   package mutating func deliver(
     _ transaction: TransactionID, event: [UInt8], evaluate: Evaluate
   ) -> [Action] {
-    if case .delivering(let step) = phase, step.transaction == transaction { return [] }
+    switch phase {
+    case .delivering(let step) where step.transaction == transaction: return []
+    case .evaluating(let request) where request.transaction == transaction: return []
+    case .free, .evaluating, .preparing, .prepared, .applying, .delivering: break
+    }
     do throws(ParticipantRefusal) {
-      guard let step = try newStep(of: transaction, event, evaluate) else { return [] }
-      phase = .delivering(step)
-      return [.enter(step), .record(.step(step))]
+      let request = ParticipantEvaluation(
+        transaction: transaction, event: event, purpose: .deliver)
+      return try begin(request, evaluate)
     } catch {
-      return [.send(.delivered(transaction, .failure(error)))]
+      return refuse(transaction, error, .deliver)
     }
   }
 
-  /// The step to which an event leads that the coordinator asks about; `nil` where its transaction is
-  /// not new, and nobody waits for an answer.
-  private mutating func newStep(
-    of transaction: TransactionID, _ event: [UInt8], _ evaluate: Evaluate
-  ) throws(ParticipantRefusal) -> PreparedStep? {
-    let isNew = transaction > watermark
-    watermark = max(watermark, transaction)
+  /// Finds out where an event leads that the coordinator asks about. Where its transaction is not new,
+  /// nobody waits for an answer.
+  private mutating func begin(
+    _ request: ParticipantEvaluation, _ evaluate: Evaluate
+  ) throws(ParticipantRefusal) -> [Action] {
+    let isNew = request.transaction > watermark
+    watermark = max(watermark, request.transaction)
     guard phase == .free else { throw .busy }
-    guard isNew else { return nil }
-    return PreparedStep(transaction: transaction, event: event, move: try evaluate(event))
+    guard isNew else { return [] }
+    switch try evaluate(request.event) {
+    case .moves(let move): return go(on: request, with: move)
+    case .takesTime(let limit, let version, let state):
+      var request = request
+      request.overdue = .refused(.overdue, version: version, state: state)
+      phase = .evaluating(request)
+      return [.startLimit(request.transaction, limit)]
+    }
+  }
+
+  /// It is known where the event leads.
+  private mutating func go(
+    on request: ParticipantEvaluation, with move: ParticipantMove
+  ) -> [Action] {
+    let step = PreparedStep(transaction: request.transaction, event: request.event, move: move)
+    switch request.purpose {
+    case .prepare:
+      phase = .preparing(step)
+      return [.record(.prepared(step))]
+    case .deliver:
+      phase = .delivering(step)
+      return [.enter(step), .record(.step(step))]
+    }
+  }
+
+  private mutating func refuse(
+    _ transaction: TransactionID, _ refusal: ParticipantRefusal,
+    _ purpose: ParticipantEvaluation.Purpose
+  ) -> [Action] {
+    switch purpose {
+    case .prepare(let wantsChange):
+      owesChange = owesChange || wantsChange
+      return [.send(.no(transaction, refusal))]
+    case .deliver: return [.send(.delivered(transaction, .failure(refusal)))]
+    }
+  }
+
+  /// The transition that takes its time has returned, or has thrown.
+  package mutating func evaluated(
+    _ transaction: TransactionID, _ result: Result<ParticipantMove, ParticipantRefusal>
+  ) -> [Action] {
+    // Else its time was up, or the transaction was aborted.
+    guard case .evaluating(let request) = phase, request.transaction == transaction else {
+      return []
+    }
+    switch result {
+    case .success(let move): return [.stopLimit] + go(on: request, with: move)
+    case .failure(let refusal): return [.stopLimit] + giveUp(request, refusal)
+    }
+  }
+
+  /// The transition has not returned in time.
+  package mutating func limitPassed(_ transaction: TransactionID) -> [Action] {
+    guard case .evaluating(let request) = phase, request.transaction == transaction else {
+      return []
+    }
+    return giveUp(request, request.overdue)
+  }
+
+  /// A transition has come to nothing: the machine stands where it stood, and takes other inputs.
+  private mutating func giveUp(
+    _ request: ParticipantEvaluation, _ refusal: ParticipantRefusal
+  ) -> [Action] {
+    phase = .free
+    // Whom it has told that it is busy.
+    let changed = stepped()
+    return [.standBack] + changed + refuse(request.transaction, refusal, request.purpose)
+      + [.unfreeze]
   }
 
   /// The coordinator says that all take the event.
@@ -188,7 +278,7 @@ extension ParticipantStateMachine {
       return [.stopQueryTimer, .enter(step), .record(.step(step))]
     case .applying(let step) where step.transaction == transaction:
       return []
-    case .free, .preparing, .prepared, .applying, .delivering:
+    case .free, .evaluating, .preparing, .prepared, .applying, .delivering:
       return [
         transaction <= applied
           ? .send(.ack(transaction)) : .report(.commitOfUnknown(transaction))
@@ -200,13 +290,15 @@ extension ParticipantStateMachine {
   package mutating func abort(_ transaction: TransactionID) -> [Action] {
     watermark = max(watermark, transaction)
     switch phase {
+    case .evaluating(let request) where request.transaction == transaction:
+      return unfreeze(after: [.stopLimit, .standBack])
     case .preparing(let step) where step.transaction == transaction:
-      return unfreeze(after: [])
+      return unfreeze(after: [.standBack])
     case .prepared(let step) where step.transaction == transaction:
-      return unfreeze(after: [.stopQueryTimer])
+      return unfreeze(after: [.stopQueryTimer, .standBack])
     case .applying(let step) where step.transaction == transaction:
       return [.report(.abortOfCommitted(transaction))]
-    case .free, .preparing, .prepared, .applying, .delivering:
+    case .free, .evaluating, .preparing, .prepared, .applying, .delivering:
       return []
     }
   }
@@ -223,12 +315,12 @@ extension ParticipantStateMachine {
     case (.delivering(let step), .step(let recorded)) where step == recorded:
       applied = step.transaction
       return unfreeze(after: [.send(.delivered(step.transaction, .success(step.move.version)))])
-    case (.free, .prepared), (.preparing, .prepared), (.prepared, .prepared),
-      (.applying, .prepared), (.delivering, .prepared):
+    case (.free, .prepared), (.evaluating, .prepared), (.preparing, .prepared),
+      (.prepared, .prepared), (.applying, .prepared), (.delivering, .prepared):
       // The transaction was aborted meanwhile.
       return []
-    case (.free, .step), (.preparing, .step), (.prepared, .step), (.applying, .step),
-      (.delivering, .step):
+    case (.free, .step), (.evaluating, .step), (.preparing, .step), (.prepared, .step),
+      (.applying, .step), (.delivering, .step):
       return []
     }
   }
@@ -246,6 +338,36 @@ extension ParticipantStateMachine {
     if owesChange { actions += stepped() }
     actions.append(.unfreeze)
     return actions
+  }
+}
+
+/// What a machine says to an event that it is to take together with others.
+package enum ParticipantAnswer: Hashable, Sendable {
+  case moves(ParticipantMove)
+  /// Its transition takes its time, and runs; it stands in a state meanwhile.
+  case takesTime(limit: Duration, version: UInt64, state: [UInt8])
+}
+
+/// A question of the coordinator that the machine has yet to answer.
+package struct ParticipantEvaluation: Hashable, Sendable {
+  /// What the answer is for.
+  package enum Purpose: Hashable, Sendable {
+    /// A promise. Where it is refused, the coordinator may want to hear of the next step.
+    case prepare(wantsChange: Bool)
+    /// The step itself.
+    case deliver
+  }
+
+  package let transaction: TransactionID
+  package let event: [UInt8]
+  package let purpose: Purpose
+  /// What is said when its time is up.
+  fileprivate(set) var overdue = ParticipantRefusal.busy
+
+  package init(transaction: TransactionID, event: [UInt8], purpose: Purpose) {
+    self.transaction = transaction
+    self.event = event
+    self.purpose = purpose
   }
 }
 

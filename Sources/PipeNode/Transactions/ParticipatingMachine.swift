@@ -8,14 +8,19 @@ protocol ParticipatingMachine: AnyObject {
   func isRunning(effect: UInt64) -> Bool
   /// What an effect has emitted is about to be taken, or was taken.
   func taken(_ emitted: EmittedEvent)
+  /// The node stops: the transition that runs is of no use.
+  func cancelEvaluation()
   /// Whether it is in doubt has changed, in the same state.
   func inDoubtChanged()
 }
 
 /// What each synchronized event calls: made where the machine's type is known, and so compiled for it.
 struct ParticipatingSteps {
-  /// Says where an event would lead the machine now; nothing changes.
+  /// Says where an event would lead the machine now; nothing changes. Where that takes its time, it calls
+  /// ``Participant/evaluated(_:)`` later.
   let evaluate: ParticipantStateMachine.Evaluate
+  /// Has the machine stand where it stood before it was asked.
+  let standBack: () -> Void
   /// Takes the step that was prepared: enters the state, which is recorded with all that follows.
   let enter: (PreparedStep, _ isCommitted: Bool) -> Void
 }

@@ -65,6 +65,7 @@ extension ScenarioStep {
     case .refuses(.guard?): "is refused by a guard"
     case .refuses(.thrown(let error)?): "is refused: its function throws '\(error)'"
     case .refuses(.asynchronous?): "is refused: its transition is asynchronous"
+    case .refuses(.overdue?): "is refused: its transition took longer than it may"
     }
   }
 }

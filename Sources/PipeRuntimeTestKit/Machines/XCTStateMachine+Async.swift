@@ -26,13 +26,17 @@ extension XCTStateMachine {
     return self
   }
 
-  /// The machine's answer, once the transition has returned; `nil` if it has stalled before.
+  /// The machine's answer, once the transition has returned or thrown; `nil` if it has stalled before.
   func awaitReduction(
     _ state: State, _ event: Event, within limit: Duration
   ) async -> Reduction<State>? {
     let reduction = machine.reduce(state, event)
     guard case .suspended(let transition) = reduction else { return reduction }
-    return (try? await withStallLimit(limit, transition))?.value.map { .next($0) }
+    return (try? await withStallLimit(limit) { await Self.end(of: transition) })?.value
+  }
+
+  private static func end(of transition: SuspendedTransition<State>) async -> Reduction<State> {
+    do { return .next(try await transition()) } catch { return .refused(.thrown(by: error)) }
   }
 
   func lateFailure(

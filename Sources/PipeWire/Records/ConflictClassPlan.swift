@@ -65,12 +65,15 @@ package struct CompositePlan: Hashable, Codable, Sendable {
   /// Of those the ones that one node alone takes, and does so by itself: what is sent to the composite
   /// goes there.
   package var own: [String: String]
+  /// How long the asynchronous transitions of participants may take, by event. Unit: milliseconds.
+  package var limits: [String: Int64]?
   /// The composite state that it is shown as; `nil` for the tuple of its nodes' states.
   package var projection: String?
 
   package init(
     name: String, components: [String], nodes: [String], vectors: [SyncVector],
     events: [CaseDescription], refusals: [String: String] = [:], own: [String: String] = [:],
+    limits: [String: Int64]? = nil,
     projection: String? = nil
   ) {
     self.name = name
@@ -80,11 +83,15 @@ package struct CompositePlan: Hashable, Codable, Sendable {
     self.vectors = vectors
     self.events = events
     self.refusals = refusals
+    self.limits = limits
     self.projection = projection
   }
 
   /// Who takes an event together; `nil` where it cannot be asked for.
   package func vector(of event: String) -> SyncVector? { vectors.first { $0.event == event } }
+
+  /// How long asynchronous transitions on an event may take.
+  func evaluationLimit(of event: String) -> Duration { .milliseconds(limits?[event] ?? 0) }
 
   /// Why the composite cannot be asked for an event, in a sentence.
   package func refusal(of event: String) -> String {

@@ -119,6 +119,7 @@ extension ParticipantMessage {
     case moved = 0, noTransition = 1, `guard` = 2, busy = 3, asynchronous = 4
     /// The body has the error's text: its count of bytes in 32 bits and the bytes, before the state.
     case thrown = 5
+    case overdue = 6
 
     init(_ refusal: Refusal) {
       switch refusal {
@@ -126,6 +127,7 @@ extension ParticipantMessage {
       case .guard: self = .guard
       case .asynchronous: self = .asynchronous
       case .thrown: self = .thrown
+      case .overdue: self = .overdue
       }
     }
   }
@@ -192,6 +194,7 @@ extension ParticipantMessage {
     case .noTransition: reason = .noTransition
     case .guard: reason = .guard
     case .asynchronous: reason = .asynchronous
+    case .overdue: reason = .overdue
     case .thrown:
       let (version, rest) = try parse(body, of: header.kind)
       guard let (error, state) = splitText(rest) else { throw .body(header.kind) }

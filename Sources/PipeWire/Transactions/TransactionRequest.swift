@@ -34,12 +34,15 @@ package struct TransactionRequest: Hashable, Sendable {
   /// What the participants' answers depend on, beside their states.
   package var question: [UInt8]
   package var mode: TransactionMode
+  /// How long the asynchronous transitions of the participants may take.
+  package var evaluationLimit: Duration
 
   /// - Parameter question: The event alone; `nil` for the whole body.
   package init(
     composite: String, event: String, participants: [String], body: [UInt8],
-    question: [UInt8]? = nil, mode: TransactionMode
+    question: [UInt8]? = nil, mode: TransactionMode, evaluationLimit: Duration = .zero
   ) {
+    self.evaluationLimit = evaluationLimit
     self.question = question ?? body
     self.composite = composite
     self.event = event
@@ -128,7 +131,7 @@ extension TransactionRequest {
     self.init(
       composite: vector.composite, event: event, participants: vector.participants,
       body: TransactionBody(composite: vector.composite, event: body.event).bytes,
-      question: body.event, mode: mode)
+      question: body.event, mode: mode, evaluationLimit: composite.evaluationLimit(of: event))
   }
 }
 

@@ -35,6 +35,7 @@ enum Pair {
           await Task.yield()
           return Transition(to: State.open(joint: joint + 1, own: own))
         }
+        .selfContained()
         On(event: Event.add(number:)) { number in
           Guard(predicate: number >= 0)
         } transition: { number in

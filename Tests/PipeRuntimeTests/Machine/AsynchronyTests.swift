@@ -5,7 +5,6 @@ import Testing
 struct AsynchronyTests {
   @Test("are known by event")
   func mixed() {
-    enum Mood: DSLCompatible { case good, bad }
     enum Word: DSLCompatible { case praise, blame, joke }
     let machine = StateMachine<Mood, Word, Never>(initial: Mood.good) {
       When(state: Mood.good) {
@@ -24,6 +23,121 @@ struct AsynchronyTests {
       }
     }
     #expect(machine.asynchronousEvents == ["blame": .all, "joke": .some])
+  }
+
+  private enum Mood: DSLCompatible { case good, bad }
+  private enum Word: DSLCompatible { case praise, blame, joke(Int) }
+
+  private static let contained = StateMachine<Mood, Word, Never>(initial: Mood.good) {
+    When(state: Mood.good) {
+      On(event: Word.praise) { await Self.soon(.good) }
+        .selfContained(within: .milliseconds(200))
+      On(event: Word.blame) { await Self.soon(.bad) }
+        .selfContained()
+      On(event: Word.joke) { (number: Int) in
+        Guard(predicate: number > 0)
+      } transition: { (_: Int) in
+        await Self.soon(.good)
+      }
+      .selfContained(within: .seconds(3))
+    }
+    When(state: Mood.bad) {
+      On(event: Word.blame) { await Self.soon(.bad) }
+      On(event: Word.joke) { (_: Int) in await Self.soon(.good) }
+        .selfContained()
+    }
+  }
+
+  private static func soon(_ mood: Mood) async -> Transition<Mood> {
+    await Task.yield()
+    return Transition(to: mood)
+  }
+
+  @Test("that are stated to act on nothing else are told apart, with their limits")
+  func limits() {
+    let machine = Self.contained
+    #expect(machine.asynchronousEvents == ["blame": .some])
+    #expect(
+      machine.selfContainedEvents
+        == ["praise": .milliseconds(200), "blame": .seconds(1), "joke": .seconds(3)])
+    func limit(_ state: Mood, _ word: Word) -> Duration? {
+      if case .suspended(let transition) = machine.reduce(state, word) {
+        transition.limit
+      } else {
+        nil
+      }
+    }
+    #expect(limit(.good, .praise) == .milliseconds(200))
+    #expect(limit(.good, .blame) == .seconds(1))
+    #expect(limit(.bad, .blame) == nil)
+    #expect(limit(.good, .joke(1)) == .seconds(3))
+    #expect(limit(.bad, .joke(0)) == .seconds(1))
+    #expect(machine.reduce(.good, .joke(0)) == .refused(.guard))
+    #expect(machine.evaluate(.praise, in: .good) == .taken)
+    #expect(machine.evaluate(.blame, in: .bad) == .asynchronous)
+  }
+
+  @Test("are told apart where they are about several events, and where they have a name")
+  func kept() {
+    let sulk = On<Mood, Word>(events: OneOf { Word.blame }) { await Self.soon(.bad) }
+      .selfContained(within: .seconds(4))
+    let machine = StateMachine<Mood, Word, Never>(initial: Mood.good) {
+      When(state: Mood.good) {
+        On(events: OneOf { Word.praise }) { await Self.soon(.good) }
+        On(
+          events: OneOf {
+            Word.praise
+            Word.joke
+          }
+        ) { await Self.soon(.good) }
+        .selfContained(within: .seconds(2))
+        sulk
+      }
+    }
+    func limit(_ word: Word) -> Duration? {
+      guard case .suspended(let transition) = machine.reduce(.good, word) else { return nil }
+      return transition.limit
+    }
+    // The first that matches is the one that counts.
+    #expect(limit(.praise) == nil)
+    #expect(limit(.joke(1)) == .seconds(2))
+    #expect(limit(.blame) == .seconds(4))
+    #expect(machine.asynchronousEvents == ["praise": .some])
+  }
+
+  @Test("of a function are those that it is said of")
+  func function() {
+    let some = SelfContainedEvents<Word>.events(OneOf { Word.joke }, within: .seconds(2))
+      .and(OneOf { Word.praise })
+    let machine = StateMachine<Mood, Word, Never>(
+      initial: .good, awaiting: { mood, _ in mood }, selfContained: some)
+    #expect(machine.asynchronousEvents == ["blame": .all])
+    #expect(machine.selfContainedEvents == ["joke": .seconds(2), "praise": .seconds(1)])
+    #expect(machine.evaluate(caseNamed: "joke", in: .good) == .taken)
+    #expect(machine.evaluate(caseNamed: "blame", in: .good) == .asynchronous)
+    let all = StateMachine<Mood, Word, Never>(
+      initial: .good, awaiting: { mood, _ in mood }, selfContained: .all(within: .seconds(5)))
+    #expect(all.asynchronousEvents == [:])
+    #expect(all.selfContainedEvents.count == 3)
+  }
+
+  @Test("that throw refuse their event, and the machine stays")
+  func throwing() async throws {
+    struct Grudge: Error {}
+    let machine = StateMachine<Mood, Word, Never>(initial: Mood.good) {
+      When(state: Mood.good) {
+        On(event: Word.blame) {
+          await Task.yield()
+          throw Grudge()
+        }
+        On(event: Word.praise) { Transition(to: Mood.bad) }
+      }
+    }
+    #expect(await machine.next(.good, .blame) == nil)
+    let run = AsyncStateMachineSequence(stateMachine: machine, runtime: Runtime())
+    #expect(await run.send(.blame) == .refused(.thrown("Grudge()")))
+    #expect(run.state == .good)
+    #expect(await run.send(.praise) == .moved(.bad))
   }
 
   private enum State: DSLCompatible { case only }

@@ -29,7 +29,7 @@ struct RefusalTests {
   }
 
   private static let all: [Refusal] = [
-    .noTransition, .guard, .thrown("it is \"shut\""), .asynchronous,
+    .noTransition, .guard, .thrown("it is \"shut\""), .asynchronous, .overdue,
   ]
 
   @Test("each travels in records, in its own coding, and in what a node would say", arguments: all)

@@ -43,7 +43,7 @@ struct TransitionTests {
   }
 
   @Test("a closure with await makes the transition asynchronous; values reach it")
-  func suspends() async {
+  func suspends() async throws {
     let machine = StateMachine<Light, Tick, Lamp>(initial: .green) {
       When(state: .green) {
         On(event: .tick) {
@@ -66,7 +66,7 @@ struct TransitionTests {
       Issue.record("not suspended")
       return
     }
-    #expect(await run() == .amber)
+    #expect(try await run() == .amber)
     #expect(await machine.next(.green, .wait(4)) == .red(seconds: 4))
     let tool = String(repeating: "a long screwdriver ", count: 3)
     #expect(await machine.next(.green, .repair(tool, 2)) == .broken("\(tool) 2"))

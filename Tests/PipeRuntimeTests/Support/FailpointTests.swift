@@ -70,9 +70,9 @@ struct FailpointTests {
         "step.before", "step.after", "record.after", "record.error", "effect.before",
         "effect.after", "ack.after", "send.before", "send.after", "open.after", "welcome.after",
         "reply.before", "reply.after", "start.after", "restore.after", "trim.after",
-        "letter.after", "drain.before", "prepare.before", "prepare.recorded", "yes.after",
-        "no.after", "commit.received", "step.recorded", "acknowledge.after", "abort.received",
-        "query.sent", "synchronize.received", "prepare.sent", "commit.before",
+        "letter.after", "drain.before", "prepare.before", "evaluate.after", "prepare.recorded",
+        "yes.after", "no.after", "commit.received", "step.recorded", "acknowledge.after",
+        "abort.received", "query.sent", "synchronize.received", "prepare.sent", "commit.before",
         "commit.recorded", "commit.sent", "abort.before", "abort.sent", "commit.finished",
         "query.received",
       ])

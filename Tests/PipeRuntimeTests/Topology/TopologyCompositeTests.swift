@@ -342,6 +342,12 @@ struct TopologyCompositeTests {
     #expect(house.components == ["lift", "panel"])
     #expect(house.nodes == ["door", "motor", "panel"])
     #expect(house.vector(of: "go")?.composite == "lift")
+    #expect(lift.limits == nil)
+    var slow = machines
+    slow["door"]?.selfContained = ["open": 200, "close": 9]
+    slow["motor"]?.selfContained = ["open": 500]
+    let limited = try #require(try TopologyComposites(topology, machines: slow).plans[0]["lift"])
+    #expect(limited.limits == ["open": 500])
     let data = try JSONEncoder().encode(plans)
     #expect(try JSONDecoder().decode([ConflictClassPlan].self, from: data) == plans)
   }

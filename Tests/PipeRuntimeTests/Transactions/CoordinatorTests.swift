@@ -86,6 +86,19 @@ struct CoordinatorTests: CoordinatorSuite {
     #expect(coordinator.isIdle)
   }
 
+  @Test("participants that take their time have that beside the time for their answers")
+  func evaluation() {
+    var coordinator = coordinator()
+    var slow = request(["a", "b"])
+    slow.evaluationLimit = .seconds(3)
+    _ = coordinator.request(id(1), slow)
+    _ = coordinator.request(id(2), request(["c", "d"]))
+    #expect(coordinator.evaluationLimit(of: .votes(transaction(1))) == .seconds(3))
+    #expect(coordinator.evaluationLimit(of: .votes(transaction(2))) == .zero)
+    #expect(coordinator.evaluationLimit(of: .resend(transaction(1))) == .zero)
+    #expect(coordinator.evaluationLimit(of: .votes(transaction(3))) == .zero)
+  }
+
   @Test("a waiting request is tried again when who refused it has changed, up to its deadline")
   func waiting() {
     var coordinator = coordinator()

@@ -31,10 +31,16 @@ struct ParticipantTableTests {
     { $0.deliver(transaction, event: [2], evaluate: evaluate) }
   }
 
-  private static func enabled(_ event: [UInt8]) -> ParticipantMove { move }
+  private static func enabled(_ event: [UInt8]) -> ParticipantAnswer { .moves(move) }
 
-  private static func withheld(_ event: [UInt8]) throws(ParticipantRefusal) -> ParticipantMove {
-    throw .refused(.guard, version: 8, state: [1])
+  private static func slow(_ event: [UInt8]) -> ParticipantAnswer {
+    .takesTime(limit: .seconds(1), version: 8, state: [1])
+  }
+
+  private static let refusal = ParticipantRefusal.refused(.guard, version: 8, state: [1])
+
+  private static func withheld(_ event: [UInt8]) throws(ParticipantRefusal) -> ParticipantAnswer {
+    throw refusal
   }
 
   private static var phases: [(name: String, path: [(inout Participant) -> [Participant.Action]])] {
@@ -47,6 +53,8 @@ struct ParticipantTableTests {
         [prepare(own), { $0.recorded(.prepared(step(own))) }, { $0.commit(own) }]
       ),
       ("delivering", [deliver(own)]),
+      ("evaluating", [prepare(own, slow)]),
+      ("evaluating to deliver", [deliver(own, slow)]),
     ]
   }
 
@@ -56,13 +64,17 @@ struct ParticipantTableTests {
       ("connected", { $0.connected() }),
       ("timer", { $0.queryTimerFired() }),
       ("prepare 3", prepare(earlier)), ("prepare 5", prepare(own)), ("prepare 7", prepare(later)),
-      ("prepare 7, withheld", prepare(later, withheld)),
+      ("prepare 7, withheld", prepare(later, withheld)), ("prepare 7, slow", prepare(later, slow)),
       ("commit 3", { $0.commit(earlier) }), ("commit 5", { $0.commit(own) }),
       ("commit 7", { $0.commit(later) }),
       ("abort 3", { $0.abort(earlier) }), ("abort 5", { $0.abort(own) }),
       ("abort 7", { $0.abort(later) }),
       ("deliver 3", deliver(earlier)), ("deliver 5", deliver(own)), ("deliver 7", deliver(later)),
-      ("deliver 7, withheld", deliver(later, withheld)),
+      ("deliver 7, withheld", deliver(later, withheld)), ("deliver 7, slow", deliver(later, slow)),
+      ("evaluated 5", { $0.evaluated(own, .success(move)) }),
+      ("evaluated 5, withheld", { $0.evaluated(own, .failure(refusal)) }),
+      ("evaluated 7", { $0.evaluated(later, .success(move)) }),
+      ("limit 5", { $0.limitPassed(own) }), ("limit 7", { $0.limitPassed(later) }),
       ("PREPARED 5", { $0.recorded(.prepared(step(own))) }),
       ("PREPARED 7", { $0.recorded(.prepared(step(later))) }),
       ("STEP 5", { $0.recorded(.step(step(own))) }),
@@ -73,26 +85,41 @@ struct ParticipantTableTests {
 
   private static let expected = """
     free | prepare 5: preparing RECORD-PREPARED, prepare 7: preparing RECORD-PREPARED, prepare 7, \
-    withheld: NO-refused, commit 3: ACK, commit 5: PROBLEM, commit 7: PROBLEM, deliver 5: \
-    delivering ENTER RECORD-STEP, deliver 7: delivering ENTER RECORD-STEP, deliver 7, withheld: \
-    RESULT-refused
-    preparing | prepare 3: NO-busy, prepare 7: NO-busy, prepare 7, withheld: NO-busy, commit 3: \
-    ACK, commit 5: PROBLEM, commit 7: PROBLEM, abort 5: free UNFREEZE, deliver 3: RESULT-busy, \
-    deliver 5: RESULT-busy, deliver 7: RESULT-busy, deliver 7, withheld: RESULT-busy, PREPARED \
-    5: prepared YES TIMER
+    withheld: NO-refused, prepare 7, slow: evaluating LIMIT, commit 3: ACK, commit 5: PROBLEM, \
+    commit 7: PROBLEM, deliver 5: delivering ENTER RECORD-STEP, deliver 7: delivering ENTER \
+    RECORD-STEP, deliver 7, withheld: RESULT-refused, deliver 7, slow: evaluating LIMIT
+    preparing | prepare 3: NO-busy, prepare 7: NO-busy, prepare 7, withheld: NO-busy, prepare 7, \
+    slow: NO-busy, commit 3: ACK, commit 5: PROBLEM, commit 7: PROBLEM, abort 5: free BACK \
+    UNFREEZE, deliver 3: RESULT-busy, deliver 5: RESULT-busy, deliver 7: RESULT-busy, deliver 7, \
+    withheld: RESULT-busy, deliver 7, slow: RESULT-busy, PREPARED 5: prepared YES TIMER
     prepared | start: TIMER, connected: QUERY TIMER, timer: QUERY TIMER, prepare 3: NO-busy, \
-    prepare 5: YES, prepare 7: NO-busy, prepare 7, withheld: NO-busy, commit 3: ACK, commit 5: \
-    applying STOP ENTER RECORD-STEP, commit 7: PROBLEM, abort 5: free STOP UNFREEZE, deliver 3: \
-    RESULT-busy, deliver 5: RESULT-busy, deliver 7: RESULT-busy, deliver 7, withheld: RESULT-busy
-    applying | prepare 3: NO-busy, prepare 7: NO-busy, prepare 7, withheld: NO-busy, commit 3: \
-    ACK, commit 7: PROBLEM, abort 5: PROBLEM, deliver 3: RESULT-busy, deliver 5: RESULT-busy, \
-    deliver 7: RESULT-busy, deliver 7, withheld: RESULT-busy, STEP 5: free ACK UNFREEZE
-    delivering | prepare 3: NO-busy, prepare 7: NO-busy, prepare 7, withheld: NO-busy, commit 3: \
-    ACK, commit 5: PROBLEM, commit 7: PROBLEM, deliver 3: RESULT-busy, deliver 7: RESULT-busy, \
-    deliver 7, withheld: RESULT-busy, STEP 5: free RESULT-moved UNFREEZE
+    prepare 5: YES, prepare 7: NO-busy, prepare 7, withheld: NO-busy, prepare 7, slow: NO-busy, \
+    commit 3: ACK, commit 5: applying STOP ENTER RECORD-STEP, commit 7: PROBLEM, abort 5: free \
+    STOP BACK UNFREEZE, deliver 3: RESULT-busy, deliver 5: RESULT-busy, deliver 7: RESULT-busy, \
+    deliver 7, withheld: RESULT-busy, deliver 7, slow: RESULT-busy
+    applying | prepare 3: NO-busy, prepare 7: NO-busy, prepare 7, withheld: NO-busy, prepare 7, \
+    slow: NO-busy, commit 3: ACK, commit 7: PROBLEM, abort 5: PROBLEM, deliver 3: RESULT-busy, \
+    deliver 5: RESULT-busy, deliver 7: RESULT-busy, deliver 7, withheld: RESULT-busy, deliver 7, \
+    slow: RESULT-busy, STEP 5: free ACK UNFREEZE
+    delivering | prepare 3: NO-busy, prepare 7: NO-busy, prepare 7, withheld: NO-busy, prepare 7, \
+    slow: NO-busy, commit 3: ACK, commit 5: PROBLEM, commit 7: PROBLEM, deliver 3: RESULT-busy, \
+    deliver 7: RESULT-busy, deliver 7, withheld: RESULT-busy, deliver 7, slow: RESULT-busy, STEP \
+    5: free RESULT-moved UNFREEZE
+    evaluating | prepare 3: NO-busy, prepare 7: NO-busy, prepare 7, withheld: NO-busy, prepare 7, \
+    slow: NO-busy, commit 3: ACK, commit 5: PROBLEM, commit 7: PROBLEM, abort 5: free STOP-LIMIT \
+    BACK UNFREEZE, deliver 3: RESULT-busy, deliver 7: RESULT-busy, deliver 7, withheld: \
+    RESULT-busy, deliver 7, slow: RESULT-busy, evaluated 5: preparing STOP-LIMIT RECORD-PREPARED, \
+    evaluated 5, withheld: free STOP-LIMIT BACK NO-refused UNFREEZE, limit 5: free BACK NO-overdue \
+    UNFREEZE
+    evaluating to deliver | prepare 3: NO-busy, prepare 7: NO-busy, prepare 7, withheld: NO-busy, \
+    prepare 7, slow: NO-busy, commit 3: ACK, commit 5: PROBLEM, commit 7: PROBLEM, abort 5: free \
+    STOP-LIMIT BACK UNFREEZE, deliver 3: RESULT-busy, deliver 7: RESULT-busy, deliver 7, \
+    withheld: RESULT-busy, deliver 7, slow: RESULT-busy, evaluated 5: delivering STOP-LIMIT ENTER \
+    RECORD-STEP, evaluated 5, withheld: free STOP-LIMIT BACK RESULT-refused UNFREEZE, limit 5: \
+    free BACK RESULT-overdue UNFREEZE
     """
 
-  @Test("every cell is decided", arguments: 0..<5)
+  @Test("every cell is decided", arguments: 0..<7)
   func row(index: Int) {
     let rows = Self.expected.split(separator: "\n")
     #expect(rows.count == Self.phases.count)
@@ -115,6 +142,7 @@ struct ParticipantTableTests {
   private static func name(of phase: Participant.Phase) -> String {
     switch phase {
     case .free: "free"
+    case .evaluating: "evaluating"
     case .preparing: "preparing"
     case .prepared: "prepared"
     case .applying: "applying"
@@ -128,14 +156,19 @@ struct ParticipantTableTests {
     case .record(.step): "RECORD-STEP"
     case .send(.yes): "YES"
     case .send(.no(_, .busy)): "NO-busy"
+    case .send(.no(_, .refused(.overdue, _, _))): "NO-overdue"
     case .send(.no(_, .refused)): "NO-refused"
     case .send(.ack): "ACK"
     case .send(.query): "QUERY"
     case .send(.delivered(_, .success)): "RESULT-moved"
     case .send(.delivered(_, .failure(.busy))): "RESULT-busy"
+    case .send(.delivered(_, .failure(.refused(.overdue, _, _)))): "RESULT-overdue"
     case .send(.delivered(_, .failure(.refused))): "RESULT-refused"
     case .send(.changed): "CHANGED"
     case .enter: "ENTER"
+    case .startLimit: "LIMIT"
+    case .stopLimit: "STOP-LIMIT"
+    case .standBack: "BACK"
     case .unfreeze: "UNFREEZE"
     case .startQueryTimer: "TIMER"
     case .stopQueryTimer: "STOP"
@@ -143,7 +176,7 @@ struct ParticipantTableTests {
     }
   }
 
-  @Test("takes other inputs in no phase but free", arguments: 0..<5)
+  @Test("takes other inputs in no phase but free", arguments: 0..<7)
   func frozen(index: Int) {
     var participant = Participant(applied: Self.earlier, version: 8)
     for input in Self.phases[index].path { _ = input(&participant) }
@@ -161,6 +194,24 @@ struct ParticipantTableTests {
     #expect(Participant(prepared: prepared, applied: Self.own, version: 9).phase == .free)
     #expect(Participant(applied: Self.earlier, version: 8).phase == .free)
     #expect(Participant(prepared: prepared, version: 20).watermark == Self.own)
+  }
+
+  @Test("a transition whose time was up, or that was aborted, has no say any more")
+  func late() {
+    var participant = Participant()
+    _ = participant.prepare(Self.own, event: [], wantsChange: true, evaluate: Self.slow)
+    #expect(
+      participant.limitPassed(Self.own) == [
+        .standBack, .send(.no(Self.own, .refused(.overdue, version: 8, state: [1]))), .unfreeze,
+      ])
+    #expect(participant.evaluated(Self.own, .success(Self.move)) == [])
+    #expect(participant.takesInputs)
+    // Who asked is told of the next step, since another state may take less time.
+    #expect(participant.stepped() == [.send(.changed)])
+    _ = participant.prepare(Self.later, event: [], wantsChange: false, evaluate: Self.slow)
+    #expect(participant.abort(Self.later) == [.stopLimit, .standBack, .unfreeze])
+    #expect(participant.limitPassed(Self.later) == [])
+    #expect(participant.evaluated(Self.later, .success(Self.move)) == [])
   }
 
   @Test("whom it has refused hears of its next step, once, if that was asked for")

@@ -21,9 +21,22 @@ struct SimulatedParticipant {
   /// How many times it came back prepared.
   private(set) var inDoubt = 0
   private(set) var recordCount = 0
+  /// Whether its transition takes its time.
+  let isSlow: Bool
+  /// The version at which the model stands that decides: ahead where a step was evaluated, and not taken.
+  private var modelVersion: UInt64 = 0
+  /// The transitions that have not returned. One whose time was up may still do.
+  private(set) var running: [TransactionID] = []
+  /// Those that this process has begun, and those whose time was up.
+  private var evaluated: Set<TransactionID> = []
+  private var overdue: Set<TransactionID> = []
+  /// The one whose time runs.
+  private(set) var limited: TransactionID?
+  private(set) var overdueCount = 0
 
-  init(name: String) {
+  init(name: String, isSlow: Bool = false) {
     self.name = name
+    self.isSlow = isSlow
     machine = ParticipantStateMachine()
   }
 
@@ -34,6 +47,10 @@ struct SimulatedParticipant {
     pending = []
     machine = nil
     queryTimerRuns = false
+    running = []
+    evaluated = []
+    overdue = []
+    limited = nil
   }
 
   /// Comes back as the journal tells.
@@ -55,6 +72,7 @@ struct SimulatedParticipant {
     }
     let machine = ParticipantStateMachine(prepared: prepared, applied: applied, version: version)
     if !machine.takesInputs { inDoubt += 1 }
+    modelVersion = version
     self.machine = machine
     return perform(machine.start())
   }
@@ -102,17 +120,49 @@ struct SimulatedParticipant {
   /// Takes a step of its own, if it may.
   mutating func step(isOpen: Bool) -> [ParticipantMessage] {
     guard machine?.takesInputs == true else { return [] }
+    checkModel()
     journal.append(.own(isOpen: isOpen))
     version += 1
+    modelVersion = version
     self.isOpen = isOpen
     return perform(machine?.stepped() ?? [])
   }
 
-  private func evaluate(_ event: [UInt8]) throws(ParticipantRefusal) -> ParticipantMove {
+  private func evaluate(_ event: [UInt8]) throws(ParticipantRefusal) -> ParticipantAnswer {
     guard isOpen else {
       throw .refused(.noTransition, version: version, state: Array("\"closed\"".utf8))
     }
-    return ParticipantMove(version: version + 1, state: Array("\"open\"".utf8))
+    return isSlow
+      ? .takesTime(limit: .seconds(1), version: version, state: open)
+      : .moves(ParticipantMove(version: version + 1, state: open))
+  }
+
+  private var open: [UInt8] { Array("\"open\"".utf8) }
+
+  /// A transition returns, or throws.
+  mutating func endTransition() -> [ParticipantMessage] {
+    let transaction = running.removeFirst()
+    let result: Result<ParticipantMove, ParticipantRefusal> =
+      transaction.sequence.isMultiple(of: 7)
+      ? .failure(.refused(.thrown("seven"), version: version, state: open))
+      : .success(ParticipantMove(version: version + 1, state: open))
+    return perform(machine?.evaluated(transaction, result) ?? [])
+  }
+
+  /// The time of the transition that runs is up.
+  mutating func passLimit() -> [ParticipantMessage] {
+    guard let transaction = limited else { return [] }
+    limited = nil
+    overdue.insert(transaction)
+    overdueCount += 1
+    return perform(machine?.limitPassed(transaction) ?? [])
+  }
+
+  /// A participant that is free stands where its model stands.
+  mutating func checkModel() {
+    guard machine?.takesInputs == true, modelVersion != version else { return }
+    problems.append("\(name) stands at version \(version), and its model at \(modelVersion)")
+    modelVersion = version
   }
 
   private mutating func perform(_ actions: [ParticipantStateMachine.Action]) -> [ParticipantMessage]
@@ -123,12 +173,29 @@ struct SimulatedParticipant {
       case .record(let record):
         pending.append(record)
         recordCount += 1
-      case .send(let message): messages.append(message)
+      case .send(let message):
+        if case .yes(let transaction, _) = message, overdue.contains(transaction) {
+          problems.append("\(name) has promised \(transaction) after its time was up")
+        }
+        messages.append(message)
       case .enter(let step):
         if step.move.version != version + 1 {
           problems.append("\(name) went from version \(version) to \(step.move.version)")
         }
+        if evaluated.contains(step.transaction), modelVersion != step.move.version {
+          problems.append("\(name) enters \(step.move.version) with a model at \(modelVersion)")
+        }
         version = step.move.version
+        modelVersion = version
+      case .startLimit(let transaction, _):
+        if !evaluated.insert(transaction).inserted {
+          problems.append("\(name) has run the transition of \(transaction) twice")
+        }
+        running.append(transaction)
+        limited = transaction
+        modelVersion = version + 1
+      case .stopLimit: limited = nil
+      case .standBack: modelVersion = version
       case .unfreeze: break
       case .startQueryTimer: queryTimerRuns = true
       case .stopQueryTimer: queryTimerRuns = false

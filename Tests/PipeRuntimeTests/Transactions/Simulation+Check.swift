@@ -3,7 +3,12 @@ import PipeRuntime
 extension Simulation {
   /// What is wrong after the end; empty where all guarantees have held.
   func violations() -> [String] {
-    var found = participants.values.flatMap(\.problems) + coordinators.flatMap(\.problems)
+    var found = participants.values.flatMap { participant in
+      var participant = participant
+      participant.checkModel()
+      return participant.problems
+    }
+    found += coordinators.flatMap(\.problems)
     if !isAtRest { found.append("something is still locked, prepared or under way") }
     for name in names { found += journalViolations(of: name) }
     for (id, one) in asked { found += requestViolations(id, one) }

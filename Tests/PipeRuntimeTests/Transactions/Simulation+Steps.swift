@@ -37,7 +37,9 @@ extension Simulation {
 
   var isAtRest: Bool {
     coordinators.allSatisfy { $0.machine?.isIdle == true && $0.pending.isEmpty }
-      && participants.values.allSatisfy { $0.machine?.takesInputs == true && $0.pending.isEmpty }
+      && participants.values.allSatisfy {
+        $0.machine?.takesInputs == true && $0.pending.isEmpty && $0.running.isEmpty
+      }
       && names.allSatisfy {
         toParticipant[$0]!.messages.isEmpty && toCoordinator[$0]!.messages.isEmpty
       }
@@ -47,6 +49,7 @@ extension Simulation {
   /// What can happen by itself.
   private enum Move {
     case toParticipant(String), toCoordinator(String), participantRecord(String)
+    case transition(String)
     case request(Int), reply(Int), coordinatorRecord(Int)
   }
 
@@ -58,6 +61,7 @@ extension Simulation {
         if !toCoordinator[name]!.messages.isEmpty { moves.append(.toCoordinator(name)) }
       }
       if !participants[name]!.pending.isEmpty { moves.append(.participantRecord(name)) }
+      if !participants[name]!.running.isEmpty { moves.append(.transition(name)) }
     }
     for index in coordinators.indices {
       if coordinators[index].machine != nil {
@@ -75,6 +79,7 @@ extension Simulation {
     case .toCoordinator(let name): carryToCoordinator(name)
     case .participantRecord(let name):
       deliver(participants[name]?.record() ?? [], from: name)
+    case .transition(let name): deliver(participants[name]?.endTransition() ?? [], from: name)
     case .request(let index): carryRequest(index)
     case .reply(let index): carryReply(index)
     case .coordinatorRecord(let index): deliver(coordinators[index].record(), from: index)
@@ -86,6 +91,9 @@ extension Simulation {
     let name = names.randomElement(using: &random)!
     if participants[name]?.queryTimerRuns == true {
       deliver(participants[name]?.queryTimerFired() ?? [], from: name)
+    }
+    if participants[name]?.limited != nil {
+      deliver(participants[name]?.passLimit() ?? [], from: name)
     }
     if let place = coordinators[index].timers.indices.randomElement(using: &random) {
       deliver(coordinators[index].fire(place), from: index)

@@ -25,6 +25,8 @@ struct Simulation {
     Composite(name: "ef", participants: ["e", "f"], coordinator: 1),
   ]
   static let classes = [["a", "b", "c", "d"], ["e", "f"]]
+  /// Those whose transitions take their time.
+  static let slow: Set = ["b", "e"]
 
   struct Asked {
     let composite: Composite
@@ -58,7 +60,7 @@ struct Simulation {
     requests = coordinators.map { _ in SimulatedLink(isWild: false) }
     replies = coordinators.map { _ in SimulatedLink(isWild: false) }
     for name in names {
-      participants[name] = SimulatedParticipant(name: name)
+      participants[name] = SimulatedParticipant(name: name, isSlow: Self.slow.contains(name))
       toParticipant[name] = SimulatedLink(isWild: settings.isWild)
       toCoordinator[name] = SimulatedLink(isWild: settings.isWild)
       isUp[name] = false

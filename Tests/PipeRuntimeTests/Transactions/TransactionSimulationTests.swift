@@ -17,6 +17,7 @@ struct TransactionSimulationTests {
     var inDoubtParticipants = 0
     var inDoubtCoordinators = 0
     var queries = 0
+    var overdue = 0
   }
 
   @Test(
@@ -38,6 +39,7 @@ struct TransactionSimulationTests {
     #expect(tally.inDoubtParticipants > 50)
     #expect(tally.inDoubtCoordinators > 20)
     #expect(tally.queries > 50)
+    #expect(tally.overdue > 50)
   }
 
   @Test("without faults nothing is in doubt, and every answer but a refusal is a commit")
@@ -81,5 +83,6 @@ extension Simulation {
     tally.inDoubtCoordinators += coordinators.reduce(0) { $0 + $1.inDoubt }
     tally.inDoubtParticipants += participants.values.reduce(0) { $0 + $1.inDoubt }
     tally.queries += queriesAnswered
+    tally.overdue += participants.values.reduce(0) { $0 + $1.overdueCount }
   }
 }

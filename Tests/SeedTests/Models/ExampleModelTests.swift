@@ -138,7 +138,7 @@ struct ExampleModelTests {
 
   @Test("a machine is a model too")
   func machine() async throws {
-    let model = try MachineModel(ModelA.self, parameters: NoParameters())
+    let model = try MachineModel(ModelMachine<ModelA>.self, parameters: NoParameters())
     var states = model.stateDidChange.makeAsyncIterator()
     #expect(await states.next() == .inactive)
     model.send(.eventA(message: "hello"))
@@ -213,8 +213,8 @@ struct CompositeModelTests {
   @MainActor
   @Test("what it observes is followed, also by a view")
   func observing() async throws {
-    let modelA = try MachineModel(ModelA.self, parameters: NoParameters())
-    let modelB = try MachineModel(ModelB.self, parameters: NoParameters())
+    let modelA = try MachineModel(ModelMachine<ModelA>.self, parameters: NoParameters())
+    let modelB = try MachineModel(ModelMachine<ModelB>.self, parameters: NoParameters())
     let model = CompositeStateMachine(
       observing: modelA, observing: modelB, ModelsState.init(modelA:modelB:))
     let view = ViewBinding(source: model)

@@ -69,6 +69,30 @@ private actor Guest: HostableModel {
   func take(_ event: Event) { subject.send(.open) }
 }
 
+/// A model that refuses its event only when it is on its way.
+private actor Stumbler: HostableModel {
+  typealias State = Door.State
+  enum Event: MachineEvent { case push }
+  struct Stumble: Error {}
+
+  private let subject: ConcurrentValueSubject<State>
+
+  init(startsWith state: State, _ parameters: NoParameters) throws {
+    subject = try ConcurrentValueSubject(startsWith: state)
+  }
+
+  static func initialState(_ parameters: NoParameters) -> State { .shut }
+
+  nonisolated var state: State { subject.state }
+  nonisolated var stateDidChange: StatePublisher<State> { subject.eraseToAnyPublisher() }
+
+  func take(_ event: Event) async throws {
+    subject.send(.opening)
+    await Task.yield()
+    throw Stumble()
+  }
+}
+
 private enum Bell: Machine {
   enum State: MachineState, Equatable { case rung(times: Int) }
   enum Event: MachineEvent { case ring }
@@ -100,6 +124,20 @@ struct ModelMachineTests {
       #expect(await states.next() == .state3(message: message))
       #expect(await example.send(.eventB(param: param)) == .moved(.state1(message: "\(param)")))
       #expect(await states.next() == .state1(message: "\(param)"))
+    }
+  }
+
+  @Test("one that throws on its way refuses the event, and is seen where it stood")
+  func stumbling() async throws {
+    let stumbler = AsyncStateMachineSequence(
+      stateMachine: ModelMachine<Stumbler>.stateMachine(NoParameters()), runtime: Runtime())
+    let states = stumbler.makeAsyncIterator()
+    #expect(await states.next() == .shut)
+    for _ in 0..<3 {
+      #expect(await stumbler.send(.push) == .refused(.thrown("Stumble()")))
+      #expect(await states.next() == .opening)
+      #expect(await states.next() == .shut)
+      #expect(stumbler.state == .shut)
     }
   }
 

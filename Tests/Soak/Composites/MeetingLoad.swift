@@ -4,10 +4,11 @@ import PipeRuntimeTestKit
 import Synchronization
 
 extension MeetingPlan: SoakSubject {
-  var topic: SoakTopic { .composites }
+  var topic: SoakTopic { models.isEmpty ? .composites : .models }
 
   var details: String {
     composites.map { "\($0.name)(\($0.members.joined(separator: " ")))" }.joined(separator: " ")
+      + (models.isEmpty ? "" : ", models are \(models.sorted().joined(separator: " "))")
   }
 
   /// The meetings that members have told of.

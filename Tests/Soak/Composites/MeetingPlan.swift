@@ -25,12 +25,15 @@ package struct MeetingPlan: Equatable, Sendable {
   package private(set) var fed: [String: Int] = [:]
   private var refusals: [String: Int] = [:]
   private var outCapacity = 16
+  /// The members that are models.
+  package private(set) var models: Set<String> = []
 
   /// The source of numbers, and the sink of what the members tell.
   package static let source = "source"
   package static let sink = "sink"
 
-  package init(using generator: inout SplitMix64) {
+  /// - Parameter hasModels: Whether some members are models, whose transitions are asynchronous.
+  package init(hasModels: Bool = false, using generator: inout SplitMix64) {
     // A class whose composites overlap, and one or two more that share nothing with it.
     let chain = (0..<Int.random(in: 3...4, using: &generator)).map { _ in newMember() }
     add([chain[0], chain[1]], of: nil)
@@ -55,6 +58,12 @@ package struct MeetingPlan: Equatable, Sendable {
           onRefused: Bool.random(using: &generator) ? .postpone : .record))
     }
     outCapacity = [1, 16, 1024].randomElement(using: &generator)!
+    guard hasModels else { return }
+    // One in each class at least: its first member.
+    models = Set(
+      members.filter { member in
+        composites.contains { $0.members[0] == member } || Bool.random(using: &generator)
+      })
   }
 
   private mutating func newMember() -> String {
@@ -92,6 +101,7 @@ package struct MeetingPlan: Equatable, Sendable {
   /// In words.
   var summary: String {
     "\(composites.count) composites of \(members.count) nodes in \(coordinators.count) classes"
+      + (models.isEmpty ? "" : ", \(models.count) nodes are models")
   }
 
   /// The topology that the orchestrator runs.
@@ -109,7 +119,8 @@ package struct MeetingPlan: Equatable, Sendable {
       name: name, program: program, environment: environment,
       nodes: members.map {
         let refused = Int64(refusals[$0] ?? -1)
-        return node($0, "NumberMember", ["id": .string($0), "refuses": .integer(refused)])
+        let machine = models.contains($0) ? "NumberModel" : "NumberMember"
+        return node($0, machine, ["id": .string($0), "refuses": .integer(refused)])
       } + [
         node(Self.source, "NumberSource", ["id": .string(Self.source)]),
         node(Self.sink, "NumberSink", ["id": .string(Self.sink)]),

@@ -37,9 +37,9 @@ package enum FailpointRates {
     case .replyBefore, .replyAfter: 30_000
     // Hit by a filter's tenth numbers, at the first start of a node, and when it is told to stop.
     case .letterAfter, .startAfter, .drainBefore: 120_000
-    case .prepareBefore, .prepareRecorded, .yesAfter, .commitReceived, .stepRecorded,
-      .acknowledgeAfter, .synchronizeReceived, .prepareSent, .commitBefore, .commitRecorded,
-      .commitSent, .commitFinished:
+    case .prepareBefore, .evaluateAfter, .prepareRecorded, .yesAfter, .commitReceived,
+      .stepRecorded, .acknowledgeAfter, .synchronizeReceived, .prepareSent, .commitBefore,
+      .commitRecorded, .commitSent, .commitFinished:
       6_000
     // Hit where an event is refused, or something has gone wrong already.
     case .noAfter, .abortReceived, .abortBefore, .abortSent: 15_000

@@ -16,7 +16,7 @@ package struct FaultChoice: Sendable {
     self.durability = durability
     kinds = FaultKind.allCases.filter { kind in
       switch kind {
-      case .longPause, .namesakeOfCoordinator: topic == .composites
+      case .longPause, .namesakeOfCoordinator: topic.isOfComposites
       case .removeJournal: durability != .volatile
       case .fillDisk: durability != .volatile && fillsDisk
       case .kill, .killTwo, .pause, .hang, .restart, .namesakeOfPipe, .namesakeOfNode,

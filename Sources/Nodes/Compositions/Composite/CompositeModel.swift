@@ -1,8 +1,5 @@
 import PipeRuntime
 
-extension ModelA.State: StateProtocol {}
-extension ModelB.State: StateProtocol {}
-
 /// The two models as one: its state is made of theirs, and never of a moment in which one of them has
 /// taken a synchronized event and the other not.
 package actor CompositeModel: StateMachineProtocol {
@@ -18,8 +15,10 @@ package actor CompositeModel: StateMachineProtocol {
 
   /// Starts both.
   package init() throws {
-    modelA = CompositeComponent("modelA", stateMachine: ModelA.stateMachine(NoParameters()))
-    modelB = CompositeComponent("modelB", stateMachine: ModelB.stateMachine(NoParameters()))
+    modelA = CompositeComponent(
+      "modelA", stateMachine: ModelMachine<ModelA>.stateMachine(NoParameters()))
+    modelB = CompositeComponent(
+      "modelB", stateMachine: ModelMachine<ModelB>.stateMachine(NoParameters()))
     both = try AsyncCompositeSequence("models", modelA, modelB, synchronize: ["eventX"])
   }
 

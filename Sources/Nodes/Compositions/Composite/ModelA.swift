@@ -1,8 +1,19 @@
 import PipeRuntime
 
+/// The events of the first model, one function each.
+///
+/// ```
+/// inactive -- eventA(message) --> active(message), or failed without a message
+/// active, failed -- eventX --> inactive
+/// ```
+package protocol ModelAProtocol: StateMachineProtocol<ModelA.State> {
+  nonisolated func eventA(message: String)
+  nonisolated func eventX()
+}
+
 /// A model that is active with a message, until it and the other model are reset together.
-package enum ModelA: Machine {
-  package enum State: MachineState, Hashable {
+package actor ModelA: ModelAProtocol {
+  package enum State: MachineState, StateProtocol, Hashable {
     case inactive
     case active(message: String)
     case failed
@@ -15,22 +26,45 @@ package enum ModelA: Machine {
     case eventX
   }
 
-  package static func stateMachine(_ parameters: NoParameters) -> StateMachine<State, Event, Never>
-  {
-    StateMachine(initial: State.inactive) {
-      When(state: State.inactive) {
-        On(event: Event.eventA(message:)) { message in
-          Transition(to: message.isEmpty ? State.failed : State.active(message: message))
-        }
-      }
+  private let subject: ConcurrentValueSubject<State>
+  /// Events in the order in which they were given.
+  private nonisolated let events: AsyncStream<Event>.Continuation
 
-      When(state: State.active(message:)) { _ in
-        On(event: Event.eventX) { Transition(to: State.inactive) }
-      }
+  package nonisolated var state: State { subject.state }
+  package nonisolated var stateDidChange: StatePublisher<State> { subject.eraseToAnyPublisher() }
 
-      When(state: State.failed) {
-        On(event: Event.eventX) { Transition(to: State.inactive) }
-      }
+  package init(startsWith state: State, _ parameters: NoParameters) throws {
+    subject = try ConcurrentValueSubject(startsWith: state)
+    let (stream, events) = AsyncStream.makeStream(of: Event.self)
+    self.events = events
+    Task { [weak self] in
+      // Who calls its functions is told nothing of a refusal.
+      for await event in stream { try? await self?.take(event) }
+    }
+  }
+
+  deinit { events.finish() }
+
+  package nonisolated func eventA(message: String) { events.yield(.eventA(message: message)) }
+  package nonisolated func eventX() { events.yield(.eventX) }
+}
+
+extension ModelA: HostableModel {
+  package static func initialState(_ parameters: NoParameters) -> State { .inactive }
+
+  /// It moves itself, and nothing else.
+  package static var selfContained: SelfContainedEvents<Event> { .events(OneOf { Event.eventX }) }
+
+  package func take(_ event: Event) throws {
+    switch (subject.state, event) {
+    case (.inactive, .eventA(let message)):
+      subject.send(message.isEmpty ? .failed : .active(message: message))
+    case (.active, .eventX), (.failed, .eventX): subject.send(.inactive)
+    case (.inactive, .eventX): throw ModelRefusal.nothingToReset
+    case (.active, .eventA), (.failed, .eventA): throw ModelRefusal.notReset
     }
   }
 }
+
+/// Why one of the two models does not take an event.
+package enum ModelRefusal: Error { case nothingToReset, notReset }

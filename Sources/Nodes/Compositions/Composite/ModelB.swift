@@ -1,8 +1,19 @@
 import PipeRuntime
 
+/// The events of the second model, one function each.
+///
+/// ```
+/// inactive -- eventB(value) --> active(value), or failed below 0
+/// active, failed -- eventX --> inactive
+/// ```
+package protocol ModelBProtocol: StateMachineProtocol<ModelB.State> {
+  nonisolated func eventB(value: Int)
+  nonisolated func eventX()
+}
+
 /// A model that is active with a value, until it and the other model are reset together.
-package enum ModelB: Machine {
-  package enum State: MachineState, Hashable {
+package actor ModelB: ModelBProtocol {
+  package enum State: MachineState, StateProtocol, Hashable {
     case inactive
     case active(value: Int)
     case failed
@@ -15,22 +26,42 @@ package enum ModelB: Machine {
     case eventX
   }
 
-  package static func stateMachine(_ parameters: NoParameters) -> StateMachine<State, Event, Never>
-  {
-    StateMachine(initial: State.inactive) {
-      When(state: State.inactive) {
-        On(event: Event.eventB(value:)) { value in
-          Transition(to: value < 0 ? State.failed : State.active(value: value))
-        }
-      }
+  private let subject: ConcurrentValueSubject<State>
+  /// Events in the order in which they were given.
+  private nonisolated let events: AsyncStream<Event>.Continuation
 
-      When(state: State.active(value:)) { _ in
-        On(event: Event.eventX) { Transition(to: State.inactive) }
-      }
+  package nonisolated var state: State { subject.state }
+  package nonisolated var stateDidChange: StatePublisher<State> { subject.eraseToAnyPublisher() }
 
-      When(state: State.failed) {
-        On(event: Event.eventX) { Transition(to: State.inactive) }
-      }
+  package init(startsWith state: State, _ parameters: NoParameters) throws {
+    subject = try ConcurrentValueSubject(startsWith: state)
+    let (stream, events) = AsyncStream.makeStream(of: Event.self)
+    self.events = events
+    Task { [weak self] in
+      // Who calls its functions is told nothing of a refusal.
+      for await event in stream { try? await self?.take(event) }
+    }
+  }
+
+  deinit { events.finish() }
+
+  package nonisolated func eventB(value: Int) { events.yield(.eventB(value: value)) }
+  package nonisolated func eventX() { events.yield(.eventX) }
+}
+
+extension ModelB: HostableModel {
+  package static func initialState(_ parameters: NoParameters) -> State { .inactive }
+
+  /// It moves itself, and nothing else.
+  package static var selfContained: SelfContainedEvents<Event> { .events(OneOf { Event.eventX }) }
+
+  package func take(_ event: Event) throws {
+    switch (subject.state, event) {
+    case (.inactive, .eventB(let value)):
+      subject.send(value < 0 ? .failed : .active(value: value))
+    case (.active, .eventX), (.failed, .eventX): subject.send(.inactive)
+    case (.inactive, .eventX): throw ModelRefusal.nothingToReset
+    case (.active, .eventB), (.failed, .eventB): throw ModelRefusal.notReset
     }
   }
 }

@@ -23,7 +23,12 @@ where State: MachineState & Equatable {
   ///
   /// What it goes through on the way is seen as it comes, and what pipes are to tell of it is sent when
   /// the step is over.
-  func take(_ event: Event) async
+  /// - Throws: To refuse the event. The model is then made anew in the state in which it stood.
+  func take(_ event: Event) async throws
+
+  /// The events for which ``take(_:)`` acts on nothing but the model itself, so that nodes can take them
+  /// together with others. Default: none.
+  static var selfContained: SelfContainedEvents<Event> { get }
 
   /// The pipes that lead from the model and to it, by their names. Default: none.
   ///
@@ -45,6 +50,9 @@ where State: MachineState & Equatable {
 }
 
 extension HostableModel {
+  /// No event.
+  public static var selfContained: SelfContainedEvents<Event> { .none }
+
   /// No pipes.
   public static func runtime(
     _ parameters: Parameters, _ ports: Ports

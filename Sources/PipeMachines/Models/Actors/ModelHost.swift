@@ -2,7 +2,17 @@ import PipeSupport
 
 /// Keeps a model between the steps of one run of its machine, and hears of what it does in between.
 package actor ModelHost<Model: HostableModel> {
+  /// What is told of the machine outside of a step.
+  private enum News {
+    /// The step to which the model was tentatively led is taken.
+    case kept
+    /// The machine stands here, wherever the model is.
+    case stands(Model.State)
+  }
+
   private let parameters: Model.Parameters
+  /// What nobody has acted on yet.
+  private nonisolated let news = Locked<News?>(nil)
   /// The state of the machine, as it was last told or asked for.
   private var recorded: Model.State
   private var model: Model?
@@ -13,6 +23,8 @@ package actor ModelHost<Model: HostableModel> {
   /// come later than the change.
   private var announced: Model.State?
   private var isStepping = false
+  /// Whether the model has been led to a state that its machine may never be in.
+  private var isTentative = false
   private let events = AsyncStream.makeStream(of: Model.Event.self)
   private var following: Task<Void, Never>?
 
@@ -34,7 +46,18 @@ package actor ModelHost<Model: HostableModel> {
   }
 
   /// The event leads from one stable state to the next.
-  package func step(from state: Model.State, _ event: Model.Event) async -> Model.State {
+  /// - Throws: What the model throws, which is then made anew where it stood; `CancellationError` where the
+  ///   machine was told meanwhile that it stands elsewhere.
+  package func step(from state: Model.State, _ event: Model.Event) async throws -> Model.State {
+    // Its machine has gone on: the step is of no use any more, and the one that is to take its place may
+    // have begun.
+    if RunScope.isTentative { try Task.checkCancellation() }
+    if case .stands? = takeNews() { discard() }
+    // Told in between: the task is cancelled before that.
+    if RunScope.isTentative, Task.isCancelled {
+      restart(in: state)
+      throw CancellationError()
+    }
     let model: Model
     do {
       model = try current(in: state)
@@ -42,15 +65,26 @@ package actor ModelHost<Model: HostableModel> {
       warn("the model cannot take '\(event)': \(error)")
       return state
     }
-    let scope = RunScope.current
+    let passage = passage
+    let scope = RunScope.isTentative ? nil : RunScope.current
     passage.begin { scope?.passes(through: $0) }
     isStepping = true
-    defer { isStepping = false }
-    // What stands for a change that the model has made is not for the model.
-    if !isOwn(event, of: model) { await model.take(event) }
-    recorded = await rest(of: model)
+    isTentative = RunScope.isTentative
+    do {
+      // What stands for a change that the model has made is not for the model.
+      if !isOwn(event, of: model) { try await model.take(event) }
+    } catch {
+      guard isCurrent(model) else { throw CancellationError() }
+      discard()
+      restart(in: state)
+      throw error
+    }
+    let next = await rest(of: model, passage)
+    guard isCurrent(model) else { throw CancellationError() }
+    isStepping = false
+    recorded = next
     announced = nil
-    return recorded
+    return next
   }
 
   /// The events that stand for what the model does by itself. Starts it, where it has taken none yet.
@@ -60,7 +94,7 @@ package actor ModelHost<Model: HostableModel> {
   }
 
   /// Where the model comes to rest.
-  private func rest(of model: Model) async -> Model.State {
+  private func rest(of model: Model, _ passage: ModelPassage<Model.State>) async -> Model.State {
     var attempts = 0
     while true {
       var state = model.state
@@ -91,19 +125,19 @@ package actor ModelHost<Model: HostableModel> {
   private func current(in state: Model.State) throws -> Model {
     if let model, state == recorded { return model }
     let model = try Model(startsWith: state.stable(), parameters)
+    discard()
     self.model = model
     recorded = state
-    announced = nil
     follow(model)
     return model
   }
 
+  private func isCurrent(_ model: Model) -> Bool { self.model === model }
+
   private func follow(_ model: Model) {
-    cancelPassage?()
     let passage = ModelPassage<Model.State>()
     self.passage = passage
     cancelPassage = model.stateDidChange.subscribe({ passage.enter($0) }, {})
-    following?.cancel()
     following = Task { [weak self] in
       for await _ in model.stateDidChange {
         guard let self, !Task.isCancelled else { return }
@@ -113,7 +147,7 @@ package actor ModelHost<Model: HostableModel> {
   }
 
   private func hasChanged() {
-    guard let state = model?.state, !isStepping, state.isStable, state != recorded,
+    guard let state = model?.state, !isStepping, !isTentative, state.isStable, state != recorded,
       state != announced
     else { return }
     announced = state
@@ -128,5 +162,57 @@ package actor ModelHost<Model: HostableModel> {
 
   private func warn(_ text: String) {
     StandardError.write("warning: \(Model.self): \(text)\n")
+  }
+}
+
+// Steps that are taken together with other machines, or are not.
+extension ModelHost: TentativeWork {
+  package nonisolated func keep() { tell(.kept) }
+
+  package nonisolated func stand(in state: any Sendable) {
+    if let state = state as? Model.State { tell(.stands(state)) }
+  }
+
+  /// Acts on what is told, unless the next step is faster.
+  private nonisolated func tell(_ news: News) {
+    self.news.withLock { $0 = news }
+    Task { await actOnNews() }
+  }
+
+  private func actOnNews() {
+    switch takeNews() {
+    case .kept: hasChanged()
+    case .stands(let state):
+      discard()
+      restart(in: state)
+    case nil: break
+    }
+  }
+
+  /// What was told, and is acted on now.
+  private func takeNews() -> News? {
+    let told = news.withLock { news in
+      defer { news = nil }
+      return news
+    }
+    if told != nil { isTentative = false }
+    return told
+  }
+
+  /// Lets go of the model, whatever it is doing.
+  private func discard() {
+    model = nil
+    isStepping = false
+    isTentative = false
+    announced = nil
+    following?.cancel()
+    following = nil
+    cancelPassage?()
+    cancelPassage = nil
+  }
+
+  /// Makes the model in the state in which the machine stands.
+  private func restart(in state: Model.State) {
+    do { _ = try current(in: state) } catch { warn("the model cannot start: \(error)") }
   }
 }

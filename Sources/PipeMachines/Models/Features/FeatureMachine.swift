@@ -27,9 +27,16 @@ where State == Feature.State, Event == Feature.Action, Output == Never {
 
   /// Makes the feature with what it depends on.
   static func feature(_ parameters: Parameters) -> Feature
+
+  /// The actions for which the feature acts on nothing but its state, so that nodes can take them together
+  /// with others. Default: none.
+  static var selfContained: SelfContainedEvents<Feature.Action> { get }
 }
 
 extension FeatureMachine {
+  /// No action.
+  public static var selfContained: SelfContainedEvents<Feature.Action> { .none }
+
   /// The feature as a function. Every action is taken; it may take its time, and the next one waits.
   public static func stateMachine(
     _ parameters: Parameters
@@ -37,7 +44,8 @@ extension FeatureMachine {
     let feature = feature(parameters)
     return StateMachine(
       initial: initialState(parameters),
-      awaiting: { state, action in await feature.reduce(state: state, action: action) })
+      awaiting: { state, action in await feature.reduce(state: state, action: action) },
+      selfContained: selfContained)
   }
 }
 

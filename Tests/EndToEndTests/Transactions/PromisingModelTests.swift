@@ -1,0 +1,256 @@
+import Compositions
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import Testing
+
+@Suite("Models that promise", .enabled(if: RecordedNodes.arePossible))
+struct PromisingModelTests {
+  private typealias Event = Dancer.Event
+  private typealias State = Dancer.State
+
+  /// Two dancers, one of them slow to find out.
+  private static func floor(_ rules: String = "") -> Topology {
+    Topology(
+      name: "floor", program: "TestNodes",
+      environment: rules.isEmpty ? [:] : [FailpointCounter.rulesVariable: rules],
+      nodes: ["left", "right"].map {
+        .machine(
+          "Dancer", name: $0, parameters: ["isLeft": .bool($0 == "left")], restart: Parties.quick)
+      },
+      composites: [
+        CompositeSpecification(
+          name: "pair", components: ["left", "right"], synchronize: ["dance"])
+      ],
+      timeouts: Timeouts(start: .seconds(60), heartbeat: .seconds(60), stop: .seconds(60)))
+  }
+
+  private static func dance(
+    _ topology: TopologyHarness, left: Dancer.Manner = .gladly, right: Dancer.Manner = .gladly,
+    mode: SynchronizedMode = .try
+  ) async throws -> SynchronizedReply {
+    try await topology.client.synchronize(
+      "pair", Event.dance(left: left, right: right), mode: mode)
+  }
+
+  /// What a dancer has counted, in its state and beside it.
+  private static func count(_ topology: TopologyHarness, _ node: String) async throws -> Int? {
+    guard case .moved(_, let state) = try await topology.send(node, Event.look),
+      case .sitting(let danced, _) = try EventCodec<State>().decode(state.bytes)
+    else { return nil }
+    return danced
+  }
+
+  private static func evaluations(_ topology: TopologyHarness, _ node: String) -> [String] {
+    topology.logs(node).filter { $0.contains("dance ") && $0.contains(", number ") }
+  }
+
+  private static func expectCounts(_ topology: TopologyHarness, _ count: Int) async throws {
+    for node in ["left", "right"] {
+      #expect(try await Self.count(topology, node) == count, "\(node)")
+    }
+  }
+
+  @Test("an event that both take is evaluated once by each, and leads where that said")
+  func committed() async throws {
+    try await withTopology(Self.floor()) { topology in
+      for round in 1...3 {
+        #expect(try await Self.dance(topology).isCommitted)
+        for node in ["left", "right"] {
+          let state: State = try await topology.expect(node) { (state: State) in
+            if case .sitting(round, _) = state { true } else { false }
+          }
+          guard case .sitting(_, let number) = state else { continue }
+          try await topology.expectLog(node, contains: "dance \(round), number \(number)")
+          #expect(Self.evaluations(topology, node).count == round)
+        }
+      }
+      try await Self.expectCounts(topology, 3)
+      // Nothing was seen of the way.
+      #expect(!topology.seen(of: "left").contains { $0.state == "dancing" })
+    }
+  }
+
+  @Test(
+    "one that throws refuses with its text, and the other stands where it stood",
+    arguments: [Dancer.Manner.gladly, .hidden])
+  func thrown(other: Dancer.Manner) async throws {
+    try await withTopology(Self.floor()) { topology in
+      let reply = try await Self.dance(topology, left: other, right: .refusing)
+      guard case .refused(let withheld) = reply else { throw Unexpected("\(reply)") }
+      #expect(withheld.map(\.participant) == ["right"])
+      #expect(withheld.map(\.reason) == [.thrown("not today")])
+      try await Self.expectCounts(topology, 0)
+      // And both dance together after that.
+      #expect(try await Self.dance(topology).isCommitted)
+      try await Self.expectCounts(topology, 1)
+    }
+  }
+
+  @Test("one that never answers refuses when its time is up, and nobody stays frozen")
+  func overdue() async throws {
+    try await withTopology(Self.floor()) { topology in
+      let reply = try await Self.dance(topology, left: .hanging)
+      guard case .refused(let withheld) = reply else { throw Unexpected("\(reply)") }
+      #expect(withheld.map(\.participant) == ["left"])
+      #expect(withheld.map(\.reason) == [.overdue])
+      try await topology.expectLog("left", contains: "had not returned within 300 ms")
+      try await Self.expectCounts(topology, 0)
+      #expect(try await Self.dance(topology).isCommitted)
+      try await Self.expectCounts(topology, 1)
+    }
+  }
+
+  @Test("one that traps is unavailable, comes back where it stood, and the other is free")
+  func trapped() async throws {
+    try await withTopology(Self.floor()) { topology in
+      #expect(try await Self.dance(topology, right: .trapping) == .unavailable("right"))
+      #expect(try await Self.count(topology, "left") == 0)
+      try await topology.expectStatus(of: "right", "its second process") {
+        $0.isRunning && $0.incarnation == 2
+      }
+      let last = try await Self.dance(topology, mode: .await(.seconds(20)))
+      #expect(last.isCommitted)
+      try await Self.expectCounts(topology, 1)
+    }
+  }
+
+  @Test("a promise is given up by its process alone where nobody has heard of it")
+  func unheard() async throws {
+    try await withTopology(Self.floor("left:evaluate.after=crash@1/1")) { topology in
+      #expect(try await Self.dance(topology) == .unavailable("left"))
+      let last = try await Self.dance(topology, mode: .await(.seconds(20)))
+      #expect(last.isCommitted)
+      try await Self.expectCounts(topology, 1)
+    }
+  }
+
+  @Test(
+    "one that dies between its promise and its step enters what it has promised, and nothing else",
+    arguments: ["commit.received", "step.recorded"])
+  func doubt(point: String) async throws {
+    try await withTopology(Self.floor("left:\(point)=crash@1/1")) { topology in
+      #expect(try await Self.dance(topology).isCommitted)
+      try await topology.expectLog("left", contains: "failpoint \(point): crash")
+      let state: State = try await topology.expect("left", within: .seconds(20)) {
+        (state: State) in
+        if case .sitting(1, _) = state { true } else { false }
+      }
+      guard case .sitting(_, let number) = state else { return }
+      try await topology.expectLog("left", contains: "dance 1, number \(number)")
+      #expect(Self.evaluations(topology, "left").count == 1)
+      // Its model goes on from there.
+      try await Self.expectCounts(topology, 1)
+      #expect(try await Self.dance(topology).isCommitted)
+      try await Self.expectCounts(topology, 2)
+    }
+  }
+
+  @Test("one that dies with a promise that is not kept comes back where it stood")
+  func aborted() async throws {
+    let rules = "left:yes.after=crash@1/1,right:prepare.before=delay:100ms@1/1"
+    try await withTopology(Self.floor(rules)) { topology in
+      let reply = try await Self.dance(topology, right: .refusing)
+      #expect(!reply.isCommitted)
+      try await topology.expectLog("left", contains: "failpoint yes.after: crash")
+      try await topology.expectStatus(of: "left", "its second process", within: .seconds(20)) {
+        $0.isRunning && $0.incarnation == 2 && $0.status?.doubt == nil
+      }
+      try await Self.expectCounts(topology, 0)
+    }
+  }
+
+  @Test("who dances may be asked whether it would")
+  func explained() async throws {
+    try await withTopology(Self.floor()) { topology in
+      let tool = CommandLineTool(beside: topology)
+      let why = try await tool.run(
+        "why", "pair", #"{"dance":{"left":"gladly","right":"gladly"}}"#, code: 0)
+      #expect(!why.output.contains("asynchronous"), "\(why)")
+      #expect(Self.evaluations(topology, "left").isEmpty)
+    }
+  }
+
+  @Test("a model, a feature and a machine that suspends take an event together, or none")
+  func styles() async throws {
+    var party = Self.floor()
+    for (name, machine) in [("feature", "WallflowerNode"), ("machine", "Chaperone")] {
+      party.nodes.append(.machine(machine, name: name, restart: Parties.quick))
+      party.composites[0].components.append(name)
+    }
+    try await withTopology(party) { topology in
+      for round in 1...3 {
+        #expect(try await Self.dance(topology).isCommitted)
+        try await topology.expect("feature", Dances(danced: round))
+        try await topology.expect("machine", Chaperone.State.watching(danced: round))
+        let reply = try await Self.dance(topology, left: .refusing)
+        guard case .refused(let withheld) = reply else { throw Unexpected("\(reply)") }
+        #expect(withheld.map(\.participant) == ["left"])
+      }
+      try await Self.expectCounts(topology, 3)
+      for node in ["feature", "machine"] {
+        try await topology.expectStatus(of: node, "3 dances") { $0.status?.version == 3 }
+      }
+    }
+  }
+
+  // MARK: The two actors of the example
+
+  private static let example = "topologies/composite.yaml"
+
+  /// Lets both be active, and tells their states.
+  private static func activate(_ topology: TopologyHarness, _ round: Int) async throws {
+    let first = try await topology.send("modelA", ModelA.Event.eventA(message: "\(round)"))
+    let second = try await topology.send("modelB", ModelB.Event.eventB(value: round))
+    for outcome in [first, second] {
+      // One that is active already refuses, with a reason.
+      if case .refused(let refusal, _) = outcome { #expect(refusal == .thrown("notReset")) }
+    }
+  }
+
+  @Test("eventX resets the two actors in their processes, or none of them")
+  func actors() async throws {
+    try await withTopology(Self.example) { topology in
+      try await topology.send("modelA", ModelA.Event.eventA(message: "hello"))
+      let half = try await topology.client.synchronize("models", ModelA.Event.eventX)
+      guard case .refused(let withheld) = half else { throw Unexpected("\(half)") }
+      #expect(withheld.map(\.reason) == [.thrown("nothingToReset")])
+      try await topology.expect("modelA", ModelA.State.active(message: "hello"))
+      try await topology.send("modelB", ModelB.Event.eventB(value: 3))
+      try await topology.expect("models", ModelsState.stateAB(message: "hello", value: 3))
+      #expect(try await topology.client.synchronize("models", ModelA.Event.eventX).isCommitted)
+      try await topology.expect("models", ModelsState.inactive)
+      try await topology.expect("modelA", ModelA.State.inactive)
+      try await topology.expect("modelB", ModelB.State.inactive)
+    }
+  }
+
+  @Test("the two actors are killed again and again with their composite, and agree each time")
+  func killedActors() async throws {
+    let read = try TopologyReader.read(path: Self.example)
+    var example = read.topology
+    for index in example.nodes.indices { example.nodes[index].restart = Parties.quick }
+    try await withTopology(example) { topology in
+      for round in 1...12 {
+        try await Self.activate(topology, round)
+        let name = ["modelA", "models", "modelB"][round % 3]
+        async let reply = topology.client.synchronize("models", ModelA.Event.eventX)
+        try await topology.kill(name)
+        let isCommitted = try await reply.isCommitted
+        try await topology.expectStatus(of: name, "to run again", within: .seconds(20)) {
+          $0.isRunning
+        }
+        try await topology.expectStatus(of: "modelA", "the same", within: .seconds(20)) {
+          $0.status?.doubt == nil && ($0.status?.state == "inactive") == isCommitted
+        }
+        try await topology.expectStatus(of: "modelB", "the same", within: .seconds(20)) {
+          $0.status?.doubt == nil && ($0.status?.state == "inactive") == isCommitted
+        }
+      }
+      try await Self.activate(topology, 13)
+      let last = try await topology.client.synchronize(
+        "models", ModelA.Event.eventX, mode: .await(.seconds(20)))
+      #expect(last.isCommitted)
+    }
+  }
+}

@@ -1,0 +1,83 @@
+import Glibc
+import PipeRuntime
+
+/// A model that takes part in dances, and tells in its log each one that it evaluates.
+package actor Dancer: HostableModel {
+  package enum State: MachineState, StateProtocol, Hashable {
+    /// How often it has danced, and the random number of the last dance.
+    case sitting(danced: Int, number: Int)
+    case dancing
+
+    package var isStable: Bool { self != .dancing }
+  }
+
+  package enum Event: MachineEvent, Hashable {
+    /// Each dances in a manner of its own.
+    case dance(left: Manner, right: Manner)
+    /// Shows in its state what it has counted.
+    case look
+  }
+
+  package enum Manner: String, Codable, Hashable, Sendable {
+    case gladly
+    /// Never returns, not even when it is cancelled.
+    case hanging
+    case refusing
+    case trapping
+    /// Counts, and stays in its state.
+    case hidden
+  }
+
+  package struct Parameters: MachineParameters {
+    /// Which of the two it is.
+    package var isLeft = true
+    package init() {}
+  }
+
+  package struct Refused: Error, CustomStringConvertible {
+    package let description = "not today"
+  }
+
+  private let subject: ConcurrentValueSubject<State>
+  private let isLeft: Bool
+  private var danced = 0
+
+  package init(startsWith state: State, _ parameters: Parameters) throws {
+    subject = try ConcurrentValueSubject(startsWith: state)
+    isLeft = parameters.isLeft
+    if case .sitting(let danced, _) = state { self.danced = danced }
+  }
+
+  package static func initialState(_ parameters: Parameters) -> State {
+    .sitting(danced: 0, number: 0)
+  }
+
+  package static var selfContained: SelfContainedEvents<Event> {
+    .events(OneOf { Event.dance(left:right:) }, within: .milliseconds(300))
+  }
+
+  package nonisolated var state: State { subject.state }
+  package nonisolated var stateDidChange: StatePublisher<State> { subject.eraseToAnyPublisher() }
+
+  package func take(_ event: Event) async throws {
+    guard case .dance(let left, let right) = event else {
+      if case .sitting(_, let number) = subject.state {
+        subject.send(.sitting(danced: danced, number: number))
+      }
+      return
+    }
+    danced += 1
+    let number = Int.random(in: 1...Int.max)
+    print("dance \(danced), number \(number)")
+    switch isLeft ? left : right {
+    case .hanging: await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in }
+    case .refusing: throw Refused()
+    case .trapping: abort()
+    case .hidden: break
+    case .gladly:
+      subject.send(.dancing)
+      await Task.yield()
+      subject.send(.sitting(danced: danced, number: number))
+    }
+  }
+}
