@@ -12,6 +12,8 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
   private var prepared: (event: Hosted.Event, next: Hosted.State)?
   /// Whether the step under way is one that the coordinator has committed.
   private(set) var isCommitted = false
+  /// The synchronized event whose step is under way.
+  private(set) var current: TransactionID?
   /// How many synchronized events the effects that run have given.
   private var emittedCounts: [UInt64: UInt64] = [:]
   /// Shows the current state once more.
@@ -83,7 +85,11 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
 
   private func enter(_ step: PreparedStep, isCommitted: Bool) {
     self.isCommitted = isCommitted
-    defer { self.isCommitted = false }
+    current = step.transaction
+    defer {
+      self.isCommitted = false
+      current = nil
+    }
     let body = TransactionBody(step.event)
     let cause = body?.composite ?? "synchronized"
     if let (event, next) = prepared {

@@ -15,8 +15,11 @@ package enum FrameKind: UInt8, CaseIterable, Sendable {
   case synchronize = 19
   /// What would be said to events; nothing changes by that.
   case explain = 20
-  // Feeds: the node's XPUB.
+  // Feeds: the node's XPUB. See ``FeedTopic``.
   case state = 32
+  case summary = 33
+  case step = 34
+  case tap = 35
   // Control, node to orchestrator.
   case hello = 48
   case ready = 49
