@@ -52,7 +52,7 @@ package enum FrameKind: UInt8, CaseIterable, Sendable {
 package struct FrameHeader: Hashable, Sendable {
   package static let byteCount = 24
   package static let magic: UInt8 = 0x70
-  package static let version: UInt8 = 1
+  package static let version: UInt8 = 2
 
   /// What the frame says.
   package var kind: FrameKind
