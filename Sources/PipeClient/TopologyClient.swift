@@ -167,7 +167,8 @@ public final class TopologyClient: Sendable {
     let names = Set(chosen.map(\.name))
     let hasComposites = tellingInDoubt && chosen.contains { $0.kind == .composite }
     let marks = InDoubtMarks(
-      shown: names, classes: hasComposites ? try await conflictClasses() : [])
+      shown: names, classes: hasComposites ? try await conflictClasses() : [],
+      seesEvery: states == .every)
     // Composites share a feed where they share participants.
     let feeds = Set(chosen.map(\.feed)).union(marks.nodes.compactMap { directory[node: $0]?.feed })
     let locked = Locked(marks)
