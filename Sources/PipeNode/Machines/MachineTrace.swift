@@ -70,8 +70,13 @@ final class MachineTrace<Hosted: Machine> {
 
   private func count(_ event: Hosted.Event?) {
     guard let event else { return }
-    let state = EnumCases<Hosted.State>.tag(of: core.engine.state) ?? 0
-    counts[state * eventNames.count + (EnumCases<Hosted.Event>.tag(of: event) ?? 0)] &+= 1
+    let state = Self.tag(of: core.engine.state, among: stateNames.count)
+    counts[state * eventNames.count + Self.tag(of: event, among: eventNames.count)] &+= 1
+  }
+
+  /// - Parameter count: How many cases are told apart.
+  private static func tag<Value>(of value: Value, among count: Int) -> Int {
+    count == 1 ? 0 : EnumCases<Value>.tag(of: value) ?? 0
   }
 
   // MARK: Steps
