@@ -28,6 +28,7 @@ final class Feed {
   let socket: Socket
   let node: String
   let loop: PollLoop
+  private let nodeJSON: [UInt8]
   private let incarnation: UInt64
   private var subscriptions = FeedSubscriptions()
   /// Whether somebody listens to states, and whether also to those that a coordinator has committed.
@@ -50,6 +51,7 @@ final class Feed {
     try socket.setHighWaterMark(FeedSubscriptions.roomForStates)
     try socket.setSendHighWaterMark(subscriptions.room)
     self.node = node
+    nodeJSON = JSONValue.string(node).bytes
     self.loop = loop
     self.incarnation = incarnation
   }
@@ -116,7 +118,7 @@ final class Feed {
 
   private func body(of entry: FeedEntry) -> FeedBody {
     var body = FeedBody(reserving: 160 + entry.state.count)
-    body.add("node", text: entry.node ?? node)
+    body.add("node", json: entry.node.map { JSONValue.string($0).bytes } ?? nodeJSON)
     body.add("incarnation", incarnation)
     body.add("version", entry.version)
     body.add("time", entry.time)
