@@ -21,7 +21,7 @@ final class NodeShell {
   private let outs: OutPipes
   private let feed: Feed
   private lazy var summaries = NodeSummaries(of: content, to: feed) { [unowned self] in status }
-  private lazy var compositeSteps = CompositeSteps(to: feed)
+  private lazy var compositeSteps = ToldCompositeSteps(to: feed)
   private let journal: Journal?
   private let recorder: NodeRecorder
   private var handshake = NodeHandshake()

@@ -1,7 +1,7 @@
 import PipeWire
 
 /// Tells the steps of composites to who asks for them.
-final class CompositeSteps {
+final class ToldCompositeSteps {
   /// What was shown of one last.
   private final class Last {
     var version: UInt64
