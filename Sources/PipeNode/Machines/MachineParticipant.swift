@@ -12,8 +12,8 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
   private var prepared: (event: Hosted.Event, next: Hosted.State)?
   /// Whether the step under way is one that the coordinator has committed.
   private(set) var isCommitted = false
-  /// The synchronized event whose step is under way.
-  private(set) var current: TransactionID?
+  /// The transaction of that step.
+  private(set) var transaction: TransactionID?
   /// How many synchronized events the effects that run have given.
   private var emittedCounts: [UInt64: UInt64] = [:]
   /// Shows the current state once more.
@@ -85,11 +85,8 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
 
   private func enter(_ step: PreparedStep, isCommitted: Bool) {
     self.isCommitted = isCommitted
-    current = step.transaction
-    defer {
-      self.isCommitted = false
-      current = nil
-    }
+    transaction = isCommitted ? step.transaction : nil
+    defer { (self.isCommitted, transaction) = (false, nil) }
     let body = TransactionBody(step.event)
     let cause = body?.composite ?? "synchronized"
     if let (event, next) = prepared {

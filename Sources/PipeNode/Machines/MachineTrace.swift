@@ -140,7 +140,7 @@ final class MachineTrace<Hosted: Machine> {
   }
 
   private func addOrigin(to body: inout FeedBody) {
-    if let transaction = part.current {
+    if let transaction = part.transaction {
       body.add("transaction", text: "\(transaction)")
     } else if let (pipe, stream, number) = pipes.source {
       body.add("source", Self.piped(pipe, stream, number))
