@@ -1,7 +1,7 @@
 /// A part of the report, by the name that a person types.
 enum Section: String, CaseIterable, Sendable {
   case roundtrip, oneway, durability, synchronized, start, restart, recovery, memory, endurance
-  case reduce, steady, styles
+  case watched, reduce, steady, styles
 
   /// What it measures.
   var summary: String {
@@ -15,6 +15,7 @@ enum Section: String, CaseIterable, Sendable {
     case .endurance: "whether memory and journals stay as they are"
     case .start: "how soon a node, and a hundred, are ready"
     case .memory: "what a node holds resident"
+    case .watched: "what a monitor costs a node at full rate"
     case .reduce: "steps and events a second within one process"
     case .steady: "what a step within one process costs in the long run"
     case .styles: "what each style of writing a machine costs"
@@ -33,6 +34,7 @@ enum Section: String, CaseIterable, Sendable {
     case .endurance: try EnduranceSection(setting).run(&report)
     case .start: try StartSection(setting).run(&report)
     case .memory: try MemorySection(setting).run(&report)
+    case .watched: try WatchedSection(setting).run(&report)
     case .reduce: ReduceSection(setting).run(&report)
     case .steady: SteadySection(setting).run(&report)
     case .styles: StylesSection(setting).run(&report)

@@ -23,7 +23,8 @@ final class ClientSockets {
   private var peers: [String: ClientPeer] = [:]
   /// Tells this client's requests from those of others.
   private let client = UInt64.random(in: 1...UInt64(Int64.max))
-  private var watches: [UInt64: FeedWatch] = [:]
+  /// What is read of feeds: how each is closed.
+  private var watches: [UInt64: () -> Void] = [:]
   private var lastID: UInt64 = 0
   private var isGone = false
   private var hasMet = false
@@ -239,15 +240,32 @@ final class ClientSockets {
   // MARK: Feeds
 
   func watch(
-    _ feeds: [String], tellsInDoubt: Bool, _ receive: @escaping @Sendable (StateChange) -> Void
+    _ feeds: [String], _ states: WatchedStates, tellsInDoubt: Bool,
+    _ receive: @escaping @Sendable (StateChange) -> Void
   ) throws(TransportError) -> UInt64 {
+    let watch = try FeedWatch(
+      feeds: feeds, topic: states.topic, in: context, loop: loop, tellsInDoubt: tellsInDoubt,
+      receive)
+    return keep { watch.close() }
+  }
+
+  /// Reads frames of feeds as they are.
+  func read(
+    _ feeds: [String], _ topics: [FeedTopic],
+    _ receive: @escaping @Sendable (UnsafeRawBufferPointer) -> Void
+  ) throws(TransportError) -> UInt64 {
+    let reader = try FeedReader(
+      feeds: feeds, topics: topics, in: context, loop: loop, receive)
+    return keep { reader.close() }
+  }
+
+  private func keep(_ close: @escaping () -> Void) -> UInt64 {
     let id = nextID()
-    watches[id] = try FeedWatch(
-      feeds: feeds, in: context, loop: loop, tellsInDoubt: tellsInDoubt, receive)
+    watches[id] = close
     return id
   }
 
-  func unwatch(_ id: UInt64) { watches.removeValue(forKey: id)?.close() }
+  func unwatch(_ id: UInt64) { watches.removeValue(forKey: id)?() }
 
   // MARK: The end
 
@@ -259,7 +277,7 @@ final class ClientSockets {
     let requests = peers.values.flatMap(\.requests.values)
     for peer in peers.values { peer.requests = [:] }
     for request in requests { request.completion(.failure(.closed)) }
-    for watch in watches.values { watch.close() }
+    for close in watches.values { close() }
     watches = [:]
     for peer in peers.values {
       peer.socket.close()

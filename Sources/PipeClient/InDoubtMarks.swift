@@ -4,9 +4,11 @@ import PipeWire
 /// Marks composites' states with the doubts of the nodes that they are made of.
 ///
 /// A doubt that ends with a commit stays until the composite shows the state that it led to: the two
-/// come through different feeds, in any order.
+/// come through different feeds, in any order. Where only the latest states are told, that state may not be
+/// seen, and the doubt ends at once.
 package struct InDoubtMarks: Sendable {
   private let shown: Set<String>
+  private let seesEvery: Bool
   private var composites: [String: Composite] = [:]
   /// Of each node its last doubt, and the version that it was in then.
   private var doubts: [String: (doubt: InDoubtTransaction, version: UInt64)] = [:]
@@ -31,8 +33,10 @@ package struct InDoubtMarks: Sendable {
   /// - Parameters:
   ///   - shown: The nodes and composites that are watched.
   ///   - classes: Those of the composites whose doubts are to be told.
-  package init(shown: Set<String>, classes: [ConflictClassPlan]) {
+  ///   - seesEvery: Whether every state is told.
+  package init(shown: Set<String>, classes: [ConflictClassPlan], seesEvery: Bool = true) {
     self.shown = shown
+    self.seesEvery = seesEvery
     for plan in classes.flatMap(\.composites) where shown.contains(plan.name) {
       composites[plan.name] = Composite(nodes: plan.nodes)
     }
@@ -53,7 +57,8 @@ package struct InDoubtMarks: Sendable {
     guard before?.doubt != change.doubts.first else { return own }
     doubts[change.node] = change.doubts.first.map { ($0, change.version) }
     let hasMoved =
-      before.map { change.cause == $0.doubt.composite && change.version > $0.version } ?? false
+      seesEvery
+      && before.map { change.cause == $0.doubt.composite && change.version > $0.version } ?? false
     return own
       + composites.keys.sorted().compactMap { name in
         composites[name]?.mark(change.node, change.doubts.first, hasMoved: hasMoved)

@@ -6,6 +6,10 @@ public protocol Monitor: SendableMetatype {
   /// The name that topology files and the command line use. Default: the type's own name.
   static var name: String { get }
 
+  /// The states that it is told: every one, at the nodes' expense, or the latest, ten times a second at most,
+  /// which costs them next to nothing. Default: `every`.
+  static var watches: WatchedStates { get }
+
   /// Watches until the stream ends. Returning ends the process with success, throwing with failure.
   static func observe(_ states: StateStream) async throws
 }
@@ -14,10 +18,13 @@ extension Monitor {
   /// The type's own name, without its module.
   public static var name: String { String(describing: Self.self) }
 
+  /// Every state.
+  public static var watches: WatchedStates { .every }
+
   /// Attaches to a topology and watches it.
   package static func observe(topology: String, control: String, watch: [String]?) async throws {
     let client = try TopologyClient(topology: topology, control: control)
     defer { client.close() }
-    try await observe(client.states(of: watch))
+    try await observe(client.states(of: watch, watches))
   }
 }

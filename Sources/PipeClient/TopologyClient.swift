@@ -19,7 +19,8 @@ public final class TopologyClient: Sendable {
     struct State {
       // Used on the loop's thread only; the mutex hands it over.
       var sockets: LoopOwned<ClientSockets>?
-      var streams: [UInt64: StateStreamBuffer] = [:]
+      /// What is read of feeds: how each is told that no more comes.
+      var streams: [UInt64: @Sendable () -> Void] = [:]
       /// Nodes that have answered a request; their endpoints stay for as long as the topology runs.
       var known: [String: NodeInformation] = [:]
       var isClosed = false
@@ -153,14 +154,16 @@ public final class TopologyClient: Sendable {
 
   // MARK: States
 
-  /// The states of some nodes, or of all: of each its current state at once, then every change.
+  /// The states of some nodes, or of all: of each its current state at once, then what changes.
   ///
   /// A consumer that is slower than the nodes makes the oldest buffered changes of a node give way;
   /// the next change that it gets says how many it missed.
-  /// - Parameter tellingInDoubt: Whether ``StateChange/doubts`` are told, of composites those of their
-  ///   nodes. A state then comes once more, under the same version, when a doubt begins or ends.
+  /// - Parameters:
+  ///   - states: Every state, which is the default, or the latest only.
+  ///   - tellingInDoubt: Whether ``StateChange/doubts`` are told, of composites those of their
+  ///     nodes. A state then comes once more, under the same version, when a doubt begins or ends.
   public func states(
-    of nodes: [String]? = nil, tellingInDoubt: Bool = false
+    of nodes: [String]? = nil, _ states: WatchedStates = .every, tellingInDoubt: Bool = false
   ) async throws -> StateStream {
     let directory = try await directory(fresh: false)
     let chosen =
@@ -170,28 +173,43 @@ public final class TopologyClient: Sendable {
     let names = Set(chosen.map(\.name))
     let hasComposites = tellingInDoubt && chosen.contains { $0.kind == .composite }
     let marks = InDoubtMarks(
-      shown: names, classes: hasComposites ? try await conflictClasses() : [])
+      shown: names, classes: hasComposites ? try await conflictClasses() : [],
+      seesEvery: states == .every)
     // Composites share a feed where they share participants.
     let feeds = Set(chosen.map(\.feed)).union(marks.nodes.compactMap { directory[node: $0]?.feed })
     let locked = Locked(marks)
+    let stop = try await follow(ending: { buffer.end() }) { sockets in
+      try sockets.watch(Array(feeds), states, tellsInDoubt: tellingInDoubt) { change in
+        for shown in locked.withLock({ $0.take(change) }) { buffer.append(shown) }
+      }
+    }
+    return StateStream(buffer: buffer, onEnd: stop)
+  }
+
+  /// Begins to read feeds.
+  /// - Parameters:
+  ///   - end: Called when no more comes: the topology has gone down, or the client is closed.
+  ///   - begin: Begins it, and returns its number.
+  /// - Returns: What ends it.
+  func follow(
+    ending end: @escaping @Sendable () -> Void,
+    _ begin: @escaping @Sendable (ClientSockets) throws -> UInt64
+  ) async throws -> @Sendable () -> Void {
     let id: UInt64 = try await call { sockets, resume in
       do {
-        let watch = try sockets.watch(Array(feeds), tellsInDoubt: tellingInDoubt) { change in
-          for shown in locked.withLock({ $0.take(change) }) { buffer.append(shown) }
-        }
-        resume(.success(watch))
+        resume(.success(try begin(sockets)))
       } catch {
         resume(.failure(.failed("the feeds cannot be read: \(error)")))
       }
     }
     let isClosed = shared.state.withLock { state in
-      if !state.isClosed { state.streams[id] = buffer }
+      if !state.isClosed { state.streams[id] = end }
       return state.isClosed
     }
-    if isClosed { buffer.end() }
+    if isClosed { end() }
     let shared = shared
     let handle = thread.handle
-    return StateStream(buffer: buffer) {
+    return {
       shared.state.withLock { _ = $0.streams.removeValue(forKey: id) }
       handle.post { shared.onLoop { $0.unwatch(id) } }
     }
@@ -247,6 +265,6 @@ extension TopologyClient.Shared {
       defer { state.streams = [:] }
       return state.streams.values
     }
-    for stream in streams { stream.end() }
+    for end in streams { end() }
   }
 }

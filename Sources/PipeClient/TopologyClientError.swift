@@ -17,6 +17,8 @@ public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConverti
   case notAnswering(String, after: Duration)
   /// There is no node of that name; with the names there are.
   case unknownNode(String, known: [String])
+  /// There is no pipe of that name; with the names there are.
+  case unknownPipe(String, known: [String])
   /// The node does not run now.
   case nodeDown(String, String)
   /// The node takes no input now: a pipe of its is full. Nothing was applied; try again.
@@ -56,6 +58,8 @@ public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConverti
         + "very busy. Try again, or end it with 'orchestrator down -p \(name) --force'"
     case .unknownNode(let name, let known):
       "there is no node '\(name)'" + Suggestion.among(known, like: name, verb: "there are")
+    case .unknownPipe(let name, let known):
+      "there is no pipe '\(name)'" + Suggestion.among(known, like: name, verb: "there are")
     case .nodeDown(let node, let reason): "node '\(node)' does not run: \(reason)"
     case .busy(let node, let reason):
       "node '\(node)' is busy: \(reason). Nothing was applied; try again."
@@ -77,7 +81,7 @@ extension TopologyClientError {
   package var exitCode: Int32 {
     switch self {
     case .notRunning, .noneRunning, .orphaned: 3
-    case .ambiguous, .unknownNode, .invalidEvent, .otherType: 2
+    case .ambiguous, .unknownNode, .unknownPipe, .invalidEvent, .otherType: 2
     case .timedOut, .notAnswering, .unknownOutcome(_, after: .some): 124
     case .orchestratorGone, .nodeDown, .busy, .unknownOutcome(_, after: nil), .failed, .closed: 1
     }

@@ -23,6 +23,10 @@ struct ViewCommand {
           "Starts the topology of this file first, unless it runs, and stops it behind the view"),
         Option(
           "count", "n", value: .count("N", from: 1), "Where it is printed: ends after N times"),
+        Option(
+          "every",
+          "Shows every state, at the node's expense. Default: the latest, ten times a second"
+        ),
       ],
       positionals: [
         Positional("VIEW", .text("VIEW"), .one, "The view, by registered name"),
@@ -79,7 +83,10 @@ struct ViewCommand {
       let client = try TopologyClient(
         topology: directories.topology, control: directories.endpoint(.control))
       let shell = ViewShell(
-        view: view, feed: ViewFeed(client: client, node: arguments.positionals[1]),
+        view: view,
+        feed: ViewFeed(
+          client: client, node: arguments.positionals[1],
+          arguments.flag("every") ? .every : .latest),
         signals: signals,
         limit: arguments.count("count"))
       // The loop does not keep alive whom it calls back.

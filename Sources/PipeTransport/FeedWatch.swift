@@ -6,7 +6,7 @@ import PipeWire
 package final class FeedWatch {
   private let socket: Socket
   private let loop: PollLoop
-  private let topic: [UInt8]
+  private let topic: FeedTopic
   private let receive: (StateChange) -> Void
   private var registration: PollLoop.Registration?
   private let tellsInDoubt: Bool
@@ -15,16 +15,15 @@ package final class FeedWatch {
   private var received = 0
   private var timer: TimerQueue.ID?
 
-  /// Messages that may wait at either end before the publisher drops.
-  private static let highWaterMark: Int32 = 10_000
   private static let readsPerTurn = 256
   private static let checkInterval: Duration = .milliseconds(500)
 
   /// - Parameters:
-  ///   - topic: How the frames that it takes begin.
+  ///   - topic: What it takes: states, or summaries.
   ///   - tellsInDoubt: Whether a state is told again whose doubts have changed.
   package init(
-    feeds: [String], topic: [UInt8] = [], in context: Context, loop: PollLoop,
+    feeds: [String], topic: FeedTopic = .states(areCommitted: nil), in context: Context,
+    loop: PollLoop,
     tellsInDoubt: Bool = false, _ receive: @escaping (StateChange) -> Void
   ) throws(TransportError) {
     self.loop = loop
@@ -32,8 +31,8 @@ package final class FeedWatch {
     self.tellsInDoubt = tellsInDoubt
     self.receive = receive
     socket = try Socket(.subscriber, in: context)
-    try socket.setHighWaterMark(Self.highWaterMark)
-    try socket.subscribe(to: topic)
+    try socket.setHighWaterMark(FeedSubscriptions.roomForStates)
+    try socket.subscribe(to: topic.bytes)
     for feed in feeds { try socket.connect(feed) }
     registration = loop.add(socket, for: self) { $0.read() }
     check()
@@ -49,7 +48,7 @@ package final class FeedWatch {
   /// Asks for a node's last value once more, and takes it whatever was told before.
   package func askAgain(_ node: String) {
     seen[node] = nil
-    try? socket.subscribe(to: topic)
+    try? socket.subscribe(to: topic.bytes)
   }
 
   /// Reads all that has come.
@@ -83,12 +82,16 @@ package final class FeedWatch {
     receive(change)
   }
 
+  /// So many messages at once that a publisher may have dropped the last one.
+  private var flood: Int {
+    if case .summaries = topic { return Int(FeedSubscriptions.roomForSummaries) }
+    return Int(FeedSubscriptions.roomForStates) / 4
+  }
+
   /// After a flood the last value may have been dropped at the high-water mark: it is asked for.
   private func check() {
     timer = loop.schedule(after: Self.checkInterval, for: self) { watch in
-      if watch.received >= Int(Self.highWaterMark) / 4 {
-        try? watch.socket.subscribe(to: watch.topic)
-      }
+      if watch.received >= watch.flood { try? watch.socket.subscribe(to: watch.topic.bytes) }
       watch.received = 0
       watch.check()
     }

@@ -53,7 +53,8 @@ private typealias Names<
   (LoadState<State, Event>, LoadEvent<State, Event>, LoadFailure, Services, Injected<State>),
   (NavigationError, LinkProblem, NoParameters, ParameterProblem, JSONValue),
   (
-    TopologyClient, TopologyClientError, RequestOutcome, StateStream, StateChange, EnabledEvents,
+    TopologyClient, TopologyClientError, RequestOutcome, StateStream, StateChange, WatchedStates,
+    NodeSummary, TransitionCounts, EnabledEvents,
     EventEnabledness, EventObstacle, TopologyDirectory, TopologyErrors, NodeInformation, NodeStatus,
     PipeInformation, ProgramDescription, CompositeStateDescription, DeadLetter, Diagnostic,
     SourceMark, Durability, RefusalPolicy

@@ -98,6 +98,31 @@ struct RecordFirstTests {
     }
   }
 
+  @Test("its steps are not told, and no summary has them")
+  func steps() async throws {
+    try await withTopology(Self.node("Button")) { topology in
+      let steps = Collected(try await topology.client.steps(of: ["node"]))
+      let summaries = Collected(try await topology.client.states(of: ["node"], .latest))
+      let first = try await poll(within: .seconds(20)) { summaries.all.first }
+      #expect(first?.version == 0)
+      _ = try #require(try await Self.press(topology))
+      _ = try #require(try await Self.press(topology))
+      // Those of the next process are told.
+      let told = try await poll(within: .seconds(20)) {
+        guard case .step(let step)? = steps.all.last else { return NodeStep?.none }
+        return step.version == 2 ? step : nil
+      }
+      #expect(told.map { $0.incarnation > 1 } == true)
+      try await topology.expectLog("node", contains: "failpoint record.error: error")
+      let early = steps.all.filter {
+        if case .step(let step) = $0 { step.incarnation == 1 } else { true }
+      }
+      #expect(early.isEmpty, "\(early)")
+      let shown = summaries.all.filter { $0.incarnation == 1 && $0.version > 0 }
+      #expect(shown.isEmpty, "\(shown)")
+    }
+  }
+
   @Test("its effect is not started")
   func effects() async throws {
     let directory = try TestDirectory()

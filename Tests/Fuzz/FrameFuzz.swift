@@ -10,10 +10,12 @@ enum FrameFuzz {
     while let first = rest.popFirst() {
       let frame = UnsafeRawBufferPointer(rebasing: rest.prefix(Int(first & 0x7F)))
       rest = rest.dropFirst(frame.count)
+      subscribe(frame)
       guard let header = try? FrameHeader(frame) else { continue }
       let body = UnsafeRawBufferPointer(rebasing: frame[FrameHeader.byteCount...])
       readMessages(header, body)
       readEvents(header, body)
+      readFeed(frame)
       if first < 0x80 { take(header, body, &receiver) } else { take(header, body, &sender) }
     }
   }
@@ -86,6 +88,26 @@ enum FrameFuzz {
       let again = frame.body.withUnsafeBytes { try? ParticipantJoin(frame.header, $0) }
       check(again == join, "a participant's join is read otherwise")
     }
+  }
+
+  private static func readFeed(_ frame: UnsafeRawBufferPointer) {
+    _ = try? StateChange(frame: frame)
+    _ = try? NodeStep(frame: frame)
+    _ = try? TappedEvent(frame: frame)
+  }
+
+  /// The bytes as a message of an XPUB.
+  private static func subscribe(_ bytes: UnsafeRawBufferPointer) {
+    let topics: [FeedTopic] = [
+      .states(areCommitted: nil), .summaries(of: nil), .steps(of: nil), .tap(pipe: nil),
+    ]
+    var subscriptions = FeedSubscriptions()
+    guard let topic = subscriptions.take(bytes) else { return }
+    let asked = topics.filter { subscriptions.ask(for: $0) }
+    check(asked.count < 2, "one topic asks for several kinds")
+    check(asked == topics.filter { $0.isAsked(by: topic) }, "a subscription is not kept")
+    ([0] + topic).withUnsafeBytes { _ = subscriptions.take($0) }
+    check(!topics.contains { subscriptions.ask(for: $0) }, "a subscription does not end")
   }
 
   private static func readEvents(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) {

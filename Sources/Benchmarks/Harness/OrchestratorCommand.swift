@@ -16,7 +16,9 @@ struct OrchestratorCommand: Sendable {
   private var output: String { directory.path + "/orchestrator.out" }
 
   /// Starts it; the child gets SIGKILL when this thread ends.
-  func spawn(_ arguments: [String]) throws -> ChildProcess {
+  /// - Parameter path: What it writes to; `nil` is a file for all that have none of their own.
+  func spawn(_ arguments: [String], writingTo path: String? = nil) throws -> ChildProcess {
+    let output = path ?? output
     let descriptor = open(output, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw SystemError("open", on: output, code: errno) }
     defer { close(descriptor) }

@@ -12,12 +12,14 @@ package struct ViewFeed: Sendable {
 
   let client: TopologyClient
   let node: String
+  private let states: WatchedStates
   /// How often the orchestrator is asked whether the node runs.
   private static let pause: Duration = .milliseconds(250)
 
-  package init(client: TopologyClient, node: String) {
+  package init(client: TopologyClient, node: String, _ states: WatchedStates) {
     self.client = client
     self.node = node
+    self.states = states
   }
 
   /// Tells what happens, until the topology goes down, or the task is cancelled. Each call must
@@ -31,7 +33,7 @@ package struct ViewFeed: Sendable {
           .failed(message: "node '\(node)' is a monitor and has no states", code: 2))
       }
       await tell(.found(directory))
-      let states = try await client.states(of: [node])
+      let states = try await client.states(of: [node], self.states)
       await withTaskGroup { group in
         group.addTask {
           for await change in states { await tell(.change(change)) }
@@ -68,7 +70,7 @@ package struct ViewFeed: Sendable {
         return Self.sent(try await client.synchronize(node, json: event))
       }
       switch try await client.send(node, json: event) {
-      case .moved(let version, _): return .moved(version: version)
+      case .moved(let version, let state): return .moved(version: version, state: state)
       case .done: return .committed
       case .refused(.noTransition, _): return .refused("no transition")
       case .refused(.guard, _): return .refused("the guard said no")

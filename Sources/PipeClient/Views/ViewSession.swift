@@ -4,16 +4,14 @@ import PipeWire
 
 /// What a view shows, and what it does with keys: pure, and beside it ``ViewShell`` performs it.
 ///
-/// A key is taken in the state that is shown, one after the other: while an event is on its way, and
-/// until the state that it led to is shown, later keys wait.
+/// A key is taken in the state that is shown, one after the other: while an event is on its way, later keys
+/// wait. Its answer has the state that it led to.
 package struct ViewSession {
   package enum Action: Equatable {
     /// What is to be seen has changed.
     case draw
     /// Send this event; ``sent(_:)`` tells what became of it.
     case send(JSONValue)
-    /// After some time, ``stopWaiting(for:)``.
-    case waitForState(version: UInt64)
     /// After some time, ``stopLeaving()``.
     case waitToLeave
     /// Give the terminal back and stop until continued.
@@ -23,7 +21,7 @@ package struct ViewSession {
 
   /// What became of an event.
   package enum Sent: Equatable, Sendable {
-    case moved(version: UInt64)
+    case moved(version: UInt64, state: JSONValue)
     /// Taken by several nodes together.
     case committed
     case refused(String)
@@ -48,8 +46,6 @@ package struct ViewSession {
     case sending(JSONValue)
     /// The view has disappeared with this event, and sends no more.
     case sendingLast
-    /// The state of this version is not shown yet.
-    case awaiting(version: UInt64)
   }
 
   /// An event of what has come into sight, and the state in which that was.
@@ -98,22 +94,31 @@ package struct ViewSession {
   /// The node is in another state.
   package mutating func show(_ change: StateChange) -> [Action] {
     if case .ended = phase { return [] }
+    // What an answer has told may be newer.
+    if let shown, change.incarnation == shown.incarnation, change.version < shown.version {
+      return []
+    }
+    return show(change.state, change.incarnation, change.version) ?? [.draw] + proceed()
+  }
+
+  /// - Returns: What follows where the state is not the view's.
+  private mutating func show(
+    _ state: JSONValue, _ incarnation: UInt64, _ version: UInt64
+  ) -> [Action]? {
     let room = room
     do {
       if shown == nil {
         shown = Shown(
-          content: try reader.read(change.state), incarnation: change.incarnation,
-          version: change.version)
+          content: try reader.read(state), incarnation: incarnation, version: version)
       } else {
-        try shown?.content.show(change.state, size: room)
-        shown?.incarnation = change.incarnation
-        shown?.version = change.version
+        try shown?.content.show(state, size: room)
+        shown?.incarnation = incarnation
+        shown?.version = version
       }
+      return nil
     } catch {
       return end(.otherStates(node: node, view: view, problem: "\(error)"))
     }
-    if case .awaiting(let version) = exchange, change.version >= version { exchange = .idle }
-    return [.draw] + proceed()
   }
 
   package mutating func press(_ key: Key) -> [Action] {
@@ -142,22 +147,17 @@ package struct ViewSession {
     exchange = .idle
     switch result {
     case .committed: notice = nil
-    case .moved(let version):
+    case .moved(let version, let state):
       notice = nil
-      if let shown, shown.version < version {
-        exchange = .awaiting(version: version)
-        return [.draw, .waitForState(version: version)]
+      // It need not wait until the node's feed tells the state.
+      if let shown, shown.version < version,
+        let end = show(state, shown.incarnation, version)
+      {
+        return end
       }
     case .refused(let reason): notice = "refused: \(event.caseText), \(reason)"
     case .failed(let problem): notice = problem
     }
-    return [.draw] + proceed()
-  }
-
-  /// The state of this version has not come, and keys wait for it no longer.
-  package mutating func stopWaiting(for version: UInt64) -> [Action] {
-    guard case .awaiting(version) = exchange else { return [] }
-    exchange = .idle
     return [.draw] + proceed()
   }
 

@@ -140,10 +140,6 @@ package final class ViewShell {
       switch action {
       case .draw: draw()
       case .send(let event): send(event)
-      case .waitForState(let version):
-        loop.schedule(after: .milliseconds(500), for: self) {
-          $0.perform($0.session.stopWaiting(for: version))
-        }
       case .waitToLeave:
         loop.schedule(after: Self.leavingTime, for: self) { $0.perform($0.session.stopLeaving()) }
       case .suspend: suspend()

@@ -42,6 +42,19 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// Called for each of these states once more when the step is over, before its entry; `nil` where
   /// nothing follows from them.
   package var onPassed: ((_ state: State) -> Void)?
+  /// Whether each step is told of before it is taken; see ``willMove``.
+  @usableFromInline
+  @exclusivity(unchecked)
+  package var isTraced = false
+  /// Told, where ``isTraced``, of the event of a step while the state is still the one before; answers whether
+  /// ``hasMoved`` is to be called once the step has sent what it sends.
+  @usableFromInline
+  @exclusivity(unchecked)
+  package var willMove: ((_ event: Event?) -> Bool)?
+  /// Called at the end of a step of which ``willMove`` said so.
+  @usableFromInline
+  @exclusivity(unchecked)
+  package var hasMoved: (() -> Void)?
   /// How many states the transition has gone through so far, and those from which something follows.
   private var passedCount: UInt64 = 0
   private var passed: [State] = []
@@ -340,10 +353,12 @@ extension Engine {
 
   @inlinable
   package func move(to next: State, on event: Event?, entered: () -> Void) {
+    let isTold = isTraced && willMove?(event) == true
     state = next
     version &+= 1
     enter(entered)
     if hasEventSenders, let event { send(event) }
+    if isTold { hasMoved?() }
   }
 
   /// Sends what the event that was taken is turned into.

@@ -4,8 +4,8 @@ import PipeWire
 
 /// One published step of a node.
 struct FeedEntry {
-  /// Whose it is, where it is not the node's own; as JSON.
-  var node: [UInt8]?
+  /// Whose it is, where it is not the node's own.
+  var node: String?
   var version: UInt64
   /// Unit: nanoseconds since 1970.
   var time: Int64
@@ -18,101 +18,134 @@ struct FeedEntry {
   var isPassing = false
   /// Whether the coordinator has committed the step, and so knows it.
   var isCommitted = false
+  /// The transaction that a composite has moved by.
+  var transaction: TransactionID?
 }
 
-/// The publishing end of a node's states: the last value to whoever comes, then every change.
+/// The publishing end of what a node tells of itself: each kind only to who asks for it, states the last one
+/// first. See ``FeedTopic``.
 final class Feed {
   let socket: Socket
-  private let node: [UInt8]
+  let node: String
+  let loop: PollLoop
+  private let nodeJSON: [UInt8]
   private let incarnation: UInt64
-  private var topics: Set<[UInt8]> = []
-  /// Whether somebody listens to steps, and whether also to those that a coordinator has committed.
+  private var subscriptions = FeedSubscriptions()
+  /// Whether somebody listens to states, and whether also to those that a coordinator has committed.
   private var isWanted = (other: false, committed: false)
-  /// Entries that subscribers are told of once they are recorded.
+  /// Whether somebody asks for summaries, and for steps.
+  private(set) var areSummariesWanted = false
+  private(set) var areStepsWanted = false
+  /// What subscribers are told of once it is recorded.
   private var kept: [FeedEntry] = []
-  /// Asked for the last steps when a subscriber comes.
+  private var keptFrames: [(header: FrameHeader, body: [UInt8])] = []
+  /// Asked for the last steps when somebody comes who wants states.
   var last: (() -> [FeedEntry])?
+  /// Told when somebody has come or gone; with whether summaries are to be told, whatever was told before.
+  var onChange: ((_ asksForSummaries: Bool) -> Void)?
 
-  init(node: String, incarnation: UInt64, context: Context) throws(TransportError) {
+  init(
+    node: String, incarnation: UInt64, context: Context, loop: PollLoop
+  ) throws(TransportError) {
     socket = try Socket(.publisher, in: context)
-    // A subscriber that is slower by more than this misses states, and learns that it did.
-    try socket.setHighWaterMark(10_000)
-    self.node = JSONValue.string(node).bytes
+    try socket.setHighWaterMark(FeedSubscriptions.roomForStates)
+    try socket.setSendHighWaterMark(subscriptions.room)
+    self.node = node
+    nodeJSON = JSONValue.string(node).bytes
+    self.loop = loop
     self.incarnation = incarnation
   }
 
-  /// What a coordinator subscribes to: the frames of steps that it has not committed itself.
-  static let uncommitted = topic(flags: 0)
-
-  /// Set in frames of steps that a coordinator has committed.
-  private static let committedFlag: UInt8 = 1
-
-  private static func topic(flags: UInt8) -> [UInt8] {
-    [FrameHeader.magic, FrameHeader.version, FrameKind.state.rawValue, flags]
-  }
-
-  /// Whether anybody listens to such steps; where nobody does, a step need not be encoded.
+  /// Whether anybody listens to such states; where nobody does, a step need not be encoded.
   func isWanted(isCommitted: Bool) -> Bool { isCommitted ? isWanted.committed : isWanted.other }
 
-  private func topicsHaveChanged() {
-    func isWanted(flags: UInt8) -> Bool {
-      let start = Self.topic(flags: flags)
-      // A longer topic asks for some of them.
-      return topics.contains { $0.starts(with: start.prefix($0.count)) }
-    }
-    self.isWanted = (isWanted(flags: 0), isWanted(flags: Self.committedFlag))
-  }
+  /// Whether anybody asks for the events of a pipe that leads from here.
+  func isTapped(_ pipe: String) -> Bool { subscriptions.ask(for: .tap(pipe: pipe)) }
 
   /// Keeps a step that is not recorded yet.
   func keep(_ entry: FeedEntry) { kept.append(entry) }
 
+  /// Keeps what is told of a step that is not recorded yet.
+  func keep(
+    _ kind: FrameKind, about topic: UInt32, _ sequence: UInt64, _ body: FeedBody
+  ) {
+    keptFrames.append((header(kind, about: topic, sequence), body.bytes))
+  }
+
   /// What was kept is recorded, or needs no record: sends it to all subscribers.
   func publishKept() {
+    guard !kept.isEmpty || !keptFrames.isEmpty else { return }
     for entry in kept { publish(entry) }
     kept.removeAll(keepingCapacity: true)
+    for frame in keptFrames { socket.send(frame.header, body: frame.body) }
+    keptFrames.removeAll(keepingCapacity: true)
+  }
+
+  /// Sends a summary, of what is recorded.
+  func publish(_ summary: NodeSummary, with entry: FeedEntry) {
+    var body = body(of: entry)
+    body.add("status", encoding: summary.status)
+    body.add("transitions", encoding: summary.transitions)
+    let topic = FeedTopic.number(of: entry.node ?? node)
+    socket.send(header(.summary, about: topic, entry.version), body: body.bytes)
+  }
+
+  /// The beginning of what is told of a step, or of steps that are left out.
+  /// - Parameter place: Its place among the steps of this process.
+  func head(of node: String, version: UInt64, place: UInt64) -> FeedBody {
+    var head = FeedBody(reserving: 512)
+    head.add("node", text: node)
+    head.add("incarnation", incarnation)
+    head.add("version", version)
+    head.add("place", place)
+    return head
   }
 
   /// What was published goes out within the socket's linger.
   func close() { socket.close(lingering: .milliseconds(300)) }
 
-  private func publish(_ entry: FeedEntry) {
-    var body: [UInt8] = []
-    body.reserveCapacity(160 + entry.state.count)
-    body.append(contentsOf: #"{"node":"#.utf8)
-    body.append(contentsOf: entry.node ?? node)
-    body.append(contentsOf: ",\"incarnation\":\(incarnation),\"version\":\(entry.version)".utf8)
-    body.append(contentsOf: ",\"time\":\(entry.time),\"cause\":".utf8)
-    body.append(contentsOf: JSONValue.string(entry.cause).bytes)
-    body.append(contentsOf: ",\"state\":".utf8)
-    body.append(contentsOf: entry.state)
-    if let doubt = entry.doubt, let json = try? JSONValue(encoding: doubt) {
-      body.append(contentsOf: ",\"doubt\":".utf8)
-      body.append(contentsOf: json.bytes)
-    }
-    if entry.isPassing { body.append(contentsOf: #","passing":true"#.utf8) }
-    body.append(UInt8(ascii: "}"))
-    socket.send(
-      FrameHeader(
-        .state, flags: entry.isCommitted ? Self.committedFlag : 0, sequence: entry.version,
-        number: incarnation), body: body)
+  private func header(_ kind: FrameKind, about topic: UInt32, _ sequence: UInt64) -> FrameHeader {
+    FrameHeader(kind, count: topic, sequence: sequence, number: incarnation)
   }
 
-  /// Takes subscriptions; each asks for the last value, a repeated one too.
+  private func publish(_ entry: FeedEntry) {
+    var body = body(of: entry)
+    socket.send(
+      FrameHeader(
+        .state, flags: entry.isCommitted ? FeedTopic.committedFlag : 0, sequence: entry.version,
+        number: incarnation), body: body.finish())
+  }
+
+  private func body(of entry: FeedEntry) -> FeedBody {
+    var body = FeedBody(reserving: 160 + entry.state.count)
+    body.add("node", json: entry.node.map { JSONValue.string($0).bytes } ?? nodeJSON)
+    body.add("incarnation", incarnation)
+    body.add("version", entry.version)
+    body.add("time", entry.time)
+    body.add("cause", text: entry.cause)
+    body.add("state", json: entry.state)
+    body.add("doubt", encoding: entry.doubt)
+    if entry.isPassing { body.add("passing", json: Array("true".utf8)) }
+    return body
+  }
+
+  /// Takes subscriptions; each asks for the last state, or for a summary, a repeated one too.
   func readSubscriptions() {
-    var asked = false
-    while socket.receive({ _, bytes in
-      guard let kind = bytes.first else { return }
-      let topic = Array(bytes.dropFirst())
-      if kind == 1 {
-        asked = true
-        topics.insert(topic)
-      } else if kind == 0 {
-        // Passed up only when the last subscriber of the topic has gone.
-        topics.remove(topic)
-      }
+    var asked: [[UInt8]] = []
+    while socket.receive({ _, message in
+      if let topic = subscriptions.take(message) { asked.append(topic) }
     }) {}
-    topicsHaveChanged()
-    guard asked else { return }
-    for entry in last?() ?? [] { publish(entry) }
+    isWanted = (
+      other: subscriptions.ask(for: .states(areCommitted: false)),
+      committed: subscriptions.ask(for: .states(areCommitted: true))
+    )
+    areSummariesWanted = subscriptions.ask(for: .summaries(of: nil))
+    areStepsWanted = subscriptions.ask(for: .steps(of: nil))
+    // Also of those who have just come, whose connections begin with the room of an earlier time.
+    try? socket.setSendHighWaterMark(subscriptions.room)
+    onChange?(asked.contains { FeedTopic.summaries(of: nil).isAsked(by: $0) })
+    if asked.contains(where: { FeedTopic.states(areCommitted: nil).isAsked(by: $0) }) {
+      for entry in last?() ?? [] { publish(entry) }
+    }
   }
 }

@@ -77,6 +77,16 @@ extension HostedContent {
   /// Whether the journal has something that need not be kept.
   var hasLeftover: Bool { (content as? any RecordsSteps)?.hasLeftover == true }
 
+  /// How often each transition was taken since that was asked for.
+  var transitions: TransitionCounts? { (content as? any TracesSteps)?.transitions }
+
+  /// Follows the steps as far as somebody asks for that.
+  func trace(to feed: Feed) {
+    guard let content = content as? any TracesSteps else { return }
+    content.count(feed.areSummariesWanted)
+    content.tellSteps(to: feed.areStepsWanted ? feed : nil)
+  }
+
   func start() { content.start() }
   func stop() { content.stop() }
   func fill(_ status: inout NodeStatus) { content.fill(&status) }

@@ -39,6 +39,16 @@ protocol TakesSteps: ShowsStates {
   func lastStep() -> FeedEntry?
 }
 
+/// A content whose steps can be followed: counted by their transitions, and told each.
+protocol TracesSteps: NodeContent {
+  /// Counts transitions from now on, or does so no longer.
+  func count(_ counts: Bool)
+  /// How often each transition was taken since that; `nil` where they are not counted.
+  var transitions: TransitionCounts? { get }
+  /// Tells each step to a feed from now on, or to none.
+  func tellSteps(to feed: Feed?)
+}
+
 extension TakesSteps {
   func lastSteps() -> [FeedEntry] { lastStep().map { [$0] } ?? [] }
 }

@@ -20,6 +20,8 @@ final class NodeShell {
   private let inbox: NodeInbox
   private let outs: OutPipes
   private let feed: Feed
+  private lazy var summaries = NodeSummaries(of: content, to: feed) { [unowned self] in status }
+  private lazy var compositeSteps = ToldCompositeSteps(to: feed)
   private let journal: Journal?
   private let recorder: NodeRecorder
   private var handshake = NodeHandshake()
@@ -51,7 +53,8 @@ final class NodeShell {
     control = try ControlLink(arguments, context: context, loop: loop, log: log)
     inbox = try NodeInbox(
       session: arguments.incarnation, content: content, context: context, loop: loop, log: log)
-    feed = try Feed(node: arguments.node, incarnation: arguments.incarnation, context: context)
+    feed = try Feed(
+      node: arguments.node, incarnation: arguments.incarnation, context: context, loop: loop)
     outs = OutPipes(context: context, loop: loop, log: log)
     recorder = NodeRecorder(journal, content: content, inbox: inbox, outs: outs)
     try inbox.socket.bind(arguments.inbox)
@@ -62,6 +65,7 @@ final class NodeShell {
   /// Runs the node until it is told to stop. Returns the process's exit code.
   func run() -> Int32 {
     feed.last = { [weak self] in self?.lastSteps() ?? [] }
+    feed.onChange = { [weak self] in self?.feedChanged(asksForSummaries: $0) }
     content.observe(
       onEntry: { [weak self] in self?.entered(isCommitted: $0) },
       onEnd: { [weak self] reason in
@@ -113,6 +117,13 @@ final class NodeShell {
     return []
   }
 
+  /// Somebody has come, or gone, who listens.
+  private func feedChanged(asksForSummaries: Bool) {
+    if asksForSummaries { summaries.ask() }
+    content.trace(to: feed)
+    outs.tap(to: feed)
+  }
+
   private func turn() {
     switch handshake.phase {
     case .running:
@@ -137,6 +148,7 @@ final class NodeShell {
     feed.publishKept()
     outs.becameRecorded()
     inbox.becameRecorded()
+    summaries.turnEnded()
     return true
   }
 
@@ -204,6 +216,9 @@ final class NodeShell {
       ) { [weak self] in self?.fail($0) }
       try content.connect(outs: pairs, ins: ins, services: services, configuration)
       inbox.welcomeEarly()
+      // Who has come before.
+      content.trace(to: feed)
+      outs.tap(to: feed)
       control.say(.ready)
     } catch {
       fail("its pipes cannot be connected: \(error)")
@@ -218,9 +233,11 @@ final class NodeShell {
         socket.send(header, body: body, to: peer)
       },
       cut: { [inbox = arguments.inbox] in LocalConnections.cut(inbox) },
-      publish: { [feed] entry in
-        guard feed.isWanted(isCommitted: false), let entry = entry() else { return }
-        feed.keep(entry)
+      publish: { [weak self, feed] entry in
+        let isWanted = feed.isWanted(isCommitted: false)
+        guard isWanted || feed.areStepsWanted, let entry = entry() else { return }
+        if isWanted { feed.keep(entry) }
+        if feed.areStepsWanted { self?.compositeSteps.take(entry) }
       })
   }
 
@@ -278,13 +295,17 @@ final class NodeShell {
     }
   }
 
-  private func sayStatus(answering sequence: UInt64) {
+  private var status: NodeStatus {
     var status = NodeStatus()
     content.fill(&status)
     status.garbage += control.garbage
     inbox.fill(&status)
     outs.fill(&status)
     status.records = journal?.recordCount
+    return status
+  }
+
+  private func sayStatus(answering sequence: UInt64) {
     control.say(
       .status, sequence: sequence, (try? JSONEncoder().encode(status)).map { Array($0) } ?? [])
   }

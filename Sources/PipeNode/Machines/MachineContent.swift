@@ -5,7 +5,7 @@ import PipeWire
 
 /// Hosts a machine: takes what has come in the order of its inbox, and lets each part do what is its.
 final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesRequests, RecordsSteps,
-  HasDeadLetters, AnswersQuestions, TakesPart, EndsByItself
+  HasDeadLetters, AnswersQuestions, TakesPart, TracesSteps, EndsByItself
 {
   let description: MachineDescription
   var onEntry: ((_ isCommitted: Bool) -> Void)?
@@ -16,6 +16,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
   private let requests: MachineRequests<Hosted>
   private let pipes: MachinePipes<Hosted>
   private let part: MachineParticipant<Hosted>
+  private let trace: MachineTrace<Hosted>
   private var hasStarted = false
 
   /// Steps taken before the loop looks at its sockets again. Unit: steps.
@@ -45,6 +46,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     requests = MachineRequests(core, outlets)
     pipes = MachinePipes(core)
     part = MachineParticipant(core, outlets) { loop.post($0) }
+    trace = MachineTrace(core, steps, requests, pipes, part, outlets)
     owner.part = part
     part.showState = { [unowned self] in onEntry?(false) }
     if journal?.contents != nil { Failpoint.hit(.restoreAfter) }
@@ -60,6 +62,9 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
   func hosted() -> HostedContent {
     core.engine.onEntry = { [unowned self] state, _, cause in entered(state, cause: cause) }
     core.engine.onPassage = { [unowned self] _, _, cause in passed(because: cause) }
+    // The content has both, and the engine calls nobody once that is gone.
+    core.engine.willMove = { [unowned(unsafe) trace] in trace.willMove(on: $0) }
+    core.engine.hasMoved = { [unowned trace] in trace.hasMoved() }
     part.specialize()
     return HostedContent(
       self,
@@ -218,6 +223,12 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     status.ins = pipes.status
     status.synchronization = core.participant?.messages
   }
+
+  // MARK: What is followed
+
+  func count(_ counts: Bool) { trace.count(counts) }
+  var transitions: TransitionCounts? { trace.transitions }
+  func tellSteps(to feed: Feed?) { trace.tellSteps(to: feed) }
 
   // MARK: Records
 

@@ -46,6 +46,17 @@ final class MachineOutlets: PortBinder {
     pipe.bind(to: outlet)
   }
 
+  /// Tells of each event that is sent from now on, with its pipe's name and stream, and its number; or does so
+  /// no longer.
+  func watch(
+    _ watcher: ((_ pipe: String, _ stream: UInt64, _ number: UInt64, ArraySlice<UInt8>) -> Void)?
+  ) {
+    for pipe in outs {
+      let (name, stream) = (pipe.name, pipe.state.stream)
+      pipe.watch(watcher.map { watcher in { watcher(name, stream, $0, $1) } })
+    }
+  }
+
   /// Whether a pipe is full.
   var isFull: Bool { outs.contains { $0.isFull } }
 

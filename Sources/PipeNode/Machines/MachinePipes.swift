@@ -20,6 +20,11 @@ final class MachinePipes<Hosted: Machine> {
 
   init(_ core: MachineCore<Hosted>) { self.core = core }
 
+  /// Where the event of the step that is under way came from, if from a pipe.
+  var source: (pipe: String, stream: UInt64, number: UInt64)? {
+    inFlight.map { (ins[$0.pipe].name, $0.event.stream, $0.event.sequence) }
+  }
+
   var status: [NodeStatus.Pipe] {
     ins.indices.map { ins[$0].status(waiting: core.inbox.count(of: $0)) }
   }

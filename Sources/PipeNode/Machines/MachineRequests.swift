@@ -19,6 +19,8 @@ final class MachineRequests<Hosted: Machine> {
   private var book: RequestBook
   /// Due after the record.
   private var replies: [(RequestReply, Reply)] = []
+  /// The request whose step is under way.
+  private(set) var current: RequestKey?
   /// Whether the event that is not tried again is a dead letter; its request may come again.
   private var isPoisonDisposed = false
 
@@ -87,7 +89,9 @@ final class MachineRequests<Hosted: Machine> {
     case .event(let event, let key):
       let mark = key.client == 0 ? nil : core.journal?.mark.source(key.source)
       mark?.begin(key.id)
+      current = key
       core.engine.take(event, cause: "request") { [self] outcome in
+        current = nil
         mark?.end()
         let answer = answer(to: outcome)
         guard let reply = book.finish(key, answer) else { return }

@@ -31,6 +31,13 @@ final class OutPipe {
   private var reconnections: UInt64 = 0
   /// Called where this end cannot go on.
   var onFailure: ((String) -> Void)?
+  /// Told of each event that is queued, with its number.
+  typealias Watcher = (_ number: UInt64, _ event: ArraySlice<UInt8>) -> Void
+  /// Those who ask for the events of the pipe, and for the steps that they are sent in.
+  private var watchers: (tap: PipeTap?, steps: Watcher?)
+  /// Whether there is one.
+  @exclusivity(unchecked)
+  private var isWatched = false
 
   /// - Parameter stream: Names the numbering of this process's events where they are not recorded.
   init(
@@ -68,6 +75,7 @@ final class OutPipe {
   /// Queues the event that `write` appends; it goes out at the end of the turn.
   func enqueue(_ write: (inout [UInt8]) throws -> Void) {
     let isDurable = state.isDurable
+    let number = state.queued + 1
     do {
       try state.enqueue { bytes in
         let start = bytes.count
@@ -75,6 +83,7 @@ final class OutPipe {
         guard bytes.count - start <= WireLimits.eventByteCount else {
           throw EventTooLarge(byteCount: bytes.count - start)
         }
+        if isWatched { tell(number, bytes[start...]) }
         guard isDurable else { return }
         unrecorded.bytes += bytes[start...]
         unrecorded.bytes.append(0x0A)
@@ -84,6 +93,27 @@ final class OutPipe {
       unsendable += 1
       log.warning("pipe '\(name)': an event was not sent: \(error)")
     }
+  }
+
+  private func tell(_ number: UInt64, _ event: ArraySlice<UInt8>) {
+    watchers.tap?.take(number, event)
+    watchers.steps?(number, event)
+  }
+
+  /// Tells of each event, as long as somebody asks for the pipe's.
+  func tap(to feed: Feed?) {
+    if let feed {
+      if watchers.tap == nil { watchers.tap = PipeTap(self, to: feed) }
+    } else {
+      watchers.tap = nil
+    }
+    isWatched = watchers.tap != nil || watchers.steps != nil
+  }
+
+  /// Tells of each event to who tells of steps.
+  func watch(_ watcher: Watcher?) {
+    watchers.steps = watcher
+    isWatched = watchers.tap != nil || watchers.steps != nil
   }
 
   /// Whether a stopping node need not wait for this pipe: all is applied, or nobody is there.

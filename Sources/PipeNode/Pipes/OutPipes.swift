@@ -45,6 +45,11 @@ final class OutPipes {
     status.outs = pipes.map(\.status)
   }
 
+  /// Tells the events of those that somebody asks for.
+  func tap(to feed: Feed) {
+    for pipe in pipes { pipe.tap(to: feed.isTapped(pipe.name) ? feed : nil) }
+  }
+
   // MARK: Records
 
   var hasUnrecorded: Bool { pipes.contains { $0.hasUnrecorded } }

@@ -12,16 +12,20 @@ struct CompositeFeed {
     /// A commit of an earlier process.
     case restored
     /// A commit, with the event's name where its caller is known.
-    case commit(event: String?)
+    case commit(event: String?, TransactionID)
     /// A component's own step.
     case component(String)
 
     var text: String {
       switch self {
       case .restored: "restored"
-      case .commit(let event): event ?? "synchronized"
+      case .commit(let event, _): event ?? "synchronized"
       case .component(let name): name
       }
+    }
+
+    var transaction: TransactionID? {
+      if case .commit(_, let transaction) = self { transaction } else { nil }
     }
   }
 
@@ -78,8 +82,10 @@ struct CompositeFeed {
   }
 
   /// Participants have moved, all at once.
-  mutating func committed(_ moves: [String: ParticipantMove], event: String?) -> [String] {
-    show(states.committed(moves), .commit(event: event))
+  mutating func committed(
+    _ moves: [String: ParticipantMove], _ transaction: TransactionID, event: String?
+  ) -> [String] {
+    show(states.committed(moves), .commit(event: event, transaction))
   }
 
   /// A component tells its state.
@@ -108,8 +114,8 @@ struct CompositeFeed {
     guard let (time, cause) = shown[composite], let state = states.state(of: composite)
     else { return nil }
     return FeedEntry(
-      node: JSONValue.string(composite).bytes, version: states.version(of: composite), time: time,
-      cause: cause.text, state: state)
+      node: composite, version: states.version(of: composite), time: time, cause: cause.text,
+      state: state, transaction: cause.transaction)
   }
 
   var entries: [FeedEntry] { names.compactMap { entry(of: $0) } }

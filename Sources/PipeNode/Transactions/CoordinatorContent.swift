@@ -109,7 +109,8 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
         to: plan.components.filter { participants.contains($0.name) }, of: node,
         services: services, log: log, owner: self)
       watch = try FeedWatch(
-        feeds: plan.components.map(\.feed), topic: Feed.uncommitted, in: services.context,
+        feeds: plan.components.map(\.feed), topic: .states(areCommitted: false),
+        in: services.context,
         loop: services.loop
       ) { [weak self] in self?.told($0) }
       publish(feed?.started())
@@ -167,7 +168,8 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     case .forget(let transaction): records.forget(transaction)
     case .send(let message, let participant): send(message, to: participant)
     case .reply(let id, let reply): callers.take(id, for: reply)?(.synchronized(reply))
-    case .publish(_, let moves): publish(feed?.committed(moves, event: committing))
+    case .publish(let transaction, let moves):
+      publish(feed?.committed(moves, transaction, event: committing))
     case .startTimer(let timer): timers?.start(timer, coordinator.evaluationLimit(of: timer))
     case .cancelTimer(let timer): timers?.cancel(timer)
     case .report(let problem): log.warning(problem.warning)

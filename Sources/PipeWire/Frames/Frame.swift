@@ -15,8 +15,11 @@ package enum FrameKind: UInt8, CaseIterable, Sendable {
   case synchronize = 19
   /// What would be said to events; nothing changes by that.
   case explain = 20
-  // Feeds: the node's XPUB.
+  // Feeds: the node's XPUB. See ``FeedTopic``.
   case state = 32
+  case summary = 33
+  case step = 34
+  case tap = 35
   // Control, node to orchestrator.
   case hello = 48
   case ready = 49
@@ -49,7 +52,7 @@ package enum FrameKind: UInt8, CaseIterable, Sendable {
 package struct FrameHeader: Hashable, Sendable {
   package static let byteCount = 24
   package static let magic: UInt8 = 0x70
-  package static let version: UInt8 = 1
+  package static let version: UInt8 = 2
 
   /// What the frame says.
   package var kind: FrameKind

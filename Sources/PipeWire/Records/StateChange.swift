@@ -15,15 +15,17 @@ public struct StateChange: Hashable, Sendable {
   public var cause: String
   /// The state as JSON.
   public var state: JSONValue
-  /// States between the last one seen of this incarnation and this one that were not seen,
-  /// because this observer was too slow. Unit: states.
+  /// States between the last one seen of this incarnation and this one that were not seen: because this
+  /// observer was too slow, or asks for the latest only. Unit: states.
   public var missed: UInt64 = 0
   /// The transactions that the node, or those that a composite is made of, are prepared for and not
-  /// told the end of; see ``TopologyClient/states(of:tellingInDoubt:)``.
+  /// told the end of; see ``TopologyClient/states(of:_:tellingInDoubt:)``.
   public var doubts: [InDoubtTransaction] = []
   /// Whether the node goes through the state on its way to the one that a step leads to, as a model does.
   /// It is not recorded: where the node is killed before its step is over, it may be seen again.
   public var isPassing = false
+  /// What the node tells of itself beside the state, where that was asked for.
+  public var summary: NodeSummary?
 
   package init(
     node: String, incarnation: UInt64, version: UInt64, time: Int64, cause: String,
@@ -54,12 +56,16 @@ extension StateChange {
     var state: JSONValue
     var doubt: InDoubtTransaction?
     var passing: Bool?
+    var status: NodeStatus?
+    var transitions: TransitionCounts?
   }
 
-  /// Reads a frame of a feed.
+  /// Reads a frame of a feed: a state, or a summary.
   package init(frame: UnsafeRawBufferPointer) throws {
     let header = try FrameHeader(frame)
-    guard header.kind == .state else { throw FrameError.kind(header.kind.rawValue) }
+    guard header.kind == .state || header.kind == .summary else {
+      throw FrameError.kind(header.kind.rawValue)
+    }
     let body = try JSONDecoder().decode(
       Body.self, checking: Data(frame[FrameHeader.byteCount...]))
     node = body.node
@@ -70,5 +76,8 @@ extension StateChange {
     state = body.state
     doubts = body.doubt.map { [$0] } ?? []
     isPassing = body.passing ?? false
+    if header.kind == .summary {
+      summary = NodeSummary(status: body.status, transitions: body.transitions)
+    }
   }
 }

@@ -1,12 +1,13 @@
 import PipeRuntime
 
-/// Takes changes from a stream one at a time, on a thread that also waits for other things.
+/// Takes what a stream tells one at a time, on a thread that also waits for other things.
 ///
 /// Owned by one thread. It asks for a change only when the one before was taken, so that the
 /// stream's own bound and count of missed changes hold.
-final class ChangeReader {
+final class ChangeReader<Changes: AsyncSequence & Sendable>
+where Changes.Element: Sendable, Changes.Failure == Never {
   enum Next {
-    case change(StateChange)
+    case change(Changes.Element)
     /// The topology went down.
     case ended
     /// Nobody reads stdout any more.
@@ -14,11 +15,11 @@ final class ChangeReader {
     case timedOut
   }
 
-  private let stream: StateStream
+  private let stream: Changes
   private let handover: Handover<Next>
   private var isAsking = false
 
-  init(_ stream: StateStream) throws(SystemError) {
+  init(_ stream: Changes) throws(SystemError) {
     self.stream = stream
     handover = try Handover()
   }
@@ -29,7 +30,7 @@ final class ChangeReader {
       isAsking = true
       Task { [stream, handover] in
         var iterator = stream.makeAsyncIterator()
-        handover.put(await iterator.next().map { .change($0) } ?? .ended)
+        handover.put(await iterator.next(isolation: nil).map { .change($0) } ?? .ended)
       }
     }
     switch console.wait(for: [handover.descriptor], until: deadline) {

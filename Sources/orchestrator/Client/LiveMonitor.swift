@@ -8,6 +8,7 @@ struct LiveMonitor {
   private let deadline: ContinuousClock.Instant?
   private let startedAt: Timestamp?
   private let answers: Handover<Result<TopologyDirectory, any Error>>
+  private let latest = LatestStates()
 
   /// When a frame is drawn: as the orchestrator answers, or does not, as the view is left, or when
   /// there is no more to see.
@@ -36,19 +37,22 @@ struct LiveMonitor {
     defer { client.close() }
     var view = LiveView(style: console.style)
     var shown: TopologyDirectory?
+    var following: Task<Void, Never>?
+    defer { following?.cancel() }
     func show(_ moment: Moment = .now) throws {
       guard let shown else { return }
       try draw(shown, at: moment, on: console, &view)
       if moment.isLast { try console.write(view.finish()) }
       try console.flush()
     }
-    ask(after: .zero)
+    ask(after: .zero, isFresh: true)
     while true {
       switch console.wait(for: [signals.descriptor, answers.descriptor], until: deadline) {
       case .readable(answers.descriptor):
         do {
           guard let directory = try answers.take()?.get() else { continue }
           shown = directory
+          if following == nil { following = follow(try directory.nodes(named: nodes)) }
           try show()
         } catch let error as ConsoleClosed {
           throw error
@@ -61,7 +65,7 @@ struct LiveMonitor {
           console.note("topology '\(client.topology)' has gone down")
           return .success
         }
-        ask(after: Self.pause)
+        ask(after: Self.pause, isFresh: false)
       case .readable:
         switch signals.next() {
         case .windowSize, nil: try show()
@@ -87,11 +91,18 @@ struct LiveMonitor {
     return .success
   }
 
-  private func ask(after pause: Duration) {
+  private func follow(_ nodes: [NodeInformation]) -> Task<Void, Never> {
+    let names = nodes.filter { $0.kind != .monitor }.map(\.name)
+    return Task { [client, latest] in await latest.follow(names, of: client) }
+  }
+
+  /// - Parameter isFresh: Whether the orchestrator asks the nodes first; else it tells what it has heard
+  ///   within the last second.
+  private func ask(after pause: Duration, isFresh: Bool) {
     Task { [client, answers] in
       try? await Task.sleep(for: pause)
       do {
-        answers.put(.success(try await client.directory()))
+        answers.put(.success(try await client.directory(fresh: isFresh)))
       } catch {
         answers.put(.failure(error))
       }
@@ -112,7 +123,7 @@ struct LiveMonitor {
     try console.write(
       view.frame(
         title: "\(directory.topology): \(phase)\(uptime)",
-        rows: directory.nodes(named: nodes).rows(now: WallClock.nanoseconds),
+        rows: latest.merged(into: directory.nodes(named: nodes)).rows(now: WallClock.nanoseconds),
         footer: moment.isLast ? "" : "^C leaves the view; the topology goes on",
         columns: size.columns, rows: size.rows))
   }

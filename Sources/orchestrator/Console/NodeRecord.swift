@@ -23,6 +23,11 @@ extension NodeInformation {
 }
 
 extension NodeStatus {
+  /// Its counters, without the state that they are of.
+  var counters: JSONValue {
+    .object(record.filter { !["state", "version", "recentLetters"].contains($0.key) })
+  }
+
   fileprivate var record: [String: JSONValue] {
     [
       "state": state ?? .null, "version": .count(version), "events": .count(events),

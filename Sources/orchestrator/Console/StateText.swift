@@ -9,8 +9,10 @@ extension StateChange {
     nodeWidth: Int, fields: [String]? = nil, style: Style = Style(isColored: false), color: Int = 0,
     wasInDoubt: Bool = false
   ) -> String {
+    // Who asks for the latest states has not missed those in between.
+    let between = summary == nil ? "missed before" : "more before"
     let note =
-      cause + (isPassing ? ", on the way" : "") + (missed > 0 ? "; \(missed) missed before" : "")
+      cause + (isPassing ? ", on the way" : "") + (missed > 0 ? "; \(missed) \(between)" : "")
     let doubt =
       doubts.isEmpty
       ? (wasInDoubt ? style.green("  not in doubt any more") : "")
@@ -25,12 +27,17 @@ extension StateChange {
 
   /// The JSON form of `-o json` and `-o jsonl`.
   package var record: JSONValue {
-    [
+    var record: [String: JSONValue] = [
       "node": .string(node), "incarnation": .count(incarnation),
       "version": .count(version),
       "time": .string(Timestamp(nanoseconds: time).description), "cause": .string(cause),
       "state": state, "missed": .count(missed), "passing": .bool(isPassing),
       "doubts": .array(doubts.map(\.record)),
     ]
+    if let summary {
+      record["counters"] = summary.status?.counters ?? .null
+      record["transitions"] = summary.transitions.flatMap { try? JSONValue(encoding: $0) } ?? .null
+    }
+    return .object(record)
   }
 }

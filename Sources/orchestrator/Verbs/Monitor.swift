@@ -7,55 +7,123 @@ struct Watch: Verb {
     discussion:
       "On a terminal it shows the live view; ^C leaves that, and the topology goes on. Otherwise, with "
       + "--plain or with -n it writes a line for each state: the present ones in the order of the "
-      + "file, then every change, with its time, local on a terminal, and UTC in pipes and JSON. Any "
-      + "number of monitors can come and go; no node feels them. A node that has promised to take an "
+      + "file, then what has changed, of each node the latest state and at most ten a second, with its "
+      + "time, local on a terminal, and UTC in pipes and JSON, which has the node's counters as well. Any "
+      + "number of monitors can come and go; no node feels them. --every writes every state, and that is "
+      + "felt: a node writes each of its states, and one that takes a million events a second is several "
+      + "times slower. --steps writes each step with its event, where that came from, and what it sent, and "
+      + "--tap the events that go into a pipe: at most 2,000 a second, in bursts without a gap, and the "
+      + "number of the others. A node that has promised to take an "
       + "event together with others, and is not told the end, is in doubt: it and its composites are "
       + "marked so, by a line of the same version, until it is told.",
     options: [
       .topology, .output,
       Option("plain", "Writes lines instead of the live view"),
+      Option("every", "Writes every state, at the nodes' expense"),
+      Option("steps", "Writes the steps, up to 2,000 a second of each node"),
+      Option(
+        "tap", value: .text("PIPE"),
+        "Writes the events that go into this pipe, up to 2,000 a second"),
       Option("count", "n", value: .count("N"), "Ends after so many lines. Default: no limit"),
       Option("timeout", value: .duration, "Ends after this time. Default: no limit"),
     ],
     positionals: [Positional("NODE", .node, .any, "The nodes. Default: all")],
     examples: [
       ("orchestrator monitor", "The live view of all nodes"),
-      ("orchestrator monitor --plain door motor", "A line for every state of the two"),
-      ("orchestrator monitor door -o jsonl", "Every state of the door, a JSON object per line"),
+      ("orchestrator monitor --plain door motor", "Lines for the states of the two"),
+      (
+        "orchestrator monitor door --every -o jsonl",
+        "Every state of the door, a JSON object per line"
+      ),
+      ("orchestrator monitor motor --steps", "What led the motor from state to state"),
+      ("orchestrator monitor --tap 'door.arrivals->display.updates'", "The events of a pipe"),
     ])
 
+  /// What is written.
+  private enum Subject {
+    case states(WatchedStates)
+    case steps
+    case tap(String)
+  }
+
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
+    let subject = try subject(arguments)
     let isLive =
       console.canRedraw && arguments.format == .text && arguments.count("count") == nil
       && !arguments.flag("plain")
-    guard !isLive else {
+    if isLive, case .states(.latest) = subject {
       return try LiveMonitor(
         topology: arguments.topology, nodes: arguments.positionals,
         within: arguments.duration("timeout")
       ).run(console: console)
     }
-    return try await writeStates(arguments, console)
-  }
-
-  private func writeStates(
-    _ arguments: ParsedArguments, _ console: Console
-  ) async throws -> ExitCode {
-    let nodes = arguments.positionals
     let client = try TopologyClient.attach(to: arguments.topology)
     defer { client.close() }
-    let found = try await client.directory().nodes(named: nodes)
-    if let monitor = found.first(where: { $0.kind == .monitor }), !nodes.isEmpty {
+    let nodes = try await nodes(arguments, client)
+    let lines = Lines(arguments, nodes, console)
+    switch subject {
+    case .states(let states):
+      let stream = try await client.states(
+        of: nodes.map(\.name), states, tellingInDoubt: true)
+      return try lines.write(stream)
+    case .steps: return try lines.write(try await client.steps(of: nodes.map(\.name)))
+    case .tap(let pipe): return try lines.write(try await client.tap(pipe))
+    }
+  }
+
+  private func subject(_ arguments: ParsedArguments) throws(CommandError) -> Subject {
+    let chosen = ["every", "steps", "tap"].filter(arguments.flag)
+    guard chosen.count < 2 else {
+      throw CommandError(
+        "--\(chosen[0]) and --\(chosen[1]) exclude each other: choose one", code: .usage)
+    }
+    if let pipe = arguments.value("tap") {
+      guard arguments.positionals.isEmpty else {
+        throw CommandError(
+          "--tap names a pipe; leave out '\(arguments.positionals[0])'", code: .usage)
+      }
+      return .tap(pipe)
+    }
+    return chosen == ["steps"] ? .steps : .states(chosen.isEmpty ? .latest : .every)
+  }
+
+  private func nodes(
+    _ arguments: ParsedArguments, _ client: TopologyClient
+  ) async throws -> [NodeInformation] {
+    let found = try await client.directory().nodes(named: arguments.positionals)
+    if let monitor = found.first(where: { $0.kind == .monitor }), !arguments.positionals.isEmpty {
       throw CommandError("node '\(monitor.name)' is a monitor and has no states", code: .usage)
     }
-    let watched = found.filter { $0.kind != .monitor }
-    let stream = try await client.states(of: watched.map(\.name), tellingInDoubt: true)
-    let deadline = arguments.duration("timeout").map { ContinuousClock.now + $0 }
+    return found.filter { $0.kind != .monitor }
+  }
+}
+
+/// Writes what a stream tells until it ends, or enough is written.
+private struct Lines {
+  private let nodes: [NodeInformation]
+  private let format: OutputFormat
+  /// Unit: lines.
+  private let limit: Int
+  private let deadline: ContinuousClock.Instant?
+  private let console: Console
+
+  /// How long the first states are waited for to be put in order.
+  private static let patience: Duration = .seconds(2)
+
+  init(_ arguments: ParsedArguments, _ nodes: [NodeInformation], _ console: Console) {
+    self.nodes = nodes
+    self.console = console
+    format = arguments.format
+    limit = arguments.count("count") ?? .max
+    deadline = arguments.duration("timeout").map { .now + $0 }
+  }
+
+  func write(_ stream: StateStream) throws -> ExitCode {
     let patience = ContinuousClock.now + Self.patience
     let reader = try ChangeReader(stream)
     var first = FirstStates(
-      of: watched.map(\.name), awaited: watched.filter(\.isRunning).map(\.name))
-    var writer = StateWriter(
-      nodes: watched, format: arguments.format, limit: arguments.count("count") ?? .max)
+      of: nodes.map(\.name), awaited: nodes.filter(\.isRunning).map(\.name))
+    var writer = LineWriter(nodes: nodes, format: format, limit: limit)
     reading: while !writer.isDone {
       let limit = first.isCollecting ? min(deadline ?? patience, patience) : deadline
       switch reader.next(console: console, until: limit) {
@@ -71,12 +139,19 @@ struct Watch: Verb {
     return .success
   }
 
-  /// How long the first states are waited for to be put in order.
-  private static let patience: Duration = .seconds(2)
+  func write(_ stream: AsyncStream<FeedMessage>) throws -> ExitCode {
+    let reader = try ChangeReader(stream)
+    var numbers = FollowedNumbers()
+    var writer = LineWriter(nodes: nodes, format: format, limit: limit)
+    while !writer.isDone, case .change(let message) = reader.next(console: console, until: deadline)
+    { try writer.write(numbers.take(message), to: console) }
+    try writer.finish(console)
+    return .success
+  }
 }
 
-/// Writes changes of states as `-o` asks.
-private struct StateWriter {
+/// Writes states, steps and events as `-o` asks.
+private struct LineWriter {
   private let nodes: [NodeInformation]
   private let format: OutputFormat
   /// Unit: lines.
@@ -97,26 +172,58 @@ private struct StateWriter {
 
   mutating func write(_ changes: [StateChange], to console: Console) throws {
     for change in changes where !isDone {
-      count += 1
       let wasInDoubt = doubtful.contains(change.node)
       if change.doubts.isEmpty {
         doubtful.remove(change.node)
       } else {
         doubtful.insert(change.node)
       }
-      switch format {
-      case .text:
-        let place = nodes.firstIndex { $0.name == change.node }
-        try console.print(
-          change.line(
-            nodeWidth: width, fields: place.flatMap { nodes[$0].stateFields },
-            style: console.style, color: place ?? 0, wasInDoubt: wasInDoubt))
-      case .json: records.append(change.record)
-      case .jsonl: try console.print(change.record)
-      }
+      let place = place(of: change.node)
+      let line =
+        format == .text
+        ? change.line(
+          nodeWidth: width, fields: fields(at: place), style: console.style, color: place ?? 0,
+          wasInDoubt: wasInDoubt) : ""
+      try write([line], change.record, to: console)
     }
     try console.flush()
   }
+
+  mutating func write(_ message: FollowedMessage, to console: Console) throws {
+    let place =
+      switch message.content {
+      case .step(let step): place(of: step.node)
+      case .event(let event): place(of: event.node)
+      }
+    let lines =
+      format == .text
+      ? message.lines(
+        nodeWidth: width, fields: fields(at: place), style: console.style, color: place ?? 0) : []
+    try write(lines, message.record, to: console)
+    try console.flush()
+  }
+
+  private mutating func write(
+    _ lines: [String], _ record: @autoclosure () -> JSONValue, to console: Console
+  ) throws {
+    switch format {
+    case .text:
+      for line in lines where !isDone {
+        count += 1
+        try console.print(line)
+      }
+    case .json:
+      count += 1
+      records.append(record())
+    case .jsonl:
+      count += 1
+      try console.print(record())
+    }
+  }
+
+  private func place(of node: String) -> Int? { nodes.firstIndex { $0.name == node } }
+
+  private func fields(at place: Int?) -> [String]? { place.flatMap { nodes[$0].stateFields } }
 
   func finish(_ console: Console) throws {
     if format == .json { try console.print(.array(records)) }

@@ -215,12 +215,13 @@ struct ViewTests {
     }
   }
 
-  @Test("without a terminal each appearance is printed as plain lines")
+  @Test("without a terminal appearances are printed as plain lines: each with --every")
   func plain() async throws {
     try await withTopology(yaml: Self.button) { topology in
       let tool = CommandLineTool(beside: topology)
       let program = CommandLineTool.products + "/TestNodes"
-      let printed = try tool.start(program: program, ["view", "ButtonView", "left", "-n", "3"])
+      let printed = try tool.start(
+        program: program, ["view", "ButtonView", "left", "--every", "-n", "3"])
       #expect(try await printed.waitForOutput(containing: "pressed 0 times\n"))
       for _ in 1...2 { try await topology.send("left", Button.Event.press) }
       let result = try await tool.end(of: printed)

@@ -31,10 +31,11 @@ struct InDoubtMarksTests {
   }
 
   /// A pair of two nodes, of which one is watched itself; all have told their first state.
-  private static func pair() -> InDoubtMarks {
+  private static func pair(seesEvery: Bool = true) -> InDoubtMarks {
     var marks = InDoubtMarks(
       shown: ["pair", "other", "a"],
-      classes: [plan("pair", ["a", "b"]), plan("other", ["b", "c"]), plan("third", ["z"])])
+      classes: [plan("pair", ["a", "b"]), plan("other", ["b", "c"]), plan("third", ["z"])],
+      seesEvery: seesEvery)
     #expect(text(marks.take(change("a", 0, cause: "initial"))) == ["a 0"])
     #expect(text(marks.take(change("b", 0, cause: "initial"))) == [])
     #expect(text(marks.take(change("pair", 0, cause: "a"))) == ["pair 0"])
@@ -106,6 +107,15 @@ struct InDoubtMarksTests {
     again.doubts[0].since = 9
     #expect(Self.text(marks.take(again)) == ["a 0?", "pair 1?"])
     #expect(Self.text(marks.take(Self.change("a", 1))) == ["a 1", "pair 1"])
+  }
+
+  @Test("where only the latest states are told, a doubt that has ended is waited for no longer")
+  func latest() {
+    var marks = Self.pair(seesEvery: false)
+    _ = marks.take(Self.change("a", 0, cause: "initial", inDoubt: true))
+    // The state that the commit led to, and a step of another node, are told as one.
+    #expect(Self.text(marks.take(Self.change("pair", 2, cause: "b"))) == ["pair 2?"])
+    #expect(Self.text(marks.take(Self.change("a", 1))) == ["a 1", "pair 2"])
   }
 
   @Test("a doubt travels as JSON with its transaction as people write it")

@@ -40,23 +40,37 @@ struct ViewSessionTests {
     #expect(texts(session()) == ["count 0", "in 30×2", status])
   }
 
-  @Test("keys wait until the state that the last one led to is shown")
+  @Test("keys wait for the answer to the last one, and are taken in the state that it tells")
   func order() {
     var session = session()
     #expect(session.press(.character("+")) == [.draw, .send("add")])
     // At 0 it would do nothing; it is taken at 1.
     #expect(session.press(.character("-")) == [])
-    #expect(session.sent(.moved(version: 1)) == [.draw, .waitForState(version: 1)])
-    #expect(session.show(Self.change(1, 1)) == [.draw, .send("subtract")])
-    // The state may come before the answer.
+    #expect(session.sent(.moved(version: 1, state: 1)) == [.draw, .send("subtract")])
+    #expect(texts(session)[0] == "count 1")
+    // The feed may tell the state before the answer.
     #expect(session.show(Self.change(2, 0)) == [.draw])
     #expect(session.press(.character("+")) == [])
-    #expect(session.sent(.moved(version: 2)) == [.draw, .send("add")])
-    // Or not at all: a node that has lost it.
-    #expect(session.sent(.moved(version: 3)) == [.draw, .waitForState(version: 3)])
-    #expect(session.press(.character("+")) == [])
-    #expect(session.stopWaiting(for: 2) == [])
-    #expect(session.stopWaiting(for: 3) == [.draw, .send("add")])
+    #expect(session.sent(.moved(version: 2, state: 0)) == [.draw, .send("add")])
+    #expect(session.sent(.moved(version: 3, state: 1)) == [.draw])
+    #expect(texts(session)[0] == "count 1")
+  }
+
+  @Test("what the feed tells late is passed over, and what a new process tells is not")
+  func late() {
+    var session = session()
+    _ = session.press(.character("+"))
+    _ = session.sent(.moved(version: 5, state: 5))
+    #expect(session.show(Self.change(4, 4)) == [])
+    #expect(texts(session)[0] == "count 5")
+    // An answer to a request that was sent again is older than what is shown.
+    _ = session.press(.character("+"))
+    #expect(session.sent(.moved(version: 3, state: 3)) == [.draw])
+    #expect(texts(session)[0] == "count 5")
+    var anew = Self.change(0, 0)
+    anew.incarnation = 2
+    #expect(session.show(anew) == [.draw])
+    #expect(texts(session)[0] == "count 0")
   }
 
   @Test("what became of an event is in the status line until the next key")

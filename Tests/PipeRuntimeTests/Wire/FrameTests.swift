@@ -9,7 +9,7 @@ struct FrameTests {
       .events, flags: 0, count: 2, sequence: 0x0102_0304_0506_0708, number: 9)
     #expect(
       header.frame() == [
-        0x70, 1, 2, 0, 2, 0, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1, 9, 0, 0, 0, 0, 0, 0, 0,
+        0x70, 2, 2, 0, 2, 0, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1, 9, 0, 0, 0, 0, 0, 0, 0,
       ])
   }
 
@@ -34,7 +34,7 @@ struct FrameTests {
   func goldenGreeting() throws {
     let greeting =
       #"{"error":"/run/d.err","isDetached":true,"orchestrator":4711,"output":"/run/d.out"}"#
-    let head: [UInt8] = [0x70, 1, 60, 0, 0, 0, 0, 0] + zeros(16)
+    let head: [UInt8] = [0x70, 2, 60, 0, 0, 0, 0, 0] + zeros(16)
     #expect(FrameHeader(.greet).frame(body: Array(greeting.utf8)) == head + Array(greeting.utf8))
     let read = try JSONValue(parsing: greeting.utf8).decode(NodeGreeting.self)
     #expect(
@@ -71,10 +71,10 @@ struct FrameTests {
     "bytes that are no frame are told apart",
     arguments: [
       ([], FrameError.short(byteCount: 0)),
-      ([0x70, 1, 2], .short(byteCount: 3)),
+      ([0x70, 2, 2], .short(byteCount: 3)),
       ([0x71, 1, 2] + zeros(21), .magic(0x71)),
       ([0x70, 9, 2] + zeros(21), .version(9)),
-      ([0x70, 1, 200] + zeros(21), .kind(200)),
+      ([0x70, 2, 200] + zeros(21), .kind(200)),
     ] as [([UInt8], FrameError)])
   func garbage(bytes: [UInt8], error: FrameError) {
     #expect(throws: error) { try bytes.withUnsafeBytes { try FrameHeader($0) } }

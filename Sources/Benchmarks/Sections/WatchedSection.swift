@@ -1,0 +1,120 @@
+import PipeRuntime
+import PipeSupervision
+
+/// What a monitor costs a sink that takes events as fast as they come: none, the default one while it reads,
+/// stands still or has been killed, and one that asks for every state. They take turns.
+struct WatchedSection {
+  private enum Watch: String, CaseIterable {
+    case none = "no monitor"
+    case live = "monitor"
+    case stopped = "monitor, stopped"
+    case killed = "monitor, killed"
+    case steps = "monitor --steps"
+    case every = "monitor --every"
+
+    /// Whether a node is not to feel it.
+    var isLight: Bool {
+      switch self {
+      case .live, .stopped, .killed: true
+      case .none, .steps, .every: false
+      }
+    }
+
+    var options: [String] {
+      switch self {
+      case .none, .live, .stopped, .killed: []
+      case .steps: ["--steps"]
+      case .every: ["--every"]
+      }
+    }
+  }
+
+  private let setting: Setting
+  private let directory: TemporaryDirectory
+
+  init(_ setting: Setting) throws {
+    self.setting = setting
+    directory = try TemporaryDirectory()
+  }
+
+  func run(_ report: inout Report) throws {
+    let count = setting.pick(800_000, quick: 160_000)
+    let repeats = setting.pick(9, quick: 3)
+    let flow = try Flow(hasPayload: false, count: count, in: directory)
+    var uses: [Watch: ProcessorUses] = [:]
+    // The first round is thrown away.
+    for round in 0...repeats {
+      for watch in Watch.allCases {
+        let use = try measure(flow.topology, watch, count)
+        if round > 0 { uses[watch, default: ProcessorUses()].add(use) }
+      }
+    }
+    guard let none = uses[.none] else { return }
+    for watch in Watch.allCases {
+      guard let use = uses[watch] else { continue }
+      report.add(
+        Figure(
+          name: "processor time of an event, \(watch.rawValue)", value: use.time,
+          baseline: watch == .none ? nil : none.time,
+          target: watch.isLight ? .ratioAtMost(1.02) : nil))
+      report.add(
+        Figure(
+          name: "voluntary switches of an event", value: use.switchCount,
+          baseline: watch == .none ? nil : none.switchCount))
+    }
+    try addMemory(flow, count, &report)
+    report.note(
+      "of the sink, medians of \(repeats) × \(count.grouped) events without payload, each a step")
+  }
+
+  /// What the sink holds after ten times as many events with a monitor that stands still.
+  private func addMemory(_ flow: Flow, _ count: Int, _ report: inout Report) throws {
+    let before = flow.topology.residentByteCount(of: "sink")
+    for _ in 0..<10 { _ = try measure(flow.topology, .stopped, count) }
+    report.add(
+      Figure(
+        name: "resident with a stopped monitor; before",
+        value: .bytes(flow.topology.residentByteCount(of: "sink")), baseline: .bytes(before),
+        target: .ratioAtMost(1.05)))
+  }
+
+  private func measure(
+    _ topology: TopologyRun, _ watch: Watch, _ count: Int
+  ) throws -> ProcessorUse {
+    var monitor: ChildProcess?
+    if watch != .none { monitor = try attach(to: topology, watch.options) }
+    defer {
+      monitor?.signal(.kill)
+      monitor?.wait()
+    }
+    switch watch {
+    case .stopped: monitor?.signal(.stop)
+    case .killed:
+      monitor?.signal(.kill)
+      monitor?.wait()
+      monitor = nil
+    case .none, .live, .steps, .every: break
+    }
+    let before = topology.use(of: "sink")
+    _ = try topology.measure("source")
+    return topology.use(of: "sink").each(of: count, since: before)
+  }
+
+  /// Starts a monitor of the sink, and waits until the node tells it something.
+  private func attach(to topology: TopologyRun, _ options: [String]) throws -> ChildProcess {
+    let output = directory.uniquePath("monitor")
+    let command = OrchestratorCommand(directory: directory)
+    var monitor = try command.spawn(["monitor", "--plain", "sink"] + options, writingTo: output)
+    // Of steps nothing is told before there is one.
+    if options.contains("--steps") { _ = try topology.measure("source") }
+    let start = ContinuousClock.now
+    while HostMachine.text(of: output).isEmpty {
+      let exit = monitor.reap()
+      guard exit == nil, start.duration(to: .now) < TopologyRun.deadline else {
+        throw command.failure(["monitor"], exit)
+      }
+      Blocking.run { try? await Task.sleep(for: .milliseconds(5)) }
+    }
+    return monitor
+  }
+}

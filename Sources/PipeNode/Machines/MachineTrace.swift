@@ -1,0 +1,162 @@
+import PipeMachines
+import PipeSupport
+import PipeWire
+
+/// Follows the steps of a machine, as far as somebody asks for that: counts its transitions, and tells each
+/// step with its event, where that came from, and what was sent.
+final class MachineTrace<Hosted: Machine> {
+  private let core: MachineCore<Hosted>
+  private let steps: MachineSteps<Hosted>
+  private let requests: MachineRequests<Hosted>
+  private let pipes: MachinePipes<Hosted>
+  private let part: MachineParticipant<Hosted>
+  private let outlets: MachineOutlets
+  /// By the tag of the state, and in that of the event; empty where they are not counted.
+  @exclusivity(unchecked)
+  private var counts: [UInt64] = []
+  private var countedSince: UInt64 = 0
+  private let stateNames: [String]
+  private let eventNames: [String]
+  private var told: (feed: Feed, sequence: ToldSequence)?
+  /// The state before the step that is told, and its event, as JSON.
+  private var step: (from: [UInt8], event: [UInt8]?)?
+  /// What it has sent.
+  private var sent: [FeedBody] = []
+
+  @export(interface)
+  init(
+    _ core: MachineCore<Hosted>, _ steps: MachineSteps<Hosted>, _ requests: MachineRequests<Hosted>,
+    _ pipes: MachinePipes<Hosted>, _ part: MachineParticipant<Hosted>, _ outlets: MachineOutlets
+  ) {
+    self.core = core
+    self.steps = steps
+    self.requests = requests
+    self.pipes = pipes
+    self.part = part
+    self.outlets = outlets
+    stateNames = Self.names(of: Hosted.State.self)
+    eventNames = Self.names(of: Hosted.Event.self)
+  }
+
+  private static func names<Value>(of type: Value.Type) -> [String] {
+    let names = EnumCases<Value>.names
+    return names.isEmpty ? [TransitionCounts.anyCase] : names
+  }
+
+  private func changed() { core.engine.isTraced = !counts.isEmpty || told != nil }
+
+  // MARK: Transitions
+
+  @export(interface)
+  func count(_ isAsked: Bool) {
+    guard isAsked != !counts.isEmpty else { return }
+    countedSince = core.engine.version
+    counts = isAsked ? Array(repeating: 0, count: stateNames.count * eventNames.count) : []
+    changed()
+  }
+
+  @export(interface)
+  var transitions: TransitionCounts? {
+    guard !counts.isEmpty else { return nil }
+    var result = TransitionCounts(since: countedSince)
+    for (state, name) in stateNames.enumerated() {
+      for (event, eventName) in eventNames.enumerated() {
+        let count = counts[state * eventNames.count + event]
+        if count > 0 { result.counts[name, default: [:]][eventName] = count }
+      }
+    }
+    return result
+  }
+
+  private func count(_ event: Hosted.Event?) {
+    guard let event else { return }
+    let state = Self.tag(of: core.engine.state, among: stateNames.count)
+    counts[state * eventNames.count + Self.tag(of: event, among: eventNames.count)] &+= 1
+  }
+
+  /// - Parameter count: How many cases are told apart.
+  private static func tag<Value>(of value: Value, among count: Int) -> Int {
+    count == 1 ? 0 : EnumCases<Value>.tag(of: value) ?? 0
+  }
+
+  // MARK: Steps
+
+  @export(interface)
+  func tellSteps(to feed: Feed?) {
+    if (feed == nil) != (told == nil) {
+      told = feed.map { ($0, sequence(to: $0)) }
+      changed()
+    }
+    // Also of pipes that have come since.
+    outlets.watch(told == nil ? nil : { [unowned self] in send($0, $1, $2, $3) })
+  }
+
+  @export(interface)
+  private func sequence(to feed: Feed) -> ToldSequence {
+    ToldSequence(.step, about: core.node, to: feed) { [unowned self, unowned feed] skipped in
+      var body = head(in: feed)
+      body.add("skipped", skipped)
+      return (core.engine.version, body)
+    }
+  }
+
+  /// What is told of each step, and of steps that are left out.
+  private func head(in feed: Feed) -> FeedBody {
+    feed.head(of: core.node, version: core.engine.version, place: steps.count)
+  }
+
+  /// A step is about to be taken; returns whether it is told.
+  func willMove(on event: Hosted.Event?) -> Bool {
+    if !counts.isEmpty { count(event) }
+    guard let told, told.sequence.begin() else { return false }
+    step = (core.stateBytes, event.flatMap { try? core.events.encode($0) })
+    return true
+  }
+
+  private func send(
+    _ pipe: String, _ stream: UInt64, _ number: UInt64, _ event: ArraySlice<UInt8>
+  ) {
+    guard step != nil else { return }
+    var body = Self.piped(pipe, stream, number)
+    body.add("event", json: event)
+    sent.append(body)
+  }
+
+  /// The step that is told has been taken.
+  @export(interface)
+  func hasMoved() {
+    guard let step, let told else { return }
+    var body = head(in: told.feed)
+    body.add("time", steps.shown.time)
+    body.add("cause", text: steps.shown.cause)
+    body.add("from", json: step.from)
+    if let event = step.event { body.add("event", json: event) }
+    body.add("state", json: core.stateBytes)
+    addOrigin(to: &body)
+    body.add("sent", sent)
+    told.sequence.tell(core.engine.version, body)
+    self.step = nil
+    sent.removeAll(keepingCapacity: true)
+  }
+
+  private func addOrigin(to body: inout FeedBody) {
+    if let transaction = part.transaction {
+      body.add("transaction", text: "\(transaction)")
+    } else if let (pipe, stream, number) = pipes.source {
+      body.add("source", Self.piped(pipe, stream, number))
+    } else if let request = requests.current {
+      var key = FeedBody()
+      key.add("client", request.client)
+      key.add("number", request.id)
+      body.add("request", key)
+    }
+  }
+
+  private static func piped(_ pipe: String, _ stream: UInt64, _ number: UInt64) -> FeedBody {
+    var body = FeedBody()
+    body.add("pipe", text: pipe)
+    body.add("stream", stream)
+    body.add("number", number)
+    return body
+  }
+}

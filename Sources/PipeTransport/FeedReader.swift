@@ -1,0 +1,36 @@
+import PipeWire
+
+/// Reads frames of some feeds, as they come.
+package final class FeedReader {
+  private let socket: Socket
+  private let loop: PollLoop
+  private let receive: (UnsafeRawBufferPointer) -> Void
+  private var registration: PollLoop.Registration?
+
+  private static let readsPerTurn = 256
+
+  /// - Parameter receive: Told of each frame, which is valid during the call only.
+  package init(
+    feeds: [String], topics: [FeedTopic], in context: Context, loop: PollLoop,
+    _ receive: @escaping (UnsafeRawBufferPointer) -> Void
+  ) throws(TransportError) {
+    self.loop = loop
+    self.receive = receive
+    socket = try Socket(.subscriber, in: context)
+    try socket.setHighWaterMark(FeedSubscriptions.roomForStates)
+    for topic in topics { try socket.subscribe(to: topic.bytes) }
+    for feed in feeds { try socket.connect(feed) }
+    registration = loop.add(socket, for: self) { $0.read() }
+  }
+
+  package func close() {
+    if let registration { loop.remove(registration) }
+    registration = nil
+    socket.close()
+  }
+
+  private func read() {
+    var count = 0
+    while count < Self.readsPerTurn, socket.receive({ _, bytes in receive(bytes) }) { count += 1 }
+  }
+}

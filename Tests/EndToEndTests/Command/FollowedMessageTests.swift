@@ -1,0 +1,113 @@
+import PipeRuntime
+import Testing
+import orchestrator
+
+@Suite("Steps and events of pipes, as 'monitor' writes them")
+struct FollowedMessageTests {
+  private let plain = Style(isColored: false)
+
+  private static func step(_ members: [String: JSONValue]) throws -> FeedMessage {
+    let known: [String: JSONValue] = [
+      "node": "door", "incarnation": 1, "version": 4, "place": 4,
+    ]
+    return .step(try JSONValue.object(known.merging(members) { $1 }).decode(NodeStep.self))
+  }
+
+  private static func event(_ members: [String: JSONValue]) throws -> FeedMessage {
+    let known: [String: JSONValue] = [
+      "node": "door", "pipe": "door.out->log.in", "stream": 7, "number": 5,
+    ]
+    return .event(try JSONValue.object(known.merging(members) { $1 }).decode(TappedEvent.self))
+  }
+
+  private func lines(_ message: FeedMessage) -> [String] {
+    var numbers = FollowedNumbers()
+    return numbers.take(message).lines(nodeWidth: 5, style: plain)
+  }
+
+  @Test("a step tells what led to what, where it came from, and what was sent")
+  func step() throws {
+    let base: [String: JSONValue] = [
+      "time": 1_700_000_000_000_000_000, "from": "closed", "event": ["call": ["floor": 3]],
+      "state": "open",
+    ]
+    let origins: [([String: JSONValue], String)] = [
+      (
+        [
+          "cause": "hall.calls->door.in",
+          "source": ["pipe": "hall.calls->door.in", "stream": 1, "number": 17],
+        ], "(hall.calls->door.in 17)"
+      ),
+      (
+        ["cause": "request", "request": ["client": 12, "number": 3]],
+        "(request 3 of client 12)"
+      ),
+      (["cause": "lift", "transaction": "3.17"], "(lift, transaction 3.17)"),
+      (["cause": "effect"], "(effect)"),
+    ]
+    for (origin, text) in origins {
+      let message = try Self.step(base.merging(origin) { $1 })
+      #expect(
+        lines(message) == [
+          "2023-11-14T22:13:20.000Z door   closed --call(floor: 3)--> open  \(text)  version 4"
+        ])
+    }
+    let sends = try Self.step(
+      base.merging([
+        "cause": "effect",
+        "sent": [
+          ["pipe": "a", "stream": 1, "number": 5, "event": "opened"],
+          ["pipe": "b", "stream": 1, "number": 9, "event": ["sum": ["_0": 2]]],
+        ],
+      ]) { $1 })
+    #expect(lines(sends)[0].hasSuffix("(effect)  version 4, sends a 5: opened, b 9: sum(2)"))
+  }
+
+  @Test("an event of a pipe tells its number, and both tell how many are left out")
+  func others() throws {
+    let event = try Self.event(["time": 1_700_000_000_000_000_000, "event": "opened"])
+    #expect(lines(event) == ["2023-11-14T22:13:20.000Z door   5  opened"])
+    let blank = String(repeating: " ", count: "2023-11-14T22:13:20.000Z".count)
+    #expect(
+      lines(try Self.event(["skipped": 3])) == ["\(blank) door   3 events not told, up to number 5"]
+    )
+    #expect(
+      lines(try Self.step(["skipped": 3])) == ["\(blank) door   3 steps not told, up to version 4"])
+  }
+
+  @Test("what was told and did not come is counted, of each process and each stream")
+  func lost() throws {
+    var numbers = FollowedNumbers()
+    func lost(_ message: FeedMessage) -> UInt64 { numbers.take(message).lost }
+    #expect(lost(try Self.step(["place": 10])) == 0)
+    #expect(lost(try Self.step(["place": 11])) == 0)
+    #expect(lost(try Self.step(["place": 20, "skipped": 9])) == 0)
+    #expect(lost(try Self.step(["place": 25])) == 4)
+    #expect(lost(try Self.step(["place": 40, "skipped": 10])) == 5)
+    #expect(lost(try Self.step(["place": 1, "incarnation": 2])) == 0)
+    #expect(lost(try Self.step(["place": 3, "incarnation": 2])) == 1)
+    #expect(lost(try Self.step(["place": 70, "node": "motor"])) == 0)
+    #expect(lost(try Self.event(["number": 5])) == 0)
+    #expect(lost(try Self.event(["number": 8])) == 2)
+    #expect(lost(try Self.event(["number": 1, "stream": 8])) == 0)
+    var late = FollowedNumbers()
+    _ = late.take(try Self.event(["number": 5]))
+    #expect(
+      late.take(try Self.event(["number": 8, "event": "go"]))
+        .lines(nodeWidth: 4, style: plain)[0].hasSuffix("door  2 lost: they came too fast"))
+  }
+
+  @Test("as JSON they are what the feed tells, with what was lost, and the time as text")
+  func records() throws {
+    var numbers = FollowedNumbers()
+    let record = numbers.take(
+      try Self.event(["time": 1_700_000_000_000_000_000, "event": "opened"])
+    ).record
+    #expect(
+      record == [
+        "node": "door", "pipe": "door.out->log.in", "stream": 7, "number": 5,
+        "time": "2023-11-14T22:13:20.000Z", "event": "opened", "lost": 0,
+      ])
+    #expect(numbers.take(try Self.step(["skipped": 3])).record["skipped"] == 3)
+  }
+}

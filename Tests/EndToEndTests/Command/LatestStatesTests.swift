@@ -1,0 +1,50 @@
+import PipeRuntime
+import Testing
+import orchestrator
+
+@Suite("The states of a live view")
+struct LatestStatesTests {
+  private func node(
+    _ state: JSONValue?, version: UInt64 = 3, isRunning: Bool = true
+  ) -> NodeInformation {
+    var node = NodeInformation(
+      name: "door", kind: .machine, hosts: "Door", program: "nodes", phase: "running",
+      isRunning: isRunning, inbox: "", feed: "")
+    node.incarnation = 2
+    if let state {
+      var status = NodeStatus()
+      (status.state, status.version, status.events) = (state, version, 7)
+      node.status = status
+    }
+    return node
+  }
+
+  private func told(_ version: UInt64, incarnation: UInt64 = 2) -> LatestStates {
+    let latest = LatestStates()
+    latest.take(
+      StateChange(
+        node: "door", incarnation: incarnation, version: version, time: 0, cause: "request",
+        state: "told"))
+    return latest
+  }
+
+  private func state(_ latest: LatestStates, _ node: NodeInformation) -> JSONValue? {
+    latest.merged(into: [node])[0].status?.state
+  }
+
+  @Test("are those that the nodes tell, with the counters that the orchestrator knows")
+  func told() {
+    #expect(state(told(4), node("known")) == "told")
+    #expect(told(4).merged(into: [node("known")])[0].status?.version == 4)
+    #expect(told(4).merged(into: [node("known")])[0].status?.events == 7)
+    #expect(state(told(0), node(nil)) == "told")
+    #expect(state(LatestStates(), node("known")) == "known")
+  }
+
+  @Test("are not older than what the orchestrator knows, and of the process that runs")
+  func old() {
+    #expect(state(told(2), node("known")) == "known")
+    #expect(state(told(9, incarnation: 1), node("known")) == "known")
+    #expect(state(told(9), node(nil, isRunning: false)) == nil)
+  }
+}

@@ -1,0 +1,268 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import Testing
+
+@Suite("What a feed tells, by what is asked for")
+struct FeedKindsTests {
+  private static let numbers = """
+    topology: numbers
+    program: TestNodes
+    timeouts: { heartbeat: 60s }
+    nodes: { source: { machine: Source }, sink: { machine: Sink } }
+    pipes: [{ from: source.out, to: sink.in, name: numbers, capacity: 8192 }]
+    """
+
+  /// The harness itself asks for no states.
+  private static let unwatched: TopologyHarness.Options = {
+    var options = TopologyHarness.Options()
+    options.recordedNodes = []
+    return options
+  }()
+
+  /// Sends numbers, one at a time, until something holds: a subscription takes its time.
+  /// - Returns: How many were sent.
+  private func send(
+    to topology: TopologyHarness, until holds: () -> Bool
+  ) async throws -> Int {
+    var sent = 0
+    let held: Bool? = try await poll(every: .milliseconds(10), within: .seconds(20)) {
+      if holds() { return true }
+      sent += 1
+      try await topology.send("source", Source.Event.go(count: 1))
+      return nil
+    }
+    #expect(held == true)
+    return sent
+  }
+
+  /// Lets the sink take so many numbers as fast as it can.
+  private func flood(_ topology: TopologyHarness, _ count: Int) async throws {
+    let sent = try await topology.status("source").status?.outs.first?.events ?? 0
+    try await topology.pause("sink")
+    try await topology.send("source", Source.Event.go(count: count))
+    try await topology.expectStatus(of: "source", "all sent") {
+      ($0.status?.outs.first?.events ?? 0) >= sent + UInt64(count)
+    }
+    try await topology.resume("sink")
+  }
+
+  @Test("who subscribes to everything, and alone, gets the states and nothing else")
+  func everything() async throws {
+    try await withTopology(yaml: Self.numbers, options: Self.unwatched) { topology in
+      let feed = try await topology.status("sink").feed
+      let socket = try Socket(.subscriber, in: Context())
+      defer { socket.close() }
+      try socket.connect(feed)
+      try socket.subscribe(to: [])
+      var kinds: [FrameKind] = []
+      func read() throws {
+        while socket.receive({ _, bytes in
+          if let header = try? FrameHeader(bytes) { kinds.append(header.kind) }
+        }) {}
+      }
+      _ = try await send(to: topology) {
+        try? read()
+        return kinds.count >= 20
+      }
+      #expect(kinds.allSatisfy { $0 == .state })
+    }
+  }
+
+  @Test("summaries come ten times a second at most, and count every transition")
+  func summaries() async throws {
+    try await withTopology(yaml: Self.numbers, options: Self.unwatched) { topology in
+      let start = ContinuousClock.now
+      let told = Collected(try await topology.client.states(of: ["sink"], .latest))
+      let first = try await poll(within: .seconds(20)) { told.all.first }
+      #expect(first?.version == 0 && first?.summary?.status?.events == 0)
+      #expect(first?.summary?.transitions == TransitionCounts(since: 0))
+      var total: UInt64 = 0
+      for _ in 1...10 {
+        try await topology.send("source", Source.Event.go(count: 200))
+        total += 200
+        // One after the other, so that there are changes all the time.
+        try await topology.expectStatus(of: "sink", "\(total) numbers") {
+          $0.status?.version == total
+        }
+      }
+      let last = try await poll(within: .seconds(20)) {
+        told.all.last.flatMap { $0.version == total ? $0 : nil }
+      }
+      let elapsed = start.duration(to: .now)
+      #expect(last?.state == ["counting": ["count": 2000, "last": 2000, "wrong": 0]])
+      #expect(
+        last?.summary?.transitions
+          == TransitionCounts(since: 0, counts: ["counting": ["number": total]]))
+      #expect(last?.summary?.status?.ins.first?.applied == total)
+      #expect(Double(told.all.count) <= elapsed / .milliseconds(100) + 2)
+      // What was not told is counted.
+      #expect(told.all.reduce(0) { $0 + $1.missed + 1 } == total + 1)
+    }
+  }
+
+  @Test("transitions count from when somebody asks, and anew when nobody did in between")
+  func countedSince() async throws {
+    try await withTopology(yaml: Self.numbers, options: Self.unwatched) { topology in
+      try await topology.send("source", Source.Event.go(count: 5))
+      try await topology.expectStatus(of: "sink", "5 numbers") { $0.status?.version == 5 }
+      do {
+        let version: UInt64 = 5
+        let told = Collected(try await topology.client.states(of: ["sink"], .latest))
+        let first = try await poll(within: .seconds(20)) { told.all.first?.summary?.transitions }
+        #expect(first == TransitionCounts(since: version))
+        try await topology.send("source", Source.Event.go(count: 3))
+        let last = try await poll(within: .seconds(20)) {
+          told.all.last.flatMap { $0.version == version + 3 ? $0.summary?.transitions : nil }
+        }
+        #expect(last?.total == 3 && last?.since == version)
+      }
+      // The node learns in its own time that its subscribers have gone.
+      let gone: Bool? = try await poll(every: .milliseconds(20), within: .seconds(20)) {
+        let other = Collected(try await topology.client.states(of: ["sink"], .latest))
+        let first = try await poll(within: .seconds(20)) { other.all.first?.summary?.transitions }
+        return first == TransitionCounts(since: 8) ? true : nil
+      }
+      #expect(gone == true)
+    }
+  }
+
+  @Test("a step tells its event, where that came from, and what it has sent")
+  func step() async throws {
+    try await withTopology(yaml: Self.numbers, options: Self.unwatched) { topology in
+      let told = Collected(try await topology.client.steps())
+      let sent = try await send(to: topology) {
+        let causes = told.all.compactMap {
+          if case .step(let step) = $0 { step.cause } else { nil }
+        }
+        return Set(causes) == ["request", "effect", "numbers"]
+      }
+      let steps = told.all.compactMap { if case .step(let step) = $0 { step } else { nil } }
+      let request = try #require(steps.last { $0.node == "source" && $0.cause == "request" })
+      #expect(request.event == ["go": ["count": 1]])
+      #expect(request.request != nil && request.source == nil && request.transaction == nil)
+      let number = try #require(request.sent?.first)
+      #expect(request.sent?.count == 1 && number.pipe == "numbers")
+      #expect(number.event == ["number": ["n": .integer(Int64(number.number))]])
+      let next = try #require(steps.last { $0.node == "source" && $0.cause == "effect" })
+      #expect(next.event == "next" && next.request == nil && next.sent == [])
+      let taken = try #require(steps.last { $0.node == "sink" })
+      #expect(taken.cause == "numbers" && taken.source?.pipe == "numbers")
+      #expect(taken.source?.number == taken.version && taken.version <= UInt64(sent))
+      #expect(taken.source?.stream == number.stream)
+      #expect(taken.from?.caseName == "counting" && taken.state?.caseName == "counting")
+      #expect(taken.sent == [] && taken.request == nil)
+    }
+  }
+
+  @Test("of a flood of steps bursts without a gap are told, and the exact number of the others")
+  func steps() async throws {
+    try await withTopology(yaml: Self.numbers, options: Self.unwatched) { topology in
+      let told = Collected(try await topology.client.steps(of: ["sink"]))
+      let sent = try await send(to: topology) { !told.all.isEmpty }
+      let count = 8_000
+      try await flood(topology, count)
+      let last = UInt64(sent + count)
+      let messages = try await poll(every: .milliseconds(20), within: .seconds(20)) {
+        let all = told.all
+        guard case .step(let step)? = all.last, step.version == last else {
+          return [FeedMessage]?.none
+        }
+        return all
+      }
+      var numbers = FollowedPlaces()
+      for message in try #require(messages) { numbers.take(message) }
+      #expect(numbers.gaps == [])
+      #expect(numbers.skipped > 0 && numbers.told >= FeedBudget.burst)
+      #expect(UInt64(numbers.told) + numbers.skipped == last - numbers.first + 1)
+    }
+  }
+
+  @Test("a tap tells the events of its pipe, and of no other, with the exact number of the others")
+  func tap() async throws {
+    let two =
+      Self.numbers.replacing(
+        "sink: { machine: Sink } }", with: "sink: { machine: Sink }, b: { machine: Sink } }"
+      )
+      .replacing(
+        "capacity: 8192 }]", with: "capacity: 8192 }, { from: source.out, to: b.in, name: others }]"
+      )
+    try await withTopology(yaml: two, options: Self.unwatched) { topology in
+      let told = Collected(try await topology.client.tap("numbers"))
+      let sent = try await send(to: topology) { !told.all.isEmpty }
+      try await topology.send("source", Source.Event.go(count: 3_000))
+      let last = UInt64(sent + 3_000)
+      let messages = try await poll(every: .milliseconds(20), within: .seconds(20)) {
+        let all = told.all
+        guard case .event(let event)? = all.last, event.number == last else {
+          return [FeedMessage]?.none
+        }
+        return all
+      }
+      var before: UInt64?
+      for case .event(let event) in try #require(messages) {
+        #expect(event.node == "source" && event.pipe == "numbers")
+        if let before { #expect(event.number == before + (event.skipped ?? 1)) }
+        before = event.number
+        if event.skipped == nil {
+          #expect(event.event == ["number": ["n": .integer(Int64(event.number))]])
+        }
+      }
+    }
+  }
+
+  @Test("a pipe that there is not is an error that names those that there are")
+  func unknownPipe() async throws {
+    try await withTopology(yaml: Self.numbers, options: Self.unwatched) { topology in
+      await #expect(throws: TopologyClientError.unknownPipe("nmbers", known: ["numbers"])) {
+        try await topology.client.tap("nmbers")
+      }
+    }
+  }
+
+  @Test("a composite tells summaries and steps of its own, and its participants the transaction")
+  func composite() async throws {
+    try await withTopology(Parties.pair(), options: Self.unwatched) { topology in
+      let states = Collected(try await topology.client.states(of: ["pair"], .latest))
+      let steps = Collected(try await topology.client.steps(of: ["pair", "left"]))
+      var met: Set<String> = []
+      let both: Bool? = try await poll(every: .milliseconds(10), within: .seconds(20)) {
+        for case .step(let step) in steps.all where step.transaction != nil {
+          met.insert(step.node)
+        }
+        if met == ["pair", "left"] { return true }
+        _ = try await topology.meet()
+        return nil
+      }
+      #expect(both == true)
+      let told = steps.all.compactMap { if case .step(let step) = $0 { step } else { nil } }
+      let own = try #require(told.last { $0.node == "pair" && $0.transaction != nil })
+      #expect(own.cause == "meet" && own.event == nil)
+      let left = try #require(told.last { $0.node == "left" && $0.transaction == own.transaction })
+      #expect(left.event == "meet" && left.cause == "pair")
+      let last = try await poll(within: .seconds(20)) {
+        states.all.last.flatMap { $0.version >= own.version ? $0 : nil }
+      }
+      #expect(last?.node == "pair" && last?.summary?.status != nil)
+      #expect(last?.summary?.transitions == nil)
+    }
+  }
+}
+
+/// Adds up what was told of steps, and finds where one is missing.
+private struct FollowedPlaces {
+  private(set) var first: UInt64 = 0
+  private(set) var told = 0
+  private(set) var skipped: UInt64 = 0
+  /// The places before which some are missing.
+  private(set) var gaps: [UInt64] = []
+  private var last: UInt64?
+
+  mutating func take(_ message: FeedMessage) {
+    guard case .step(let step) = message else { return }
+    if let last, step.place != last + (step.skipped ?? 1) { gaps.append(step.place) }
+    if last == nil { first = step.place }
+    last = step.place
+    if let skipped = step.skipped { self.skipped += skipped } else { told += 1 }
+  }
+}

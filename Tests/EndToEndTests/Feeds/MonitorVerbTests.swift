@@ -1,0 +1,115 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import Testing
+
+@Suite("What 'orchestrator monitor' writes")
+struct MonitorVerbTests {
+  private static let numbers = """
+    topology: numbers
+    program: TestNodes
+    nodes: { source: { machine: Source }, sink: { machine: Sink } }
+    pipes: [{ from: source.out, to: sink.in, name: numbers }]
+    """
+
+  /// The harness itself asks for no states.
+  private static let unwatched: TopologyHarness.Options = {
+    var options = TopologyHarness.Options()
+    options.recordedNodes = []
+    return options
+  }()
+
+  private static func with(
+    _ body: (TopologyHarness, CommandLineTool) async throws -> Void
+  ) async throws {
+    try await withTopology(yaml: numbers, options: unwatched) { topology in
+      try await body(topology, CommandLineTool(beside: topology))
+    }
+  }
+
+  /// The JSON lines that a program has written.
+  private static func records(_ program: LaunchedProgram) throws -> [JSONValue] {
+    try program.outputText.split(separator: "\n", omittingEmptySubsequences: true)
+      .map { try JSONValue(parsing: $0.utf8) }
+  }
+
+  private static func end(_ program: LaunchedProgram) async throws {
+    program.signal(.terminate)
+    #expect(try await program.waitForExit(within: .seconds(10)) != nil)
+  }
+
+  @Test("the latest states, with the node's counters and its transitions")
+  func latest() async throws {
+    try await Self.with { topology, tool in
+      let monitor = try tool.start(["monitor", "sink", "-o", "jsonl"])
+      #expect(try await monitor.waitForOutput(containing: "\n"))
+      try await topology.send("source", Source.Event.go(count: 2_000))
+      #expect(try await monitor.waitForOutput(containing: #""version":2000}"#))
+      let records = try Self.records(monitor)
+      let last = try #require(records.last)
+      #expect(last["counters"]?["events"] == 2000 && last["counters"]?["refused"] == 0)
+      #expect(last["transitions"] == ["since": 0, "counts": ["counting": ["number": 2000]]])
+      let missed = records.compactMap { $0["missed"]?.integer }
+      #expect(missed.count == records.count && missed.reduce(0, +) == 2001 - Int64(records.count))
+      try await Self.end(monitor)
+    }
+  }
+
+  @Test("every state, with --every")
+  func every() async throws {
+    try await Self.with { topology, tool in
+      let monitor = try tool.start(["monitor", "sink", "--every", "-o", "jsonl", "-n", "101"])
+      #expect(try await monitor.waitForOutput(containing: "\n"))
+      try await topology.send("source", Source.Event.go(count: 100))
+      _ = try await tool.end(of: monitor)
+      let records = try Self.records(monitor)
+      #expect(records.compactMap { $0["version"]?.integer } == Array(0...100))
+      #expect(records.allSatisfy { $0["counters"] == nil })
+    }
+  }
+
+  /// Sends numbers, one at a time, until a program has written something.
+  private static func send(
+    _ topology: TopologyHarness, until program: LaunchedProgram, writes text: String
+  ) async throws {
+    let written: Bool? = try await poll(every: .milliseconds(20), within: .seconds(20)) {
+      if program.outputText.contains(text) { return true }
+      try await topology.send("source", Source.Event.go(count: 1))
+      return nil
+    }
+    #expect(written == true, "\(program.outputText)\(program.errorText)")
+  }
+
+  @Test("steps, with --steps, and the events of a pipe, with --tap")
+  func followed() async throws {
+    try await Self.with { topology, tool in
+      let steps = try tool.start(["monitor", "--steps", "sink"])
+      try await Self.send(topology, until: steps, writes: "--number(n: ")
+      #expect(steps.outputText.contains("  (numbers "))
+      try await Self.end(steps)
+      let tap = try tool.start(["monitor", "--tap", "numbers", "-o", "jsonl"])
+      try await Self.send(topology, until: tap, writes: #""pipe":"numbers""#)
+      let record = try #require(Self.records(tap).first)
+      #expect(record["node"] == "source" && record["lost"] == 0)
+      let number = try #require(record["number"])
+      #expect(record["event"] == ["number": ["n": number]])
+      try await Self.end(tap)
+    }
+  }
+
+  @Test(
+    "what cannot be written is said, with what to do",
+    arguments: [
+      (["--every", "--steps"], "--every and --steps exclude each other: choose one"),
+      (["--steps", "--tap", "numbers"], "--steps and --tap exclude each other: choose one"),
+      (["--tap", "numbers", "sink"], "--tap names a pipe; leave out 'sink'"),
+      (["--tap", "nmbers"], "there is no pipe 'nmbers'; there are 'numbers'"),
+    ])
+  func problems(options: [String], message: String) async throws {
+    try await Self.with { _, tool in
+      let result = try await tool.result(of: tool.start(["monitor"] + options))
+      #expect(result.code == 2 && result.output == "", "\(result)")
+      #expect(result.error.contains(message), "\(result)")
+    }
+  }
+}
