@@ -17,7 +17,7 @@ package final class FeedReader {
     self.loop = loop
     self.receive = receive
     socket = try Socket(.subscriber, in: context)
-    try socket.setHighWaterMark(FeedSubscriptions.roomForStates)
+    try socket.setHighWaterMark(FeedSubscriptions.room)
     for topic in topics { try socket.subscribe(to: topic.bytes) }
     for feed in feeds { try socket.connect(feed) }
     registration = loop.add(socket, for: self) { $0.read() }

@@ -31,7 +31,7 @@ package final class FeedWatch {
     self.tellsInDoubt = tellsInDoubt
     self.receive = receive
     socket = try Socket(.subscriber, in: context)
-    try socket.setHighWaterMark(FeedSubscriptions.roomForStates)
+    try socket.setHighWaterMark(FeedSubscriptions.room)
     try socket.subscribe(to: topic.bytes)
     for feed in feeds { try socket.connect(feed) }
     registration = loop.add(socket, for: self) { $0.read() }
@@ -83,15 +83,12 @@ package final class FeedWatch {
   }
 
   /// So many messages at once that a publisher may have dropped the last one.
-  private var flood: Int {
-    if case .summaries = topic { return Int(FeedSubscriptions.roomForSummaries) }
-    return Int(FeedSubscriptions.roomForStates) / 4
-  }
+  private static let flood = Int(FeedSubscriptions.room) / 4
 
   /// After a flood the last value may have been dropped at the high-water mark: it is asked for.
   private func check() {
     timer = loop.schedule(after: Self.checkInterval, for: self) { watch in
-      if watch.received >= watch.flood { try? watch.socket.subscribe(to: watch.topic.bytes) }
+      if watch.received >= Self.flood { try? watch.socket.subscribe(to: watch.topic.bytes) }
       watch.received = 0
       watch.check()
     }

@@ -110,11 +110,6 @@ package final class Socket {
     try set(ZMQ_RCVHWM, messages)
   }
 
-  /// Messages that may wait for each peer, also for those that are connected. Unit: messages.
-  package func setSendHighWaterMark(_ messages: Int32) throws(TransportError) {
-    try set(ZMQ_SNDHWM, messages)
-  }
-
   /// The largest message accepted from a peer; one that sends a larger one is disconnected.
   package func setMaximumMessage(byteCount: Int64) throws(TransportError) {
     try set(ZMQ_MAXMSGSIZE, int64: byteCount)

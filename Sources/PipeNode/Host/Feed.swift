@@ -48,8 +48,7 @@ final class Feed {
     node: String, incarnation: UInt64, context: Context, loop: PollLoop
   ) throws(TransportError) {
     socket = try Socket(.publisher, in: context)
-    try socket.setHighWaterMark(FeedSubscriptions.roomForStates)
-    try socket.setSendHighWaterMark(subscriptions.room)
+    try socket.setHighWaterMark(FeedSubscriptions.room)
     self.node = node
     nodeJSON = JSONValue.string(node).bytes
     self.loop = loop
@@ -141,8 +140,6 @@ final class Feed {
     )
     areSummariesWanted = subscriptions.ask(for: .summaries(of: nil))
     areStepsWanted = subscriptions.ask(for: .steps(of: nil))
-    // Also of those who have just come, whose connections begin with the room of an earlier time.
-    try? socket.setSendHighWaterMark(subscriptions.room)
     onChange?(asked.contains { FeedTopic.summaries(of: nil).isAsked(by: $0) })
     if asked.contains(where: { FeedTopic.states(areCommitted: nil).isAsked(by: $0) }) {
       for entry in last?() ?? [] { publish(entry) }

@@ -74,15 +74,6 @@ package struct FeedSubscriptions: Sendable {
   /// Whether somebody asks for the frames of a topic, or for some of them.
   package func ask(for topic: FeedTopic) -> Bool { topics.contains { topic.isAsked(by: $0) } }
 
-  /// How many messages may wait for each subscriber, who misses those that come then. Unit: messages.
-  ///
-  /// It bounds what a stopped subscriber costs of memory. Only one who wants every state needs many: what is
-  /// told at a limited rate waits for a reader that is late, and for no other.
-  package var room: Int32 {
-    if ask(for: .states(areCommitted: nil)) { return Self.roomForStates }
-    return ask(for: .steps(of: nil)) || ask(for: .tap(pipe: nil)) ? 2_048 : Self.roomForSummaries
-  }
-
-  package static let roomForStates: Int32 = 10_000
-  package static let roomForSummaries: Int32 = 256
+  /// How many messages may wait at a node for one subscriber. It bounds what a stopped one costs of memory.
+  package static let room: Int32 = 10_000
 }

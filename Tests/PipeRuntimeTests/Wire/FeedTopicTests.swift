@@ -81,16 +81,4 @@ struct FeedTopicTests {
     Self.take([0] + FeedTopic.steps(of: "a").bytes, into: &subscriptions)
     #expect(!subscriptions.ask(for: .steps(of: nil)))
   }
-
-  @Test("what may wait for a subscriber is little where nobody asks for every state")
-  func room() {
-    let summaries = FeedTopic.summaries(of: nil).bytes
-    #expect(Self.subscriptions([]).room == 256)
-    #expect(Self.subscriptions([summaries]).room == 256)
-    #expect(Self.subscriptions([summaries, FeedTopic.steps(of: "a").bytes]).room == 2_048)
-    #expect(Self.subscriptions([FeedTopic.tap(pipe: "p").bytes]).room == 2_048)
-    #expect(
-      Self.subscriptions([summaries, FeedTopic.states(areCommitted: true).bytes]).room == 10_000)
-    #expect(Self.subscriptions([[]]).room == 10_000)
-  }
 }
