@@ -134,13 +134,13 @@ struct ActingCompositeTests {
       try await topology.kill("door")
       let again = try await tool.run("send", "lift", "close", code: 1)
       #expect(again.error.contains("node 'door' refused close in closed"), "\(again)")
-      let waits = try await tool.run("send", "lift", "close", "--await", "1s", code: 1)
+      let waits = try await tool.run("send", "lift", "close", "--await", "1s", code: 2)
       #expect(waits.error.contains("does not synchronize 'close'; send it to 'door'"), "\(waits)")
       // Both take it, and only together.
       await #expect(throws: TopologyClientError.self) {
         try await topology.send("lift", "emergencyStop")
       }
-      let unknown = try await tool.run("send", "lift", "cloze", code: 1)
+      let unknown = try await tool.run("send", "lift", "cloze", code: 2)
       #expect(unknown.error.contains("has no event 'cloze'"), "\(unknown)")
     }
   }
