@@ -76,7 +76,12 @@ extension InDoubtMarks.Composite {
     _ node: String, _ doubt: InDoubtTransaction?, hasMoved: Bool
   ) -> StateChange? {
     guard nodes.contains(node) else { return nil }
-    let isShown = caughtUp.remove(node) != nil
+    // A node that is started again tells the same doubt anew; what the composite has shown, it has shown.
+    let former = marks[node]
+    let isTheSame =
+      doubt != nil && former?.transaction == doubt?.transaction
+      && former?.composite == doubt?.composite
+    let isShown = isTheSame ? caughtUp.contains(node) : caughtUp.remove(node) != nil
     if doubt == nil, hasMoved, !isShown {
       moved.insert(node)
       return nil

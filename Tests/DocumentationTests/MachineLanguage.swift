@@ -135,8 +135,7 @@ struct MachineLanguage {
   func values() {
     // docs: begin
     let onPowerCut = On(event: Signal.powerCut) { Transition(to: Light.off) }
-    let onFault = On(event: Signal.fault(code:)) { code in Transition(to: Light.broken(code: code))
-    }
+    let onFault = On(event: Signal.fault(code:)) { Transition(to: Light.broken(code: $0)) }
     let always = [onPowerCut, onFault]
 
     let machine = StateMachine<Light, Signal, Lamp>(initial: .red) {

@@ -10,7 +10,8 @@ import Testing
 private typealias Names<
   State: MachineState & StateProtocol & Hashable,
   Event: MachineEvent & BindableAction & FailureEvent,
-  Output: MachineOutput
+  Output: MachineOutput,
+  Tab: CaseIterable & Hashable & Sendable
 > = (
   (any DSLCompatible, any MachineState, any MachineEvent, any MachineOutput, any StateProtocol),
   (any BindableAction, any FailureEvent, any MachineParameters, any LifecycleProtocol),
@@ -57,6 +58,8 @@ private typealias Names<
     SourceMark, Durability, RefusalPolicy
   ),
   (Key, StyledLine, TextStyle, TerminalColor, TerminalSize),
+  (TerminalFocus<Tab>, TerminalList, TerminalPicker<Tab>, TerminalTextField),
+  (RemoteModel<State, Event>, PresentationType),
   (
     Topology, TopologyChecker, TopologyFile, TopologyReader, TopologySchema, TopologyVariables,
     NodeSpecification, PipeSpecification, CompositeSpecification, MonitorSpecification,
@@ -85,6 +88,13 @@ private func names<Loading: LoadableMachine>(
 private func names<Tab: TabType, Route: RouteType>(
   _: NavigationTabs<Tab>.Type, _: RouteStack<Route>.Type, _: NavigationStack<Route>.Type,
   _: NavigationRoot<Route, Route>.Type, _: DeepLink<Route>.Type, _: DeepLinks<Route>.Type
+) {}
+
+@MainActor
+private func names<Coordinator: NavigationCoordinatable>(
+  _: CoordinatorTransition<Coordinator, Void, Void>.Type, _: Root<Coordinator, Void>.Type,
+  _: Route<Coordinator, Void, Void>.Type, _: CoordinatorRouter<Coordinator>.Type,
+  _: CoordinatorStack<Coordinator>.Type, _: RouterStore.Type
 ) {}
 
 private let functions: Set<String> = ["inject", "withTopology", "withManualClock"]

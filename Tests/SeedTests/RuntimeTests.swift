@@ -1,5 +1,4 @@
 import PipeRuntime
-import Synchronization
 import Testing
 
 @Suite("The runtime, as it stands in the document")
@@ -33,16 +32,22 @@ struct RuntimeTests {
 
   @Test("middleware prints every state and event")
   func middleware() async {
-    let printed = Mutex<[String]>([])
-    @Sendable func print(_ line: String) { printed.withLock { $0.append(line) } }
+    let printed = AsyncStream.makeStream(of: String.self)
+    @Sendable func print(_ line: String) { printed.continuation.yield(line) }
 
     let runtime = Runtime<State, Event, Output>()
       .map(output: Output.close(speed:), to: close(speed:))
       .register(middleware: { (state: State) in print("State: \(state)") })
       .register(middleware: { (event: Event) in print("Event: \(event)") })
     #expect(await run(runtime) == whole)
+    // Who reads states may see one before its middleware does.
+    var lines: [String] = []
+    for await line in printed.stream {
+      lines.append(line)
+      if line == "State: closed" { break }
+    }
     #expect(
-      printed.withLock { $0 } == [
+      lines == [
         "State: open, 0 inside", "Event: personsHaveEntered(persons: 3)",
         "State: open, 3 inside", "Event: closeButtonWasPressed", "State: closing",
         "Event: doorHasLocked", "State: closed",

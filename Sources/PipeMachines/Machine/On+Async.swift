@@ -81,57 +81,103 @@ extension On {
   }
 }
 
-// Several events.
+// Several events. Those that are kept are disfavored: an `On` of ``Listed`` events would be one of them, too.
 extension On {
   /// Leads to another state on any of several events, by and by.
+  @_disfavoredOverload
   public init(events: OneOf<Event>, transition: sending @escaping () async -> Transition<State>) {
     nonisolated(unsafe) let transition = transition
     self.init {
-      EventList.nextIsAsynchronous()
-      guard let context = Matching<State, Event>.matching(events) else { return }
-      Matching<State, Event>.suspend(context, transition)
+      _ = On<State, Listed<Event, Never>>(events: events.standing(), transition: transition)
     }
   }
 
+  /// Leads to another state on any of several events, by and by.
+  public init<Taken, Builder>(
+    events: OneOf<Listed<Taken, Builder>>,
+    transition: sending @escaping () async -> Transition<State>
+  ) where Event == Listed<Taken, Builder> {
+    self.init(read: nil)
+    EventList.nextIsAsynchronous()
+    guard let context = Matching<State, Taken>.matching(events.standing()) else { return }
+    Matching<State, Taken>.suspend(context, transition)
+  }
+
   /// Leads to another state on any of several events, which the closure receives, by and by.
+  @_disfavoredOverload
   public init(
     events: OneOf<Event>, transition: sending @escaping (Event) async -> Transition<State>
   ) {
     nonisolated(unsafe) let transition = transition
     self.init {
-      EventList.nextIsAsynchronous()
-      guard let context = Matching<State, Event>.matching(events) else { return }
-      let event = Matching<State, Event>.event(of: context)
-      Matching<State, Event>.suspend(context) { await transition(event) }
+      _ = On<State, Listed<Event, Never>>(events: events.standing(), transition: transition)
     }
   }
 
+  /// Leads to another state on any of several events, which the closure receives, by and by.
+  public init<Taken, Builder>(
+    events: OneOf<Listed<Taken, Builder>>,
+    transition: sending @escaping (Taken) async -> Transition<State>
+  ) where Event == Listed<Taken, Builder> {
+    self.init(read: nil)
+    EventList.nextIsAsynchronous()
+    guard let context = Matching<State, Taken>.matching(events.standing()) else { return }
+    let event = Matching<State, Taken>.event(of: context)
+    Matching<State, Taken>.suspend(context) { await transition(event) }
+  }
+
   /// Leads to another state on any of several events, by and by, if the guard passes.
+  @_disfavoredOverload
   public init(
     events: OneOf<Event>, guard: sending @escaping () -> Guard,
     transition: sending @escaping () async -> Transition<State>
   ) {
     nonisolated(unsafe) let (`guard`, transition) = (`guard`, transition)
     self.init {
-      EventList.nextIsAsynchronous()
-      guard let context = Matching<State, Event>.matching(events, isGuarded: true) else { return }
-      guard Matching<State, Event>.passes(`guard`(), context) else { return }
-      Matching<State, Event>.suspend(context, transition)
+      _ = On<State, Listed<Event, Never>>(
+        events: events.standing(), guard: `guard`, transition: transition)
     }
   }
 
+  /// Leads to another state on any of several events, by and by, if the guard passes.
+  public init<Taken, Builder>(
+    events: OneOf<Listed<Taken, Builder>>, guard: () -> Guard,
+    transition: sending @escaping () async -> Transition<State>
+  ) where Event == Listed<Taken, Builder> {
+    self.init(read: nil)
+    EventList.nextIsAsynchronous()
+    guard let context = Matching<State, Taken>.matching(events.standing(), isGuarded: true) else {
+      return
+    }
+    guard Matching<State, Taken>.passes(`guard`(), context) else { return }
+    Matching<State, Taken>.suspend(context, transition)
+  }
+
   /// Leads to another state on any of several events, which the closures receive, by and by.
+  @_disfavoredOverload
   public init(
     events: OneOf<Event>, guard: sending @escaping (Event) -> Guard,
     transition: sending @escaping (Event) async -> Transition<State>
   ) {
     nonisolated(unsafe) let (`guard`, transition) = (`guard`, transition)
     self.init {
-      EventList.nextIsAsynchronous()
-      guard let context = Matching<State, Event>.matching(events, isGuarded: true) else { return }
-      let event = Matching<State, Event>.event(of: context)
-      guard Matching<State, Event>.passes(`guard`(event), context) else { return }
-      Matching<State, Event>.suspend(context) { await transition(event) }
+      _ = On<State, Listed<Event, Never>>(
+        events: events.standing(), guard: `guard`, transition: transition)
     }
+  }
+
+  /// Leads to another state on any of several events, which the closures receive, by and by.
+  public init<Taken, Builder>(
+    events: OneOf<Listed<Taken, Builder>>, guard: (Taken) -> Guard,
+    transition: sending @escaping (Taken) async -> Transition<State>
+  ) where Event == Listed<Taken, Builder> {
+    self.init(read: nil)
+    EventList.nextIsAsynchronous()
+    guard let context = Matching<State, Taken>.matching(events.standing(), isGuarded: true) else {
+      return
+    }
+    let event = Matching<State, Taken>.event(of: context)
+    guard Matching<State, Taken>.passes(`guard`(event), context) else { return }
+    Matching<State, Taken>.suspend(context) { await transition(event) }
   }
 }

@@ -1,7 +1,8 @@
-// Several events.
+// Several events. Those that are kept are disfavored: an `On` of ``Listed`` events would be one of them, too.
 extension On {
   /// Leads to another state on any of several events.
   @inlinable
+  @_disfavoredOverload
   public init(events: OneOf<Event>, transition: sending @escaping () -> Transition<State>) {
     nonisolated(unsafe) let transition = transition
     self.init {
@@ -21,6 +22,7 @@ extension On {
 
   /// Leads to another state on any of several events, which the closure receives.
   @inlinable
+  @_disfavoredOverload
   public init(events: OneOf<Event>, transition: sending @escaping (Event) -> Transition<State>) {
     nonisolated(unsafe) let transition = transition
     self.init {
@@ -40,6 +42,7 @@ extension On {
 
   /// Leads to another state on any of several events, if the guard passes.
   @inlinable
+  @_disfavoredOverload
   public init(
     events: OneOf<Event>, guard: sending @escaping () -> Guard,
     transition: sending @escaping () -> Transition<State>
@@ -67,6 +70,7 @@ extension On {
 
   /// Leads to another state on any of several events, which the closures receive, if the guard passes.
   @inlinable
+  @_disfavoredOverload
   public init(
     events: OneOf<Event>, guard: sending @escaping (Event) -> Guard,
     transition: sending @escaping (Event) -> Transition<State>

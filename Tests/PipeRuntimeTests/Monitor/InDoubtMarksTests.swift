@@ -96,6 +96,18 @@ struct InDoubtMarksTests {
     #expect(Self.text(marks.take(Self.change("pair", 1, cause: "meet"))) == ["pair 1"])
   }
 
+  @Test("a node that tells its doubt anew after the composite told of the commit is not waited for")
+  func restartToldLate() {
+    var marks = Self.pair()
+    _ = marks.take(Self.change("a", 0, cause: "initial", inDoubt: true))
+    #expect(Self.text(marks.take(Self.change("pair", 1, cause: "meet"))) == ["pair 1?"])
+    var again = Self.change("a", 0, cause: "initial", inDoubt: true)
+    again.incarnation = 2
+    again.doubts[0].since = 9
+    #expect(Self.text(marks.take(again)) == ["a 0?", "pair 1?"])
+    #expect(Self.text(marks.take(Self.change("a", 1))) == ["a 1", "pair 1"])
+  }
+
   @Test("a doubt travels as JSON with its transaction as people write it")
   func json() throws {
     let json = try JSONValue(encoding: Self.doubt("a"))

@@ -19,34 +19,40 @@ package enum MoviesPagesView: TerminalView {
     let state = screen.state
     guard state.status == .idle, !state.isComplete else { return nil }
     let count = state.movies.count
-    return screen.list.window(of: count, height: size.rows - 2).upperBound == count
+    return screen.list.window(of: count, height: height(state, size)).upperBound == count
       ? .fetchNext : nil
   }
 
   package static func body(_ screen: Screen, size: TerminalSize) -> [StyledLine] {
     let state = screen.state
     return [StyledLine("Movies", .bold) + StyledLine("  \(state.movies.count)", .dim)]
-      + screen.list.lines(of: state.movies.count, height: size.rows - 2) {
+      + screen.list.lines(of: state.movies.count, height: height(state, size)) {
         MoviesView.line(state.movies[$0])
       }
-      + [footer(state)]
+      + footer(state)
   }
 
-  private static func footer(_ state: MoviesPages.State) -> StyledLine {
+  private static func footer(_ state: MoviesPages.State) -> [StyledLine] {
     switch state.status {
-    case .loading: StyledLine("Page \(state.nextPage ?? 1) is being loaded…", .dim)
+    case .loading: [StyledLine("Page \(state.nextPage ?? 1) is being loaded…", .dim)]
     case .failed(let failure):
-      StyledLine("\(failure)", .color(.red)) + StyledLine("  r tries again", .dim)
+      [StyledLine("\(failure)", .color(.red)), StyledLine("r tries again", .dim)]
     case .idle:
-      StyledLine(state.isComplete ? "These are all" : "↓ at the end loads more", .dim)
+      [StyledLine(state.isComplete ? "These are all" : "↓ at the end loads more", .dim)]
     }
+  }
+
+  /// The rows of the list, between its title and what stands below.
+  private static func height(_ state: MoviesPages.State, _ size: TerminalSize) -> Int {
+    size.rows - 1 - footer(state).count
   }
 
   package static func press(
     _ key: Key, in screen: inout Screen, size: TerminalSize
   ) -> MoviesPages.Event? {
-    if screen.list.press(key, of: screen.state.movies.count, height: size.rows - 2) { return nil }
-    if case .failed = screen.state.status, key == .character("r") { return .retry }
+    let (state, rows) = (screen.state, height(screen.state, size))
+    if screen.list.press(key, of: state.movies.count, height: rows) { return nil }
+    if case .failed = state.status, key == .character("r") { return .retry }
     return nil
   }
 }
