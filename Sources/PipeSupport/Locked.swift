@@ -35,6 +35,15 @@ import Synchronization
       defer { pthread_mutex_unlock(mutex) }
       return try body(&value.pointee)
     }
+
+    @usableFromInline
+    package borrowing func withLockIfAvailable<Result: ~Copyable, Failure: Error>(
+      _ body: (inout sending Value) throws(Failure) -> sending Result
+    ) throws(Failure) -> sending Result? {
+      guard pthread_mutex_trylock(mutex) == 0 else { return nil }
+      defer { pthread_mutex_unlock(mutex) }
+      return try body(&value.pointee)
+    }
   }
 #else
   /// A value behind a lock, held briefly.

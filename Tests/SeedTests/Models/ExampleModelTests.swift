@@ -1,12 +1,13 @@
 import Compositions
 import Nodes
 import PipeRuntime
+import TestTraits
 import Testing
 
 // The example of the document on models: an actor with its protocol, its constant stand-in, and views
 // that follow it.
 
-@Suite("Seed: a model")
+@Suite("Seed: a model", .stallLimit(.seconds(60)))
 struct ExampleModelTests {
   @Test("it tells its state at once, and every state that it passes through")
   func states() async throws {
@@ -111,6 +112,25 @@ struct ExampleModelTests {
     #expect(one.last == subject.state)
     subject.send(-1)
     #expect(subject.state != -1)
+  }
+
+  @Test("its readers may be cancelled while it is set")
+  func cancelledReaders() async {
+    let subject = ConcurrentValueSubject(0)
+    let setter = Task.detached {
+      while !Task.isCancelled { subject.update { $0 += 1 } }
+    }
+    for _ in 0..<2_000 {
+      let reader = Task.detached { for await _ in subject.eraseToAnyPublisher() {} }
+      await Task.yield()
+      reader.cancel()
+      await reader.value
+    }
+    setter.cancel()
+    await setter.value
+    let last = subject.state
+    var states = subject.eraseToAnyPublisher().makeAsyncIterator()
+    #expect(await states.next() == last)
   }
 
   @Test("two publishers are combined, and the combination ends with the second of them")

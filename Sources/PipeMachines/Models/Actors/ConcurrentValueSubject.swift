@@ -1,13 +1,19 @@
 import PipeSupport
+import Synchronization
 
 /// A value that any thread reads and sets, and whose changes can be followed: where a model keeps its
 /// state.
 ///
 /// All subscribers see the same values in the same order.
 public final class ConcurrentValueSubject<State: Sendable>: Sendable {
-  private struct Subscriber {
-    var receive: @Sendable (State) -> Void
-    var end: @Sendable () -> Void
+  private final class Subscriber: Sendable {
+    let receive: @Sendable (State) -> Void
+    let end: @Sendable () -> Void
+    let isOver = Atomic(false)
+
+    init(_ receive: @escaping @Sendable (State) -> Void, _ end: @escaping @Sendable () -> Void) {
+      (self.receive, self.end) = (receive, end)
+    }
   }
 
   private struct Content {
@@ -15,6 +21,17 @@ public final class ConcurrentValueSubject<State: Sendable>: Sendable {
     var subscribers: [Int: Subscriber] = [:]
     var last = 0
     var hasFinished = false
+
+    /// Tells everybody of the state.
+    mutating func tell() {
+      for (id, subscriber) in subscribers {
+        if subscriber.isOver.load(ordering: .relaxed) {
+          subscribers[id] = nil
+        } else {
+          subscriber.receive(state)
+        }
+      }
+    }
   }
 
   /// Apart from the subject, so that who follows it does not keep it.
@@ -47,7 +64,7 @@ public final class ConcurrentValueSubject<State: Sendable>: Sendable {
     storage.content.withLock { content in
       guard !content.hasFinished else { return }
       content.state = state
-      for subscriber in content.subscribers.values { subscriber.receive(state) }
+      content.tell()
     }
   }
 
@@ -56,7 +73,7 @@ public final class ConcurrentValueSubject<State: Sendable>: Sendable {
     storage.content.withLock { content in
       guard !content.hasFinished else { return }
       change(&content.state)
-      for subscriber in content.subscribers.values { subscriber.receive(content.state) }
+      content.tell()
     }
   }
 
@@ -74,18 +91,24 @@ public final class ConcurrentValueSubject<State: Sendable>: Sendable {
   /// The value to those who only read it.
   public func eraseToAnyPublisher() -> StatePublisher<State> {
     StatePublisher { [storage] receive, end in
+      let subscriber = Subscriber(receive, end)
       let id = storage.content.withLock { content -> Int? in
         receive(content.state)
         guard !content.hasFinished else { return nil }
         content.last += 1
-        content.subscribers[content.last] = Subscriber(receive: receive, end: end)
+        content.subscribers[content.last] = subscriber
         return content.last
       }
       guard let id else {
         end()
         return {}
       }
-      return { storage.content.withLock { _ = $0.subscribers.removeValue(forKey: id) } }
+      return {
+        // Without waiting for the lock: this is called while a task is being cancelled, and who tells a
+        // value, under the lock, may have to wait until it is.
+        subscriber.isOver.store(true, ordering: .relaxed)
+        storage.content.withLockIfAvailable { _ = $0.subscribers.removeValue(forKey: id) }
+      }
     }
   }
 }
