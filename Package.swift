@@ -11,6 +11,9 @@ let specialized: [SwiftSetting] = [
   .unsafeFlags(["-cross-module-optimization"], .when(configuration: .release))
 ]
 
+/// Makes a search quick in a debug build as well: it visits millions of states.
+let optimized: [SwiftSetting] = [.unsafeFlags(["-O"], .when(configuration: .debug))]
+
 let package = Package(
   name: "PipeRuntime",
   // Where the portable product `PipeMachines` may be used. The rest runs on Linux alone.
@@ -41,7 +44,7 @@ let package = Package(
     .target(name: "PipeSupport", swiftSettings: strict + specialized),
     .target(
       name: "PipeMachines", dependencies: ["PipeSupport"], swiftSettings: strict + specialized),
-    .target(name: "PipeExploration", swiftSettings: strict),
+    .target(name: "PipeExploration", swiftSettings: strict + optimized),
     .target(
       name: "PipeSystem", dependencies: ["PipeSupport", "CProcess"],
       swiftSettings: strict + specialized),
@@ -143,7 +146,8 @@ let package = Package(
     .testTarget(
       name: "PipeMachinesTests", dependencies: ["PipeMachines"], swiftSettings: strict),
     .testTarget(
-      name: "PipeExplorationTests", dependencies: ["PipeExploration"], swiftSettings: strict),
+      name: "PipeExplorationTests", dependencies: ["PipeExploration"],
+      swiftSettings: strict + optimized),
     .testTarget(
       name: "SeedTests",
       dependencies: [

@@ -2,9 +2,10 @@ import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("Nodes in the background whose orchestrator is killed")
+@Suite("Nodes in the background whose orchestrator is killed", .timed)
 struct AdoptionTests {
   /// Each press of the nurse's touches the patient, the one at the start included.
   private static let ward = """

@@ -5,7 +5,7 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("A client's own executor")
+@Suite("A client's own executor", .timed)
 struct ClientExecutorTests {
   @Test(
     "keeps a task on the client's thread from one request to the next", .stallLimit(.seconds(60)))

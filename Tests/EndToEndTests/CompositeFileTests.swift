@@ -1,7 +1,8 @@
 import PipeRuntime
+import TestTraits
 import Testing
 
-@Suite("Files with composites")
+@Suite("Files with composites", .timed)
 struct CompositeFileTests {
   private func run(_ arguments: String...) async throws -> CommandLineTool.Result {
     let tool = try CommandLineTool()

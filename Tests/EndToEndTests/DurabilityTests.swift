@@ -2,9 +2,10 @@ import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("What nodes with a journal survive")
+@Suite("What nodes with a journal survive", .timed)
 struct DurabilityTests {
   private static let quick = RestartPolicy(
     max: 1_000, window: .seconds(1),

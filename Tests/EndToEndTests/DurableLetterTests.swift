@@ -1,9 +1,10 @@
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("What becomes of events that a node with a journal has not taken")
+@Suite("What becomes of events that a node with a journal has not taken", .timed)
 struct DurableLetterTests {
   private static let quick = RestartPolicy(
     max: 1_000, window: .seconds(1),

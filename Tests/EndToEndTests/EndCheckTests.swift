@@ -2,9 +2,10 @@ import Glibc
 import PipeRuntime
 import PipeSupervision
 import Soak
+import TestTraits
 import Testing
 
-@Suite("The check of how processes of a soak end")
+@Suite("The check of how processes of a soak end", .timed)
 struct EndCheckTests {
   /// What a log tells of a node's process, and of its end by this signal.
   private static func violations(

@@ -1,8 +1,9 @@
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
-@Suite("The examples")
+@Suite("The examples", .timed)
 struct ExampleTests {
   static let files = [
     "elevator", "washing-machine", "relay", "counter", "example", "kettles", "movies",

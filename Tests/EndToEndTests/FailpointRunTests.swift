@@ -1,9 +1,10 @@
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("Failpoints in nodes", .enabled(if: RecordedNodes.arePossible))
+@Suite("Failpoints in nodes", .timed, .enabled(if: RecordedNodes.arePossible))
 struct FailpointRunTests {
   /// A source of numbers and a sink that counts them, with failpoints.
   private static func numbers(

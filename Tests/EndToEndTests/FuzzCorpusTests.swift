@@ -1,8 +1,9 @@
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
-@Suite("What fuzzing has found and kept")
+@Suite("What fuzzing has found and kept", .timed)
 struct FuzzCorpusTests {
   @Test("every input of the corpus is read or refused, and keeps what is promised")
   func corpus() async throws {

@@ -2,9 +2,10 @@ import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("Garbage on the sockets")
+@Suite("Garbage on the sockets", .timed)
 struct GarbageTests {
   private static let pair = """
     topology: pair

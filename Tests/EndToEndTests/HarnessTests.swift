@@ -2,9 +2,10 @@ import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("The harness for tests of topologies")
+@Suite("The harness for tests of topologies", .timed)
 struct HarnessTests {
   private static let button = """
     topology: button

@@ -1,9 +1,10 @@
 import PipeRuntime
 import PipeSupervision
 import Soak
+import TestTraits
 import Testing
 
-@Suite("The parts of the soak of composites")
+@Suite("The parts of the soak of composites", .timed)
 struct MeetingPartsTests {
   private static func plan(seed: UInt64) -> MeetingPlan {
     var generator = SplitMix64(seed: seed)

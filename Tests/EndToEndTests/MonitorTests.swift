@@ -1,9 +1,10 @@
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("Monitors of a running topology")
+@Suite("Monitors of a running topology", .timed)
 struct MonitorTests {
   private static let buttons = """
     topology: buttons

@@ -1,9 +1,10 @@
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("A program that connects under the name of another")
+@Suite("A program that connects under the name of another", .timed)
 struct NamesakeTests {
   /// One that has taken a routing id, and says nothing.
   private struct Namesake {

@@ -1,9 +1,10 @@
 import PipeRuntime
 import PipeRuntimeTestKit
 import Screens
+import TestTraits
 import Testing
 
-@Suite("The example of navigation")
+@Suite("The example of navigation", .timed)
 struct NavigationTests {
   private static let file = "topologies/navigation.yaml"
 

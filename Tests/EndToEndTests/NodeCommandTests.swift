@@ -1,8 +1,9 @@
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
-@Suite("The command line of a node program")
+@Suite("The command line of a node program", .timed)
 struct NodeCommandTests {
   private static let whole = [
     "run", "--topology", "t", "--node", "n", "--machine", "M", "--control", "ipc:///c", "--inbox",

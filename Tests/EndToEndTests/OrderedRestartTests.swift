@@ -1,6 +1,7 @@
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
 /// Tells callers that they have called enough.
@@ -10,7 +11,7 @@ private final class End: Sendable {
   func come() { state.withLock { $0 = true } }
 }
 
-@Suite("Restarts in order, under load, where nothing of the pipe is recorded")
+@Suite("Restarts in order, under load, where nothing of the pipe is recorded", .timed)
 struct OrderedRestartTests {
   private static let last = 30_000
 

@@ -1,9 +1,10 @@
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("Pipes between processes")
+@Suite("Pipes between processes", .timed)
 struct PipeTests {
   /// A source of numbers, and a sink that checks them.
   private static func numbers(

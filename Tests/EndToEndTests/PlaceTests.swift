@@ -1,8 +1,9 @@
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
-@Suite("Where sockets and state are")
+@Suite("Where sockets and state are", .timed)
 struct PlaceTests {
   /// Runs the orchestrator without `PIPERUNTIME_ROOT`, with these variables.
   private func run(

@@ -1,9 +1,10 @@
 import NumberMachines
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
-@Suite("Postponed events")
+@Suite("Postponed events", .timed)
 struct PostponeTests {
   @Test(
     "events that wait for a state which an effect leads to are taken then, and in order",

@@ -2,10 +2,11 @@ import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
 /// In each test a record fails after steps were taken; there is time for others to learn of them.
-@Suite("Nobody learns of a step that is not recorded")
+@Suite("Nobody learns of a step that is not recorded", .timed)
 struct RecordFirstTests {
   private static let restart = RestartPolicy(
     max: 1_000, window: .seconds(1),

@@ -1,9 +1,10 @@
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("Requests that come again under their number")
+@Suite("Requests that come again under their number", .timed)
 struct RepeatedRequestTests {
   private static let gate = """
     topology: gate

@@ -1,9 +1,10 @@
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("Events to a node that is being started again")
+@Suite("Events to a node that is being started again", .timed)
 struct RestartingNodeTests {
   private static func slow(_ pause: Duration, _ durability: Durability) -> Topology {
     Visitors.topology(

@@ -2,9 +2,10 @@ import NumberMachines
 import PipeRuntime
 import PipeSupervision
 import Soak
+import TestTraits
 import Testing
 
-@Suite("The parts of the soak")
+@Suite("The parts of the soak", .timed)
 struct SoakPartsTests {
   @Test(
     "a tally tells what was left out from what came again",

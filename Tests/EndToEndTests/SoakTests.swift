@@ -1,8 +1,9 @@
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
-@Suite("The soak", .serialized)
+@Suite("The soak", .timed, .serialized)
 struct SoakTests {
   /// Runs the soak to its end. What it keeps of a violation is removed.
   private static func soak(

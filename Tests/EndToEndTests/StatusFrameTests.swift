@@ -2,9 +2,10 @@ import FoundationEssentials
 import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
-@Suite("A node's status that cannot be read")
+@Suite("A node's status that cannot be read", .timed)
 struct StatusFrameTests {
   /// What a node tells of itself, and what is said to that.
   struct Case: Sendable, CustomTestStringConvertible {

@@ -2,9 +2,10 @@ import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("Supervision of processes")
+@Suite("Supervision of processes", .timed)
 struct SupervisionTests {
   /// One node that can be made to die or hang.
   private static func fragile(

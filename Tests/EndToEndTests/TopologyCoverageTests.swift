@@ -1,9 +1,10 @@
 import Compositions
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
-@Suite("Coverage of a topology's steps, across processes")
+@Suite("Coverage of a topology's steps, across processes", .timed)
 struct TopologyCoverageTests {
   @Test("steps of a node and events that nodes take together are counted over the runs of a suite")
   func lift() async throws {

@@ -1,9 +1,10 @@
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("Events that their own type cannot write")
+@Suite("Events that their own type cannot write", .timed)
 struct UnwritableEventTests {
   private static let whispers = """
     topology: whispers

@@ -1,9 +1,10 @@
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("Events that nobody can take")
+@Suite("Events that nobody can take", .timed)
 struct BadEventTests {
   private static let button = """
     topology: button

@@ -1,9 +1,10 @@
 import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
-@Suite("Topology files with errors")
+@Suite("Topology files with errors", .timed)
 struct BadFileTests {
   @Test(
     "a bad file is answered with the place and the reason, and exit code 2", arguments: BadFile.all)

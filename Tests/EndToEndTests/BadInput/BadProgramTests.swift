@@ -1,8 +1,9 @@
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
-@Suite("Programs that are no node programs, or bad ones")
+@Suite("Programs that are no node programs, or bad ones", .timed)
 struct BadProgramTests {
   @Test("a program that writes without end is told as such, and not as slow")
   func flood() async throws {

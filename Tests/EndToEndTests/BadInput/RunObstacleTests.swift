@@ -1,9 +1,10 @@
 import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
-@Suite("What keeps a topology from running, or its logs from being written")
+@Suite("What keeps a topology from running, or its logs from being written", .timed)
 struct RunObstacleTests {
   @Test("a socket path that is too long is an error before anything starts")
   func longPath() async throws {

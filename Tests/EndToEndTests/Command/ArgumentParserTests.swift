@@ -1,8 +1,9 @@
 import PipeRuntime
+import TestTraits
 import Testing
 import orchestrator
 
-@Suite("Command lines")
+@Suite("Command lines", .timed)
 struct ArgumentParserTests {
   private func parse(_ line: [String]) throws -> Invocation {
     try ArgumentParser(verbs: Verbs.all).parse(line)

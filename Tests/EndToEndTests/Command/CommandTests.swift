@@ -2,6 +2,7 @@ import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
 import PipeSupervision
+import TestTraits
 import Testing
 import orchestrator
 
@@ -77,7 +78,7 @@ struct Command {
   }
 }
 
-@Suite("The command without a running topology", .blocking)
+@Suite("The command without a running topology", .timed, .blocking)
 struct CommandTests {
   @Test(
     "exit codes and outputs are as documented",

@@ -1,9 +1,10 @@
 import PipeRuntime
 import PipeSupervision
+import TestTraits
 import Testing
 import orchestrator
 
-@Suite("What the command shows")
+@Suite("What the command shows", .timed)
 struct ConsoleTests {
   @Test("columns are aligned by what a terminal shows, and control characters are harmless")
   func table() {

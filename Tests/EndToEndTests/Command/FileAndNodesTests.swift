@@ -1,8 +1,9 @@
 import PipeRuntime
+import TestTraits
 import Testing
 import orchestrator
 
-@Suite("The arguments [FILE] [NODE...]")
+@Suite("The arguments [FILE] [NODE...]", .timed)
 struct FileAndNodesTests {
   @Test(
     "the first is the file where it looks like one, or is one; all others are nodes",

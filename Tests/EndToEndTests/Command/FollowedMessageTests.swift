@@ -1,8 +1,9 @@
 import PipeRuntime
+import TestTraits
 import Testing
 import orchestrator
 
-@Suite("Steps and events of pipes, as 'monitor' writes them")
+@Suite("Steps and events of pipes, as 'monitor' writes them", .timed)
 struct FollowedMessageTests {
   private let plain = Style(isColored: false)
 

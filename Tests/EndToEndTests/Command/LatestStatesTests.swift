@@ -1,8 +1,9 @@
 import PipeRuntime
+import TestTraits
 import Testing
 import orchestrator
 
-@Suite("The states of a live view")
+@Suite("The states of a live view", .timed)
 struct LatestStatesTests {
   private func node(
     _ state: JSONValue?, version: UInt64 = 3, isRunning: Bool = true

@@ -1,6 +1,7 @@
 import Glibc
 import PipeRuntime
 import PipeSupervision
+import TestTraits
 import Testing
 import orchestrator
 
@@ -50,7 +51,7 @@ final class RunningRelay {
   }
 }
 
-@Suite("The command on a running topology", .blocking)
+@Suite("The command on a running topology", .timed, .blocking)
 struct RunningTopologyTests {
   /// A line, its exit code, all of stdout, and a part of stderr.
   private typealias Line = (text: String, code: Int32, output: String, error: String)

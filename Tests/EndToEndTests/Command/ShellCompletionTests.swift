@@ -1,7 +1,8 @@
 import PipeRuntime
+import TestTraits
 import Testing
 
-@Suite("Completion in other shells than bash, where they are installed", .blocking)
+@Suite("Completion in other shells than bash, where they are installed", .timed, .blocking)
 struct ShellCompletionTests {
   private typealias Offer = (line: String, words: [String])
 

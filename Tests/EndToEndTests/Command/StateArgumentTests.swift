@@ -1,8 +1,9 @@
 import PipeRuntime
+import TestTraits
 import Testing
 import orchestrator
 
-@Suite("States and events as typed")
+@Suite("States and events as typed", .timed)
 struct StateArgumentTests {
   @Test(
     "an event is a bare label or JSON",

@@ -1,9 +1,10 @@
 import Glibc
 import PipeRuntime
+import TestTraits
 import Testing
 import orchestrator
 
-@Suite("Tables")
+@Suite("Tables", .timed)
 struct TableTests {
   @Test(
     "columns that may be cut are cut, the last first; then columns are left out by their rank",
@@ -180,7 +181,7 @@ struct TableTests {
   }
 }
 
-@Suite("The states that a monitor begins with")
+@Suite("The states that a monitor begins with", .timed)
 struct FirstStatesTests {
   private func change(_ node: String, _ version: UInt64 = 0) -> StateChange {
     StateChange(

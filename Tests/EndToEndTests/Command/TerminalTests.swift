@@ -1,10 +1,11 @@
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 import orchestrator
 
-@Suite("The command on a terminal")
+@Suite("The command on a terminal", .timed)
 struct TerminalTests {
   private func orchestrator(
     _ arguments: [String], of topology: TopologyHarness, columns: Int = 80, rows: Int = 24,

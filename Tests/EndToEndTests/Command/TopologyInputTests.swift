@@ -1,10 +1,11 @@
 import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 import orchestrator
 
-@Suite("Topologies from standard input, with variables", .blocking)
+@Suite("Topologies from standard input, with variables", .timed, .blocking)
 struct TopologyInputTests {
   private static let text = #"""
     topology: ${PR_TEST_NAME:-piped}

@@ -1,8 +1,9 @@
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
-@Suite("What each verb exits with, and says last")
+@Suite("What each verb exits with, and says last", .timed)
 struct VerbOutcomeTests {
   /// A call, and what is to become of it.
   private struct Row {

@@ -1,9 +1,10 @@
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("Pipes from composites", .enabled(if: RecordedNodes.arePossible))
+@Suite("Pipes from composites", .timed, .enabled(if: RecordedNodes.arePossible))
 struct ActingCompositeTests {
   /// A pair that tells a sink how often it has met.
   private static func pair(environment: [String: String] = [:]) -> Topology {

@@ -1,8 +1,9 @@
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
-@Suite("Effects whose event several composites synchronize")
+@Suite("Effects whose event several composites synchronize", .timed)
 struct AmbiguousEffectTests {
   /// A philosopher at two seats, who gives 'take' by an effect.
   private static let table = """

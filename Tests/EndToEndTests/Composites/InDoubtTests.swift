@@ -1,9 +1,10 @@
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("Participants in doubt", .enabled(if: RecordedNodes.arePossible))
+@Suite("Participants in doubt", .timed, .enabled(if: RecordedNodes.arePossible))
 struct InDoubtTests {
   /// A pair whose coordinator acts at the place where all have promised and nothing is decided.
   private static func pair(_ action: String, backoff: Duration = .milliseconds(1)) -> Topology {

@@ -1,6 +1,7 @@
 import Compositions
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
 /// What composites of processes show, held against the product of the machines.
@@ -9,7 +10,7 @@ import Testing
 /// of it. A composite may leave out steps that a participant took by itself just before a commit
 /// (decision 0017); in these two examples such a step leads to the state that it starts from, so that
 /// no pair needs to be left out for that.
-@Suite("The states of composites and the product of their machines")
+@Suite("The states of composites and the product of their machines", .timed)
 struct ProductStateTests {
   /// Records what a topology's composites show, until it is enough.
   private static func record(

@@ -1,8 +1,9 @@
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
-@Suite("'describe' of a running composite")
+@Suite("'describe' of a running composite", .timed)
 struct RunningCompositeTests {
   @Test("tells what its file does, and how it is")
   func lift() async throws {

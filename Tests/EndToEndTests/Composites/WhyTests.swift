@@ -3,9 +3,10 @@ import Nodes
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("Which events are enabled in a running topology")
+@Suite("Which events are enabled in a running topology", .timed)
 struct WhyTests {
   /// The verdict on each event, which must come once.
   private static func verdicts(

@@ -1,8 +1,9 @@
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
-@Suite("The verb 'why'")
+@Suite("The verb 'why'", .timed)
 struct WhyVerbTests {
   /// An argument list, the exit code, and all of stdout.
   private typealias Call = (arguments: [String], code: Int32, output: String)

@@ -1,9 +1,10 @@
 import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
-@Suite("The package of README.md")
+@Suite("The package of README.md", .timed)
 struct ReadmePackageTests {
   @Test("is written, built, run and tested by the commands that stand there")
   func package() async throws {

@@ -1,9 +1,10 @@
 import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
-@Suite("README.md")
+@Suite("README.md", .timed)
 struct ReadmeTests {
   @Test("its commands run, in their order, and succeed")
   func commands() async throws {

@@ -1,9 +1,10 @@
 import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
-@Suite("docs/SEEDS.md")
+@Suite("docs/SEEDS.md", .timed)
 struct SeedsTests {
   private struct Row {
     let named: String

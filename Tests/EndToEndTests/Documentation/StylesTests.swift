@@ -1,9 +1,10 @@
 import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
-@Suite("docs/STYLES.md")
+@Suite("docs/STYLES.md", .timed)
 struct StylesTests {
   private static func read(_ path: String) throws -> String {
     let descriptor = open(PackagePath.root + "/" + path, O_RDONLY)

@@ -1,9 +1,10 @@
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("What a feed tells, by what is asked for")
+@Suite("What a feed tells, by what is asked for", .timed)
 struct FeedKindsTests {
   private static let numbers = """
     topology: numbers

@@ -1,9 +1,10 @@
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("What 'orchestrator monitor' writes")
+@Suite("What 'orchestrator monitor' writes", .timed)
 struct MonitorVerbTests {
   private static let numbers = """
     topology: numbers

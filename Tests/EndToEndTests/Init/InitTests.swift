@@ -1,9 +1,10 @@
 import Glibc
 import PipeRuntime
+import TestTraits
 import Testing
 import orchestrator
 
-@Suite("'orchestrator init'", .blocking)
+@Suite("'orchestrator init'", .timed, .blocking)
 struct InitTests {
   private static let paths = [
     ".gitignore", "Package.swift", "Sources/crossing/Program.swift",

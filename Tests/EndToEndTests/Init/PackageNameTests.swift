@@ -1,8 +1,9 @@
 import PipeRuntime
+import TestTraits
 import Testing
 import orchestrator
 
-@Suite("The name of a new package")
+@Suite("The name of a new package", .timed)
 struct PackageNameTests {
   @Test(
     "one that folders, topologies and Swift can have is taken",

@@ -1,8 +1,9 @@
 import PipeRuntime
+import TestTraits
 import Testing
 import orchestrator
 
-@Suite("What 'init' decides before it writes")
+@Suite("What 'init' decides before it writes", .timed)
 struct PackageTemplateTests {
   @Test("the package is what README.md shows of it")
   func readme() throws {

@@ -2,9 +2,10 @@ import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("Journals that are damaged, or of others")
+@Suite("Journals that are damaged, or of others", .timed)
 struct BadJournalTests {
   /// Something that happened to the files of a stopped node's journal, and what is said of it.
   struct Case: Sendable, CustomTestStringConvertible {

@@ -2,9 +2,10 @@ import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("Journals that cannot be written", .serialized)
+@Suite("Journals that cannot be written", .timed, .serialized)
 struct JournalPlaceTests {
   /// Something that keeps a stopped node's journal from being used.
   struct Obstacle: Sendable, CustomTestStringConvertible {

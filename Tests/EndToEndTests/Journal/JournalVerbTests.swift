@@ -2,9 +2,10 @@ import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("orchestrator journal")
+@Suite("orchestrator journal", .timed)
 struct JournalVerbTests {
   @Test(
     "shows state, pipes, letters, requests and records, of a node that runs and one that does not")

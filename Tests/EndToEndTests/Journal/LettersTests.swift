@@ -2,9 +2,10 @@ import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("orchestrator letters")
+@Suite("orchestrator letters", .timed)
 struct LettersTests {
   /// Refuses four visitors.
   private func refuse(_ topology: TopologyHarness) async throws {

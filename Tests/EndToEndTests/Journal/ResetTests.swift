@@ -2,9 +2,10 @@ import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("orchestrator reset")
+@Suite("orchestrator reset", .timed)
 struct ResetTests {
   /// Answers at a terminal: `script` gives the command one.
   private func atTerminal(

@@ -1,9 +1,10 @@
 import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
-@Suite("tools/bare-machine")
+@Suite("tools/bare-machine", .timed)
 struct BareMachineTests {
   /// A checkout with a built program and what it is built from, as far as the tool looks at that.
   private static func built() async throws -> CopiedTools {

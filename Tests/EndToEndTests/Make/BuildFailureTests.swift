@@ -1,8 +1,9 @@
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
-@Suite("A build by make")
+@Suite("A build by make", .timed)
 struct BuildFailureTests {
   /// What the compiler writes when it fails, and what is said to that.
   struct Failure: Sendable, CustomTestStringConvertible {

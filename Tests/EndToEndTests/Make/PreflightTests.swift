@@ -1,9 +1,10 @@
 import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
-@Suite("What make says before it builds")
+@Suite("What make says before it builds", .timed)
 struct PreflightTests {
   /// A compiler, and what is said to it.
   struct Compiler: Sendable, CustomTestStringConvertible {

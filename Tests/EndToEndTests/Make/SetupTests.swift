@@ -1,9 +1,10 @@
 import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
-@Suite("make setup")
+@Suite("make setup", .timed)
 struct SetupTests {
   /// How `apt-get` fails, and what is said to that.
   struct Failure: Sendable, CustomTestStringConvertible {

@@ -1,7 +1,8 @@
 import PipeRuntime
+import TestTraits
 import Testing
 
-@Suite("What 'apply' writes as JSON")
+@Suite("What 'apply' writes as JSON", .timed)
 struct ApplyOutputTests {
   @Test("as JSON the plan and the outcome are one object, or a line each")
   func json() async throws {

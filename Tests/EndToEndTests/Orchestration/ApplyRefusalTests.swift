@@ -1,8 +1,9 @@
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
-@Suite("'apply' of what cannot be applied")
+@Suite("'apply' of what cannot be applied", .timed)
 struct ApplyRefusalTests {
   @Test("a file with errors, or of another name, leaves everything as it was")
   func errors() async throws {

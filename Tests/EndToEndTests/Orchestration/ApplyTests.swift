@@ -1,9 +1,10 @@
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("'apply': a topology that runs goes over to its changed file")
+@Suite("'apply': a topology that runs goes over to its changed file", .timed)
 struct ApplyTests {
   @Test("what is added starts, what is removed stops, what is changed goes on from its journal")
   func applies() async throws {

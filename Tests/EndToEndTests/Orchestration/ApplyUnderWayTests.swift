@@ -1,9 +1,10 @@
 import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
-@Suite("A change of a file that is under way")
+@Suite("A change of a file that is under way", .timed)
 struct ApplyUnderWayTests {
   /// `slow` stands still when it is to stop.
   private static let slowWard = """

@@ -1,9 +1,10 @@
 import NumberMachines
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
-@Suite("'apply': pipes and composites are changed")
+@Suite("'apply': pipes and composites are changed", .timed)
 struct ApplyWiringTests {
   @Test("a node between a sender and a receiver loses and doubles no number that flows")
   func rewiredUnderLoad() async throws {

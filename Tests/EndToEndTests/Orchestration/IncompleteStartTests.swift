@@ -1,8 +1,9 @@
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
-@Suite("A start of which some nodes do not run")
+@Suite("A start of which some nodes do not run", .timed)
 struct IncompleteStartTests {
   /// `broken` fails at its start, `needy` and `needier` depend on it.
   private static let chain = """

@@ -1,7 +1,8 @@
 import PipeRuntime
+import TestTraits
 import Testing
 
-@Suite("A word to go that a node does not hear")
+@Suite("A word to go that a node does not hear", .timed)
 struct LostStartTests {
   @Test("is said again where the node connects anew and waits for it, and not where it runs")
   func saidAgain() async throws {

@@ -1,8 +1,9 @@
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
-@Suite("A limit of open files")
+@Suite("A limit of open files", .timed)
 struct OpenFileTests {
   private static let crowd =
     "topology: crowd\nprogram: TestNodes\nnodes:\n"

@@ -1,8 +1,9 @@
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
-@Suite("'up NODE' and 'down NODE'")
+@Suite("'up NODE' and 'down NODE'", .timed)
 struct PartlyUpTests {
   private static let chain = """
     topology: chain

@@ -1,10 +1,11 @@
 import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
 /// A node and its orchestrator's pings: the test speaks for the orchestrator.
-@Suite("Pings") struct PingTests {
+@Suite("Pings", .timed) struct PingTests {
   @Test("pings that wait are answered together, by one status with the number of the last")
   func together() async throws {
     let directory = try TestDirectory()

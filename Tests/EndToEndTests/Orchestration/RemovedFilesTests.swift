@@ -2,9 +2,10 @@ import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("Files that are removed under a running topology")
+@Suite("Files that are removed under a running topology", .timed)
 struct RemovedFilesTests {
   private static let ward = """
     topology: ward

@@ -1,9 +1,10 @@
 import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
-@Suite("An orchestrator that stands still")
+@Suite("An orchestrator that stands still", .timed)
 struct SilentOrchestratorTests {
   private static let pair = """
     topology: pair

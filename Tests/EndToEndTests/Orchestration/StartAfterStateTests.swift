@@ -1,9 +1,10 @@
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("Nodes that start after a state of another")
+@Suite("Nodes that start after a state of another", .timed)
 struct StartAfterStateTests {
   /// `guest` starts once `gate` has been open.
   private static let ward = """

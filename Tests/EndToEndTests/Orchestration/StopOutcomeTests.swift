@@ -1,9 +1,10 @@
 import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
-@Suite("The exit code of what stops nodes")
+@Suite("The exit code of what stops nodes", .timed)
 struct StopOutcomeTests {
   /// Two nodes, of which one dies as soon as it is told to stop.
   private static let pair = """

@@ -1,9 +1,10 @@
 import PipeRuntime
 import PipeRuntimeTestKit
 import Screens
+import TestTraits
 import Testing
 
-@Suite("Lists of movies, as nodes")
+@Suite("Lists of movies, as nodes", .timed)
 struct MoviesNodeTests {
   private typealias List = MoviesList.State
 

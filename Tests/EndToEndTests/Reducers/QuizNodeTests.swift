@@ -1,9 +1,10 @@
 import PipeRuntime
 import PipeRuntimeTestKit
 import Screens
+import TestTraits
 import Testing
 
-@Suite("A quiz and an address form, as nodes")
+@Suite("A quiz and an address form, as nodes", .timed)
 struct QuizNodeTests {
   private static let quick = RestartPolicy(
     max: 1_000, window: .seconds(1),

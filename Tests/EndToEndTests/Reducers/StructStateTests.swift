@@ -1,9 +1,10 @@
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("Nodes whose state is a struct")
+@Suite("Nodes whose state is a struct", .timed)
 struct StructStateTests {
   private static func turner(
     spins: Bool, durability: Durability = .volatile

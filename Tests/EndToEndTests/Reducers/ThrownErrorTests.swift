@@ -1,9 +1,10 @@
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("A reducer that throws")
+@Suite("A reducer that throws", .timed)
 struct ThrownErrorTests {
   private static let turners = """
     topology: turners

@@ -2,6 +2,7 @@ import Nodes
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
 /// A view of the seed's example, which knows its model's protocol only.
@@ -27,7 +28,7 @@ private final class ExampleView {
   }
 }
 
-@Suite("Models and views of a node elsewhere")
+@Suite("Models and views of a node elsewhere", .timed)
 struct RemoteModelTests {
   private typealias Example = RemoteModel<ExampleState, ExampleModel.Event>
 
@@ -135,7 +136,7 @@ struct RemoteModelTests {
   }
 }
 
-@Suite("A model elsewhere that is not there, or is another")
+@Suite("A model elsewhere that is not there, or is another", .timed)
 struct RemoteModelProblemTests {
   private typealias Example = RemoteModel<ExampleState, ExampleModel.Event>
 

@@ -2,11 +2,12 @@ import KettleSuite
 import Kettles
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
 /// What a kettle does as a node that is driven from this process, in whatever style it is written: the
 /// same as in one process.
-@Suite("Each style: a kettle that is a node elsewhere")
+@Suite("Each style: a kettle that is a node elsewhere", .timed)
 struct KettleNodeTests {
   /// A topology with a kettle for each that is made.
   private struct Nodes: KettlePlace {

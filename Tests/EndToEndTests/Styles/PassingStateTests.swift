@@ -2,9 +2,11 @@ import Nodes
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("States that a model goes through on its way", .enabled(if: RecordedNodes.arePossible))
+@Suite(
+  "States that a model goes through on its way", .timed, .enabled(if: RecordedNodes.arePossible))
 struct PassingStateTests {
   private static func heater(
     time: Int, pipes: [PipeSpecification] = [], durability: Durability = .process

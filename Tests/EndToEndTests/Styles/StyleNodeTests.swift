@@ -3,9 +3,10 @@ import Nodes
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("Each style as a node", .enabled(if: RecordedNodes.arePossible))
+@Suite("Each style as a node", .timed, .enabled(if: RecordedNodes.arePossible))
 struct StyleNodeTests {
   private static func kettles(boilTime: Int) -> String {
     """

@@ -1,9 +1,10 @@
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("Participants whose transitions are asynchronous")
+@Suite("Participants whose transitions are asynchronous", .timed)
 struct AsynchronousParticipantTests {
   private static func check(_ text: String) async throws -> CommandLineTool.Result {
     let tool = try CommandLineTool()

@@ -1,10 +1,11 @@
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
 @Suite(
-  "Composites that are changed between two runs", .enabled(if: RecordedNodes.arePossible))
+  "Composites that are changed between two runs", .timed, .enabled(if: RecordedNodes.arePossible))
 struct ChangedCompositeTests {
   private static func parties(_ composites: String, third: String = "machine: Party") -> String {
     """

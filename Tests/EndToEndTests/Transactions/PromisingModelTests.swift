@@ -2,9 +2,10 @@ import Compositions
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("Models that promise", .enabled(if: RecordedNodes.arePossible))
+@Suite("Models that promise", .timed, .enabled(if: RecordedNodes.arePossible))
 struct PromisingModelTests {
   private typealias Event = Dancer.Event
   private typealias State = Dancer.State

@@ -1,9 +1,10 @@
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("Faults at each row of the protocol", .enabled(if: RecordedNodes.arePossible))
+@Suite("Faults at each row of the protocol", .timed, .enabled(if: RecordedNodes.arePossible))
 struct ProtocolFaultTests {
   @Test(
     "a participant that dies, stands still or is cut off leaves all moved or none, as was told",

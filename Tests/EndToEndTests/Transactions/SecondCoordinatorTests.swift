@@ -2,9 +2,10 @@ import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("A coordinator and no other", .enabled(if: RecordedNodes.arePossible))
+@Suite("A coordinator and no other", .timed, .enabled(if: RecordedNodes.arePossible))
 struct SecondCoordinatorTests {
   private static let parties = """
     topology: parties

@@ -1,9 +1,10 @@
 import Compositions
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
-@Suite("Effects that give synchronized events", .enabled(if: RecordedNodes.arePossible))
+@Suite("Effects that give synchronized events", .timed, .enabled(if: RecordedNodes.arePossible))
 struct SynchronizedEffectTests {
   /// Philosophers who do nothing but take their forks and put them back.
   private static func table(_ count: Int, durability: Durability) -> Topology {

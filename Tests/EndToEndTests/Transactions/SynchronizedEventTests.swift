@@ -1,9 +1,10 @@
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("Synchronized events across processes")
+@Suite("Synchronized events across processes", .timed)
 struct SynchronizedEventTests {
   @Test(
     "an event is taken by both participants, and shown as one state of the composite",

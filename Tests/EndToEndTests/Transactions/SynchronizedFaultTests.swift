@@ -1,11 +1,12 @@
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
 @Suite(
   "Synchronized events and the deaths of those who take part",
-  .enabled(if: RecordedNodes.arePossible))
+  .timed, .enabled(if: RecordedNodes.arePossible))
 struct SynchronizedFaultTests {
   /// Lets the parties meet, some of them dying, and compares what they know with what was told.
   private static func meet(

@@ -1,9 +1,10 @@
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("Synchronized events one right behind the other")
+@Suite("Synchronized events one right behind the other", .timed)
 struct SynchronizedLoadTests {
   private static let callerCount = 6
 

@@ -1,9 +1,10 @@
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("Pipes into composites", .enabled(if: RecordedNodes.arePossible))
+@Suite("Pipes into composites", .timed, .enabled(if: RecordedNodes.arePossible))
 struct SynchronizedPipeTests {
   /// A button that lets two parties meet, at its start and whenever it is pressed.
   private static func button(

@@ -2,9 +2,10 @@ import Nodes
 import PipeRuntime
 import PipeRuntimeTestKit
 import Screens
+import TestTraits
 import Testing
 
-@Suite("The screens of the documents, on a terminal")
+@Suite("The screens of the documents, on a terminal", .timed)
 struct ScreenViewTests {
   private static let down = "\u{1B}[B"
   private static let right = "\u{1B}[C"

@@ -3,9 +3,10 @@ import PipeRuntime
 import PipeRuntimeTestKit
 import Screens
 import TestNodes
+import TestTraits
 import Testing
 
-@Suite("Views on a terminal")
+@Suite("Views on a terminal", .timed)
 struct ViewTests {
   static let constants = """
     topology: still

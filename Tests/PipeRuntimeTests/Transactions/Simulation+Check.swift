@@ -3,33 +3,39 @@ import PipeRuntime
 extension Simulation {
   /// What is wrong after the end; empty where all guarantees have held.
   func violations() -> [String] {
-    var found = participants.values.flatMap { participant in
+    var found = participants.flatMap { participant in
       var participant = participant
       participant.checkModel()
       return participant.problems
     }
     found += coordinators.flatMap(\.problems)
     if !isAtRest { found.append("something is still locked, prepared or under way") }
-    for name in names { found += journalViolations(of: name) }
-    for (id, one) in asked { found += requestViolations(id, one) }
-    found += orderViolations()
+    let steps = participants.map(\.steps)
+    for (participant, steps) in zip(participants, steps) {
+      found += journalViolations(of: participant, steps)
+    }
+    let takers = takers(steps)
+    for (id, one) in asked { found += requestViolations(id, one, takers[one.body] ?? [:]) }
+    found += orderViolations(steps.map { $0.map(\.transaction) })
     return found.sorted()
   }
 
-  /// Who took the event of a request, with the transactions.
-  private func takers(of one: Asked) -> [String: [PreparedStep]] {
-    var takers: [String: [PreparedStep]] = [:]
-    for name in names {
-      let steps = participants[name]!.steps.filter { $0.event == one.body }
-      if !steps.isEmpty { takers[name] = steps }
+  /// Who took each event, with the transactions.
+  private func takers(_ steps: [[PreparedStep]]) -> [[UInt8]: [String: [PreparedStep]]] {
+    var takers: [[UInt8]: [String: [PreparedStep]]] = [:]
+    for (name, steps) in zip(Self.names, steps) {
+      for step in steps { takers[step.event, default: [:]][name, default: []].append(step) }
     }
     return takers
   }
 
-  private func journalViolations(of name: String) -> [String] {
+  private func journalViolations(
+    of participant: SimulatedParticipant, _ steps: [PreparedStep]
+  ) -> [String] {
+    let name = participant.name
     var version: UInt64 = 0
     var found: [String] = []
-    for entry in participants[name]!.journal {
+    for entry in participant.journal {
       switch entry {
       case .own: version += 1
       case .record(.prepared): continue
@@ -40,15 +46,16 @@ extension Simulation {
         }
       }
     }
-    let transactions = participants[name]!.steps.map(\.transaction)
+    let transactions = steps.map(\.transaction)
     if Set(transactions).count != transactions.count {
       found.append("\(name) applied a transaction twice")
     }
     return found
   }
 
-  private func requestViolations(_ id: RequestID, _ one: Asked) -> [String] {
-    let takers = takers(of: one)
+  private func requestViolations(
+    _ id: RequestID, _ one: Asked, _ takers: [String: [PreparedStep]]
+  ) -> [String] {
     var found: [String] = []
     func complain(_ what: String) {
       found.append("request \(id.number) of \(one.composite.name), \(one.mode): \(what)")
@@ -98,17 +105,16 @@ extension Simulation {
   }
 
   /// Participants must have taken the transactions that they share in one order.
-  private func orderViolations() -> [String] {
+  private func orderViolations(_ orders: [[TransactionID]]) -> [String] {
     var found: [String] = []
-    for (index, left) in names.enumerated() {
-      for right in names[(index + 1)...] {
-        let here = participants[left]!.steps.map(\.transaction)
-        let there = participants[right]!.steps.map(\.transaction)
-        let shared = Set(here).intersection(there)
-        if here.filter(shared.contains) != there.filter(shared.contains)
-          && Self.coordinator(of: left) == Self.coordinator(of: right)
-        {
-          found.append("\(left) and \(right) took their events in different orders")
+    for left in orders.indices {
+      let here = Set(orders[left])
+      for right in orders.indices
+      where right > left && Self.classOf[left] == Self.classOf[right] {
+        let there = Set(orders[right])
+        if orders[left].filter(there.contains) != orders[right].filter(here.contains) {
+          let both = "\(Self.names[left]) and \(Self.names[right])"
+          found.append("\(both) took their events in different orders")
         }
       }
     }

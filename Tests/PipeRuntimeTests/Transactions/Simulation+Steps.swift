@@ -13,11 +13,9 @@ extension Simulation {
     for index in coordinators.indices where coordinators[index].machine == nil {
       deliver(coordinators[index].restart(), from: index)
     }
-    for name in names {
-      if participants[name]?.machine == nil {
-        deliver(participants[name]?.restart() ?? [], from: name)
-      }
-      connect(name)
+    for place in participants.indices {
+      restartParticipant(place)
+      connect(place)
     }
     for index in coordinators.indices { reconnectCallers(of: index) }
     settle()
@@ -27,8 +25,8 @@ extension Simulation {
   mutating func settle() {
     for _ in 0..<5_000 {
       if isAtRest { return }
-      for name in names where participants[name]?.isOpen == false {
-        takeOwnStep(name, isOpen: true)
+      for place in participants.indices where !participants[place].isOpen {
+        takeOwnStep(place, isOpen: true)
       }
       // Where nothing is lost, time is long beside a message.
       if let move = moves.randomElement(using: &random) { make(move) } else { fireTimer() }
@@ -37,31 +35,29 @@ extension Simulation {
 
   var isAtRest: Bool {
     coordinators.allSatisfy { $0.machine?.isIdle == true && $0.pending.isEmpty }
-      && participants.values.allSatisfy {
+      && participants.allSatisfy {
         $0.machine?.takesInputs == true && $0.pending.isEmpty && $0.running.isEmpty
       }
-      && names.allSatisfy {
-        toParticipant[$0]!.messages.isEmpty && toCoordinator[$0]!.messages.isEmpty
-      }
+      && toParticipant.allSatisfy(\.messages.isEmpty)
+      && toCoordinator.allSatisfy(\.messages.isEmpty)
       && requests.allSatisfy(\.messages.isEmpty) && replies.allSatisfy(\.messages.isEmpty)
   }
 
   /// What can happen by itself.
   private enum Move {
-    case toParticipant(String), toCoordinator(String), participantRecord(String)
-    case transition(String)
+    case toParticipant(Int), toCoordinator(Int), participantRecord(Int), transition(Int)
     case request(Int), reply(Int), coordinatorRecord(Int)
   }
 
   private var moves: [Move] {
     var moves: [Move] = []
-    for name in names {
-      if isUp[name]! {
-        if !toParticipant[name]!.messages.isEmpty { moves.append(.toParticipant(name)) }
-        if !toCoordinator[name]!.messages.isEmpty { moves.append(.toCoordinator(name)) }
+    for place in participants.indices {
+      if isUp[place] {
+        if !toParticipant[place].messages.isEmpty { moves.append(.toParticipant(place)) }
+        if !toCoordinator[place].messages.isEmpty { moves.append(.toCoordinator(place)) }
       }
-      if !participants[name]!.pending.isEmpty { moves.append(.participantRecord(name)) }
-      if !participants[name]!.running.isEmpty { moves.append(.transition(name)) }
+      if !participants[place].pending.isEmpty { moves.append(.participantRecord(place)) }
+      if !participants[place].running.isEmpty { moves.append(.transition(place)) }
     }
     for index in coordinators.indices {
       if coordinators[index].machine != nil {
@@ -75,11 +71,10 @@ extension Simulation {
 
   private mutating func make(_ move: Move) {
     switch move {
-    case .toParticipant(let name): carryToParticipant(name)
-    case .toCoordinator(let name): carryToCoordinator(name)
-    case .participantRecord(let name):
-      deliver(participants[name]?.record() ?? [], from: name)
-    case .transition(let name): deliver(participants[name]?.endTransition() ?? [], from: name)
+    case .toParticipant(let place): carryToParticipant(place)
+    case .toCoordinator(let place): carryToCoordinator(place)
+    case .participantRecord(let place): deliver(participants[place].record(), from: place)
+    case .transition(let place): deliver(participants[place].endTransition(), from: place)
     case .request(let index): carryRequest(index)
     case .reply(let index): carryReply(index)
     case .coordinatorRecord(let index): deliver(coordinators[index].record(), from: index)
@@ -88,59 +83,61 @@ extension Simulation {
 
   private mutating func fireTimer() {
     let index = Int.random(in: coordinators.indices, using: &random)
-    let name = names.randomElement(using: &random)!
-    if participants[name]?.queryTimerRuns == true {
-      deliver(participants[name]?.queryTimerFired() ?? [], from: name)
+    let place = Int.random(in: participants.indices, using: &random)
+    if participants[place].queryTimerRuns {
+      deliver(participants[place].queryTimerFired(), from: place)
     }
-    if participants[name]?.limited != nil {
-      deliver(participants[name]?.passLimit() ?? [], from: name)
+    let timed = participants.indices.filter { participants[$0].limited != nil }
+    if let late = timed.randomElement(using: &random) {
+      deliver(participants[late].passLimit(), from: late)
     }
-    if let place = coordinators[index].timers.indices.randomElement(using: &random) {
-      deliver(coordinators[index].fire(place), from: index)
+    if let timer = coordinators[index].timers.indices.randomElement(using: &random) {
+      deliver(coordinators[index].fire(timer), from: index)
     }
   }
 
   /// One thing happens.
   mutating func step() {
-    let name = names.randomElement(using: &random)!
+    let place = Int.random(in: participants.indices, using: &random)
     switch Int.random(in: 0..<100, using: &random) {
     case 0..<84: if let move = moves.randomElement(using: &random) { make(move) }
     case 84..<86: fireTimer()
     case 86..<89:
-      takeOwnStep(name, isOpen: Int.random(in: 0..<4, using: &random) > 0)
+      takeOwnStep(place, isOpen: Int.random(in: 0..<4, using: &random) > 0)
     case 89..<94: askSomething()
     default:
       if settings.hasFaults {
-        fault(name, Int.random(in: coordinators.indices, using: &random))
+        fault(place, Int.random(in: coordinators.indices, using: &random))
       }
     }
   }
 
   /// A participant opens or closes; its feed tells of it, or that is lost.
-  private mutating func takeOwnStep(_ name: String, isOpen: Bool) {
-    guard let before = participants[name]?.version else { return }
-    deliver(participants[name]?.step(isOpen: isOpen) ?? [], from: name)
-    guard let version = participants[name]?.version, version > before,
-      Bool.random(using: &random)
-    else { return }
-    let index = Self.coordinator(of: name)
-    deliver(coordinators[index].take { $0.told(name, version: version) }, from: index)
+  private mutating func takeOwnStep(_ place: Int, isOpen: Bool) {
+    let before = participants[place].version
+    deliver(participants[place].step(isOpen: isOpen), from: place)
+    let version = participants[place].version
+    guard version > before, Bool.random(using: &random) else { return }
+    let index = Self.classOf[place]
+    deliver(
+      coordinators[index].take { $0.told(Self.names[place], version: version) }, from: index)
   }
 
-  private mutating func carryToParticipant(_ name: String) {
-    guard isUp[name] == true,
-      let message = toParticipant[name]?.next(using: &random, faulty: !isHealing)
+  private mutating func carryToParticipant(_ place: Int) {
+    guard isUp[place],
+      let message = toParticipant[place].next(using: &random, faulty: !isHealing)
     else { return }
-    deliver(participants[name]?.received(message) ?? [], from: name)
+    deliver(participants[place].received(message), from: place)
   }
 
-  private mutating func carryToCoordinator(_ name: String) {
-    guard isUp[name] == true,
-      let message = toCoordinator[name]?.next(using: &random, faulty: !isHealing)
+  private mutating func carryToCoordinator(_ place: Int) {
+    guard isUp[place],
+      let message = toCoordinator[place].next(using: &random, faulty: !isHealing)
     else { return }
     if case .query = message { queriesAnswered += 1 }
-    let index = Self.coordinator(of: name)
-    deliver(coordinators[index].take { $0.received(message, from: name) }, from: index)
+    let index = Self.classOf[place]
+    deliver(
+      coordinators[index].take { $0.received(message, from: Self.names[place]) }, from: index)
   }
 
   private mutating func carryRequest(_ index: Int) {
@@ -169,26 +166,23 @@ extension Simulation {
     ask(composite, mode)
   }
 
-  private mutating func fault(_ name: String, _ index: Int) {
+  private mutating func fault(_ place: Int, _ index: Int) {
     faultCount += 1
     switch Int.random(in: 0..<10, using: &random) {
     case 0: crashCoordinator(index)
-    case 1, 2: crashParticipant(name)
-    case 3, 4: disconnect(name)
+    case 1, 2: crashParticipant(place)
+    case 3, 4: disconnect(place)
     case 5: reconnectCallers(of: index)
     case 6: if coordinators[index].machine == nil { restartCoordinator(index) }
-    case 7:
-      if participants[name]?.machine == nil {
-        deliver(participants[name]?.restart() ?? [], from: name)
-      }
-    default: connect(name)
+    case 7: restartParticipant(place)
+    default: connect(place)
     }
   }
 
   mutating func crashCoordinator(_ index: Int) {
     guard coordinators[index].machine != nil else { return }
     coordinators[index].crash(using: &random)
-    for name in Self.classes[index] { disconnect(name) }
+    for place in Self.places(of: index) { disconnect(place) }
     // Its callers notice, and ask again when it is back.
     requests[index].drop()
     replies[index].drop()
@@ -196,13 +190,22 @@ extension Simulation {
 
   mutating func restartCoordinator(_ index: Int) {
     deliver(coordinators[index].restart(), from: index)
-    for name in Self.classes[index] { connect(name) }
+    for place in Self.places(of: index) { connect(place) }
     reconnectCallers(of: index)
   }
 
-  mutating func crashParticipant(_ name: String) {
-    guard participants[name]?.machine != nil else { return }
-    participants[name]?.crash(using: &random)
-    disconnect(name)
+  mutating func crashParticipant(_ place: Int) {
+    guard participants[place].machine != nil else { return }
+    participants[place].crash(using: &random)
+    disconnect(place)
+  }
+
+  private mutating func restartParticipant(_ place: Int) {
+    guard participants[place].machine == nil else { return }
+    deliver(participants[place].restart(), from: place)
+  }
+
+  private static func places(of index: Int) -> [Int] {
+    names.indices.filter { classOf[$0] == index }
   }
 }

@@ -25,6 +25,10 @@ struct Simulation {
     Composite(name: "ef", participants: ["e", "f"], coordinator: 1),
   ]
   static let classes = [["a", "b", "c", "d"], ["e", "f"]]
+  static let names = classes.flatMap { $0 }
+  /// Where each name stands among them, and the class of the one at each place.
+  static let places = Dictionary(uniqueKeysWithValues: zip(names, names.indices))
+  static let classOf = classes.enumerated().flatMap { index, names in names.map { _ in index } }
   /// Those whose transitions take their time.
   static let slow: Set = ["b", "e"]
 
@@ -40,11 +44,11 @@ struct Simulation {
   let settings: Settings
   var isHealing = false
   var coordinators: [SimulatedCoordinator]
-  var participants: [String: SimulatedParticipant] = [:]
-  let names: [String]
-  var isUp: [String: Bool] = [:]
-  var toParticipant: [String: SimulatedLink<CoordinatorMessage>] = [:]
-  var toCoordinator: [String: SimulatedLink<ParticipantMessage>] = [:]
+  /// In the order of the names, as are whether each is connected and its two links.
+  var participants: [SimulatedParticipant]
+  var isUp: [Bool]
+  var toParticipant: [SimulatedLink<CoordinatorMessage>]
+  var toCoordinator: [SimulatedLink<ParticipantMessage>]
   var requests: [SimulatedLink<(RequestID, TransactionRequest)>]
   var replies: [SimulatedLink<(RequestID, TransactionReply)>]
   var asked: [RequestID: Asked] = [:]
@@ -55,29 +59,26 @@ struct Simulation {
   init(seed: UInt64, settings: Settings = Settings()) {
     random = Seeded(state: seed)
     self.settings = settings
-    names = Self.classes.flatMap { $0 }
     coordinators = Self.classes.indices.map { SimulatedCoordinator(name: "class\($0)") }
     requests = coordinators.map { _ in SimulatedLink(isWild: false) }
     replies = coordinators.map { _ in SimulatedLink(isWild: false) }
-    for name in names {
-      participants[name] = SimulatedParticipant(name: name, isSlow: Self.slow.contains(name))
-      toParticipant[name] = SimulatedLink(isWild: settings.isWild)
-      toCoordinator[name] = SimulatedLink(isWild: settings.isWild)
-      isUp[name] = false
+    participants = Self.names.map {
+      SimulatedParticipant(name: $0, isSlow: Self.slow.contains($0))
     }
+    isUp = participants.map { _ in false }
+    toParticipant = participants.map { _ in SimulatedLink(isWild: settings.isWild) }
+    toCoordinator = participants.map { _ in SimulatedLink(isWild: settings.isWild) }
     for index in coordinators.indices { deliver(coordinators[index].restart(), from: index) }
-    for name in names { connect(name) }
-  }
-
-  static func coordinator(of name: String) -> Int {
-    classes.firstIndex { $0.contains(name) } ?? 0
+    for place in participants.indices { connect(place) }
   }
 
   // MARK: Carrying
 
   mutating func deliver(_ output: SimulatedCoordinator.Output, from index: Int) {
-    for (name, message) in output.messages where isUp[name] == true {
-      toParticipant[name]?.send(message)
+    for (name, message) in output.messages {
+      let place = Self.places[name]!
+      guard isUp[place] else { continue }
+      toParticipant[place].send(message)
       messageCount += 1
     }
     for reply in output.replies {
@@ -86,41 +87,40 @@ struct Simulation {
     }
   }
 
-  mutating func deliver(_ messages: [ParticipantMessage], from name: String) {
-    guard isUp[name] == true else { return }
+  mutating func deliver(_ messages: [ParticipantMessage], from place: Int) {
+    guard isUp[place] else { return }
     for message in messages {
-      toCoordinator[name]?.send(message)
+      toCoordinator[place].send(message)
       messageCount += 1
     }
   }
 
-  mutating func connect(_ name: String) {
-    let index = Self.coordinator(of: name)
-    guard isUp[name] == false, participants[name]?.machine != nil,
+  mutating func connect(_ place: Int) {
+    let index = Self.classOf[place]
+    guard !isUp[place], let machine = participants[place].machine,
       coordinators[index].machine != nil
     else { return }
-    isUp[name] = true
-    let machine = participants[name]?.machine
-    let heard = machine?.watermark ?? .zero
+    isUp[place] = true
     var prepared: TransactionID?
-    if case .prepared(let step) = machine?.phase { prepared = step.transaction }
+    if case .prepared(let step) = machine.phase { prepared = step.transaction }
     deliver(
-      coordinators[index].take { $0.connected(name, watermark: heard, prepared: prepared) },
-      from: index)
-    deliver(participants[name]?.connected() ?? [], from: name)
+      coordinators[index].take {
+        $0.connected(Self.names[place], watermark: machine.watermark, prepared: prepared)
+      }, from: index)
+    deliver(participants[place].connected(), from: place)
   }
 
   /// Breaks a connection: what is under way is lost, and the coordinator notices.
-  mutating func disconnect(_ name: String) {
-    guard isUp[name] == true else { return }
-    isUp[name] = false
+  mutating func disconnect(_ place: Int) {
+    guard isUp[place] else { return }
+    isUp[place] = false
     // A wild link lets old messages come through a new connection.
     if !settings.isWild {
-      toParticipant[name]?.drop()
-      toCoordinator[name]?.drop()
+      toParticipant[place].drop()
+      toCoordinator[place].drop()
     }
-    let index = Self.coordinator(of: name)
-    deliver(coordinators[index].take { $0.disconnected(name) }, from: index)
+    let index = Self.classOf[place]
+    deliver(coordinators[index].take { $0.disconnected(Self.names[place]) }, from: index)
   }
 
   /// The callers' connection to a coordinator breaks: each sends again.
