@@ -3,7 +3,7 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("The soak", .timed, .serialized)
+@Suite("The soak", .timed)
 struct SoakTests {
   /// Runs the soak to its end. What it keeps of a violation is removed.
   private static func soak(
@@ -88,7 +88,7 @@ struct SoakTests {
         "'0' is no value for --round-faults: it must be a whole number from 1"
       ),
       (["--seed"], "option '--seed' needs a value: --seed N"),
-      (["--of", "fish"], "'fish' is no value for --of: choose pipes, composites"),
+      (["--of", "fish"], "'fish' is no value for --of: choose pipes, composites, models"),
       (
         ["--durability", "some"], "'some' is no value for --durability: choose none, process, power"
       ),

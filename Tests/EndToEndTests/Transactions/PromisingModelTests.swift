@@ -104,7 +104,7 @@ struct PromisingModelTests {
 
   @Test("one that traps is unavailable, comes back where it stood, and the other is free")
   func trapped() async throws {
-    try await withTopology(Self.floor()) { topology in
+    try await withTopology(Self.floor(), options: .crashing("right")) { topology in
       #expect(try await Self.dance(topology, right: .trapping) == .unavailable("right"))
       #expect(try await Self.count(topology, "left") == 0)
       try await topology.expectStatus(of: "right", "its second process") {
@@ -116,9 +116,9 @@ struct PromisingModelTests {
     }
   }
 
-  @Test("a promise is given up by its process alone where nobody has heard of it")
-  func unheard() async throws {
-    try await withTopology(Self.floor("left:evaluate.after=crash@1/1")) { topology in
+  @Test("a promise that nobody has heard of is given up", arguments: ["crash", "cut"])
+  func unheard(fault: String) async throws {
+    try await withTopology(Self.floor("left:evaluate.after=\(fault)@1/1")) { topology in
       #expect(try await Self.dance(topology) == .unavailable("left"))
       let last = try await Self.dance(topology, mode: .await(.seconds(20)))
       #expect(last.isCommitted)

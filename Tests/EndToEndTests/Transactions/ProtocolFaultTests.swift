@@ -19,7 +19,9 @@ struct ProtocolFaultTests {
   @Test("every failpoint of the protocol is struck by every kind of fault")
   func complete() {
     let faults = ProtocolFault.ofParticipants + ProtocolFault.ofCoordinators
-    for point in Failpoint.allCases where point.isOfSynchronizedEvents {
+    for point in Failpoint.allCases
+    // Only a transition that takes its time gets to this one: `PromisingModelTests` strike it.
+    where point.isOfSynchronizedEvents && point != .evaluateAfter {
       let kinds = faults.filter { $0.point == point }.map(\.kind)
       #expect(Set(kinds) == Set(ProtocolFault.Kind.allCases), "\(point)")
     }
