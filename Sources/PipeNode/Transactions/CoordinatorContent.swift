@@ -70,7 +70,6 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
         "pipe '\(name)' no longer leads from here; \(sent.events.count) events that were not "
           + "delivered stay in the journal")
     }
-    journal?.forgetContents()
   }
 
   func attach(to services: NodeServices, _ configuration: NodeConfiguration) throws {
@@ -80,6 +79,8 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     self.services = services
     self.plan = plan
     let planned = plan.conflictClass.composites
+    defer { journal?.forgetContents() }
+    // This makes the pipes, with their dead letters of the journal.
     pipes.connect(ins.filter { plan.pipes[$0.name] != nil })
     rules = try CoordinatorRules(
       outs: outs, ins: ins, plan, projections: try CompositeFeed.used(projections, by: planned),

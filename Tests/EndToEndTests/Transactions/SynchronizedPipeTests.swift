@@ -56,6 +56,11 @@ struct SynchronizedPipeTests {
       let letter = try #require(status.status?.recentLetters.first)
       #expect(letter.pipe == "bell")
       #expect(letter.reason.contains("'right'"))
+      // It is there for the composite's next process, too.
+      try await topology.kill("pair")
+      try await topology.expectStatus(of: "pair", "its letter") {
+        $0.isRunning && $0.incarnation == 2 && $0.status?.letters == 1
+      }
       try await topology.send("right", Party.Event.agree)
       _ = try await topology.client.resend(letter: letter.id, of: "pair")
       try await topology.expectMet(2)
