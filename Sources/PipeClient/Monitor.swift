@@ -1,3 +1,5 @@
+import PipeSupport
+
 /// A read-only observer of a running topology, as a process of its own.
 ///
 /// A program registers monitors beside its machines. A topology starts one by `monitors:`, and
@@ -16,7 +18,7 @@ public protocol Monitor: SendableMetatype {
 
 extension Monitor {
   /// The type's own name, without its module.
-  public static var name: String { String(describing: Self.self) }
+  public static var name: String { TypeName.own(Self.self) }
 
   /// Every state.
   public static var watches: WatchedStates { .every }

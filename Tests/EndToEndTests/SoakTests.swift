@@ -41,12 +41,12 @@ struct SoakTests {
   }
 
   @Test(
-    "two hundred faults at random lose, repeat and reorder nothing",
+    "a hundred faults at random lose, repeat and reorder nothing",
     .enabled(if: RecordedNodes.arePossible))
   func faults() async throws {
     let seed = UInt64.random(in: 1...999_999)
     let result = try await Self.soak([
-      "--seed", "\(seed)", "--faults", "200", "--round-faults", "50", "--time", "120s",
+      "--seed", "\(seed)", "--faults", "100", "--round-faults", "50", "--time", "120s",
     ])
     #expect(result.code == 0, "\(result)")
     #expect(result.output.contains("0 lost, 0 repeated, 0 reordered"))
@@ -65,12 +65,12 @@ struct SoakTests {
   }
 
   @Test(
-    "two hundred faults at random let all who take part in an event take it, or none",
+    "a hundred faults at random let all who take part in an event take it, or none",
     .enabled(if: RecordedNodes.arePossible))
   func composites() async throws {
     let seed = UInt64.random(in: 1...999_999)
     let result = try await Self.soak([
-      "--of", "composites", "--seed", "\(seed)", "--faults", "200", "--round-faults", "50",
+      "--of", "composites", "--seed", "\(seed)", "--faults", "100", "--round-faults", "50",
       "--time", "120s",
     ])
     #expect(result.code == 0, "\(result)")

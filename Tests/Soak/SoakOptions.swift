@@ -36,7 +36,7 @@ struct SoakOptions: Equatable {
       Option(
         "durability", value: .choice("LEVEL", Durability.allCases.map(\.rawValue)),
         "What is written into the topologies. Default: process"),
-      Option("calm", "Injects nothing: five topologies run for two seconds each"),
+      Option("calm", "Injects nothing: five topologies run for a second each"),
     ])
 
   init(seed: UInt64) { self.seed = seed }

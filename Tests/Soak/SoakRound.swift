@@ -11,7 +11,7 @@ struct SoakRound {
   /// When faults end, at the latest.
   let deadline: ContinuousClock.Instant?
 
-  private static let calmTime: Duration = .seconds(2)
+  private static let calmTime: Duration = .seconds(1)
 
   func run(faults: Int, using generator: inout SplitMix64) async throws -> SoakOutcome {
     let directory = try TestDirectory()

@@ -1,4 +1,5 @@
 import PipeMachines
+import PipeSupport
 
 /// A projection of a node's state to what a terminal shows of it: equal screens look equal.
 ///
@@ -90,7 +91,7 @@ public protocol TerminalView: SendableMetatype {
 
 extension TerminalView {
   /// The type's own name, without its module.
-  public static var name: String { String(describing: Self.self) }
+  public static var name: String { TypeName.own(Self.self) }
 
   /// 20 columns and 3 rows.
   public static var minimumSize: TerminalSize { TerminalSize(columns: 20, rows: 3) }

@@ -1,3 +1,5 @@
+import PipeSupport
+
 /// What a composite shows of itself instead of the plain tuple of its components' states.
 ///
 /// ```swift
@@ -25,7 +27,7 @@ public protocol CompositeState: MachineState, StateProtocol {
 
 extension CompositeState {
   /// The type's own name, without its module.
-  public static var name: String { String(describing: Self.self) }
+  public static var name: String { TypeName.own(Self.self) }
 }
 
 /// A function from the states of several components to one value, which also reads them from JSON.

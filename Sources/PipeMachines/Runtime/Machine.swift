@@ -1,3 +1,5 @@
+import PipeSupport
+
 /// A machine that a topology can run as a node: its types, its behaviour, its effects and pipes.
 public protocol Machine: _Hostable {
   /// The states.
@@ -21,7 +23,7 @@ public protocol Machine: _Hostable {
 
 extension Machine {
   /// The type's own name, without its module.
-  public static var name: String { String(describing: Self.self) }
+  public static var name: String { TypeName.own(Self.self) }
 
   /// Neither effects nor pipes.
   public static func runtime(

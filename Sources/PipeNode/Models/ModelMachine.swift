@@ -1,4 +1,5 @@
 import PipeMachines
+import PipeSupport
 
 /// A model as a machine, so that a node, a sequence or a composite can run it: `ModelMachine<LampModel>`.
 ///
@@ -19,7 +20,7 @@ public enum ModelMachine<Model: HostableModel>: Machine {
   public typealias Parameters = Model.Parameters
 
   /// The name of the model's type, without its module.
-  public static var name: String { String(describing: Model.self) }
+  public static var name: String { TypeName.own(Model.self) }
 
   /// The model as a function.
   public static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Never> {

@@ -41,6 +41,9 @@ package struct InPipeStateMachine: Sendable {
     }
   }
 
+  /// Where the opening of a connection stands.
+  private enum Opening { case unannounced, welcomed, open }
+
   /// Set in `welcome` by a receiver that records what it applies.
   package static let durableFlag: UInt8 = 1
 
@@ -67,7 +70,7 @@ package struct InPipeStateMachine: Sendable {
   package private(set) var acknowledged: UInt64 = 0
   /// The last event that the sender was told it may send.
   private var announced: UInt64 = 0
-  private var isOpen = false
+  private var opening = Opening.unannounced
   private var outOfOrder: Set<UInt64> = []
 
   package init(capacity: Int, session: UInt64, isDurable: Bool = false) {
@@ -93,10 +96,7 @@ package struct InPipeStateMachine: Sendable {
   package var hasUnrecorded: Bool { finished > applied }
 
   /// The sender's connection is new, or new again.
-  package mutating func connected() -> [Action] {
-    isOpen = false
-    return [welcome]
-  }
+  package mutating func connected() -> [Action] { [welcome()] }
 
   /// The sender goes on with event `first` of a stream; `lost` events before it are gone.
   package mutating func opened(
@@ -112,7 +112,7 @@ package struct InPipeStateMachine: Sendable {
       if first > received + 1 {
         // It left events out: it is asked for them by being welcomed once more, but for those that
         // it does not have any more.
-        guard UInt64(lost) >= first - received - 1 else { return [welcome] }
+        guard UInt64(lost) >= first - received - 1 else { return [welcome()] }
         actions.append(.report(.forgotten(from: received + 1, through: first - 1)))
         reset(to: first - 1)
       }
@@ -127,7 +127,7 @@ package struct InPipeStateMachine: Sendable {
       self.stream = stream
     }
     senderClosed = false
-    isOpen = true
+    opening = .open
     return actions
   }
 
@@ -135,16 +135,15 @@ package struct InPipeStateMachine: Sendable {
   package mutating func arrived(
     session: UInt64, first: UInt64, count: UInt32
   ) -> [Action] {
-    guard session == self.session, isOpen else {
+    guard session == self.session, opening == .open else {
       repeated += 1
-      return isOpen ? [] : [welcome]
+      // What was under way when the sender was welcomed comes again after its `open`: were each of these
+      // batches answered by a welcome, each would be answered by all that is under way.
+      return opening == .unannounced ? [welcome()] : []
     }
     let (end, isTooFar) = first.addingReportingOverflow(UInt64(count))
     let last = end &- 1
-    guard first > 0, count > 0, !isTooFar, first <= received + 1 else {
-      isOpen = false
-      return [welcome]
-    }
+    guard first > 0, count > 0, !isTooFar, first <= received + 1 else { return [welcome()] }
     guard last > received else {
       repeated += UInt64(count)
       return [credit]
@@ -226,8 +225,9 @@ package struct InPipeStateMachine: Sendable {
 
   private var window: UInt64 { capacity - min(postponed, capacity) }
 
-  private var welcome: Action {
-    .welcome(
+  private mutating func welcome() -> Action {
+    opening = .welcomed
+    return .welcome(
       FrameHeader(
         .welcome, flags: isDurable ? Self.durableFlag : 0, count: UInt32(clamping: window),
         sequence: received, number: session),

@@ -91,7 +91,7 @@ struct ProductStateTests {
       let names = seats.map(\.name) + ["table"]
       let recorded = try await Self.record(names, of: topology) { recorded in
         let table = Set(recorded["table"]?.states ?? [])
-        return table.count >= 8 && (recorded["table"]?.changes.count ?? 0) >= 200
+        return table.count >= 8 && (recorded["table"]?.changes.count ?? 0) >= 100
           && recorded.count == names.count
       }
       let table = try #require(recorded["table"])

@@ -161,7 +161,7 @@ struct FeedKindsTests {
     try await withTopology(yaml: Self.numbers, options: Self.unwatched) { topology in
       let told = Collected(try await topology.client.steps(of: ["sink"]))
       let sent = try await send(to: topology) { !told.all.isEmpty }
-      let count = 8_000
+      let count = 5_000
       try await flood(topology, count)
       let last = UInt64(sent + count)
       let messages = try await poll(every: .milliseconds(20), within: .seconds(20)) {

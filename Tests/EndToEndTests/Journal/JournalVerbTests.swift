@@ -65,9 +65,9 @@ struct JournalVerbTests {
       """
     try await withTopology(yaml: numbers) { topology in
       let tool = CommandLineTool(beside: topology)
-      try await topology.send("source", Source.Event.go(count: 20_000))
+      try await topology.send("source", Source.Event.go(count: 5_000))
       var versions: [Int64] = []
-      while versions.last != 20_000 {
+      while versions.last != 5_000 {
         let result = try await tool.run("journal", "sink", "-n", "3", "-o", "json")
         try #require(result.code == 0, "\(result)")
         let page = try JSONValue(parsing: result.output.utf8)
@@ -84,7 +84,7 @@ struct JournalVerbTests {
         versions.append(version)
       }
       try await topology.expect(
-        "source", Source.State.idle(sent: 20_000), within: .seconds(30))
+        "source", Source.State.idle(sent: 5_000), within: .seconds(30))
       let result = try await tool.run("journal", "source", "-o", "jsonl")
       let page = try JSONValue(parsing: result.output.utf8)
       #expect(page["machine"] == "Source")

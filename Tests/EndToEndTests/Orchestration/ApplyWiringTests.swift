@@ -35,7 +35,7 @@ struct ApplyWiringTests {
         var isLast = false
         repeat {
           isLast = isApplied.withLock { $0 }
-          until += 4_000
+          until += 1_500
           let next = NumberEvent.go(until: until)
           let isTaken: Bool? = try await poll(every: .milliseconds(2), within: .seconds(120)) {
             do {
@@ -47,7 +47,7 @@ struct ApplyWiringTests {
             }
           }
           #expect(isTaken == true)
-          let half = until - 2_000
+          let half = until - 750
           _ = try await client.wait(for: "sink", within: .seconds(120)) {
             Self.tallies($0)?.total ?? 0 >= half
           }
