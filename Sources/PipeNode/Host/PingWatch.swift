@@ -9,6 +9,9 @@ package struct PingWatch: Sendable {
   /// The longest pause between two looks.
   private static let longest: Int64 = 30_000_000_000
 
+  /// A look that is later than this was held up itself: a ping may have come and not be read yet.
+  private static let lateness: Int64 = 500_000_000
+
   package init() {}
 
   /// A ping has come, which says how long it is to the next.
@@ -22,6 +25,10 @@ package struct PingWatch: Sendable {
   /// Whether one is missed. The pauses grow from one to the next.
   package mutating func isSilent(at now: Int64) -> Bool {
     guard now >= due else { return false }
+    guard now - due <= Self.lateness else {
+      due = now + Self.lateness
+      return false
+    }
     silences += 1
     patience = min(2 * patience, max(patience, Self.longest))
     due = now + patience

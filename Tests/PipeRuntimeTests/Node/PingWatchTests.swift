@@ -19,6 +19,19 @@ struct PingWatchTests {
     #expect(looks == [false, true])
   }
 
+  @Test("are missed by who was held up only where none has come by its next look")
+  func late() {
+    var watch = PingWatch()
+    watch.heard(at: 0, interval: .seconds(1))
+    let looks = [60, 61].map { watch.isSilent(at: $0 * second) }
+    #expect(looks == [false, true])
+    watch.heard(at: 62 * second, interval: .seconds(1))
+    let early = watch.isSilent(at: 90 * second)
+    watch.heard(at: 90 * second, interval: .seconds(1))
+    let next = watch.isSilent(at: 91 * second)
+    #expect(!early && !next)
+  }
+
   @Test("are not missed while they come")
   func steady() {
     var watch = PingWatch()
