@@ -113,8 +113,8 @@ struct CoordinatorRecordTests: CoordinatorSuite {
   @Test("a good case takes 4k + 2 messages and 2k + 1 records", arguments: 2...6)
   func counts(participants: Int) {
     let names = (0..<participants).map { "p\($0)" }
-    var coordinator = SimulatedCoordinator(name: "lift")
-    var nodes = Dictionary(
+    let coordinator = SimulatedCoordinator(name: "lift")
+    let nodes = Dictionary(
       uniqueKeysWithValues: names.map { ($0, SimulatedParticipant(name: $0)) })
     _ = coordinator.restart()
     _ = coordinator.record()

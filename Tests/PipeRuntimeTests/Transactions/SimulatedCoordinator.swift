@@ -1,7 +1,7 @@
 import PipeRuntime
 
 /// A coordinator's process with its journal and its timers.
-struct SimulatedCoordinator {
+final class SimulatedCoordinator {
   typealias Output = (
     messages: [(to: String, CoordinatorMessage)], replies: [(RequestID, TransactionReply)]
   )
@@ -23,7 +23,7 @@ struct SimulatedCoordinator {
     self.resultCapacity = resultCapacity
   }
 
-  mutating func crash(using random: inout some RandomNumberGenerator) {
+  func crash(using random: inout some RandomNumberGenerator) {
     let written = pending.prefix(Int.random(in: 0...pending.count, using: &random))
     for record in written { write(record) }
     pending = []
@@ -31,7 +31,7 @@ struct SimulatedCoordinator {
     timers = []
   }
 
-  mutating func restart() -> Output {
+  func restart() -> Output {
     machine = CoordinatorStateMachine(
       name: name, journal: journal, resultCapacity: resultCapacity)
     inDoubt += machine?.transactionsUnderWay.count ?? 0
@@ -39,7 +39,7 @@ struct SimulatedCoordinator {
   }
 
   /// Gives the machine an input, and performs what it answers.
-  mutating func take(
+  func take(
     _ input: (inout CoordinatorStateMachine) -> [CoordinatorStateMachine.Action]
   ) -> Output {
     guard var machine else { return ([], []) }
@@ -49,25 +49,25 @@ struct SimulatedCoordinator {
     return perform(actions)
   }
 
-  mutating func record() -> Output {
+  func record() -> Output {
     let record = pending.removeFirst()
     write(record)
     return take { $0.recorded(record) }
   }
 
-  mutating func fire(_ place: Int) -> Output {
+  func fire(_ place: Int) -> Output {
     let timer = timers.remove(at: place)
     return take { $0.fired(timer) }
   }
 
-  private mutating func write(_ record: CoordinatorRecord) {
+  private func write(_ record: CoordinatorRecord) {
     switch record {
     case .start(let epoch): journal.epoch = epoch
     case .commit(let commit): journal.commits.append(commit)
     }
   }
 
-  private mutating func perform(_ actions: [CoordinatorStateMachine.Action]) -> Output {
+  private func perform(_ actions: [CoordinatorStateMachine.Action]) -> Output {
     var output: Output = ([], [])
     for action in actions {
       switch action {

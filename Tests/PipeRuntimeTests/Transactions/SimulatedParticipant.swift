@@ -1,7 +1,7 @@
 import PipeRuntime
 
 /// A node with a machine that takes synchronized events while it is open, and a journal.
-struct SimulatedParticipant {
+final class SimulatedParticipant {
   /// What the journal holds; only that survives a crash.
   enum Entry {
     case record(ParticipantRecord)
@@ -41,7 +41,7 @@ struct SimulatedParticipant {
   }
 
   /// Loses all but the journal; of what was being written, some may be there.
-  mutating func crash(using random: inout some RandomNumberGenerator) {
+  func crash(using random: inout some RandomNumberGenerator) {
     let written = pending.prefix(Int.random(in: 0...pending.count, using: &random))
     journal += written.map(Entry.record)
     pending = []
@@ -54,7 +54,7 @@ struct SimulatedParticipant {
   }
 
   /// Comes back as the journal tells.
-  mutating func restart() -> [ParticipantMessage] {
+  func restart() -> [ParticipantMessage] {
     var prepared: PreparedStep?
     var applied = TransactionID.zero
     version = 0
@@ -77,48 +77,46 @@ struct SimulatedParticipant {
     return perform(machine.start())
   }
 
-  mutating func connected() -> [ParticipantMessage] { perform(machine?.connected() ?? []) }
+  func connected() -> [ParticipantMessage] { perform(machine?.connected() ?? []) }
 
-  mutating func received(_ message: CoordinatorMessage) -> [ParticipantMessage] {
+  func received(_ message: CoordinatorMessage) -> [ParticipantMessage] {
     switch message {
     case .prepare(let transaction, let event, let wantsChange):
       let answers = finishTaking()
-      let present = self
       return answers
         + perform(
           machine?.prepare(
-            transaction, event: event, wantsChange: wantsChange, evaluate: present.evaluate) ?? [])
+            transaction, event: event, wantsChange: wantsChange, evaluate: evaluate) ?? [])
     case .commit(let transaction): return perform(machine?.commit(transaction) ?? [])
     case .abort(let transaction): return perform(machine?.abort(transaction) ?? [])
     case .deliver(let transaction, let event):
       let answers = finishTaking()
-      let present = self
       return answers
-        + perform(machine?.deliver(transaction, event: event, evaluate: present.evaluate) ?? [])
+        + perform(machine?.deliver(transaction, event: event, evaluate: evaluate) ?? [])
     }
   }
 
   /// Makes durable what is being taken.
-  private mutating func finishTaking() -> [ParticipantMessage] {
+  private func finishTaking() -> [ParticipantMessage] {
     var answers: [ParticipantMessage] = []
     while machine?.isTaking == true, !pending.isEmpty { answers += record() }
     return answers
   }
 
-  mutating func queryTimerFired() -> [ParticipantMessage] {
+  func queryTimerFired() -> [ParticipantMessage] {
     queryTimerRuns = false
     return perform(machine?.queryTimerFired() ?? [])
   }
 
   /// Makes the oldest pending record durable.
-  mutating func record() -> [ParticipantMessage] {
+  func record() -> [ParticipantMessage] {
     let record = pending.removeFirst()
     journal.append(.record(record))
     return perform(machine?.recorded(record) ?? [])
   }
 
   /// Takes a step of its own, if it may.
-  mutating func step(isOpen: Bool) -> [ParticipantMessage] {
+  func step(isOpen: Bool) -> [ParticipantMessage] {
     guard machine?.takesInputs == true else { return [] }
     checkModel()
     journal.append(.own(isOpen: isOpen))
@@ -140,7 +138,7 @@ struct SimulatedParticipant {
   private var open: [UInt8] { Array("\"open\"".utf8) }
 
   /// A transition returns, or throws.
-  mutating func endTransition() -> [ParticipantMessage] {
+  func endTransition() -> [ParticipantMessage] {
     let transaction = running.removeFirst()
     let result: Result<ParticipantMove, ParticipantRefusal> =
       transaction.sequence.isMultiple(of: 7)
@@ -150,7 +148,7 @@ struct SimulatedParticipant {
   }
 
   /// The time of the transition that runs is up.
-  mutating func passLimit() -> [ParticipantMessage] {
+  func passLimit() -> [ParticipantMessage] {
     guard let transaction = limited else { return [] }
     limited = nil
     overdue.insert(transaction)
@@ -159,13 +157,13 @@ struct SimulatedParticipant {
   }
 
   /// A participant that is free stands where its model stands.
-  mutating func checkModel() {
+  func checkModel() {
     guard machine?.takesInputs == true, modelVersion != version else { return }
     problems.append("\(name) stands at version \(version), and its model at \(modelVersion)")
     modelVersion = version
   }
 
-  private mutating func perform(_ actions: [ParticipantStateMachine.Action]) -> [ParticipantMessage]
+  private func perform(_ actions: [ParticipantStateMachine.Action]) -> [ParticipantMessage]
   {
     var messages: [ParticipantMessage] = []
     for action in actions {

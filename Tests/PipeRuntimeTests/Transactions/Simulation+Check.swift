@@ -4,7 +4,6 @@ extension Simulation {
   /// What is wrong after the end; empty where all guarantees have held.
   func violations() -> [String] {
     var found = participants.flatMap { participant in
-      var participant = participant
       participant.checkModel()
       return participant.problems
     }
