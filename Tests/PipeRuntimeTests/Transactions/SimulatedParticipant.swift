@@ -163,8 +163,7 @@ final class SimulatedParticipant {
     modelVersion = version
   }
 
-  private func perform(_ actions: [ParticipantStateMachine.Action]) -> [ParticipantMessage]
-  {
+  private func perform(_ actions: [ParticipantStateMachine.Action]) -> [ParticipantMessage] {
     var messages: [ParticipantMessage] = []
     for action in actions {
       switch action {
