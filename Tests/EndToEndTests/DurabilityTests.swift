@@ -47,14 +47,14 @@ struct DurabilityTests {
     "numbers arrive all, once and in order while both ends are killed again and again",
     arguments: [Durability.process, .power])
   func bothKilled(durability: Durability) async throws {
-    let count = 5_000
+    let count = 2_000
     try await withTopology(Self.numbers(durability: durability)) { topology in
       try await topology.send("source", Source.Event.go(count: count))
       for part in 1...8 {
-        try await topology.expect("sink", "number \(part * 500)", within: .seconds(60)) {
+        try await topology.expect("sink", "number \(part * 200)", within: .seconds(60)) {
           (state: Sink.State) in
           guard case .counting(let last, _, _) = state else { return false }
-          return last >= part * 500
+          return last >= part * 200
         }
         try await topology.kill(part.isMultiple(of: 2) ? "source" : "sink")
       }

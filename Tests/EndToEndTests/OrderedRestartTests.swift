@@ -13,7 +13,7 @@ private final class End: Sendable {
 
 @Suite("Restarts in order, under load, where nothing of the pipe is recorded", .timed)
 struct OrderedRestartTests {
-  private static let last = 30_000
+  private static let last = 8_000
 
   /// A source whose numbers a sink checks. Both go on from their journals; their pipe has none, so a
   /// number that is lost is missing at the sink.

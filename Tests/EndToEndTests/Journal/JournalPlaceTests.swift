@@ -152,7 +152,7 @@ struct JournalPlaceTests {
     var last: CommandLineTool.Result?
     while taken < 40 {
       let result = try await tool.run(
-        "send", "blob", "{\"grow\":{\"byteCount\":\(100_000 + taken)}}", "--timeout", "20s")
+        "send", "blob", "{\"grow\":{\"byteCount\":\(100_000 + taken)}}", "--timeout", "4s")
       last = result
       if result.code != 0 { break }
       taken += 1
