@@ -23,9 +23,11 @@ struct TransactionSimulationTests {
   @Test(
     "all or none take an event, in one order, answers are true, and nothing stays locked",
     arguments: settings, [0, 1, 2, 3])
-  func soak(settings: Simulation.Settings, batch: UInt64) {
+  func soak(settings: Simulation.Settings, batch: UInt64) async {
     var tally = Tally()
     for seed in batch * 375..<(batch + 1) * 375 {
+      // Others wait for this thread.
+      await Task.yield()
       var simulation = Simulation(seed: seed, settings: settings)
       simulation.run()
       let violations = simulation.violations() + simulation.probe()
@@ -43,8 +45,9 @@ struct TransactionSimulationTests {
   }
 
   @Test("without faults nothing is in doubt, and every answer but a refusal is a commit")
-  func peace() {
+  func peace() async {
     for seed in UInt64(0)..<100 {
+      await Task.yield()
       var simulation = Simulation(
         seed: seed, settings: Simulation.Settings(isWild: false, hasFaults: false))
       simulation.run()

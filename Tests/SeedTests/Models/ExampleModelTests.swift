@@ -122,7 +122,11 @@ struct ExampleModelTests {
   func cancelledReaders() async {
     let subject = ConcurrentValueSubject(0)
     let setter = Task.detached {
-      while !Task.isCancelled { subject.update { $0 += 1 } }
+      while !Task.isCancelled {
+        for _ in 0..<1_000 { subject.update { $0 += 1 } }
+        // Others wait for this thread.
+        await Task.yield()
+      }
     }
     for _ in 0..<2_000 {
       let reader = Task.detached { for await _ in subject.eraseToAnyPublisher() {} }
