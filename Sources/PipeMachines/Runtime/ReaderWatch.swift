@@ -54,7 +54,8 @@ extension ShownStates {
   var lag: ReaderWatch.Lag {
     Dictionary(
       uniqueKeysWithValues: readers.filter(\.hasNoRoom).map {
-        (ObjectIdentifier($0), $0.read.load(ordering: .relaxed))
+        // What it has read, also where it has not told the machine yet.
+        (ObjectIdentifier($0), $0.readCount.load(ordering: .relaxed))
       })
   }
 }

@@ -37,10 +37,8 @@ final class StateReader<State: Sendable>: @unchecked Sendable {
   @usableFromInline
   @exclusivity(unchecked)
   var readSlot = 0
-  /// How many states have been read; `read` follows it, see ``readNow()``.
-  @usableFromInline
-  @exclusivity(unchecked)
-  var readCount = 0
+  /// How many states have been read: the reader alone writes it. `read` follows it, see ``readNow()``.
+  @usableFromInline let readCount = Atomic(0)
   @usableFromInline
   @exclusivity(unchecked)
   var knownWritten = 0
@@ -64,7 +62,7 @@ final class StateReader<State: Sendable>: @unchecked Sendable {
   }
 
   deinit {
-    let count = written.load(ordering: .acquiring) - readCount
+    let count = written.load(ordering: .acquiring) - readCount.load(ordering: .relaxed)
     for offset in 0..<count { (slots + (readSlot + offset) % slotCount).deinitialize(count: 1) }
     slots.deallocate()
   }
@@ -135,21 +133,22 @@ extension StateReader {
   /// a reader that lags a batch less behind than ``capacity``, until it reads the next state.
   @inlinable
   func readNow() -> State? {
-    if knownWritten == readCount {
+    let count = readCount.load(ordering: .relaxed)
+    if knownWritten == count {
       tellRead()
       knownWritten = written.load(ordering: .sequentiallyConsistent)
-      if knownWritten == readCount { return nil }
+      if knownWritten == count { return nil }
     }
     let state = (slots + readSlot).move()
     readSlot = readSlot + 1 == slotCount ? 0 : readSlot + 1
-    readCount &+= 1
-    if readCount % 32 == 0 || isBlocking.load(ordering: .relaxed) { tellRead() }
+    readCount.store(count &+ 1, ordering: .relaxed)
+    if (count &+ 1) % 32 == 0 || isBlocking.load(ordering: .relaxed) { tellRead() }
     return state
   }
 
   @inlinable
   func tellRead() {
-    read.store(readCount, ordering: .sequentiallyConsistent)
+    read.store(readCount.load(ordering: .relaxed), ordering: .sequentiallyConsistent)
     if isBlocking.load(ordering: .sequentiallyConsistent) { unblock() }
   }
 
@@ -188,7 +187,7 @@ extension StateReader {
         isWaiting.store(true, ordering: .sequentiallyConsistent)
       }
       // A state, or the end, may have come since.
-      if written.load(ordering: .sequentiallyConsistent) != readCount
+      if written.load(ordering: .sequentiallyConsistent) != readCount.load(ordering: .relaxed)
         || isFinished.load(ordering: .sequentiallyConsistent)
       {
         wake()
