@@ -46,7 +46,7 @@ extension TopologyClient {
     _ read: @escaping @Sendable (UnsafeRawBufferPointer) -> FeedMessage?
   ) async throws -> AsyncStream<FeedMessage> {
     let (stream, continuation) = AsyncStream.makeStream(
-      of: FeedMessage.self, bufferingPolicy: .bufferingOldest(Self.messagesKept))
+      of: FeedMessage.self, bufferingPolicy: .bufferingNewest(Self.messagesKept))
     let stop = try await follow(ending: { continuation.finish() }) { sockets in
       try sockets.read(Array(feeds), topics) { frame in
         if let message = read(frame) { continuation.yield(message) }

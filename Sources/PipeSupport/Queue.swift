@@ -26,6 +26,10 @@ package struct Queue<Element> {
     return element
   }
 
+  package func contains(where isWanted: (Element) -> Bool) -> Bool {
+    ring.contains { $0.map(isWanted) ?? false }
+  }
+
   /// Empties the queue and returns what was in it, in order.
   package mutating func removeAll() -> [Element] {
     var all: [Element] = []

@@ -13,6 +13,8 @@ package final class FeedWatch {
   private var seen: [String: (incarnation: UInt64, version: UInt64, doubts: [InDoubtTransaction])] =
     [:]
   private var received = 0
+  /// Messages since it last found nothing more to read.
+  private var backlog = 0
   private var timer: TimerQueue.ID?
 
   private static let readsPerTurn = 256
@@ -48,8 +50,10 @@ package final class FeedWatch {
   /// Asks for a node's last value once more, and takes it whatever was told before.
   package func askAgain(_ node: String) {
     seen[node] = nil
-    try? socket.subscribe(to: topic.bytes)
+    askAgain()
   }
+
+  private func askAgain() { try? socket.subscribe(to: topic.bytes) }
 
   /// Reads all that has come.
   package func drain() { while read() == Self.readsPerTurn {} }
@@ -64,6 +68,11 @@ package final class FeedWatch {
       })
     { count += 1 }
     received += count
+    backlog += count
+    if count < Self.readsPerTurn {
+      if backlog >= Self.flood { askAgain() }
+      backlog = 0
+    }
     return count
   }
 
@@ -82,13 +91,13 @@ package final class FeedWatch {
     receive(change)
   }
 
-  /// So many messages at once that a publisher may have dropped the last one.
+  /// So many messages without a pause that a publisher may have dropped the last one.
   private static let flood = Int(FeedSubscriptions.room) / 4
 
   /// After a flood the last value may have been dropped at the high-water mark: it is asked for.
   private func check() {
     timer = loop.schedule(after: Self.checkInterval, for: self) { watch in
-      if watch.received >= Self.flood { try? watch.socket.subscribe(to: watch.topic.bytes) }
+      if watch.received >= Self.flood { watch.askAgain() }
       watch.received = 0
       watch.check()
     }

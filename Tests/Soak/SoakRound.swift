@@ -27,7 +27,8 @@ struct SoakRound {
     }
     let topology = subject.topology(
       name: "soak", program: try BinaryLocator.find("TestNodes"), environment: environment,
-      durability: options.durability, heartbeat: options.isCalm ? .seconds(10) : .milliseconds(500))
+      durability: options.durability,
+      heartbeat: options.isCalm ? .seconds(10) : .milliseconds(1_500))
     let running: RunningTopology
     do {
       running = try await RunningTopology(

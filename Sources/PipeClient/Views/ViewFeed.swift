@@ -33,7 +33,9 @@ package struct ViewFeed: Sendable {
           .failed(message: "node '\(node)' is a monitor and has no states", code: 2))
       }
       await tell(.found(directory))
-      let states = try await client.states(of: [node], self.states)
+      // An answer of a composite has no state: the next key is for the one that is told, at once.
+      let states = try await client.states(
+        of: [node], information.kind == .composite ? .every : self.states)
       await withTaskGroup { group in
         group.addTask {
           for await change in states { await tell(.change(change)) }

@@ -149,9 +149,9 @@ extension CompositeRun {
 
   /// The time of a request is up.
   private func giveUp(_ id: UInt64) {
-    guard let place = requests.firstIndex(where: { $0.id == id }),
-      requests[place].evaluation == nil
-    else { return }
+    guard let place = requests.firstIndex(where: { $0.id == id }) else { return }
+    // What its transitions lead to is its answer, this time whatever it is.
+    guard requests[place].evaluation == nil else { return requests[place].waits = false }
     let request = requests.remove(at: place)
     request.answer(request.failure ?? .busy(request.participants.map { hosts[$0].name }))
   }
@@ -217,6 +217,8 @@ extension CompositeRun {
     }
     touched.formUnion(requests[place].participants)
     fail(place, .refused([withholding(of: hosts[participant], refusal)]))
+    // Those that found a participant busy with it.
+    for other in requests.filter({ $0.id != id && $0.isHeldUp }).map(\.id) { attempt(other) }
   }
 
   /// No transition of an attempt is waited for any more.

@@ -41,13 +41,17 @@ final class CompositeRun: @unchecked Sendable {  // What varies belongs to the d
     let id: UInt64
     let event: SynchronizedEvent
     let participants: [Int]
-    let waits: Bool
+    /// Whether it is tried again where an attempt comes to nothing.
+    var waits: Bool
     /// Whether somebody still wants it.
     let isWanted: () -> Bool
     let answer: (SynchronizedReply) -> Void
     var failure: SynchronizedReply?
     /// Its transitions, while they are running.
     var evaluation: Evaluation?
+
+    /// Whether its last attempt found somebody busy.
+    var isHeldUp: Bool { if case .busy? = failure { true } else { false } }
   }
 
   init(

@@ -50,7 +50,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// ``hasMoved`` is to be called once the step has sent what it sends.
   @usableFromInline
   @exclusivity(unchecked)
-  package var willMove: ((_ event: Event?) -> Bool)?
+  package var willMove: ((_ event: Event?, _ from: State) -> Bool)?
   /// Called at the end of a step of which ``willMove`` said so.
   @usableFromInline
   @exclusivity(unchecked)
@@ -240,8 +240,9 @@ extension Engine {
       transition = nil
       isInTransition = false
       takesOwnEvent = ended.isOwn
+      let isTold = isTraced && willMove?(ended.event, settledState) == true
       actOnPassed()
-      move(to: next, on: ended.event) { onEntry?(state, version, ended.cause) }
+      move(to: next, on: ended.event, isTold) { onEntry?(state, version, ended.cause) }
       takesOwnEvent = false
       (ended.done ?? onTransitionEnd)?(.moved(state, version: version))
     case .transitionThrew(let refusal):
@@ -353,7 +354,11 @@ extension Engine {
 
   @inlinable
   package func move(to next: State, on event: Event?, entered: () -> Void) {
-    let isTold = isTraced && willMove?(event) == true
+    move(to: next, on: event, isTraced && willMove?(event, state) == true, entered: entered)
+  }
+
+  @inlinable
+  func move(to next: State, on event: Event?, _ isTold: Bool, entered: () -> Void) {
     state = next
     version &+= 1
     enter(entered)

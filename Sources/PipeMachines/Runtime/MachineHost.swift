@@ -91,15 +91,17 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
         isWanted: { [unowned self] in engine.effects.contains(effect) },
         answer: { reply.resume($0) })
     } else {
-      let version = engine.version
+      let (version, wasBusy) = (engine.version, engine.isInTransition)
       engine.process(input)
-      if engine.version != version { run.noteStep() }
+      if engine.version != version || wasBusy && !engine.isInTransition { run.noteStep() }
     }
     run.touch(place)
   }
 
   func pump() -> Bool {
     let version = engine.version
+    // What came while it had to wait.
+    if engine.hasWaiting, engine.canTakeInput { engine.process(.wake) }
     var left = Self.inputsPerTurn
     while left > 0, engine.canTakeInput, takeNext() { left -= 1 }
     if left == 0 { run.touch(place) }

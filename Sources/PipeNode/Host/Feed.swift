@@ -41,6 +41,9 @@ final class Feed {
   private var keptFrames: [(header: FrameHeader, body: [UInt8])] = []
   /// Asked for the last steps when somebody comes who wants states.
   var last: (() -> [FeedEntry])?
+  /// Those that may still have something to tell, and are asked for it at the end.
+  private var endings: [UInt64: () -> Void] = [:]
+  private var lastEnding: UInt64 = 0
   /// Told when somebody has come or gone; with whether summaries are to be told, whatever was told before.
   var onChange: ((_ asksForSummaries: Bool) -> Void)?
 
@@ -98,6 +101,21 @@ final class Feed {
     head.add("version", version)
     head.add("place", place)
     return head
+  }
+
+  /// Registers what tells the last of something.
+  func atEnd(_ tell: @escaping () -> Void) -> UInt64 {
+    lastEnding += 1
+    endings[lastEnding] = tell
+    return lastEnding
+  }
+
+  func forget(_ ending: UInt64) { endings[ending] = nil }
+
+  /// The node ends, and all is recorded: tells what was put off.
+  func tellRest() {
+    for tell in endings.values { tell() }
+    publishKept()
   }
 
   /// What was published goes out within the socket's linger.

@@ -330,6 +330,10 @@ final class NodeShell {
     control.sayGoodbye(because: reason)
     inbox.close()
     outs.close()
+    if exitCode == 0, !content.hasUnrecorded {
+      feed.tellRest()
+      summaries.end()
+    }
     feed.close()
     control.close()
     loop.stop()

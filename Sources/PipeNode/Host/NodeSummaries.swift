@@ -37,17 +37,28 @@ final class NodeSummaries {
   func turnEnded() {
     guard feed.areSummariesWanted, !pace.isWaiting else { return }
     let entries = content.lastSteps
-    guard let first = entries.first else { return }
     let current = current(entries)
-    guard current != told else { return }
+    guard current != told, !entries.isEmpty else { return }
     switch pace.changed(at: BootClock.nanoseconds) {
     case .wait(let time): feed.loop.schedule(after: time, for: self) { $0.pace.waited() }
-    case .tell:
-      tell(first, NodeSummary(status: current.status, transitions: content.transitions), current)
-      // Where composites share a process, the first one tells its counters.
-      for entry in entries.dropFirst() { tell(entry, NodeSummary(), current) }
-      told = current
+    case .tell: tell(entries, current)
     }
+  }
+
+  /// The node ends, and all is recorded: the last summary does not wait.
+  func end() {
+    guard feed.areSummariesWanted else { return }
+    let entries = content.lastSteps
+    let current = current(entries)
+    if current != told { tell(entries, current) }
+  }
+
+  private func tell(_ entries: [FeedEntry], _ current: Told) {
+    guard let first = entries.first else { return }
+    tell(first, NodeSummary(status: current.status, transitions: content.transitions), current)
+    // Where composites share a process, the first one tells its counters.
+    for entry in entries.dropFirst() { tell(entry, NodeSummary(), current) }
+    told = current
   }
 
   private func current(_ entries: [FeedEntry]) -> Told {

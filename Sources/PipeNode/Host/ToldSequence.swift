@@ -8,6 +8,7 @@ final class ToldSequence {
   private let kind: FrameKind
   private let topic: UInt32
   private var budget = FeedBudget()
+  private var ending: UInt64 = 0
   /// Makes what tells that so many were left out up to now, with its sequence number.
   private let gap: (_ skipped: UInt64) -> (sequence: UInt64, body: FeedBody)
 
@@ -20,7 +21,10 @@ final class ToldSequence {
     self.kind = kind
     topic = FeedTopic.number(of: name)
     self.gap = gap
+    ending = feed.atEnd { [weak self] in self?.reopen() }
   }
+
+  deinit { feed.forget(ending) }
 
   /// Something has happened; returns whether to ``tell(_:_:)`` of it.
   func begin() -> Bool {

@@ -63,7 +63,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     core.engine.onEntry = { [unowned self] state, _, cause in entered(state, cause: cause) }
     core.engine.onPassage = { [unowned self] _, _, cause in passed(because: cause) }
     // The content has both, and the engine calls nobody once that is gone.
-    core.engine.willMove = { [unowned(unsafe) trace] in trace.willMove(on: $0) }
+    core.engine.willMove = { [unowned(unsafe) trace] in trace.willMove(on: $0, from: $1) }
     core.engine.hasMoved = { [unowned trace] in trace.hasMoved() }
     part.specialize()
     return HostedContent(

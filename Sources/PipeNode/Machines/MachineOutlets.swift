@@ -51,7 +51,8 @@ final class MachineOutlets: PortBinder {
   func watch(
     _ watcher: ((_ pipe: String, _ stream: UInt64, _ number: UInt64, ArraySlice<UInt8>) -> Void)?
   ) {
-    for pipe in outs {
+    // Not those that tell coordinators of the steps themselves.
+    for pipe in outs where !tellers.contains(where: { $0.0 === pipe }) {
       let (name, stream) = (pipe.name, pipe.state.stream)
       pipe.watch(watcher.map { watcher in { watcher(name, stream, $0, $1) } })
     }

@@ -14,6 +14,8 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
   private var prepared: (event: Hosted.Event, next: Hosted.State)?
   /// Whether a transition has run, or runs, whose step is not taken.
   private var isTentative = false
+  /// As the description says, by the names of the events.
+  private lazy var toldLimits = core.engine.machine.selfContainedEvents
   /// The transition that runs to find out where an event leads, by its number.
   private var evaluation: (number: UInt64, task: Task<Void, Never>)?
   private var lastEvaluation: UInt64 = 0
@@ -86,10 +88,16 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
       // What it does to others would stay, where another participant does not take the event.
       guard let limit = transition.limit else { throw refused(.asynchronous) }
       evaluate(transition, on: event)
-      return .takesTime(limit: limit, version: core.engine.version, state: stateBytes)
+      return .takesTime(
+        limit: min(limit, toldLimit(of: event)), version: core.engine.version, state: stateBytes)
     case .next(let next):
       return .moves(try move(on: event, to: next))
     }
+  }
+
+  /// The time that the coordinator knows of, or else leaves for any answer.
+  private func toldLimit(of event: Hosted.Event) -> Duration {
+    EnumCases<Hosted.Event>.name(of: event).flatMap { toldLimits[$0] } ?? .seconds(1)
   }
 
   /// Keeps the step for the commit.

@@ -68,9 +68,9 @@ final class MachineTrace<Hosted: Machine> {
     return result
   }
 
-  private func count(_ event: Hosted.Event?) {
+  private func count(_ event: Hosted.Event?, in state: Hosted.State) {
     guard let event else { return }
-    let state = Self.tag(of: core.engine.state, among: stateNames.count)
+    let state = Self.tag(of: state, among: stateNames.count)
     counts[state * eventNames.count + Self.tag(of: event, among: eventNames.count)] &+= 1
   }
 
@@ -96,20 +96,20 @@ final class MachineTrace<Hosted: Machine> {
     ToldSequence(.step, about: core.node, to: feed) { [unowned self, unowned feed] skipped in
       var body = head(in: feed)
       body.add("skipped", skipped)
-      return (core.engine.version, body)
+      return (core.engine.settledVersion, body)
     }
   }
 
   /// What is told of each step, and of steps that are left out.
   private func head(in feed: Feed) -> FeedBody {
-    feed.head(of: core.node, version: core.engine.version, place: steps.count)
+    feed.head(of: core.node, version: core.engine.settledVersion, place: steps.count)
   }
 
   /// A step is about to be taken; returns whether it is told.
-  func willMove(on event: Hosted.Event?) -> Bool {
-    if !counts.isEmpty { count(event) }
+  func willMove(on event: Hosted.Event?, from state: Hosted.State) -> Bool {
+    if !counts.isEmpty { count(event, in: state) }
     guard let told, told.sequence.begin() else { return false }
-    step = (core.stateBytes, event.flatMap { try? core.events.encode($0) })
+    step = ((try? core.states.encode(state)) ?? [], event.flatMap { try? core.events.encode($0) })
     return true
   }
 
@@ -129,9 +129,11 @@ final class MachineTrace<Hosted: Machine> {
     var body = head(in: told.feed)
     body.add("time", steps.shown.time)
     body.add("cause", text: steps.shown.cause)
-    body.add("from", json: step.from)
+    // One that cannot be written is left out.
+    if !step.from.isEmpty { body.add("from", json: step.from) }
     if let event = step.event { body.add("event", json: event) }
-    body.add("state", json: core.stateBytes)
+    let state = core.stateBytes
+    if !state.isEmpty { body.add("state", json: state) }
     addOrigin(to: &body)
     body.add("sent", sent)
     told.sequence.tell(core.engine.version, body)

@@ -56,6 +56,10 @@ package struct CompositeSteps: Sendable {
   package private(set) var nodes: [String: Node]
   private var waiting: [String: Queue<Told>]
   private let names: [String]
+  /// Whose step is looked for first: each has its turn.
+  private var turn = 0
+  /// Up to where a new process of a node can tell nothing of its transactions.
+  private var begun: [String: TransactionID] = [:]
   /// What a node has passed of which nothing is recorded.
   private let start: TransactionID
 
@@ -73,6 +77,10 @@ package struct CompositeSteps: Sendable {
 
   package mutating func append(_ told: Told, of node: String) { waiting[node]?.append(told) }
 
+  /// A new process of a node, which has heard of no transaction, has joined.
+  /// - Parameter last: The last transaction that was given before.
+  package mutating func began(_ node: String, after last: TransactionID) { begun[node] = last }
+
   /// How many steps of a node wait for those of others.
   package func waitingCount(of node: String) -> Int { waiting[node]?.count ?? 0 }
 
@@ -83,8 +91,11 @@ package struct CompositeSteps: Sendable {
   package mutating func next(
     participants: (TransactionID) -> [String]?, last: TransactionID
   ) -> Step? {
-    for name in names {
+    for offset in names.indices {
+      let place = (turn + offset) % names.count
+      let name = names[place]
       guard let head = waiting[name]?.first else { continue }
+      defer { turn = place + 1 }
       guard let transaction = head.synchronized else { return take([name], nil, last) }
       let others = participants(transaction) ?? []
       guard others.allSatisfy({ isReady($0, for: transaction) }) else { continue }
@@ -98,6 +109,8 @@ package struct CompositeSteps: Sendable {
   private func isReady(_ name: String, for transaction: TransactionID) -> Bool {
     guard let waiting = waiting[name] else { return true }
     if let told = waiting.first?.step.transaction, told >= transaction { return true }
+    // It has told of it, after something else.
+    if waiting.contains(where: { $0.synchronized == transaction }) { return false }
     return (nodes[name]?.passed ?? start) >= transaction
   }
 
@@ -112,7 +125,7 @@ package struct CompositeSteps: Sendable {
       switch told.step.entry {
       case .step: break
       // What it had taken before is gone with what it had recorded.
-      case .first: passed = max(passed, last)
+      case .first: passed = max(passed, begun[name] ?? last)
       case .none:
         step.isEntry = false
         passed = max(passed, told.step.transaction ?? .zero)

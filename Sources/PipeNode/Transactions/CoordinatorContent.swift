@@ -144,6 +144,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
   }
 
   func changed(_ join: ParticipantJoin?, of participant: String) {
+    if join?.watermark == .zero { rules?.began(participant, after: coordinator.last) }
     perform(
       join.map {
         coordinator.connected(participant, watermark: $0.watermark, prepared: $0.prepared)

@@ -69,6 +69,9 @@ final class CoordinatorRules {
     hasArrived = true
   }
 
+  /// A new process of a node, which has heard of no transaction, has joined.
+  func began(_ node: String, after last: TransactionID) { steps.began(node, after: last) }
+
   /// Whether something has come since it was last seen that all that is there waits for others.
   private var hasArrived = false
 

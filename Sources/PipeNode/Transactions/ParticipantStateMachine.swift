@@ -63,7 +63,10 @@ package struct ParticipantStateMachine: Sendable {
   package private(set) var watermark: TransactionID
   /// The highest transaction whose step is durable.
   package private(set) var applied: TransactionID
+  /// Whether somebody is to be told of the next step: it was refused in the state that it found.
   private var owesChange = false
+  /// Whether somebody is to be told that it is free: it was refused because it was not.
+  private var owesRelease = false
 
   /// A participant as its journal tells.
   /// - Parameters:
@@ -231,7 +234,11 @@ extension ParticipantStateMachine {
   ) -> [Action] {
     switch purpose {
     case .prepare(let wantsChange):
-      owesChange = owesChange || wantsChange
+      if refusal == .busy {
+        owesRelease = owesRelease || wantsChange
+      } else {
+        owesChange = owesChange || wantsChange
+      }
       return [.send(.no(transaction, refusal))]
     case .deliver: return [.send(.delivered(transaction, .failure(refusal)))]
     }
@@ -264,9 +271,7 @@ extension ParticipantStateMachine {
     _ request: ParticipantEvaluation, _ refusal: ParticipantRefusal
   ) -> [Action] {
     phase = .free
-    // Whom it has told that it is busy.
-    let changed = stepped()
-    return [.standBack] + changed + refuse(request.transaction, refusal, request.purpose)
+    return [.standBack] + released() + refuse(request.transaction, refusal, request.purpose)
       + [.unfreeze]
   }
 
@@ -311,10 +316,11 @@ extension ParticipantStateMachine {
       return [.send(.yes(step.transaction, step.move)), .startQueryTimer]
     case (.applying(let step), .step(let recorded)) where step == recorded:
       applied = step.transaction
-      return unfreeze(after: [.send(.ack(step.transaction))])
+      return unfreeze(after: [.send(.ack(step.transaction))], hasMoved: true)
     case (.delivering(let step), .step(let recorded)) where step == recorded:
       applied = step.transaction
-      return unfreeze(after: [.send(.delivered(step.transaction, .success(step.move.version)))])
+      return unfreeze(
+        after: [.send(.delivered(step.transaction, .success(step.move.version)))], hasMoved: true)
     case (.free, .prepared), (.evaluating, .prepared), (.preparing, .prepared),
       (.prepared, .prepared), (.applying, .prepared), (.delivering, .prepared):
       // The transaction was aborted meanwhile.
@@ -327,17 +333,22 @@ extension ParticipantStateMachine {
 
   /// The node has taken a step of its own.
   package mutating func stepped() -> [Action] {
-    guard owesChange else { return [] }
-    owesChange = false
+    guard owesChange || owesRelease else { return [] }
+    (owesChange, owesRelease) = (false, false)
     return [.send(.changed)]
   }
 
-  private mutating func unfreeze(after actions: [Action]) -> [Action] {
+  /// It is free, and stands where it stood: only who was refused for that is told.
+  private mutating func released() -> [Action] {
+    guard owesRelease else { return [] }
+    owesRelease = false
+    return [.send(.changed)]
+  }
+
+  /// - Parameter hasMoved: Whether a step was taken.
+  private mutating func unfreeze(after actions: [Action], hasMoved: Bool = false) -> [Action] {
     phase = .free
-    var actions = actions
-    if owesChange { actions += stepped() }
-    actions.append(.unfreeze)
-    return actions
+    return actions + (hasMoved ? stepped() : released()) + [.unfreeze]
   }
 }
 

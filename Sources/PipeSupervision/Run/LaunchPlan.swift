@@ -112,7 +112,9 @@ extension LaunchPlan {
     return nodes.map { node in
       var node = node
       let participants = node.configuration.plan?.components.map(\.inbox) ?? []
-      let inboxes = node.configuration.outs.map(\.endpoint) + participants
+      // A coordinator is a receiver of its participants' steps as well, and ends before them.
+      let outs = node.configuration.outs.filter { $0.steps == nil }
+      let inboxes = outs.map(\.endpoint) + participants
       node.supervision.receivers = Set(inboxes.compactMap { names[$0] }).sorted()
       return node
     }

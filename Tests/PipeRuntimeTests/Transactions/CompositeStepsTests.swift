@@ -55,6 +55,26 @@ struct CompositeStepsTests {
     #expect(next(&steps)?.told.keys.sorted() == ["a"])
   }
 
+  @Test("what a new process takes after it has joined is waited for")
+  func joined() {
+    var steps = CompositeSteps(of: ["a", "b"])
+    steps.began("b", after: TransactionID(epoch: 1, sequence: 6))
+    steps.append(Self.told("met", meeting), of: "a")
+    steps.append(Self.told("start", entry: .first), of: "b")
+    #expect(next(&steps)?.told.keys.sorted() == ["b"])
+    #expect(next(&steps) == nil)
+    steps.append(Self.told("met", meeting), of: "b")
+    #expect(next(&steps)?.told.keys.sorted() == ["a", "b"])
+  }
+
+  @Test("each node has its turn, however fast another is")
+  func turns() {
+    var steps = CompositeSteps(of: ["a", "b"])
+    for _ in 0..<3 { for name in ["a", "b"] { steps.append(Self.told("on"), of: name) } }
+    let order = (0..<4).compactMap { _ in next(&steps)?.told.keys.first }
+    #expect(order == ["a", "b", "a", "b"])
+  }
+
   @Test("nor what it had taken before it told of its steps, nor what it has left behind")
   func passed() {
     var steps = CompositeSteps(of: ["a", "b"])

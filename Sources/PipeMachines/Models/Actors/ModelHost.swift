@@ -63,7 +63,7 @@ package actor ModelHost<Model: HostableModel> {
       model = try current(in: state)
     } catch {
       warn("the model cannot take '\(event)': \(error)")
-      return state
+      throw error
     }
     let passage = passage
     let scope = RunScope.isTentative ? nil : RunScope.current
@@ -207,6 +207,7 @@ extension ModelHost: TentativeWork {
     announced = nil
     following?.cancel()
     following = nil
+    passage.close()
     cancelPassage?()
     cancelPassage = nil
   }

@@ -48,6 +48,14 @@ final class ModelPassage<State: StateProtocol & Equatable>: Sendable {
     }
   }
 
+  /// The model is of no use any more: what it still goes through belongs to no step.
+  func close() {
+    content.withLock { content in
+      content.tell = nil
+      content.waiting = []
+    }
+  }
+
   /// The step ends in a state, where that is the last one seen.
   /// - Parameter isLate: Whether it ends there also where the model's publisher has not told of it yet.
   /// - Returns: Whether it has ended.
