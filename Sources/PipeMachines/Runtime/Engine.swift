@@ -46,8 +46,8 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   @usableFromInline
   @exclusivity(unchecked)
   package var isTraced = false
-  /// Told, where ``isTraced``, of the event of a step while the state is still the one before; answers whether
-  /// ``hasMoved`` is to be called once the step has sent what it sends.
+  /// Told, where ``isTraced``, of the event of a step and the state before it, ahead of all that the step
+  /// sends; answers whether ``hasMoved`` is to be called once it has.
   @usableFromInline
   @exclusivity(unchecked)
   package var willMove: ((_ event: Event?, _ from: State) -> Bool)?

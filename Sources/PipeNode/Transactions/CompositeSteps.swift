@@ -91,16 +91,18 @@ package struct CompositeSteps: Sendable {
   package mutating func next(
     participants: (TransactionID) -> [String]?, last: TransactionID
   ) -> Step? {
+    let start = turn
     for offset in names.indices {
-      let place = (turn + offset) % names.count
-      let name = names[place]
-      guard let head = waiting[name]?.first else { continue }
-      defer { turn = place + 1 }
-      guard let transaction = head.synchronized else { return take([name], nil, last) }
-      let others = participants(transaction) ?? []
-      guard others.allSatisfy({ isReady($0, for: transaction) }) else { continue }
-      let takers = names.filter { waiting[$0]?.first?.synchronized == transaction }
-      return take(takers, transaction, last)
+      let place = (start + offset) % names.count
+      guard let head = waiting[names[place]]?.first else { continue }
+      var takers = [names[place]]
+      if let transaction = head.synchronized {
+        let others = participants(transaction) ?? []
+        guard others.allSatisfy({ isReady($0, for: transaction) }) else { continue }
+        takers = names.filter { waiting[$0]?.first?.synchronized == transaction }
+      }
+      turn = place + 1
+      return take(takers, head.synchronized, last)
     }
     return nil
   }
