@@ -11,12 +11,22 @@ struct NamesakeTests {
     let socket: Socket
     let connections: ConnectionMonitor
 
-    init(_ name: String, at endpoint: String) async throws {
+    /// Begins to connect.
+    init(_ name: String, to endpoint: String) throws {
       let context = Context()
       socket = try Socket(.dealer, in: context)
       try socket.setRoutingID(name)
       connections = try ConnectionMonitor(of: socket, in: context)
       try socket.connect(endpoint)
+    }
+
+    /// Is connected.
+    init(_ name: String, at endpoint: String) async throws {
+      try self.init(name, to: endpoint)
+      try await connected()
+    }
+
+    func connected() async throws {
       let connections = connections
       let isConnected: Bool? = try await poll(within: .seconds(20)) {
         var isConnected = false
@@ -60,6 +70,25 @@ struct NamesakeTests {
       let namesake = try await Namesake("sync/pair", at: topology.status("left").inbox)
       #expect(try await topology.meet(mode: .await(nil)).isCommitted)
       try await topology.expectLog("pair", contains: "under this end's name, 'sync/pair'")
+      namesake.leave()
+    }
+  }
+
+  @Test("of a coordinator that has just started, and was not answered yet")
+  func newCoordinator() async throws {
+    try await withTopology(Parties.pair()) { topology in
+      #expect(try await topology.meet().isCommitted)
+      // Those who connect to it meanwhile are taken one after the other: the coordinator, and the namesake.
+      let inbox = try await topology.status("left").inbox
+      try await topology.pause("left")
+      try await topology.kill("pair")
+      try await topology.expectStatus(of: "pair", "its second start") {
+        $0.incarnation == 2 && $0.isRunning
+      }
+      let namesake = try Namesake("sync/pair", to: inbox)
+      try await topology.resume("left")
+      try await namesake.connected()
+      #expect(try await topology.meet(mode: .await(.seconds(120))).isCommitted)
       namesake.leave()
     }
   }

@@ -91,8 +91,11 @@ private final class CoordinatorLink {
   private let endpoint: String
   private let connections: ConnectionMonitor
   private let log: NodeLog
+  private var isConnected = false
   /// Whether the participant has said that it takes part, on the connection that there is.
   private(set) var isJoined = false
+  /// Whether it ever has.
+  private var hasJoined = false
   private(set) var garbage: UInt64 = 0
   private(set) var messages = NodeStatus.Messages()
   private var replies: [(RequestReply, request: UInt64)] = []
@@ -145,9 +148,8 @@ private final class CoordinatorLink {
   /// what it says otherwise.
   func probe() {
     defer { answersAtProbe = answers }
-    guard isJoined, !isWaiting, answers == answersAtProbe else { return }
+    guard isConnected, !isWaiting, answers == answersAtProbe else { return }
     ask()
-    awaitAnswer()
   }
 
   private func awaitAnswer() {
@@ -162,7 +164,7 @@ private final class CoordinatorLink {
   }
 
   private func lookAtSilence() {
-    guard isJoined else {
+    guard isConnected else {
       isWatching = false
       return
     }
@@ -170,24 +172,32 @@ private final class CoordinatorLink {
     case .wait: break
     case .ask: ask()
     case .reconnect:
-      reconnections += 1
-      log.silence(
-        of: "participant '\(participant)'", at: endpoint, as: name, count: reconnections)
-      leave()
+      // One that has not started yet has nothing to say.
+      if hasJoined {
+        reconnections += 1
+        log.silence(
+          of: "participant '\(participant)'", at: endpoint, as: name, count: reconnections)
+      }
+      disconnected()
       socket.disconnect(endpoint)
       try? socket.connect(endpoint)
     }
-    isWatching = isWaiting && isJoined
+    isWatching = isWaiting && isConnected
     if isWatching { scheduleLook() }
   }
 
-  /// Asks whether it takes part.
-  private func ask() { socket.sendPart([], more: false) }
+  /// Asks whether it takes part, until it has answered: what is asked may go to one that has connected
+  /// under this end's name, and so may the answer.
+  private func ask() {
+    socket.sendPart([], more: false)
+    awaitAnswer()
+  }
 
-  private func leave() {
+  private func disconnected() {
+    isConnected = false
+    isWaiting = false
     guard isJoined else { return }
     isJoined = false
-    isWaiting = false
     links?.owner?.changed(nil, of: participant)
   }
 
@@ -232,8 +242,10 @@ private final class CoordinatorLink {
   private func readConnections() {
     connections.read { event in
       switch event {
-      case .connected: ask()
-      case .disconnected: leave()
+      case .connected:
+        isConnected = true
+        ask()
+      case .disconnected: disconnected()
       }
     }
   }
@@ -258,6 +270,7 @@ private final class CoordinatorLink {
     if header.kind == .join {
       let join = try ParticipantJoin(header, body)
       isJoined = true
+      hasJoined = true
       links?.owner?.changed(join, of: participant)
       return
     }
