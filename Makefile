@@ -8,8 +8,8 @@ export SWIFT
 # Linked in, the Swift runtime takes less memory of each node than as shared libraries.
 # The toolchain's own linker: the system's warns about parts of Foundation that are not used.
 # Packed relocations (glibc 2.36), and no names of what nobody else links to: a program reads 2 MB less
-# at its start, and holds less.
-RELEASE_FLAGS := -c release --static-swift-stdlib -Xswiftc -Xclang-linker -Xswiftc -fuse-ld=lld \
+# at its start, and holds less. Libraries are the system's: none is looked for beside the program.
+RELEASE_FLAGS := -c release --static-swift-stdlib --disable-local-rpath -Xswiftc -Xclang-linker -Xswiftc -fuse-ld=lld \
   -Xlinker -z -Xlinker pack-relative-relocs -Xlinker --no-export-dynamic
 RELEASE := .build/release
 DEBUG := .build/debug

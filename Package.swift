@@ -86,6 +86,13 @@ let package = Package(
       ],
       swiftSettings: strict),
     .target(
+      name: "PipeExplorer",
+      dependencies: [
+        "PipeExploration", "PipeSupervision", "PipeNode", "PipeClient", "PipeTopology", "PipeWire",
+        "PipeMachines", "PipeSystem", "PipeSupport",
+      ],
+      swiftSettings: strict),
+    .target(
       name: "PipeRuntime",
       dependencies: [
         "PipeClient", "PipeNode", "PipeJournal", "PipeTopology", "PipeTransport", "PipeWire",
@@ -109,7 +116,8 @@ let package = Package(
       name: "Nodes", dependencies: ["PipeRuntime", "Kettles", "Screens", "Compositions"],
       exclude: ["Kettle", "Screens", "Compositions"], swiftSettings: strict),
     .executableTarget(
-      name: "orchestrator", dependencies: ["PipeRuntime", "PipeSupervision"], swiftSettings: strict),
+      name: "orchestrator", dependencies: ["PipeRuntime", "PipeSupervision", "PipeExplorer"],
+      swiftSettings: strict),
     .target(name: "CAllocations"),
     .executableTarget(
       name: "Benchmarks",
@@ -148,6 +156,12 @@ let package = Package(
     .testTarget(
       name: "PipeExplorationTests", dependencies: ["PipeExploration"],
       swiftSettings: strict + optimized),
+    .testTarget(
+      name: "PipeExplorerTests",
+      dependencies: [
+        "PipeExplorer", "PipeSupervision", "PipeRuntime", "Nodes", "TestNodes", "TestTraits",
+      ],
+      swiftSettings: strict),
     .testTarget(
       name: "SeedTests",
       dependencies: [

@@ -35,6 +35,6 @@ import PipeRuntime
 /// The machines that topologies of this program run.
 enum BenchmarkNodes: NodeProgram {
   static let machines: [any Machine.Type] = [
-    Lamp.self, Pinger.self, Ponger.self, Source.self, Sink.self,
+    Lamp.self, Pinger.self, Ponger.self, Source.self, Sink.self, Juggler.self, Hub.self,
   ]
 }

@@ -1,7 +1,7 @@
 /// A part of the report, by the name that a person types.
 enum Section: String, CaseIterable, Sendable {
   case roundtrip, oneway, durability, synchronized, start, restart, recovery, memory, endurance
-  case watched, reduce, steady, styles
+  case watched, coding, growth, commands, peers, reduce, steady, styles
 
   /// What it measures.
   var summary: String {
@@ -16,6 +16,10 @@ enum Section: String, CaseIterable, Sendable {
     case .start: "how soon a node, and a hundred, are ready"
     case .memory: "what a node holds resident"
     case .watched: "what a monitor costs a node at full rate"
+    case .coding: "what it costs to write and read an event"
+    case .growth: "what more nodes do to the rate and to the cost of an event"
+    case .commands: "how long starting, listing and stopping take with more nodes"
+    case .peers: "Erlang and supervisord beside ours"
     case .reduce: "steps and events a second within one process"
     case .steady: "what a step within one process costs in the long run"
     case .styles: "what each style of writing a machine costs"
@@ -24,6 +28,7 @@ enum Section: String, CaseIterable, Sendable {
 
   func run(_ setting: Setting, into report: inout Report) throws {
     report.begin(self)
+    defer { report.end() }
     switch self {
     case .roundtrip: try RoundTripSection(setting).run(&report)
     case .oneway: try OneWaySection(setting).run(&report)
@@ -35,6 +40,10 @@ enum Section: String, CaseIterable, Sendable {
     case .start: try StartSection(setting).run(&report)
     case .memory: try MemorySection(setting).run(&report)
     case .watched: try WatchedSection(setting).run(&report)
+    case .coding: try CodingSection(setting).run(&report)
+    case .growth: try GrowthSection(setting).run(&report)
+    case .commands: try CommandsSection(setting).run(&report)
+    case .peers: try PeersSection(setting).run(&report)
     case .reduce: ReduceSection(setting).run(&report)
     case .steady: SteadySection(setting).run(&report)
     case .styles: StylesSection(setting).run(&report)

@@ -51,7 +51,8 @@ static void sign(int record, int report) {
   if (write(record, text, (size_t)count) != count) fail(report, ENOSPC);
 }
 
-/// Runs between fork and exec: nothing here may lock or allocate.
+/// Runs between vfork and exec, in the memory of the parent, whose thread waits: nothing here may lock,
+/// allocate, return, or write to what is not its own.
 static _Noreturn void run_child(
     const struct pr_spawn *options, int report, pid_t parent, int descriptor_limit) {
   report = lifted(report, report);
@@ -103,7 +104,8 @@ int pr_spawn_begin(const struct pr_spawn *options, pid_t *pid, int *report) {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   pid_t parent = getpid();
-  pid_t child = fork();
+  // Not fork: to copy what this process has mapped, only to drop it, would be most of the work.
+  pid_t child = vfork();
   if (child == 0) run_child(options, ends[1], parent, descriptor_limit);
   int code = child < 0 ? errno : 0;
   pthread_sigmask(SIG_SETMASK, &before, NULL);

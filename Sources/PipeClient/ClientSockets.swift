@@ -1,4 +1,3 @@
-import FoundationEssentials
 import PipeMachines
 import PipeSupport
 import PipeTransport
@@ -60,7 +59,7 @@ final class ClientSockets {
   ) {
     guard !isGone else { return completion(.failure(.orchestratorGone(topology))) }
     let id = nextID()
-    guard let body = try? JSONEncoder().encode(command) else {
+    guard let body = try? JSONRecord.encode(command) else {
       return completion(.failure(.failed("the command cannot be written as JSON")))
     }
     let timer = loop.schedule(after: timeout, for: self) {
@@ -77,8 +76,8 @@ final class ClientSockets {
         let pending = commands.removeValue(forKey: header.sequence)
       else { return }
       loop.cancel(pending.timer)
-      let body = Data(bytes[FrameHeader.byteCount...])
-      guard let answer = try? JSONDecoder().decode(ControlAnswer.self, checking: body) else {
+      let body = UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...])
+      guard let answer = try? JSONRecord.decode(ControlAnswer.self, from: body) else {
         return pending.completion(
           .failure(.failed("the orchestrator answered in a form that this client cannot read")))
       }

@@ -70,6 +70,7 @@ extension InDoubtMarks.Composite {
   /// Takes a state that the composite shows.
   fileprivate mutating func take(_ change: StateChange) {
     last = change
+    guard !change.isRepeated else { return }
     for node in moved { marks[node] = nil }
     moved = []
     for (node, doubt) in marks where doubt.event == change.cause { caughtUp.insert(node) }
@@ -94,6 +95,7 @@ extension InDoubtMarks.Composite {
     moved.remove(node)
     marks[node] = doubt
     last?.missed = 0
+    last?.isRepeated = true
     return marked
   }
 }

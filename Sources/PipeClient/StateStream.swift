@@ -57,7 +57,7 @@ final class StateStreamBuffer: Sendable {
         return { continuation.resume(returning: change) }
       }
       if state.changes.count >= Self.capacity, let oldest = state.changes.popFirst() {
-        state.dropped[oldest.node, default: 0] += 1 + oldest.missed
+        state.dropped[oldest.node, default: 0] += oldest.missed + (oldest.isRepeated ? 0 : 1)
       }
       state.changes.append(change)
       return nil

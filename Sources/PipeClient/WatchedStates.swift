@@ -5,7 +5,8 @@ public enum WatchedStates: Hashable, Sendable {
   /// Every state, in order. A node writes each of its states for that: one that takes a million events a
   /// second is several times slower.
   case every
-  /// The latest state of each node, at most ten times a second, with its counters. A node does not feel it.
+  /// The latest state of each node, at most ten times a second, with its counters. Where only these have
+  /// changed, it comes once more under the same version. A node does not feel it.
   case latest
 
   /// What is subscribed to.

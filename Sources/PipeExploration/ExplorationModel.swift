@@ -105,6 +105,16 @@ package struct ExplorationModel: Sendable {
     return component
   }
 
+  /// The local state of a queue that holds this, which may be new; `nil` where the component is no queue.
+  package mutating func localState(of component: Int, holding contents: [Int]) -> Int? {
+    guard var queue = components[component].queue else { return nil }
+    components[component].queue = nil
+    let number = queue.number(of: contents)
+    components[component].queue = queue
+    grow(component, to: queue.contents.count)
+    return number
+  }
+
   /// Adds a vector, and returns its number.
   /// - Parameter isFromOutside: Whether it needs somebody outside: where only such vectors are enabled, a
   ///   state is stuck.
@@ -184,6 +194,12 @@ package struct ExplorationModel: Sendable {
     }
     components[component].queue = queue
     grow(component, to: queue.contents.count)
+  }
+
+  /// Fills a cell of a queue.
+  mutating func set(_ cell: Cell, ofRole role: Int, in vector: Int, _ state: Int) {
+    vectors[vector].roles[role].set(cell, in: state)
+    changes.append(.cell(vector: vector, role: role, state: state))
   }
 
   /// The memory of what grows with the contents of queues. Unit: bytes.

@@ -22,6 +22,11 @@ struct QueueContents: Sendable {
     return contents.count - 1
   }
 
+  /// The same where the contents after it were met before.
+  func knownNumber(after operation: QueueOperation, in state: Int) -> Int? {
+    operation.result(for: contents[state], capacity: capacity).flatMap { numbers[$0] }
+  }
+
   /// The local state after an operation, or `nil` where it is not permitted.
   mutating func number(after operation: QueueOperation, in state: Int) -> Int? {
     operation.result(for: contents[state], capacity: capacity).map { number(of: $0) }

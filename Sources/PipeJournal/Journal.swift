@@ -41,7 +41,7 @@ package final class Journal {
   }
   private let statements: Statements
   private let boot = BootClock.boot
-  let durability: Durability
+  package let durability: Durability
   private var lastRecord: Int64 = 0
   /// The last transaction whose step was recorded.
   var lastApplied = TransactionID.zero
@@ -205,6 +205,12 @@ package final class Journal {
     try statements.meta.run(.text(JournalSnapshot.componentKey + node), .text(json))
   }
 
+  /// A node's steps are told to the rules no more.
+  package func componentRemoved(_ node: String) throws {
+    try database.prepare("DELETE FROM meta WHERE key = ?").run(
+      .text(JournalSnapshot.componentKey + node))
+  }
+
   /// The same of all such nodes, by their names.
   package func components() throws(JournalError) -> [String: [UInt8]] {
     let key = JournalSnapshot.componentKey
@@ -264,10 +270,11 @@ extension Journal {
     for suffix in ["", "-wal", "-shm", "-journal"] { unlink(temporary + suffix) }
     do {
       let database = try Database(temporary, .create)
-      // Nothing is lost with it yet: waits for the disk and files of its own log would only hold up
-      // the start.
+      // Nothing is lost with it yet: waits for the disk, files of its own log and locks that are taken anew
+      // for each transaction would only hold up the start.
       try database.execute(
         """
+        PRAGMA locking_mode = EXCLUSIVE;
         PRAGMA synchronous = \(durability == .power ? "FULL" : "OFF");
         PRAGMA journal_mode = MEMORY;
         PRAGMA page_size = 4096;
@@ -285,7 +292,8 @@ extension Journal {
       ] {
         try insert.run(.text(key), .text(value))
       }
-      try database.execute("COMMIT; PRAGMA journal_mode = WAL")
+      try database.execute(
+        "COMMIT; PRAGMA locking_mode = NORMAL; PRAGMA journal_mode = WAL")
     }
     chmod(temporary, 0o600)
     guard rename(temporary, path) == 0 else {

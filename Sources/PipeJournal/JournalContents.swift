@@ -26,10 +26,23 @@ package struct JournalContents {
 
   /// The sending end of a pipe.
   package struct Sent {
-    var queued: UInt64
+    package var queued: UInt64
     package var acknowledged: UInt64
     /// The events after `acknowledged`, in order, as JSON.
     package var events: [[UInt8]] = []
+  }
+
+  /// Where a pipe leads.
+  package struct Receiver: Hashable {
+    /// The node.
+    package var name: String
+    /// The last event that went to another one, to which the pipe led before.
+    package var turnedAfter: UInt64
+
+    package init(_ name: String, turnedAfter: UInt64 = 0) {
+      self.name = name
+      self.turnedAfter = turnedAfter
+    }
   }
 
   /// An effect that had not ended.

@@ -7,7 +7,7 @@ import PipeWire
 package struct JournalReader {
   package let path: String
   private let node: String
-  private let database: Database
+  let database: Database
 
   /// Opens the file for reading only.
   package init(_ path: String, node: String) throws(JournalError) {
@@ -62,6 +62,11 @@ package struct JournalReader {
     }
   }
 
+  /// The machine whose journal it is.
+  package var machine: String {
+    get throws(JournalError) { try read { try meta("machine") } }
+  }
+
   /// All dead letters, oldest first.
   package func letters() throws(JournalError) -> [DeadLetter] {
     try read { try database.select(JournalContents.letterQuery) { DeadLetter($0) } }
@@ -77,7 +82,7 @@ package struct JournalReader {
   }
 
   /// Runs queries that all see the same moment.
-  private func read<Value>(_ body: () throws -> Value) throws(JournalError) -> Value {
+  func read<Value>(_ body: () throws -> Value) throws(JournalError) -> Value {
     do {
       try database.execute("BEGIN")
       defer { try? database.execute("COMMIT") }

@@ -1,6 +1,5 @@
 import CProcess
 import Dispatch
-import FoundationEssentials
 import Glibc
 import PipeClient
 import PipeMachines
@@ -29,6 +28,10 @@ struct NodeCommand {
     case "describe": describe(verbs.describe.parseOrExit(rest))
     case "list": list(verbs.list.parseOrExit(rest))
     case "monitor": attach(verbs.monitor.parseOrExit(rest))
+    case "explore":
+      _ = verbs.explore.parseOrExit(rest)
+      var oracle = OracleServer(host)
+      exit(oracle.serve())
     case "view": exit(ViewCommand(program: program, views: views).run(verbs.view.parseOrExit(rest)))
     case "help", "--help", "-h":
       print(help)
@@ -91,16 +94,16 @@ struct NodeCommand {
 
   private func describe(_ parsed: ParsedArguments) -> Never {
     do {
-      let body: Data
+      let body: [UInt8]
       if parsed.options.isEmpty {
-        body = try JSONEncoder().encode(
+        body = try JSONRecord.encode(
           ProgramDescription(
             program: program, protocolVersion: Int(FrameHeader.version),
             machines: machines.map { $0.description(parameters: [:]) },
             monitors: monitors.map { $0.name },
             composites: composites.map { $0.description }))
       } else {
-        body = try JSONEncoder().encode(
+        body = try JSONRecord.encode(
           try DescriptionRequest.requests(parsed, of: program).map { request in
             try host.machine(request.machine).description(parameters: request.parameters)
           })
@@ -175,9 +178,10 @@ struct NodeCommand {
 private struct NodeVerbs {
   let program: String
 
-  var all: [CommandDescription] { [list, describe, monitor, view, run] }
+  var all: [CommandDescription] { [list, describe, monitor, view, explore, run] }
   var describe: CommandDescription { DescriptionRequest.description(of: program) }
   var view: CommandDescription { ViewCommand.description(of: program) }
+  var explore: CommandDescription { OracleServer.description(of: program) }
   var run: CommandDescription { NodeArguments.description(of: program) }
 
   var list: CommandDescription {

@@ -9,7 +9,7 @@ import PipeMachines
 /// }
 /// ```
 ///
-/// The program then has the verbs `run` (called by the orchestrator), `describe`, `list`,
+/// The program then has the verbs `run`, `describe` and `explore` (called by the orchestrator), `list`,
 /// `monitor` and `view`.
 public protocol NodeProgram {
   /// The machines that topologies may name.

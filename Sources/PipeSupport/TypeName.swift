@@ -8,6 +8,10 @@ package enum TypeName {
   package static func of(_ type: Any.Type) -> String {
     // `Module.Outer.Inner`, or `Module.(unknown context at $1234).Inner` for a private type.
     let parts = _typeName(type, qualified: true).split(separator: ".").filter { !$0.hasPrefix("(") }
-    return parts.count > 1 ? parts.dropFirst().joined(separator: ".") : own(type)
+    guard parts.count > 1 else { return own(type) }
+    // Not `joined`: for a slice the runtime looks for its conformance, among all of the process.
+    var name = String(parts[1])
+    for part in parts[2...] { name += ".\(String(part))" }
+    return name
   }
 }

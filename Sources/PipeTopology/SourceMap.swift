@@ -50,6 +50,9 @@ public struct SourceMap: Sendable {
     nearest(path, in: keys)
   }
 
+  /// Whether the file has this part.
+  func has(_ path: [String]) -> Bool { values[path] != nil }
+
   /// Makes a diagnostic that points at a value.
   public func diagnostic(
     _ code: Diagnostic.Code, _ severity: Diagnostic.Severity = .error, at path: [String],

@@ -1,4 +1,5 @@
 import PipeMachines
+import PipeWire
 
 extension Topology {
   /// The same topology with every default written out.
@@ -9,7 +10,7 @@ extension Topology {
       resolved.nodes[index].durability = nodes[index].durability ?? .standard
     }
     for index in pipes.indices {
-      resolved.pipes[index].durability = durability(of: pipes[index])
+      resolved.pipes[index].durability = knownDurability(of: pipes[index])
     }
     for index in composites.indices {
       resolved.composites[index].program = program(of: composites[index])
@@ -20,6 +21,17 @@ extension Topology {
         monitors[index].watch ?? nodes.map(\.name) + composites.map(\.name)
     }
     return resolved
+  }
+
+  /// What the events of a pipe survive; `nil` where that depends on which node of a composite takes them,
+  /// which its program tells.
+  private func knownDurability(of pipe: PipeSpecification) -> Durability? {
+    let level = durability(of: pipe)
+    guard pipe.durability == nil, composite(pipe.receiver) != nil, pipe.send != nil else {
+      return level
+    }
+    let nodes = machines(of: pipe.receiver).compactMap(node)
+    return nodes.allSatisfy { $0.durability ?? .standard >= level } ? level : nil
   }
 
   /// The topology as JSON, which ``TopologyReader`` reads back to an equal value.

@@ -32,13 +32,15 @@ public struct Topology: Sendable {
   public var monitors: [MonitorSpecification]
   /// How long the parts of a life may take.
   public var timeouts: Timeouts
+  /// What `check --explore` goes by; `nil` where the file says nothing of it.
+  public var explore: ExploreSection?
 
   /// Makes a topology; ``TopologyReader/read(_:)`` validates it.
   public init(
     name: String, program: String? = nil, environment: [String: String] = [:],
     nodes: [NodeSpecification] = [], pipes: [PipeSpecification] = [],
     composites: [CompositeSpecification] = [], monitors: [MonitorSpecification] = [],
-    timeouts: Timeouts = Timeouts()
+    timeouts: Timeouts = Timeouts(), explore: ExploreSection? = nil
   ) {
     self.name = name
     self.program = program
@@ -48,6 +50,7 @@ public struct Topology: Sendable {
     self.composites = composites
     self.monitors = monitors
     self.timeouts = timeouts
+    self.explore = explore
   }
 
   /// The node of a name, or `nil`.
@@ -129,7 +132,7 @@ extension Topology: Equatable {
   public static func == (left: Topology, right: Topology) -> Bool {
     left.name == right.name && left.program == right.program
       && left.environment == right.environment && left.pipes == right.pipes
-      && left.timeouts == right.timeouts
+      && left.timeouts == right.timeouts && left.explore == right.explore
       && left.nodes.sorted { $0.name < $1.name } == right.nodes.sorted { $0.name < $1.name }
       && left.composites.sorted { $0.name < $1.name }
         == right.composites.sorted { $0.name < $1.name }

@@ -5,6 +5,8 @@ extension TopologyChecker {
   /// What a payload is checked as.
   enum PayloadKind {
     case state
+    /// Some fields of a state, or none of them.
+    case condition
     /// An event, whose template takes values from a state, where that is known.
     case event(from: CaseDescription?)
   }
@@ -18,7 +20,7 @@ extension TopologyChecker {
   ) -> Bool {
     let (noun, code): (String, Diagnostic.Code) =
       switch kind {
-      case .state: ("state", .unknownState)
+      case .state, .condition: ("state", .unknownState)
       case .event: ("event", .unknownEvent)
       }
     let isBare = json.string != nil
@@ -33,7 +35,9 @@ extension TopologyChecker {
         return false
       case .unknownField(let name, _):
         report(.unknownField, at: source.mark(ofKey: labelPath + [name]), text)
-      case .missingField: report(.missingField, at: label, text)
+      case .missingField:
+        if case .condition = kind { continue }
+        report(.missingField, at: label, text)
       case .wrongType(let field, let value, _):
         if case .event = kind, value.isTemplate { continue }
         report(.typeMismatch, at: labelPath + [field.name], text)

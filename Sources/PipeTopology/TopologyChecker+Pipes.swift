@@ -122,11 +122,12 @@ extension TopologyChecker {
     let names = events.map(\.name)
     let holder = "composite '\(pipe.receiver)'"
     if let event = pipe.send?.caseName, !names.contains(event) {
-      if let owner = composites.owner(of: event, in: pipe.receiver),
-        let machine = composites.machines[owner]
+      if let node = composites.owner(of: event, in: pipe.receiver),
+        let machine = composites.machines[node]
       {
+        checkDurability(of: pipe, to: node, owner: owner, at: path)
         return Receiver(
-          holder: "machine '\(machine.machine)' of node '\(owner)'", events: machine.events,
+          holder: "machine '\(machine.machine)' of node '\(node)'", events: machine.events,
           alphabet: machine.alphabet)
       }
       do throws(RoutingError) {
@@ -159,6 +160,18 @@ extension TopologyChecker {
     // Where it is not known which of them are sent, the composite refuses the others.
     let others = port.events.filter { !names.contains($0.name) }
     return Receiver(holder: holder, events: events + others, alphabet: names)
+  }
+
+  /// A pipe that leads to a node by the name of its composite survives no more than that node.
+  private mutating func checkDurability(
+    of pipe: PipeSpecification, to node: String, owner: String, at path: [String]
+  ) {
+    guard let level = pipe.durability, topology.durability(of: node) < level else { return }
+    report(
+      .badValue, at: path + ["durability"],
+      "\(owner): it cannot be '\(level.rawValue)': its event is one of node '\(node)' of composite "
+        + "'\(pipe.receiver)', which survives less, '\(topology.durability(of: node).rawValue)'. Raise "
+        + "the node's 'durability', or leave the pipe's out")
   }
 
   /// Every event that the port carries must be one of the receiver's, field by field.

@@ -46,6 +46,7 @@ public struct TopologyChecker: Examiner {
     for (index, pipe) in topology.pipes.enumerated() {
       checker.check(pipe, at: ["pipes", String(index)])
     }
+    checker.checkExplore()
     return checker.diagnostics.inFileOrder
   }
 

@@ -8,6 +8,10 @@ package enum TopologyKeys {
   package static let tables = [
     ("Top level", top.lines), ("A node", node.lines), ("A pipe", pipe.lines),
     ("A composite", composite.lines), ("A monitor", monitor.lines),
+    (
+      "What is "
+        + "explored", explore.lines
+    ),
   ]
 
   static let top = TopologyMapping(
@@ -40,8 +44,11 @@ package enum TopologyKeys {
         standard: "none"),
       TopologyKey(
         "timeouts", \.timeouts, .keys(timeouts),
-        "How long the parts of a node's life may take, but for time in which its process waits for a "
-          + "processor"),
+        "How long the parts of a node's life may take, but for time in which its process waits "
+          + "for a processor"),
+      TopologyKey(
+        "explore", \.explore, .section(explore, as: "explore"),
+        "What `orchestrator check --explore` goes by", standard: "assumed, and told"),
     ], rules: ["patternProperties": ["^x-": true]])
 
   private static let timeouts = TopologyMapping(
@@ -65,7 +72,8 @@ package enum TopologyKeys {
         "The machine's registered name; a node has this or `constant`"),
       TopologyKey(
         "constant", \.constant, .state,
-        "A state, in which the node stays; with `machine` it is checked against that machine's states"
+        "A state, in which the node stays; with `machine` it is checked against that machine's "
+          + "states"
       ),
       TopologyKey(
         "program", \.program, .text, "As at the top level, for this node",
@@ -73,8 +81,8 @@ package enum TopologyKeys {
       TopologyKey(
         "parameters", \.parameters, .object,
         "What the machine takes as its parameters. A value that its type cannot hold, or that its "
-          + "`validate()` has no use for, is an error at that value. A machine finds a file that they "
-          + "name beside the topology file, with `TopologyFile.path(of:)`",
+          + "`validate()` has no use for, is an error at that value. A machine finds a file that "
+          + "they name beside the topology file, with `TopologyFile.path(of:)`",
         standard: "the machine's own"),
       TopologyKey(
         "environment", \.environment, .environment, "Variables for this node", standard: "none"),
@@ -84,8 +92,8 @@ package enum TopologyKeys {
         "Whether its failure takes the topology down, with exit code 1"),
       TopologyKey(
         "depends_on", \.dependsOn, .dependencies,
-        "A list of nodes, or `{ NODE: ready }`, or `{ NODE: { state: STATE } }`: it starts after they "
-          + "run, and have been in that state, and stops before them",
+        "A list of nodes, or `{ NODE: ready }`, or `{ NODE: { state: STATE } }`: it starts after "
+          + "they run, and have been in that state, and stops before them",
         standard: "none"),
       TopologyKey(
         "durability", \.durability, .choice,
@@ -141,8 +149,8 @@ package enum TopologyKeys {
     keys: [
       TopologyKey(
         "state", \.self, .condition,
-        "A state's label, whatever its values are; `{ label: { field: value } }`; or some fields of a "
-          + "struct")
+        "A state's label, whatever its values are; `{ label: { field: value } }`; or some fields "
+          + "of a struct")
     ], rules: ["required": ["state"]]
   ) { reading, fields, _ in
     // A key that there is not has been told of.
@@ -159,17 +167,18 @@ package enum TopologyKeys {
     keys: [
       TopologyKey(
         "from", \.from, .end,
-        "`NODE.PORT`, an out-port that the machine declares; or `NODE` or `COMPOSITE`, with `when` and "
-          + "`send`",
+        "`NODE.PORT`, an out-port that the machine declares; or `NODE` or `COMPOSITE`, with "
+          + "`when` and `send`",
         isNeeded: true),
       TopologyKey(
         "when", \.when, .enteredState,
-        "A state of the sender: on each entry into it an event is sent. Of a composite a state of its "
-          + "projection, or without one the states of nodes, `{ NODE: STATE }`"),
+        "A state of the sender: on each entry into it an event is sent. Of a composite a state of "
+          + "its projection, or without one the states of nodes, `{ NODE: STATE }`"),
       TopologyKey("to", \.to, .end, "`NODE`, or `NODE.PORT`, or `COMPOSITE`", isNeeded: true),
       TopologyKey(
         "send", \.send, .event,
-        "That event: a label, or `{ label: { field: value } }`. `$name` is the state's value of that "
+        "That event: a label, or `{ label: { field: value } }`. `$name` is the state's value of "
+          + "that "
           + "name, `$_0` its first one without a label, `$$` a dollar; of a composite without a "
           + "projection `$NODE` is that node's state"),
       TopologyKey(
@@ -183,8 +192,8 @@ package enum TopologyKeys {
           + "\(PipeSpecification.capacityRange.upperBound)"),
       TopologyKey(
         "on_refused", \.pipe.onRefused, .choice,
-        "What becomes of an event that the receiver refuses: `record` it as a dead letter, `postpone` "
-          + "it until the state changes, or `fail` the node"),
+        "What becomes of an event that the receiver refuses: `record` it as a dead letter, "
+          + "`postpone` it until the state changes, or `fail` the node"),
       TopologyKey(
         "durability", \.pipe.durability, .choice,
         "As for a node, and no higher than its two nodes'", standard: "the lower of theirs"),
@@ -210,7 +219,8 @@ package enum TopologyKeys {
         "A list of nodes with a machine, and of other composites", isNeeded: true),
       TopologyKey(
         "synchronize", \.synchronize, .synchronized,
-        "The events that components take together, all or none: `{ EVENT: [COMPONENT, …] }`, or a list "
+        "The events that components take together, all or none: `{ EVENT: [COMPONENT, …] }`, or a "
+          + "list "
           + "of events. Without a list of participants, every component takes part that takes the "
           + "event in some state",
         standard: "none: each event is one component's own"),
@@ -226,6 +236,72 @@ package enum TopologyKeys {
   ) { _, fields, _ in
     // Without components, the rest is read for its errors alone.
     fields.read.contains("components")
+  }
+
+  static let explore = TopologyMapping(
+    meaning: "What the search of all reachable states goes by.",
+    start: ExploreSection(),
+    keys: [
+      TopologyKey(
+        "capacity", \.capacity, .integer(in: PipeSpecification.capacityRange, unit: "events"),
+        "Events that each pipe holds at most while it is explored, where its own capacity is not "
+          + "lower",
+        standard: "\(ExploreSection.standardCapacity)"),
+      TopologyKey(
+        "from_outside", \.fromOutside, .eventsFromOutside,
+        "The events that come from outside: `{ NODE: [EVENT, …] }`, or of a composite. An event "
+          + "is a label, or `{ label: { field: value } }`, where `0..4` stands for whole numbers",
+        standard: "those that nobody inside gives, assumed"),
+      TopologyKey(
+        "values", \.values, .valuesToTry,
+        "The values that are tried: `{ NODE.EVENT: { FIELD: [value, …] } }`, or `0..4`",
+        standard: "all of truth values and bare cases, some of others"),
+      TopologyKey(
+        "gives", \.gives, .eventsOfEffects,
+        "The events that effects may give: `{ NODE: { OUTPUT: [EVENT, …] } }`",
+        standard: "those that nothing else gives, assumed"),
+      TopologyKey(
+        "fold", \.fold, .folds,
+        "Whole numbers of states that begin again at 0: `{ NODE: { FIELD: 8 } }` takes 8 for 0, 9 "
+          + "for 1. States that are taken for one another must behave alike, which is checked",
+        standard: "none"),
+      TopologyKey(
+        "any", \.any, .nodesToAssume,
+        "A list of nodes that cannot be asked: they may take, and send, anything at any time",
+        standard: "none"),
+      TopologyKey(
+        "end", \.end, .ends,
+        "States in which nothing need happen any more, `{ NODE: STATE }`, or a list of such",
+        standard: "none"),
+      TopologyKey(
+        "properties", \.properties, .properties,
+        "What is to hold, by its names: `{ never: { NODE: STATE } }` or "
+          + "`{ always_possible: { NODE: STATE } }`, where several nodes are in their states at "
+          + "once",
+        standard: "none"),
+    ])
+
+  static let property = TopologyMapping(
+    meaning: "What is to hold of some states.",
+    start: PropertyEntry(),
+    keys: [
+      TopologyKey(
+        "never", \.never, .combination, "States that are never reached, all at once"),
+      TopologyKey(
+        "always_possible", \.alwaysPossible, .combination,
+        "States that can be reached again, all at once, whatever happens"),
+    ], rules: ["minProperties": 1, "maxProperties": 1]
+  ) { reading, fields, entry in
+    let named = ["never", "always_possible"].compactMap { fields[$0] }
+    if named.isEmpty, case .mapping(let entries) = fields.place.node.content, entries.isEmpty {
+      reading.report(
+        .missingKey, fields.place, "says nothing; add 'never' or 'always_possible' with states")
+    } else if named.count > 1 {
+      reading.report(
+        .conflictingKeys, at: reading.source.mark(ofKey: named[1].path),
+        "\(fields.place.title) has both 'never' and 'always_possible'; make two properties of it")
+    }
+    return named.count == 1 && !fields.read.isEmpty
   }
 
   static let monitor = TopologyMapping(

@@ -12,6 +12,7 @@ extension TopologyReading {
     for (index, pipe) in topology.pipes.enumerated() {
       checkPipe(pipe, path: ["pipes", String(index)], topology)
     }
+    checkExplore(of: topology)
   }
 
   private mutating func checkNode(_ node: NodeSpecification, in topology: Topology) {
@@ -88,7 +89,8 @@ extension TopologyReading {
       let kind = isComposite ? "composite" : "node"
       report(
         .selfPipe, .warning, at: path + ["to"],
-        "\(owner): it leads from \(kind) '\(pipe.sender)' to itself, and once it is full, the \(kind) "
+        "\(owner): it leads from \(kind) '\(pipe.sender)' to itself, and once it is full, the "
+          + "\(kind) "
           + "takes nothing until there is room, which only it could make; see that never more than "
           + "its capacity is under way, or let an effect of the state's output give the event")
     }
@@ -140,7 +142,8 @@ extension TopologyReading {
     } else if let when = pipe.when, composite.projection == nil {
       report(
         .badValue, at: path + ["when"],
-        "\(owner): composite '\(composite.name)' has no projection, whose state '\(when)' could be; "
+        "\(owner): composite '\(composite.name)' has no projection, whose state '\(when)' could "
+          + "be; "
           + "name the states of its nodes, as in 'when: { NODE: STATE }', or give it a 'projection'"
       )
     }

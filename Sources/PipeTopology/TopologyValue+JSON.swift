@@ -64,8 +64,8 @@ extension TopologyValue<[String: String]> {
         if !isVariableName(member.key) {
           reading.report(
             .badName, at: member.mark,
-            "\(place.title): '\(member.key)' is no variable's name; use A-Z a-z 0-9 _, not starting "
-              + "with a digit")
+            "\(place.title): '\(member.key)' is no variable's name; use A-Z a-z 0-9 _, not "
+              + "starting with a digit")
         } else if let scalar = member.value.node.scalar,
           scalar.value != .null || scalar.written != nil, !scalar.text.utf8.contains(0)
         {
@@ -127,7 +127,7 @@ extension TopologyReading {
   }
 
   /// A case as JSON: a bare label, or `{label: {field: value}}`.
-  fileprivate mutating func caseJSON(_ place: TopologyPlace, noun: String) -> JSONValue? {
+  mutating func caseJSON(_ place: TopologyPlace, noun: String) -> JSONValue? {
     let form = "a label, or {label: {field: value}}"
     guard let value = json(place) else { return nil }
     if let name = value.caseName, value.caseMembers != nil {

@@ -1,13 +1,19 @@
 import CZMQ
 
-/// A ZeroMQ context: one to a process that takes part in a topology.
+/// A ZeroMQ context: one to a process that takes part in a topology, and another to a node of very many pipes.
 package final class Context: Sendable {
+  /// How many sockets there is room for: 12 bytes for each are written at the start.
+  package enum Room: Int32, Sendable {
+    case few = 1_000
+    case many = 65_000
+  }
+
   // libzmq's contexts are thread-safe; sockets are not.
   nonisolated(unsafe) let handle: UnsafeMutableRawPointer
 
-  package init() {
+  package init(_ room: Room = .many) {
     handle = zmq_ctx_new()!
-    _ = zmq_ctx_set(handle, ZMQ_MAX_SOCKETS, 65_000)
+    _ = zmq_ctx_set(handle, ZMQ_MAX_SOCKETS, room.rawValue)
   }
 
   // Every socket holds its context, so all are closed by now; what they had queued goes out within

@@ -1,17 +1,40 @@
 import PipeMachines
 import PipeWire
 
-/// Reads the feeds of some nodes: drops repeated values, counts missed ones, asks again for the
-/// last value where the publisher may have dropped it.
+/// Reads the feeds of some nodes: drops what was told before, counts states that were missed, asks again for
+/// the last value where the publisher may have dropped it.
 package final class FeedWatch {
+  /// What was told last of a node.
+  private struct Told {
+    var incarnation: UInt64
+    var version: UInt64
+    var doubts: [InDoubtTransaction]
+    var isPassing: Bool
+    var summary: NodeSummary?
+
+    init(_ change: StateChange) {
+      incarnation = change.incarnation
+      version = change.version
+      doubts = change.doubts
+      isPassing = change.isPassing
+      summary = change.summary
+    }
+
+    /// Whether there is something new beside the same state.
+    func differs(from change: StateChange, tellsInDoubt: Bool) -> Bool {
+      if tellsInDoubt, doubts != change.doubts { return true }
+      guard let other = change.summary else { return false }
+      return summary != other || isPassing != change.isPassing
+    }
+  }
+
   private let socket: Socket
   private let loop: PollLoop
   private let topic: FeedTopic
   private let receive: (StateChange) -> Void
   private var registration: PollLoop.Registration?
   private let tellsInDoubt: Bool
-  private var seen: [String: (incarnation: UInt64, version: UInt64, doubts: [InDoubtTransaction])] =
-    [:]
+  private var seen: [String: Told] = [:]
   private var received = 0
   /// Messages since it last found nothing more to read.
   private var backlog = 0
@@ -81,13 +104,16 @@ package final class FeedWatch {
     if let last = seen[change.node] {
       if change.incarnation < last.incarnation { return }
       if change.incarnation == last.incarnation {
-        let isRepeated = change.version == last.version
-        let isNews = tellsInDoubt && isRepeated && change.doubts != last.doubts
-        guard change.version > last.version || isNews else { return }
-        change.missed = isRepeated ? 0 : change.version - last.version - 1
+        change.isRepeated = change.version == last.version
+        if change.isRepeated {
+          guard last.differs(from: change, tellsInDoubt: tellsInDoubt) else { return }
+        } else {
+          guard change.version > last.version else { return }
+          change.missed = change.version - last.version - 1
+        }
       }
     }
-    seen[change.node] = (change.incarnation, change.version, change.doubts)
+    seen[change.node] = Told(change)
     receive(change)
   }
 

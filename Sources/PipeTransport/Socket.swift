@@ -157,7 +157,7 @@ package final class Socket {
     let buffer = UnsafeMutableRawBufferPointer(
       start: zmq_msg_data(&message), count: FrameHeader.byteCount + body.count)
     header.write(into: buffer)
-    UnsafeMutableRawBufferPointer(rebasing: buffer[FrameHeader.byteCount...]).copyBytes(from: body)
+    Self.copy(body, to: UnsafeMutableRawBufferPointer(rebasing: buffer[FrameHeader.byteCount...]))
     return finish(&message, more: false)
   }
 
@@ -166,9 +166,21 @@ package final class Socket {
   package func sendPart(_ bytes: some Collection<UInt8>, more: Bool) -> Sent {
     var message = zmq_msg_t()
     zmq_msg_init_size(&message, bytes.count)
-    UnsafeMutableRawBufferPointer(start: zmq_msg_data(&message), count: bytes.count)
-      .copyBytes(from: bytes)
+    Self.copy(
+      bytes,
+      to: UnsafeMutableRawBufferPointer(start: zmq_msg_data(&message), count: bytes.count))
     return finish(&message, more: more)
+  }
+
+  /// In one piece where it lies so: `copyBytes` goes from byte to byte.
+  private static func copy(
+    _ bytes: some Collection<UInt8>, to buffer: UnsafeMutableRawBufferPointer
+  ) {
+    if bytes.isEmpty { return }
+    let isCopied: Void? = bytes.withContiguousStorageIfAvailable {
+      buffer.copyMemory(from: UnsafeRawBufferPointer($0))
+    }
+    if isCopied == nil { buffer.copyBytes(from: bytes) }
   }
 
   private func finish(_ message: inout zmq_msg_t, more: Bool) -> Sent {

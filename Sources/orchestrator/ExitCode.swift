@@ -4,7 +4,7 @@ package struct ExitCode: RawRepresentable, Hashable, Sendable {
   package init(rawValue: Int32) { self.rawValue = rawValue }
 
   package static let success = ExitCode(rawValue: 0)
-  /// The run failed, or an event was refused.
+  /// The run failed, a finding or a failed test, or an event was refused.
   package static let failure = ExitCode(rawValue: 1)
   /// Usage, or an invalid topology.
   package static let usage = ExitCode(rawValue: 2)
@@ -14,6 +14,8 @@ package struct ExitCode: RawRepresentable, Hashable, Sendable {
   package static let notEnabled = ExitCode(rawValue: 4)
   /// `why`: the event's values decide.
   package static let dependsOnValue = ExitCode(rawValue: 5)
+  /// `check --explore`: the search was not complete, and has found nothing.
+  package static let incomplete = ExitCode(rawValue: 6)
   package static let timedOut = ExitCode(rawValue: 124)
   /// Second ^C.
   package static let forced = ExitCode(rawValue: 130)

@@ -26,7 +26,10 @@ private typealias Names<
     WhenBuilder<State, Event, Output>, WhenInferringBuilder<State>, Whens<State, Event, Output>,
     InferredWhens<State, Event, Output>, Listed<Event, Never>
   ),
-  (Reduction<State>, Refusal, Overlap, CaseDescription, MachineDescription, PortDescription),
+  (
+    any SynthesizedCodable.Type, Reduction<State>, Refusal, Overlap, CaseDescription,
+    MachineDescription, PortDescription
+  ),
   (SuspendedTransition<State>, SelfContainedEvents<Event>),
   (
     Runtime<State, Event, Output>, AsyncStateMachineSequence<State, Event, Output>,
@@ -65,10 +68,11 @@ private typealias Names<
   (
     Topology, TopologyChecker, TopologyFile, TopologyReader, TopologySchema, TopologyVariables,
     NodeSpecification, PipeSpecification, CompositeSpecification, MonitorSpecification,
-    NodeDependency, StateCondition, RestartPolicy, SourceMap, Timeouts, Backoff
+    NodeDependency, StateCondition, RestartPolicy, SourceMap, Timeouts, Backoff, ExploreSection,
+    StateCombination, ExploredProperty, ValueSet, EventPattern
   ),
   (
-    XCTStateMachine<State, Event, Output>, ScenarioStep<State, Event, Output>,
+    XCTStateMachine<State, Event, Output>, PipeRuntimeTestKit.ScenarioStep<State, Event, Output>,
     TransitionCoverage<State, Event, Output>, TransitionName, StateRecorder<State>, ManualClock,
     TopologyHarness, TopologyExpectationFailure, StatePattern, TopologyCoverage, TopologyStep
   )

@@ -85,6 +85,25 @@ struct PipeTests {
     }
   }
 
+  @Test("a node may have more pipes than a context of few has sockets for")
+  func manyPipes() async throws {
+    // Three sockets each: its own, and two that watch its connection.
+    let count = Int(Context.Room.few.rawValue) / 3 + 1
+    let pipes = (1...count).map { number in
+      PipeSpecification.rule(
+        from: "button", when: "pressed", to: "gate", send: "pass", name: "visitors\(number)")
+    }
+    var topology = Self.gate()
+    topology.pipes = pipes
+    try await withTopology(topology) { topology in
+      try await topology.send("gate", "open")
+      try await topology.send("button", Button.Event.press)
+      try await topology.expectStatus(of: "gate", "all that came") {
+        $0.status?.events == UInt64(2 * count + 1)
+      }
+    }
+  }
+
   @Test("a receiver that stands still stops its sender, and gets everything when it goes on")
   func backPressure() async throws {
     try await Self.unrecorded(Self.numbers(capacity: 64)) { topology in

@@ -40,6 +40,50 @@ struct QueueTests {
     }
   }
 
+  @Test("are led through by a path also where the vector was added behind their contents")
+  func lateVector() async throws {
+    var model = ExplorationModel()
+    let node = model.addComponent(stateCount: 3)
+    let queue = model.addQueue(capacity: 2, contents: [1])
+    var asks: [Int] = []
+    for symbol in 1...2 {
+      asks.append(
+        try model.addVector([
+          .table(node, [.unknown, .blocked, .blocked]), .queue(queue, .take(symbol)),
+        ]))
+    }
+    _ = try model.addVector([
+      .table(node, [.blocked, .leads(to: 0), .blocked]), .queue(queue, .append(2)),
+    ])
+    var exploration = Exploration(model)
+    var first: Int?
+    var result: ExplorationResult?
+    while result == nil {
+      switch await exploration.advance() {
+      case .progress: continue
+      case .finished(let finished): result = finished
+      case .demands(let demands):
+        for demand in demands {
+          try exploration.model.setCell(of: node, in: 0, for: demand.vector, to: .blocked)
+          // What is known of the second symbol takes the place of what was known of the first.
+          if let first {
+            try exploration.model.setCell(of: node, in: 0, for: first, to: .blocked)
+          }
+          let symbols: Set = demand.vector == asks[0] ? [1] : [1, 2]
+          for symbol in symbols.sorted() {
+            let vector = try exploration.model.addVector([
+              .table(node, [.leads(to: symbol), .blocked, .blocked]),
+              .queue(queue, .take(symbol, amongst: symbols)),
+            ])
+            if symbols.count == 1 { first = vector }
+          }
+        }
+      }
+    }
+    let end = try #require(result?.deadlocks.first.first)
+    #expect(exploration.path(to: end).states.map { $0[node] } == [0, 1, 0, 2])
+  }
+
   @Test("may end above their capacity by a step that began below it")
   func overshoot() async throws {
     var model = ExplorationModel()

@@ -1,5 +1,6 @@
 import Glibc
 import PipeRuntime
+import Synchronization
 
 /// A model that takes part in dances, and tells in its log each one that it evaluates.
 package actor Dancer: HostableModel {
@@ -14,6 +15,8 @@ package actor Dancer: HostableModel {
   package enum Event: MachineEvent, Hashable {
     /// Each dances in a manner of its own.
     case dance(left: Manner, right: Manner)
+    /// Both think about it for very long, unless it is given up. They do not begin again.
+    case ponder
     /// Shows in its state what it has counted.
     case look
   }
@@ -53,13 +56,24 @@ package actor Dancer: HostableModel {
   }
 
   package static var selfContained: SelfContainedEvents<Event> {
-    .events(OneOf { Event.dance(left:right:) }, within: .milliseconds(300))
+    .events(OneOf { Event.dance(left:right:) }, within: .seconds(1))
+      .and(OneOf { Event.ponder }, within: .seconds(3_600))
   }
 
   package nonisolated var state: State { subject.state }
   package nonisolated var stateDidChange: StatePublisher<State> { subject.eraseToAnyPublisher() }
 
+  private static let hasPondered = Atomic(false)
+
+  private func ponder() async throws {
+    guard !Self.hasPondered.exchange(true, ordering: .relaxed) else { throw Refused() }
+    print("ponders")
+    defer { print("ponders no more") }
+    try await Task.sleep(for: .seconds(7_200))
+  }
+
   package func take(_ event: Event) async throws {
+    if case .ponder = event { return try await ponder() }
     guard case .dance(let left, let right) = event else {
       if case .sitting(_, let number) = subject.state {
         subject.send(.sitting(danced: danced, number: number))

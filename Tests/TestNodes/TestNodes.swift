@@ -6,8 +6,10 @@ import PipeRuntime
 struct TestNodes: NodeProgram {
   static let machines: [any Machine.Type] = [
     Source.self, Sink.self, Gate.self, Button.self, Fragile.self, Blob.self, Clerk.self, Party.self,
-    Turner.self, Ringer.self, Waverer.self, Confidant.self, ModelMachine<Wobbler>.self,
-    ModelMachine<Ripener>.self, ModelMachine<Heater>.self, Thermostat.self,
+    Hoarder.self, Automaton.self, Moody.self,
+    Turner.self, Ringer.self, Waverer.self, Confidant.self,
+    ModelMachine<Wobbler>.self, ModelMachine<Ripener>.self, ModelMachine<Heater>.self,
+    Thermostat.self,
     ModelMachine<Dancer>.self,
     WallflowerNode.self, Chaperone.self,
     NumberSource.self, NumberRelay.self, NumberFilter.self, NumberWorker.self, NumberGate.self,

@@ -8,6 +8,12 @@ enum Programs {
   static let nodes = FileSystem.directory(of: own) + "/nodes"
   static let orchestrator = FileSystem.directory(of: own) + "/orchestrator"
 
+  /// The path of an installed program.
+  static func find(_ name: String) -> String? {
+    let folders = (ProcessEnvironment.current["PATH"] ?? "").split(separator: ":")
+    return folders.map { "\($0)/\(name)" }.first { access($0, X_OK) == 0 }
+  }
+
   /// Throws where one is missing.
   static func check() throws {
     for path in [nodes, orchestrator] where access(path, X_OK) != 0 {

@@ -1,4 +1,3 @@
-import FoundationEssentials
 import Glibc
 import PipeRuntime
 import PipeSupervision
@@ -17,11 +16,17 @@ final class StandIn {
     try control.bind(endpoint)
   }
 
+  /// A node that runs.
+  struct Node {
+    var process: ChildProcess
+    /// From its start until it was ready. Unit: seconds.
+    let readyAfter: Double
+    /// What it had used of the processors by then, its exec included.
+    let useUntilReady: ProcessorUse
+  }
+
   /// Starts a node without pipes; returns when it has said that it is ready, and runs.
-  /// - Returns: The process, and the time from its start until it was ready. Unit: seconds.
-  func start(
-    machine: String, durability: Durability
-  ) throws -> (process: ChildProcess, readyAfter: Double) {
+  func start(machine: String, durability: Durability) throws -> Node {
     let name = "node"
     let arguments = NodeArguments(
       topology: "start", node: name, content: .machine(machine, parameters: .object([:])),
@@ -41,14 +46,15 @@ final class StandIn {
       let peer = Array(WireName.node(name).utf8)
       control.send(
         FrameHeader(.configure, number: 1),
-        body: Array(try JSONEncoder().encode(NodeConfiguration())),
+        body: try JSONRecord.encode(NodeConfiguration()),
         to: peer)
       try expect(.ready)
       let readyAfter = Double(Clock.nanoseconds - start) / 1e9
+      let use = ProcessorUse(of: process.pid)
       control.send(FrameHeader(.start, number: 1), to: peer)
       control.send(FrameHeader(.ping, sequence: 1), to: peer)
       try expect(.status)
-      return (process, readyAfter)
+      return Node(process: process, readyAfter: readyAfter, useUntilReady: use)
     } catch {
       process.signal(.kill)
       process.wait()

@@ -2,7 +2,7 @@ import PipeRuntime
 
 /// Sends an event, waits until it comes back, sends the next, and tells how long all of them took.
 enum Pinger: Machine {
-  enum State: MachineState {
+  enum State: MachineState, SynthesizedCodable {
     case idle
     case starting
     case waiting(sequence: Int, since: Int64)
@@ -10,7 +10,7 @@ enum Pinger: Machine {
     case done(nanoseconds: Int64, count: Int)
   }
 
-  enum Event: MachineEvent {
+  enum Event: MachineEvent, SynthesizedCodable {
     case start
     case clockShows(nanoseconds: Int64)
     case pong(sequence: Int, text: String)

@@ -2,12 +2,12 @@ import PipeRuntime
 
 /// Sends back what it gets.
 enum Ponger: Machine {
-  enum State: MachineState {
+  enum State: MachineState, SynthesizedCodable {
     case idle
     case answering(sequence: Int, text: String)
   }
 
-  enum Event: MachineEvent {
+  enum Event: MachineEvent, SynthesizedCodable {
     case ping(sequence: Int, text: String)
   }
 

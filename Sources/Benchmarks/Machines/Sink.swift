@@ -2,13 +2,13 @@ import PipeRuntime
 
 /// Takes events one step each, in order, and says when it has taken as many as it should.
 enum Sink: Machine {
-  enum State: MachineState {
+  enum State: MachineState, SynthesizedCodable {
     case ready
     case receiving(count: Int)
     case complete
   }
 
-  enum Event: MachineEvent {
+  enum Event: MachineEvent, SynthesizedCodable {
     case reading(sequence: Int, text: String)
     case tick
   }

@@ -5,7 +5,7 @@ import PipeRuntime
 /// Tokens that it sends to itself drive it: each makes one step, and each step sends a burst of
 /// events and the token once more.
 enum Source: Machine {
-  enum State: MachineState {
+  enum State: MachineState, SynthesizedCodable {
     case idle
     case starting
     case sending(next: Int, since: Int64)
@@ -14,7 +14,7 @@ enum Source: Machine {
     case done(nanoseconds: Int64, count: Int)
   }
 
-  enum Event: MachineEvent {
+  enum Event: MachineEvent, SynthesizedCodable {
     case start
     case clockShows(nanoseconds: Int64)
     case token

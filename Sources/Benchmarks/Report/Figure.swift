@@ -7,6 +7,7 @@ struct Figure {
     case exactly(Quantity)
     /// Of the baseline's value.
     case ratioAtMost(Double)
+    case ratioAtLeast(Double)
   }
 
   var name: String
@@ -24,6 +25,7 @@ struct Figure {
     case .atLeast(let limit): value >= limit
     case .exactly(let expected): value == expected
     case .ratioAtMost(let limit): ratio.map { $0 <= limit }
+    case .ratioAtLeast(let limit): ratio.map { $0 >= limit }
     case nil: nil
     }
   }
@@ -34,6 +36,7 @@ struct Figure {
     case .atLeast(let limit): "≥ \(limit)"
     case .exactly(let expected): "= \(expected)"
     case .ratioAtMost(let limit): "≤ \(limit.fixed(2))×"
+    case .ratioAtLeast(let limit): "≥ \(limit.fixed(2))×"
     case nil: ""
     }
   }

@@ -7,6 +7,7 @@ import PipeSystem
 struct Report {
   private var figures: [Figure] = []
   private var section = Section.roundtrip
+  private var begun = ContinuousClock.now
   private var record = BenchmarkRecord(
     machine: HostMachine.summary, time: Timestamp.now.description)
   /// An earlier run, whose figures stand beside those of this one.
@@ -23,10 +24,17 @@ struct Report {
   /// Begins a section: its title, the load of the machine, the head of its columns.
   mutating func begin(_ section: Section) {
     self.section = section
+    begun = .now
     Self.write("\n\(section.rawValue): \(section.summary) (load \(HostMachine.load))")
     Self.write(
       Self.line(
         "", "measured", "baseline", "ratio", "target", "", earlier.map { _ in ("before", "now") }))
+  }
+
+  /// Ends a section: how long it took.
+  func end() {
+    let elapsed = begun.duration(to: .now) / .seconds(1)
+    Self.write("  \(section.rawValue) took \(elapsed.fixed(0)) s")
   }
 
   /// Says what the figures before it include.

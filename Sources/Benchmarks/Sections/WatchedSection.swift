@@ -38,33 +38,79 @@ struct WatchedSection {
   }
 
   func run(_ report: inout Report) throws {
-    let count = setting.pick(800_000, quick: 160_000)
+    let count = setting.pick(600_000, quick: 160_000)
     let repeats = setting.pick(9, quick: 3)
     let flow = try Flow(hasPayload: false, count: count, in: directory)
-    var uses: [Watch: ProcessorUses] = [:]
-    // The first round is thrown away.
+    var measured: [Watch: Measured] = [:]
+    // The first round is thrown away, and every other one goes backwards: what the machine does beside this
+    // meets all of them.
     for round in 0...repeats {
-      for watch in Watch.allCases {
-        let use = try measure(flow.topology, watch, count)
-        if round > 0 { uses[watch, default: ProcessorUses()].add(use) }
+      var results: [Watch: Result] = [:]
+      for watch in round.isMultiple(of: 2) ? Watch.allCases : Watch.allCases.reversed()
+      where watch.isLight || watch == .none || round <= 3 {
+        results[watch] = try measure(flow.topology, watch, count)
       }
+      guard round > 0, let none = results[.none] else { continue }
+      for (watch, result) in results { measured[watch, default: Measured()].add(result, none) }
     }
-    guard let none = uses[.none] else { return }
+    guard let none = measured[.none] else { return }
     for watch in Watch.allCases {
-      guard let use = uses[watch] else { continue }
-      report.add(
-        Figure(
-          name: "processor time of an event, \(watch.rawValue)", value: use.time,
-          baseline: watch == .none ? nil : none.time,
-          target: watch.isLight ? .ratioAtMost(1.02) : nil))
-      report.add(
-        Figure(
-          name: "voluntary switches of an event", value: use.switchCount,
-          baseline: watch == .none ? nil : none.switchCount))
+      guard let own = measured[watch] else { continue }
+      add(own, watch, none, &report)
     }
     try addMemory(flow, count, &report)
     report.note(
-      "of the sink, medians of \(repeats) × \(count.grouped) events without payload, each a step")
+      "of the sink, medians of up to \(repeats) × \(count.grouped) events without payload, each a step;"
+    )
+    report.note("judged is the median of the ratios to no monitor in the same round")
+  }
+
+  /// What one measurement has given.
+  private struct Result {
+    /// By the source's clock, until the last event was taken. Unit: seconds.
+    var elapsed: Double
+    var use: ProcessorUse
+  }
+
+  /// What several have, and how many times that is of those in the same round without a monitor.
+  private struct Measured {
+    var elapsed = Samples()
+    var uses = ProcessorUses()
+    var ratios = (elapsed: Samples(), time: Samples())
+
+    mutating func add(_ result: Result, _ none: Result) {
+      elapsed.add(result.elapsed)
+      uses.add(result.use)
+      ratios.elapsed.add(result.elapsed / none.elapsed)
+      ratios.time.add(result.use.total.time / none.use.total.time)
+    }
+  }
+
+  private func add(
+    _ own: Measured, _ watch: Watch, _ none: Measured, _ report: inout Report
+  ) {
+    let isFirst = watch == .none
+    report.add(
+      Figure(
+        name: "time of an event, \(watch.rawValue)", value: .seconds(own.elapsed.median),
+        baseline: isFirst ? nil : .seconds(none.elapsed.median)))
+    report.add(
+      Figure(
+        name: "processor time of an event, \(watch.rawValue)", value: own.uses.time,
+        baseline: isFirst ? nil : none.uses.time))
+    report.add(
+      Figure(
+        name: "voluntary switches of an event, \(watch.rawValue)", value: own.uses.switchCount,
+        baseline: isFirst ? nil : none.uses.switchCount))
+    guard watch.isLight else { return }
+    report.add(
+      Figure(
+        name: "time, \(watch.rawValue), of that without",
+        value: .count(own.ratios.elapsed.median), target: .atMost(.count(1.02))))
+    report.add(
+      Figure(
+        name: "processor time, \(watch.rawValue), of that without",
+        value: .count(own.ratios.time.median), target: .atMost(.count(1.02))))
   }
 
   /// What the sink holds after ten times as many events with a monitor that stands still.
@@ -80,7 +126,7 @@ struct WatchedSection {
 
   private func measure(
     _ topology: TopologyRun, _ watch: Watch, _ count: Int
-  ) throws -> ProcessorUse {
+  ) throws -> Result {
     var monitor: ChildProcess?
     if watch != .none { monitor = try attach(to: topology, watch.options) }
     defer {
@@ -96,8 +142,10 @@ struct WatchedSection {
     case .none, .live, .steps, .every: break
     }
     let before = topology.use(of: "sink")
-    _ = try topology.measure("source")
-    return topology.use(of: "sink").each(of: count, since: before)
+    let elapsed = try topology.measure("source")
+    return Result(
+      elapsed: elapsed / Double(count),
+      use: topology.use(of: "sink").each(of: count, since: before))
   }
 
   /// Starts a monitor of the sink, and waits until the node tells it something.

@@ -94,8 +94,10 @@ package struct ViewSession {
   /// The node is in another state.
   package mutating func show(_ change: StateChange) -> [Action] {
     if case .ended = phase { return [] }
-    // What an answer has told may be newer.
-    if let shown, change.incarnation == shown.incarnation, change.version < shown.version {
+    // What an answer has told may be newer. Of what comes beside a state a view shows nothing.
+    if let shown, change.incarnation == shown.incarnation,
+      change.version < shown.version || change.isRepeated
+    {
       return []
     }
     return show(change.state, change.incarnation, change.version) ?? [.draw] + proceed()

@@ -8,8 +8,7 @@ struct EventDecoder: Decoder {
   var userInfo: [CodingUserInfoKey: Any] { [:] }
 
   func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
-    try reader.checkObject(at: index)
-    return KeyedDecodingContainer(Members(reader: reader, object: index))
+    try reader.members(of: index, keyedBy: type)
   }
 
   func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
@@ -41,53 +40,6 @@ extension EventDecoder: SingleValueDecodingContainer {
 }
 
 extension EventDecoder {
-  /// The members of an object.
-  struct Members<Key: CodingKey>: KeyedDecodingContainerProtocol {
-    let reader: EventReader
-    let object: Int
-
-    var codingPath: [any CodingKey] { [] }
-    var allKeys: [Key] { ((try? reader.keys(of: object)) ?? []).compactMap(Key.init(stringValue:)) }
-
-    func contains(_ key: Key) -> Bool { reader.member(key.stringValue, of: object) != nil }
-
-    private func value(_ key: Key) throws -> EventDecoder {
-      guard let index = reader.member(key.stringValue, of: object) else {
-        throw EventReader.Unread()
-      }
-      return EventDecoder(reader: reader, index: index)
-    }
-
-    func decodeNil(forKey key: Key) throws -> Bool { try value(key).decodeNil() }
-    func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool { try value(key).decode(type) }
-    func decode(_ type: String.Type, forKey key: Key) throws -> String {
-      try value(key).decode(type)
-    }
-    func decode(_ type: Double.Type, forKey key: Key) throws -> Double {
-      try value(key).decode(type)
-    }
-    func decode(_ type: Float.Type, forKey key: Key) throws -> Float { try value(key).decode(type) }
-    func decode(_ type: Int.Type, forKey key: Key) throws -> Int { try value(key).decode(type) }
-    func decode<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value {
-      try value(key).decode(type)
-    }
-
-    func nestedContainer<Nested: CodingKey>(
-      keyedBy type: Nested.Type, forKey key: Key
-    ) throws -> KeyedDecodingContainer<Nested> { try value(key).container(keyedBy: type) }
-
-    func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
-      try value(key).unkeyedContainer()
-    }
-
-    func superDecoder() throws -> any Decoder {
-      guard let index = reader.member("super", of: object) else { throw EventReader.Unread() }
-      return EventDecoder(reader: reader, index: index)
-    }
-
-    func superDecoder(forKey key: Key) throws -> any Decoder { try value(key) }
-  }
-
   /// The elements of an array.
   struct Elements: UnkeyedDecodingContainer {
     private let reader: EventReader

@@ -8,8 +8,7 @@ struct EventEncoder: Encoder {
   var userInfo: [CodingUserInfoKey: Any] { [:] }
 
   func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
-    KeyedEncodingContainer(
-      Members(writer: writer, depth: depth, id: writer.begin(.object, at: depth)))
+    writer.members(at: depth, keyedBy: type)
   }
 
   func unkeyedContainer() -> any UnkeyedEncodingContainer {
@@ -39,45 +38,6 @@ extension EventEncoder: SingleValueEncodingContainer {
 }
 
 extension EventEncoder {
-  /// The members of an object.
-  struct Members<Key: CodingKey>: KeyedEncodingContainerProtocol {
-    let writer: EventWriter
-    let depth: Int
-    let id: Int
-
-    var codingPath: [any CodingKey] { [] }
-
-    private func next(_ key: Key) { writer.next(key.stringValue, in: id, at: depth) }
-
-    private func member(_ key: Key) -> EventEncoder {
-      next(key)
-      return EventEncoder(writer: writer, depth: depth + 1)
-    }
-
-    func encodeNil(forKey key: Key) { member(key).encodeNil() }
-    func encode(_ value: Bool, forKey key: Key) { member(key).encode(value) }
-    func encode(_ value: String, forKey key: Key) { member(key).encode(value) }
-    func encode(_ value: Double, forKey key: Key) throws { try member(key).encode(value) }
-    func encode(_ value: Float, forKey key: Key) throws { try member(key).encode(value) }
-    func encode(_ value: Int, forKey key: Key) { member(key).encode(value) }
-    func encode(_ value: some Encodable, forKey key: Key) throws { try member(key).encode(value) }
-
-    func nestedContainer<Nested: CodingKey>(
-      keyedBy type: Nested.Type, forKey key: Key
-    ) -> KeyedEncodingContainer<Nested> { member(key).container(keyedBy: type) }
-
-    func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer {
-      member(key).unkeyedContainer()
-    }
-
-    func superEncoder() -> any Encoder {
-      writer.next("super", in: id, at: depth)
-      return EventEncoder(writer: writer, depth: depth + 1)
-    }
-
-    func superEncoder(forKey key: Key) -> any Encoder { member(key) }
-  }
-
   /// The elements of an array.
   struct Elements: UnkeyedEncodingContainer {
     let writer: EventWriter

@@ -12,8 +12,13 @@ final class EventReader {
   /// The value is not what the type asks for, or something that is better left to Foundation.
   struct Unread: Error {}
 
+  // Exclusivity is not checked at run time for what each event touches: one thread owns the reader.
+  @exclusivity(unchecked)
   private(set) var tokens = JSONTokens()
+  @exclusivity(unchecked)
   private(set) var bytes = UnsafeRawBufferPointer(start: nil, count: 0)
+  @exclusivity(unchecked)
+  private var kept = KeptContainers()
 
   /// Members of an object are searched one by one, up to this number.
   static let mostMembers = 64
@@ -73,6 +78,42 @@ final class EventReader {
 
   // MARK: Members
 
+  /// The members of an object. Throws where the token is none, or one that is not to be read here.
+  func members<Key: CodingKey>(
+    of index: Int, keyedBy type: Key.Type
+  ) throws -> KeyedDecodingContainer<Key> {
+    let object = tokens.list[index]
+    guard object.kind == .object, !object.hasEscapedKey, object.count <= Self.mostMembers else {
+      throw Unread()
+    }
+    guard let (box, members) = kept.next(keyedBy: type) else {
+      return newMembers(of: index, keyedBy: type)
+    }
+    unsafeDowncast(members, to: ReadMembers.self).object = index
+    return unsafeBitCast(box, to: KeyedDecodingContainer<Key>.self)
+  }
+
+  @inline(never)
+  private func newMembers<Key: CodingKey>(
+    of index: Int, keyedBy type: Key.Type
+  ) -> KeyedDecodingContainer<Key> {
+    let members = EventMembers<Key>(reader: self, object: index)
+    let container = KeyedDecodingContainer(members)
+    if MemoryLayout<KeyedDecodingContainer<Key>>.size == MemoryLayout<KeptContainers.Box>.size {
+      kept.keep(unsafeBitCast(container, to: KeptContainers.Box.self), of: members, keyedBy: type)
+    }
+    return container
+  }
+
+  /// Parts with what it keeps, which leads back to it.
+  func close() { kept.removeAll() }
+
+  /// The text of a string or number, as it is written.
+  func text(at index: Int) -> UnsafeRawBufferPointer {
+    let token = tokens.list[index]
+    return UnsafeRawBufferPointer(rebasing: bytes[Int(token.start)..<Int(token.end)])
+  }
+
   /// The value of the member with this key, or `nil`.
   func member(_ key: String, of object: Int) -> Int? {
     var key = key
@@ -80,8 +121,7 @@ final class EventReader {
       var index = object + 1
       let end = Int(tokens.list[object].next)
       while index < end {
-        let token = tokens.list[index]
-        let name = bytes[Int(token.start)..<Int(token.end)]
+        let name = text(at: index)
         if name.count == key.count, name.elementsEqual(key) { return index + 1 }
         index = Int(tokens.list[index + 1].next)
       }
@@ -99,16 +139,5 @@ final class EventReader {
       index = Int(tokens.list[index + 1].next)
     }
     return keys
-  }
-
-  /// Throws where the token is no object, or one that is not to be read here.
-  func checkObject(at index: Int) throws {
-    let object = tokens.list[index]
-    guard object.kind == .object, object.count <= Self.mostMembers else { throw Unread() }
-    var member = index + 1
-    while member < object.next {
-      guard tokens.list[member].kind == .string else { throw Unread() }
-      member = Int(tokens.list[member + 1].next)
-    }
   }
 }

@@ -27,10 +27,17 @@ final class EventWriter {
     var isEmpty = true
   }
 
+  // Exclusivity is not checked at run time for what each event touches: one thread owns the writer.
+  @exclusivity(unchecked)
   private(set) var bytes: [UInt8] = []
+  @exclusivity(unchecked)
   private var open: [Open] = []
+  @exclusivity(unchecked)
   private var lastID = 0
+  @exclusivity(unchecked)
+  private var kept = KeptContainers()
   /// Set where a value cannot be written, by a call that cannot throw.
+  @exclusivity(unchecked)
   private var isBroken = false
 
   /// Appends the JSON of a value to `target`, or leaves it as it was and throws.
@@ -61,6 +68,35 @@ final class EventWriter {
     bytes.append(bracket.rawValue)
     return lastID
   }
+
+  /// The members of an object where a value belongs.
+  func members<Key: CodingKey>(
+    at depth: Int, keyedBy type: Key.Type
+  ) -> KeyedEncodingContainer<Key> {
+    let id = begin(.object, at: depth)
+    guard let (box, members) = kept.next(keyedBy: type) else {
+      return newMembers(at: depth, id, keyedBy: type)
+    }
+    let place = unsafeDowncast(members, to: WrittenMembers.self)
+    place.depth = depth
+    place.id = id
+    return unsafeBitCast(box, to: KeyedEncodingContainer<Key>.self)
+  }
+
+  @inline(never)
+  private func newMembers<Key: CodingKey>(
+    at depth: Int, _ id: Int, keyedBy type: Key.Type
+  ) -> KeyedEncodingContainer<Key> {
+    let members = WritableMembers<Key>(writer: self, depth: depth, id: id)
+    let container = KeyedEncodingContainer(members)
+    if MemoryLayout<KeyedEncodingContainer<Key>>.size == MemoryLayout<KeptContainers.Box>.size {
+      kept.keep(unsafeBitCast(container, to: KeptContainers.Box.self), of: members, keyedBy: type)
+    }
+    return container
+  }
+
+  /// Parts with what it keeps, which leads back to it.
+  func close() { kept.removeAll() }
 
   /// Goes on with an object or array: closes what was opened in it, and separates the next value.
   func next(in id: Int, at depth: Int) {
@@ -105,9 +141,7 @@ final class EventWriter {
   func append(
     number value: some BinaryFloatingPoint & LosslessStringConvertible
   ) throws {
-    guard value.isFinite else { throw Unwritten() }
-    let text = value.description
-    bytes.append(contentsOf: (text.hasSuffix(".0") ? text.dropLast(2) : text[...]).utf8)
+    guard JSONText.append(number: value, to: &bytes) else { throw Unwritten() }
   }
 
   func append(_ value: String) { JSONText.append(value, to: &bytes) }

@@ -9,21 +9,38 @@ enum JSONText {
       bytes.append(contentsOf: String(value).utf8)
       return
     }
-    if number < 0 { bytes.append(UInt8(ascii: "-")) }
-    let start = bytes.count
-    var rest = number.magnitude
-    repeat {
-      bytes.append(0x30 + UInt8(truncatingIfNeeded: rest % 10))
-      rest /= 10
-    } while rest > 0
-    bytes[start...].reverse()
+    withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
+      var place = digits.count
+      var rest = number.magnitude
+      repeat {
+        place -= 1
+        digits[place] = 0x30 + UInt8(truncatingIfNeeded: rest % 10)
+        rest /= 10
+      } while rest > 0
+      if number < 0 {
+        place -= 1
+        digits[place] = UInt8(ascii: "-")
+      }
+      bytes.append(contentsOf: UnsafeBufferPointer(rebasing: digits[place...]))
+    }
+  }
+
+  /// Appends a number; returns `false` where it is none that JSON has.
+  static func append(
+    number value: some BinaryFloatingPoint & LosslessStringConvertible, to bytes: inout [UInt8]
+  ) -> Bool {
+    guard value.isFinite else { return false }
+    let text = value.description
+    bytes.append(contentsOf: (text.hasSuffix(".0") ? text.dropLast(2) : text[...]).utf8)
+    return true
   }
 
   static func append(_ value: String, to bytes: inout [UInt8]) {
     var value = value
     value.withUTF8 { text in
       bytes.append(UInt8(ascii: "\""))
-      if text.allSatisfy({ $0 >= 0x20 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }) {
+      let text = UnsafeRawBufferPointer(text)
+      if plainPrefix(of: text, from: 0) == text.count {
         bytes.append(contentsOf: text)
       } else {
         for byte in text { append(escaped: byte, to: &bytes) }
@@ -31,6 +48,48 @@ enum JSONText {
       bytes.append(UInt8(ascii: "\""))
     }
   }
+
+  /// Where, from a place on, the first byte is that a string cannot have as it is: a quote, a backslash
+  /// or a control character; the end where there is none.
+  static func plainPrefix(of text: UnsafeRawBufferPointer, from start: Int) -> Int {
+    var place = start
+    // Eight at a time. A byte that has to be zero in one of these has its highest bit set in the test.
+    while place + 8 <= text.count {
+      let word = text.loadUnaligned(fromByteOffset: place, as: UInt64.self)
+      let quotes = word ^ (everyByte &* 0x22)
+      let backslashes = word ^ (everyByte &* 0x5C)
+      let found =
+        ((word &- everyByte &* 0x20) & ~word) | ((quotes &- everyByte) & ~quotes)
+        | ((backslashes &- everyByte) & ~backslashes)
+      if found & (everyByte &* 0x80) != 0 { break }
+      place += 8
+    }
+    while place < text.count, text[place] >= 0x20, text[place] != UInt8(ascii: "\""),
+      text[place] != UInt8(ascii: "\\")
+    { place += 1 }
+    return place
+  }
+
+  /// The string of these bytes; `nil` where they are not UTF-8.
+  static func string(of text: UnsafeRawBufferPointer) -> String? {
+    isASCII(text) ? String(decoding: text, as: UTF8.self) : String(validating: text, as: UTF8.self)
+  }
+
+  private static func isASCII(_ text: UnsafeRawBufferPointer) -> Bool {
+    var all: UInt64 = 0
+    var place = 0
+    while place + 8 <= text.count {
+      all |= text.loadUnaligned(fromByteOffset: place, as: UInt64.self)
+      place += 8
+    }
+    while place < text.count {
+      all |= UInt64(text[place])
+      place += 1
+    }
+    return all & (everyByte &* 0x80) == 0
+  }
+
+  private static var everyByte: UInt64 { 0x0101_0101_0101_0101 }
 
   private static func append(escaped byte: UInt8, to bytes: inout [UInt8]) {
     switch byte {

@@ -6,6 +6,8 @@ package struct JSONTokens {
 
   package struct Token {
     package var kind: Kind
+    /// Whether one of the keys of an object is written with escapes.
+    package var hasEscapedKey = false
     /// Where it begins; for a string, behind the quote.
     package var start: Int32
     /// Where it ends; for a string, before the quote.
@@ -27,8 +29,38 @@ package struct JSONTokens {
   private var offset = 0
   private var bytes = UnsafeRawBufferPointer(start: nil, count: 0)
 
-  /// Of objects and arrays in each other. Foundation reads a little more.
-  private static let deepest = 500
+  /// Of objects and arrays in each other. Foundation reads a little more: it traps on some text that is
+  /// nested more than 512 deep and ends there.
+  package static let deepest = 500
+
+  /// How deep objects and arrays are in each other, as far as that is not more than one beyond a limit.
+  package static func depth(of text: UnsafeRawBufferPointer, upTo limit: Int) -> Int {
+    var (depth, greatest) = (0, 0)
+    var isInString = false
+    var isEscaped = false
+    for byte in text {
+      if isInString {
+        if isEscaped {
+          isEscaped = false
+        } else if byte == UInt8(ascii: "\\") {
+          isEscaped = true
+        } else if byte == UInt8(ascii: "\"") {
+          isInString = false
+        }
+        continue
+      }
+      switch byte {
+      case UInt8(ascii: "\""): isInString = true
+      case UInt8(ascii: "["), UInt8(ascii: "{"):
+        depth += 1
+        greatest = max(greatest, depth)
+        if greatest > limit { return greatest }
+      case UInt8(ascii: "]"), UInt8(ascii: "}"): depth -= 1
+      default: break
+      }
+    }
+    return greatest
+  }
 
   package init() {}
 
@@ -47,10 +79,11 @@ package struct JSONTokens {
   func string(at index: Int, in bytes: UnsafeRawBufferPointer) -> String? {
     let token = list[index]
     guard token.kind == .string else { return nil }
-    return String(validating: bytes[Int(token.start)..<Int(token.end)], as: UTF8.self)
+    return JSONText.string(
+      of: UnsafeRawBufferPointer(rebasing: bytes[Int(token.start)..<Int(token.end)]))
   }
 
-  /// A whole number of up to eighteen places; `nil` for any other token.
+  /// A whole number that an `Int64` holds; `nil` for any other token.
   func integer(at index: Int, in bytes: UnsafeRawBufferPointer) -> Int64? {
     let token = list[index]
     guard token.kind == .number else { return nil }
@@ -59,7 +92,7 @@ package struct JSONTokens {
     let isNegative = bytes[place] == UInt8(ascii: "-")
     if isNegative { place += 1 }
     // Eighteen digits cannot overflow.
-    guard end - place <= 18 else { return nil }
+    guard end - place <= 18 else { return Self.longInteger(bytes[Int(token.start)..<end]) }
     var number: Int64 = 0
     while place < end {
       let digit = bytes[place] &- 0x30
@@ -68,6 +101,11 @@ package struct JSONTokens {
       place += 1
     }
     return isNegative ? -number : number
+  }
+
+  /// Such as nanoseconds since 1970.
+  private static func longInteger(_ text: Slice<UnsafeRawBufferPointer>) -> Int64? {
+    text.count <= 20 ? Int64(String(decoding: text, as: UTF8.self)) : nil
   }
 
   private mutating func readValue(depth: Int) -> Bool {
@@ -91,6 +129,7 @@ package struct JSONTokens {
     offset += 1
     skipBlanks()
     var count: Int32 = 0
+    var hasEscapedKey = false
     if offset < bytes.count, bytes[offset] == close {
       offset += 1
     } else {
@@ -100,6 +139,7 @@ package struct JSONTokens {
           guard offset < bytes.count, bytes[offset] == UInt8(ascii: "\""), readString() else {
             return false
           }
+          if list[list.count - 1].kind == .escapedString { hasEscapedKey = true }
           skipBlanks()
           guard offset < bytes.count, bytes[offset] == UInt8(ascii: ":") else { return false }
           offset += 1
@@ -117,6 +157,7 @@ package struct JSONTokens {
     list[index].end = Int32(offset)
     list[index].next = Int32(list.count)
     list[index].count = count
+    list[index].hasEscapedKey = hasEscapedKey
     return true
   }
 
@@ -124,7 +165,9 @@ package struct JSONTokens {
     let start = offset + 1
     var kind = Kind.string
     offset = start
-    while offset < bytes.count {
+    while true {
+      offset = JSONText.plainPrefix(of: bytes, from: offset)
+      guard offset < bytes.count else { return false }
       switch bytes[offset] {
       case UInt8(ascii: "\""):
         add(kind, from: start, to: offset)
@@ -133,11 +176,9 @@ package struct JSONTokens {
       case UInt8(ascii: "\\"):
         kind = .escapedString
         offset += 2
-      case 0..<0x20: return false
-      default: offset += 1
+      default: return false
       }
     }
-    return false
   }
 
   private mutating func readNumber() -> Bool {

@@ -35,12 +35,12 @@ extension JSONValue {
 
   /// Converts any encodable value by way of its JSON form.
   public init(encoding value: some Encodable) throws {
-    try self.init(parsing: JSONEncoder().encode(value))
+    try self.init(parsing: JSONRecord.encode(value))
   }
 
   /// Decodes a value of the given type from this document.
   public func decode<Value: Decodable>(_ type: Value.Type = Value.self) throws -> Value {
-    try JSONDecoder().decode(type, from: Data(bytes))
+    try JSONRecord.decode(type, from: bytes)
   }
 
   /// Compact UTF-8 JSON with sorted keys: equal values have equal bytes.

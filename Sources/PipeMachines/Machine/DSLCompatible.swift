@@ -1,5 +1,18 @@
 /// An enum that can stand in the machine language as a state, an event or an output.
-public protocol DSLCompatible: Sendable {}
+public protocol DSLCompatible: Sendable {
+  /// Whether it is a ``SynthesizedCodable``; not to be given by hand.
+  static var _isSynthesizedCodable: Bool { get }
+}
+
+extension DSLCompatible {
+  /// It does not say so.
+  public static var _isSynthesizedCodable: Bool { false }
+}
+
+extension DSLCompatible where Self: SynthesizedCodable {
+  /// It says so.
+  public static var _isSynthesizedCodable: Bool { true }
+}
 
 /// A state that can be observed from another process.
 public protocol MachineState: DSLCompatible, Codable {}

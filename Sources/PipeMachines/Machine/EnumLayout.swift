@@ -7,6 +7,8 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable after init.
   package let cases: [CaseDescription]
   /// The payload types of each case, element by element.
   let payloads: [[Any.Type]]
+  /// Where the elements of each case's payload lie in it. Unit: bytes.
+  let offsets: [[Int]]
   /// Which cases have no payload at all.
   let isBare: [Bool]
   /// Where each case's types begin in `types`; one more entry for the end.
@@ -23,6 +25,7 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable after init.
       record.payload.map { TypeMetadata($0).elements } ?? []
     }
     payloads = elements.map { $0.map(\.type) }
+    offsets = elements.map { $0.map(\.offset) }
     isBare = records.map { !$0.hasPayload }
     cases = zip(records, elements).map { record, elements in
       CaseDescription(
@@ -30,19 +33,19 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable after init.
         fields: elements.enumerated().map { index, element in
           .init(
             name: element.label.isEmpty ? "_\(index)" : element.label,
-            type: String(describing: element.type))
+            type: TypeName.own(element.type))
         })
     }
     let flat = payloads.flatMap { $0.map { TypeMetadata($0).pointer } }
     let starts = payloads.reduce(into: [0]) { $0.append($0.last! + $1.count) }
-    let offsets = records.map { record -> Int in
+    let boxes = records.map { record -> Int in
       guard record.isIndirect, let payload = record.payload else { return 0 }
       let mask = TypeMetadata(payload).alignmentMask
       return (16 + mask) & ~mask
     }
     self.starts = Self.table(starts)
     types = Self.table(flat)
-    boxOffsets = Self.table(offsets)
+    boxOffsets = Self.table(boxes)
   }
 
   deinit {

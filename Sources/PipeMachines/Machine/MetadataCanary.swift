@@ -56,13 +56,15 @@ package enum MetadataCanary {
     let generic = EnumLayout(TypeMetadata(GenericProbe<Int8>.self))
     return [
       Reading(
-        "names", plain.cases.map(\.name).joined(separator: " "), "one pair box nest first second"),
+        "names", line(plain.cases.map(\.name)), "one pair box nest first second"),
       Reading(
         "fields",
-        plain.cases.map { $0.fields.map(\.name).joined(separator: " ") }.joined(separator: "|"),
+        line(plain.cases.map { line($0.fields.map(\.name)) }, "|"),
         "_0|left right|_0|_0||"),
       Reading("types", types(of: plain), "Int8|String Int|Int64|Inner||"),
-      Reading("bare", plain.isBare.map { $0 ? "1" : "0" }.joined(), "000011"),
+      Reading(
+        "offsets", line(plain.offsets.map { line($0.map { "\($0)" }) }, "|"), "0|0 16|0|0||"),
+      Reading("bare", line(plain.isBare.map { $0 ? "1" : "0" }, ""), "000011"),
       Reading("a generic enum", types(of: generic), "Int8|Int8 Array<Int8>|"),
       Reading("tags", tags(of: Probe.samples), "0 1 2 3 4 5"),
       Reading("generic tags", tags(of: GenericProbe<Int8>.samples), "0 1 2"),
@@ -74,27 +76,41 @@ package enum MetadataCanary {
           .map { "\($0.0) \($0.1)" }, "\(text) 9"),
       Reading("a boxed payload", payload(of: .box(-5), plain, 2, Int64.self).map { "\($0)" }, "-5"),
       Reading(
-        "an enum in an enum", payload(of: .nest(.b(3)), plain, 3, Inner.self).map { "\($0)" },
+        "an enum in an enum", payload(of: .nest(.b(3)), plain, 3, Inner.self).map { $0.text },
         "b(3)"),
       Reading("a case that is made", made(tag: 5), "second"),
       Reading(
+        "a case that is made with values", made(tag: 1, (text, 9)),
+        "pair \(text) 9"),
+      Reading(
         "kinds",
-        [kind((Int, Int).self), kind((() -> Void).self), kind(Int?.self), kind(Probe.self)]
-          .joined(separator: " "), "301 302 202 201"),
+        line([
+          kind((Int, Int).self), kind((() -> Void).self), kind(Int?.self), kind(Probe.self),
+        ]), "301 302 202 201"),
     ]
+  }
+
+  /// As `joined` does it, which would look through all conformances of the process once.
+  private static func line(_ words: [String], _ separator: String = " ") -> String {
+    var line = ""
+    for (index, word) in words.enumerated() {
+      if index > 0 { line += separator }
+      line += word
+    }
+    return line
   }
 
   private static let text = "a text that is too long to lie in its own value"
 
   private static func types(of layout: EnumLayout) -> String {
-    layout.payloads.map { $0.map { String(describing: $0) }.joined(separator: " ") }
-      .joined(separator: "|")
+    line(layout.payloads.map { line($0.map { TypeName.own($0) }) }, "|")
   }
 
   private static func tags<Value>(of values: [Value]) -> String {
-    values.map { value in
-      withUnsafePointer(to: value) { "\(TypeMetadata(Value.self).tag(of: $0))" }
-    }.joined(separator: " ")
+    line(
+      values.map { value in
+        withUnsafePointer(to: value) { "\(TypeMetadata(Value.self).tag(of: $0))" }
+      })
   }
 
   /// The payload of a value, where the type's cases are so far understood that it may be looked at.
@@ -108,12 +124,17 @@ package enum MetadataCanary {
     }
   }
 
-  private static func made(tag: Int) -> String {
+  private static func made(tag: Int) -> String { made(tag: tag, ()) }
+
+  private static func made<Payload>(tag: Int, _ payload: Payload) -> String {
     withUnsafeTemporaryAllocation(of: Probe.self, capacity: 1) { room in
       let bytes = UnsafeMutableRawPointer(room.baseAddress!)
       bytes.initializeMemory(as: UInt8.self, repeating: 0, count: MemoryLayout<Probe>.size)
+      bytes.initializeMemory(as: Payload.self, to: payload)
       TypeMetadata(Probe.self).inject(tag, into: bytes)
-      return TypeMetadata(Probe.self).tag(of: bytes) == tag ? "\(room[0])" : "another"
+      // What was made otherwise than it is read is left as it is.
+      guard TypeMetadata(Probe.self).tag(of: bytes) == tag else { return "another" }
+      return room.baseAddress!.move().text
     }
   }
 
@@ -128,7 +149,17 @@ extension MetadataCanary.Reading {
   }
 }
 
-private enum Inner { case a, b(Int) }
+// What describes itself is not looked through for its cases: a start would feel that.
+private enum Inner {
+  case a, b(Int)
+
+  var text: String {
+    switch self {
+    case .a: "a"
+    case .b(let number): "b(\(number))"
+    }
+  }
+}
 
 /// Cases of every shape: with payload and without, boxed, labelled, in another order than their tags.
 private enum Probe {
@@ -141,6 +172,16 @@ private enum Probe {
 
   static var samples: [Probe] {
     [.one(1), .pair(left: "", right: 0), .box(1), .nest(.a), .first, .second]
+  }
+
+  /// Bare, or a pair.
+  var text: String {
+    switch self {
+    case .first: "first"
+    case .second: "second"
+    case .pair(let left, let right): "pair \(left) \(right)"
+    case .one, .box, .nest: "another payload"
+    }
   }
 }
 

@@ -1,3 +1,5 @@
+import PipeSupport
+
 /// A pure Moore machine: an initial state, transitions on events, an output for each state.
 ///
 /// ```swift
@@ -110,7 +112,7 @@ extension StateMachine {
     guard metadata.kind == TypeMetadata.Kind.structure else { return nil }
     return (FieldDescriptor(of: metadata)?.records ?? []).map { record in
       CaseDescription.Field(
-        name: record.name, type: record.payload.map { String(describing: $0) } ?? "?")
+        name: record.name, type: record.payload.map { TypeName.own($0) } ?? "?")
     }
   }
 

@@ -66,10 +66,17 @@ extension TypeMetadata {
 
 // Tuples: the payload of a case that has several values, or labelled ones.
 extension TypeMetadata {
-  /// The element types and labels of a tuple, or the type itself, unlabelled.
-  var elements: [(label: String, type: Any.Type)] {
+  struct Element {
+    var label = ""
+    var type: Any.Type
+    /// Where it lies in the tuple. Unit: bytes.
+    var offset = 0
+  }
+
+  /// The elements of a tuple, or the type itself, unlabelled.
+  var elements: [Element] {
     let type = unsafeBitCast(pointer, to: Any.Type.self)
-    guard kind == Kind.tuple else { return [("", type)] }
+    guard kind == Kind.tuple else { return [Element(type: type)] }
     let count = pointer.load(fromByteOffset: 8, as: Int.self)
     var labels = Array(repeating: "", count: count)
     if let text = pointer.load(fromByteOffset: 16, as: UnsafePointer<CChar>?.self) {
@@ -77,7 +84,11 @@ extension TypeMetadata {
       for (index, word) in words.prefix(count).enumerated() { labels[index] = String(word) }
     }
     return (0..<count).map { index in
-      (labels[index], pointer.load(fromByteOffset: 24 + 16 * index, as: Any.Type.self))
+      let element = pointer + 24 + 16 * index
+      return Element(
+        label: labels[index], type: element.load(as: Any.Type.self),
+        // 32 bits on Linux, and the lower half of 64 elsewhere.
+        offset: Int(element.load(fromByteOffset: 8, as: UInt32.self)))
     }
   }
 }

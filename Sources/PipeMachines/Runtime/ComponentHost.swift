@@ -24,6 +24,9 @@ protocol ComponentHost: AnyObject {
   /// - Returns: `nil` where it is busy: a transition of its own is running, or something that it sends
   ///   into is full. An asynchronous transition has a time limit.
   func prepare(_ event: SynchronizedEvent) -> Reduction<any Sendable>?
+  /// A suspended preparation is run; ``returned()`` follows, once, however late that is.
+  func begin()
+  func returned()
   /// Gives the state that a suspended preparation has led to.
   func complete(with state: any Sendable)
   /// Forgets the answer: the machine stands where it stood.

@@ -161,6 +161,8 @@ extension CompositeRun {
 extension CompositeRun {
   /// The transitions of one attempt that take their time.
   struct Evaluation {
+    /// Tells it from other attempts at the same request, whose transitions may return now.
+    let number: UInt64
     /// Those that have not returned.
     var missing: Set<Int>
     /// The work, and its time limits.
@@ -171,45 +173,62 @@ extension CompositeRun {
   private func run(_ transitions: [(Int, SuspendedTransition<any Sendable>)], for id: UInt64) {
     guard let place = requests.firstIndex(where: { $0.id == id }) else { return }
     for participant in requests[place].participants { hosts[participant].isFrozen = true }
-    var evaluation = Evaluation(missing: Set(transitions.map(\.0)))
+    lastEvaluation += 1
+    let number = lastEvaluation
+    var evaluation = Evaluation(number: number, missing: Set(transitions.map(\.0)))
     for (participant, run) in transitions {
+      hosts[participant].begin()
       evaluation.tasks.append(
         Task { [weak self] in
           // It may never return, and does not keep the run.
-          do {
-            let state = try await run()
-            self?.post { [weak self] in self?.returned(state, from: participant, of: id) }
-          } catch {
-            let refusal = Refusal.thrown(by: error)
-            self?.post { [weak self] in self?.refused(refusal, by: participant, id) }
-          }
+          let result: Reduction<any Sendable>
+          do { result = .next(try await run()) } catch { result = .refused(.thrown(by: error)) }
+          self?.post { [weak self] in self?.returned(result, from: participant, of: number) }
         })
       guard let limit = run.limit else { continue }
       evaluation.tasks.append(
         Task { [self] in
           do { try await clock.sleep(for: limit) } catch { return }
-          post { [self] in refused(.overdue, by: participant, id) }
+          post { [self] in refused(.overdue, by: participant, number) }
         })
     }
     requests[place].evaluation = evaluation
   }
 
-  /// A transition has returned; with the last of them all participants are prepared.
-  private func returned(_ state: any Sendable, from participant: Int, of id: UInt64) {
-    guard !isFinished, let place = requests.firstIndex(where: { $0.id == id }),
-      requests[place].evaluation?.missing.remove(participant) != nil
-    else { return }
+  /// A transition has returned or thrown, maybe when nobody waits for it any more.
+  private func returned(
+    _ result: Reduction<any Sendable>, from participant: Int, of number: UInt64
+  ) {
+    guard !isFinished else { return }
+    hosts[participant].returned()
+    switch result {
+    case .next(let state): complete(state, from: participant, of: number)
+    case .refused(let refusal): refused(refusal, by: participant, number)
+    case .suspended: break
+    }
+  }
+
+  /// The place of the request whose attempt waits for a participant.
+  private func place(of number: UInt64, missing participant: Int) -> Int? {
+    requests.firstIndex {
+      $0.evaluation?.number == number && $0.evaluation?.missing.contains(participant) == true
+    }
+  }
+
+  /// With the last of the transitions all participants are prepared.
+  private func complete(_ state: any Sendable, from participant: Int, of number: UInt64) {
+    guard let place = place(of: number, missing: participant) else { return }
+    requests[place].evaluation?.missing.remove(participant)
     hosts[participant].complete(with: state)
     guard requests[place].evaluation?.missing.isEmpty == true else { return }
     end(place)
-    commit(id)
+    commit(requests[place].id)
   }
 
   /// A transition has thrown, or has not returned in time: all stand where they stood.
-  private func refused(_ refusal: Refusal, by participant: Int, _ id: UInt64) {
-    guard !isFinished, let place = requests.firstIndex(where: { $0.id == id }),
-      requests[place].evaluation?.missing.contains(participant) == true
-    else { return }
+  private func refused(_ refusal: Refusal, by participant: Int, _ number: UInt64) {
+    guard !isFinished, let place = place(of: number, missing: participant) else { return }
+    let id = requests[place].id
     end(place)
     for participant in requests[place].participants {
       hosts[participant].isFrozen = false

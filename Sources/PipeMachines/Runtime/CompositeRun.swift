@@ -31,6 +31,7 @@ final class CompositeRun: @unchecked Sendable {  // What varies belongs to the d
   var hasStepped = false
   var requests: [Request] = []
   var lastRequest: UInt64 = 0
+  var lastEvaluation: UInt64 = 0
   var lastTransaction: UInt64 = 0
   var mayHaveToWait = false
   let watch: ReaderWatch

@@ -53,7 +53,7 @@ extension Runtime {
     nonisolated(unsafe) let effect = effect
     let tag = CasePattern(value: output).tag
     return adding(
-      Effect(tag: tag, priority: priority, strategy: strategy) { _, deliver in
+      Effect(tag: tag, priority: priority, strategy: strategy, isSequence: true) { _, deliver in
         do {
           for try await event in try await effect() {
             guard await deliver(event, .oneOfMany) else { return }
@@ -78,7 +78,8 @@ extension Runtime {
     nonisolated(unsafe) let effect = effect
     let place = CasePlace<Output>(constructor: output)
     return adding(
-      Effect(tag: place.tag, priority: priority, strategy: strategy) { output, deliver in
+      Effect(tag: place.tag, priority: priority, strategy: strategy, isSequence: true) {
+        output, deliver in
         let values = place.payload(of: output, repeat (each Value).self)
         do {
           for try await event in try await effect(repeat each values) {

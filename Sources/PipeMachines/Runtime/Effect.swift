@@ -5,6 +5,8 @@ package struct Effect<State: DSLCompatible, Event: DSLCompatible, Output: DSLCom
   let tag: Int
   let priority: TaskPriority?
   let strategy: ExecutionStrategy<State>
+  /// Whether it may give more than one event.
+  var isSequence = false
   let run: @Sendable (Output, Deliver) async -> Void
 }
 
@@ -59,7 +61,7 @@ extension Runtime {
     nonisolated(unsafe) let effect = effect
     let tag = CasePattern(value: output).tag
     return adding(
-      Effect(tag: tag, priority: priority, strategy: strategy) { _, deliver in
+      Effect(tag: tag, priority: priority, strategy: strategy, isSequence: true) { _, deliver in
         for await event in await effect() {
           guard await deliver(event, .oneOfMany) else { return }
         }
@@ -79,7 +81,8 @@ extension Runtime {
     nonisolated(unsafe) let effect = effect
     let place = CasePlace<Output>(constructor: output)
     return adding(
-      Effect(tag: place.tag, priority: priority, strategy: strategy) { output, deliver in
+      Effect(tag: place.tag, priority: priority, strategy: strategy, isSequence: true) {
+        output, deliver in
         let values = place.payload(of: output, repeat (each Value).self)
         for await event in await effect(repeat each values) {
           guard await deliver(event, .oneOfMany) else { return }

@@ -18,6 +18,8 @@ package struct RunningEffect<State: DSLCompatible, Event: DSLCompatible> {
   package let origin: EffectOrigin
   /// The state of the step that started it.
   package let state: State
+  /// The tag of the output that it is the effect of; `nil` for a feedback.
+  var outputTag: Int?
   let strategy: ExecutionStrategy<State>
   let priority: TaskPriority?
   let run: @Sendable (EffectDelivery<Event>) async -> Void

@@ -33,6 +33,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   package var onEntry: ((_ state: State, _ version: UInt64, _ cause: String) -> Void)?
   /// The owner's own reason to wait before the next step, such as a full buffer of its own. When the
   /// reason is gone, the owner processes ``EngineInput/wake``.
+  @exclusivity(unchecked)
   package var mustWait: (() -> Bool)?
   /// Told of asynchronous steps whose input came without a `done`.
   var onTransitionEnd: Done?
@@ -42,26 +43,13 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// Called for each of these states once more when the step is over, before its entry; `nil` where
   /// nothing follows from them.
   package var onPassed: ((_ state: State) -> Void)?
-  /// Whether each step is told of before it is taken; see ``willMove``.
   @usableFromInline
   @exclusivity(unchecked)
-  package var isTraced = false
-  /// Told, where ``isTraced``, of the event of a step and the state before it, ahead of all that the step
-  /// sends; answers whether ``hasMoved`` is to be called once it has.
+  package var trace = StepTrace<State, Event>()
+  /// Those of the transition that runs.
   @usableFromInline
   @exclusivity(unchecked)
-  package var willMove: ((_ event: Event?, _ from: State) -> Bool)?
-  /// Called at the end of a step of which ``willMove`` said so.
-  @usableFromInline
-  @exclusivity(unchecked)
-  package var hasMoved: (() -> Void)?
-  /// How many states the transition has gone through so far, and those from which something follows.
-  private var passedCount: UInt64 = 0
-  private var passed: [State] = []
-  /// The state that it began in.
-  private var origin: State?
-  /// How many states transitions have gone through since the run began.
-  package private(set) var passages: UInt64 = 0
+  private(set) var passing = PassingStates<State>()
 
   @usableFromInline package let machine: StateMachine<State, Event, Output>
   private let runtime: Runtime<State, Event, Output>
@@ -86,6 +74,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// Told, in words, what is wrong with the machine while it runs.
   package var onProblem: (String) -> Void = Warnings.tell
   private var transition: Suspended?
+  @exclusivity(unchecked)
   private var waiting = Queue<Waiting>()
   private var roomWatches: [@Sendable () -> Void] = []
   @usableFromInline
@@ -130,9 +119,12 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     hasObservers = !observers.isEmpty
     senders = runtime.senders
     var seen: Set<ObjectIdentifier> = []
-    gates =
-      senders.filter { seen.insert($0.pipe).inserted }.map(\.isFull)
-      + runtime.eventSenders.filter { seen.insert($0.pipe).inserted }.map(\.isFull)
+    var gates: [@Sendable () -> Bool] = []
+    for sender in senders where seen.insert(sender.pipe).inserted { gates.append(sender.isFull) }
+    for sender in runtime.eventSenders where seen.insert(sender.pipe).inserted {
+      gates.append(sender.isFull)
+    }
+    self.gates = gates
     hasEventMiddleware = !runtime.eventMiddleware.isEmpty
     hasEntryRules = !runtime.stateMiddleware.isEmpty || !runtime.senders.isEmpty
     hasEffects = !runtime.effects.isEmpty || !runtime.feedbacks.isEmpty
@@ -240,9 +232,7 @@ extension Engine {
       transition = nil
       isInTransition = false
       takesOwnEvent = ended.isOwn
-      let isTold = isTraced && willMove?(ended.event, settledState) == true
-      actOnPassed()
-      move(to: next, on: ended.event, isTold) { onEntry?(state, version, ended.cause) }
+      move(to: next, on: ended.event) { onEntry?(state, version, ended.cause) }
       takesOwnEvent = false
       (ended.done ?? onTransitionEnd)?(.moved(state, version: version))
     case .transitionThrew(let refusal):
@@ -266,8 +256,8 @@ extension Engine {
       case .taken(let event, let cause, let done):
         step(event, cause: cause, done: done)
       case .effectEvent(let event, let effect, let place, let reply):
-        // The effect may have been cancelled by a step taken meanwhile.
-        guard effects.contains(effect) else {
+        // The effect may have been cancelled, or its event withdrawn, by a step taken meanwhile.
+        guard effects.wants(place, of: effect) else {
           reply.resume(false)
           continue
         }
@@ -354,16 +344,13 @@ extension Engine {
 
   @inlinable
   package func move(to next: State, on event: Event?, entered: () -> Void) {
-    move(to: next, on: event, isTraced && willMove?(event, state) == true, entered: entered)
-  }
-
-  @inlinable
-  func move(to next: State, on event: Event?, _ isTold: Bool, entered: () -> Void) {
+    let isTold = trace.isOn && trace.willMove?(event, settledState) == true
+    if isPassing { actOnPassed() }
     state = next
     version &+= 1
     enter(entered)
     if hasEventSenders, let event { send(event) }
-    if isTold { hasMoved?() }
+    if isTold { trace.hasMoved?() }
   }
 
   /// Sends what the event that was taken is turned into.
@@ -441,52 +428,47 @@ extension Engine {
 // States that a transition goes through on its way.
 extension Engine {
   /// Whether the state is one of them, so that the step may yet come to nothing with its process.
-  package var isPassing: Bool { passedCount > 0 }
+  @inlinable
+  package var isPassing: Bool { passing.count > 0 }
 
   /// The state that the last step which is over has led to.
-  package var settledState: State { origin ?? state }
+  @usableFromInline
+  package var settledState: State { passing.origin ?? state }
 
   /// The version of ``settledState``.
-  package var settledVersion: UInt64 { version - passedCount }
+  package var settledVersion: UInt64 { version - passing.count }
+
+  /// How many states transitions have gone through since the run began.
+  package var passages: UInt64 { passing.total }
 
   /// Shows a state; what follows from it waits for the end of the step.
   @export(interface)
   private func pass(through next: State) {
     guard let transition else { return }
-    if !isPassing { origin = state }
-    if onPassed != nil || !senders.isEmpty { passed.append(next) }
-    passedCount += 1
-    passages += 1
-    state = next
-    version &+= 1
-    (onPassage ?? onEntry)?(state, version, transition.cause)
-    observe(state, runtime.stateMiddleware)
+    let isFollowed = onPassed != nil || !senders.isEmpty
+    passing.pass(from: state, through: next, isFollowed: isFollowed)
+    show(next, because: transition.cause)
   }
 
-  /// The step has come to nothing after it was seen on its way: shows the state that it began in, under
-  /// a version of its own.
+  /// The step has come to nothing: where it was seen on its way, shows the state that it began in, under a
+  /// version of its own.
   private func turnBack(because cause: String) {
-    guard let origin else { return }
-    passed = []
-    passedCount = 0
-    self.origin = nil
-    passages += 1
-    state = origin
+    if let origin = passing.turnBack() { show(origin, because: cause) }
+  }
+
+  private func show(_ next: State, because cause: String) {
+    state = next
     version &+= 1
     (onPassage ?? onEntry)?(state, version, cause)
     observe(state, runtime.stateMiddleware)
   }
 
   /// The step is over, and these states are a part of it: sends what they are turned into.
-  @export(interface)
-  private func actOnPassed() {
-    guard isPassing else { return }
-    for state in passed {
+  @usableFromInline
+  func actOnPassed() {
+    for state in passing.end() {
       onPassed?(state)
       for sender in senders { sender.fire(state) }
     }
-    passed = []
-    passedCount = 0
-    origin = nil
   }
 }

@@ -27,13 +27,34 @@ package final class EngineEffects<
   }
 
   /// The number of effects that run; those that are held are not among them.
-  package var count: Int { running.values.count { !$0.isBlocked } }
+  package var count: Int {
+    var count = 0
+    for (_, effect) in running where !effect.isBlocked { count += 1 }
+    return count
+  }
 
   /// Whether none runs or is held.
   var isEmpty: Bool { running.isEmpty }
 
+  /// The effects that have not ended, in the order in which they were started.
+  var underWay: [(id: UInt64, effect: RunningEffect<State, Event>)] {
+    running.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+  }
+
+  /// Takes an effect as one that was started before the state was entered that the machine stands in, and
+  /// does not run it.
+  func keep(_ effect: RunningEffect<State, Event>) {
+    last += 1
+    running[last] = effect
+  }
+
   /// Whether an effect has not ended, and is not cancelled.
   package func contains(_ id: UInt64) -> Bool { running.index(forKey: id) != nil }
+
+  /// Whether an event that an effect has given is still to be taken.
+  package func wants(_ place: EffectEventPlace, of id: UInt64) -> Bool {
+    !place.isWithdrawn && contains(id)
+  }
 
   /// The version of the step that started an effect; `nil` where that has ended.
   package func version(of id: UInt64) -> UInt64? { running[id]?.origin.version }
@@ -138,7 +159,7 @@ package final class EngineEffects<
               let reply = EffectReply { isTaken in if !isTaken { post(.effectEnded(id)) } }
               post(.effectEvent(event, effect: id, place: place, reply: reply))
               return true
-            case .oneOfMany:
+            case .oneOfMany, .announced:
               return await withCheckedContinuation { continuation in
                 let reply = EffectReply { continuation.resume(returning: $0) }
                 post(.effectEvent(event, effect: id, place: place, reply: reply))
@@ -174,7 +195,7 @@ package final class EngineEffects<
   func willTake(from id: UInt64, _ place: EffectEventPlace) -> EffectOrigin? {
     switch place {
     case .last: return running.removeValue(forKey: id)?.origin
-    case .oneOfMany:
+    case .oneOfMany, .announced:
       progressed(id)
       return nil
     }
@@ -206,7 +227,9 @@ package final class EngineEffects<
   @export(interface)
   package func toRecord() -> (started: [RunningEffect<State, Event>], ended: [EffectOrigin]) {
     guard let unrecorded else { return ([], []) }
-    return (unrecorded.startedIDs.compactMap { running[$0] }, unrecorded.ended)
+    var started: [RunningEffect<State, Event>] = []
+    for id in unrecorded.startedIDs { if let effect = running[id] { started.append(effect) } }
+    return (started, unrecorded.ended)
   }
 
   /// Starts and answers the effects whose steps are recorded now.
@@ -255,8 +278,8 @@ package final class EngineEffects<
     }
     let run = effect.run
     return RunningEffect(
-      origin: EffectOrigin(version: version), state: state, strategy: effect.strategy,
-      priority: effect.priority, run: { await run(output, $0) })
+      origin: EffectOrigin(version: version), state: state, outputTag: effect.tag,
+      strategy: effect.strategy, priority: effect.priority, run: { await run(output, $0) })
   }
 
   /// The work of a feedback; `nil` where the runtime has none of this place.

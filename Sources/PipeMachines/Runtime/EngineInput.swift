@@ -21,8 +21,17 @@ package enum EngineInput<State: DSLCompatible, Event: DSLCompatible>: Sendable {
 @usableFromInline
 package enum EffectEventPlace: Sendable {
   case oneOfMany
+  /// One of many, which is not taken where it has been withdrawn.
+  case announced(Announcement)
   /// With its step the effect is over.
   case last
+
+  package var isWithdrawn: Bool {
+    switch self {
+    case .announced(let announcement): announcement.isWithdrawn
+    case .oneOfMany, .last: false
+    }
+  }
 }
 
 /// Tells an effect what became of its event; forgetting it tells that the event is not taken.

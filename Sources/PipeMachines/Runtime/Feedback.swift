@@ -20,6 +20,8 @@ public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
   }
 
   let priority: TaskPriority?
+  /// Whether it may give more than one event.
+  let isSequence: Bool
   let change: @Sendable (_ old: State?, _ new: State) -> Change
   let run: @Sendable (State, EffectDelivery<Event>) async -> Void
 
@@ -31,7 +33,7 @@ public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
     lensing lens: @escaping @Sendable (State) -> Part?, priority: TaskPriority? = nil,
     effect: @escaping @Sendable (Part) async -> Event?
   ) {
-    self.init(lens, priority) { part, deliver in
+    self.init(lens, priority, isSequence: false) { part, deliver in
       if let event = await effect(part) { _ = await deliver(event, .last) }
     }
   }
@@ -47,7 +49,7 @@ public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
   where
     Events.Element == Event, Events.Failure == Never, Events.AsyncIterator: SendableMetatype
   {
-    self.init(lens, priority) { part, deliver in
+    self.init(lens, priority, isSequence: true) { part, deliver in
       for await event in await effects(part) {
         guard await deliver(event, .oneOfMany) else { return }
       }
@@ -60,6 +62,7 @@ public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
     effect: @escaping @Sendable (State) async -> Event?
   ) {
     self.priority = priority
+    isSequence = false
     change = { old, new in
       switch (old.map(holds) ?? false, holds(new)) {
       case (false, true): .starts
@@ -72,11 +75,31 @@ public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
     }
   }
 
+  /// Takes the events that announcements are about, from the first state on, unless they are withdrawn.
+  package init<Announced: AsyncSequence & SendableMetatype>(
+    announced: @escaping @Sendable () async -> Announced
+  )
+  where
+    Announced.Element == (event: Event, announcement: Announcement), Announced.Failure == Never,
+    Announced.AsyncIterator: SendableMetatype
+  {
+    priority = nil
+    isSequence = true
+    change = { old, _ in old == nil ? .starts : .none }
+    run = { _, deliver in
+      // Whether one is taken or not, the next one may be. Where the effect is over, so is the sequence.
+      for await (event, announcement) in await announced() {
+        _ = await deliver(event, .announced(announcement))
+      }
+    }
+  }
+
   private init<Part: Equatable & Sendable>(
-    _ lens: @escaping @Sendable (State) -> Part?, _ priority: TaskPriority?,
+    _ lens: @escaping @Sendable (State) -> Part?, _ priority: TaskPriority?, isSequence: Bool,
     _ run: @escaping @Sendable (Part, EffectDelivery<Event>) async -> Void
   ) {
     self.priority = priority
+    self.isSequence = isSequence
     change = { old, new in
       switch (old.flatMap(lens), lens(new)) {
       case (nil, .some): .starts

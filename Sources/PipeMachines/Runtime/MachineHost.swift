@@ -17,6 +17,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
   private let pipes: [EventPipe<Event>]
   private var prepared: (event: Event, next: State?, isTentative: Bool)?
   private var adopted: Event?
+  private var unreturned = UnreturnedTransitions()
   var isFrozen = false
 
   /// Inputs taken before the others have their turn.
@@ -84,11 +85,13 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
   }
 
   private func process(_ input: EngineInput<State, Event>) {
-    if case .effectEvent(let event, let effect, _, let reply) = input, isSynchronized(event) {
+    if case .effectEvent(let event, let effect, let part, let reply) = input,
+      isSynchronized(event)
+    {
       // The effect waits until all take it, or until it is cancelled.
       run.emit(
         SynchronizedEvent(event), of: place,
-        isWanted: { [unowned self] in engine.effects.contains(effect) },
+        isWanted: { [unowned self] in engine.effects.wants(part, of: effect) },
         answer: { reply.resume($0) })
     } else {
       let (version, wasBusy) = (engine.version, engine.isInTransition)
@@ -156,6 +159,7 @@ extension MachineHost {
       return .next(next)
     case .suspended(let run):
       guard let limit = run.limit else { return .refused(.asynchronous) }
+      guard unreturned.mayBegin(tell: engine.onProblem) else { return .refused(.overdue) }
       prepared = (event, nil, true)
       return .suspended(
         SuspendedTransition(within: limit) { [scope = engine.scope] in
@@ -166,10 +170,17 @@ extension MachineHost {
     }
   }
 
+  func begin() { unreturned.begin() }
+
+  func returned() {
+    // Who was refused for that may have its turn.
+    if unreturned.returned() { run.noteStep() }
+  }
+
   func complete(with state: any Sendable) { prepared?.next = state as? State }
 
   func abandon() {
-    if prepared?.isTentative == true { engine.scope.stand(in: engine.state) }
+    if prepared?.isTentative == true { engine.scope.abandon() }
     prepared = nil
   }
 

@@ -60,27 +60,41 @@ extension MachineParameters {
   package init(parameters: JSONValue) throws(ParametersError) {
     let defaults = Self()
     guard case .object(let given) = parameters else { throw .notAnObject }
+    // Most are started so: what they are need not be asked of their JSON.
+    self = given.isEmpty ? defaults : try Self.decoded(given, defaults)
+    do {
+      try validate()
+    } catch {
+      throw .useless(error.parameter, given[error.parameter], error.demand)
+    }
+  }
+
+  private static func decoded(
+    _ given: [String: JSONValue], _ defaults: Self
+  ) throws(ParametersError) -> Self {
     guard case .object(let members)? = try? JSONValue(encoding: defaults) else {
       throw .notAnObject
     }
-    // An optional without a value is not in the JSON; the mirror knows it. Not on a hot path.
-    let types = Mirror(reflecting: defaults).children.reduce(into: [String: String]()) {
-      if let name = $1.label { $0[name] = TypeName.of(type(of: $1.value)) }
-    }
+    // An optional without a value is not in the JSON; the type knows it.
+    let types = fieldTypes
     let known = Set(members.keys).union(types.keys)
     if let unknown = given.keys.sorted().first(where: { !known.contains($0) }) {
       throw .unknown(unknown, known: known.sorted())
     }
     do {
-      self = try JSONValue.object(members.merging(given) { $1 }).decode()
+      return try JSONValue.object(members.merging(given) { $1 }).decode()
     } catch {
-      throw Self.misfit(among: given, defaults: members, types: types)
-        ?? .undecodable(nil, Self.describe(error))
+      throw misfit(among: given, defaults: members, types: types)
+        ?? .undecodable(nil, describe(error))
     }
-    do {
-      try validate()
-    } catch {
-      throw .useless(error.parameter, given[error.parameter], error.demand)
+  }
+
+  /// The types of its stored properties, by their names; none where it is no struct.
+  private static var fieldTypes: [String: String] {
+    let metadata = TypeMetadata(Self.self)
+    guard metadata.kind == TypeMetadata.Kind.structure else { return [:] }
+    return (FieldDescriptor(of: metadata)?.records ?? []).reduce(into: [:]) { types, record in
+      if let type = record.payload { types[record.name] = TypeName.of(type) }
     }
   }
 

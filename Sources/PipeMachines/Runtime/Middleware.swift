@@ -11,7 +11,10 @@ enum Middleware<Value: Sendable>: Sendable {
 extension Runtime {
   /// The queues that its asynchronous middleware needs.
   var middlewareQueues: Set<MiddlewareQueues.Key> {
-    Set(stateMiddleware.compactMap(\.queue) + eventMiddleware.compactMap(\.queue))
+    var queues: Set<MiddlewareQueues.Key> = []
+    for middleware in stateMiddleware { if let queue = middleware.queue { queues.insert(queue) } }
+    for middleware in eventMiddleware { if let queue = middleware.queue { queues.insert(queue) } }
+    return queues
   }
 
   /// Calls `middleware` on every state entered, within the step.

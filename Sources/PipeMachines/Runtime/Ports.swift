@@ -50,7 +50,7 @@ public final class Ports: Sendable {
       }
       // Made here, where the compiler knows the event's type.
       // Used by the host's one thread.
-      nonisolated(unsafe) let codec = EventCodec<Event>()
+      nonisolated(unsafe) let codec = EventCodec<Event>(isSynthesized: Event._isSynthesizedCodable)
       let pipe = EventPipe<Event>(name: name, encode: { try codec.encode($0, into: &$1) })
       state.ports[name] = Port(
         pipe: pipe, eventType: TypeName.of(Event.self), bind: { $0.bind(pipe) })

@@ -2,9 +2,11 @@ import PipeSupport
 
 /// What the work of a run shares, where it goes with the state of the machine.
 package protocol TentativeWork: Sendable {
-  /// The step to which it was tentatively led is taken.
+  /// The step to which a transition has tentatively led is taken.
   func keep()
-  /// The machine stands in this state; where the work has left it, that is forgotten.
+  /// It is not: where it has led is forgotten.
+  func abandon()
+  /// The machine stands in this state, to which no work of the run has led.
   func stand(in state: any Sendable)
 }
 
@@ -72,7 +74,7 @@ package final class RunScope: Sendable {
 
   /// Does the work of a transition.
   /// - Parameter isTentative: Whether the step is taken later, or not at all: ``keep()`` follows, or
-  ///   ``stand(in:)`` after the task was cancelled.
+  ///   ``abandon()`` after the task was cancelled.
   package func run<Result>(
     isTentative: Bool = false, _ work: () async throws -> Result
   ) async rethrows -> Result {
@@ -86,8 +88,13 @@ package final class RunScope: Sendable {
     for work in content.withLock(\.tentative) { work.keep() }
   }
 
-  /// The machine stands in a state to which no work of this run has led, or from which it has: what the work
-  /// shares begins there anew.
+  /// It is not: the machine stands where it stood.
+  package func abandon() {
+    for work in content.withLock(\.tentative) { work.abandon() }
+  }
+
+  /// The machine stands in a state to which no work of this run has led: what the work shares begins there
+  /// anew.
   package func stand(in state: any Sendable) {
     let shared = content.withLock { content in
       content.start = state

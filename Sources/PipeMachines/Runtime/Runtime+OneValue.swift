@@ -30,7 +30,8 @@ extension Runtime {
     nonisolated(unsafe) let effect = effect
     let place = CasePlace<Output>(constructor: output)
     return adding(
-      Effect(tag: place.tag, priority: priority, strategy: strategy) { output, deliver in
+      Effect(tag: place.tag, priority: priority, strategy: strategy, isSequence: true) {
+        output, deliver in
         for await event in await effect(place.one(of: output, as: Value.self)) {
           guard await deliver(event, .oneOfMany) else { return }
         }
@@ -71,7 +72,8 @@ extension Runtime {
     nonisolated(unsafe) let effect = effect
     let place = CasePlace<Output>(constructor: output)
     return adding(
-      Effect(tag: place.tag, priority: priority, strategy: strategy) { output, deliver in
+      Effect(tag: place.tag, priority: priority, strategy: strategy, isSequence: true) {
+        output, deliver in
         do {
           for try await event in try await effect(place.one(of: output, as: Value.self)) {
             guard await deliver(event, .oneOfMany) else { return }

@@ -41,6 +41,14 @@ public struct Runtime<State: DSLCompatible, Event: DSLCompatible, Output: DSLCom
 
 // Hosting.
 extension Runtime {
+  /// The same without those who watch its states and events.
+  var withoutMiddleware: Self {
+    var runtime = self
+    runtime.stateMiddleware = []
+    runtime.eventMiddleware = []
+    return runtime
+  }
+
   /// The named pipes that the machine sends into, each once, as first declared.
   package var outPorts: [PortDescription] {
     var ports: [PortDescription] = []
@@ -61,16 +69,23 @@ extension Runtime {
   /// The named pipes that the machine receives from.
   package var inPorts: [PortDescription] {
     var seen: Set<String> = []
-    return receivers.compactMap { pipe in
-      guard let name = pipe.name, seen.insert(name).inserted else { return nil }
-      return PortDescription(
-        name: name, eventType: TypeName.of(Event.self), events: EnumCases<Event>.descriptions)
+    var ports: [PortDescription] = []
+    for pipe in receivers {
+      guard let name = pipe.name, seen.insert(name).inserted else { continue }
+      ports.append(
+        PortDescription(
+          name: name, eventType: TypeName.of(Event.self), events: EnumCases<Event>.descriptions))
     }
+    return ports
   }
 
   /// How many connections have a pipe without a name, which no topology can lead anywhere.
   package var unnamedPipes: Int {
-    senders.count { $0.port == nil } + eventSenders.count { $0.port == nil }
-      + receivers.count { $0.name == nil }
+    // By hand: what the standard library counts in generic code has it look for conformances.
+    var count = 0
+    for sender in senders where sender.port == nil { count += 1 }
+    for sender in eventSenders where sender.port == nil { count += 1 }
+    for pipe in receivers where pipe.name == nil { count += 1 }
+    return count
   }
 }

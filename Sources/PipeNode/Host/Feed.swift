@@ -32,6 +32,8 @@ final class Feed {
   private let incarnation: UInt64
   private var subscriptions = FeedSubscriptions()
   /// Whether somebody listens to states, and whether also to those that a coordinator has committed.
+  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  @exclusivity(unchecked)
   private var isWanted = (other: false, committed: false)
   /// Whether somebody asks for summaries, and for steps.
   private(set) var areSummariesWanted = false

@@ -4,8 +4,8 @@ import PipeWire
 
 /// A content as the shell of its node sees it: by the roles that it conforms to.
 ///
-/// No role is passed on by hand: what a content conforms to is found here, and what it does not have
-/// is answered here.
+/// No role is passed on by hand: a content has those that it conforms to, and what it does not have is
+/// answered here.
 struct HostedContent: _HostedMachine {
   private let content: any NodeContent
   let calls: FrequentCalls
@@ -18,7 +18,7 @@ struct HostedContent: _HostedMachine {
   init(_ content: any NodeContent, _ calls: FrequentCalls) {
     self.content = content
     self.calls = calls
-    part = content as? any TakesPart
+    part = content.asTakesPart
   }
 }
 
@@ -44,13 +44,13 @@ struct FrequentCalls {
 extension FrequentCalls {
   @export(interface)
   init(_ content: any NodeContent) {
-    if let content = content as? any TakesInputs {
+    if let content = content.asTakesInputs {
       accept = { events, pipe throws(FrameError) in try content.accept(events, from: pipe) }
       takeTurn = { content.takeTurn() }
       hasWork = { content.hasWork }
     }
-    if let content = content as? any TakesSteps { lastStep = { content.lastStep() } }
-    if let content = content as? any RecordsSteps {
+    if let content = content.asTakesSteps { lastStep = { content.lastStep() } }
+    if let content = content.asRecordsSteps {
       hasUnrecorded = { content.hasUnrecorded }
       record = { try content.record(into: $0) }
       becameRecorded = { content.becameRecorded() }
@@ -73,16 +73,16 @@ extension HostedContent {
   /// Why the node cannot run, where no other start can help.
   var problem: String? { (content as? UnableContent)?.problem }
   /// The current states of all that it publishes.
-  var lastSteps: [FeedEntry] { (content as? any ShowsStates)?.lastSteps() ?? [] }
+  var lastSteps: [FeedEntry] { content.asShowsStates?.lastSteps() ?? [] }
   /// Whether the journal has something that need not be kept.
-  var hasLeftover: Bool { (content as? any RecordsSteps)?.hasLeftover == true }
+  var hasLeftover: Bool { content.asRecordsSteps?.hasLeftover == true }
 
   /// How often each transition was taken since that was asked for.
-  var transitions: TransitionCounts? { (content as? any TracesSteps)?.transitions }
+  var transitions: TransitionCounts? { content.asTracesSteps?.transitions }
 
   /// Follows the steps as far as somebody asks for that.
   func trace(to feed: Feed) {
-    guard let content = content as? any TracesSteps else { return }
+    guard let content = content.asTracesSteps else { return }
     content.count(feed.areSummariesWanted)
     content.tellSteps(to: feed.areStepsWanted ? feed : nil)
   }
@@ -92,19 +92,19 @@ extension HostedContent {
   func fill(_ status: inout NodeStatus) { content.fill(&status) }
 
   /// Begins nothing any more that takes its time.
-  func prepareToStop() { (content as? any Coordinates)?.prepareToStop() }
+  func prepareToStop() { content.asCoordinates?.prepareToStop() }
 
   /// Whether nothing is under way that others wait for, and that may end soon.
   var mayStop: Bool {
-    participant?.isFrozen != true && (content as? any Coordinates)?.mayStop != false
+    participant?.isFrozen != true && content.asCoordinates?.mayStop != false
   }
 
   /// Says whom to tell of entries, and of the end.
   func observe(
     onEntry: @escaping (_ isCommitted: Bool) -> Void, onEnd: @escaping (String?) -> Void
   ) {
-    (content as? any TakesSteps)?.onEntry = onEntry
-    (content as? any EndsByItself)?.onEnd = onEnd
+    content.asTakesSteps?.onEntry = onEntry
+    content.asEndsByItself?.onEnd = onEnd
   }
 
   /// Joins the content to its pipes, and to its node.
@@ -115,7 +115,7 @@ extension HostedContent {
     if let unable = content as? UnableContent {
       throw NodeProblem(unable.problem ?? "it cannot run")
     }
-    guard let piped = content as? any TakesInputs else {
+    guard let piped = content.asTakesInputs else {
       guard outs.isEmpty, ins.isEmpty else {
         throw NodeProblem("'\(description.machine)' neither sends nor takes events")
       }
@@ -128,33 +128,33 @@ extension HostedContent {
   func request(
     _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64, reply: @escaping Reply
   ) {
-    if let content = content as? any TakesRequests {
+    if let content = content.asTakesRequests {
       return content.request(body, key: key, oldest: oldest, reply: reply)
     }
     reply(
       .invalid(
-        content is any Coordinates
+        content.asCoordinates != nil
           ? "it is a composite, whose events come as 'synchronize'" : "it takes no events"))
   }
 
   func synchronize(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, reply: @escaping Reply
   ) {
-    guard let content = content as? any Coordinates else {
+    guard let content = content.asCoordinates else {
       return reply(.invalid("it is no composite"))
     }
     content.synchronize(header, body, reply: reply)
   }
 
   func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
-    guard let content = content as? any HasDeadLetters else {
+    guard let content = content.asHasDeadLetters else {
       return reply(.invalid("it has no dead letters"))
     }
     content.deadLetter(id, drops: drops, reply: reply)
   }
 
   func explain(_ body: UnsafeRawBufferPointer, reply: @escaping Reply) {
-    guard let content = content as? any AnswersQuestions else {
+    guard let content = content.asAnswersQuestions else {
       return reply(.invalid("it takes no events"))
     }
     content.explain(body, reply: reply)

@@ -6,8 +6,8 @@ import PipeWire
 typealias Reply = (RequestReply) -> Void
 
 /// What a node hosts. What it is beside that, it says by the roles below that it conforms to; see
-/// ``HostedContent``.
-protocol NodeContent: AnyObject {
+/// ``HostedContent`` and ``ContentRoles``.
+protocol NodeContent: ContentRoles {
   /// What the content tells of itself.
   var description: MachineDescription { get }
   /// Begins: a machine enters its initial state.

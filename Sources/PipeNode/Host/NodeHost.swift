@@ -107,6 +107,11 @@ package struct NodeHost {
     }
   }
 
+  /// Makes the composite state of this name of the states of its nodes; `nil` where there is none.
+  func projection(_ name: String) -> CompositeStates.Projection? {
+    CompositeFeed.projections(composites)[name]
+  }
+
   package func machine(_ name: String) throws -> any Machine.Type {
     guard let machine = machines.first(where: { $0.name == name }) else {
       throw NodeProblem("this program has no machine '\(name)'")

@@ -9,7 +9,7 @@ struct NodeServices {
   /// `false` where that has ended the node.
   let finishTurn: () -> Bool
   /// Sends a frame to who is connected to the inbox, by its routing id.
-  let send: (FrameHeader, [UInt8], _ peer: [UInt8]) -> Void
+  let send: (FrameHeader, [UInt8], _ peer: [UInt8]) -> Socket.Sent
   /// Cuts the connections at the inbox, as a failing network would.
   let cut: () -> Void
   /// Shows an entry to the feed's subscribers, if there are any, with the next record.

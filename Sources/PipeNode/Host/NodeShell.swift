@@ -1,4 +1,3 @@
-import FoundationEssentials
 import Glibc
 import PipeJournal
 import PipeMachines
@@ -36,6 +35,8 @@ final class NodeShell {
   private static let drainTimeout: Duration = .seconds(1)
   /// How long a stopping node waits until what others take part in has ended.
   private static let partTimeout: Duration = .milliseconds(500)
+  /// What each pipe and each participant takes at most: its own socket, and those that watch its connections.
+  private static let socketsOfPeer = 5
   /// How long a started process waits for its orchestrator.
   private static let greetingTimeout: Duration = .seconds(30)
 
@@ -49,13 +50,13 @@ final class NodeShell {
     self.loop = loop
     self.signals = signals
     self.log = log
-    context = Context()
+    context = Context(.few)
     control = try ControlLink(arguments, context: context, loop: loop, log: log)
     inbox = try NodeInbox(
       session: arguments.incarnation, content: content, context: context, loop: loop, log: log)
     feed = try Feed(
       node: arguments.node, incarnation: arguments.incarnation, context: context, loop: loop)
-    outs = OutPipes(context: context, loop: loop, log: log)
+    outs = OutPipes(loop: loop, log: log)
     recorder = NodeRecorder(journal, content: content, inbox: inbox, outs: outs)
     try inbox.socket.bind(arguments.inbox)
     try feed.socket.bind(arguments.feed)
@@ -176,13 +177,13 @@ final class NodeShell {
     switch header.kind {
     case .configure:
       guard handshake.handle(.configure) == .connect else { return }
-      try connect(JSONDecoder().decode(NodeConfiguration.self, checking: Data(body)))
+      try connect(JSONRecord.decode(NodeConfiguration.self, from: body))
     case .start: perform(.start)
     case .stop: stop()
     case .ping:
       if header.count > 0 { control.expectPing(within: .milliseconds(Int64(header.count))) }
       unansweredPing = max(unansweredPing ?? 0, header.sequence)
-    case .greet: greeted(try JSONDecoder().decode(NodeGreeting.self, checking: Data(body)))
+    case .greet: greeted(try JSONRecord.decode(NodeGreeting.self, from: body))
     default: throw FrameError.kind(header.kind.rawValue)
     }
   }
@@ -211,10 +212,12 @@ final class NodeShell {
     do {
       let ins = inbox.open(
         configuration.ins, restored: journal?.contents?.consumed ?? [:])
+      let context = contextOfPeers(configuration)
       let pairs = try outs.open(
-        configuration.outs, stream: arguments.incarnation, journal: journal
+        configuration.outs, in: context, stream: arguments.incarnation, journal: journal
       ) { [weak self] in self?.fail($0) }
-      try content.connect(outs: pairs, ins: ins, services: services, configuration)
+      try content.connect(
+        outs: pairs, ins: ins, services: services(in: context), configuration)
       inbox.welcomeEarly()
       // Who has come before.
       content.trace(to: feed)
@@ -225,7 +228,13 @@ final class NodeShell {
     }
   }
 
-  private var services: NodeServices {
+  /// The node's own context, or one with room for the sockets of very many pipes or participants.
+  private func contextOfPeers(_ configuration: NodeConfiguration) -> Context {
+    let peers = configuration.outs.count + (configuration.plan?.components.count ?? 0)
+    return peers * Self.socketsOfPeer <= Context.Room.few.rawValue / 2 ? context : Context()
+  }
+
+  private func services(in context: Context) -> NodeServices {
     NodeServices(
       loop: loop, context: context,
       finishTurn: { [weak self] in self?.finishTurn() == true },
@@ -289,7 +298,7 @@ final class NodeShell {
       description: content.description, phase: handshake.phase, problem: content.problem,
       setback: setback)
     do {
-      control.say(.hello, Array(try JSONEncoder().encode(hello)))
+      control.say(.hello, try JSONRecord.encode(hello))
     } catch {
       fail("its description cannot be written as JSON: \(error)")
     }
@@ -306,8 +315,7 @@ final class NodeShell {
   }
 
   private func sayStatus(answering sequence: UInt64) {
-    control.say(
-      .status, sequence: sequence, (try? JSONEncoder().encode(status)).map { Array($0) } ?? [])
+    control.say(.status, sequence: sequence, (try? JSONRecord.encode(status)) ?? [])
   }
 
   // MARK: The end

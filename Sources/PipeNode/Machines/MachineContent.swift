@@ -8,6 +8,8 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
   HasDeadLetters, AnswersQuestions, TakesPart, TracesSteps, EndsByItself
 {
   let description: MachineDescription
+  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  @exclusivity(unchecked)
   var onEntry: ((_ isCommitted: Bool) -> Void)?
   private let ports = Ports()
   private let core: MachineCore<Hosted>
@@ -63,8 +65,8 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     core.engine.onEntry = { [unowned self] state, _, cause in entered(state, cause: cause) }
     core.engine.onPassage = { [unowned self] _, _, cause in passed(because: cause) }
     // The content has both, and the engine calls nobody once that is gone.
-    core.engine.willMove = { [unowned(unsafe) trace] in trace.willMove(on: $0, from: $1) }
-    core.engine.hasMoved = { [unowned trace] in trace.hasMoved() }
+    core.engine.trace.willMove = { [unowned(unsafe) trace] in trace.willMove(on: $0, from: $1) }
+    core.engine.trace.hasMoved = { [unowned trace] in trace.hasMoved() }
     part.specialize()
     return HostedContent(
       self,
@@ -188,8 +190,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
   private func tell(
     _ entry: ToldStep.Entry, _ state: Hosted.State, _ transaction: TransactionID?
   ) {
-    guard let bytes = try? core.states.encode(state) else { return }
-    outlets.tell(entry, bytes, transaction)
+    outlets.tell(entry, Result { try core.states.encode(state) }, transaction)
   }
 
   private func fireRules(of state: Hosted.State) {

@@ -13,15 +13,19 @@ final class MachineCore<Hosted: Machine> {
   /// The node's name.
   let node: String
   let journal: Journal?
-  let events = EventCodec<Event>()
-  let states = EventCodec<State>()
+  let events = EventCodec<Event>(isSynthesized: Event._isSynthesizedCodable)
+  let states = EventCodec<State>(isSynthesized: State._isSynthesizedCodable)
+  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  @exclusivity(unchecked)
   var inbox = MachineInbox<Event, ClientInput<Event>>()
   var letters: DeadLetters
   /// The event that is not tried again.
   let poison: PoisonEvent?
   /// Its part in synchronized events, where it has one.
+  @exclusivity(unchecked)
   private(set) var participant: Participant?
   /// Whether it takes inputs: it was started, and not stopped.
+  @exclusivity(unchecked)
   private(set) var isStarted = false
   var onEnd: ((String?) -> Void)?
 

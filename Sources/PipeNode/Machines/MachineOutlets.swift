@@ -1,15 +1,22 @@
 import PipeMachines
+import PipeSupport
 import PipeWire
 
 /// The pipes that lead from a machine: those of its ports, and those that rules of the topology feed.
 final class MachineOutlets: PortBinder {
   private let log: NodeLog
-  private var rules: [StateRule] = []
+  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  @exclusivity(unchecked)
+  private var rules: [(rule: StateRule, pipe: OutPipe)] = []
   private var outs: [OutPipe] = []
   /// Those of the rules, and those that tell of steps.
+  @exclusivity(unchecked)
   private var ruled: [OutPipe] = []
   /// Those that tell coordinators of each step, with what of it.
+  @exclusivity(unchecked)
   private var tellers: [(OutPipe, NodeConfiguration.Steps)] = []
+  /// How often a state could not be told.
+  private var untold: UInt64 = 0
   /// Those of the ports, by the ports' names.
   private var byPort: [String: [OutPipe]] = [:]
   /// Of each port, how many events were sent there in vain.
@@ -26,7 +33,7 @@ final class MachineOutlets: PortBinder {
     for (configuration, pipe) in pairs {
       if let port = configuration.port { byPort[port, default: []].append(pipe) }
       if let rule = configuration.rule {
-        rules.append(try StateRule(rule, pipe: pipe, states: machine.states))
+        rules.append((try StateRule(rule, pipe: pipe.name, states: machine.states), pipe))
         ruled.append(pipe)
       }
       if let steps = configuration.steps {
@@ -74,14 +81,34 @@ final class MachineOutlets: PortBinder {
   /// Whether coordinators are told of each step.
   var tellsSteps: Bool { !tellers.isEmpty }
 
-  /// Tells them of one.
-  /// - Parameter transaction: The synchronized event that has led to the state.
-  func tell(_ entry: ToldStep.Entry, _ state: [UInt8], _ transaction: TransactionID? = nil) {
+  /// Tells them of one. A state that cannot be told is left out, so that nobody waits for the step.
+  /// - Parameters:
+  ///   - state: As JSON, or why there is none.
+  ///   - transaction: The synchronized event that has led to the state.
+  func tell(
+    _ entry: ToldStep.Entry, _ state: Result<[UInt8], any Error>,
+    _ transaction: TransactionID? = nil
+  ) {
+    var told: [UInt8]?
+    switch state {
+    case .success(let bytes):
+      told = ToldStep.obstacle(toTelling: bytes).map { leaveOut(because: $0) } == nil ? bytes : nil
+    case .failure(let error): leaveOut(because: "it cannot be written: \(error)")
+    }
     for (pipe, steps) in tellers {
       let step = ToldStep(
-        entry, transaction: steps == .transactions ? transaction : nil, state: state)
+        entry, transaction: steps == .transactions ? transaction : nil, state: told)
       pipe.enqueue { step.write(into: &$0) }
     }
+  }
+
+  private func leaveOut(because obstacle: String) {
+    untold += 1
+    guard untold.isWorthLogging else { return }
+    let names = tellers.map { "'\($0.0.name)'" }.joined(separator: ", ")
+    log.warning(
+      "pipe \(names): a step is told without its state, and composites that pipes lead from are in no "
+        + "state meanwhile: \(obstacle) (\(untold) times by now)")
   }
 
   /// Whether a pipe of a rule is full: the next step waits, since it may fire the rule.
@@ -91,12 +118,13 @@ final class MachineOutlets: PortBinder {
   /// - Parameter state: The state as JSON; asked for only where a rule takes something of it.
   func fire(_ tag: Int, _ state: () -> [UInt8]) {
     var json: [UInt8]?
-    for rule in rules where rule.tag == tag {
-      rule.fire { () -> [UInt8] in
+    for (rule, pipe) in rules where rule.tag == tag {
+      let event = rule.event { () -> [UInt8] in
         let bytes = json ?? state()
         json = bytes
         return bytes
       }
+      pipe.enqueue { $0.append(contentsOf: event) }
     }
   }
 

@@ -19,9 +19,12 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
   /// The transition that runs to find out where an event leads, by its number.
   private var evaluation: (number: UInt64, task: Task<Void, Never>)?
   private var lastEvaluation: UInt64 = 0
+  private var unreturned = UnreturnedTransitions()
   /// Has the loop do something.
   private let post: @Sendable (@escaping @Sendable () -> Void) -> Void
   /// Whether the step under way is one that the coordinator has committed.
+  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  @exclusivity(unchecked)
   private(set) var isCommitted = false
   /// The transaction of that step.
   private(set) var transaction: TransactionID?
@@ -87,6 +90,7 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
     case .suspended(let transition):
       // What it does to others would stay, where another participant does not take the event.
       guard let limit = transition.limit else { throw refused(.asynchronous) }
+      guard unreturned.mayBegin(tell: core.engine.onProblem) else { throw refused(.overdue) }
       evaluate(transition, on: event)
       return .takesTime(
         limit: min(limit, toldLimit(of: event)), version: core.engine.version, state: stateBytes)
@@ -151,6 +155,7 @@ extension MachineParticipant {
   @export(interface)
   private func evaluate(_ transition: SuspendedTransition<Hosted.State>, on event: Hosted.Event) {
     isTentative = true
+    unreturned.begin()
     lastEvaluation += 1
     let number = lastEvaluation
     let scope = core.engine.scope
@@ -174,6 +179,8 @@ extension MachineParticipant {
   private func evaluated(
     _ number: UInt64, _ event: Hosted.Event, _ result: EvaluationResult<Hosted.State>
   ) {
+    // Who was refused for those that have not returned may have its turn.
+    if unreturned.returned() { core.participant?.mayEvaluateAgain() }
     guard evaluation?.number == number else { return }
     evaluation = nil
     let answer: Result<ParticipantMove, ParticipantRefusal>
@@ -193,7 +200,7 @@ extension MachineParticipant {
   private func standBack() {
     cancelEvaluation()
     prepared = nil
-    if isTentative { core.engine.scope.stand(in: core.engine.state) }
+    if isTentative { core.engine.scope.abandon() }
     isTentative = false
   }
 
@@ -224,7 +231,7 @@ extension MachineParticipant {
       let participant = core.participant, core.isStarted, let name = EnumCases.name(of: event),
       let composites = participant.composites(of: name)
     else { return core.engine.process(input) }
-    guard let version = core.engine.effects.version(of: effect),
+    guard !place.isWithdrawn, let version = core.engine.effects.version(of: effect),
       let bytes = try? core.events.encode(event)
     else {
       return reply.resume(false)
@@ -251,7 +258,9 @@ extension MachineParticipant {
 
   func inDoubtChanged() { showState() }
 
-  func isRunning(effect: UInt64) -> Bool { core.engine.effects.contains(effect) }
+  func wants(_ emitted: EmittedEvent) -> Bool {
+    core.engine.effects.wants(emitted.place, of: emitted.effect)
+  }
 
   /// Counts of effects that have ended are thrown away when there are so many.
   private static var emittedCountsKept: Int { 16 }

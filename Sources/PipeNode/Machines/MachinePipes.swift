@@ -5,11 +5,15 @@ import PipeWire
 /// The pipes that lead to a machine: takes their events, and says to each what became of it.
 final class MachinePipes<Hosted: Machine> {
   private let core: MachineCore<Hosted>
+  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  @exclusivity(unchecked)
   private var ins: [InPipe] = []
   /// Marks the steps of each pipe, where steps are recorded.
+  @exclusivity(unchecked)
   private var marks: [StepMark.Source] = []
   private var postponed = PostponedRecords()
   /// The event whose step is under way.
+  @exclusivity(unchecked)
   private var inFlight: (event: PipeEvent<Hosted.Event>, pipe: Int)?
   /// Events that did not decode.
   private(set) var undecodable: UInt64 = 0

@@ -12,6 +12,8 @@ final class MachineSteps<Hosted: Machine> {
   /// The version at the start of this process.
   private var firstVersion: UInt64 = 0
   /// What led to the last entry, and when that was.
+  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  @exclusivity(unchecked)
   private var last = (time: Int64(0), cause: "")
   /// The same of the last state that a transition has gone through.
   private var passing = (time: Int64(0), cause: "")

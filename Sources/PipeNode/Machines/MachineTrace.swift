@@ -43,7 +43,7 @@ final class MachineTrace<Hosted: Machine> {
     return names.isEmpty ? [TransitionCounts.anyCase] : names
   }
 
-  private func changed() { core.engine.isTraced = !counts.isEmpty || told != nil }
+  private func changed() { core.engine.trace.isOn = !counts.isEmpty || told != nil }
 
   // MARK: Transitions
 

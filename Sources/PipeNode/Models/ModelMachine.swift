@@ -41,10 +41,8 @@ public enum ModelMachine<Model: HostableModel>: Machine {
     _ parameters: Parameters, _ ports: Ports
   ) -> Runtime<State, Event, Never> {
     Model.runtime(parameters, ports).feedback(
-      Feedback(
-        lensing: { _ in true },
-        effects: { (_: Bool) -> AsyncStream<Event> in
-          await ModelHost<Model>.current(parameters)?.changes() ?? AsyncStream { $0.finish() }
-        }))
+      Feedback(announced: {
+        ModelHost<Model>.current(parameters)?.changes() ?? AsyncStream { $0.finish() }
+      }))
   }
 }

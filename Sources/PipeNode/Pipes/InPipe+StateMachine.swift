@@ -46,6 +46,8 @@ package struct InPipeStateMachine: Sendable {
 
   /// Set in `welcome` by a receiver that records what it applies.
   package static let durableFlag: UInt8 = 1
+  /// Set in `open` by a sender whose pipe led elsewhere meanwhile: what it leaves out is not missing here.
+  package static let elsewhereFlag: UInt8 = 1
 
   /// Events that the sender may have under way. Unit: events.
   package let capacity: UInt64
@@ -99,8 +101,9 @@ package struct InPipeStateMachine: Sendable {
   package mutating func connected() -> [Action] { [welcome()] }
 
   /// The sender goes on with event `first` of a stream; `lost` events before it are gone.
+  /// - Parameter wentElsewhere: Another receiver had those.
   package mutating func opened(
-    session: UInt64, stream: UInt64, first: UInt64, lost: UInt32
+    session: UInt64, stream: UInt64, first: UInt64, lost: UInt32, wentElsewhere: Bool = false
   ) -> [Action] {
     // One that answers the welcome of an earlier incarnation may have waited in the sender's queue.
     guard session == self.session else {
@@ -113,7 +116,9 @@ package struct InPipeStateMachine: Sendable {
         // It left events out: it is asked for them by being welcomed once more, but for those that
         // it does not have any more.
         guard UInt64(lost) >= first - received - 1 else { return [welcome()] }
-        actions.append(.report(.forgotten(from: received + 1, through: first - 1)))
+        if !wentElsewhere {
+          actions.append(.report(.forgotten(from: received + 1, through: first - 1)))
+        }
         reset(to: first - 1)
       }
       if applied > 0 { actions.append(credit) }

@@ -9,6 +9,8 @@ final class InPipe {
   let onRefused: RefusalPolicy
   /// The sender's routing id at the inbox.
   let peer: [UInt8]
+  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  @exclusivity(unchecked)
   private(set) var state: InPipeStateMachine
   private(set) var gaps: UInt64 = 0
   private let inbox: Socket
@@ -52,7 +54,8 @@ final class InPipe {
       state.opened(
         session: header.number,
         stream: UInt64(littleEndian: body.loadUnaligned(as: UInt64.self)),
-        first: header.sequence, lost: header.count))
+        first: header.sequence, lost: header.count,
+        wentElsewhere: header.flags & InPipeStateMachine.elsewhereFlag != 0))
   }
 
   /// Hands the new events of a batch to whoever takes them.

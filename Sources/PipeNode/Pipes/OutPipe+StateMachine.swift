@@ -51,6 +51,8 @@ package struct OutPipeStateMachine: Sendable {
   private var byteCount = 0
   private var lastSession: UInt64?
   private var saidGoodbye = false
+  /// The last event that went to another receiver, to which the pipe led before.
+  private var turnedAfter: UInt64 = 0
 
   /// Bytes that may wait before the pipe counts as full, whatever its capacity in events.
   package static let byteLimit = 32 << 20
@@ -63,10 +65,13 @@ package struct OutPipeStateMachine: Sendable {
   }
 
   /// Goes on where an earlier process was recorded to be, with the events after `acknowledged`.
+  /// - Parameter turnedAfter: The last event that went to another receiver, to which the pipe led before.
   package init(
-    capacity: Int, stream: UInt64, acknowledged: UInt64, events: some Sequence<[UInt8]>
+    capacity: Int, stream: UInt64, acknowledged: UInt64, turnedAfter: UInt64 = 0,
+    events: some Sequence<[UInt8]>
   ) {
     self.init(capacity: capacity, stream: stream, isDurable: true)
+    self.turnedAfter = turnedAfter
     queued = acknowledged
     self.acknowledged = acknowledged
     sent = acknowledged
@@ -133,10 +138,15 @@ package struct OutPipeStateMachine: Sendable {
     }
     var actions: [Action] = []
     var lost: UInt64 = 0
+    var wentElsewhere = false
     if stream == self.stream, received < acknowledged {
-      // It has gone back to an older record; what it had acknowledged is not here any more.
       lost = acknowledged - received
-      actions.append(.report(lost: lost, through: acknowledged))
+      wentElsewhere = acknowledged <= turnedAfter
+      // It has gone back to an older record; what it had acknowledged is not here any more.
+      if !wentElsewhere {
+        actions.append(
+          .report(lost: acknowledged - max(received, turnedAfter), through: acknowledged))
+      }
     }
     var known = acknowledged
     if stream == self.stream || isDurable || saidGoodbye || lastSession == session
@@ -161,7 +171,9 @@ package struct OutPipeStateMachine: Sendable {
     sent = known
     actions.append(
       .open(
-        FrameHeader(.open, count: UInt32(clamping: lost), sequence: first, number: session),
+        FrameHeader(
+          .open, flags: wentElsewhere ? InPipeStateMachine.elsewhereFlag : 0,
+          count: UInt32(clamping: lost), sequence: first, number: session),
         stream: self.stream))
     return actions + flush()
   }

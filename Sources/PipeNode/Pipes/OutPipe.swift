@@ -13,6 +13,7 @@ final class OutPipe {
   @exclusivity(unchecked)
   private(set) var state: OutPipeStateMachine
   private let endpoint: String
+  private let receiver: String
   private let log: NodeLog
   /// Events that could not be encoded, or were over the size limit.
   private(set) var unsendable: UInt64 = 0
@@ -23,6 +24,8 @@ final class OutPipe {
   private var unrecorded: (count: Int, bytes: [UInt8]) = (0, [])
   /// What the journal has as acknowledged, and will have with the record under way.
   private var trimmed: (done: UInt64, due: UInt64) = (0, 0)
+  /// Whether the journal is to say where the pipe leads, with its first event.
+  private var isReceiverUnrecorded = false
   private var isConnected = false
   /// Frames that the receiver has sent.
   private var answers: UInt64 = 0
@@ -39,19 +42,23 @@ final class OutPipe {
   @exclusivity(unchecked)
   private var isWatched = false
 
-  /// - Parameter stream: Names the numbering of this process's events where they are not recorded.
+  /// - Parameters:
+  ///   - stream: Names the numbering of this process's events where they are not recorded.
+  ///   - former: What the journal has of the pipe.
   init(
     _ configuration: NodeConfiguration.Out, stream: UInt64, journal: Journal?,
-    context: Context, log: NodeLog
+    former: FormerPipe?, context: Context, log: NodeLog
   ) throws(TransportError) {
     name = configuration.name
     endpoint = configuration.endpoint
+    receiver = configuration.receiver
     let capacity = configuration.capacity
     if configuration.isDurable, let journal {
-      if let restored = journal.contents?.sent[configuration.name] {
+      isReceiverUnrecorded = former?.receiver == nil
+      if let restored = former?.sent {
         state = OutPipeStateMachine(
           capacity: capacity, stream: journal.stream, acknowledged: restored.acknowledged,
-          events: restored.events)
+          turnedAfter: former?.receiver?.turnedAfter ?? 0, events: restored.events)
         trimmed = (restored.acknowledged, restored.acknowledged)
       } else {
         state = OutPipeStateMachine(capacity: capacity, stream: journal.stream, isDurable: true)
@@ -100,6 +107,9 @@ final class OutPipe {
     watchers.steps?(number, event)
   }
 
+  /// Counts events that went with a former sender of this pipe.
+  func lose(_ count: UInt64) { lost += count }
+
   /// Tells of each event, as long as somebody asks for the pipe's.
   func tap(to feed: Feed?) {
     if let feed {
@@ -139,6 +149,7 @@ final class OutPipe {
   func record(into journal: Journal) throws {
     guard hasUnrecorded || hasAcknowledged else { return }
     if hasUnrecorded {
+      if isReceiverUnrecorded { try journal.leads(name, to: JournalContents.Receiver(receiver)) }
       try journal.queued(
         name, last: state.queued, count: unrecorded.count, events: unrecorded.bytes)
     }
@@ -150,6 +161,7 @@ final class OutPipe {
   /// What is queued is recorded, or needs no record.
   func becameRecorded() {
     if state.isDurable {
+      if hasUnrecorded { isReceiverUnrecorded = false }
       unrecorded.count = 0
       unrecorded.bytes.removeAll(keepingCapacity: unrecorded.bytes.capacity < 1 << 20)
       if trimmed.done < trimmed.due {

@@ -4,14 +4,12 @@ import PipeWire
 
 /// The sending ends of a node's pipes.
 final class OutPipes {
-  private let context: Context
   private let loop: PollLoop
   private let log: NodeLog
   private var pipes: [OutPipe] = []
   private var remindersDue = false
 
-  init(context: Context, loop: PollLoop, log: NodeLog) {
-    self.context = context
+  init(loop: PollLoop, log: NodeLog) {
     self.loop = loop
     self.log = log
   }
@@ -20,12 +18,15 @@ final class OutPipes {
   ///   - stream: Names the numbering of this process's events where they are not recorded.
   ///   - onFailure: Called where an end cannot go on.
   func open(
-    _ configurations: [NodeConfiguration.Out], stream: UInt64, journal: Journal?,
+    _ configurations: [NodeConfiguration.Out], in context: Context, stream: UInt64,
+    journal: Journal?,
     onFailure: @escaping (String) -> Void
   ) throws -> [(NodeConfiguration.Out, OutPipe)] {
+    let former = try journal.map { try FormerPipe.all(of: configurations, in: $0, log: log) } ?? [:]
     let pairs = try configurations.map { configuration in
       let pipe = try OutPipe(
-        configuration, stream: stream, journal: journal, context: context, log: log)
+        configuration, stream: stream, journal: journal, former: former[configuration.name],
+        context: context, log: log)
       pipe.onFailure = onFailure
       loop.add(pipe.socket, for: pipe) { $0.read() }
       loop.add(pipe.connections.socket, for: pipe) { $0.readConnections() }

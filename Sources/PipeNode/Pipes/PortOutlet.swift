@@ -8,6 +8,8 @@ final class PortOutlet<Event: MachineEvent>: PipeOutlet, @unchecked Sendable {
   private let log: NodeLog
   private let encode: @Sendable (Event, inout [UInt8]) throws -> Void
   /// Events sent while no pipe leads from the port.
+  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  @exclusivity(unchecked)
   private(set) var discarded: UInt64 = 0
 
   init(_ port: EventPipe<Event>, pipes: [OutPipe], log: NodeLog) {
@@ -16,7 +18,7 @@ final class PortOutlet<Event: MachineEvent>: PipeOutlet, @unchecked Sendable {
       self.encode = encode
     } else {
       // Used by the host's one thread.
-      nonisolated(unsafe) let codec = EventCodec<Event>()
+      nonisolated(unsafe) let codec = EventCodec<Event>(isSynthesized: Event._isSynthesizedCodable)
       encode = { try codec.encode($0, into: &$1) }
     }
     self.pipes = pipes

@@ -6,22 +6,20 @@ struct StateRule {
   /// The state's case.
   let tag: Int
   private let template: PayloadTemplate
-  private let pipe: OutPipe
 
+  /// - Parameter pipe: The name of the pipe that it feeds.
   init(
-    _ rule: NodeConfiguration.Rule, pipe: OutPipe, states: [CaseDescription]
+    _ rule: NodeConfiguration.Rule, pipe: String, states: [CaseDescription]
   ) throws {
     guard let tag = states.firstIndex(where: { $0.name == rule.when }) else {
-      throw NodeProblem("pipe '\(pipe.name)': there is no state '\(rule.when ?? "")'")
+      throw NodeProblem("pipe '\(pipe)': there is no state '\(rule.when ?? "")'")
     }
     self.tag = tag
     template = try PayloadTemplate(rule.send)
-    self.pipe = pipe
   }
 
-  /// Sends the event; the state's JSON is asked for only where the event takes something of it.
-  func fire(_ state: () -> [UInt8]) {
-    let bytes = template.constant ?? template.render(state: state())
-    pipe.enqueue { $0.append(contentsOf: bytes) }
+  /// The event as JSON; the state's is asked for only where the event takes something of it.
+  func event(_ state: () -> [UInt8]) -> [UInt8] {
+    template.constant ?? template.render(state: state())
   }
 }

@@ -74,11 +74,12 @@ struct CallerAnswers: Sendable {
   /// Keeps an answer, and forgets the oldest where there are too many.
   /// - Parameters:
   ///   - transaction: The one that the request was tried by.
+  ///   - told: Of each participant that tells its steps, the last transaction that it has told of.
   ///   - isUnderWay: Whether not all participants have acknowledged a transaction: they need its record.
   /// - Returns: The commits whose records are of no use any more.
   mutating func keep(
     _ reply: TransactionReply, of id: RequestID, by transaction: TransactionID? = nil,
-    isUnderWay: (TransactionID) -> Bool
+    told: [String: TransactionID] = [:], isUnderWay: (TransactionID) -> Bool
   ) -> [TransactionID] {
     if let transaction { transactions[id] = transaction }
     answers[id] = reply
@@ -87,7 +88,7 @@ struct CallerAnswers: Sendable {
     // A few are looked at each time, so that many that are needed do not hold up all others.
     for _ in 0..<Self.lookedAt where order.count > capacity {
       guard let oldest = order.popFirst() else { break }
-      if isNeeded(oldest, isUnderWay) {
+      if isNeeded(oldest, told, isUnderWay) {
         order.append(oldest)
         continue
       }
@@ -100,9 +101,25 @@ struct CallerAnswers: Sendable {
     return forgotten
   }
 
-  /// Whether an answer must be kept: its participants need the record, or its caller may ask again.
-  private func isNeeded(_ id: RequestID, _ isUnderWay: (TransactionID) -> Bool) -> Bool {
-    if let transaction = transactions[id], isUnderWay(transaction) { return true }
+  /// Whether an answer must be kept: its participants need the record, or have still to tell of it, or its
+  /// caller may ask again.
+  private func isNeeded(
+    _ id: RequestID, _ told: [String: TransactionID], _ isUnderWay: (TransactionID) -> Bool
+  ) -> Bool {
+    if let transaction = transactions[id] {
+      if isUnderWay(transaction) || isUntold(id, transaction, told) { return true }
+    }
     return order.count < 2 * capacity && id.number >= awaited[id.caller] ?? 0
+  }
+
+  /// Whether somebody has still to tell of a commit. Their number is bounded: whose steps are not taken
+  /// takes none.
+  private func isUntold(
+    _ id: RequestID, _ transaction: TransactionID, _ told: [String: TransactionID]
+  ) -> Bool {
+    guard !told.isEmpty, case .atomic(.committed(_, let versions)) = answers[id] else {
+      return false
+    }
+    return versions.keys.contains { told[$0].map { $0 < transaction } ?? false }
   }
 }

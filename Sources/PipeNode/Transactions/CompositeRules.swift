@@ -14,6 +14,15 @@ package struct CompositeRules {
     package var event: [UInt8]
   }
 
+  /// A node is in a state that it could not tell.
+  package struct UntoldState: Error, CustomStringConvertible {
+    package var node: String
+
+    package var description: String {
+      "node '\(node)' is in a state that it cannot tell; its log says why"
+    }
+  }
+
   private struct Rule {
     let pipe: String
     let when: String?
@@ -90,7 +99,7 @@ package struct CompositeRules {
       let isEntered =
         if let when = rule.when { when == label } else {
           rule.states.allSatisfy { name, when in
-            nodes[name].map { Self.label(of: $0.state) } == when
+            nodes[name]?.state.flatMap { Self.label(of: $0) } == when
           }
         }
       guard isEntered else { return nil }
@@ -114,7 +123,8 @@ package struct CompositeRules {
     var states: [[UInt8]] = []
     for name in composite.plan.nodes {
       guard let node = nodes[name] else { return nil }
-      states.append(node.state)
+      guard let state = node.state else { throw UntoldState(node: name) }
+      states.append(state)
     }
     if let projection = composite.projection {
       return try projection(states.map { try JSONValue(parsing: $0) }).bytes

@@ -27,12 +27,12 @@ package struct CompositeSteps: Sendable {
 
   /// How far a node has got.
   package struct Node: Hashable, Sendable {
-    /// The state that its last step led to, as JSON.
-    package var state: [UInt8]
+    /// The state that its last step led to, as JSON; `nil` where it could not tell that.
+    package var state: [UInt8]?
     /// The last transaction that it has taken, or that it cannot take any more.
     package var passed: TransactionID
 
-    package init(state: [UInt8], passed: TransactionID) {
+    package init(state: [UInt8]?, passed: TransactionID) {
       self.state = state
       self.passed = passed
     }
@@ -52,6 +52,21 @@ package struct CompositeSteps: Sendable {
     }
   }
 
+  /// A synchronized event that some have told of, and others not.
+  package struct Wait: Hashable, Sendable {
+    package var transaction: TransactionID
+    /// Who has told of it, and waits.
+    package var told: [String]
+    /// Who has not.
+    package var missing: [String]
+
+    package init(_ transaction: TransactionID, told: [String], missing: [String]) {
+      self.transaction = transaction
+      self.told = told
+      self.missing = missing
+    }
+  }
+
   /// Of the nodes that have told of a step.
   package private(set) var nodes: [String: Node]
   private var waiting: [String: Queue<Told>]
@@ -60,17 +75,13 @@ package struct CompositeSteps: Sendable {
   private var turn = 0
   /// Up to where a new process of a node can tell nothing of its transactions.
   private var begun: [String: TransactionID] = [:]
-  /// What a node has passed of which nothing is recorded.
-  private let start: TransactionID
 
   /// - Parameters:
   ///   - names: The nodes that tell their steps.
-  ///   - recorded: How far they had got.
-  ///   - start: Nothing is told any more of transactions up to this one by nodes of which nothing is
-  ///     recorded.
-  package init(of names: [String], recorded: [String: Node] = [:], start: TransactionID = .zero) {
+  ///   - recorded: How far they had got. Each process of a node tells first where it begins, so that one
+  ///     of which nothing is recorded is still to say what it has passed.
+  package init(of names: [String], recorded: [String: Node] = [:]) {
     self.names = names.sorted()
-    self.start = start
     nodes = recorded.filter { names.contains($0.key) }
     waiting = Dictionary(uniqueKeysWithValues: Set(names).map { ($0, Queue()) })
   }
@@ -83,6 +94,28 @@ package struct CompositeSteps: Sendable {
 
   /// How many steps of a node wait for those of others.
   package func waitingCount(of node: String) -> Int { waiting[node]?.count ?? 0 }
+
+  /// Whether steps are here that are not taken.
+  package var hasWaiting: Bool { waiting.values.contains { !$0.isEmpty } }
+
+  /// The last transaction that a node has told of, or will not any more.
+  package func passed(by node: String) -> TransactionID { nodes[node]?.passed ?? .zero }
+
+  /// Who waits for whom.
+  /// - Parameter participants: Who has taken a transaction; `nil` where that is forgotten.
+  package func waits(participants: (TransactionID) -> [String]?) -> [Wait] {
+    let heads = Set(names.compactMap { waiting[$0]?.first?.synchronized })
+    return heads.sorted().compactMap { transaction in
+      // Who has told of it after something else is waited for because of that.
+      let missing = (participants(transaction) ?? []).filter { name in
+        !isReady(name, for: transaction)
+          && waiting[name]?.contains { $0.synchronized == transaction } != true
+      }
+      guard !missing.isEmpty else { return nil }
+      let told = names.filter { waiting[$0]?.first?.synchronized == transaction }
+      return Wait(transaction, told: told, missing: missing)
+    }
+  }
 
   /// Takes out the next step; `nil` while there is none, or it waits for what others are still to tell.
   /// - Parameters:
@@ -113,7 +146,7 @@ package struct CompositeSteps: Sendable {
     if let told = waiting.first?.step.transaction, told >= transaction { return true }
     // It has told of it, after something else.
     if waiting.contains(where: { $0.synchronized == transaction }) { return false }
-    return (nodes[name]?.passed ?? start) >= transaction
+    return passed(by: name) >= transaction
   }
 
   private mutating func take(
@@ -123,7 +156,7 @@ package struct CompositeSteps: Sendable {
     for name in names {
       guard let told = waiting[name]?.popFirst() else { continue }
       step.told[name] = told
-      var passed = max(nodes[name]?.passed ?? start, transaction ?? .zero)
+      var passed = max(passed(by: name), transaction ?? .zero)
       switch told.step.entry {
       case .step: break
       // What it had taken before is gone with what it had recorded.

@@ -28,8 +28,6 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
   private var rules: CoordinatorRules?
   private var outs: [(NodeConfiguration.Out, OutPipe)] = []
   private var ins: [InPipe] = []
-  /// The highest transaction of which nothing was known at the start.
-  private let forgotten: TransactionID
   private var services: NodeServices?
   private var plan: CoordinatorPlan?
   /// The composites by their names.
@@ -55,7 +53,6 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     self.log = log
     records = try CoordinatorRecords(journal, incarnation: incarnation)
     coordinator = CoordinatorStateMachine(name: node, journal: records.restored)
-    forgotten = records.restored.forgottenThrough
     description = MachineDescription(machine: Self.machineName)
   }
 
@@ -82,9 +79,13 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     defer { journal?.forgetContents() }
     // This makes the pipes, with their dead letters of the journal.
     pipes.connect(ins.filter { plan.pipes[$0.name] != nil })
+    takeOver(from: planned)
+    let recorded = try journal?.components() ?? [:]
     rules = try CoordinatorRules(
       outs: outs, ins: ins, plan, projections: try CompositeFeed.used(projections, by: planned),
-      journal: journal, start: forgotten, log: log)
+      recorded: recorded, log: log)
+    for name in rules?.nodes ?? [] { stepsWereTold(by: name) }
+    records.remove(nodes: recorded.keys.filter { rules?.nodes.contains($0) != true })
     (outs, ins) = ([], [])
     composites = Dictionary(planned.map { ($0.name, $0) }) { first, _ in first }
     let recovered = records.takeRestored()
@@ -97,6 +98,20 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     log.note(
       "\(recovered.count) synchronized events are committed, and not all participants have said "
         + "that they know: they are told again")
+  }
+
+  /// Tells what former coordinators of these composites have left.
+  private func takeOver(from composites: [CompositePlan]) {
+    guard let journal else { return }
+    for former in FormerCoordinator.all(of: composites, now: node, beside: journal, log: log) {
+      do {
+        for (name, count) in try former.dispose(to: outs.map(\.0), log: log) {
+          outs.first { $0.1.name == name }?.1.lose(count)
+        }
+      } catch {
+        log.warning("what process '\(former.name)' had still to send cannot be told: \(error)")
+      }
+    }
   }
 
   func start() {
@@ -301,8 +316,27 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
   func takeTurn() {
     guard isStarted else { return }
     pipes.takeTurn()
-    rules?.takeTurn(
-      participants: { coordinator.participants(of: $0) }, last: coordinator.last)
+    guard let rules else { return }
+    rules.takeTurn(participants: { coordinator.participants(of: $0) }, last: coordinator.last)
+    for name in rules.moved { stepsWereTold(by: name) }
+    lookAtWaits()
+  }
+
+  /// A commit is needed until all who take part in it have told of it.
+  private func stepsWereTold(by node: String) {
+    guard let rules else { return }
+    coordinator.stepsTold(by: node, through: rules.passed(by: node))
+  }
+
+  /// Looks after a while who still waits for whom, where somebody does.
+  private func lookAtWaits() {
+    guard let rules, rules.needsLook else { return }
+    rules.beginLook()
+    schedule(after: StepWaits.interval) { [weak self] in
+      guard let self, isStarted else { return }
+      rules.look { self.coordinator.participants(of: $0) }
+      lookAtWaits()
+    }
   }
 
   func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {

@@ -128,7 +128,7 @@ private struct CoordinatorPipe {
   init(_ pipe: InPipe) { self.pipe = pipe }
 
   func id(of entry: Entry) -> RequestID {
-    RequestID(caller: "pipe/\(pipe.name)/\(entry.stream)", number: entry.sequence)
+    RequestID(pipe: pipe.name, stream: entry.stream, sequence: entry.sequence)
   }
 
   mutating func append(_ event: [UInt8], sequence: UInt64) {

@@ -14,6 +14,7 @@ struct CoordinatorRecords {
   // Written with the next record, or at the end.
   private var acknowledged: [TransactionID] = []
   private var forgotten: [TransactionID] = []
+  private var gone: [String] = []
 
   /// - Parameter incarnation: No two processes of the node have the same.
   init(_ journal: Journal?, incarnation: UInt64) throws(JournalError) {
@@ -48,6 +49,9 @@ struct CoordinatorRecords {
   /// The commit is of no use any more.
   mutating func forget(_ transaction: TransactionID) { forgotten.append(transaction) }
 
+  /// These nodes tell their steps no more: how far they had got is of no use.
+  mutating func remove(nodes: [String]) { gone += nodes }
+
   /// - Parameter reach: Says that the coordinator is at a place.
   func write(to journal: Journal, reach: (Failpoint) -> Void) throws {
     for record in records {
@@ -65,6 +69,7 @@ struct CoordinatorRecords {
     }
     for transaction in acknowledged { try journal.acknowledged(transaction) }
     for transaction in forgotten { try journal.forgotten(transaction) }
+    for node in gone { try journal.componentRemoved(node) }
   }
 
   /// Takes out what is recorded, or needs no record.
@@ -73,6 +78,7 @@ struct CoordinatorRecords {
     if hasUnrecorded || !hasJournal {
       acknowledged = []
       forgotten = []
+      gone = []
     }
     return records
   }

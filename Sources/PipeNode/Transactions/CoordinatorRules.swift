@@ -15,7 +15,8 @@ final class CoordinatorRules {
   private var steps: CompositeSteps
   private var rules: CompositeRules
   /// The nodes that have moved since the last record.
-  private var moved: Set<String> = []
+  private(set) var moved: Set<String> = []
+  private var waits = StepWaits()
   /// How often no state could be made of a composite's nodes.
   private(set) var failures: UInt64 = 0
 
@@ -23,23 +24,18 @@ final class CoordinatorRules {
   private static let stepsPerTurn = 512
 
   /// Makes the part of a coordinator that is for pipes from its composites; `nil` where there are none.
-  /// - Parameters:
-  ///   - start: See ``CompositeSteps``.
+  /// - Parameter recorded: What the journal has of how far nodes have got, by their names.
   init?(
     outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe], _ plan: CoordinatorPlan,
-    projections: [String: CompositeStates.Projection], journal: Journal?, start: TransactionID,
-    log: NodeLog
+    projections: [String: CompositeStates.Projection], recorded: [String: [UInt8]], log: NodeLog
   ) throws {
     guard !outs.isEmpty else { return nil }
     self.log = log
     self.outs = Dictionary(outs.map { ($0.1.name, $0.1) }) { first, _ in first }
     let told = plan.steps ?? [:]
     self.ins = ins.compactMap { pipe in told[pipe.name].map { (pipe, $0) } }
-    var recorded: [String: CompositeSteps.Node] = [:]
-    for (name, bytes) in try journal?.components() ?? [:] {
-      recorded[name] = CompositeSteps.Node(bytes)
-    }
-    steps = CompositeSteps(of: Array(told.values), recorded: recorded, start: start)
+    steps = CompositeSteps(
+      of: Array(told.values), recorded: recorded.compactMapValues { CompositeSteps.Node($0) })
     rules = try CompositeRules(
       plan.conflictClass.composites,
       rules: outs.compactMap { out, pipe in out.rule.map { (pipe.name, $0) } },
@@ -55,8 +51,7 @@ final class CoordinatorRules {
         log.warning("pipe '\(pipe.name)': event \(sequence) tells no step, and is passed over")
         // Its place is taken by one that changes nothing.
         return append(
-          ToldStep(.none, state: steps.nodes[node]?.state ?? Array("null".utf8)), sequence, pipe,
-          node)
+          ToldStep(.none, state: steps.nodes[node]?.state), sequence, pipe, node)
       }
       append(step, sequence, pipe, node)
     }
@@ -108,6 +103,27 @@ final class CoordinatorRules {
     }
   }
 
+  /// The nodes whose steps are told.
+  var nodes: [String] { ins.map(\.node) }
+
+  /// The last transaction that a node has told of, or will not any more.
+  func passed(by node: String) -> TransactionID { steps.passed(by: node) }
+
+  // MARK: Who waits for whom
+
+  /// Whether steps wait, and nobody looks for how long.
+  var needsLook: Bool { !waits.isLooking && steps.hasWaiting }
+
+  func beginLook() { waits.isLooking = true }
+
+  /// Tells of who has waited for long, and for whom.
+  func look(participants: Participants) {
+    waits.isLooking = false
+    for wait in waits.look(steps.waits(participants: participants), at: .now) {
+      log.warning(wait.warning)
+    }
+  }
+
   func fill(_ status: inout NodeStatus) {
     status.ins += ins.map { $0.pipe.status(waiting: steps.waitingCount(of: $0.node)) }
   }
@@ -126,13 +142,14 @@ final class CoordinatorRules {
 extension CompositeSteps.Node {
   /// As the journal has it; `nil` for anything else.
   fileprivate init?(_ bytes: [UInt8]) {
-    guard let members = JSONTokens.members(of: bytes), let state = members["state"],
+    guard let members = JSONTokens.members(of: bytes),
       let passed = members["passed"].flatMap(JSONTokens.label).flatMap(TransactionID.init)
     else { return nil }
-    self.init(state: Array(state), passed: passed)
+    self.init(state: members["state"].map(Array.init), passed: passed)
   }
 
   fileprivate var bytes: [UInt8] {
-    Array("{\"passed\":\"\(passed)\",\"state\":".utf8) + state + [UInt8(ascii: "}")]
+    let state = state.map { Array(",\"state\":".utf8) + $0 } ?? []
+    return Array("{\"passed\":\"\(passed)\"".utf8) + state + [UInt8(ascii: "}")]
   }
 }

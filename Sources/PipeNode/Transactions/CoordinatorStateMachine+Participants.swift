@@ -61,6 +61,9 @@ extension CoordinatorStateMachine {
           + (isForgotten ? [.report(.queryOfForgotten(transaction, from: participant))] : [])
       }
       return take(.query(participant), transaction)
+    case .evaluating(let transaction):
+      // Else it is under way, and the answer is waited for.
+      return transactions[transaction] == nil ? [.send(.abort(transaction), to: participant)] : []
     case .no(let transaction, let refusal):
       if let call = answers.caller(of: transaction).flatMap({ requests[$0] }) {
         participants.refused(participant, call.request.question, refusal)

@@ -53,6 +53,8 @@ package struct CoordinatorStateMachine: Sendable {
   var transactions: [TransactionID: TransactionStateMachine] = [:]
   /// How many commits that each participant has part in not all have acknowledged.
   var committing: [String: Int] = [:]
+  /// Of each node that tells its steps, the last transaction that it has told of, or will not any more.
+  private var told: [String: TransactionID] = [:]
 
   enum Phase {
     /// The record of the start is not durable yet: nothing begins.
@@ -103,6 +105,12 @@ package struct CoordinatorStateMachine: Sendable {
     guard case .votes(let transaction) = timer, let caller = answers.caller(of: transaction)
     else { return .zero }
     return requests[caller]?.request.evaluationLimit ?? .zero
+  }
+
+  /// A node tells its steps, and has told of its transactions up to this one, or tells nothing of them any
+  /// more. Commits after that in which it has part are not forgotten.
+  package mutating func stepsTold(by node: String, through transaction: TransactionID) {
+    told[node] = max(told[node] ?? .zero, transaction)
   }
 
   /// The event that a request asks for, while it is not answered.
@@ -252,7 +260,7 @@ package struct CoordinatorStateMachine: Sendable {
     case .queued: actions.append(.cancelTimer(.locks(call.id)))
     }
     if call.keepsOthersBack { actions.append(.cancelTimer(.patience(call.id))) }
-    let forgotten = answers.keep(reply, of: call.id, by: tried) {
+    let forgotten = answers.keep(reply, of: call.id, by: tried, told: told) {
       [transactions] in transactions[$0] != nil
     }
     return actions + forgotten.map { .forget($0) } + [.reply(call.id, reply)]

@@ -92,12 +92,12 @@ struct EmittedEvents {
     committed.isEmpty ? nil : committed.removeValue(forKey: transaction)
   }
 
-  /// Takes out what effects had given that were cancelled since.
-  mutating func takeCancelled(_ isRunning: (_ effect: UInt64) -> Bool) -> [EmittedEvent] {
+  /// Takes out what is not to be taken any more: its effect was cancelled, or has withdrawn it.
+  mutating func takeUnwanted(_ isWanted: (EmittedEvent) -> Bool) -> [EmittedEvent] {
     guard !asked.isEmpty else { return [] }
-    let cancelled = asked.values.filter { !isRunning($0.effect) }
-    for event in cancelled { asked[event.number] = nil }
-    return cancelled
+    let unwanted = asked.values.filter { !isWanted($0) }
+    for event in unwanted { asked[event.number] = nil }
+    return unwanted
   }
 
   /// Takes out all.

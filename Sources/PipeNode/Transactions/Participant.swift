@@ -118,7 +118,7 @@ final class Participant {
     let join = ParticipantJoin(
       watermark: state.watermark, prepared: state.preparedStep?.transaction)
     let frame = join.frame
-    services.send(frame.header, frame.body, peer)
+    _ = services.send(frame.header, frame.body, peer)
     for event in emitted.waiting { send(event.request) }
     perform(state.connected())
   }
@@ -167,6 +167,7 @@ final class Participant {
     isFrozen = !state.takesInputs
     let wasInDoubt = isInDoubt
     if !state.isPrepared { watch.isInDoubt = false }
+    var isConnectionGone = false
     for action in actions {
       switch action {
       case .record(let record):
@@ -178,7 +179,9 @@ final class Participant {
       case .send(.ack(let transaction)):
         unacknowledged.append(transaction)
         scheduleAcknowledgement()
-      case .send(let message): send(message)
+      case .send(let message):
+        // What was promised is asked for again; of what runs only a connection that there is waits.
+        if case .unroutable = send(message) { isConnectionGone = true }
       case .startLimit(let transaction, let limit):
         watch.prepared()
         startLimit(limit, of: transaction)
@@ -193,6 +196,7 @@ final class Participant {
     }
     // A step that ends it tells of itself.
     if wasInDoubt != isInDoubt, state.isPrepared || state.takesInputs { machine.inDoubtChanged() }
+    if isConnectionGone { perform(state.disconnected()) }
   }
 
   // MARK: Transitions that take their time
@@ -202,6 +206,12 @@ final class Participant {
     guard isStarted, let transaction = state.underWay?.transaction else { return }
     reach(.evaluateAfter)
     perform(state.evaluated(transaction, result))
+  }
+
+  /// Fewer transitions run on that nobody waits for.
+  func mayEvaluateAgain() {
+    guard isStarted else { return }
+    perform(state.stepped())
   }
 
   private func startLimit(_ limit: Duration, of transaction: TransactionID) {
@@ -229,8 +239,9 @@ final class Participant {
 
   // MARK: What is said
 
-  private func send(_ message: ParticipantMessage) {
-    send(message.frame)
+  @discardableResult
+  private func send(_ message: ParticipantMessage) -> Socket.Sent {
+    let sent = send(message.frame)
     switch message {
     case .yes: reach(.yesAfter)
     case .no: reach(.noAfter)
@@ -238,14 +249,16 @@ final class Participant {
       watch.isInDoubt = true
       reach(.querySent)
     case .ack: reach(.acknowledgeAfter)
-    case .delivered, .changed: break
+    case .delivered, .changed, .evaluating: break
     }
+    return sent
   }
 
-  private func send(_ frame: (header: FrameHeader, body: [UInt8])) {
+  @discardableResult
+  private func send(_ frame: (header: FrameHeader, body: [UInt8])) -> Socket.Sent {
     acknowledge()
     messages.sent += 1
-    services.send(frame.header, frame.body, peer)
+    return services.send(frame.header, frame.body, peer)
   }
 
   /// Tells the coordinator what was taken.
@@ -316,7 +329,7 @@ final class Participant {
   /// Tells the coordinator now and then which answers are not waited for any more.
   private func acknowledge(_ event: EmittedEvent) {
     // Not counted: it belongs to no one event.
-    if let header = emitted.acknowledgement(after: event) { services.send(header, [], peer) }
+    if let header = emitted.acknowledgement(after: event) { _ = services.send(header, [], peer) }
   }
 
   // MARK: Records
@@ -344,7 +357,7 @@ final class Participant {
       }
       perform(state.recorded(record))
     }
-    for event in emitted.takeCancelled({ machine.isRunning(effect: $0) }) {
+    for event in emitted.takeUnwanted({ machine.wants($0) }) {
       send(event.withdrawal)
       event.reply.resume(false)
     }

@@ -13,8 +13,10 @@ import PipeWire
 ///   being taken (``isTaking``) before it gives the next PREPARE or DELIVER;
 /// - has the machine run a transition that takes its time while it is ``Phase/evaluating(_:)``, and calls
 ///   ``evaluated(_:_:)`` when that has returned, or ``limitPassed(_:)`` when its time is up;
+/// - calls ``disconnected()`` where a message finds that the connection is gone;
 /// - keeps every other input (events, effects' results, timers) while ``takesInputs`` is false, and
-///   goes on with them at ``Action/unfreeze``; after each step of its own it calls ``stepped()``;
+///   goes on with them at ``Action/unfreeze``; after each step of its own, and when it has refused to
+///   evaluate and would now, it calls ``stepped()``;
 /// - after a start makes this value of the journal, and performs what ``start()`` returns.
 ///
 /// A participant that is prepared is frozen until its coordinator tells the end: it never decides.
@@ -63,10 +65,17 @@ package struct ParticipantStateMachine: Sendable {
   package private(set) var watermark: TransactionID
   /// The highest transaction whose step is durable.
   package private(set) var applied: TransactionID
-  /// Whether somebody is to be told of the next step: it was refused in the state that it found.
-  private var owesChange = false
-  /// Whether somebody is to be told that it is free: it was refused because it was not.
-  private var owesRelease = false
+  /// When ``ParticipantMessage/changed`` is to be said.
+  private var owed = Owed.nothing
+
+  /// What those are told who were refused and wait. They ask again then, so that one word does for all.
+  private enum Owed: Comparable {
+    case nothing
+    /// The next step: it was refused in the state that it found.
+    case nextStep
+    /// That it is free, or its next step: it was refused because it was not.
+    case release
+  }
 
   /// A participant as its journal tells.
   /// - Parameters:
@@ -136,7 +145,8 @@ extension ParticipantStateMachine {
   package func connected() -> [Action] {
     switch phase {
     case .prepared(let step): [.send(.query(step.transaction)), .startQueryTimer]
-    case .free, .evaluating, .preparing, .applying, .delivering: []
+    case .evaluating(let request): [.startQueryTimer, .send(.evaluating(request.transaction))]
+    case .free, .preparing, .applying, .delivering: []
     }
   }
 
@@ -144,7 +154,16 @@ extension ParticipantStateMachine {
   package func queryTimerFired() -> [Action] {
     switch phase {
     case .prepared(let step): [.send(.query(step.transaction)), .startQueryTimer]
-    case .free, .evaluating, .preparing, .applying, .delivering: []
+    case .evaluating(let request): [.startQueryTimer, .send(.evaluating(request.transaction))]
+    case .free, .preparing, .applying, .delivering: []
+    }
+  }
+
+  /// The connection to the coordinator is gone, and nobody waits for what runs. What is promised stays so.
+  package mutating func disconnected() -> [Action] {
+    switch phase {
+    case .evaluating: unfreeze(after: Self.endOfEvaluation + [.standBack])
+    case .free, .preparing, .prepared, .applying, .delivering: []
     }
   }
 
@@ -166,13 +185,7 @@ extension ParticipantStateMachine {
       return []
     case .free, .evaluating, .preparing, .prepared, .applying, .delivering: break
     }
-    do throws(ParticipantRefusal) {
-      let request = ParticipantEvaluation(
-        transaction: transaction, event: event, purpose: .prepare(wantsChange: wantsChange))
-      return try begin(request, evaluate)
-    } catch {
-      return refuse(transaction, error, .prepare(wantsChange: wantsChange))
-    }
+    return begin(transaction, event, .prepare(wantsChange: wantsChange), evaluate)
   }
 
   /// The coordinator asks the node to take the event for itself.
@@ -185,40 +198,41 @@ extension ParticipantStateMachine {
     case .evaluating(let request) where request.transaction == transaction: return []
     case .free, .evaluating, .preparing, .prepared, .applying, .delivering: break
     }
-    do throws(ParticipantRefusal) {
-      let request = ParticipantEvaluation(
-        transaction: transaction, event: event, purpose: .deliver)
-      return try begin(request, evaluate)
-    } catch {
-      return refuse(transaction, error, .deliver)
-    }
+    return begin(transaction, event, .deliver, evaluate)
   }
 
   /// Finds out where an event leads that the coordinator asks about. Where its transaction is not new,
   /// nobody waits for an answer.
   private mutating func begin(
-    _ request: ParticipantEvaluation, _ evaluate: Evaluate
-  ) throws(ParticipantRefusal) -> [Action] {
-    let isNew = request.transaction > watermark
-    watermark = max(watermark, request.transaction)
-    guard phase == .free else { throw .busy }
+    _ transaction: TransactionID, _ event: [UInt8], _ purpose: ParticipantEvaluation.Purpose,
+    _ evaluate: Evaluate
+  ) -> [Action] {
+    let isNew = transaction > watermark
+    watermark = max(watermark, transaction)
+    guard phase == .free else { return refuse(transaction, .busy, purpose) }
     guard isNew else { return [] }
-    switch try evaluate(request.event) {
-    case .moves(let move): return go(on: request, with: move)
-    case .takesTime(let limit, let version, let state):
-      var request = request
-      request.overdue = .refused(.overdue, version: version, state: state)
-      phase = .evaluating(request)
-      return [.startLimit(request.transaction, limit)]
+    do throws(ParticipantRefusal) {
+      switch try evaluate(event) {
+      case .moves(let move): return go(on: transaction, event, purpose, with: move)
+      case .takesTime(let limit, let version, let state):
+        phase = .evaluating(
+          ParticipantEvaluation(
+            transaction: transaction, event: event, purpose: purpose,
+            overdue: .refused(.overdue, version: version, state: state)))
+        return [.startLimit(transaction, limit), .startQueryTimer]
+      }
+    } catch {
+      return refuse(transaction, error, purpose)
     }
   }
 
   /// It is known where the event leads.
   private mutating func go(
-    on request: ParticipantEvaluation, with move: ParticipantMove
+    on transaction: TransactionID, _ event: [UInt8], _ purpose: ParticipantEvaluation.Purpose,
+    with move: ParticipantMove
   ) -> [Action] {
-    let step = PreparedStep(transaction: request.transaction, event: request.event, move: move)
-    switch request.purpose {
+    let step = PreparedStep(transaction: transaction, event: event, move: move)
+    switch purpose {
     case .prepare:
       phase = .preparing(step)
       return [.record(.prepared(step))]
@@ -234,11 +248,7 @@ extension ParticipantStateMachine {
   ) -> [Action] {
     switch purpose {
     case .prepare(let wantsChange):
-      if refusal == .busy {
-        owesRelease = owesRelease || wantsChange
-      } else {
-        owesChange = owesChange || wantsChange
-      }
+      if wantsChange { owed = max(owed, refusal == .busy ? .release : .nextStep) }
       return [.send(.no(transaction, refusal))]
     case .deliver: return [.send(.delivered(transaction, .failure(refusal)))]
     }
@@ -253,8 +263,10 @@ extension ParticipantStateMachine {
       return []
     }
     switch result {
-    case .success(let move): return [.stopLimit] + go(on: request, with: move)
-    case .failure(let refusal): return [.stopLimit] + giveUp(request, refusal)
+    case .success(let move):
+      return Self.endOfEvaluation
+        + go(on: transaction, request.event, request.purpose, with: move)
+    case .failure(let refusal): return giveUp(request, refusal)
     }
   }
 
@@ -271,9 +283,11 @@ extension ParticipantStateMachine {
     _ request: ParticipantEvaluation, _ refusal: ParticipantRefusal
   ) -> [Action] {
     phase = .free
-    return [.standBack] + released() + refuse(request.transaction, refusal, request.purpose)
-      + [.unfreeze]
+    return Self.endOfEvaluation + [.standBack] + released()
+      + refuse(request.transaction, refusal, request.purpose) + [.unfreeze]
   }
+
+  private static let endOfEvaluation: [Action] = [.stopLimit, .stopQueryTimer]
 
   /// The coordinator says that all take the event.
   package mutating func commit(_ transaction: TransactionID) -> [Action] {
@@ -296,7 +310,7 @@ extension ParticipantStateMachine {
     watermark = max(watermark, transaction)
     switch phase {
     case .evaluating(let request) where request.transaction == transaction:
-      return unfreeze(after: [.stopLimit, .standBack])
+      return unfreeze(after: Self.endOfEvaluation + [.standBack])
     case .preparing(let step) where step.transaction == transaction:
       return unfreeze(after: [.standBack])
     case .prepared(let step) where step.transaction == transaction:
@@ -331,54 +345,20 @@ extension ParticipantStateMachine {
     }
   }
 
-  /// The node has taken a step of its own.
+  /// The node has taken a step of its own, or would evaluate what it has refused to.
   package mutating func stepped() -> [Action] {
-    guard owesChange || owesRelease else { return [] }
-    (owesChange, owesRelease) = (false, false)
+    guard owed > .nothing else { return [] }
+    owed = .nothing
     return [.send(.changed)]
   }
 
   /// It is free, and stands where it stood: only who was refused for that is told.
-  private mutating func released() -> [Action] {
-    guard owesRelease else { return [] }
-    owesRelease = false
-    return [.send(.changed)]
-  }
+  private mutating func released() -> [Action] { owed == .release ? stepped() : [] }
 
   /// - Parameter hasMoved: Whether a step was taken.
   private mutating func unfreeze(after actions: [Action], hasMoved: Bool = false) -> [Action] {
     phase = .free
     return actions + (hasMoved ? stepped() : released()) + [.unfreeze]
-  }
-}
-
-/// What a machine says to an event that it is to take together with others.
-package enum ParticipantAnswer: Hashable, Sendable {
-  case moves(ParticipantMove)
-  /// Its transition takes its time, and runs; it stands in a state meanwhile.
-  case takesTime(limit: Duration, version: UInt64, state: [UInt8])
-}
-
-/// A question of the coordinator that the machine has yet to answer.
-package struct ParticipantEvaluation: Hashable, Sendable {
-  /// What the answer is for.
-  package enum Purpose: Hashable, Sendable {
-    /// A promise. Where it is refused, the coordinator may want to hear of the next step.
-    case prepare(wantsChange: Bool)
-    /// The step itself.
-    case deliver
-  }
-
-  package let transaction: TransactionID
-  package let event: [UInt8]
-  package let purpose: Purpose
-  /// What is said when its time is up.
-  fileprivate(set) var overdue = ParticipantRefusal.busy
-
-  package init(transaction: TransactionID, event: [UInt8], purpose: Purpose) {
-    self.transaction = transaction
-    self.event = event
-    self.purpose = purpose
   }
 }
 

@@ -4,8 +4,8 @@ import PipeWire
 protocol ParticipatingMachine: AnyObject {
   /// Tells the state to a coordinator that has just come.
   func tellState()
-  /// Whether an effect has not ended, and is not cancelled.
-  func isRunning(effect: UInt64) -> Bool
+  /// Whether an event that an effect has given is still to be taken.
+  func wants(_ emitted: EmittedEvent) -> Bool
   /// What an effect has emitted is about to be taken, or was taken.
   func taken(_ emitted: EmittedEvent)
   /// The node stops: the transition that runs is of no use.

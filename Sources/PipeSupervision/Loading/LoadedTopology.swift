@@ -15,6 +15,8 @@ package struct LoadedTopology {
   /// The composites, in classes of which each has one coordinator.
   package let conflictClasses: [ConflictClassPlan]
   package let warnings: [Diagnostic]
+  /// Where the parts of the topology stand in its file.
+  package let source: SourceMap
 
   /// Reads and checks a file. Runs its programs with `describe` only.
   /// - Parameters:
@@ -42,7 +44,7 @@ package struct LoadedTopology {
       descriptions: describing.nodes,
       // What is wrong with composites has been told.
       conflictClasses: (try? TopologyComposites(topology, machines: describing.nodes))?.plans ?? [],
-      warnings: diagnostics)
+      warnings: diagnostics, source: source)
   }
 }
 

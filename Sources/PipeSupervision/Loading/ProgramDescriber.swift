@@ -1,4 +1,3 @@
-import FoundationEssentials
 import PipeMachines
 import PipeWire
 
@@ -23,7 +22,7 @@ struct ProgramDescriber {
   ) throws(Failure) -> ProgramDescription {
     let output = try run(program, ["describe"], environment: environment)
     do {
-      let description = try JSONDecoder().decode(ProgramDescription.self, checking: Data(output))
+      let description = try JSONRecord.decode(ProgramDescription.self, from: output)
       let own = Int(FrameHeader.version)
       guard description.protocolVersion == own else {
         throw Failure(
@@ -55,7 +54,7 @@ struct ProgramDescriber {
         rest = rest.dropFirst()
       }
       let output = try run(program, arguments, environment: environment)
-      guard let part = try? JSONDecoder().decode([MachineDescription].self, checking: Data(output))
+      guard let part = try? JSONRecord.decode([MachineDescription].self, from: output)
       else { throw Failure("'\(program) describe' printed no descriptions") }
       answers += part
     }

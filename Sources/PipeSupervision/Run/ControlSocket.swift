@@ -1,4 +1,4 @@
-import FoundationEssentials
+import PipeMachines
 import PipeSupport
 import PipeTransport
 import PipeWire
@@ -26,11 +26,11 @@ final class ControlSocket {
   ///   - take: Takes a frame; throws where it makes no sense.
   ///   - warn: Called with what was passed over, ever less often.
   func read(
-    _ take: (FrameHeader, Data, _ peer: [UInt8]) throws -> Void, warn: (String) -> Void
+    _ take: (FrameHeader, [UInt8], _ peer: [UInt8]) throws -> Void, warn: (String) -> Void
   ) {
     while socket.receive({ peer, bytes in
       do {
-        try take(FrameHeader(bytes), Data(bytes[FrameHeader.byteCount...]), peer)
+        try take(FrameHeader(bytes), Array(bytes[FrameHeader.byteCount...]), peer)
       } catch {
         garbage += 1
         if garbage.isWorthLogging {
@@ -56,12 +56,12 @@ final class ControlSocket {
   /// Sends a frame with a record to a node.
   @discardableResult
   func send(_ header: FrameHeader, _ record: some Encodable, to node: String) -> Socket.Sent {
-    guard let body = try? JSONEncoder().encode(record) else { return .unroutable }
+    guard let body = try? JSONRecord.encode(record) else { return .unroutable }
     return socket.send(header, body: body, to: Array(WireName.node(node).utf8))
   }
 
   func answer(_ answer: ControlAnswer, to asker: Asker) {
-    guard let body = try? JSONEncoder().encode(answer) else { return }
+    guard let body = try? JSONRecord.encode(answer) else { return }
     socket.send(FrameHeader(.answer, sequence: asker.id), body: body, to: asker.peer)
   }
 }

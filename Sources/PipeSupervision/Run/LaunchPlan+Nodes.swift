@@ -24,7 +24,7 @@ extension LaunchPlan.Node {
     for pipe in loaded.pipes where pipe.sender == node.name {
       let receiver = loaded.process(of: pipe.receiver)
       let inbox = try directories.endpoint(.inbox(node: receiver))
-      outs.append(NodeConfiguration.Out(pipe, endpoint: inbox, of: topology))
+      outs.append(.init(pipe, to: receiver, at: inbox, of: topology))
     }
     for group in loaded.conflictClasses
     where group.nodesOfSenders(in: topology).contains(node.name) {
@@ -63,8 +63,9 @@ extension LaunchPlan.Node {
     let pipes = loaded.pipes.filter { group[$0.receiver] != nil }
     var outs: [NodeConfiguration.Out] = []
     for pipe in loaded.pipes where group[pipe.sender] != nil {
-      let inbox = try directories.endpoint(.inbox(node: loaded.process(of: pipe.receiver)))
-      outs.append(NodeConfiguration.Out(pipe, endpoint: inbox, of: topology))
+      let receiver = loaded.process(of: pipe.receiver)
+      let inbox = try directories.endpoint(.inbox(node: receiver))
+      outs.append(.init(pipe, to: receiver, at: inbox, of: topology))
     }
     let told = group.nodesOfSenders(in: topology).map { (group.pipe(ofStepsOf: $0), $0) }
     configuration = NodeConfiguration(
@@ -131,18 +132,21 @@ extension NodeConfiguration.Out {
     let own = NodeConfiguration.Participant(node, in: loaded.conflictClasses)?.coordinator
     self.init(
       name: group.pipe(ofStepsOf: node), steps: own == group.name ? .transactions : .states,
-      endpoint: endpoint, capacity: ConflictClassPlan.stepCapacity,
+      receiver: group.name, endpoint: endpoint, capacity: ConflictClassPlan.stepCapacity,
       isDurable: loaded.topology.durability(of: node) != .volatile)
   }
 
-  init(_ pipe: PipeSpecification, endpoint: String, of topology: Topology) {
+  /// - Parameter receiver: The process that takes what is sent.
+  init(
+    _ pipe: PipeSpecification, to receiver: String, at endpoint: String, of topology: Topology
+  ) {
     let composite = topology.composite(pipe.sender)?.name
     let rule = pipe.send.map {
       NodeConfiguration.Rule(
         when: pipe.when, send: $0, composite: composite, states: pipe.whenStates)
     }
     self.init(
-      name: pipe.name, port: pipe.outPort, rule: rule, endpoint: endpoint,
+      name: pipe.name, port: pipe.outPort, rule: rule, receiver: receiver, endpoint: endpoint,
       capacity: pipe.capacity,
       isDurable: min(pipe.durability ?? .power, topology.durability(of: pipe.sender)) != .volatile)
   }

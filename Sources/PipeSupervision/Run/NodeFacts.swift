@@ -1,4 +1,3 @@
-import FoundationEssentials
 import PipeMachines
 import PipeWire
 
@@ -56,7 +55,7 @@ struct NodeFacts {
   }
 
   /// - Returns: Why it cannot be read, the first time of a process: the next heartbeat brings the same.
-  mutating func take(status body: Data) -> StatusProblem? {
+  mutating func take(status body: [UInt8]) -> StatusProblem? {
     do {
       status = try NodeStatus(reading: body)
       statusProblem = nil

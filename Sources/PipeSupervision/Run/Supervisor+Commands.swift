@@ -1,4 +1,3 @@
-import FoundationEssentials
 import PipeMachines
 import PipeSystem
 import PipeTopology
@@ -7,8 +6,8 @@ import PipeWire
 
 /// What clients ask for.
 extension Supervisor {
-  func take(command body: Data, from asker: Asker) {
-    guard let command = try? JSONDecoder().decode(ControlCommand.self, checking: body) else {
+  func take(command body: [UInt8], from asker: Asker) {
+    guard let command = try? JSONRecord.decode(ControlCommand.self, from: body) else {
       return refuse(
         "this orchestrator does not know the command; is the client of another version?", to: asker)
     }
@@ -179,11 +178,20 @@ extension Supervisor {
     }
     let next = try LaunchPlan(loaded, directories: directories)
     try next.raiseOpenFileLimit()
+    if !request.isDryRun, let obstacle = coordinatorObstacle(to: next) { return .failed(obstacle) }
     let difference = difference(to: next)
     return .planned(
       PlannedChange(
         number: change.show(next, difference, isDryRun: request.isDryRun), change: difference,
         warnings: loaded.warnings))
+  }
+
+  /// Why the file cannot be applied now; what the nodes have told last counts.
+  private func coordinatorObstacle(to next: LaunchPlan) -> String? {
+    plan.coordinatorObstacle(to: next) { node, pipe in
+      let out = facts[node.name]?.status?.outs.first { $0.name == pipe }
+      return out.map { $0.events - min($0.applied, $0.events) } ?? 0
+    }
   }
 
   private func difference(to next: LaunchPlan) -> TopologyChange {

@@ -1,4 +1,3 @@
-import FoundationEssentials
 import Glibc
 import PipeClient
 import PipeMachines
@@ -27,11 +26,11 @@ extension Supervisor {
     }
   }
 
-  private func take(_ header: FrameHeader, _ body: Data, from name: String) throws {
+  private func take(_ header: FrameHeader, _ body: [UInt8], from name: String) throws {
     // What an earlier incarnation had sent before it died is stale.
     guard header.number == processes[name]?.incarnation else { return }
     switch header.kind {
-    case .hello: take(try JSONDecoder().decode(NodeHello.self, checking: body), from: name)
+    case .hello: take(try JSONRecord.decode(NodeHello.self, from: body), from: name)
     case .ready: handle(.node(name, .ready))
     case .status:
       takeHeartbeat(of: name)

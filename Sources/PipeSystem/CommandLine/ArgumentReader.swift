@@ -25,7 +25,9 @@ extension CommandDescription {
 
   /// Reads the options as they are described; positionals are as they stand.
   package func read(_ arguments: some Sequence<String>) throws(UsageError) -> ParsedArguments {
-    var reader = ArgumentReader(description: self, rest: Array(arguments)[...])
+    var rest: [String] = []
+    for argument in arguments { rest.append(argument) }
+    var reader = ArgumentReader(description: self, rest: rest[...])
     return try reader.read()
   }
 

@@ -12,6 +12,8 @@ package struct NodeConfiguration: Codable, Hashable, Sendable {
     package var rule: Rule?
     /// Whether it takes each step of the node to a coordinator, and what of it; `nil` where it does not.
     package var steps: Steps?
+    /// The node that receives; a coordinator, where that is a composite.
+    package var receiver: String
     /// The inbox of the receiver.
     package var endpoint: String
     /// Unit: events.
@@ -20,10 +22,11 @@ package struct NodeConfiguration: Codable, Hashable, Sendable {
     package var isDurable: Bool
 
     package init(
-      name: String, port: String? = nil, rule: Rule? = nil, steps: Steps? = nil, endpoint: String,
-      capacity: Int, isDurable: Bool
+      name: String, port: String? = nil, rule: Rule? = nil, steps: Steps? = nil, receiver: String,
+      endpoint: String, capacity: Int, isDurable: Bool
     ) {
       self.name = name
+      self.receiver = receiver
       self.steps = steps
       self.port = port
       self.rule = rule

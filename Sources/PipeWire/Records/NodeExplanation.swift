@@ -1,4 +1,3 @@
-import FoundationEssentials
 import PipeMachines
 
 /// What a node answers when it is asked what it would say to its events: a body of `reply`.
@@ -60,7 +59,7 @@ package struct CoordinatorExplanation: Codable, Hashable, Sendable {
 extension RequestReply {
   /// An explanation as it travels.
   package static func explained(by explanation: some Encodable) -> RequestReply {
-    do { return .explained(Array(try JSONEncoder().encode(explanation))) } catch {
+    do { return .explained(try JSONRecord.encode(explanation)) } catch {
       return .invalid("what it would say cannot be written as JSON: \(error)")
     }
   }

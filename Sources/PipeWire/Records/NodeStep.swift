@@ -1,4 +1,3 @@
-import FoundationEssentials
 import PipeMachines
 
 /// A step of a node, as its feed tells it; or how many were not told.
@@ -90,6 +89,7 @@ private enum FeedBody {
   ) throws -> Body {
     let header = try FrameHeader(frame)
     guard header.kind == kind else { throw FrameError.kind(header.kind.rawValue) }
-    return try JSONDecoder().decode(Body.self, checking: Data(frame[FrameHeader.byteCount...]))
+    return try JSONRecord.decode(
+      Body.self, from: UnsafeRawBufferPointer(rebasing: frame[FrameHeader.byteCount...]))
   }
 }

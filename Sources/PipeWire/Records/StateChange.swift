@@ -1,4 +1,3 @@
-import FoundationEssentials
 import PipeMachines
 
 /// One state of one node, as its feed tells it.
@@ -24,6 +23,8 @@ public struct StateChange: Hashable, Sendable {
   /// Whether the node goes through the state on its way to the one that a step leads to, as a model does.
   /// It is not recorded: where the node is killed before its step is over, it may be seen again.
   public var isPassing = false
+  /// Whether the state was told before, and only what is told beside it is new.
+  package var isRepeated = false
   /// What the node tells of itself beside the state, where that was asked for.
   public var summary: NodeSummary?
 
@@ -66,8 +67,8 @@ extension StateChange {
     guard header.kind == .state || header.kind == .summary else {
       throw FrameError.kind(header.kind.rawValue)
     }
-    let body = try JSONDecoder().decode(
-      Body.self, checking: Data(frame[FrameHeader.byteCount...]))
+    let body = try JSONRecord.decode(
+      Body.self, from: UnsafeRawBufferPointer(rebasing: frame[FrameHeader.byteCount...]))
     node = body.node
     incarnation = header.number
     version = header.sequence

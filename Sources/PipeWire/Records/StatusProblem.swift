@@ -1,4 +1,3 @@
-import FoundationEssentials
 import PipeMachines
 
 /// Why what a node tells of itself cannot be used: its `status` is not what ``NodeStatus`` is.
@@ -26,9 +25,9 @@ extension StatusProblem: CustomStringConvertible {
 
 extension NodeStatus {
   /// Reads the body of a `status` frame, which a node in any language may have written.
-  package init(reading body: Data) throws(StatusProblem) {
+  package init(reading body: [UInt8]) throws(StatusProblem) {
     do {
-      self = try JSONDecoder().decode(NodeStatus.self, checking: body)
+      self = try JSONRecord.decode(NodeStatus.self, from: body)
     } catch {
       throw StatusProblem(error)
     }

@@ -16,31 +16,50 @@ package struct ToldStep: Hashable, Sendable {
   /// The synchronized event, of the coordinator that is told, that has led to the state; of a node that
   /// was started again the last that it has taken.
   package var transaction: TransactionID?
-  /// The state as JSON.
-  package var state: [UInt8]
+  /// The state as JSON; `nil` where it cannot be told.
+  package var state: [UInt8]?
 
-  package init(_ entry: Entry, transaction: TransactionID? = nil, state: [UInt8]) {
+  package init(_ entry: Entry, transaction: TransactionID? = nil, state: [UInt8]?) {
     self.entry = entry
     self.transaction = transaction
     self.state = state
+  }
+
+  /// The largest state that is told: with what is told beside it, it is an event. Unit: bytes.
+  package static let stateByteCount = WireLimits.eventByteCount - 128
+  /// The deepest nesting of a state that is told: what is made of it is nested two deeper.
+  package static let stateDepth = JSONTokens.deepest - 2
+
+  /// Why a state cannot be told, and what to do; `nil` where it can.
+  package static func obstacle(toTelling state: [UInt8]) -> String? {
+    let advice =
+      "Keep large data elsewhere, and a reference to it in the state, such as a file's path"
+    if state.count > stateByteCount {
+      return "it has \(state.count) bytes; the limit is \(stateByteCount). \(advice)"
+    }
+    let depth = state.withUnsafeBytes { JSONTokens.depth(of: $0, upTo: stateDepth) }
+    guard depth > stateDepth else { return nil }
+    return "it is nested more than \(stateDepth) deep, which is the limit. \(advice)"
   }
 
   /// Appends it as JSON.
   package func write(into bytes: inout [UInt8]) {
     bytes.append(contentsOf: "{\"entry\":\"\(entry.rawValue)\"".utf8)
     if let transaction { bytes.append(contentsOf: ",\"transaction\":\"\(transaction)\"".utf8) }
-    bytes.append(contentsOf: ",\"state\":".utf8)
-    bytes.append(contentsOf: state)
+    if let state {
+      bytes.append(contentsOf: ",\"state\":".utf8)
+      bytes.append(contentsOf: state)
+    }
     bytes.append(UInt8(ascii: "}"))
   }
 
   /// Reads what ``write(into:)`` writes; `nil` for anything else.
   package init?(_ bytes: [UInt8]) {
-    guard let members = JSONTokens.members(of: bytes), let state = members["state"],
+    guard let members = JSONTokens.members(of: bytes),
       let text = members["entry"].flatMap(JSONTokens.label), let entry = Entry(rawValue: text)
     else { return nil }
     self.entry = entry
-    self.state = Array(state)
+    state = members["state"].map(Array.init)
     guard let transaction = members["transaction"] else { return }
     guard let id = JSONTokens.label(transaction).flatMap(TransactionID.init) else { return nil }
     self.transaction = id

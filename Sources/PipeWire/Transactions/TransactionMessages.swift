@@ -35,6 +35,8 @@ package enum ParticipantMessage: Hashable, Sendable {
   case ack(TransactionID)
   /// Asks how the transaction has ended.
   case query(TransactionID)
+  /// Its transition for that runs, and it has promised nothing yet: asks whether anybody waits for it.
+  case evaluating(TransactionID)
   /// It was asked to take an event for itself: the count of its steps after that, or why it did not.
   case delivered(TransactionID, Result<UInt64, ParticipantRefusal>)
   /// It has moved since it last said no.
@@ -114,6 +116,9 @@ extension ParticipantJoin {
 }
 
 extension ParticipantMessage {
+  /// Set in `query` where nothing is promised.
+  private static let evaluatingFlag: UInt8 = 1
+
   /// The code in the header's `count`.
   private enum Code: UInt32 {
     case moved = 0, noTransition = 1, `guard` = 2, busy = 3, asynchronous = 4
@@ -140,6 +145,8 @@ extension ParticipantMessage {
     case .no(let transaction, let refusal): Self.refusal(.no, transaction, refusal)
     case .ack(let transaction): (FrameHeader(.acknowledge, transaction), [])
     case .query(let transaction): (FrameHeader(.query, transaction), [])
+    case .evaluating(let transaction):
+      (FrameHeader(.query, transaction, flags: Self.evaluatingFlag), [])
     case .delivered(let transaction, .success(let version)):
       (FrameHeader(.delivered, transaction), Self.body(version, []))
     case .delivered(let transaction, .failure(let refusal)):
@@ -158,7 +165,9 @@ extension ParticipantMessage {
       guard let refusal = try Self.refusal(header, body) else { throw .body(.no) }
       self = .no(transaction, refusal)
     case .acknowledge: self = .ack(transaction)
-    case .query: self = .query(transaction)
+    case .query:
+      let isEvaluating = header.flags & Self.evaluatingFlag != 0
+      self = isEvaluating ? .evaluating(transaction) : .query(transaction)
     case .delivered:
       if let refusal = try Self.refusal(header, body) {
         self = .delivered(transaction, .failure(refusal))

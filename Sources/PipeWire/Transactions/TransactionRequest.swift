@@ -10,6 +10,11 @@ package struct RequestID: Hashable, Codable, Sendable {
     self.caller = caller
     self.number = number
   }
+
+  /// That of an event that a pipe has brought: a coordinator asks for them one after the other.
+  package init(pipe: String, stream: UInt64, sequence: UInt64) {
+    self.init(caller: "pipe/\(pipe)/\(stream)", number: sequence)
+  }
 }
 
 /// How the participants are to take an event.

@@ -1,3 +1,4 @@
+import PipeExplorer
 import PipeRuntime
 import PipeSupervision
 
@@ -7,19 +8,62 @@ struct Check: Verb {
     "check", "Checks a topology file, and its wiring against its programs",
     discussion:
       "Asks each program to describe its machines, and runs none of them. Every error is "
-      + "told, with its line and column.",
+      + "told, with its line and column. With --explore every state that the topology can reach is "
+      + "searched, too: docs/EXPLORE.md. Exit code then: 0 nothing found but warnings, 1 something "
+      + "found, 6 the search was not complete and has found nothing.",
     options: [
       Option("file-only", "Checks the file alone, without asking its programs"),
-      .output,
+      Option("explore", "Searches all states that can be reached, by the file's section 'explore'"),
+      Option("time", value: .duration, "With --explore: how long, at most. Default: no limit"),
+      Option(
+        "memory", value: .count("MIB", from: 1),
+        "With --explore: the memory for states, at most, in MiB. Default: 1024"),
+      Option(
+        "threads", value: .count("N", from: 1),
+        "With --explore: the threads that search. Default: 2"),
+      Option(
+        "property", value: .text("NAME"),
+        "With --explore: checks this property of the file, and nothing else"),
+      Option(
+        "hash",
+        "With --explore: tells states apart by fingerprints of 64 bits, which takes less memory"),
+      Option(
+        "out", value: .directory,
+        "With --explore: writes each counterexample there, as a scenario for 'test'"),
+      Option(
+        "graph", value: .file,
+        "With --explore: draws all states, where there are \(ExploredGraph.limit) at most, into "
+          + "this file, .dot or .mmd"),
+      Option(
+        "output", "o",
+        value: .choice("FORMAT", OutputFormat.allCases.map(\.rawValue) + [Check.sarif]),
+        "How data is written to stdout. Default: text"),
     ],
     positionals: [Positional("FILE", .file, .some, "The topology files; - is standard input")],
     examples: [
-      ("orchestrator check topologies/elevator.yaml", "Checks the elevator and all its pipes")
+      ("orchestrator check topologies/elevator.yaml", "Checks the elevator and all its pipes"),
+      (
+        "orchestrator check --explore topologies/lift.yaml",
+        "Searches all that the lift can do, and tells what can go wrong"
+      ),
     ])
 
+  private static let sarif = "sarif"
+
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
+    if arguments.flag("explore") { return try await explore(arguments, console: console) }
+    let exploring = ["time", "memory", "threads", "property", "hash", "out", "graph"]
+    if let option = exploring.first(where: arguments.flag) {
+      throw CommandError("--\(option) needs --explore", code: .usage)
+    }
     let reports = arguments.positionals.map {
       CheckReport(TopologyInput(argument: $0), isFileOnly: arguments.flag("file-only"))
+    }
+    if arguments.value("output") == Self.sarif {
+      var log = SARIFLog(version: ShowVersion.current)
+      log.add(reports.flatMap(\.diagnostics))
+      try console.print(log.json)
+      return reports.allSatisfy(\.isValid) ? .success : .usage
     }
     if arguments.format == .text {
       for diagnostic in reports.flatMap(\.diagnostics) { console.diagnostic(diagnostic) }
@@ -28,6 +72,55 @@ struct Check: Verb {
       reports.map(\.record), as: arguments.format,
       lines: reports.filter(\.isValid).map(\.line))
     return reports.allSatisfy(\.isValid) ? .success : .usage
+  }
+
+  // MARK: Exploring
+
+  private func explore(
+    _ arguments: ParsedArguments, console: Console
+  ) async throws -> ExitCode {
+    let request = try ExploreRequest(arguments)
+    var log = SARIFLog(version: ShowVersion.current)
+    var records: [JSONValue] = []
+    var code = ExitCode.success
+    for path in arguments.positionals {
+      let explored: ExploredFile
+      do {
+        explored = try await request.explore(TopologyInput(argument: path), console: console)
+      } catch let errors as TopologyErrors {
+        // The other files are searched all the same.
+        for diagnostic in errors.diagnostics { console.diagnostic(diagnostic) }
+        log.add(errors.diagnostics)
+        code = .usage
+        continue
+      }
+      if code != .usage { code = code.worse(explored.exitCode) }
+      log.add(explored)
+      switch arguments.format {
+      case _ where arguments.value("output") == Self.sarif: break
+      case .text:
+        let width = console.isTerminal ? console.size.columns : nil
+        for line in ExplorationPage(explored).lines(console.style, width: width) {
+          try console.print(line)
+        }
+      case .json: records.append(explored.record)
+      case .jsonl: for record in explored.records { try console.print(record) }
+      }
+    }
+    if arguments.value("output") == Self.sarif {
+      try console.print(log.json)
+    } else if arguments.format == .json {
+      try console.print(.array(records))
+    }
+    return code
+  }
+}
+
+extension ExitCode {
+  /// Of two files' codes the one that is told: what was found, else what is not known.
+  fileprivate func worse(_ other: ExitCode) -> ExitCode {
+    if self == .failure || other == .failure { return .failure }
+    return self == .incomplete ? self : other
   }
 }
 

@@ -8,8 +8,8 @@ struct Watch: Verb {
       "On a terminal it shows the live view; ^C leaves that, and the topology goes on. Otherwise, with "
       + "--plain or with -n it writes a line for each state: the present ones in the order of the "
       + "file, then what has changed, of each node the latest state and at most ten a second, with its "
-      + "time, local on a terminal, and UTC in pipes and JSON, which has the node's counters as well. Any "
-      + "number of monitors can come and go; no node feels them. --every writes every state, and that is "
+      + "time, local on a terminal, and UTC in pipes and JSON, which has the node's counters as well, and tells "
+      + "it when only these have changed. Any number of monitors can come and go; no node feels them. --every writes every state, and that is "
       + "felt: a node writes each of its states, and one that takes a million events a second is several "
       + "times slower. --steps writes each step with its event, where that came from, and what it sent, and "
       + "--tap the events that go into a pipe: at most 2,000 a second, in bursts without a gap, and the "
@@ -159,7 +159,8 @@ private struct LineWriter {
   private let width: Int
   private var count = 0
   private var records: [JSONValue] = []
-  private var doubtful: Set<String> = []
+  /// What the last line of each node in doubt says of that.
+  private var doubts: [String: [InDoubtTransaction]] = [:]
 
   init(nodes: [NodeInformation], format: OutputFormat, limit: Int) {
     self.nodes = nodes
@@ -172,18 +173,16 @@ private struct LineWriter {
 
   mutating func write(_ changes: [StateChange], to console: Console) throws {
     for change in changes where !isDone {
-      let wasInDoubt = doubtful.contains(change.node)
-      if change.doubts.isEmpty {
-        doubtful.remove(change.node)
-      } else {
-        doubtful.insert(change.node)
-      }
+      let before = doubts[change.node] ?? []
+      doubts[change.node] = change.doubts.isEmpty ? nil : change.doubts
+      // Counters are in the records only.
+      if format == .text, change.isRepeated, change.doubts == before { continue }
       let place = place(of: change.node)
       let line =
         format == .text
         ? change.line(
           nodeWidth: width, fields: fields(at: place), style: console.style, color: place ?? 0,
-          wasInDoubt: wasInDoubt) : ""
+          wasInDoubt: !before.isEmpty) : ""
       try write([line], change.record, to: console)
     }
     try console.flush()

@@ -1,10 +1,11 @@
 /// Every verb, in the order of the help page.
 package enum Verbs {
   package static let all: [any Verb] = [
-    Init(), Check(), Run(), Up(), Apply(), Down(), List(), Processes(), Status(), Steer.start,
+    Init(), Check(), Test(), Run(), Up(), Apply(), Down(), List(), Processes(), Status(),
+    Steer.start,
     Steer.stop, Steer.restart, Kill(), Send(), Wait(), Logs(), Watch(), Describe(), Why(),
     ShowJournal(),
-    Letters(), Reset(), Config(), Schema(), Completion(), ShowVersion(), Help(),
+    Letters(), Reset(), Config(), Export(), Schema(), Completion(), ShowVersion(), Help(),
   ]
 
   package static var descriptions: [VerbDescription] { all.map(\.description) }

@@ -42,6 +42,35 @@ struct LatestStatesTests {
     #expect(state(LatestStates(), node("known")) == "known")
   }
 
+  @Test("come with the counters and the doubts that the nodes tell")
+  func beside() {
+    let doubt = InDoubtTransaction(
+      participant: "door", composite: "lift", event: "open",
+      transaction: TransactionID(epoch: 1, sequence: 2), since: 3)
+    func shown(events: UInt64, _ doubts: [InDoubtTransaction]) -> NodeInformation {
+      var change = StateChange(
+        node: "door", incarnation: 2, version: 3, time: 0, cause: "request", state: "told",
+        doubts: doubts)
+      var status = NodeStatus()
+      (status.events, status.refused) = (events, 4)
+      change.summary = NodeSummary(status: status)
+      let latest = LatestStates()
+      latest.take(change)
+      var node = node("known")
+      // What the orchestrator was told before.
+      node.doubts = doubts.isEmpty ? [doubt] : []
+      node.status?.letters = 5
+      return latest.merged(into: [node])[0]
+    }
+    let newer = shown(events: 8, [doubt])
+    #expect(newer.status?.events == 8 && newer.status?.refused == 4 && newer.status?.letters == 0)
+    #expect(newer.doubts == [doubt] && newer.status?.doubt == doubt)
+    #expect(newer.status?.state == "told")
+    let older = shown(events: 6, [])
+    #expect(older.status?.events == 7 && older.status?.refused == 0 && older.status?.letters == 5)
+    #expect(older.doubts == [] && older.status?.doubt == nil)
+  }
+
   @Test("are not older than what the orchestrator knows, and of the process that runs")
   func old() {
     #expect(state(told(2), node("known")) == "known")

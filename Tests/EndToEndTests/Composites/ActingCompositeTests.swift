@@ -97,6 +97,35 @@ struct ActingCompositeTests {
     }
   }
 
+  @Test("a state that cannot be told holds nobody up: the log says so, and the next one counts")
+  func untellable() async throws {
+    var file = Self.counted(.states(["right": "willing"], send: "step"))
+    file.nodes[0] = .machine("Hoarder", name: "left", restart: Parties.quick)
+    try await withTopology(file) { topology in
+      try await topology.expect("counter", Party.State.willing(met: 0, steps: 1))
+      try await topology.send("left", Hoarder.Event.grow(byteCount: 1 << 20))
+      #expect(try await topology.meet(mode: .await(.seconds(300))).isCommitted)
+      try await topology.expectLog(
+        "left", contains: "pipe 'steps of left to pair': a step is told without its state")
+      try await topology.expectLog(
+        "pair", contains: "node 'left' is in a state that it cannot tell; its log says why")
+      try await topology.send("left", Hoarder.Event.grow(byteCount: 1))
+      try await topology.expect("counter", Party.State.willing(met: 0, steps: 2))
+    }
+  }
+
+  @Test("who waits for whom is in the log")
+  func waiting() async throws {
+    var file = Self.counted(.states(["right": "willing"], send: "step"))
+    file.environment = [FailpointCounter.rulesVariable: "right:commit.received=crash@1/1"]
+    file.nodes[1].restart = RestartPolicy(.never)
+    try await withTopology(file) { topology in
+      #expect(try await topology.meet(mode: .await(.seconds(300))).isCommitted)
+      try await topology.expectLog("pair", contains: "'left' told of it at least ")
+      try await topology.expectLog("pair", contains: ", and 'right' not yet: ")
+    }
+  }
+
   @Test("a composite acts on one of its own nodes, to which its name leads as well")
   func closing() async throws {
     let text = """

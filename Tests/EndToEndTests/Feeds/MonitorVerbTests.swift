@@ -51,8 +51,29 @@ struct MonitorVerbTests {
       #expect(last["counters"]?["events"] == 2000 && last["counters"]?["refused"] == 0)
       #expect(last["transitions"] == ["since": 0, "counts": ["counting": ["number": 2000]]])
       let missed = records.compactMap { $0["missed"]?.integer }
-      #expect(missed.count == records.count && missed.reduce(0, +) == 2001 - Int64(records.count))
+      let versions = Set(records.compactMap { $0["version"]?.integer })
+      #expect(missed.count == records.count && missed.reduce(0, +) == 2001 - Int64(versions.count))
       try await Self.end(monitor)
+    }
+  }
+
+  @Test("counters that change without a step, in JSON, and for people each state once")
+  func counters() async throws {
+    try await Self.with { topology, tool in
+      let json = try tool.start(["monitor", "source", "-o", "jsonl"])
+      let text = try tool.start(["monitor", "source"])
+      for monitor in [json, text] { #expect(try await monitor.waitForOutput(containing: "idle")) }
+      #expect(
+        try await topology.client.send("source", Source.Event.next)
+          == .refused(.noTransition, state: ["idle": ["sent": 0]]))
+      #expect(try await json.waitForOutput(containing: #""refused":1"#))
+      let last = try #require(Self.records(json).last)
+      #expect(last["version"] == 0 && last["counters"]?["events"] == 1 && last["missed"] == 0)
+      try await topology.send("source", Source.Event.go(count: 1))
+      #expect(try await text.waitForOutput(containing: "idle(sent: 1)"))
+      let idle = text.outputText.split(separator: "\n").count { $0.contains("idle(sent: 0)") }
+      #expect(idle == 1, "\(text.outputText)")
+      for monitor in [json, text] { try await Self.end(monitor) }
     }
   }
 

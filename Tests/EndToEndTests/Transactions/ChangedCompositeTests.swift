@@ -49,6 +49,133 @@ struct ChangedCompositeTests {
     }
   }
 
+  @Test("a pipe that led to a node leads to its composite, and brings nothing twice")
+  func turned() async throws {
+    let dying =
+      "machine: Party, restart: { policy: never }, "
+      + "environment: { PIPERUNTIME_FAILPOINTS: record.after=crash@2 }"
+    func file(_ third: String, _ composite: String, to receiver: String) -> String {
+      Self.parties(composite, third: third)
+        + "\npipes: [{ name: told, from: left, when: unwilling, to: \(receiver), send: meet }]\n"
+    }
+    let old = "  others: { components: [left, right], synchronize: [step] }\n"
+    try await DetachedTopology.with(file(dying, old, to: "third"), name: "parties") { parties in
+      // It has taken the first one when it dies, and could not say so any more.
+      try await Self.send("left", .disagree, in: parties)
+      try await parties.await("the third one is dead") { $0[node: "third"]?.phase == "failed" }
+      try await parties.run("down")
+      let new = "  pair: { components: [right, third], synchronize: [meet] }\n"
+      try parties.write(file("machine: Party", new, to: "pair"))
+      try await parties.up()
+      try await Self.send("left", .agree, in: parties)
+      try await Self.send("left", .disagree, in: parties)
+      let met = try JSONValue(encoding: Party.State.willing(met: 1, steps: 0))
+      let twice = try JSONValue(encoding: Party.State.willing(met: 2, steps: 0))
+      try await parties.await("one more") {
+        $0[node: "left"]?.status?.outs.first?.applied == 2
+          && $0[node: "right"]?.status?.state == met && $0[node: "third"]?.status?.state == twice
+      }
+      #expect(
+        try parties.log("left").contains {
+          $0.contains("pipe 'told' led to 'third' and leads to 'pair' now: 'third' has taken")
+        })
+      // And back: the composite has taken the second one.
+      try await parties.run("down")
+      try parties.write(file("machine: Party", old, to: "third"))
+      try await parties.up()
+      try await Self.send("left", .agree, in: parties)
+      try await Self.send("left", .disagree, in: parties)
+      let thrice = try JSONValue(encoding: Party.State.willing(met: 3, steps: 0))
+      try await parties.await("one more again") {
+        $0[node: "left"]?.status?.outs.first?.applied == 3
+          && $0[node: "third"]?.status?.state == thrice
+      }
+      try await parties.run("down")
+    }
+  }
+
+  private static func send(
+    _ node: String, _ event: Party.Event, in parties: DetachedTopology
+  ) async throws {
+    let client = try parties.client()
+    defer { client.close() }
+    try await client.send(node, event)
+  }
+
+  @Test("what a former coordinator had still to send keeps 'apply' off, or is told as lost")
+  func leftBehind() async throws {
+    func file(_ composites: String) -> String {
+      Self.parties(composites).replacing(
+        "composites:", with: "  counter: { machine: Party }\ncomposites:")
+        + "\npipes: [{ name: told, from: pair, when: { left: willing }, to: counter, send: step }]\n"
+    }
+    let other = "  other: { components: [right, third], synchronize: [meet] }\n"
+    try await DetachedTopology.with(file(Self.pair), name: "parties") { parties in
+      let once = try JSONValue(encoding: Party.State.willing(met: 0, steps: 1))
+      try await parties.await("the first one") { $0[node: "counter"]?.status?.state == once }
+      try await parties.run("stop", "counter")
+      try await Self.send("left", .step, in: parties)
+      try await parties.await("it waits") {
+        $0[node: "pair"]?.status?.outs.first.map { $0.events > $0.applied } == true
+      }
+      try parties.write(file(other + Self.pair))
+      let refused = try await parties.run("apply", "parties.yaml", code: 1)
+      #expect(
+        refused.error.contains(
+          "composite 'pair' would be coordinated by process 'other', and not by 'pair' any more, and "
+            + "1 events of pipe 'told' are not taken yet: they would be lost. "), "\(refused)")
+
+      try await parties.run("down")
+      try await parties.up()
+      let lost = "pipe 'told': 1 events that process 'pair' was to send to 'counter' are lost"
+      #expect(try parties.log("other").contains { $0.contains(lost) })
+      try await parties.await("it is counted") {
+        $0[node: "other"]?.status?.outs.first?.lost == 1
+      }
+      // What is told as lost does not come later.
+      try await parties.run("down")
+      try parties.write(file(Self.pair))
+      try await parties.up()
+      // Steps of one node enter nothing until the other one has told where it stands.
+      let more: UInt64? = try await poll(every: .milliseconds(50), within: .seconds(60)) {
+        try await Self.send("left", .step, in: parties)
+        let events = try await parties.directory()[node: "pair"]?.status?.outs.first?.events
+        return events.flatMap { $0 > 2 ? $0 : nil }
+      }
+      #expect(more != nil)
+      try await parties.await("all but the one that is lost") {
+        guard let out = $0[node: "pair"]?.status?.outs.first, out.events == out.applied else {
+          return false
+        }
+        let taken = Party.State.willing(met: 0, steps: Int(out.events) - 1)
+        return $0[node: "counter"]?.status?.state == (try? JSONValue(encoding: taken))
+      }
+      try await parties.run("down")
+    }
+  }
+
+  @Test("a node that leaves a composite is forgotten in its coordinator's journal")
+  func left() async throws {
+    func file(_ components: String) -> String {
+      Self.parties("  pair: { components: [\(components)], synchronize: [meet] }\n")
+        + "\npipes: [{ name: told, from: pair, when: { left: unwilling }, to: third, send: step }]\n"
+    }
+    try await DetachedTopology.with(file("left, right, third"), name: "parties") { parties in
+      func known() throws -> [String] {
+        try JournalFile(of: "pair", topology: "parties", roots: parties.tool.directory.roots)
+          .run("SELECT key FROM meta WHERE key GLOB 'component *' ORDER BY key")
+      }
+      try await parties.await("all have told") {
+        $0[node: "pair"]?.status?.ins.allSatisfy { $0.applied > 0 } == true
+      }
+      #expect(try known() == ["component left", "component right", "component third"])
+      try parties.write(file("left, right"))
+      try await parties.run("apply", "parties.yaml")
+      try await parties.run("down")
+      #expect(try known() == ["component left", "component right"])
+    }
+  }
+
   @Test("a participant that had not acknowledged and takes part no more is not waited for")
   func gone() async throws {
     let all = "  pair: { components: [left, right, third], synchronize: [meet] }\n"

@@ -21,7 +21,7 @@ struct PromisingModelTests {
       },
       composites: [
         CompositeSpecification(
-          name: "pair", components: ["left", "right"], synchronize: ["dance"])
+          name: "pair", components: ["left", "right"], synchronize: ["dance", "ponder"])
       ],
       timeouts: Timeouts(start: .seconds(60), heartbeat: .seconds(60), stop: .seconds(60)))
   }
@@ -95,10 +95,42 @@ struct PromisingModelTests {
       guard case .refused(let withheld) = reply else { throw Unexpected("\(reply)") }
       #expect(withheld.map(\.participant) == ["left"])
       #expect(withheld.map(\.reason) == [.overdue])
-      try await topology.expectLog("left", contains: "had not returned within 300 ms")
+      try await topology.expectLog("left", contains: "had not returned within 1 s")
       try await Self.expectCounts(topology, 0)
       #expect(try await Self.dance(topology).isCommitted)
       try await Self.expectCounts(topology, 1)
+    }
+  }
+
+  @Test("those that never answer are a few; then the node says so, and runs no more of them")
+  func unreturned() async throws {
+    try await withTopology(Self.floor()) { topology in
+      for _ in 0..<6 {
+        let reply = try await Self.dance(topology, left: .hanging)
+        guard case .refused(let withheld) = reply else { throw Unexpected("\(reply)") }
+        #expect(withheld.map(\.participant) == ["left"])
+        #expect(withheld.map(\.reason) == [.overdue])
+      }
+      try await topology.expectLog(
+        "left", contains: "4 asynchronous transitions of synchronized events run on")
+      #expect(Self.evaluations(topology, "left").count == 4)
+      try await Self.expectCounts(topology, 0)
+    }
+  }
+
+  @Test("a transition that nobody waits for is let go of, and its node is free")
+  func forsaken() async throws {
+    try await withTopology(Self.floor()) { topology in
+      async let reply = topology.client.synchronize("pair", Event.ponder)
+      for node in ["left", "right"] { try await topology.expectLog(node, contains: "ponders") }
+      try await topology.kill("pair")
+      for node in ["left", "right"] {
+        try await topology.expectLog(node, contains: "ponders no more")
+      }
+      // Asked once more, by the next process of the composite.
+      guard case .refused = try await reply else { throw Unexpected("not refused") }
+      try await Self.expectCounts(topology, 0)
+      #expect(try await Self.dance(topology).isCommitted)
     }
   }
 
@@ -142,7 +174,7 @@ struct PromisingModelTests {
       #expect(Self.evaluations(topology, "left").count == 1)
       // Its model goes on from there.
       try await Self.expectCounts(topology, 1)
-      #expect(try await Self.dance(topology).isCommitted)
+      #expect(try await Self.dance(topology, mode: .await(.seconds(120))).isCommitted)
       try await Self.expectCounts(topology, 2)
     }
   }

@@ -49,6 +49,48 @@ struct JournalReaderTests {
     }
   }
 
+  @Test("how far a pipe was taken: what is consumed, and what a coordinator has committed")
+  func taken() throws {
+    try withFile(nil) { path in
+      let journal = try Journal(
+        path, identity: .init(topology: "t", node: "door", machine: "composite"),
+        durability: .process)
+      let request = RequestID(pipe: "told", stream: 7, sequence: 5)
+      func taken(_ pipe: String, _ stream: UInt64) throws -> UInt64 {
+        try JournalReader(path, node: "door").taken(
+          of: pipe, stream: stream,
+          caller: RequestID(pipe: pipe, stream: stream, sequence: 0).caller)
+      }
+      #expect(try taken("told", 7) == 0)
+      try journal.record { try journal.consumed("told", stream: 7, applied: 4, closed: false) }
+      #expect(try taken("told", 7) == 4)
+      try journal.record {
+        try journal.committed(
+          CommitRecord(
+            transaction: TransactionID(epoch: 1, sequence: 1), request: request, moves: [:]))
+      }
+      #expect(try taken("told", 7) == 5)
+      #expect(try taken("told", 8) == 0 && taken("other", 7) == 0)
+    }
+  }
+
+  @Test("where a pipe leads is recorded, with what went elsewhere before")
+  func receivers() throws {
+    try withFile(nil) { path in
+      let journal = try Journal(
+        path, identity: .init(topology: "t", node: "door", machine: "m"), durability: .process)
+      #expect(try journal.receivers() == [:])
+      try journal.record {
+        try journal.leads("told", to: .init("motor"))
+        try journal.leads("a b", to: .init("lift", turnedAfter: 12))
+      }
+      #expect(
+        try journal.receivers()
+          == ["told": .init("motor"), "a b": .init("lift", turnedAfter: 12)])
+      #expect(journal.path(ofNode: "motor") == path.replacing("door", with: "motor"))
+    }
+  }
+
   @Test("files of a journal are removed all, and the lock is taken")
   func files() throws {
     try withFile(Array("x".utf8)) { path in

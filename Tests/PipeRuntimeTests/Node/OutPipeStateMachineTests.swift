@@ -76,6 +76,28 @@ struct OutPipeStateMachineTests {
     #expect(again.batches == [5...8])
   }
 
+  @Test("what another receiver had meanwhile is not lost to one that it comes back to")
+  func turned() {
+    func opening(acknowledged: UInt64) -> [Action] {
+      var pipe = OutPipeStateMachine(
+        capacity: 8, stream: 7, acknowledged: acknowledged, turnedAfter: 5,
+        events: [Array("1".utf8)])
+      return pipe.welcomed(session: 1, stream: 7, received: 2, window: 8, isDurable: true)
+    }
+    let elsewhere = FrameHeader(
+      .open, flags: InPipeStateMachine.elsewhereFlag, count: 3, sequence: 6, number: 1)
+    #expect(opening(acknowledged: 5).first == .open(elsewhere, stream: 7))
+    // This one had acknowledged it.
+    #expect(
+      Array(opening(acknowledged: 6).prefix(2))
+        == [.report(lost: 1, through: 6), open(7, lost: 4)])
+    var receiver = InPipeStateMachine(
+      capacity: 8, session: 1, stream: 7, applied: 2, postponed: 0, senderClosed: false)
+    let actions = receiver.opened(session: 1, stream: 7, first: 6, lost: 3, wentElsewhere: true)
+    #expect(actions.allSatisfy { if case .report = $0 { false } else { true } })
+    #expect(receiver.arrived(session: 1, first: 6, count: 1) == [.take(from: 0, first: 6)])
+  }
+
   @Test("sends nothing into a connection that is gone")
   func disconnected() {
     var pipe = pipe(capacity: 8, events: 2)

@@ -49,4 +49,21 @@ struct MachineParametersTests {
     #expect(error.parameter == name)
     #expect(error.description.contains(message), "\(error)")
   }
+
+  /// Parameters that cannot be read.
+  private struct Unreadable: MachineParameters {
+    struct Unread: Error {}
+    var floors = 5
+    init() {}
+    init(from decoder: any Decoder) throws { throw Unread() }
+    func validate() throws(ParameterProblem) { try require("floors", floors, atLeast: 6) }
+  }
+
+  @Test("where none is given, none is read, and the defaults are checked")
+  func defaults() throws {
+    #expect(throws: ParametersError.useless("floors", nil, "must be 6 or more")) {
+      try Unreadable(parameters: [:])
+    }
+    #expect(throws: ParametersError.self) { try Unreadable(parameters: ["floors": 7]) }
+  }
 }

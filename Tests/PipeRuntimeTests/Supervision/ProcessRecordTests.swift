@@ -180,7 +180,7 @@ struct ProcessRecordTests {
       outs: [
         .init(
           name: "p", port: nil, rule: .init(when: "open", send: ["x": .number(2)]),
-          endpoint: "ipc://e", capacity: 1, isDurable: true)
+          receiver: "r", endpoint: "ipc://e", capacity: 1, isDurable: true)
       ])
     let wanted = launch(
       arguments: ["run"], environment: ["A": "b"], configuration: pipes)

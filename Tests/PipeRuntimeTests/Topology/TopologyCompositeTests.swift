@@ -375,6 +375,25 @@ struct TopologyCompositeTests {
     #expect(found.first?.hasPrefix("test.yaml:\(place): error: ") == true, "\(found)")
   }
 
+  @Test("nor more than the node whose event it brings, by the name of the composite")
+  func ownDurability() {
+    let pipe = "{ from: panel, when: idle, to: lift, send: close, durability: ^process }"
+    let file = Described.withLift(composites: Self.lift, pipes: "[\(pipe)]")
+    #expect(Described.problems(file).found == [])
+    let volatile = file.replacing(
+      "door: { machine: LiftDoor }", with: "door: { machine: LiftDoor, durability: none }")
+    let (found, place) = Described.problems(volatile)
+    #expect(
+      found == [
+        "test.yaml:\(place): error: pipe 'panel:idle->lift:close': it cannot be 'process': its event is one of "
+          + "node 'door' of composite 'lift', which survives less, 'none'. Raise the node's "
+          + "'durability', or leave the pipe's out [bad-value]"
+      ])
+    // What is asked of all of them is recorded by their coordinator.
+    let others = volatile.replacing("send: close", with: "send: open")
+    #expect(Described.problems(others).found == [])
+  }
+
   @Test("what is not described is not judged")
   func undescribed() throws {
     let text = Described.withLift(

@@ -4,8 +4,10 @@ import Testing
 @Suite("docs/TOPOLOGY.md")
 struct TopologyDocumentTests {
   /// The rows of the table under a heading.
-  private func rows(under heading: String) throws -> [String] {
-    let text = String(decoding: try packageFile("docs/TOPOLOGY.md"), as: UTF8.self)
+  private func rows(
+    under heading: String, of file: String = "docs/TOPOLOGY.md"
+  ) throws -> [String] {
+    let text = String(decoding: try packageFile(file), as: UTF8.self)
     let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
     let start = try #require(lines.firstIndex { $0 == "## \(heading)" })
     let section = lines[(start + 1)...].prefix { !$0.hasPrefix("## ") }
@@ -17,6 +19,17 @@ struct TopologyDocumentTests {
     arguments: TopologyKeys.tables)
   func keys(heading: String, lines: [String]) throws {
     #expect(try rows(under: heading) == lines)
+  }
+
+  @Test("docs/EXPLORE.md has every key of scenario files", arguments: ScenarioKeys.tables)
+  func scenarioKeys(heading: String, lines: [String]) throws {
+    #expect(try rows(under: heading, of: "docs/EXPLORE.md") == lines)
+  }
+
+  @Test("docs/EXPLORE.md has every code of a finding")
+  func codes() throws {
+    let text = try rows(under: "Findings", of: "docs/EXPLORE.md").joined()
+    for code in ExplorationFinding.Code.allCases { #expect(text.contains("`\(code.rawValue)`")) }
   }
 
   @Test("the defaults that are told are those of a topology without such keys")

@@ -70,6 +70,17 @@ struct TopologySchemaTests {
         withNodes("a: { machine: M, restart: { x-y: 1 } }")
       ),
       (
+        ["$defs", "explore", "properties"],
+        withNodes(
+          "a: { machine: M }",
+          and: "explore: { x-y: "
+            + "1 }\n")
+      ),
+      (
+        ["$defs", "property", "properties"],
+        withNodes("a: { machine: M }", and: "explore: { properties: { p: { x-y: 1 } } }\n")
+      ),
+      (
         ["$defs", "dependency", "properties"],
         withNodes("b: { machine: M }\na: { machine: M, depends_on: { b: { x-y: 1 } } }")
       ),

@@ -23,14 +23,14 @@ struct CompositeRulesTests {
 
   /// Lets nodes move at once, and returns what is sent.
   private mutating func move(
-    _ states: [String: JSONValue], in rules: inout CompositeRules, entry: ToldStep.Entry = .step
+    _ states: [String: JSONValue?], in rules: inout CompositeRules, entry: ToldStep.Entry = .step
   ) -> [String] {
     var step = CompositeSteps.Step(
       told: [:], transaction: states.count > 1 ? Self.meeting : nil, isEntry: entry != .none)
     for (name, state) in states {
-      nodes[name] = CompositeSteps.Node(state: state.bytes, passed: .zero)
+      nodes[name] = CompositeSteps.Node(state: state?.bytes, passed: .zero)
       step.told[name] = CompositeSteps.Told(
-        ToldStep(entry, state: state.bytes), sequence: 1, stream: 1)
+        ToldStep(entry, state: state?.bytes), sequence: 1, stream: 1)
     }
     var found: [String] = []
     let events = rules.take(step, nodes) { found.append("\($0): \($1)") }
@@ -96,5 +96,20 @@ struct CompositeRulesTests {
     #expect(problems == ["pair: Unshown()"])
     #expect(move(["b": "better"], in: &rules) == [])
     #expect(move(["a": "good"], in: &rules) == ["out \"go\""])
+  }
+
+  @Test("a node that cannot tell its state leaves the composite in none until it can")
+  mutating func untold() throws {
+    let rule = NodeConfiguration.Rule(
+      when: nil, send: "go", composite: "pair", states: ["b": "idle"])
+    var rules = try Self.rules(rule)
+    #expect(move(["a": "open", "b": "idle"], in: &rules) == ["out \"go\""])
+    #expect(move(["a": nil, "b": "idle"], in: &rules) == [])
+    #expect(problems == ["pair: node 'a' is in a state that it cannot tell; its log says why"])
+    #expect(move(["b": "idle"], in: &rules) == [])
+    // The next process does not know it either.
+    rules = try Self.rules(rule, nodes: nodes)
+    #expect(move(["b": "idle"], in: &rules) == [])
+    #expect(move(["a": "open"], in: &rules) == ["out \"go\""])
   }
 }

@@ -98,6 +98,54 @@ struct CompositeStepsTests {
     #expect(next(&steps, nil)?.told.keys.sorted() == ["a"])
   }
 
+  @Test("a step that is told without its state keeps nobody waiting")
+  func untold() {
+    var steps = CompositeSteps(of: ["a", "b"])
+    steps.append(Self.told("met", meeting), of: "a")
+    steps.append(
+      CompositeSteps.Told(
+        ToldStep(.step, transaction: meeting, state: nil), sequence: 1, stream: 1), of: "b")
+    #expect(next(&steps)?.told.keys.sorted() == ["a", "b"])
+    #expect(steps.nodes["b"] == CompositeSteps.Node(state: nil, passed: meeting))
+  }
+
+  @Test("who waits for whom is known: not those who have told of it behind something else")
+  func waits() {
+    var steps = CompositeSteps(of: ["a", "b", "c"])
+    let later = TransactionID(epoch: 1, sequence: 8)
+    let participants = { (transaction: TransactionID) -> [String]? in
+      transaction == later ? ["b", "c"] : ["a", "b"]
+    }
+    #expect(!steps.hasWaiting && steps.waits(participants: participants) == [])
+    steps.append(Self.told("met", later), of: "b")
+    steps.append(Self.told("met", meeting), of: "a")
+    steps.append(Self.told("met", meeting), of: "b")
+    #expect(steps.hasWaiting)
+    #expect(
+      steps.waits(participants: participants) == [
+        CompositeSteps.Wait(later, told: ["b"], missing: ["c"])
+      ])
+    steps.append(Self.told("met", later), of: "c")
+    #expect(steps.waits(participants: participants) == [])
+  }
+
+  @Test("a wait is told when it has lasted, then after twice the time, and again when it is back")
+  func toldWaits() {
+    let wait = CompositeSteps.Wait(meeting, told: ["a"], missing: ["b"])
+    var waits = StepWaits()
+    let start = ContinuousClock.now
+    func told(_ seconds: Int, _ present: [CompositeSteps.Wait] = [wait]) -> [Duration] {
+      waits.look(present, at: start + .seconds(seconds)).map(\.duration)
+    }
+    #expect([0, 4].flatMap { told($0) } == [])
+    #expect([5, 9, 10, 19, 20].flatMap { told($0) } == [.seconds(5), .seconds(10), .seconds(20)])
+    #expect(told(21, []) == [] && told(30) == [] && told(35) == [.seconds(5)])
+    #expect(
+      StepWaits.Told(wait, for: .seconds(5)).warning
+        == "synchronized event 1.7: 'a' told of it at least 5 s ago, and 'b' not yet: until then what "
+        + "'a' did after it counts for no pipe of a composite. Does it run?")
+  }
+
   @Test(
     "whatever comes first, and whoever dies, the order is one that the nodes had", arguments: 1...60
   )

@@ -86,6 +86,22 @@ struct CoordinatorNumberTests {
     #expect(coordinator.received(.query(own), from: "a") == [.send(.abort(own), to: "a")])
   }
 
+  @Test("who asks with nothing promised is told to end it where nobody waits; that is no problem")
+  func evaluating() throws {
+    var coordinator = Self.started()
+    let heard = Self.transaction(4, 17)
+    _ = coordinator.connected("a", watermark: heard)
+    _ = coordinator.connected("b")
+    let begun = Self.asked(
+      coordinator.request(Self.id, Self.request) + coordinator.recorded(.start(epoch: 5)))
+    let own = try #require(begun.first)
+    #expect(
+      coordinator.received(.evaluating(heard), from: "a") == [.send(.abort(heard), to: "a")])
+    #expect(coordinator.received(.evaluating(own), from: "a") == [])
+    _ = coordinator.disconnected("b")
+    #expect(coordinator.received(.evaluating(own), from: "a") == [.send(.abort(own), to: "a")])
+  }
+
   @Test("one that is to end does not begin again, whatever is recorded or heard of")
   func ended() {
     var coordinator = CoordinatorStateMachine(name: "lift")

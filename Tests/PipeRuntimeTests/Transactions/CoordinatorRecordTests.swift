@@ -110,6 +110,44 @@ struct CoordinatorRecordTests: CoordinatorSuite {
       ])
   }
 
+  @Test("a commit is kept until all who took it have told their steps, by the next process as well")
+  func untold() {
+    var coordinator = coordinator(resultCapacity: 2)
+    for name in ["a", "b"] { coordinator.stepsTold(by: name, through: .zero) }
+    _ = coordinator.request(id(1), request(["a", "b"]))
+    _ = commit(transaction(1), ["a", "b"], in: &coordinator)
+    for name in ["a", "b"] { _ = coordinator.received(.ack(transaction(1)), from: name) }
+    let actions = refusals(2...9, of: &coordinator)
+    #expect(!actions.contains(.forget(transaction(1))))
+    #expect(coordinator.participants(of: transaction(1)) == ["a", "b"])
+
+    var journal = CoordinatorJournal()
+    journal.epoch = 1
+    journal.commits = [
+      CommitRecord(
+        transaction: transaction(1), request: id(1), moves: ["a": Self.move, "b": Self.move])
+    ]
+    journal.acknowledged = [transaction(1)]
+    journal.forgottenThrough = transaction(8)
+    var next = self.coordinator(journal, resultCapacity: 2)
+    for name in ["a", "b"] { next.stepsTold(by: name, through: .zero) }
+    #expect(!refusals(2...9, of: &next).contains(.forget(transaction(1))))
+    next.stepsTold(by: "a", through: transaction(1))
+    #expect(!refusals(10...14, of: &next).contains(.forget(transaction(1))))
+    #expect(next.participants(of: transaction(1)) == ["a", "b"])
+    next.stepsTold(by: "b", through: transaction(2))
+    #expect(refusals(15...19, of: &next).contains(.forget(transaction(1))))
+    #expect(next.participants(of: transaction(1)) == nil)
+  }
+
+  /// Asks for what nobody can take, and waits for no answer.
+  private func refusals(
+    _ numbers: ClosedRange<UInt64>, of coordinator: inout CoordinatorStateMachine
+  ) -> [CoordinatorStateMachine.Action] {
+    coordinator.acknowledge("me", before: .max)
+    return numbers.flatMap { coordinator.request(id($0), request(["x"])) }
+  }
+
   @Test("a good case takes 4k + 2 messages and 2k + 1 records", arguments: 2...6)
   func counts(participants: Int) {
     let names = (0..<participants).map { "p\($0)" }

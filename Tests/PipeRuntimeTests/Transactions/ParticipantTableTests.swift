@@ -62,6 +62,7 @@ struct ParticipantTableTests {
     [
       ("start", { $0.start() }),
       ("connected", { $0.connected() }),
+      ("disconnected", { $0.disconnected() }),
       ("timer", { $0.queryTimerFired() }),
       ("prepare 3", prepare(earlier)), ("prepare 5", prepare(own)), ("prepare 7", prepare(later)),
       ("prepare 7, withheld", prepare(later, withheld)), ("prepare 7, slow", prepare(later, slow)),
@@ -85,9 +86,9 @@ struct ParticipantTableTests {
 
   private static let expected = """
     free | prepare 5: preparing RECORD-PREPARED, prepare 7: preparing RECORD-PREPARED, prepare 7, \
-    withheld: NO-refused, prepare 7, slow: evaluating LIMIT, commit 3: ACK, commit 5: PROBLEM, \
+    withheld: NO-refused, prepare 7, slow: evaluating LIMIT TIMER, commit 3: ACK, commit 5: PROBLEM, \
     commit 7: PROBLEM, deliver 5: delivering ENTER RECORD-STEP, deliver 7: delivering ENTER \
-    RECORD-STEP, deliver 7, withheld: RESULT-refused, deliver 7, slow: evaluating LIMIT
+    RECORD-STEP, deliver 7, withheld: RESULT-refused, deliver 7, slow: evaluating LIMIT TIMER
     preparing | prepare 3: NO-busy, prepare 7: NO-busy, prepare 7, withheld: NO-busy, prepare 7, \
     slow: NO-busy, commit 3: ACK, commit 5: PROBLEM, commit 7: PROBLEM, abort 5: free BACK \
     UNFREEZE, deliver 3: RESULT-busy, deliver 5: RESULT-busy, deliver 7: RESULT-busy, deliver 7, \
@@ -105,18 +106,20 @@ struct ParticipantTableTests {
     slow: NO-busy, commit 3: ACK, commit 5: PROBLEM, commit 7: PROBLEM, deliver 3: RESULT-busy, \
     deliver 7: RESULT-busy, deliver 7, withheld: RESULT-busy, deliver 7, slow: RESULT-busy, STEP \
     5: free RESULT-moved UNFREEZE
-    evaluating | prepare 3: NO-busy, prepare 7: NO-busy, prepare 7, withheld: NO-busy, prepare 7, \
+    evaluating | connected: TIMER ASK, disconnected: free STOP-LIMIT STOP BACK UNFREEZE, timer: \
+    TIMER ASK, prepare 3: NO-busy, prepare 7: NO-busy, prepare 7, withheld: NO-busy, prepare 7, \
     slow: NO-busy, commit 3: ACK, commit 5: PROBLEM, commit 7: PROBLEM, abort 5: free STOP-LIMIT \
-    BACK UNFREEZE, deliver 3: RESULT-busy, deliver 7: RESULT-busy, deliver 7, withheld: \
-    RESULT-busy, deliver 7, slow: RESULT-busy, evaluated 5: preparing STOP-LIMIT RECORD-PREPARED, \
-    evaluated 5, withheld: free STOP-LIMIT BACK NO-refused UNFREEZE, limit 5: free BACK NO-overdue \
-    UNFREEZE
-    evaluating to deliver | prepare 3: NO-busy, prepare 7: NO-busy, prepare 7, withheld: NO-busy, \
-    prepare 7, slow: NO-busy, commit 3: ACK, commit 5: PROBLEM, commit 7: PROBLEM, abort 5: free \
-    STOP-LIMIT BACK UNFREEZE, deliver 3: RESULT-busy, deliver 7: RESULT-busy, deliver 7, \
-    withheld: RESULT-busy, deliver 7, slow: RESULT-busy, evaluated 5: delivering STOP-LIMIT ENTER \
-    RECORD-STEP, evaluated 5, withheld: free STOP-LIMIT BACK RESULT-refused UNFREEZE, limit 5: \
-    free BACK RESULT-overdue UNFREEZE
+    STOP BACK UNFREEZE, deliver 3: RESULT-busy, deliver 7: RESULT-busy, deliver 7, withheld: \
+    RESULT-busy, deliver 7, slow: RESULT-busy, evaluated 5: preparing STOP-LIMIT STOP \
+    RECORD-PREPARED, evaluated 5, withheld: free STOP-LIMIT STOP BACK NO-refused UNFREEZE, limit \
+    5: free STOP-LIMIT STOP BACK NO-overdue UNFREEZE
+    evaluating to deliver | connected: TIMER ASK, disconnected: free STOP-LIMIT STOP BACK \
+    UNFREEZE, timer: TIMER ASK, prepare 3: NO-busy, prepare 7: NO-busy, prepare 7, withheld: \
+    NO-busy, prepare 7, slow: NO-busy, commit 3: ACK, commit 5: PROBLEM, commit 7: PROBLEM, abort \
+    5: free STOP-LIMIT STOP BACK UNFREEZE, deliver 3: RESULT-busy, deliver 7: RESULT-busy, \
+    deliver 7, withheld: RESULT-busy, deliver 7, slow: RESULT-busy, evaluated 5: delivering \
+    STOP-LIMIT STOP ENTER RECORD-STEP, evaluated 5, withheld: free STOP-LIMIT STOP BACK \
+    RESULT-refused UNFREEZE, limit 5: free STOP-LIMIT STOP BACK RESULT-overdue UNFREEZE
     """
 
   @Test("every cell is decided", arguments: 0..<7)
@@ -160,6 +163,7 @@ struct ParticipantTableTests {
     case .send(.no(_, .refused)): "NO-refused"
     case .send(.ack): "ACK"
     case .send(.query): "QUERY"
+    case .send(.evaluating): "ASK"
     case .send(.delivered(_, .success)): "RESULT-moved"
     case .send(.delivered(_, .failure(.busy))): "RESULT-busy"
     case .send(.delivered(_, .failure(.refused(.overdue, _, _)))): "RESULT-overdue"
@@ -202,14 +206,17 @@ struct ParticipantTableTests {
     _ = participant.prepare(Self.own, event: [], wantsChange: true, evaluate: Self.slow)
     #expect(
       participant.limitPassed(Self.own) == [
-        .standBack, .send(.no(Self.own, .refused(.overdue, version: 8, state: [1]))), .unfreeze,
+        .stopLimit, .stopQueryTimer, .standBack,
+        .send(.no(Self.own, .refused(.overdue, version: 8, state: [1]))),
+        .unfreeze,
       ])
     #expect(participant.evaluated(Self.own, .success(Self.move)) == [])
     #expect(participant.takesInputs)
     // Who asked is told of the next step, since another state may take less time.
     #expect(participant.stepped() == [.send(.changed)])
     _ = participant.prepare(Self.later, event: [], wantsChange: false, evaluate: Self.slow)
-    #expect(participant.abort(Self.later) == [.stopLimit, .standBack, .unfreeze])
+    #expect(
+      participant.abort(Self.later) == [.stopLimit, .stopQueryTimer, .standBack, .unfreeze])
     #expect(participant.limitPassed(Self.later) == [])
     #expect(participant.evaluated(Self.later, .success(Self.move)) == [])
   }
@@ -222,5 +229,19 @@ struct ParticipantTableTests {
     #expect(refused.count == 1)
     #expect(participant.stepped() == [.send(.changed)])
     #expect(participant.stepped() == [])
+  }
+
+  @Test("whom it has refused since it was busy hears of its being free, or of its next step, once")
+  func release() {
+    var participant = Participant()
+    _ = participant.prepare(Self.earlier, event: [], wantsChange: false, evaluate: Self.enabled)
+    _ = participant.prepare(Self.own, event: [], wantsChange: true, evaluate: Self.enabled)
+    #expect(
+      participant.abort(Self.earlier) == [.standBack, .send(.changed), .unfreeze])
+    #expect(participant.stepped() == [])
+    // One that was refused in its state does not hear of its being free.
+    _ = participant.prepare(Self.later, event: [], wantsChange: true, evaluate: Self.slow)
+    #expect(participant.limitPassed(Self.later).contains(.send(.changed)) == false)
+    #expect(participant.stepped() == [.send(.changed)])
   }
 }

@@ -79,6 +79,9 @@ final class SimulatedParticipant {
 
   func connected() -> [ParticipantMessage] { perform(machine?.connected() ?? []) }
 
+  /// A message finds that the connection is gone.
+  func disconnected() -> [ParticipantMessage] { perform(machine?.disconnected() ?? []) }
+
   func received(_ message: CoordinatorMessage) -> [ParticipantMessage] {
     switch message {
     case .prepare(let transaction, let event, let wantsChange):

@@ -86,6 +86,7 @@ extension Simulation {
     let place = Int.random(in: participants.indices, using: &random)
     if participants[place].queryTimerRuns {
       deliver(participants[place].queryTimerFired(), from: place)
+      if !isUp[place] { deliver(participants[place].disconnected(), from: place) }
     }
     let timed = participants.indices.filter { participants[$0].limited != nil }
     if let late = timed.randomElement(using: &random) {

@@ -33,7 +33,7 @@ struct TransactionFramesTests {
     "a participant's messages travel as they are",
     arguments: [
       .yes(transaction, ParticipantMove(version: 9, state: Array("\"open\"".utf8))),
-      .ack(transaction), .query(transaction), .changed,
+      .ack(transaction), .query(transaction), .evaluating(transaction), .changed,
       .delivered(transaction, .success(4)),
     ] + refusals.map { .no(transaction, $0) }
       + refusals.map { .delivered(transaction, .failure($0)) } as [ParticipantMessage])

@@ -1,4 +1,3 @@
-import FoundationEssentials
 import PipeRuntime
 import Testing
 
@@ -17,12 +16,12 @@ struct StatusTests {
   }
 
   private static func read(_ members: [String: JSONValue]) throws(StatusProblem) -> NodeStatus {
-    try NodeStatus(reading: Data(JSONValue.object(members).text.utf8))
+    try NodeStatus(reading: JSONValue.object(members).bytes)
   }
 
   @Test("what must be told is enough")
   func example() throws {
-    let status = try NodeStatus(reading: Data(Self.example.utf8))
+    let status = try NodeStatus(reading: Array(Self.example.utf8))
     #expect(status.state == "open" && status.version == 3 && status.events == 3)
     #expect(status.outs.map(\.waiting) == [1])
     #expect(status.doubt == nil && status.records == nil && status.synchronization == nil)

@@ -28,6 +28,11 @@ where State: MachineState & Equatable {
 
   /// The events for which ``take(_:)`` acts on nothing but the model itself, so that nodes can take them
   /// together with others. Default: none.
+  ///
+  /// Such an event is taken by a model of its own, made in the state in which this one stands, before it is
+  /// known whether the others take it. Where they do, that one takes the place of this one, with what this
+  /// one has beside its state, its tasks included; else this one goes on as if nobody had asked. So
+  /// ``init(startsWith:_:)`` may be called often, and is to begin only what belongs to the state.
   static var selfContained: SelfContainedEvents<Event> { get }
 
   /// The pipes that lead from the model and to it, by their names. Default: none.
@@ -43,6 +48,8 @@ where State: MachineState & Equatable {
 
   /// The event that stands for a change which the model makes by itself, to a stable state. When a node
   /// hosts the model, the change is a step on that event, and the model does not take it again.
+  ///
+  /// Where the model takes another event before that step, the change is a part of the step on that one.
   ///
   /// Default: `nil`. A node whose model then changes by itself says so in its log, and shows that with
   /// the next event.

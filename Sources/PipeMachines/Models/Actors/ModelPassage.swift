@@ -48,6 +48,16 @@ final class ModelPassage<State: StateProtocol & Equatable>: Sendable {
     }
   }
 
+  /// The machine takes a step to a state that the model has been in: what the model went through before
+  /// that belongs to the step, and what came after it to later ones.
+  func pass(through state: State, _ tell: (@Sendable (State) -> Void)?) {
+    content.withLock { content in
+      guard let index = content.waiting.firstIndex(of: state) else { return }
+      if let tell { for state in content.waiting[..<index] { tell(state) } }
+      content.waiting.removeSubrange(...index)
+    }
+  }
+
   /// The model is of no use any more: what it still goes through belongs to no step.
   func close() {
     content.withLock { content in

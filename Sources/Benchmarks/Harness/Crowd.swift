@@ -1,0 +1,115 @@
+import PipeRuntime
+
+/// Nodes in some shape that hand tokens to each other without end, and what was measured of them.
+struct Crowd {
+  enum Shape: String, CaseIterable {
+    case ring
+    case star
+    case random = "random pipes"
+  }
+
+  /// Events that all nodes together take in a second.
+  let rate: Double
+  /// Of all nodes together, for each event. Unit: seconds.
+  let time: Double
+  /// Voluntary switches of all nodes together, for each event.
+  let switches: Double
+
+  /// Tokens for each node.
+  private static let tokens = 16
+  /// The time before the measurement.
+  private static let warmUp: Duration = .milliseconds(300)
+
+  /// Starts the nodes, lets them run for a while, and ends them.
+  /// - Parameter count: From 2.
+  init(_ shape: Shape, _ count: Int, for duration: Duration) throws {
+    let directory = try TemporaryDirectory()
+    let name = "crowd"
+    let topology = try TopologyRun(
+      Self.text(named: name, shape, count), named: name, in: directory)
+    let names = Self.names(count)
+    try Blocking.run { try await Task.sleep(for: Self.warmUp) }
+    let before = try Self.look(at: names, of: topology)
+    try Blocking.run { try await Task.sleep(for: duration) }
+    let after = try Self.look(at: names, of: topology)
+    let events = after.events - before.events
+    guard events > 0 else { throw HarnessError("\(shape.rawValue) of \(count): nothing happened") }
+    rate = events / (after.time - before.time)
+    time = (after.use.time - before.use.time) / events
+    switches = (after.use.switches - before.use.switches) / events
+  }
+
+  /// What the nodes tell, and have used, at about the same instant.
+  private static func look(
+    at names: [String], of topology: TopologyRun
+  ) throws -> (time: Double, events: Double, use: ProcessorUse.Share) {
+    let client = topology.client
+    let deadline = ContinuousClock.now + TopologyRun.deadline
+    let (events, time) = try Blocking.run {
+      while true {
+        let start = Clock.nanoseconds
+        let directory = try? await client.directory()
+        let end = Clock.nanoseconds
+        let counts = names.compactMap { directory?[node: $0]?.status?.events }
+        if counts.count == names.count {
+          return (Double(counts.reduce(0, +)), (Double(start) + Double(end)) / 2e9)
+        }
+        guard ContinuousClock.now < deadline else {
+          throw HarnessError("not all of \(names.count) nodes answered within a minute")
+        }
+      }
+    }
+    let use = names.reduce(into: ProcessorUse.Share()) { sum, name in
+      let share = topology.use(of: name).total
+      sum.time += share.time
+      sum.switches += share.switches
+    }
+    return (time, events, use)
+  }
+
+  private static func names(_ count: Int) -> [String] { (1...count).map { "n\($0)" } }
+
+  private static func text(named name: String, _ shape: Shape, _ count: Int) -> String {
+    let names = names(count)
+    var nodes: [String] = []
+    var pipes: [(from: String, to: String)] = []
+    func add(_ name: String, _ machine: String, _ parameters: String) {
+      nodes.append(
+        "  \(name): { machine: \(machine), parameters: { \(parameters) }, durability: none }")
+    }
+    switch shape {
+    case .ring:
+      for (index, name) in names.enumerated() {
+        add(name, "Juggler", "tokens: \(tokens)")
+        pipes.append(("\(name).out1", names[(index + 1) % count]))
+      }
+    case .star:
+      add(names[0], "Hub", "leaves: \(count - 1), tokens: \(tokens)")
+      for (index, name) in names.enumerated().dropFirst() {
+        add(name, "Juggler", "tokens: 0")
+        pipes.append(("\(names[0]).out\(index)", name))
+        pipes.append(("\(name).out1", names[0]))
+      }
+    case .random:
+      // The same each time.
+      var random = SplitMix64(seed: UInt64(count))
+      for (index, name) in names.enumerated() {
+        add(name, "Juggler", "outs: 3, tokens: \(tokens)")
+        for out in 1...3 {
+          let other = (index + Int.random(in: 1..<count, using: &random)) % count
+          pipes.append(("\(name).out\(out)", names[other]))
+        }
+      }
+    }
+    // Room for all tokens in one.
+    let lines = pipes.map { "  - { from: \($0.from), to: \($0.to).in, capacity: 8192 }" }
+    return """
+      topology: \(name)
+      program: \(Programs.own)
+      nodes:
+      \(nodes.joined(separator: "\n"))
+      pipes:
+      \(lines.joined(separator: "\n"))
+      """
+  }
+}

@@ -1,0 +1,56 @@
+import PipeRuntime
+
+/// Relays in the background, each with a pipe to the next, as a user has them started and stopped.
+struct RelayChain {
+  private let orchestrator: OrchestratorCommand
+  private let file: String
+  private let name = "chain"
+
+  /// - Parameter count: How many relays.
+  init(_ count: Int) throws {
+    let directory = try TemporaryDirectory()
+    orchestrator = OrchestratorCommand(directory: directory)
+    let nodes = (1...count).map { "  n\($0): { machine: Relay }" }
+    let pipes = (1..<count).map { "  - { from: n\($0).out, to: n\($0 + 1).in }" }
+    file = try directory.write(
+      """
+      topology: \(name)
+      program: \(Programs.nodes)
+      nodes:
+      \(nodes.joined(separator: "\n"))
+      pipes:
+      \(pipes.joined(separator: "\n"))
+      """, to: "chain.yaml")
+  }
+
+  /// The time until each verb has come back. Unit: seconds.
+  struct Times {
+    var up = 0.0
+    var ps = Samples()
+    var down = 0.0
+  }
+
+  /// Starts them, lists them a few times, and stops them.
+  func run(lists: Int) throws -> Times {
+    var times = Times()
+    let (orchestrator, name) = (orchestrator, name)
+    let down: @Sendable () -> Void = { try? orchestrator.run(["down", "-p", name]) }
+    let cleanup = Cleanup.add(down)
+    defer { Cleanup.remove(cleanup) }
+    do {
+      times.up = try time(["up", "-d", "--wait", "--wait-timeout", "60s", file])
+      for _ in 0..<lists { times.ps.add(try time(["ps", "-p", name])) }
+      times.down = try time(["down", "-p", name])
+    } catch {
+      down()
+      throw error
+    }
+    return times
+  }
+
+  private func time(_ arguments: [String]) throws -> Double {
+    let start = Clock.nanoseconds
+    try orchestrator.run(arguments)
+    return Double(Clock.nanoseconds - start) / 1e9
+  }
+}

@@ -1,0 +1,82 @@
+import Glibc
+import PipeRuntime
+
+/// What the JSON of an event costs, in processor time of one thread.
+struct CodingSection {
+  private let setting: Setting
+
+  init(_ setting: Setting) { self.setting = setting }
+
+  private static let loaded = Sink.Event.reading(
+    sequence: Payload.firstSequence, text: Payload.text)
+
+  func run(_ report: inout Report) throws {
+    let inPlace = EventCodec<Sink.Event>(isSynthesized: true)
+    let byCodable = EventCodec<Sink.Event>()
+    let text = try byCodable.encode(Self.loaded)
+    let label = try byCodable.encode(.tick)
+    let copy = Self.quantity(copied(text))
+    add("written in place", written(Self.loaded, by: inPlace), copy, 0.15e-6, &report)
+    add("written by way of Codable", written(Self.loaded, by: byCodable), copy, nil, &report)
+    add("read in place", read(text, by: inPlace), copy, 0.2e-6, &report)
+    add("read by way of Codable", read(text, by: byCodable), copy, nil, &report)
+    let short = Self.quantity(copied(label))
+    add("written, without payload", written(.tick, by: inPlace), short, nil, &report)
+    add("read, without payload", read(label, by: inPlace), short, nil, &report)
+    report.note(
+      "\(Payload.byteCount) bytes of JSON in a case's own; processor time of one thread, the least of "
+        + "\(repeats) × \(count.grouped);")
+    report.note("baseline: the same bytes copied")
+  }
+
+  private var count: Int { setting.pick(500_000, quick: 50_000) }
+  private var repeats: Int { setting.pick(5, quick: 3) }
+
+  private func add(
+    _ name: String, _ seconds: Double, _ baseline: Quantity, _ most: Double?,
+    _ report: inout Report
+  ) {
+    report.add(
+      Figure(
+        name: "an event " + name, value: Self.quantity(seconds), baseline: baseline,
+        target: most.map { .atMost(Self.quantity($0)) }))
+  }
+
+  private static func quantity(_ seconds: Double) -> Quantity { .seconds(seconds) }
+
+  private func written(_ event: Sink.Event, by codec: EventCodec<Sink.Event>) -> Double {
+    var bytes: [UInt8] = []
+    return least {
+      bytes.removeAll(keepingCapacity: true)
+      try? codec.encode(event, into: &bytes)
+    }
+  }
+
+  private func read(_ text: [UInt8], by codec: EventCodec<Sink.Event>) -> Double {
+    text.withUnsafeBytes { text in least { blackHole(try? codec.decode(text)) } }
+  }
+
+  private func copied(_ text: [UInt8]) -> Double {
+    var bytes: [UInt8] = []
+    return least {
+      bytes.removeAll(keepingCapacity: true)
+      bytes.append(contentsOf: text)
+    }
+  }
+
+  /// What one call takes of the processor, the least of several times. Unit: seconds.
+  private func least(_ body: () -> Void) -> Double {
+    (0..<repeats).map { _ in
+      let start = Self.processorTime
+      for _ in 0..<count { body() }
+      return (Self.processorTime - start) / Double(count)
+    }.min() ?? .nan
+  }
+
+  /// Unit: seconds.
+  private static var processorTime: Double {
+    var now = timespec()
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now)
+    return Double(now.tv_sec) + Double(now.tv_nsec) / 1e9
+  }
+}

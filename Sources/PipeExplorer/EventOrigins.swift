@@ -1,0 +1,80 @@
+import PipeMachines
+import PipeSupervision
+import PipeTopology
+import PipeWire
+
+/// Where the events of nodes come from, as far as the file and the programs say; the rest is assumed.
+struct EventOrigins {
+  private let loaded: LoadedTopology
+  private let section: ExploreSection
+  private let nodes: [ExploredNode]
+  /// By node or composite, the events that pipes bring there.
+  private let piped: [String: Set<String>]
+
+  init(_ model: TopologyModel) {
+    loaded = model.loaded
+    section = model.section
+    nodes = model.nodes
+    var piped: [String: Set<String>] = [:]
+    for pipe in loaded.pipes {
+      piped[pipe.receiver, default: []].formUnion(Self.events(of: pipe, in: loaded))
+    }
+    self.piped = piped
+  }
+
+  /// The names of the events that may be sent into a pipe.
+  static func events(of pipe: PipeSpecification, in loaded: LoadedTopology) -> [String] {
+    if let send = pipe.send { return send.caseName.map { [$0] } ?? [] }
+    let port = loaded.descriptions[pipe.sender]?.outPorts.first { $0.name == pipe.outPort }
+    return port?.sent ?? port?.events.map(\.name) ?? []
+  }
+
+  /// The events that effects of a node give where nothing is declared: those that nothing else gives.
+  func assumedGives(of node: ExploredNode) -> [String] {
+    let declared = Set((section.gives[node.name] ?? [:]).values.flatMap { $0.map(\.event) })
+    return (node.opening?.events.keys.sorted() ?? []).filter { event in
+      !declared.contains(event) && !isGiven(event, to: node)
+    }
+  }
+
+  /// Whether pipes, or the declared outside, bring an event to a node.
+  private func isGiven(_ event: String, to node: ExploredNode) -> Bool {
+    ([node.name] + (node.synchronized[event] ?? [])).contains { owner in
+      piped[owner]?.contains(event) == true
+        || section.fromOutside?[owner]?.contains { $0.event == event } == true
+    }
+  }
+
+  /// Whether an effect of a node gives an event, declared or assumed.
+  private func givesByItself(_ node: ExploredNode, _ event: String) -> Bool {
+    let works = node.opening?.works ?? []
+    guard !works.isEmpty else { return false }
+    let declared = section.gives[node.name] ?? [:]
+    if declared.values.contains(where: { $0.contains { $0.event == event } }) { return true }
+    return works.contains { declared[$0.name] == nil }
+      && assumedGives(of: node).contains(event)
+  }
+
+  /// By node or composite, the events that nobody inside gives.
+  func assumedOutside() -> [(owner: String, events: [String])] {
+    var found: [String: Set<String>] = [:]
+    for node in nodes {
+      for event in node.opening?.events.keys.sorted() ?? []
+      where !isGiven(event, to: node) && !isGivenInside(event, to: node) {
+        for owner in node.synchronized[event] ?? [node.name] {
+          found[owner, default: []].insert(event)
+        }
+      }
+    }
+    return found.sorted { $0.key < $1.key }.map { ($0.key, $0.value.sorted()) }
+  }
+
+  /// Whether an effect gives it: of the node, or of another one that takes it together with it.
+  private func isGivenInside(_ event: String, to node: ExploredNode) -> Bool {
+    guard let composites = node.synchronized[event] else { return givesByItself(node, event) }
+    return nodes.contains { other in
+      other.synchronized[event]?.contains(where: composites.contains) == true
+        && givesByItself(other, event)
+    }
+  }
+}

@@ -1,0 +1,266 @@
+import PipeExploration
+import PipeMachines
+import PipeSupervision
+import PipeTopology
+import PipeWire
+
+/// What a search has found, in the words of the topology.
+struct ExplorationFindings {
+  private let topology: TopologyModel
+  private let watched: WatchedStates
+  private let settings: ExplorationSettings
+
+  /// Of one kind the most that are told.
+  private static let keptFindings = 8
+
+  init(_ topology: TopologyModel, _ watched: WatchedStates, _ settings: ExplorationSettings) {
+    self.topology = topology
+    self.watched = watched
+    self.settings = settings
+  }
+
+  func report(
+    _ result: ExplorationResult, of search: borrowing PipeExploration.Exploration,
+    after duration: Duration
+  ) -> ExplorationReport {
+    var findings: [ExplorationFinding] = []
+    if settings.property == nil {
+      for state in result.deadlocks.first.prefix(Self.keptFindings) {
+        findings.append(halt(search.path(to: state), isStuck: false, search.model))
+      }
+      for state in result.stuck.first.prefix(Self.keptFindings) {
+        findings.append(halt(search.path(to: state), isStuck: true, search.model))
+      }
+      findings += neverEnabled(result) + unreachable(result)
+    }
+    for discovery in topology.discoveries {
+      var scenario: Scenario?
+      if let state = discovery.state {
+        scenario = self.scenario(search.path(to: state), search.model)
+        if let last = lastStep(discovery) { scenario?.steps.append(last) }
+      }
+      findings.append(
+        ExplorationFinding(discovery.kind, at: discovery.path, scenario: scenario))
+    }
+    findings += violations(result, search)
+    for index in findings.indices {
+      var shown = findings[index].code.rawValue
+      if case .violated(let property, _) = findings[index].kind { shown = property }
+      findings[index].scenario?.shows = shown
+    }
+    return ExplorationReport(
+      verdict: verdict(result), findings: findings,
+      reached: ExplorationProgress(
+        states: result.states, steps: result.steps, depth: result.depth,
+        byteCount: result.peakByteCount),
+      duration: duration)
+  }
+
+  // MARK: Verdict
+
+  private func verdict(_ result: ExplorationResult) -> ExplorationVerdict {
+    var remarks = topology.values.remarks
+    if let node = topology.overgrown {
+      remarks.insert(
+        .limit(
+          .nodeStates(
+            node: node.name, limit: settings.nodeStateLimit, field: node.growingField)))
+    } else if case .incomplete(let limit) = result.verdict {
+      remarks.insert(.limit(self.limit(limit, result)))
+    }
+    if let probability = result.omissionProbability {
+      remarks.insert(.fingerprints(probability: probability))
+    }
+    for (observation, possibility) in result.possibilities {
+      if case .undecided = possibility, let property = watched.properties[observation] {
+        remarks.insert(.undecided(property: property.name))
+      }
+    }
+    return ExplorationVerdict(remarks.sorted { "\($0)" < "\($1)" })
+  }
+
+  private func limit(
+    _ limit: ExplorationLimit, _ result: ExplorationResult
+  ) -> ExplorationRemark.Limit {
+    switch limit {
+    case .states: return .states(result.states)
+    case .time: return .time(settings.time ?? .zero)
+    case .memory: return .memory(settings.memory)
+    case .cancelled, .stopped: return .cancelled
+    case .localStates(let component):
+      guard let pipe = topology.pipes.first(where: { $0.component == component }) else {
+        let node = topology.nodes.first { $0.component == component }
+        return .nodeStates(
+          node: node?.name ?? "", limit: settings.nodeStateLimit, field: node?.growingField)
+      }
+      return .pipeContents(pipe: pipe.name, limit: ExplorationOptions().localStateLimit)
+    }
+  }
+
+  // MARK: States without a step
+
+  private func halt(
+    _ path: ExplorationPath, isStuck: Bool, _ model: ExplorationModel
+  ) -> ExplorationFinding {
+    let last = path.states[path.states.count - 1]
+    let waiting = topology.pipes.filter {
+      model.contents(of: $0.component, in: last[$0.component])?.isEmpty == false
+    }
+    let kind: ExplorationFinding.Kind
+    var place: [String] = []
+    if let circle = circleOfFullPipes(last, model) {
+      kind = .fullPipes(circle)
+      place = circle.first.map { ["nodes", $0] } ?? []
+    } else if isStuck {
+      kind = .stuck(pipes: waiting.map(\.name))
+      place = waiting.first.map { ["pipes", String($0.place)] } ?? []
+    } else {
+      kind = .deadlock
+    }
+    return ExplorationFinding(kind, at: place, scenario: scenario(path, model))
+  }
+
+  /// Nodes of which each waits for room in a pipe to the next one.
+  private func circleOfFullPipes(_ state: [Int], _ model: ExplorationModel) -> [String]? {
+    var next: [String: [String]] = [:]
+    for pipe in topology.pipes {
+      let count = model.contents(of: pipe.component, in: state[pipe.component])?.count ?? 0
+      guard count >= pipe.capacity else { continue }
+      next[pipe.specification.sender, default: []].append(pipe.specification.receiver)
+    }
+    for start in next.keys.sorted() {
+      var open = [[start]]
+      var met: Set = [start]
+      while let path = open.popLast() {
+        for name in next[path[path.count - 1]] ?? [] {
+          if name == start { return path }
+          if met.insert(name).inserted { open.append(path + [name]) }
+        }
+      }
+    }
+    return nil
+  }
+
+  // MARK: Properties
+
+  private func violations(
+    _ result: ExplorationResult, _ search: borrowing PipeExploration.Exploration
+  ) -> [ExplorationFinding] {
+    var findings: [ExplorationFinding] = []
+    for (observation, property) in watched.properties.sorted(by: { $0.key < $1.key }) {
+      var state = result.violations[observation]
+      if case .lost(let lost) = result.possibilities[observation] { state = lost }
+      guard let state else { continue }
+      findings.append(
+        ExplorationFinding(
+          .violated(property: property.name, property.demand),
+          at: ["explore", "properties", property.name],
+          scenario: scenario(search.path(to: state), search.model)))
+    }
+    return findings
+  }
+
+  // MARK: Coverage
+
+  private func neverEnabled(_ result: ExplorationResult) -> [ExplorationFinding] {
+    guard let never = result.neverEnabled.map(Set.init) else { return [] }
+    var taken: Set<[String]> = []
+    for (number, vector) in topology.vectors.enumerated() where !never.contains(number) {
+      let action = vector.action
+      guard let event = action.event.caseName else { continue }
+      for (mover, ending) in zip(action.movers, vector.endings) where ending != .refused {
+        taken.insert([topology.nodes[mover.node].name, event])
+      }
+    }
+    var findings: [ExplorationFinding] = []
+    for node in topology.nodes {
+      for event in node.opening?.events.keys.sorted() ?? []
+      where !taken.contains([node.name, event]) {
+        findings.append(
+          ExplorationFinding(
+            .neverEnabled(owner: node.name, event: event), at: ["nodes", node.name]))
+      }
+    }
+    return findings
+  }
+
+  private func unreachable(_ result: ExplorationResult) -> [ExplorationFinding] {
+    guard let unreached = result.unreachable else { return [] }
+    return topology.nodes.flatMap { node -> [ExplorationFinding] in
+      guard case .machine = node.kind, let states = node.description?.states else { return [] }
+      let left = Set(unreached[node.component])
+      let met = Set(
+        node.configurations.indices.filter { !left.contains($0) }
+          .compactMap { node.state($0).caseName })
+      return states.filter { !met.contains($0.name) }.map {
+        ExplorationFinding(
+          .unreachable(node: node.name, state: $0.name), at: ["nodes", node.name])
+      }
+    }
+  }
+
+  // MARK: Scenarios
+
+  private func scenario(_ path: ExplorationPath, _ model: ExplorationModel) -> Scenario {
+    var steps: [ScenarioStep] = []
+    for (number, vector) in path.vectors.enumerated() {
+      steps.append(
+        step(topology.vectors[vector], from: path.states[number], to: path.states[number + 1]))
+    }
+    let last = path.states[path.states.count - 1]
+    var scenario = Scenario(
+      name: topology.loaded.topology.name, topology: topology.loaded.topology.name, steps: steps)
+    for node in topology.nodes { scenario.end[node.name] = node.state(last[node.component]) }
+    for pipe in topology.pipes {
+      let contents = model.contents(of: pipe.component, in: last[pipe.component]) ?? []
+      scenario.pipes[pipe.name] = contents.map { pipe.events[$0] }
+    }
+    return scenario
+  }
+
+  private func step(
+    _ vector: TopologyModel.Vector, from: [Int], to: [Int]
+  ) -> ScenarioStep {
+    var changed: [String: JSONValue] = [:]
+    for mover in vector.action.movers {
+      let node = topology.nodes[mover.node]
+      let state = node.state(to[node.component])
+      if state != node.state(from[node.component]) { changed[node.name] = state }
+    }
+    for (place, mover) in vector.action.movers.enumerated()
+    where vector.endings[place] == .refused {
+      let node = topology.nodes[mover.node]
+      var reason: String?
+      if case .refused(let because, _) = vector.action.outcomes[place][from[node.component]] {
+        reason = because
+      }
+      return ScenarioStep(takes(vector.action), .refused(node: node.name, reason: reason))
+    }
+    return ScenarioStep(takes(vector.action), .states(changed))
+  }
+
+  private func takes(_ action: ExploredAction) -> ScenarioStep.Action {
+    let origin: ScenarioStep.Origin =
+      switch action.origin {
+      case .outside, .anything: .outside
+      case .pipe(let place): .pipe(topology.pipes[place].name)
+      case .effect(let node, let name):
+        .effect(node: topology.nodes[node].name, output: name)
+      }
+    return .takes(owner: action.owner, event: action.event, from: origin)
+  }
+
+  /// The step behind a state in which something was found.
+  private func lastStep(_ discovery: TopologyModel.Discovery) -> ScenarioStep? {
+    guard let action = discovery.action else { return nil }
+    let outcome: ScenarioStep.Outcome
+    switch discovery.kind {
+    case .crash: outcome = .processEnds
+    case .impure: outcome = .states([:])
+    default:
+      guard let refusal = discovery.refusal else { return nil }
+      outcome = .refused(node: refusal.node, reason: refusal.reason)
+    }
+    return ScenarioStep(takes(action), outcome)
+  }
+}

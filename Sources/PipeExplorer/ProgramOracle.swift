@@ -1,0 +1,132 @@
+import PipeMachines
+import PipeWire
+
+/// What a program says to single steps. Where a question ends a process, the next ones go to a new one.
+final class ProgramOracle {
+  enum Reply {
+    case answer(OracleAnswer)
+    case trouble(OracleTrouble)
+    /// A second process has answered otherwise.
+    case impure([OracleAnswer])
+  }
+
+  private let path: String
+  private let environment: [String: String]
+  private let patience: Duration
+  private var opened: [String: OracleRequest] = [:]
+  private var process: OracleProcess?
+  private var witness: OracleProcess?
+  /// Answers until now.
+  private var answered = 0
+
+  /// One answer of so many is asked for again of a second process.
+  private static let witnessed = 100
+  /// The most that is asked at once.
+  private static let rowLimit = 64
+
+  init(path: String, environment: [String: String], patience: Duration) {
+    self.path = path
+    self.environment = environment
+    self.patience = patience
+  }
+
+  /// Begins to ask about a node.
+  func open(
+    _ node: String, machine: String, parameters: JSONValue, outs: [OracleOut]
+  ) throws(OracleTrouble) -> OracleOpening {
+    let request = OracleRequest.open(
+      node: node, machine: machine, parameters: parameters, outs: outs)
+    let (answers, trouble) = try start().ask(request, 1)
+    if let trouble {
+      process = nil
+      throw trouble
+    }
+    switch answers[0] {
+    case .opened(let opening):
+      opened[node] = request
+      return opening
+    case let other: throw .garbage(Self.text(of: other))
+    }
+  }
+
+  /// What a node does with each of several inputs.
+  func row(
+    _ node: String, _ configuration: OracleConfiguration, _ inputs: [OracleInput]
+  ) -> [Reply] {
+    var replies: [Reply] = []
+    while replies.count < inputs.count {
+      let rest = Array(inputs[replies.count...].prefix(Self.rowLimit))
+      do {
+        let request = OracleRequest.row(node: node, configuration: configuration, inputs: rest)
+        let (answers, trouble) = try start().ask(request, rest.count)
+        for (input, answer) in zip(rest, answers) {
+          replies.append(check(answer, node, configuration, input))
+        }
+        if let trouble {
+          process = nil
+          replies.append(.trouble(trouble))
+        }
+      } catch {
+        // Without a process there is no answer to the others either.
+        process = nil
+        while replies.count < inputs.count { replies.append(.trouble(error)) }
+      }
+    }
+    return replies
+  }
+
+  /// What a composite state is in these states of its nodes.
+  func project(_ composite: String, _ states: [JSONValue]) throws(OracleTrouble) -> JSONValue {
+    let (answers, trouble) = try start().ask(.project(composite: composite, states: states), 1)
+    if let trouble {
+      process = nil
+      throw trouble
+    }
+    guard case .projected(let state) = answers[0] else { throw .garbage(Self.text(of: answers[0])) }
+    return state
+  }
+
+  /// Asks a second process now and then.
+  private func check(
+    _ answer: OracleAnswer, _ node: String, _ configuration: OracleConfiguration,
+    _ input: OracleInput
+  ) -> Reply {
+    defer { answered += 1 }
+    guard answered % Self.witnessed == 0 else { return .answer(answer) }
+    do {
+      let witness = try self.witness ?? begin()
+      self.witness = witness
+      let (answers, trouble) = witness.ask(
+        .row(node: node, configuration: configuration, inputs: [input]), 1)
+      if trouble != nil { self.witness = nil }
+      guard let other = answers.first, other != answer else { return .answer(answer) }
+      return .impure([answer, other])
+    } catch {
+      return .answer(answer)
+    }
+  }
+
+  private func start() throws(OracleTrouble) -> OracleProcess {
+    if let process { return process }
+    let process = try begin()
+    self.process = process
+    return process
+  }
+
+  /// A process that knows the nodes.
+  private func begin() throws(OracleTrouble) -> OracleProcess {
+    let process = try OracleProcess(path: path, environment: environment, patience: patience)
+    for request in opened.values {
+      if let trouble = process.ask(request, 1).trouble { throw trouble }
+    }
+    return process
+  }
+
+  private static func text(of answer: OracleAnswer) -> String {
+    switch answer {
+    case .invalid(let problem), .undecodable(let problem): problem
+    case .unable(let reason): reason
+    case .opened, .moved, .refused, .projected: "an answer to another question"
+    }
+  }
+}

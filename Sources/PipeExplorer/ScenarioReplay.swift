@@ -1,0 +1,299 @@
+import PipeExploration
+import PipeMachines
+import PipeSupervision
+import PipeSupport
+import PipeTopology
+import PipeWire
+
+/// Takes the steps of a scenario, one after the other, each by a question to the node's program; no process
+/// of a node runs.
+///
+/// It has no part of the search: what it holds of nodes and pipes it makes by itself.
+package struct ScenarioReplay {
+  /// Why a scenario does not go as it says.
+  package struct Failure: Error, Hashable, CustomStringConvertible {
+    /// Where in the scenario file, as a path for `SourceMap`.
+    package let path: [String]
+    package let description: String
+  }
+
+  private let loaded: LoadedTopology
+  private let section: ExploreSection
+  private let model: TopologyModel
+  private var configurations: [String: OracleConfiguration] = [:]
+  private var queues: [String: [JSONValue]] = [:]
+
+  /// Opens the nodes, which begin in their first states.
+  package init(_ loaded: LoadedTopology, patience: Duration = .seconds(10)) throws {
+    self.loaded = loaded
+    section = loaded.topology.explore ?? ExploreSection()
+    model = TopologyModel(loaded, section, nodeLimit: .max)
+    try model.build(ProgramOracles(loaded, patience: patience))
+    for discovery in model.discoveries {
+      throw Failure(
+        path: [], description: ExplorationFinding(discovery.kind, at: []).message)
+    }
+    for node in model.nodes {
+      configurations[node.name] = node.opening?.configuration
+      for send in node.opening?.sends ?? [] { queues[send.pipe, default: []].append(send.event) }
+    }
+  }
+
+  /// The state of each node now.
+  package var states: [String: JSONValue] { configurations.mapValues(\.state) }
+
+  /// Takes all steps, and compares what is expected.
+  /// - Throws: ``Failure`` at the first step that goes otherwise.
+  package mutating func run(_ scenario: Scenario) throws(Failure) {
+    for (index, step) in scenario.steps.enumerated() {
+      try take(step, at: ["steps", String(index)])
+    }
+    try compare(scenario.end, at: ["end"])
+    for (name, events) in scenario.pipes.sorted(by: { $0.key < $1.key }) {
+      let path = ["pipes", name]
+      guard model.pipe(named: name) != nil else { throw unknownPipe(name, at: path) }
+      let held = queues[name] ?? []
+      guard held.map(Self.canonical) != events.map(Self.canonical) else { continue }
+      throw Failure(
+        path: path,
+        description: "pipe '\(name)' holds \(Self.text(held)) at the end, and not "
+          + "\(Self.text(events))")
+    }
+  }
+
+  // MARK: Steps
+
+  /// A node that takes part in a step.
+  private struct Mover {
+    let node: String
+    let input: OracleInput
+  }
+
+  private mutating func take(_ step: ScenarioStep, at path: [String]) throws(Failure) {
+    guard case .takes(let owner, let event, let origin) = step.action else {
+      throw Failure(
+        path: path,
+        description: "a process is killed here, which cannot be done without processes; leave the "
+          + "step out, or run the scenario on nodes")
+    }
+    let movers = try movers(of: owner, event, origin, at: path)
+    try checkRoom(for: movers, at: path)
+    let taken = try place(of: event, origin, movers, at: path)
+    var moved: [(node: String, OracleConfiguration, [OracleSend])] = []
+    var refusals: [(node: String, reason: String, OracleConfiguration)] = []
+    for mover in movers {
+      switch try answer(mover, at: path, step.outcome) {
+      case .moved(let next, let sends): moved.append((mover.node, next, sends))
+      case .refused(let refusal, let next): refusals.append((mover.node, refusal.code, next))
+      case .undecodable:
+        refusals.append(
+          (mover.node, "undecodable", configurations[mover.node] ?? .init(state: .null)))
+      case .unable(let reason), .invalid(let reason):
+        throw Failure(
+          path: path, description: "node '\(mover.node)' cannot tell what it would do: \(reason)")
+      case .opened, .projected, nil: return
+      }
+    }
+    if let taken { queues[taken.pipe]?.remove(at: taken.place) }
+    if case .refused(let node, let reason) = step.outcome {
+      return try refuse(refusals, by: node, reason, owner, event, at: path)
+    }
+    if let first = refusals.first {
+      throw Failure(
+        path: path,
+        description: "'\(first.node)' refuses '\(event.caseText)' in state "
+          + "'\(state(of: first.node).caseText)' (\(first.reason)), and should take it")
+    }
+    for (node, next, sends) in moved {
+      configurations[node] = next
+      for send in sends { queues[send.pipe, default: []].append(send.event) }
+    }
+    if case .processEnds = step.outcome {
+      throw Failure(
+        path: path, description: "'\(owner)' takes '\(event.caseText)', and should end by that")
+    }
+    if case .states(let states) = step.outcome { try compare(states, at: path + ["expect"]) }
+  }
+
+  private mutating func refuse(
+    _ refusals: [(node: String, reason: String, OracleConfiguration)], by node: String?,
+    _ reason: String?, _ owner: String, _ event: JSONValue, at path: [String]
+  ) throws(Failure) {
+    let wanted = node.map { "by '\($0)'" } ?? "by anybody"
+    guard
+      let found = refusals.first(where: { refusal in
+        (node ?? refusal.node) == refusal.node && (reason ?? refusal.reason) == refusal.reason
+      })
+    else {
+      let happened =
+        refusals.first.map { "'\($0.node)' refuses it (\($0.reason))" } ?? "'\(owner)' takes it"
+      throw Failure(
+        path: path + ["refused"],
+        description: "'\(event.caseText)' should be refused \(wanted)"
+          + (reason.map { " (\($0))" } ?? "") + ", and \(happened)")
+    }
+    // The effect that gave it may be over.
+    configurations[found.node] = found.2
+  }
+
+  /// - Returns: `nil` where the process ends, as it should.
+  private func answer(
+    _ mover: Mover, at path: [String], _ outcome: ScenarioStep.Outcome
+  ) throws(Failure) -> OracleAnswer? {
+    guard let number = model.node(named: mover.node),
+      let configuration = configurations[mover.node]
+    else {
+      throw Failure(
+        path: path,
+        description: "nothing is known of node '\(mover.node)', which the topology explores as "
+          + "'any'")
+    }
+    switch model.nodes[number].kind {
+    case .any:
+      throw Failure(
+        path: path,
+        description: "nobody can be asked about node '\(mover.node)', which may do "
+          + "anything")
+    case .constant: return .refused(because: .noTransition, configuration: configuration)
+    case .machine(let oracle):
+      switch oracle.row(mover.node, configuration, [mover.input])[0] {
+      case .answer(let answer): return answer
+      case .impure(let answers): return answers[0]
+      case .trouble(.ended(let how)):
+        if case .processEnds = outcome { return nil }
+        throw Failure(path: path, description: "the process of '\(mover.node)' ends: \(how)")
+      case .trouble(let trouble):
+        throw Failure(path: path, description: "node '\(mover.node)' gives no answer: \(trouble)")
+      }
+    }
+  }
+
+  // MARK: What may happen
+
+  private func movers(
+    of owner: String, _ event: JSONValue, _ origin: ScenarioStep.Origin, at path: [String]
+  ) throws(Failure) -> [Mover] {
+    let name = event.caseName ?? ""
+    var nodes: [String]
+    if model.node(named: owner) != nil {
+      nodes = [owner]
+    } else if loaded.topology.composite(owner) != nil {
+      if let vector = model.vector(of: name, askedOf: owner) {
+        nodes = vector.participants
+      } else if let own = loaded.conflictClasses.lazy.compactMap({ $0[owner] }).first?.own[name] {
+        nodes = [own]
+      } else {
+        throw Failure(
+          path: path + ["takes"], description: "composite '\(owner)' takes no event '\(name)'")
+      }
+    } else {
+      let names = loaded.topology.nodes.map(\.name) + loaded.topology.composites.map(\.name)
+      throw Failure(
+        path: path + ["at"],
+        description: "the topology has no node '\(owner)'" + Suggestion.among(names, like: owner))
+    }
+    return try nodes.map { (node) throws(Failure) in
+      guard case .effect(node, let output) = origin else {
+        return Mover(node: node, input: .take(event: event))
+      }
+      guard configurations[node]?.effects.contains(output) == true else {
+        let running = configurations[node]?.effects ?? []
+        throw Failure(
+          path: path + ["from"],
+          description: "effect '\(output)' of '\(node)' is not under way in state "
+            + "'\(state(of: node).caseText)'"
+            + Suggestion.among(
+              running, like: output,
+              verb: "it has")
+        )
+      }
+      return Mover(node: node, input: .give(effect: output, event: event))
+    }
+  }
+
+  private func checkRoom(for movers: [Mover], at path: [String]) throws(Failure) {
+    for mover in movers {
+      for pipe in model.pipes where pipe.specification.sender == mover.node {
+        guard (queues[pipe.name] ?? []).count >= pipe.capacity else { continue }
+        throw Failure(
+          path: path,
+          description: "'\(mover.node)' takes nothing: its pipe '\(pipe.name)' is full with "
+            + "\(pipe.capacity) of \(pipe.specification.capacity)")
+      }
+    }
+  }
+
+  /// Where in its pipe an event stands; `nil` where it comes from elsewhere.
+  private func place(
+    of event: JSONValue, _ origin: ScenarioStep.Origin, _ movers: [Mover], at path: [String]
+  ) throws(Failure) -> (pipe: String, place: Int)? {
+    guard case .pipe(let name) = origin else { return nil }
+    guard let number = model.pipe(named: name) else { throw unknownPipe(name, at: path + ["from"]) }
+    let held = queues[name] ?? []
+    let wanted = Self.canonical(event)
+    guard let place = held.firstIndex(where: { Self.canonical($0) == wanted }) else {
+      throw Failure(
+        path: path + ["from"],
+        description: "pipe '\(name)' holds \(Self.text(held)), and not '\(event.caseText)'")
+    }
+    guard place > 0 else { return (name, 0) }
+    // Only what the node refuses may stand before it.
+    let isPostponing = model.pipes[number].specification.onRefused == .postpone
+    for earlier in held[..<place] {
+      var isRefused = false
+      if isPostponing, movers.count == 1 {
+        let mover = Mover(node: movers[0].node, input: .take(event: earlier))
+        if case .refused = try answer(mover, at: path, .states([:])) { isRefused = true }
+      }
+      if isRefused { continue }
+      throw Failure(
+        path: path + ["from"],
+        description: "'\(earlier.caseText)' stands before '\(event.caseText)' in pipe '\(name)', "
+          + "and is taken first")
+    }
+    return (name, place)
+  }
+
+  // MARK: Comparing
+
+  private func compare(_ wanted: [String: JSONValue], at path: [String]) throws(Failure) {
+    for (name, state) in wanted.sorted(by: { $0.key < $1.key }) {
+      guard let number = model.node(named: name) else {
+        throw Failure(
+          path: path + [name],
+          description: "the topology has no node '\(name)'"
+            + Suggestion.among(loaded.topology.nodes.map(\.name), like: name))
+      }
+      let node = model.nodes[number]
+      var condition = StateCondition(node.folded(OracleConfiguration(state: state)).state)
+      condition.fields = node.description?.stateFields?.map(\.name)
+      let stands = self.state(of: name)
+      guard !condition.matches(node.folded(OracleConfiguration(state: stands)).state) else {
+        continue
+      }
+      throw Failure(
+        path: path + [name],
+        description: "'\(name)' is in state '\(condition.text(of: stands))', and not "
+          + "'\(condition.text(of: state))'")
+    }
+  }
+
+  private func state(of node: String) -> JSONValue { configurations[node]?.state ?? .null }
+
+  private func unknownPipe(_ name: String, at path: [String]) -> Failure {
+    Failure(
+      path: path,
+      description: "the topology has no pipe '\(name)'"
+        + Suggestion.among(model.pipes.map(\.name), like: name))
+  }
+
+  /// A bare label and a case without fields are the same.
+  private static func canonical(_ event: JSONValue) -> JSONValue {
+    guard let name = event.caseName, event.caseMembers == [:] else { return event }
+    return .string(name)
+  }
+
+  private static func text(_ events: [JSONValue]) -> String {
+    events.isEmpty ? "nothing" : events.map { "'\($0.caseText)'" }.joined(separator: ", ")
+  }
+}

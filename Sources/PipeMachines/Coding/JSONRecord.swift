@@ -1,0 +1,40 @@
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// Records of processes as JSON: what nodes, orchestrators and clients say to each other beside events.
+///
+/// They are read and written as events are. Foundation has what is left over, and words the errors: a node
+/// that never meets it starts sooner, and holds less memory.
+package enum JSONRecord {
+  /// The JSON of a record.
+  package static func encode(_ record: some Encodable) throws -> [UInt8] {
+    var text: [UInt8] = []
+    do { try EventWriter().write(record, into: &text) } catch {
+      text = Array(try JSONEncoder().encode(record))
+    }
+    return text
+  }
+
+  /// Reads a record that others wrote.
+  /// - Throws: `DecodingError` where the text is not JSON of this type.
+  package static func decode<Record: Decodable>(
+    _ type: Record.Type, from text: UnsafeRawBufferPointer
+  ) throws -> Record {
+    // A type that goes on where it finds no text must not take a text with escapes for none.
+    if !text.contains(UInt8(ascii: "\\")), let record = try? EventReader().read(type, from: text) {
+      return record
+    }
+    return try JSONDecoder().decode(type, checking: Data(text))
+  }
+
+  /// Reads a record that others wrote.
+  /// - Throws: `DecodingError` where the text is not JSON of this type.
+  package static func decode<Record: Decodable>(
+    _ type: Record.Type, from text: [UInt8]
+  ) throws -> Record {
+    try text.withUnsafeBytes { try decode(type, from: $0) }
+  }
+}

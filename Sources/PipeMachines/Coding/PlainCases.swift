@@ -1,0 +1,180 @@
+import PipeSupport
+
+/// Writes and reads the values of an enum in place, without its `Codable`: those of the cases that have
+/// nothing but plain values, of a type that says that its `Codable` is the compiler's.
+final class PlainCases {
+  // Without references, which would be counted for each event.
+  fileprivate struct Case {
+    let tag: Int
+    /// `{"moved":{`
+    let opening: UnsafeRawBufferPointer
+    let fields: UnsafeMutableBufferPointer<PlainField>
+    var standing = Standing.unknown
+  }
+
+  /// Whether a case is written and read here.
+  enum Standing {
+    /// It has not been held against the type's `Codable` yet.
+    case unknown
+    case same
+    case different
+  }
+
+  private let metadata: TypeMetadata
+  private let byteCount: Int
+  private let alignment: Int
+  private let cases: UnsafeMutableBufferPointer<Case>
+  /// Where in `cases` each tag is.
+  private let places: [Int?]
+
+  /// - Returns: `nil` where no case is written and read in place.
+  init?<Value>(_ type: Value.Type) {
+    metadata = TypeMetadata(type)
+    byteCount = MemoryLayout<Value>.size
+    alignment = MemoryLayout<Value>.alignment
+    let layout = EnumLayout.of(type)
+    var cases: [Case] = []
+    places = layout.cases.indices.map { tag in
+      guard let known = Case(tag, of: layout) else { return nil }
+      cases.append(known)
+      return cases.count - 1
+    }
+    self.cases = .allocate(capacity: cases.count)
+    _ = self.cases.initialize(from: cases)
+    if cases.isEmpty { return nil }
+  }
+
+  deinit {
+    for known in cases { known.free() }
+    cases.deallocate()
+  }
+
+  /// Where in the list the case of a value is, if it is there.
+  func place(of value: UnsafeRawPointer) -> Int? { places[metadata.tag(of: value)] }
+
+  /// Where in the list the case of a text is, if it is there and the text is written as it is here.
+  func place(of text: UnsafeRawBufferPointer) -> Int? {
+    let text = PlainText(text)
+    for index in cases.indices where text.begins(with: cases[index].opening) { return index }
+    return nil
+  }
+
+  /// The tag of a case.
+  func tag(of place: Int) -> Int { cases[place].tag }
+
+  func standing(of place: Int) -> Standing { cases[place].standing }
+
+  func set(_ standing: Standing, of place: Int) { cases[place].standing = standing }
+
+  // MARK: Writing
+
+  /// Appends the JSON of a value of a case; returns `false`, and has done nothing, where it has none.
+  func append(_ value: UnsafeRawPointer, of place: Int, to bytes: inout [UInt8]) -> Bool {
+    withUnsafeTemporaryAllocation(byteCount: byteCount, alignment: alignment) { room in
+      // The bits are borrowed: the copy is projected and forgotten, never destroyed.
+      let payload = room.baseAddress!
+      payload.copyMemory(from: value, byteCount: byteCount)
+      metadata.project(payload)
+      let start = bytes.count
+      bytes.append(contentsOf: cases[place].opening)
+      var isFirst = true
+      for field in cases[place].fields where !field.isLeftOut(in: payload) {
+        if !isFirst { bytes.append(UInt8(ascii: ",")) }
+        isFirst = false
+        bytes.append(contentsOf: field.key)
+        guard field.append(payload, to: &bytes) else {
+          bytes.removeSubrange(start...)
+          return false
+        }
+      }
+      bytes.append(UInt8(ascii: "}"))
+      bytes.append(UInt8(ascii: "}"))
+      return true
+    }
+  }
+
+  // MARK: Reading
+
+  /// Makes the value of a case from its JSON; returns `false` where there is none then, since the text
+  /// is not written as it is here.
+  func make(
+    _ text: UnsafeRawBufferPointer, of place: Int, in value: UnsafeMutableRawPointer
+  ) -> Bool {
+    value.initializeMemory(as: UInt8.self, repeating: 0, count: byteCount)
+    var text = PlainText(text)
+    guard text.skip(cases[place].opening) else { return false }
+    var made = 0
+    var isFirst = true
+    for field in cases[place].fields {
+      guard read(field, &text, &isFirst, into: value) else { break }
+      made += 1
+    }
+    guard made == cases[place].fields.count, text.skip(UInt8(ascii: "}")),
+      text.skip(UInt8(ascii: "}")), text.isAtEnd
+    else {
+      for field in cases[place].fields.prefix(made) { field.destroy(in: value) }
+      return false
+    }
+    metadata.inject(cases[place].tag, into: value)
+    return true
+  }
+
+  @inline(__always)
+  private func read(
+    _ field: PlainField, _ text: inout PlainText, _ isFirst: inout Bool,
+    into payload: UnsafeMutableRawPointer
+  ) -> Bool {
+    var rest = text
+    guard isFirst || rest.skip(UInt8(ascii: ",")), rest.skip(field.key) else {
+      return field.readMissing(into: payload)
+    }
+    text = rest
+    isFirst = false
+    return field.read(&text, into: payload)
+  }
+
+  // MARK: Samples
+
+  /// Makes a value of a case.
+  /// - Parameter isLeast: Whether what may be left out is.
+  func makeSample(
+    of place: Int, _ numbers: inout SplitMix64, isLeast: Bool, in value: UnsafeMutableRawPointer
+  ) {
+    value.initializeMemory(as: UInt8.self, repeating: 0, count: byteCount)
+    for field in cases[place].fields where !(isLeast && field.readMissing(into: value)) {
+      field.makeSample(&numbers, in: value)
+    }
+    metadata.inject(cases[place].tag, into: value)
+  }
+}
+
+extension PlainCases.Case {
+  /// - Returns: `nil` for a case that has another value, or none.
+  fileprivate init?(_ tag: Int, of layout: EnumLayout) {
+    let description = layout.cases[tag]
+    guard !layout.isBare[tag], layout.boxOffsets[tag] == 0, !description.fields.isEmpty else {
+      return nil
+    }
+    let known = description.fields.indices.compactMap { index in
+      PlainField(
+        description.fields[index].name, layout.payloads[tag][index],
+        offset: layout.offsets[tag][index])
+    }
+    guard known.count == description.fields.count else {
+      for field in known { field.key.deallocate() }
+      return nil
+    }
+    self.tag = tag
+    var text = [UInt8(ascii: "{")]
+    JSONText.append(description.name, to: &text)
+    opening = (text + ":{".utf8).copied()
+    fields = .allocate(capacity: known.count)
+    _ = fields.initialize(from: known)
+  }
+
+  fileprivate func free() {
+    opening.deallocate()
+    for field in fields { field.key.deallocate() }
+    fields.deallocate()
+  }
+}

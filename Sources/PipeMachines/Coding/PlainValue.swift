@@ -1,0 +1,210 @@
+import PipeSupport
+
+/// A value that is written and read where it lies, just as its `Codable` would.
+protocol PlainValue {
+  /// Whether it is one that is left out, with its key.
+  var isLeftOut: Bool { get }
+  /// Appends its JSON; returns `false` where it has none.
+  func append(to bytes: inout [UInt8]) -> Bool
+  /// Reads one, or gives up: what is not written as this writes it is for others to read.
+  init?(_ text: inout PlainText)
+  /// What stands for it where its key is missing.
+  static var ofMissing: Self? { get }
+  static func sample(_ numbers: inout SplitMix64) -> Self
+}
+
+extension PlainValue {
+  var isLeftOut: Bool { false }
+  static var ofMissing: Self? { nil }
+}
+
+/// A JSON text that is read from its beginning to its end.
+struct PlainText {
+  private let bytes: UnsafeRawBufferPointer
+  private var place = 0
+
+  init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+
+  var isAtEnd: Bool { place == bytes.count }
+
+  @inline(__always)
+  func begins(with expected: UnsafeRawBufferPointer) -> Bool {
+    guard bytes.count - place >= expected.count else { return false }
+    for index in expected.indices where bytes[place + index] != expected[index] { return false }
+    return true
+  }
+
+  /// Goes on behind these bytes, where they come next.
+  @inline(__always)
+  mutating func skip(_ expected: UnsafeRawBufferPointer) -> Bool {
+    guard begins(with: expected) else { return false }
+    place += expected.count
+    return true
+  }
+
+  @inline(__always)
+  mutating func skip(_ byte: UInt8) -> Bool {
+    guard place < bytes.count, bytes[place] == byte else { return false }
+    place += 1
+    return true
+  }
+
+  mutating func skip(_ word: StaticString) -> Bool {
+    let count = word.utf8CodeUnitCount
+    guard bytes.count - place >= count else { return false }
+    for index in 0..<count where bytes[place + index] != word.utf8Start[index] { return false }
+    place += count
+    return true
+  }
+
+  /// A whole number.
+  @inline(__always)
+  mutating func integer<Value: FixedWidthInteger>(_ type: Value.Type) -> Value? {
+    let isNegative = skip(UInt8(ascii: "-"))
+    let start = place
+    var number: UInt64 = 0
+    while place < bytes.count {
+      let digit = bytes[place] &- 0x30
+      guard digit < 10 else { break }
+      if place - start < 19 {
+        // Nineteen digits cannot overflow.
+        number = number &* 10 &+ UInt64(digit)
+      } else {
+        let (tenfold, isTooLarge) = number.multipliedReportingOverflow(by: 10)
+        let (sum, isStillTooLarge) = tenfold.addingReportingOverflow(UInt64(digit))
+        guard !isTooLarge, !isStillTooLarge else { return nil }
+        number = sum
+      }
+      place += 1
+    }
+    // No digit, or a zero before another.
+    guard place > start, bytes[start] != 0x30 || place == start + 1 else { return nil }
+    guard isNegative else { return Value(exactly: number) }
+    return number <= 1 << 63 ? Value(exactly: 0 &- Int64(bitPattern: number)) : nil
+  }
+
+  /// The text of a number, as JSON has them.
+  mutating func number() -> String? {
+    var tokens = JSONTokens()
+    let start = place
+    while place < bytes.count, Self.isOfNumber(bytes[place]) { place += 1 }
+    let text = UnsafeRawBufferPointer(rebasing: bytes[start..<place])
+    guard tokens.read(text), tokens.list[0].kind == .number else { return nil }
+    return String(decoding: text, as: UTF8.self)
+  }
+
+  private static func isOfNumber(_ byte: UInt8) -> Bool {
+    byte &- 0x30 < 10 || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "+")
+      || byte == UInt8(ascii: ".") || byte | 0x20 == UInt8(ascii: "e")
+  }
+
+  /// A string without escapes.
+  mutating func string() -> String? {
+    guard skip(UInt8(ascii: "\"")) else { return nil }
+    let end = JSONText.plainPrefix(of: bytes, from: place)
+    guard end < bytes.count, bytes[end] == UInt8(ascii: "\"") else { return nil }
+    let text = UnsafeRawBufferPointer(rebasing: bytes[place..<end])
+    place = end + 1
+    return JSONText.string(of: text)
+  }
+}
+
+extension FixedWidthInteger where Self: PlainValue {
+  func append(to bytes: inout [UInt8]) -> Bool {
+    JSONText.append(integer: self, to: &bytes)
+    return true
+  }
+
+  init?(_ text: inout PlainText) {
+    guard let value = text.integer(Self.self) else { return nil }
+    self = value
+  }
+
+  static func sample(_ numbers: inout SplitMix64) -> Self {
+    // Numbers of few bits as well as of many.
+    Self(truncatingIfNeeded: numbers.next() >> (numbers.next() % 64))
+  }
+}
+
+extension Int: PlainValue {}
+extension Int8: PlainValue {}
+extension Int16: PlainValue {}
+extension Int32: PlainValue {}
+extension Int64: PlainValue {}
+extension UInt: PlainValue {}
+extension UInt8: PlainValue {}
+extension UInt16: PlainValue {}
+extension UInt32: PlainValue {}
+extension UInt64: PlainValue {}
+
+extension BinaryFloatingPoint where Self: PlainValue & LosslessStringConvertible {
+  func append(to bytes: inout [UInt8]) -> Bool { JSONText.append(number: self, to: &bytes) }
+
+  init?(_ text: inout PlainText) {
+    guard let number = text.number(), let value = Self(number), value.isFinite else { return nil }
+    self = value
+  }
+
+  static func sample(_ numbers: inout SplitMix64) -> Self {
+    Self(Int32(truncatingIfNeeded: numbers.next())) / 1024
+  }
+}
+
+extension Double: PlainValue {}
+extension Float: PlainValue {}
+
+extension Bool: PlainValue {
+  func append(to bytes: inout [UInt8]) -> Bool {
+    JSONText.append(self, to: &bytes)
+    return true
+  }
+
+  init?(_ text: inout PlainText) {
+    if text.skip("true") {
+      self = true
+    } else if text.skip("false") {
+      self = false
+    } else {
+      return nil
+    }
+  }
+
+  static func sample(_ numbers: inout SplitMix64) -> Bool { numbers.next() & 1 == 1 }
+}
+
+extension String: PlainValue {
+  func append(to bytes: inout [UInt8]) -> Bool {
+    JSONText.append(self, to: &bytes)
+    return true
+  }
+
+  init?(_ text: inout PlainText) {
+    guard let value = text.string() else { return nil }
+    self = value
+  }
+
+  static func sample(_ numbers: inout SplitMix64) -> String {
+    let letters = ["a", "Z", "0", " ", "/", "é", "😀", "{", ",", "'"]
+    return (0..<numbers.next() % 40).map { _ in letters[Int(numbers.next() % 10)] }.joined()
+  }
+}
+
+extension Optional: PlainValue where Wrapped: PlainValue {
+  var isLeftOut: Bool { self == nil }
+  static var ofMissing: Wrapped?? { .some(nil) }
+
+  func append(to bytes: inout [UInt8]) -> Bool { self?.append(to: &bytes) ?? false }
+
+  init?(_ text: inout PlainText) {
+    if text.skip("null") {
+      self = .none
+    } else {
+      guard let value = Wrapped(&text) else { return nil }
+      self = value
+    }
+  }
+
+  static func sample(_ numbers: inout SplitMix64) -> Wrapped? {
+    numbers.next() % 3 == 0 ? nil : Wrapped.sample(&numbers)
+  }
+}

@@ -1,0 +1,66 @@
+/// Values to try for one field of an event, found by the field's type.
+///
+/// Truth values, cases without associated values, and optionals of those are all there; of anything else
+/// there are a few.
+package struct PayloadValues: Hashable, Sendable {
+  /// As JSON; none where no value can be made.
+  package var values: [JSONValue]
+  /// Whether these are all that the type has.
+  package var isComplete: Bool
+
+  /// The values of each field of a case.
+  package static func fields<Value>(of type: Value.Type, case name: String) -> [PayloadValues] {
+    let layout = EnumLayout.of(type)
+    guard let tag = layout.cases.firstIndex(where: { $0.name == name }) else { return [] }
+    return layout.payloads[tag].map { of($0) }
+  }
+
+  /// The values of a type.
+  static func of(_ type: Any.Type) -> PayloadValues {
+    switch type {
+    case is Bool.Type: return PayloadValues(values: [false, true], isComplete: true)
+    case is any BinaryInteger.Type, is any BinaryFloatingPoint.Type:
+      return PayloadValues(values: [0, 1], isComplete: false)
+    case is String.Type: return PayloadValues(values: ["", "a"], isComplete: false)
+    case let type as any OptionalType.Type:
+      let some = of(type.wrapped)
+      return PayloadValues(values: [.null] + some.values, isComplete: some.isComplete)
+    case let type as any ArrayType.Type:
+      let elements = of(type.element).values.prefix(1).map { JSONValue.array([$0]) }
+      return PayloadValues(values: [[]] + elements, isComplete: false)
+    case let type as any Encodable.Type: return bareCases(type) ?? sample(type)
+    default: return PayloadValues(values: [], isComplete: false)
+    }
+  }
+
+  /// The cases of an enum that has only bare ones.
+  private static func bareCases<Value: Encodable>(_ type: Value.Type) -> PayloadValues? {
+    let layout = EnumLayout.of(type)
+    guard !layout.cases.isEmpty, layout.isBare.allSatisfy(\.self) else { return nil }
+    let values = layout.cases.indices.compactMap { tag in
+      EnumCases<Value>.bareValue(tag: tag).flatMap { try? JSONValue(encoding: $0) }
+    }
+    return PayloadValues(values: values, isComplete: values.count == layout.cases.count)
+  }
+
+  private static func sample<Value: Encodable>(_ type: Value.Type) -> PayloadValues {
+    let value = Sample.one(type).flatMap { try? JSONValue(encoding: $0) }
+    return PayloadValues(values: value.map { [$0] } ?? [], isComplete: false)
+  }
+}
+
+private protocol OptionalType {
+  static var wrapped: Any.Type { get }
+}
+
+extension Optional: OptionalType {
+  fileprivate static var wrapped: Any.Type { Wrapped.self }
+}
+
+private protocol ArrayType {
+  static var element: Any.Type { get }
+}
+
+extension Array: ArrayType {
+  fileprivate static var element: Any.Type { Element.self }
+}

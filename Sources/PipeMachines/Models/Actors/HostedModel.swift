@@ -1,0 +1,208 @@
+import PipeSupport
+
+/// One model of a run, until it is let go of: what it goes through, and what it has announced, that is,
+/// what it has done by itself and no step has been taken for.
+final class HostedModel<Model: HostableModel>: Sendable {
+  typealias State = Model.State
+  /// Tells the run of an event that stands for what the model has done.
+  typealias Announce = @Sendable (Model.Event, Announcement) -> Void
+
+  /// What it has done by itself.
+  struct Change: Sendable {
+    let state: State
+    /// The case of the event that stands for it.
+    let tag: Int?
+    let announcement: Announcement
+  }
+
+  private struct Content {
+    /// Where the machine stands that the model stands for.
+    var settled: State
+    /// In their order.
+    var announced: [Change] = []
+    /// The last change that was looked at, with or without an event.
+    var noted: State?
+    var isStepping = false
+    /// Told of changes; `nil` where nobody is to know of them, or not yet.
+    var announce: Announce?
+    var following: Task<Void, Never>?
+    var isOver = false
+
+    /// Whether the model has come to a state that no step has led to, and that was not looked at.
+    func isNews(_ state: State) -> Bool {
+      announce != nil && !isStepping && state.isStable && state != settled && state != noted
+    }
+  }
+
+  private let parameters: Model.Parameters
+  private let start: State
+  private let made = Locked<Model?>(nil)
+  private let passage = ModelPassage<State>()
+  private let subscription = Locked<StatePublisher<State>.Cancellation?>(nil)
+  private let content: Locked<Content>
+
+  init(in state: State, _ parameters: Model.Parameters) {
+    start = state
+    self.parameters = parameters
+    content = Locked(Content(settled: state))
+  }
+
+  deinit { letGo() }
+
+  /// Where the machine stands that the model stands for.
+  var settled: State { content.withLock(\.settled) }
+
+  /// The model; made by whoever is the first to ask.
+  func model() throws -> Model {
+    try made.withLock { made in
+      if let made { return made }
+      let model = try Model(startsWith: start.stable(), parameters)
+      made = model
+      let passage = passage
+      let cancel = model.stateDidChange.subscribe({ passage.enter($0) }, {})
+      subscription.withLock { $0 = cancel }
+      return model
+    }
+  }
+
+  /// Lets go of the model, whatever it is doing, and of what it has announced.
+  func letGo() {
+    let following = content.withLock { content in
+      content.isOver = true
+      content.announce = nil
+      for change in content.announced { change.announcement.withdraw() }
+      content.announced = []
+      defer { content.following = nil }
+      return content.following
+    }
+    following?.cancel()
+    passage.close()
+    let cancel = subscription.withLock { subscription in
+      defer { subscription = nil }
+      return subscription
+    }
+    cancel?()
+  }
+
+  // MARK: Steps
+
+  /// Leads the model to where an event leads.
+  /// - Parameter tell: Told of the states on the way.
+  /// - Returns: The stable state in which it comes to rest. The machine does not stand there before
+  ///   ``settle(in:)``.
+  func take(
+    _ event: Model.Event, _ tell: (@Sendable (State) -> Void)?
+  ) async throws -> State {
+    let model = try model()
+    content.withLock { $0.isStepping = true }
+    passage.begin(tell ?? { _ in })
+    try await model.take(event)
+    return await rest(of: model)
+  }
+
+  /// Where the model comes to rest.
+  private func rest(of model: Model) async -> State {
+    var attempts = 0
+    while true {
+      var state = model.state
+      if !state.isStable {
+        for await next in model.stateDidChange where next.isStable {
+          state = next
+          break
+        }
+      }
+      attempts += 1
+      if passage.end(in: state, isLate: attempts == Self.attempts) { return state }
+      // It has moved on already, or its publisher lags behind it.
+      await Task.yield()
+    }
+  }
+
+  /// How often it is looked whether the model's publisher tells what its state is.
+  private static var attempts: Int { 100 }
+
+  /// The machine has taken the step to which ``take(_:_:)`` has led. What the model has announced was done
+  /// before that, and is a part of it.
+  func settle(in state: State) {
+    content.withLock { content in
+      content.isStepping = false
+      content.settled = state
+      content.noted = nil
+      for change in content.announced { change.announcement.withdraw() }
+      content.announced = []
+    }
+    note()
+  }
+
+  // MARK: What it does by itself
+
+  /// Tells of each change of the model's that no step has led to, from now on.
+  func follow(_ announce: @escaping Announce) throws {
+    let model = try model()
+    let begins = content.withLock { content in
+      guard !content.isOver, content.following == nil else { return false }
+      content.announce = announce
+      content.following = Task { [weak self, states = model.stateDidChange] in
+        for await _ in states {
+          guard !Task.isCancelled, let self else { return }
+          note()
+        }
+      }
+      return true
+    }
+    if begins { note() }
+  }
+
+  /// Looks whether the model has changed by itself. News of what led to a change may come later than it.
+  private func note() {
+    guard let model = made.withLock({ $0 }) else { return }
+    let state = model.state
+    guard content.withLock({ $0.isNews(state) }) else { return }
+    let event = Model.event(forChangeTo: state)
+    let isUntold = content.withLock { content in
+      // Else it has gone on, and there is news of that, too.
+      guard content.isNews(state), model.state == state else { return false }
+      content.noted = state
+      guard let event, let announce = content.announce else { return event == nil }
+      let change = Change(
+        state: state, tag: EnumCases.tag(of: event), announcement: Announcement())
+      content.announced.append(change)
+      announce(event, change.announcement)
+      return false
+    }
+    guard isUntold else { return }
+    Self.warn(
+      "the model has gone to '\(state)' by itself; let 'event(forChangeTo:)' say which event that "
+        + "stands for")
+  }
+
+  /// The first change that an event stands for, where the model has done what it tells.
+  func change(on event: Model.Event) -> Change? {
+    note()
+    let tag = EnumCases.tag(of: event)
+    return content.withLock { content in content.announced.first { $0.tag == tag } }
+  }
+
+  /// The machine has taken the step for a change that the model has made.
+  /// - Parameter tell: Told of what the model went through before it.
+  /// - Returns: `false` where the change was withdrawn meanwhile.
+  func pass(_ change: Change, _ tell: (@Sendable (State) -> Void)?) -> Bool {
+    let isPassed = content.withLock { content in
+      guard
+        let index = content.announced.firstIndex(where: {
+          $0.announcement === change.announcement
+        })
+      else { return false }
+      for change in content.announced[...index] { change.announcement.withdraw() }
+      content.announced.removeSubrange(...index)
+      content.settled = change.state
+      return true
+    }
+    if isPassed { passage.pass(through: change.state, tell) }
+    return isPassed
+  }
+
+  static func warn(_ text: String) {
+    StandardError.write("warning: \(Model.self): \(text)\n")
+  }
+}

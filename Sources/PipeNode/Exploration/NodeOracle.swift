@@ -1,0 +1,139 @@
+import PipeMachines
+import PipeWire
+
+/// Answers for the single steps of one node.
+protocol AnswersSteps {
+  func open() throws -> OracleOpening
+  func answer(_ input: OracleInput, in configuration: OracleConfiguration) throws -> OracleAnswer
+}
+
+/// Answers for a node that hosts a machine, by its engine, its ports and the rules of its pipes.
+final class NodeOracle<Hosted: Machine>: AnswersSteps, PortBinder {
+  private let machine: StateMachine<Hosted.State, Hosted.Event, Hosted.Output>
+  private let oracle: StepOracle<Hosted.State, Hosted.Event, Hosted.Output>
+  private let sends: OracleSends
+  private let byPort: [String: [String]]
+  private let events = EventCodec<Hosted.Event>()
+  private let states = EventCodec<Hosted.State>()
+
+  init(_: Hosted.Type, parameters: JSONValue, outs: [OracleOut]) throws {
+    let parameters = try Hosted.Parameters(parameters: parameters)
+    let ports = Ports()
+    machine = Hosted.stateMachine(parameters)
+    let runtime = Hosted.runtime(parameters, ports)
+    let description = try Hosted.describe(machine: machine, runtime: runtime, ports: ports)
+    if let problem = description.problem { throw NodeProblem(problem) }
+    let rules = try outs.compactMap { out in
+      try out.rule.map {
+        (rule: try StateRule($0, pipe: out.name, states: description.states), pipe: out.name)
+      }
+    }
+    byPort = Dictionary(
+      grouping: outs.compactMap { out in out.port.map { (port: $0, pipe: out.name) } }, by: \.port
+    ).mapValues { $0.map(\.pipe) }
+    if let unknown = byPort.keys.first(where: { !ports.names.contains($0) }) {
+      throw NodeProblem("machine '\(Hosted.name)' has no port '\(unknown)'")
+    }
+    let (sends, states) = (OracleSends(), states)
+    self.sends = sends
+    oracle = StepOracle(machine, runtime) { state in
+      let tag = EnumCases<Hosted.State>.tag(of: state)
+      for (rule, pipe) in rules where rule.tag == tag {
+        sends.append(rule.event { (try? states.encode(state)) ?? [] }, to: pipe)
+      }
+    }
+    ports.bind(with: self)
+  }
+
+  func bind<Carried: MachineEvent>(_ pipe: EventPipe<Carried>) {
+    pipe.bind(to: OracleOutlet(pipe, pipes: byPort[pipe.name ?? ""] ?? [], sends: sends))
+  }
+
+  func open() throws -> OracleOpening {
+    let first = oracle.start()
+    var fields: [String: [OracleOpening.Field]] = [:]
+    for event in machine.events where machine.alphabet.contains(event.name) {
+      let values = PayloadValues.fields(of: Hosted.Event.self, case: event.name)
+      fields[event.name] = zip(event.fields, values).map {
+        .init(name: $0.name, values: $1.values, isComplete: $1.isComplete)
+      }
+    }
+    return OracleOpening(
+      configuration: try wire(first), sends: try sends.take(),
+      works: oracle.works.map { .init(name: $0.name, isSequence: $0.isSequence) }, events: fields)
+  }
+
+  func answer(
+    _ input: OracleInput, in configuration: OracleConfiguration
+  ) throws -> OracleAnswer {
+    let start = StepOracle<Hosted.State, Hosted.Event, Hosted.Output>.Configuration(
+      state: try states.decode(configuration.state.bytes), effects: configuration.effects)
+    let answer: StepOracle<Hosted.State, Hosted.Event, Hosted.Output>.Answer?
+    do {
+      switch input {
+      case .take(let event): answer = oracle.take(try decode(event), in: start)
+      case .give(let effect, let event):
+        answer = oracle.take(try decode(event), of: effect, in: start)
+      case .end(let effect): answer = oracle.end(effect, in: start).map { .moved($0) }
+      }
+    } catch let error as UndecodableValue {
+      return .undecodable(problem: "\(error)")
+    }
+    switch answer {
+    case .moved(let next):
+      return .moved(configuration: try wire(next), sends: try sends.take())
+    case .refused(let refusal, let next):
+      return .refused(because: refusal, configuration: try wire(next))
+    case .asynchronous: return .unable(because: "its transition is asynchronous")
+    case nil: return .invalid(problem: "that effect is not under way")
+    }
+  }
+
+  private func decode(_ event: JSONValue) throws -> Hosted.Event { try events.decode(event.bytes) }
+
+  private func wire(
+    _ configuration: StepOracle<Hosted.State, Hosted.Event, Hosted.Output>.Configuration
+  ) throws -> OracleConfiguration {
+    OracleConfiguration(
+      state: try JSONValue(parsing: states.encode(configuration.state)),
+      effects: configuration.effects)
+  }
+}
+
+/// What the step under way sends.
+// An oracle has one thread.
+private final class OracleSends: @unchecked Sendable {
+  private var sent: [(pipe: String, event: [UInt8])] = []
+
+  func append(_ event: [UInt8], to pipe: String) { sent.append((pipe, event)) }
+
+  func take() throws -> [OracleSend] {
+    defer { sent = [] }
+    return try sent.map { OracleSend(pipe: $0.pipe, event: try JSONValue(parsing: $0.event)) }
+  }
+}
+
+/// Takes what a machine sends through a port.
+private final class OracleOutlet<Event: MachineEvent>: PipeOutlet {
+  private let pipes: [String]
+  private let sends: OracleSends
+  private let encode: @Sendable (Event, inout [UInt8]) throws -> Void
+
+  init(_ port: EventPipe<Event>, pipes: [String], sends: OracleSends) {
+    self.pipes = pipes
+    self.sends = sends
+    // Used by the oracle's one thread.
+    nonisolated(unsafe) let codec = EventCodec<Event>()
+    encode = port.encode ?? { try codec.encode($0, into: &$1) }
+  }
+
+  var isFull: Bool { false }
+
+  func enqueue(_ event: Event) {
+    guard !pipes.isEmpty else { return }
+    var bytes: [UInt8] = []
+    // As in a node, what cannot be written is not sent.
+    guard (try? encode(event, &bytes)) != nil else { return }
+    for pipe in pipes { sends.append(bytes, to: pipe) }
+  }
+}

@@ -1,0 +1,100 @@
+import FoundationEssentials
+import Glibc
+import PipeMachines
+import PipeSystem
+import PipeWire
+
+/// Answers for single steps of a program's machines: `PROGRAM explore`.
+package struct OracleServer {
+  private let host: NodeHost
+  private var nodes: [String: any AnswersSteps] = [:]
+
+  /// - Parameter host: Knows the machines and the composite states.
+  package init(_ host: NodeHost) { self.host = host }
+
+  /// `PROGRAM explore`
+  package static func description(of program: String) -> CommandDescription {
+    CommandDescription(
+      "explore", of: program,
+      "Answers for single steps of its machines, for 'orchestrator check --explore'")
+  }
+
+  /// Answers requests from stdin on stdout until stdin ends. What machines print goes to stderr.
+  package mutating func serve() -> Int32 {
+    let answers = dup(STDOUT_FILENO)
+    guard answers >= 0, dup2(STDERR_FILENO, STDOUT_FILENO) >= 0 else { return 1 }
+    _ = fcntl(answers, F_SETFD, FD_CLOEXEC)
+    let encoder = JSONEncoder()
+    while let line = readLine(strippingNewline: true) {
+      // Each answer is out before the next question is looked at, which may end the process.
+      let isWritten = answer(line) { answer in
+        guard var bytes = try? encoder.encode(answer) else { return false }
+        bytes.append(UInt8(ascii: "\n"))
+        return Self.write([UInt8](bytes), to: answers)
+      }
+      guard isWritten else { return 1 }
+    }
+    return 0
+  }
+
+  /// Answers one request.
+  /// - Returns: Whether all answers were told.
+  private mutating func answer(_ line: String, _ tell: (OracleAnswer) -> Bool) -> Bool {
+    let request: OracleRequest
+    do {
+      request = try JSONDecoder().decode(OracleRequest.self, checking: Data(line.utf8))
+    } catch {
+      return tell(.invalid(problem: "that is no request: \(error)"))
+    }
+    switch request {
+    case .open(let node, let machine, let parameters, let outs):
+      do {
+        let oracle = try open(host.machine(machine), parameters, outs)
+        nodes[node] = oracle
+        return tell(.opened(try oracle.open()))
+      } catch {
+        return tell(.invalid(problem: "\(error)"))
+      }
+    case .row(let node, let configuration, let inputs):
+      return inputs.allSatisfy { input in
+        do {
+          guard let oracle = nodes[node] else {
+            return tell(.invalid(problem: "node '\(node)' was not opened"))
+          }
+          return tell(try oracle.answer(input, in: configuration))
+        } catch {
+          return tell(.invalid(problem: "\(error)"))
+        }
+      }
+    case .project(let composite, let states):
+      do {
+        guard let projection = host.projection(composite) else {
+          return tell(.invalid(problem: "this program has no composite state '\(composite)'"))
+        }
+        return tell(.projected(state: try projection(states)))
+      } catch {
+        return tell(.invalid(problem: "\(error)"))
+      }
+    }
+  }
+
+  private func open(
+    _ machine: any Machine.Type, _ parameters: JSONValue, _ outs: [OracleOut]
+  ) throws -> any AnswersSteps {
+    func oracle<Hosted: Machine>(_ type: Hosted.Type) throws -> any AnswersSteps {
+      try NodeOracle(type, parameters: parameters, outs: outs)
+    }
+    return try oracle(machine)
+  }
+
+  private static func write(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress!, $0.count) }
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { return false }
+      rest = rest.dropFirst(count)
+    }
+    return true
+  }
+}

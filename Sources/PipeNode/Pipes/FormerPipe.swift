@@ -1,0 +1,71 @@
+import PipeJournal
+import PipeWire
+
+/// What a journal has of a pipe that leads from its node.
+///
+/// Where the pipe leads to another node now, the former receiver may have taken events that it could not
+/// acknowledge any more: its journal tells. The next one is not sent those.
+struct FormerPipe {
+  /// Where it led to; `nil` where that is not recorded.
+  var receiver: JournalContents.Receiver?
+  var sent: JournalContents.Sent?
+
+  /// The pipes of a node, by their names. What has changed is recorded before anything is sent.
+  static func all(
+    of configurations: [NodeConfiguration.Out], in journal: Journal, log: NodeLog
+  ) throws -> [String: FormerPipe] {
+    let receivers = try journal.receivers()
+    var pipes: [String: FormerPipe] = [:]
+    for configuration in configurations where configuration.isDurable {
+      let name = configuration.name
+      var pipe = FormerPipe(
+        receiver: receivers[name], sent: journal.contents?.sent[name])
+      if let former = pipe.receiver, former.name != configuration.receiver {
+        try pipe.turn(name, from: former.name, to: configuration.receiver, in: journal, log: log)
+      }
+      pipes[name] = pipe
+    }
+    return pipes
+  }
+
+  private mutating func turn(
+    _ name: String, from former: String, to receiver: String, in journal: Journal, log: NodeLog
+  ) throws {
+    if var sent, !sent.events.isEmpty {
+      let taken = try Self.taken(of: name, stream: journal.stream, by: former, beside: journal)
+      let count = Int(clamping: taken - min(taken, sent.acknowledged))
+      sent.acknowledged += UInt64(min(count, sent.events.count))
+      sent.events.removeFirst(min(count, sent.events.count))
+      self.sent = sent
+      log.note(
+        "pipe '\(name)' led to '\(former)' and leads to '\(receiver)' now: '\(former)' has taken its "
+          + "events up to \(sent.acknowledged), and \(sent.events.count) after that go to "
+          + "'\(receiver)'")
+    }
+    let next = JournalContents.Receiver(receiver, turnedAfter: sent?.acknowledged ?? 0)
+    let sent = sent
+    try journal.record {
+      try journal.leads(name, to: next)
+      guard let sent else { return }
+      try journal.sent(name, queued: sent.queued, acknowledged: sent.acknowledged, trims: true)
+    }
+    self.receiver = next
+  }
+
+  /// The last event that a receiver has taken, as its journal tells; what it has taken without one is gone.
+  static func taken(
+    of pipe: String, stream: UInt64, by receiver: String, beside journal: Journal
+  ) throws -> UInt64 {
+    do {
+      return try JournalReader(journal.path(ofNode: receiver), node: receiver).taken(
+        of: pipe, stream: stream,
+        caller: RequestID(pipe: pipe, stream: stream, sequence: 0).caller)
+    } catch JournalError.missing {
+      return 0
+    } catch {
+      throw NodeProblem(
+        "pipe '\(pipe)' led to '\(receiver)', and what that has taken of it cannot be told: "
+          + "\(error)")
+    }
+  }
+}

@@ -1,0 +1,73 @@
+import PipeJournal
+import PipeMachines
+import PipeSystem
+import PipeWire
+
+/// The journal of a process that coordinated one of a coordinator's composites before the topology's file
+/// was changed: nobody else opens it. What it was to send and has not is lost, and told as that.
+struct FormerCoordinator {
+  let name: String
+  private let journal: Journal
+  /// Its pipes with events that were not acknowledged.
+  private let sent: [String: JournalContents.Sent]
+
+  /// The journals of former coordinators that hold something.
+  static func all(
+    of composites: [CompositePlan], now node: String, beside journal: Journal, log: NodeLog
+  ) -> [FormerCoordinator] {
+    composites.map(\.name).filter { $0 != node }.compactMap { name in
+      do { return try FormerCoordinator(name, beside: journal) } catch {
+        log.warning(
+          "composite '\(name)' was coordinated by a process of its name, and what that had still to send "
+            + "cannot be told: \(error)")
+        return nil
+      }
+    }
+  }
+
+  private init?(_ name: String, beside own: Journal) throws {
+    let path = own.path(ofNode: name)
+    guard FileSystem.exists(path),
+      try JournalReader(path, node: name).machine == JournalSnapshot.compositeMachine
+    else { return nil }
+    var identity = own.identity
+    identity.node = name
+    // With its lock: it does not run.
+    journal = try Journal(path, identity: identity, durability: own.durability)
+    self.name = name
+    sent = journal.contents?.sent.filter { !$0.value.events.isEmpty } ?? [:]
+    journal.forgetContents()
+  }
+
+  /// Tells what is lost with it, and throws it away: where the file is changed back, it is not sent late.
+  /// - Parameter outs: The pipes that lead from its composites now.
+  /// - Returns: The events that are lost, by the names of their pipes.
+  func dispose(
+    to outs: [NodeConfiguration.Out], log: NodeLog
+  ) throws -> [String: UInt64] {
+    let receivers = try journal.receivers()
+    var lost: [String: UInt64] = [:]
+    for (pipe, sent) in sent {
+      guard let receiver = receivers[pipe]?.name ?? outs.first(where: { $0.name == pipe })?.receiver
+      else { continue }
+      let taken = try FormerPipe.taken(
+        of: pipe, stream: journal.stream, by: receiver, beside: journal)
+      guard sent.queued > max(taken, sent.acknowledged) else { continue }
+      let count = sent.queued - max(taken, sent.acknowledged)
+      lost[pipe] = count
+      log.warning(
+        "pipe '\(pipe)': \(count) events that process '\(name)' was to send to '\(receiver)' are lost: "
+          + "the topology's file gives its composites this process instead. List '\(name)' first "
+          + "of them in the file to keep the process")
+    }
+    let components = try journal.components()
+    guard !sent.isEmpty || !components.isEmpty else { return lost }
+    try journal.record {
+      for (pipe, sent) in sent {
+        try journal.sent(pipe, queued: sent.queued, acknowledged: sent.queued, trims: true)
+      }
+      for name in components.keys { try journal.componentRemoved(name) }
+    }
+    return lost
+  }
+}

@@ -1,0 +1,86 @@
+import PipeMachines
+
+/// How far a search of a topology goes, and what it looks for.
+package struct ExplorationSettings: Sendable {
+  /// `nil`: no limit.
+  package var time: Duration?
+  /// Unit: bytes.
+  package var memory = 1 << 30
+  package var threads = 2
+  /// The one property that is checked, and nothing else; `nil`: all, and everything else that can be found.
+  package var property: String?
+  /// States are stored as fingerprints of 64 bits.
+  package var isHashed = false
+  /// Whether the report has the graph of all states, where they are few.
+  package var drawsGraph = false
+  /// States of one node at which the search ends.
+  package var nodeStateLimit = 10_000
+
+  package init() {}
+}
+
+/// How far a search has got.
+package struct ExplorationProgress: Sendable {
+  package var states: Int
+  package var steps: Int
+  package var depth: Int
+  /// Unit: bytes.
+  package var byteCount: Int
+
+  package init(states: Int, steps: Int, depth: Int, byteCount: Int) {
+    self.states = states
+    self.steps = steps
+    self.depth = depth
+    self.byteCount = byteCount
+  }
+}
+
+/// What a search of a topology has found out.
+package struct ExplorationReport: Sendable {
+  package var verdict: ExplorationVerdict
+  /// In any order; nearest counterexamples first where there are several of a kind.
+  package var findings: [ExplorationFinding]
+  package var reached: ExplorationProgress
+  package var duration: Duration
+  /// All reachable states and steps, of a search that was complete and of few states.
+  package var graph: ExploredGraph?
+
+  package init(
+    verdict: ExplorationVerdict, findings: [ExplorationFinding], reached: ExplorationProgress,
+    duration: Duration, graph: ExploredGraph? = nil
+  ) {
+    self.verdict = verdict
+    self.findings = findings
+    self.reached = reached
+    self.duration = duration
+    self.graph = graph
+  }
+}
+
+/// Every state and step of a small topology.
+package struct ExploredGraph: Sendable {
+  package struct Step: Hashable, Sendable {
+    package var source: Int
+    package var target: Int
+    package var label: String
+
+    package init(source: Int, target: Int, label: String) {
+      self.source = source
+      self.target = target
+      self.label = label
+    }
+  }
+
+  /// What stands in each state, a line for each node and for each pipe that holds something; the first
+  /// state is the initial one.
+  package var states: [[String]]
+  package var steps: [Step]
+
+  package init(states: [[String]], steps: [Step]) {
+    self.states = states
+    self.steps = steps
+  }
+
+  /// The states of the largest graph that is drawn.
+  package static let limit = 500
+}

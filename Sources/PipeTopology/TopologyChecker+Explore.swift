@@ -1,0 +1,218 @@
+import PipeMachines
+import PipeSupport
+import PipeWire
+
+// What is explored, against what the programs tell of their machines.
+extension TopologyChecker {
+  mutating func checkExplore() {
+    guard let section = topology.explore else { return }
+    let path = ["explore"]
+    for (owner, patterns) in (section.fromOutside ?? [:]).sorted(by: { $0.key < $1.key }) {
+      check(patterns, of: owner, "from_outside", at: path + ["from_outside", owner])
+    }
+    for (owner, events) in section.values.sorted(by: { $0.key < $1.key }) {
+      for (event, fields) in events.sorted(by: { $0.key < $1.key }) {
+        check(fields, of: event, owner, at: path + ["values", "\(owner).\(event)"])
+      }
+    }
+    for (node, outputs) in section.gives.sorted(by: { $0.key < $1.key }) {
+      for (output, patterns) in outputs.sorted(by: { $0.key < $1.key }) {
+        checkOutput(output, of: node, at: path + ["gives", node, output])
+        check(patterns, of: node, "gives", at: path + ["gives", node, output])
+      }
+    }
+    for (node, fields) in section.fold.sorted(by: { $0.key < $1.key }) {
+      for field in fields.keys.sorted() {
+        checkFold(field, of: node, at: path + ["fold", node, field])
+      }
+    }
+    for (index, end) in section.end.enumerated() {
+      let list = path + ["end", String(index)]
+      let isListed = end.states.keys.contains { source.has(list + [$0]) }
+      check(end, owner: "'explore', 'end'", at: isListed ? list : path + ["end"])
+    }
+    for property in section.properties {
+      check(
+        property.states, owner: "property '\(property.name)'",
+        at: path + ["properties", property.name, property.demand.rawValue])
+    }
+  }
+
+  // MARK: Events
+
+  /// The events of a node, or those that a composite synchronizes, where they are known.
+  private func takenEvents(of owner: String) -> (events: [CaseDescription], holder: String)? {
+    if topology.composite(owner) != nil {
+      guard let events = events(of: owner) else { return nil }
+      let own = composites?.composition.machines(of: owner).flatMap { name in
+        (composites?.machines[name]?.events ?? []).filter { event in
+          composites?.owner(of: event.name, in: owner) == name
+        }
+      }
+      return (events + (own ?? []), "composite '\(owner)'")
+    }
+    guard let node = topology.node(owner), node.constant == nil, let machine = machine(of: node)
+    else { return nil }
+    return (machine.events, "machine '\(machine.machine)' of node '\(owner)'")
+  }
+
+  private mutating func check(
+    _ patterns: [EventPattern], of name: String, _ key: String, at path: [String]
+  ) {
+    guard let (events, holder) = takenEvents(of: name) else { return }
+    let owner = "'explore', '\(key)'"
+    for (index, pattern) in patterns.enumerated() {
+      let place = path + [String(index)]
+      guard let event = events.first(where: { $0.name == pattern.event }) else {
+        let bare = source.has(place + [pattern.event])
+        report(
+          .unknownEvent,
+          at: bare ? source.mark(ofKey: place + [pattern.event]) : source.mark(of: place),
+          "\(owner): \(holder) has no event '\(pattern.event)'"
+            + Suggestion.among(events.map(\.name), like: pattern.event))
+        continue
+      }
+      check(pattern.fields, of: event, owner, at: place + [pattern.event])
+      if key == "from_outside" { checkTaken(event.name, by: name, owner, at: place) }
+    }
+  }
+
+  private mutating func check(
+    _ fields: [String: ValueSet], of name: String, _ taker: String, at path: [String]
+  ) {
+    guard let (events, holder) = takenEvents(of: taker) else { return }
+    let owner = "'explore', 'values'"
+    guard let event = events.first(where: { $0.name == name }) else {
+      report(
+        .unknownEvent, at: source.mark(ofKey: path),
+        "\(owner): \(holder) has no event '\(name)'"
+          + Suggestion.among(events.map(\.name), like: name))
+      return
+    }
+    check(fields, of: event, owner, at: path)
+  }
+
+  /// Checks that an event has some fields, and that they take their values.
+  private mutating func check(
+    _ fields: [String: ValueSet], of event: CaseDescription, _ owner: String, at path: [String]
+  ) {
+    for (name, set) in fields.sorted(by: { $0.key < $1.key }) {
+      guard let field = event.fields.first(where: { $0.name == name }) else {
+        report(
+          .unknownField, at: source.mark(ofKey: path + [name]),
+          "\(owner): "
+            + CaseProblem.unknownField(name, of: event).text(noun: "event", owner: owner))
+        continue
+      }
+      let type = SwiftType(field.type)
+      let values = set.values
+      guard let index = values.firstIndex(where: { !type.takes($0) }) else { continue }
+      let listed = path + [name, String(index)]
+      report(
+        .typeMismatch, at: source.has(listed) ? listed : path + [name],
+        "\(owner): "
+          + CaseProblem.wrongType(field, values[index], of: event).text(noun: "event", owner: owner)
+      )
+    }
+  }
+
+  /// What comes from outside has to be something that is taken where it comes.
+  private mutating func checkTaken(
+    _ event: String, by name: String, _ owner: String, at path: [String]
+  ) {
+    guard let node = topology.node(name), let machine = machine(of: node) else { return }
+    if !machine.alphabet.contains(event) {
+      report(
+        .notInAlphabet, at: path,
+        "\(owner): machine '\(machine.machine)' of node '\(name)' takes event '\(event)' in no "
+          + "state"
+          + Suggestion.among(machine.alphabet, like: event, verb: "it takes"))
+    }
+    let vectors = composites?.composition.vectors(of: name, event: event) ?? []
+    guard !vectors.isEmpty else { return }
+    let list = Set(vectors.map(\.composite)).sorted().map { "'\($0)'" }.joined(separator: " or ")
+    report(
+      .synchronizedEvent, at: path,
+      "\(owner): node '\(name)' takes '\(event)' only together with others; name it under "
+        + "composite "
+        + list)
+  }
+
+  // MARK: States
+
+  /// An effect belongs to an output, and a feedback to a state.
+  private mutating func checkOutput(_ name: String, of node: String, at path: [String]) {
+    guard let machine = topology.node(node).flatMap(machine(of:)) else { return }
+    let outputs = machine.outputs.map(\.name)
+    if outputs.contains(name) || name.hasPrefix("feedback") { return }
+    report(
+      .badValue, at: source.mark(ofKey: path),
+      "'explore', 'gives': machine '\(machine.machine)' of node '\(node)' has no output '\(name)'"
+        + Suggestion.among(outputs, like: name))
+  }
+
+  private mutating func checkFold(_ name: String, of node: String, at path: [String]) {
+    guard let machine = topology.node(node).flatMap(machine(of:)) else { return }
+    let fields = machine.stateFields ?? machine.states.flatMap(\.fields)
+    let found = fields.filter { $0.name == name }
+    let owner = "'explore', 'fold'"
+    if found.isEmpty {
+      report(
+        .unknownField, at: source.mark(ofKey: path),
+        "\(owner): no state of machine '\(machine.machine)' of node '\(node)' has a field '\(name)'"
+          + Suggestion.among(fields.map(\.name), like: name))
+      return
+    }
+    let other = found.first {
+      if case .integer = SwiftType($0.type) { false } else { true }
+    }
+    guard let other else { return }
+    report(
+      .typeMismatch, at: source.mark(ofKey: path),
+      "\(owner): field '\(name)' of node '\(node)' is of type \(other.type); only whole numbers "
+        + "begin again at 0")
+  }
+
+  private mutating func check(_ combination: StateCombination, owner: String, at path: [String]) {
+    for (name, condition) in combination.states.sorted(by: { $0.key < $1.key }) {
+      let place = path + [name]
+      if topology.composite(name) != nil {
+        report(
+          .badValue, at: source.mark(ofKey: place),
+          "\(owner): '\(name)' is a composite, whose states are not searched; name those of its nodes"
+        )
+      } else if let machine = topology.node(name).flatMap(machine(of:)) {
+        if let fields = machine.stateFields {
+          check(condition, ofStruct: fields, node: name, owner: owner, at: place)
+        } else {
+          checkCase(
+            condition.state, against: machine.states, kind: .condition,
+            holder: "machine '\(machine.machine)' of node '\(name)'", owner: owner,
+            at: place)
+        }
+      }
+    }
+  }
+
+  private mutating func check(
+    _ condition: StateCondition, ofStruct fields: [CaseDescription.Field], node: String,
+    owner: String, at path: [String]
+  ) {
+    guard
+      let problem = fields.problem(withSome: condition.state, owner: "the state of node '\(node)'")
+    else { return }
+    guard case .object(let members) = condition.state else {
+      report(.typeMismatch, at: path, "\(owner): \(problem)")
+      return
+    }
+    let unknown = members.keys.sorted().first { name in !fields.contains { $0.name == name } }
+    if let unknown {
+      report(
+        .unknownField, at: source.mark(ofKey: path + [unknown]),
+        "\(owner): the state of node '\(node)' has no field '\(unknown)'"
+          + Suggestion.among(fields.map(\.name), like: unknown))
+    } else {
+      report(.typeMismatch, at: path, "\(owner): \(problem)")
+    }
+  }
+}

@@ -1,0 +1,320 @@
+import PipeMachines
+import PipeSupport
+import PipeWire
+
+/// The two keys of a property, of which it has one.
+struct PropertyEntry: Sendable {
+  var never: StateCombination?
+  var alwaysPossible: StateCombination?
+
+  init() {}
+
+  init(_ property: ExploredProperty) {
+    switch property.demand {
+    case .never: never = property.states
+    case .alwaysPossible: alwaysPossible = property.states
+    }
+  }
+
+  func property(named name: String) -> ExploredProperty? {
+    if let never { return ExploredProperty(name: name, demand: .never, states: never) }
+    return alwaysPossible.map {
+      ExploredProperty(name: name, demand: .alwaysPossible, states: $0)
+    }
+  }
+}
+
+// What is explored.
+extension TopologyValue {
+  /// A mapping of keys with a table of its own in the documentation.
+  static func section(_ mapping: TopologyMapping<Value>, as name: String) -> Self {
+    Self(
+      schema: .reference(name), definitions: mapping.definitions(as: name), write: mapping.written
+    ) { mapping.read(&$0, $1, into: mapping.start) }
+  }
+}
+
+extension JSONValue {
+  /// A mapping from any names to what a schema says.
+  fileprivate static func byName(_ schema: JSONValue) -> JSONValue {
+    ["type": "object", "additionalProperties": schema]
+  }
+
+  fileprivate static let patterns: JSONValue = [
+    "type": "array", "items": ["anyOf": [.reference("case"), .variable]],
+  ]
+
+  fileprivate static let valueSet: JSONValue = [
+    "anyOf": [
+      ["type": "array", "minItems": 1], .pattern("^-?[0-9]+\\.\\.-?[0-9]+$"), .variable,
+    ]
+  ]
+
+  fileprivate static let states: JSONValue = [
+    "type": "object", "minProperties": 1,
+    "additionalProperties": TopologyValue<StateCondition>.condition.schema,
+  ]
+}
+
+extension TopologyValue<[String: [EventPattern]]> {
+  /// Lists of events by who is given them.
+  static var eventsFromOutside: Self {
+    Self(
+      schema: .byName(.patterns), definitions: TopologyValue<JSONValue>.state.definitions,
+      // That nothing comes from outside is said by an empty mapping.
+      write: { OrderedValue.patterns($0) ?? .mapping([]) }
+    ) { $0.patternLists($1, hint: "a mapping such as { door: [open] }") }
+  }
+}
+
+extension TopologyValue<[String: [String: [EventPattern]]]> {
+  /// Lists of events by node and output.
+  static var eventsOfEffects: Self {
+    Self(
+      schema: .byName(.byName(.patterns)), definitions: TopologyValue<JSONValue>.state.definitions,
+      write: { gives in
+        .named(
+          gives.sorted { $0.key < $1.key }.map { ($0.key, .patterns($0.value) ?? .mapping([])) })
+      }
+    ) { reading, place in
+      reading.byName(place, hint: "a mapping such as { door: { close: [doorHasLocked] } }") {
+        $0.patternLists($1, hint: "a mapping such as { close: [doorHasLocked] }")
+      }
+    }
+  }
+}
+
+extension TopologyValue<[String: [String: [String: ValueSet]]]> {
+  /// Values by node and event, then by field.
+  static var valuesToTry: Self {
+    Self(
+      schema: .byName(.byName(.valueSet)),
+      write: { values in
+        .named(
+          values.sorted { $0.key < $1.key }.flatMap { owner, events in
+            events.sorted { $0.key < $1.key }.map { event, fields in
+              (
+                "\(owner).\(event)",
+                .named(fields.sorted { $0.key < $1.key }.map { ($0.key, .literal($0.value.json)) })
+                  ?? .mapping([])
+              )
+            }
+          })
+      }
+    ) { $0.valuesToTry($1) }
+  }
+}
+
+extension TopologyValue<[String: [String: Int]]> {
+  /// Numbers by node and field.
+  static var folds: Self {
+    let number = TopologyValue<Int>.integer(in: 1...65_536, unit: "values")
+    return Self(
+      schema: .byName(.byName(number.schema)),
+      write: { folds in
+        .named(
+          folds.sorted { $0.key < $1.key }.map { node, fields in
+            (
+              node,
+              .named(
+                fields.sorted { $0.key < $1.key }.map { ($0.key, .leaf(.integer(Int64($0.value)))) }
+              )
+                ?? .mapping([])
+            )
+          })
+      }
+    ) { reading, place in
+      reading.byName(place, hint: "a mapping such as { passengers: { round: 8 } }") {
+        $0.byName($1, hint: "a mapping such as { round: 8 }", number.read)
+      }
+    }
+  }
+}
+
+extension TopologyValue<[String]> {
+  /// Nodes, of which there may be none.
+  static var nodesToAssume: Self {
+    Self(schema: .reference("nodeList"), write: { $0.isEmpty ? nil : OrderedValue.names($0) }) {
+      $0.nameList($1)
+    }
+  }
+}
+
+extension TopologyValue<StateCombination> {
+  static var combination: Self {
+    Self(schema: .states, write: OrderedValue.combination) { reading, place in
+      let states = reading.byName(
+        place,
+        hint: "a mapping such as { door: open }", TopologyValue<StateCondition>.condition.read)
+      guard let states else { return nil }
+      if states.isEmpty, case .mapping(let entries) = place.node.content, entries.isEmpty {
+        reading.report(.badValue, place, "is empty; name a node and its state: { door: open }")
+      }
+      return states.isEmpty ? nil : StateCombination(states)
+    }
+  }
+}
+
+extension TopologyValue<[StateCombination]> {
+  /// One combination, or a list of them.
+  static var ends: Self {
+    let one = TopologyValue<StateCombination>.combination
+    return Self(
+      schema: ["anyOf": [one.schema, ["type": "array", "items": one.schema]]],
+      write: { ends in
+        switch ends.count {
+        case 0: nil
+        case 1: one.write(ends[0])
+        default: .list(ends.compactMap(one.write))
+        }
+      }
+    ) { reading, place in
+      guard case .sequence = place.node.content else {
+        return one.read(&reading, place).map { [$0] }
+      }
+      return reading.elements(of: place, hint: "a list of states")?
+        .compactMap { one.read(&reading, $0) }
+    }
+  }
+}
+
+extension TopologyValue<[ExploredProperty]> {
+  /// Properties by their names.
+  static var properties: Self {
+    let mapping = TopologyKeys.property
+    return Self(
+      schema: .named("property"), definitions: mapping.definitions(as: "property"),
+      write: { properties in
+        .named(properties.map { ($0.name, mapping.written(PropertyEntry($0))) })
+      }
+    ) { reading, place in
+      let hint = "a mapping such as { shut: { never: { door: open } } }"
+      guard let members = reading.members(of: place, noun: "property", hint: hint) else {
+        return nil
+      }
+      return members.compactMap { member in
+        let owner = "property '\(member.key)'"
+        guard reading.checkName(member.key, dots: false, at: member.mark, title: "property") else {
+          return nil
+        }
+        return mapping.read(&reading, member.value.named(owner), into: mapping.start)?
+          .property(named: member.key)
+      }
+    }
+  }
+}
+
+extension OrderedValue {
+  fileprivate static func patterns(_ lists: [String: [EventPattern]]) -> OrderedValue? {
+    named(
+      lists.sorted { $0.key < $1.key }
+        .map { ($0.key, .literal(.array($0.value.map(\.json)))) })
+  }
+
+  fileprivate static func combination(_ combination: StateCombination) -> OrderedValue? {
+    named(
+      combination.states.sorted { $0.key < $1.key }.map { ($0.key, .literal($0.value.state)) })
+  }
+}
+
+extension EventPattern {
+  /// How it stands in a file.
+  fileprivate var json: JSONValue {
+    guard !fields.isEmpty else { return .string(event) }
+    return .object([
+      event: .object(
+        fields.mapValues { set in
+          if case .values(let values) = set, values.count == 1 { return values[0] }
+          return set.json
+        })
+    ])
+  }
+}
+
+extension TopologyReading {
+  /// The members of a mapping, of which those that cannot be read are left out.
+  fileprivate mutating func byName<Value>(
+    _ place: TopologyPlace, hint: String,
+    _ read: (inout TopologyReading, TopologyPlace) -> Value?
+  ) -> [String: Value]? {
+    guard let members = members(of: place, hint: hint) else { return nil }
+    var result: [String: Value] = [:]
+    for member in members { result[member.key] = read(&self, member.value) }
+    return result
+  }
+
+  fileprivate mutating func patternLists(
+    _ place: TopologyPlace, hint: String
+  ) -> [String: [EventPattern]]? {
+    byName(place, hint: hint) { reading, place in
+      reading.elements(of: place, hint: "a list of events")?.compactMap { reading.pattern($0) }
+    }
+  }
+
+  /// An event of which some fields have values, or a range of them.
+  private mutating func pattern(_ place: TopologyPlace) -> EventPattern? {
+    guard let json = caseJSON(place, noun: "an event"), let name = json.caseName,
+      let members = json.caseMembers
+    else { return nil }
+    var fields: [String: ValueSet] = [:]
+    for (field, value) in members {
+      guard let text = value.string, ValueSet.looksLikeRange(text) else {
+        fields[field] = .values([value])
+        continue
+      }
+      guard let range = ValueSet(range: text) else {
+        reportRange(text, at: source.mark(of: place.path + [name, field]), title: place.title)
+        return nil
+      }
+      fields[field] = range
+    }
+    return EventPattern(name, fields: fields)
+  }
+
+  fileprivate mutating func valuesToTry(
+    _ place: TopologyPlace
+  ) -> [String: [String: [String: ValueSet]]]? {
+    let hint = "a mapping such as { door.personsHaveEntered: { persons: [0, 1] } }"
+    guard let members = members(of: place, hint: hint) else { return nil }
+    var result: [String: [String: [String: ValueSet]]] = [:]
+    for member in members {
+      let parts = member.key.split(separator: ".", omittingEmptySubsequences: false)
+      guard parts.count == 2, !parts[0].isEmpty, isIdentifier(String(parts[1])) else {
+        report(
+          .badName, at: member.mark,
+          "\(place.title): '\(member.key)' names no event; write 'NODE.EVENT', as in "
+            + "'door.personsHaveEntered'")
+        continue
+      }
+      result[String(parts[0]), default: [:]][String(parts[1])] = byName(
+        member.value, hint: "a mapping such as { persons: [0, 1] }"
+      ) { $0.valueSet($1) }
+    }
+    return result
+  }
+
+  private mutating func valueSet(_ place: TopologyPlace) -> ValueSet? {
+    if let text = place.node.scalar?.text, ValueSet.looksLikeRange(text) {
+      if let range = ValueSet(range: text) { return range }
+      reportRange(text, at: place.node.mark, title: place.title)
+      return nil
+    }
+    guard case .sequence(let nodes) = place.node.content, !nodes.isEmpty else {
+      refuse(place, wanted: "a list of values, or whole numbers as in 0..4")
+      return nil
+    }
+    guard nodes.count <= ValueSet.limit else {
+      report(.badValue, place, "lists \(nodes.count) values; \(ValueSet.limit) are tried at most")
+      return nil
+    }
+    guard case .array(let values)? = json(place) else { return nil }
+    return .values(values)
+  }
+
+  private mutating func reportRange(_ text: String, at mark: SourceMark, title: String) {
+    report(
+      .badValue, at: mark,
+      "\(title) cannot be \(text): a range goes up from a lower to a higher whole number, and "
+        + "holds \(ValueSet.limit) values at most")
+  }
+}

@@ -1,0 +1,123 @@
+import PipeRuntime
+
+/// What was found out about a file, for a person to read.
+package struct ExplorationPage {
+  package let explored: ExploredFile
+
+  package init(_ explored: ExploredFile) { self.explored = explored }
+
+  package func lines(_ style: Style, width: Int?) -> [String] {
+    let findings = explored.findings.flatMap { found in
+      [explored.line(found, style)] + counterexample(found, style, width: width)
+    }
+    return findings + [summary] + remarks
+  }
+
+  /// `topologies/elevator.yaml: exact: …; 120 states, 340 steps, depth 21, 1.2s`
+  private var summary: String {
+    let report = explored.report
+    let reached = report.reached
+    return "\(explored.file): \(report.verdict.wording(findings: explored.errorCount)); "
+      + "\(reached.states.counted("state")), \(reached.steps.counted("step")), depth "
+      + "\(reached.depth), "
+      + report.duration.shortText
+  }
+
+  private var remarks: [String] {
+    report.verdict.remarks.map { "  \($0.effect.word): \($0.message)".printable }.sorted()
+  }
+
+  private var report: ExplorationReport { explored.report }
+
+  private func counterexample(
+    _ found: ExploredFile.Finding, _ style: Style, width: Int?
+  ) -> [String] {
+    guard let scenario = found.finding.scenario, !scenario.steps.isEmpty else { return [] }
+    let table = CounterexampleTable(scenario).table
+    return table.lines(style: style, width: width.map { $0 - 2 }).map { "  " + $0 }
+      + (found.scenarioPath.map { ["  written to \($0)".printable] } ?? [])
+  }
+}
+
+extension ExplorationVerdict.Degree {
+  /// What a remark of this effect is called.
+  fileprivate var word: String {
+    switch self {
+    case .exact: "note"
+    case .sampled: "sampled"
+    case .incomplete: "incomplete"
+    }
+  }
+}
+
+/// The steps of a scenario as a table.
+package struct CounterexampleTable {
+  /// One row, in words.
+  struct Row: Hashable {
+    var step: Int
+    var node: String
+    var takes: String
+    var from: String
+    /// The states that changed, or what becomes of the event.
+    var states: String
+  }
+
+  let rows: [Row]
+
+  package init(_ scenario: Scenario) {
+    rows = scenario.steps.enumerated().map { Row($1, number: $0 + 1) }
+  }
+
+  package var table: Table {
+    var table = Table(
+      .init("STEP", .right), .init("NODE"), .init("TAKES"), .init("FROM"), .init("STATES"))
+    for row in rows { table.add("\(row.step)", row.node, row.takes, row.from, row.states) }
+    return table
+  }
+
+  /// A JSON object for each step.
+  package var records: [JSONValue] {
+    rows.map { row in
+      [
+        "step": .integer(Int64(row.step)), "node": .string(row.node), "takes": .string(row.takes),
+        "from": .string(row.from), "states": .string(row.states),
+      ]
+    }
+  }
+}
+
+extension CounterexampleTable.Row {
+  fileprivate init(_ step: ScenarioStep, number: Int) {
+    self.step = number
+    let owner: String
+    switch step.action {
+    case .crash(let node): (owner, takes, from) = (node, "kill -9", "outside")
+    case .takes(let taker, let event, let origin):
+      owner = taker
+      takes = event.caseText
+      from =
+        switch origin {
+        case .outside: "outside"
+        case .pipe(let name): "pipe \(name)"
+        case .effect(taker, let output): "effect \(output)"
+        case .effect(let node, let output): "effect \(output) of \(node)"
+        }
+    }
+    node = owner
+    states =
+      switch step.outcome {
+      case .states(let states):
+        states.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value.caseText)" }
+          .joined(separator: ", ")
+      case .refused(let node, let reason):
+        "refused" + Self.refuser(node, besides: owner) + (reason.map { ": \($0)" } ?? "")
+      case .processEnds: "the process ends"
+      }
+  }
+
+  /// Who refuses an event, where that is not who was to take it.
+  private static func refuser(_ node: String?, besides owner: String) -> String {
+    guard let node, node != owner else { return "" }
+    return " by \(node)"
+  }
+}

@@ -1,0 +1,87 @@
+import PipeExplorer
+import PipeRuntime
+import PipeSupervision
+
+/// `orchestrator test`
+struct Test: Verb {
+  let description = VerbDescription(
+    "test", "Takes the steps of scenario files, and compares what is expected of them",
+    discussion:
+      "With --in-process no node runs: the programs answer for each step, as for 'check "
+      + "--explore', which "
+      + "writes such files. Exit code: 0 where all go as they say, 1 where one does not, 2 where "
+      + "a file cannot be read.",
+    options: [
+      Option(
+        "in-process",
+        "Asks the programs for each step, without running nodes; "
+          + "needed"), .output,
+    ],
+    positionals: [Positional("FILE", .file, .some, "The scenario files; - is standard input")],
+    examples: [
+      (
+        "orchestrator test --in-process found/lift-deadlock-1.yaml",
+        "Takes the steps to a deadlock that 'check --explore --out found' has found"
+      )
+    ])
+
+  func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
+    guard arguments.flag("in-process") else {
+      throw CommandError(
+        "scenarios are taken step by step without nodes so far; say --in-process", code: .usage)
+    }
+    var code = ExitCode.success
+    var outcomes: [Outcome] = []
+    for path in arguments.positionals {
+      do {
+        let outcome = try replay(TopologyInput(argument: path))
+        if let problem = outcome.problem {
+          console.note(problem)
+          if code == .success { code = .failure }
+        }
+        outcomes.append(outcome)
+      } catch let errors as TopologyErrors {
+        for diagnostic in errors.diagnostics { console.diagnostic(diagnostic) }
+        code = .usage
+      }
+    }
+    try console.print(
+      outcomes.map(\.record), as: arguments.format,
+      lines: outcomes.filter { $0.problem == nil }.map(\.line))
+    return code
+  }
+
+  private struct Outcome {
+    let file: String
+    let scenario: Scenario
+    let problem: String?
+
+    var line: String { "\(file): ok: \(scenario.steps.count.counted("step"))" }
+
+    var record: JSONValue {
+      [
+        "file": .string(file), "scenario": .string(scenario.name),
+        "steps": .integer(Int64(scenario.steps.count)), "passed": .bool(problem == nil),
+        "problem": problem.map { .string($0) } ?? .null,
+      ]
+    }
+  }
+
+  private func replay(_ input: TopologyInput) throws -> Outcome {
+    let (scenario, source) = try ScenarioFile.read(input)
+    let path =
+      scenario.topology.hasPrefix("/")
+      ? scenario.topology : input.directory + "/" + scenario.topology
+    let loaded = try LoadedTopology.load(.file(path))
+    do {
+      var replay = try ScenarioReplay(loaded)
+      try replay.run(scenario)
+      return Outcome(file: input.name, scenario: scenario, problem: nil)
+    } catch let failure as ScenarioReplay.Failure {
+      let mark = source.mark(of: failure.path)
+      return Outcome(
+        file: input.name, scenario: scenario,
+        problem: "\(input.name):\(mark.line):\(mark.column): error: \(failure) [unlike-scenario]")
+    }
+  }
+}

@@ -1,0 +1,166 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestTraits
+import Testing
+
+@Suite("Searching a topology from the command line", .timed)
+struct ExploreVerbTests {
+  /// Two nodes that can take a step each, and none together.
+  private static let halting = """
+    topology: halting
+    program: TestNodes
+    nodes:
+      left: { machine: Automaton, parameters: { steps: ["0 x 1"] } }
+      right: { machine: Automaton, parameters: { steps: ["0 sync 1", "1 sync 0"] } }
+    composites:
+      pair: { components: [left, right], synchronize: { sync: [left, right] } }
+    explore:
+      from_outside: { left: [x] }
+    """
+
+  private func tool(_ text: String, at file: String = "halting.yaml") throws -> CommandLineTool {
+    let tool = try CommandLineTool()
+    try tool.directory.write(text, to: file)
+    return tool
+  }
+
+  @Test("a lift whose section declares all is found to be exact, and nothing is wrong")
+  func lift() async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    let result = try await tool.run(
+      "check", "--explore", "topologies/lift.yaml", "-o", "json", in: nil, within: .seconds(120))
+    #expect(result.code == 0, "\(result)")
+    let found = try JSONValue(parsing: result.output.utf8)
+    guard case .array(let files) = found, let file = files.first else {
+      Issue.record("\(result)")
+      return
+    }
+    #expect(file["verdict"] == "exact")
+    #expect(file["findings"] == [])
+    #expect(file["states"] == 75)
+    #expect(file["steps"] == 210)
+  }
+
+  @Test("a deadlock is told with its steps, written as a scenario, and taken again")
+  func deadlock() async throws {
+    let tool = try tool(Self.halting)
+    defer { tool.remove() }
+    let result = try await tool.run(
+      "check", "--explore", "--out", "found", "halting.yaml", within: .seconds(60))
+    #expect(result.code == 1, "\(result)")
+    #expect(result.output.contains("halting.yaml:1:1: error: deadlock: "), "\(result)")
+    #expect(result.output.contains("1  left  x      outside  left: at(place: \"1\")"), "\(result)")
+    let again = try await tool.run(
+      "test", "--in-process", "found/halting-deadlock-1.yaml", within: .seconds(60))
+    #expect(again.code == 0, "\(again)")
+    #expect(again.output == "found/halting-deadlock-1.yaml: ok: 1 step\n")
+  }
+
+  @Test(
+    "a scenario that goes otherwise is told at its line",
+    arguments: [
+      ("{ at: left, takes: y }", "4:5", "'left' refuses 'y' in state 'at(place: \"0\")'"),
+      ("{ at: lefd, takes: x }", "4:11", "Did you mean 'left'?"),
+      (
+        "{ at: left, takes: x, expect: { left: { at: { place: '2' } } } }", "4:43",
+        "is in state 'at(place: \"1\")', and not 'at(place: \"2\")'"
+      ),
+      ("{ at: left, takes: x, refused: guard }", "4:36", "should be refused by anybody (guard)"),
+      ("{ at: left, takes: x, from: { pipe: p } }", "4:33", "the topology has no pipe 'p'"),
+      (
+        "{ at: left, takes: x, from: { effect: e } }", "4:33",
+        "effect 'e' of 'left' is not under "
+          + "way"
+      ),
+      ("{ crash: left }", "4:5", "cannot be done without processes"),
+    ])
+  func otherwise(step: String, place: String, message: String) async throws {
+    let tool = try tool(Self.halting)
+    defer { tool.remove() }
+    try tool.directory.write(
+      "scenario: s\ntopology: halting.yaml\nsteps:\n  - \(step)\n", to: "s.yaml")
+    let result = try await tool.run("test", "--in-process", "s.yaml", within: .seconds(60))
+    #expect(result.code == 1, "\(result)")
+    #expect(result.error.contains("s.yaml:\(place): error: "), "\(result)")
+    #expect(result.error.contains(message), "\(result)")
+  }
+
+  @Test("SARIF has what its readers need")
+  func sarif() async throws {
+    let tool = try tool(Self.halting)
+    defer { tool.remove() }
+    let result = try await tool.run(
+      "check", "--explore", "halting.yaml", "-o", "sarif", within: .seconds(60))
+    #expect(result.code == 1, "\(result)")
+    let log = try JSONValue(parsing: result.output.utf8)
+    #expect(log["version"] == "2.1.0")
+    guard case .array(let runs)? = log["runs"], let run = runs.first,
+      case .array(let results)? = run["results"]
+    else {
+      Issue.record("\(result)")
+      return
+    }
+    #expect(run["tool"]?["driver"]?["name"] == "orchestrator")
+    let deadlock = try #require(results.first { $0["ruleId"] == "deadlock" })
+    #expect(deadlock["level"] == "error")
+    #expect(deadlock["message"]?["text"]?.string?.hasPrefix("deadlock") == true)
+    guard case .array(let places)? = deadlock["locations"],
+      let place = places.first?["physicalLocation"]
+    else {
+      Issue.record("\(result)")
+      return
+    }
+    #expect(place["artifactLocation"]?["uri"] == "halting.yaml")
+    #expect(place["region"]?["startLine"] == 1)
+  }
+
+  @Test("a small product is drawn, and exported to SPIN")
+  func drawn() async throws {
+    let tool = try tool(Self.halting)
+    defer { tool.remove() }
+    for (file, first) in [("s.dot", "digraph states {"), ("s.mmd", "flowchart TD")] {
+      _ = try await tool.run(
+        "check", "--explore", "--graph", file, "halting.yaml", within: .seconds(60))
+      let drawing = try #require(FileSystem.text(of: tool.directory.path + "/" + file))
+      #expect(drawing.hasPrefix(first))
+      #expect(drawing.contains("left: x (outside)"))
+    }
+    let exported = try await tool.run("export", "promela", "halting.yaml", within: .seconds(60))
+    #expect(exported.code == 0, "\(exported)")
+    #expect(exported.output.contains("active proctype product()"))
+    #expect(exported.output.contains("byte c0_left = 0;"))
+  }
+
+  @Test(
+    "what makes no sense is refused",
+    arguments: [
+      ("check --time 1s halting.yaml", "--time needs --explore"),
+      ("check --explore --file-only halting.yaml", "cannot be used with --file-only"),
+      ("check --explore --property nope halting.yaml", "has no property 'nope'; it has none"),
+      ("check --explore --graph s.png halting.yaml", "has to end in .dot"),
+      ("test halting.yaml", "say --in-process"),
+      ("test --in-process halting.yaml", "the scenario has no key 'program'"),
+      ("export promila halting.yaml", "Did you mean 'promela'?"),
+    ])
+  func refused(arguments: String, message: String) async throws {
+    let tool = try tool(Self.halting)
+    defer { tool.remove() }
+    let program = try tool.start(arguments.split(separator: " ").map(String.init))
+    let result = try await tool.result(of: program, within: .seconds(60))
+    #expect(result.code == 2, "\(result)")
+    #expect(result.error.contains(message), "\(result)")
+  }
+
+  @Test("a limit of time is a verdict, and an exit code of its own")
+  func incomplete() async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    let result = try await tool.run(
+      "check", "--explore", "--time", "1ms", "topologies/relay.yaml", in: nil,
+      within: .seconds(60))
+    #expect(result.code == 6, "\(result)")
+    #expect(result.output.contains("incomplete: nothing found before the search ended"))
+    #expect(result.output.contains("raise '--time'"))
+  }
+}

@@ -1,0 +1,78 @@
+import PipeExplorer
+import PipeRuntime
+import TestTraits
+import Testing
+
+@Suite("What is wrong with a step is a finding, and the search goes on", .stallLimit(.seconds(60)))
+struct OracleTroubleTests {
+  private static func fragile(_ events: [String], patience: Duration = .seconds(10)) async throws
+    -> ExplorationReport
+  {
+    var section = Explored.outside(["node": events])
+    section.fold = ["node": ["steps": 2]]
+    section.gives = ["node": ["live": []]]
+    return try await Explored.topology(
+      "nodes:\n  node: { machine: Fragile }\n", section, patience: patience)
+  }
+
+  @Test("a trap ends only the process that is asked")
+  func trap() async throws {
+    let report = try await Self.fragile(["touch", "trap"])
+    let crash = try #require(report.findings(.crashingStep).first)
+    guard case .crash(let node, let event, let state, let how) = crash.kind else {
+      Issue.record("it is \(crash.kind)")
+      return
+    }
+    #expect(node == "node")
+    #expect(event == "trap")
+    #expect(state == ["well": ["steps": 0]])
+    #expect(how.contains("SIGABRT"))
+    #expect(crash.scenario?.steps.last?.outcome == .processEnds)
+    #expect(report.reached.states == 2)
+  }
+
+  @Test("a step that never returns is noticed, though it computes nothing")
+  func hang() async throws {
+    let report = try await Self.fragile(["touch", "hang"], patience: .seconds(3))
+    #expect(report.codes.contains(.lateAnswer))
+    #expect(report.reached.states == 2)
+  }
+
+  @Test("what a machine prints is not taken for an answer")
+  func shout() async throws {
+    let report = try await Self.fragile(["shout"])
+    #expect(report.reached.states == 2)
+    #expect(!report.codes.contains(.badAnswer))
+  }
+
+  @Test("another answer to the same question is told")
+  func impure() async throws {
+    let report = try await Explored.topology(
+      "nodes:\n  node: { machine: Moody }\n", Explored.outside(["node": ["ask"]]))
+    #expect(report.codes.contains(.impureStep))
+  }
+
+  @Test("a node that grows is named with its field")
+  func growth() async throws {
+    var section = Explored.outside(["node": ["touch"]])
+    section.gives = ["node": ["live": []]]
+    let report = try await Explored.topology(
+      "nodes:\n  node: { machine: Fragile }\n", section
+    ) { $0.nodeStateLimit = 50 }
+    #expect(report.verdict.degree == .incomplete)
+    #expect(
+      report.verdict.remarks.contains(
+        .limit(.nodeStates(node: "node", limit: 50, field: "well.steps"))))
+  }
+
+  @Test("a fold that does not hold is told")
+  func brokenFold() async throws {
+    // The elevator's door counts persons, and takes no more than ten.
+    var section = Explored.outside(["door": ["personsHaveEntered", "closeButtonWasPressed"]])
+    section.values = ["door": ["personsHaveEntered": ["persons": .values([5])]]]
+    section.fold = ["door": ["persons": 10]]
+    let report = try await Explored.topology(
+      "nodes:\n  door: { machine: ElevatorDoor, program: nodes }\n", section)
+    #expect(report.codes.contains(.brokenFold))
+  }
+}

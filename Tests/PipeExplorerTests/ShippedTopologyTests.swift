@@ -1,0 +1,52 @@
+import PipeExplorer
+import PipeRuntime
+import TestTraits
+import Testing
+
+@Suite("The topologies of the examples", .stallLimit(.seconds(60)))
+struct ShippedTopologyTests {
+  @Test("the philosophers, whose effects give what is synchronized, always eat again")
+  func philosophers() async throws {
+    var section = ExploreSection(fromOutside: [:])
+    for place in 1...5 {
+      section.gives["philosopher\(place)"] = [
+        "think": [EventPattern("take")], "eat": [EventPattern("release")],
+      ]
+    }
+    let report = try await Explored.file("topologies/philosophers.yaml", section)
+    #expect(report.reached.states == 11)
+    #expect(report.reached.steps == 30)
+    #expect(report.findings.isEmpty)
+    #expect(report.verdict.degree == .exact)
+  }
+
+  @Test("what is not declared is assumed, and said")
+  func assumed() async throws {
+    let report = try await Explored.file("topologies/philosophers.yaml", nil)
+    #expect(report.reached.states == 11)
+    #expect(report.verdict.degree == .sampled)
+    #expect(
+      report.verdict.remarks.contains(
+        .assumedGives(node: "philosopher1", output: "think", events: ["release", "take"])))
+  }
+
+  @Test("the lift's door is never open while the motor moves")
+  func lift() async throws {
+    var section = ExploreSection(
+      fromOutside: [
+        "lift": [
+          EventPattern("open"), EventPattern("go", fields: ["floor": .range(0...4)]),
+          EventPattern("emergencyStop"), EventPattern("reset"),
+        ]
+      ])
+    section.properties = [
+      ExploredProperty(
+        name: "shut", demand: .never,
+        states: StateCombination(["door": "open", "motor": "moving"]))
+    ]
+    let report = try await Explored.file("topologies/lift.yaml", section)
+    #expect(report.findings(.violatedProperty).isEmpty)
+    #expect(report.findings(.deadlock).isEmpty)
+    #expect(report.reached.states > 5)
+  }
+}
