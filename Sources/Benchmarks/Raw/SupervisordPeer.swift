@@ -4,8 +4,12 @@ import PipeSupervision
 
 /// `supervisord` with processes that do nothing: what starting a topology is compared with.
 enum SupervisordPeer {
+  static let missing =
+    "supervisord is missing: 'apt-get install supervisor' (a tool for its figure only)"
+
   /// Starts it, and ends it.
-  /// - Returns: The time until all processes were there; `nil` where it is not installed. Unit: seconds.
+  /// - Returns: The time from its own start until all processes have executed; `nil` where it is not
+  ///   installed. Unit: seconds.
   static func start(_ count: Int, in directory: TemporaryDirectory) throws -> Double? {
     guard let program = Programs.find("supervisord") else { return nil }
     let folder = directory.uniquePath("supervisord")
@@ -35,13 +39,20 @@ enum SupervisordPeer {
       process.signal(.terminate)
       process.wait()
     }
-    let children = "/proc/\(process.pid)/task/\(process.pid)/children"
-    while HostMachine.text(of: children).split(separator: " ").count < count {
+    while executed(by: process.pid) < count {
       guard process.reap() == nil, Clock.nanoseconds - start < 60_000_000_000 else {
         throw HarnessError("supervisord: \(HostMachine.text(of: folder + ".out"))")
       }
       usleep(1_000)
     }
     return Double(Clock.nanoseconds - start) / 1e9
+  }
+
+  /// How many children of a process have executed another program.
+  private static func executed(by pid: Int32) -> Int {
+    let own = HostMachine.text(of: "/proc/\(pid)/comm")
+    return HostMachine.text(of: "/proc/\(pid)/task/\(pid)/children")
+      .split(separator: " ")
+      .count { HostMachine.text(of: "/proc/\($0)/comm") != own }
   }
 }

@@ -135,8 +135,7 @@ struct PeersSection {
     var (ours, peer) = (Samples(), Samples())
     for _ in 0..<setting.pick(3, quick: 1) {
       guard let time = try SupervisordPeer.start(Self.nodeCount, in: directory) else {
-        return report.note(
-          "supervisord is missing: 'apt-get install supervisor' (a tool for this section only)")
+        return report.note(SupervisordPeer.missing)
       }
       peer.add(time)
       ours.add(try RelayChain(Self.nodeCount).run(lists: 0).up)

@@ -78,13 +78,13 @@ struct StartSection {
 
   /// The same number of processes under Debian's supervisord, where that is there.
   private func supervisor(_ report: inout Report) throws {
-    guard SupervisorDaemon.isInstalled else {
-      return report.note(
-        "'\(SupervisorDaemon.path)' is not there: install the package 'supervisor' for its figure")
-    }
+    let directory = try TemporaryDirectory()
     var times = Samples()
     for _ in 0..<setting.pick(5, quick: 1) {
-      times.add(try SupervisorDaemon.start(Self.nodeCount))
+      guard let time = try SupervisordPeer.start(Self.nodeCount, in: directory) else {
+        return report.note(SupervisordPeer.missing)
+      }
+      times.add(time)
     }
     report.add(
       Figure(
