@@ -157,7 +157,7 @@ struct FeedKindsTests {
         read()
         return !versions.isEmpty
       }
-      let count = 2 * Int(FeedSubscriptions.room)
+      let count = 3 * Int(FeedSubscriptions.room) / 2
       try await go(topology, count)
       let last = try await topology.expectStatus(of: "sink", "all of them") {
         ($0.status?.version ?? 0) >= UInt64(count)
@@ -171,8 +171,8 @@ struct FeedKindsTests {
         return nil
       }
       #expect(isRead == true)
-      // Half as much again may lie between the two processes.
-      #expect(versions.count - before < 3 * Int(FeedSubscriptions.room) / 2)
+      // Some lie between the two processes.
+      #expect(versions.count - before < 5 * Int(FeedSubscriptions.room) / 4)
     }
   }
 
