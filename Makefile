@@ -18,7 +18,7 @@ DEBUG := .build/debug
 SANITIZED := PipeMachinesTests|PipeRuntimeTests|PipeExplorationTests|PipeRuntimeTestKitTests|DocumentationTests|SeedTests
 SANITIZERS ?= thread address
 
-.PHONY: help preflight setup build run test test-release sanitize bench soak fuzz mutants docs lint \
+.PHONY: help preflight setup build run test test-package test-release sanitize bench soak fuzz mutants docs lint \
   format clean
 
 # What 'make bench' measures: by default everything.
@@ -39,7 +39,8 @@ FUZZ_SECONDS ?= 60
 help:
 	@echo "make setup   install the missing Debian packages of debian-packages.txt"
 	@echo "make run     build quickly, and run $(TOPOLOGY) in the foreground (TOPOLOGY=FILE for another)"
-	@echo "make test    build, and run every test"
+	@echo "make test    build, and run every test but the next"
+	@echo "make test-package  write, build and test the package of README.md, as it stands there"
 	@echo "make test-release  run the tests with nodes on the programs of 'make build'"
 	@echo "make build   build the programs that run fast"
 	@echo "make sanitize  run the unit tests under Thread Sanitizer and Address Sanitizer"
@@ -72,6 +73,11 @@ run: setup
 test: setup
 	tools/build --build-tests
 	@tools/test
+
+# What a new user's package takes: it builds the library once more.
+test-package: setup
+	tools/build --build-tests
+	@tools/test package
 
 # The nodes of the optimized build, driven by the same tests.
 test-release: build

@@ -144,7 +144,7 @@ struct FeedKindsTests {
     try await withTopology(yaml: Self.numbers, options: Self.unwatched) { topology in
       let socket = try Socket(.subscriber, in: Context())
       defer { socket.close() }
-      try socket.setHighWaterMark(1)
+      try socket.setHighWaterMark(100)
       try socket.connect(try await topology.status("sink").feed)
       try socket.subscribe(to: FeedTopic.states(areCommitted: nil).bytes)
       var versions: [UInt64] = []
@@ -163,11 +163,17 @@ struct FeedKindsTests {
         ($0.status?.version ?? 0) >= UInt64(count)
       }
       let before = versions.count
-      // What is there comes without a pause; then the last one is asked for.
-      let isRead: Bool? = try await poll(every: .milliseconds(50), within: .seconds(20)) {
+      // What lies there is read; once nothing came for a while, the last one is asked for.
+      var idle = 0
+      let isRead: Bool? = try await poll(every: .milliseconds(2), within: .seconds(60)) {
+        let count = versions.count
         read()
         if versions.last == last.status?.version { return true }
-        try socket.subscribe(to: FeedTopic.states(areCommitted: nil).bytes)
+        idle = versions.count > count ? 0 : idle + 1
+        if idle == 25 {
+          idle = 0
+          try socket.subscribe(to: FeedTopic.states(areCommitted: nil).bytes)
+        }
         return nil
       }
       #expect(isRead == true)
