@@ -15,6 +15,8 @@ package actor Dancer: HostableModel {
   package enum Event: MachineEvent, Hashable {
     /// Each dances in a manner of its own.
     case dance(left: Manner, right: Manner)
+    /// The left one never returns, not even when it is cancelled.
+    case freeze
     /// Both think about it for very long, unless it is given up. They do not begin again.
     case ponder
     /// Shows in its state what it has counted.
@@ -23,8 +25,6 @@ package actor Dancer: HostableModel {
 
   package enum Manner: String, Codable, Hashable, Sendable {
     case gladly
-    /// Never returns, not even when it is cancelled.
-    case hanging
     case refusing
     case trapping
     /// Counts, and stays in its state.
@@ -56,8 +56,12 @@ package actor Dancer: HostableModel {
   }
 
   package static var selfContained: SelfContainedEvents<Event> {
-    .events(OneOf { Event.dance(left:right:) }, within: .seconds(1))
-      .and(OneOf { Event.ponder }, within: .seconds(3_600))
+    .events(OneOf { Event.freeze }, within: .seconds(1))
+      .and(
+        OneOf {
+          Event.dance(left:right:)
+          Event.ponder
+        }, within: .seconds(3_600))
   }
 
   package nonisolated var state: State { subject.state }
@@ -72,8 +76,15 @@ package actor Dancer: HostableModel {
     try await Task.sleep(for: .seconds(7_200))
   }
 
+  private func freeze() async {
+    guard isLeft else { return }
+    print("freezes")
+    await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in }
+  }
+
   package func take(_ event: Event) async throws {
     if case .ponder = event { return try await ponder() }
+    if case .freeze = event { return await freeze() }
     guard case .dance(let left, let right) = event else {
       if case .sitting(_, let number) = subject.state {
         subject.send(.sitting(danced: danced, number: number))
@@ -84,7 +95,6 @@ package actor Dancer: HostableModel {
     let number = Int.random(in: 1...Int.max)
     print("dance \(danced), number \(number)")
     switch isLeft ? left : right {
-    case .hanging: await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in }
     case .refusing: throw Refused()
     case .trapping: abort()
     case .hidden: break

@@ -22,7 +22,9 @@ package struct Wallflower: FeatureType {
 package enum WallflowerNode: FeatureMachine {
   package static func initialState(_ parameters: NoParameters) -> Dances { Dances() }
   package static func feature(_ parameters: NoParameters) -> Wallflower { Wallflower() }
-  package static var selfContained: SelfContainedEvents<Wallflower.Action> { .all() }
+  package static var selfContained: SelfContainedEvents<Wallflower.Action> {
+    .all(within: .seconds(60))
+  }
 }
 
 /// Dances by a transition of the machine language that takes its time.
@@ -38,7 +40,7 @@ package enum Chaperone: Machine {
           await Task.yield()
           return Transition(to: State.watching(danced: danced + 1))
         }
-        .selfContained(within: .seconds(5))
+        .selfContained(within: .seconds(60))
       }
     }
   }
