@@ -129,10 +129,14 @@ struct PromisingModelTests {
       for node in ["left", "right"] {
         try await topology.expectLog(node, contains: "ponders no more")
       }
-      // Asked once more, by the next process of the composite.
-      guard case .refused = try await reply else { throw Unexpected("not refused") }
+      // Asked once more, by the next process of the composite: they ponder no more, or are not free yet.
+      let told = try await reply
+      switch told {
+      case .refused, .busy, .unavailable: break
+      default: Issue.record("told \(told)")
+      }
       try await Self.expectCounts(topology, 0)
-      #expect(try await Self.dance(topology).isCommitted)
+      #expect(try await Self.dance(topology, mode: .await(.seconds(60))).isCommitted)
     }
   }
 
@@ -144,7 +148,7 @@ struct PromisingModelTests {
       try await topology.expectStatus(of: "right", "its second process") {
         $0.isRunning && $0.incarnation == 2
       }
-      let last = try await Self.dance(topology, mode: .await(.seconds(20)))
+      let last = try await Self.dance(topology, mode: .await(.seconds(60)))
       #expect(last.isCommitted)
       try await Self.expectCounts(topology, 1)
     }
@@ -154,7 +158,7 @@ struct PromisingModelTests {
   func unheard(fault: String) async throws {
     try await withTopology(Self.floor("left:evaluate.after=\(fault)@1/1")) { topology in
       #expect(try await Self.dance(topology) == .unavailable("left"))
-      let last = try await Self.dance(topology, mode: .await(.seconds(20)))
+      let last = try await Self.dance(topology, mode: .await(.seconds(60)))
       #expect(last.isCommitted)
       try await Self.expectCounts(topology, 1)
     }
@@ -287,7 +291,7 @@ struct PromisingModelTests {
       }
       try await Self.activate(topology, 13)
       let last = try await topology.client.synchronize(
-        "models", ModelA.Event.eventX, mode: .await(.seconds(20)))
+        "models", ModelA.Event.eventX, mode: .await(.seconds(60)))
       #expect(last.isCommitted)
     }
   }
