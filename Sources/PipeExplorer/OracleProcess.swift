@@ -69,10 +69,9 @@ final class OracleProcess {
       return ([], .garbage("a state or an event that cannot be written as JSON"))
     }
     line.append(UInt8(ascii: "\n"))
-    guard send([UInt8](line)) else { return ([], ending()) }
+    if let trouble = send([UInt8](line)) { return ([], trouble) }
     var answers: [OracleAnswer] = []
-    var waited: Duration = .zero
-    var queue = ProcessorQueue()
+    var wait = Wait(for: child.pid)
     while answers.count < count {
       if let line = takeLine() {
         do {
@@ -80,22 +79,41 @@ final class OracleProcess {
         } catch {
           return (answers, .garbage(Self.text(of: line)))
         }
-        waited = .zero
+        wait.restart()
         continue
       }
       guard output.count < Self.lineLimit else { return (answers, .garbage(Self.text(of: output))) }
       guard open.contains(child.output) else { return (answers, ending()) }
-      let start = ContinuousClock.now
-      let slice = min(patience, .milliseconds(500))
-      if read(until: start + slice) {
-        waited = .zero
-        continue
+      if read(until: .now + min(patience, .milliseconds(500))) {
+        wait.restart()
+      } else if wait.time() >= patience {
+        return (answers, .late(after: patience))
       }
-      let threads = ProcessorQueue.threads(of: child.pid)
-      waited += ContinuousClock.now - start - queue.take(threads, at: .now)
-      if waited >= patience { return (answers, .late(after: patience)) }
     }
     return (answers, nil)
+  }
+
+  /// How long nothing has come from a process, or been taken by it, but for the time in which it stood in the
+  /// queue for a processor.
+  private struct Wait {
+    private let pid: Int32
+    private var queue = ProcessorQueue()
+    private var last = ContinuousClock.now
+    private var waited: Duration = .zero
+
+    init(for pid: Int32) { self.pid = pid }
+
+    mutating func time() -> Duration {
+      let now = ContinuousClock.now
+      waited += now - last - queue.take(ProcessorQueue.threads(of: pid), at: now)
+      last = now
+      return waited
+    }
+
+    mutating func restart() {
+      last = .now
+      waited = .zero
+    }
   }
 
   /// - Returns: Whether something came.
@@ -119,17 +137,26 @@ final class OracleProcess {
     return Array(output[..<end])
   }
 
-  private func send(_ bytes: [UInt8]) -> Bool {
+  /// - Returns: Why not all was taken; `nil` where it was.
+  private func send(_ bytes: [UInt8]) -> OracleTrouble? {
     var rest = bytes[...]
+    var wait = Wait(for: child.pid)
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes {
-        Glibc.send(input, $0.baseAddress!, $0.count, Int32(MSG_NOSIGNAL))
+        Glibc.send(input, $0.baseAddress!, $0.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
       }
-      if count < 0, errno == EINTR { continue }
-      guard count > 0 else { return false }
-      rest = rest.dropFirst(count)
+      if count > 0 {
+        rest = rest.dropFirst(count)
+        wait.restart()
+        continue
+      }
+      guard count < 0, errno == EINTR || errno == EAGAIN else { return ending() }
+      // One that writes much and reads nothing waits for us, too.
+      _ = read(until: .now)
+      var room = pollfd(fd: input, events: Int16(POLLOUT), revents: 0)
+      if poll(&room, 1, 200) == 0, wait.time() >= patience { return .late(after: patience) }
     }
-    return true
+    return nil
   }
 
   private func ending() -> OracleTrouble {

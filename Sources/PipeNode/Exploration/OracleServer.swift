@@ -24,6 +24,7 @@ package struct OracleServer {
     let answers = dup(STDOUT_FILENO)
     guard answers >= 0, dup2(STDERR_FILENO, STDOUT_FILENO) >= 0 else { return 1 }
     _ = fcntl(answers, F_SETFD, FD_CLOEXEC)
+    AnswerReaderWatch.start(for: answers)
     let encoder = JSONEncoder()
     while let line = readLine(strippingNewline: true) {
       // Each answer is out before the next question is looked at, which may end the process.

@@ -1,0 +1,60 @@
+import FoundationEssentials
+import PipeRuntime
+import PipeRuntimeTestKit
+import PipeWire
+import TestTraits
+import Testing
+
+@Suite("A program that is asked for single steps", .timed)
+struct AskedProgramTests {
+  @Test("ends when nobody can read its answers any more, also while a step hangs")
+  func unread() async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    let start = OracleConfiguration(state: ["well": ["steps": 0]])
+    let requests: [OracleRequest] = [
+      .open(node: "node", machine: "Fragile", parameters: [:], outs: []),
+      .row(node: "node", configuration: start, inputs: [.take(event: "hang")]),
+    ]
+    let lines = try requests.map { String(decoding: try JSONEncoder().encode($0), as: UTF8.self) }
+    try tool.directory.write(lines.joined(separator: "\n") + "\n", to: "requests")
+    // The shell waits for both. The first answer is read, and then nobody reads.
+    let program = try tool.start(
+      program: "/bin/sh",
+      ["-c", "\(CommandLineTool.products)/TestNodes explore < requests | head -n 1"])
+    let result = try await tool.end(of: program, within: .seconds(60))
+    #expect(result.output.contains("opened"), "\(result)")
+  }
+
+  @Test("is told to be late where it does not read what it is asked")
+  func unreading() async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    // Answers one question, and reads no other.
+    try tool.directory.write(
+      """
+      #!/bin/sh
+      case $1 in
+      explore)
+        read -r line
+        printf '%s\\n' "$line" | '\(CommandLineTool.products)/TestNodes' explore
+        exec sleep 1000
+        ;;
+      esac
+      exec '\(CommandLineTool.products)/TestNodes' "$@"
+
+      """, to: "deaf", mode: 0o755)
+    // More than a socket holds.
+    let text = String(repeating: "a", count: 500_000)
+    try tool.directory.write(
+      """
+      topology: deaf
+      program: ./deaf
+      nodes: { left: { machine: Automaton } }
+      explore: { from_outside: { left: [{ word: { text: \(text) } }] } }
+      """, to: "deaf.yaml")
+    let result = try await tool.run(
+      "check", "--explore", "deaf.yaml", within: .seconds(120), code: 1)
+    #expect(result.output.contains("late-answer"), "\(result.output.suffix(2_000))")
+  }
+}
