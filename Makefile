@@ -11,14 +11,16 @@ export SWIFT
 # at its start, and holds less. Libraries are the system's: none is looked for beside the program.
 RELEASE_FLAGS := -c release --static-swift-stdlib --disable-local-rpath -Xswiftc -Xclang-linker -Xswiftc -fuse-ld=lld \
   -Xlinker -z -Xlinker pack-relative-relocs -Xlinker --no-export-dynamic
+# The tests, and the programs that they start; not the benchmarks.
+TESTS := --product PipeRuntimePackageTests
 RELEASE := .build/release
 DEBUG := .build/debug
 
 # The unit tests of the library; what starts processes is out of a sanitizer's sight.
-SANITIZED := PipeMachinesTests|PipeRuntimeTests|PipeExplorationTests|PipeRuntimeTestKitTests|DocumentationTests|SeedTests
+SANITIZED := PipeMachinesTests|PipeRuntimeTests|PipeExplorationTests|PipeGraphsTests|PipeInspectionTests|PipeTracesTests|PipeRuntimeTestKitTests|DocumentationTests|SeedTests
 SANITIZERS ?= thread address
 
-.PHONY: help preflight setup build run test test-package test-release sanitize bench soak fuzz mutants docs lint \
+.PHONY: help preflight setup build run test test-web test-package test-release sanitize bench soak fuzz mutants docs lint \
   format clean
 
 # What 'make bench' measures: by default everything.
@@ -27,7 +29,7 @@ SECTIONS ?=
 # What 'make soak' is about and injects: by default all topics, each with a new seed each time and
 # no limit of time. It kills nodes and orchestrators, takes names, removes files and, as root, fills a
 # small disk.
-SOAKS ?= pipes composites models
+SOAKS ?= pipes composites models explored
 SEED ?=
 FAULTS ?= 2000
 TIME ?=
@@ -41,6 +43,7 @@ help:
 	@echo "make run     build quickly, and run $(TOPOLOGY) in the foreground (TOPOLOGY=FILE for another)"
 	@echo "make test    build, and run every test but the next"
 	@echo "make test-package  write, build and test the package of README.md, as it stands there"
+	@echo "make test-web   run the tests of the inspector's page in Chromium, which has to be installed"
 	@echo "make test-release  run the tests with nodes on the programs of 'make build'"
 	@echo "make build   build the programs that run fast"
 	@echo "make sanitize  run the unit tests under Thread Sanitizer and Address Sanitizer"
@@ -63,6 +66,7 @@ setup: preflight
 build: setup
 	tools/build $(RELEASE_FLAGS) --product nodes
 	tools/build $(RELEASE_FLAGS) --product orchestrator
+	tools/build $(RELEASE_FLAGS) --product inspector
 
 # A debug build: it is there sooner, and what people look at is not fast.
 run: setup
@@ -71,12 +75,19 @@ run: setup
 	$(DEBUG)/orchestrator run $(TOPOLOGY)
 
 test: setup
-	tools/build --build-tests
+	tools/build $(TESTS)
 	@tools/test
+
+# The inspector's page in Chromium. Its pictures are in .build/web.
+test-web: setup
+	tools/build --product nodes
+	tools/build --product orchestrator
+	tools/build --product inspector
+	@tools/test-web
 
 # What a new user's package takes: it builds the library once more.
 test-package: setup
-	tools/build --build-tests
+	tools/build $(TESTS)
 	@tools/test package
 
 # The nodes of the optimized build, driven by the same tests.
@@ -84,7 +95,7 @@ test-release: build
 	for product in TestNodes CrashingTest soak Fuzz; do \
 	  tools/build $(RELEASE_FLAGS) --product $$product || exit 1; \
 	done
-	tools/build --build-tests
+	tools/build $(TESTS)
 	@PIPERUNTIME_ORCHESTRATOR=$(CURDIR)/$(RELEASE)/orchestrator tools/test processes
 
 # Without XCTest's own run, which has no test of ours and leaks.

@@ -26,6 +26,7 @@ let package = Package(
     .library(name: "PipeRuntimeTestKit", targets: ["PipeRuntimeTestKit"]),
     .executable(name: "nodes", targets: ["Nodes"]),
     .executable(name: "orchestrator", targets: ["orchestrator"]),
+    .executable(name: "inspector", targets: ["inspector"]),
     .executable(name: "benchmarks", targets: ["Benchmarks"]),
     .executable(name: "soak", targets: ["Soak"]),
   ],
@@ -40,6 +41,12 @@ let package = Package(
     .systemLibrary(
       name: "CSQLite", pkgConfig: "sqlite3",
       providers: [.apt(["libsqlite3-dev"]), .yum(["sqlite-devel"]), .brew(["sqlite"])]),
+    // Of the inspector alone: neither nodes nor the orchestrator link it.
+    .systemLibrary(
+      name: "CMicroHTTPD",
+      providers: [
+        .apt(["libmicrohttpd-dev"]), .yum(["libmicrohttpd-devel"]), .brew(["libmicrohttpd"]),
+      ]),
     .target(name: "CProcess"),
     .target(name: "PipeSupport", swiftSettings: strict + specialized),
     .target(
@@ -86,10 +93,39 @@ let package = Package(
       ],
       swiftSettings: strict),
     .target(
+      name: "PipeTraces", dependencies: ["PipeWire", "PipeMachines", "PipeSupport"],
+      swiftSettings: strict),
+    .target(
+      name: "PipeGraphs", dependencies: ["PipeMachines", "PipeSupport"],
+      swiftSettings: strict + optimized),
+    .target(
       name: "PipeExplorer",
       dependencies: [
-        "PipeExploration", "PipeSupervision", "PipeNode", "PipeClient", "PipeTopology", "PipeWire",
+        "PipeGraphs", "PipeExploration", "PipeSupervision", "PipeNode", "PipeClient",
+        "PipeTopology", "PipeWire",
         "PipeMachines", "PipeSystem", "PipeSupport",
+      ],
+      swiftSettings: strict),
+    .target(
+      name: "PipeWeb", dependencies: ["PipeSystem", "PipeSupport", "CMicroHTTPD"],
+      swiftSettings: strict),
+    .target(
+      name: "PipeInspection",
+      dependencies: [
+        "PipeClient", "PipeJournal", "PipeWire", "PipeMachines", "PipeSystem", "PipeSupport",
+      ],
+      swiftSettings: strict),
+    .target(
+      name: "PipeInspector",
+      dependencies: [
+        "PipeInspection", "PipeWeb", "PipeClient", "PipeMachines", "PipeSystem", "PipeSupport",
+      ],
+      resources: [
+        .embedInCode("Page/page.html"), .embedInCode("Page/page.css"),
+        .embedInCode("Page/icon.svg"), .embedInCode("Page/page.js"),
+        .embedInCode("Page/panels.js"), .embedInCode("Page/graph.js"),
+        .embedInCode("Page/node.js"), .embedInCode("Page/chart.js"),
+        .embedInCode("Page/talk.js"),
       ],
       swiftSettings: strict),
     .target(
@@ -116,13 +152,19 @@ let package = Package(
       name: "Nodes", dependencies: ["PipeRuntime", "Kettles", "Screens", "Compositions"],
       exclude: ["Kettle", "Screens", "Compositions"], swiftSettings: strict),
     .executableTarget(
-      name: "orchestrator", dependencies: ["PipeRuntime", "PipeSupervision", "PipeExplorer"],
+      name: "orchestrator",
+      dependencies: ["PipeRuntime", "PipeSupervision", "PipeExplorer", "PipeGraphs", "PipeTraces"],
+      swiftSettings: strict),
+    .executableTarget(
+      name: "inspector",
+      dependencies: ["PipeInspector", "PipeClient", "PipeSystem", "PipeSupport"],
       swiftSettings: strict),
     .target(name: "CAllocations"),
     .executableTarget(
       name: "Benchmarks",
       dependencies: [
-        "PipeRuntime", "PipeSupervision", "Kettles", "CZMQ", "CProcess", "CAllocations",
+        "PipeRuntime", "PipeSupervision", "PipeExploration", "Kettles", "CZMQ", "CProcess",
+        "CAllocations",
       ],
       swiftSettings: strict),
     .target(
@@ -133,7 +175,9 @@ let package = Package(
       swiftSettings: strict),
     .executableTarget(
       name: "Soak",
-      dependencies: ["PipeRuntime", "PipeSupervision", "PipeRuntimeTestKit", "NumberMachines"],
+      dependencies: [
+        "PipeRuntime", "PipeSupervision", "PipeExplorer", "PipeRuntimeTestKit", "NumberMachines",
+      ],
       path: "Tests/Soak", swiftSettings: strict),
     .executableTarget(
       name: "CrashingTest", dependencies: ["PipeRuntimeTestKit"], path: "Tests/CrashingTest",
@@ -142,7 +186,8 @@ let package = Package(
       name: "Fuzz", dependencies: ["PipeRuntime"], path: "Tests/Fuzz", exclude: ["corpus"],
       swiftSettings: strict),
     .target(
-      name: "TestTraits", dependencies: ["PipeRuntimeTestKit"], path: "Tests/TestTraits",
+      name: "TestTraits", dependencies: ["PipeRuntime", "PipeRuntimeTestKit"],
+      path: "Tests/TestTraits",
       swiftSettings: strict),
     .target(
       name: "KettleSuite", dependencies: ["PipeRuntime", "PipeRuntimeTestKit", "Kettles"],
@@ -157,9 +202,23 @@ let package = Package(
       name: "PipeExplorationTests", dependencies: ["PipeExploration"],
       swiftSettings: strict + optimized),
     .testTarget(
+      name: "PipeTracesTests", dependencies: ["PipeTraces", "PipeWire", "PipeMachines"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "PipeGraphsTests", dependencies: ["PipeGraphs", "PipeSupport"],
+      swiftSettings: strict + optimized),
+    .testTarget(
       name: "PipeExplorerTests",
       dependencies: [
-        "PipeExplorer", "PipeSupervision", "PipeRuntime", "Nodes", "TestNodes", "TestTraits",
+        "PipeExplorer", "PipeGraphs", "PipeSupervision", "PipeRuntime", "Nodes", "TestNodes",
+        "TestTraits",
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "PipeInspectionTests",
+      dependencies: [
+        "PipeInspector", "PipeInspection", "PipeWeb", "PipeRuntime", "PipeRuntimeTestKit",
+        "TestTraits",
       ],
       swiftSettings: strict),
     .testTarget(
@@ -184,9 +243,11 @@ let package = Package(
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
-        "PipeRuntime", "PipeSupervision", "PipeRuntimeTestKit", "Nodes", "Kettles", "Screens",
+        "PipeRuntime", "PipeSupervision", "PipeExplorer", "PipeRuntimeTestKit", "Nodes", "Kettles",
+        "Screens",
         "Compositions", "NumberMachines", "TestNodes",
-        "CrashingTest", "Soak", "Fuzz", "orchestrator", "CSQLite", "KettleSuite", "TestTraits",
+        "CrashingTest", "Soak", "Fuzz", "orchestrator", "inspector", "PipeInspection", "CSQLite",
+        "KettleSuite", "TestTraits",
       ],
       swiftSettings: strict),
   ]

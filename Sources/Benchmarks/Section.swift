@@ -1,7 +1,8 @@
 /// A part of the report, by the name that a person types.
 enum Section: String, CaseIterable, Sendable {
   case roundtrip, oneway, durability, synchronized, start, restart, recovery, memory, endurance
-  case watched, coding, growth, commands, peers, reduce, steady, styles
+  case watched, inspected, coding, growth, commands, peers, reduce, steady, styles
+  case explore
 
   /// What it measures.
   var summary: String {
@@ -16,6 +17,7 @@ enum Section: String, CaseIterable, Sendable {
     case .start: "how soon a node, and a hundred, are ready"
     case .memory: "what a node holds resident"
     case .watched: "what a monitor costs a node at full rate"
+    case .inspected: "what a page in a browser costs nodes at full rate"
     case .coding: "what it costs to write and read an event"
     case .growth: "what more nodes do to the rate and to the cost of an event"
     case .commands: "how long starting, listing and stopping take with more nodes"
@@ -23,6 +25,7 @@ enum Section: String, CaseIterable, Sendable {
     case .reduce: "steps and events a second within one process"
     case .steady: "what a step within one process costs in the long run"
     case .styles: "what each style of writing a machine costs"
+    case .explore: "how fast all states of a topology are searched"
     }
   }
 
@@ -40,6 +43,7 @@ enum Section: String, CaseIterable, Sendable {
     case .start: try StartSection(setting).run(&report)
     case .memory: try MemorySection(setting).run(&report)
     case .watched: try WatchedSection(setting).run(&report)
+    case .inspected: try InspectedSection(setting).run(&report)
     case .coding: try CodingSection(setting).run(&report)
     case .growth: try GrowthSection(setting).run(&report)
     case .commands: try CommandsSection(setting).run(&report)
@@ -47,6 +51,7 @@ enum Section: String, CaseIterable, Sendable {
     case .reduce: ReduceSection(setting).run(&report)
     case .steady: SteadySection(setting).run(&report)
     case .styles: StylesSection(setting).run(&report)
+    case .explore: try SearchSection(setting).run(&report)
     }
   }
 }

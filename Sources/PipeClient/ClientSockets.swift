@@ -24,6 +24,7 @@ final class ClientSockets {
   private let client = UInt64.random(in: 1...UInt64(Int64.max))
   /// What is read of feeds: how each is closed.
   private var watches: [UInt64: () -> Void] = [:]
+  private var readers: [UInt64: FeedReader] = [:]
   private var lastID: UInt64 = 0
   private var isGone = false
   private var hasMet = false
@@ -255,7 +256,9 @@ final class ClientSockets {
   ) throws(TransportError) -> UInt64 {
     let reader = try FeedReader(
       feeds: feeds, topics: topics, in: context, loop: loop, receive)
-    return keep { reader.close() }
+    let id = keep { reader.close() }
+    readers[id] = reader
+    return id
   }
 
   private func keep(_ close: @escaping () -> Void) -> UInt64 {
@@ -264,7 +267,17 @@ final class ClientSockets {
     return id
   }
 
-  func unwatch(_ id: UInt64) { watches.removeValue(forKey: id)?() }
+  func unwatch(_ id: UInt64) {
+    readers[id] = nil
+    watches.removeValue(forKey: id)?()
+  }
+
+  /// Lets what reads some feeds leave one out, or read it again.
+  func read(_ feed: String, by id: UInt64, _ isWanted: Bool) {
+    guard let reader = readers[id] else { return }
+    // One that cannot be connected to is gone.
+    if isWanted { try? reader.connect(feed) } else { reader.disconnect(feed) }
+  }
 
   // MARK: The end
 
@@ -278,14 +291,15 @@ final class ClientSockets {
     for request in requests { request.completion(.failure(.closed)) }
     for close in watches.values { close() }
     watches = [:]
+    readers = [:]
     for peer in peers.values {
+      peer.connections.close()
       peer.socket.close()
-      peer.connections.socket.close()
     }
     peers = [:]
     control.setLinger(milliseconds: 200)
+    controlConnections.close()
     control.close()
-    controlConnections.socket.close()
     loop.stop()
   }
 

@@ -137,6 +137,10 @@ extension NodeInformation {
     case "adopting", "starting", "configuring", "ready", "backing off": true
     case "stopping": directory.phase != "stopping"
     case "idle": directory.phase == "starting"
+    case "waiting":
+      // For the node in whose process it lives.
+      within.flatMap { directory[node: $0] }
+        .map { $0.isRunning || $0.isComing(in: directory) } ?? false
     default: false
     }
   }

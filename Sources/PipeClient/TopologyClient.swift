@@ -215,6 +215,12 @@ public final class TopologyClient: Sendable {
     }
   }
 
+  /// Does something on the client's own thread; nothing where it is closed.
+  func post(_ body: @escaping @Sendable (ClientSockets) -> Void) {
+    let shared = shared
+    thread.handle.post { shared.onLoop(body) }
+  }
+
   /// Waits until a node is in a state that the predicate accepts, and returns that change.
   public func wait(
     for node: String, within timeout: Duration,

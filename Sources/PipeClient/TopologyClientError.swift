@@ -58,6 +58,9 @@ public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConverti
         + "very busy. Try again, or end it with 'orchestrator down -p \(name) --force'"
     case .unknownNode(let name, let known):
       "there is no node '\(name)'" + Suggestion.among(known, like: name, verb: "there are")
+        + ([".yaml", ".yml", ".json"].contains { name.hasSuffix($0) }
+          ? ". A topology that runs is meant by its name, with -p NAME: 'orchestrator ls' lists them"
+          : "")
     case .unknownPipe(let name, let known):
       "there is no pipe '\(name)'" + Suggestion.among(known, like: name, verb: "there are")
     case .nodeDown(let node, let reason): "node '\(node)' does not run: \(reason)"

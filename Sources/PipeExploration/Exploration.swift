@@ -130,6 +130,15 @@ package struct Exploration: ~Copyable {
     ExplorationPath(to: state, in: partitions, model, program)
   }
 
+  /// Whether a state, given by the local state of each component, was met; with fingerprints, whether one of
+  /// the same fingerprint was.
+  package func hasMet(_ state: [Int]) -> Bool {
+    let words = program.layout.encode(state)
+    let fingerprint = program.fingerprint(words)
+    let owner = Partition.owner(of: fingerprint, among: partitions.count)
+    return partitions[owner].number(of: words, fingerprint: fingerprint) != nil
+  }
+
   // MARK: Rounds
 
   nonisolated(nonsending) private mutating func searchRound() async {

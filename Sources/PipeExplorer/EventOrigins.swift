@@ -29,9 +29,26 @@ struct EventOrigins {
     return port?.sent ?? port?.events.map(\.name) ?? []
   }
 
+  /// What an effect of a node may give, as the file says, or else the machine; `nil` where neither does.
+  func declaredGives(of node: ExploredNode, _ effect: String) -> EffectPattern? {
+    if let declared = section.gives[node.name]?[effect] { return declared }
+    return node.description?.effects?.first { $0.name == effect }.map {
+      EffectPattern($0.gives.map { EventPattern($0) }, mayEnd: $0.mayEnd)
+    }
+  }
+
+  /// The names of the events that effects of a node are declared to give.
+  private func declaredGives(of node: ExploredNode) -> Set<String> {
+    let works = node.opening?.works ?? []
+    return Set(
+      works.flatMap { work in
+        (declaredGives(of: node, work.name)?.events ?? []).map(\.event)
+      })
+  }
+
   /// The events that effects of a node give where nothing is declared: those that nothing else gives.
   func assumedGives(of node: ExploredNode) -> [String] {
-    let declared = Set((section.gives[node.name] ?? [:]).values.flatMap { $0.map(\.event) })
+    let declared = declaredGives(of: node)
     return (node.opening?.events.keys.sorted() ?? []).filter { event in
       !declared.contains(event) && !isGiven(event, to: node)
     }
@@ -49,9 +66,8 @@ struct EventOrigins {
   private func givesByItself(_ node: ExploredNode, _ event: String) -> Bool {
     let works = node.opening?.works ?? []
     guard !works.isEmpty else { return false }
-    let declared = section.gives[node.name] ?? [:]
-    if declared.values.contains(where: { $0.contains { $0.event == event } }) { return true }
-    return works.contains { declared[$0.name] == nil }
+    if declaredGives(of: node).contains(event) { return true }
+    return works.contains { declaredGives(of: node, $0.name) == nil }
       && assumedGives(of: node).contains(event)
   }
 

@@ -24,16 +24,19 @@ struct ExplorationFindings {
     after duration: Duration
   ) -> ExplorationReport {
     var findings: [ExplorationFinding] = []
-    if settings.property == nil {
-      for state in result.deadlocks.first.prefix(Self.keptFindings) {
-        findings.append(halt(search.path(to: state), isStuck: false, search.model))
-      }
-      for state in result.stuck.first.prefix(Self.keptFindings) {
-        findings.append(halt(search.path(to: state), isStuck: true, search.model))
+    if settings.property == nil, !hasUnknownSteps {
+      // A node that may do anything may always go on.
+      if topology.section.any.isEmpty {
+        for state in result.deadlocks.first.prefix(Self.keptFindings) {
+          findings.append(halt(search.path(to: state), isStuck: false, search.model))
+        }
+        for state in result.stuck.first.prefix(Self.keptFindings) {
+          findings.append(halt(search.path(to: state), isStuck: true, search.model))
+        }
       }
       findings += neverEnabled(result) + unreachable(result)
     }
-    for discovery in topology.discoveries {
+    for discovery in topology.discoveries.all {
       var scenario: Scenario?
       if let state = discovery.state {
         scenario = self.scenario(search.path(to: state), search.model)
@@ -54,6 +57,17 @@ struct ExplorationFindings {
         states: result.states, steps: result.steps, depth: result.depth,
         byteCount: result.peakByteCount),
       duration: duration)
+  }
+
+  /// Whether there are steps of which it is not known where they lead: what stands still, or never happens,
+  /// may only seem to.
+  private var hasUnknownSteps: Bool {
+    topology.values.remarks.contains { remark in
+      if case .limit(.noAnswer) = remark { true } else { false }
+    }
+      || topology.discoveries.all.contains { discovery in
+        if case .crash = discovery.kind { true } else { false }
+      }
   }
 
   // MARK: Verdict
@@ -240,18 +254,12 @@ struct ExplorationFindings {
   }
 
   private func takes(_ action: ExploredAction) -> ScenarioStep.Action {
-    let origin: ScenarioStep.Origin =
-      switch action.origin {
-      case .outside, .anything: .outside
-      case .pipe(let place): .pipe(topology.pipes[place].name)
-      case .effect(let node, let name):
-        .effect(node: topology.nodes[node].name, output: name)
-      }
-    return .takes(owner: action.owner, event: action.event, from: origin)
+    if let effect = action.endingEffect { return .ends(node: action.owner, effect: effect) }
+    return .takes(owner: action.owner, event: action.event, from: topology.origin(of: action))
   }
 
   /// The step behind a state in which something was found.
-  private func lastStep(_ discovery: TopologyModel.Discovery) -> ScenarioStep? {
+  private func lastStep(_ discovery: Discovery) -> ScenarioStep? {
     guard let action = discovery.action else { return nil }
     let outcome: ScenarioStep.Outcome
     switch discovery.kind {

@@ -55,6 +55,7 @@ final class ExploredAction {
 
   /// The node or the composite that takes it.
   let owner: String
+  /// `null` where an effect ends without an event.
   let event: JSONValue
   let origin: Origin
   let movers: [Mover]
@@ -90,6 +91,11 @@ final class ExploredAction {
   }
 
   var isFromOutside: Bool { origin == .outside }
+  /// The effect that ends without an event; `nil` where something is taken.
+  var endingEffect: String? {
+    guard event == .null, case .effect(_, let name) = origin else { return nil }
+    return name
+  }
   /// Whether it takes of a pipe that postpones.
   var isPostponing: Bool { movers.count == 1 && movers[0].refusal == .postponed }
 

@@ -3,8 +3,8 @@ import PipeNode
 import PipeTopology
 import PipeWire
 
-/// A composite from whose states pipes lead: the combinations of its nodes' configurations that were met,
-/// each with a number.
+/// A composite from whose states pipes lead, or that properties speak of: the combinations of its nodes'
+/// configurations that were met, each with a number.
 ///
 /// It moves at once with its nodes, where a coordinator hears of their steps.
 final class ExploredComposite {
@@ -15,6 +15,7 @@ final class ExploredComposite {
   private let plan: CompositePlan
   private let rules: [(pipe: String, rule: NodeConfiguration.Rule)]
   private let projections: [String: CompositeStates.Projection]
+  private var states: [Int: JSONValue] = [:]
   private(set) var combinations: [[Int]] = []
   private var numbers: [[Int]: Int] = [:]
 
@@ -39,11 +40,25 @@ final class ExploredComposite {
     projections = projection.map { [plan.name: $0] } ?? [:]
   }
 
-  func number(of combination: [Int]) -> Int {
-    if let known = numbers[combination] { return known }
+  /// The number of a combination, and whether it is new.
+  func number(of combination: [Int]) -> (number: Int, isNew: Bool) {
+    if let known = numbers[combination] { return (known, false) }
     numbers[combination] = combinations.count
     combinations.append(combination)
-    return combinations.count - 1
+    return (combinations.count - 1, true)
+  }
+
+  /// Its state in a combination; `nil` where it has no projection.
+  /// - Parameter node: Returns the state of a node, by its place and the number of its configuration.
+  /// - Throws: Why no state can be made of those of the nodes.
+  func state(
+    _ number: Int, _ node: (_ place: Int, _ configuration: Int) -> JSONValue
+  ) throws -> JSONValue? {
+    if let known = states[number] { return known }
+    guard let projection = projections[name] else { return nil }
+    let state = try projection(zip(nodes, combinations[number]).map(node))
+    states[number] = state
+    return state
   }
 
   /// What pipes are sent where nodes move, by the rules that a coordinator has.

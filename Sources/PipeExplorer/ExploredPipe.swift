@@ -47,6 +47,8 @@ struct PostponingLane {
   /// For each configuration the events that are taken, as far as they were tried, with what follows.
   var accepted: [Int: [Int: (target: Int, sends: [ExploredSend])]] = [:]
   var vectors: [Key: Int] = [:]
+  /// What may become of each event, by its number.
+  var receptions: [Int: ExploredAction] = [:]
 }
 
 /// An event that a step puts into a pipe, both by their numbers.

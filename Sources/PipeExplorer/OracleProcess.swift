@@ -12,7 +12,7 @@ package enum OracleTrouble: Error, Hashable, Sendable {
   case notStarted(String)
   /// The process has ended, as this says.
   case ended(String)
-  /// Nothing came although the process had a processor for so long, or waited for something.
+  /// Nothing came, or was read, although the process had a processor for so long, or waited for something.
   case late(after: Duration)
   /// It said this, which is no answer.
   case garbage(String)
@@ -69,6 +69,8 @@ final class OracleProcess {
       return ([], .garbage("a state or an event that cannot be written as JSON"))
     }
     line.append(UInt8(ascii: "\n"))
+    // What nobody has asked for would be taken for the answer.
+    guard output.isEmpty else { return ([], .garbage(Self.text(of: output))) }
     if let trouble = send([UInt8](line)) { return ([], trouble) }
     var answers: [OracleAnswer] = []
     var wait = Wait(for: child.pid)
@@ -171,6 +173,8 @@ final class OracleProcess {
   }
 
   private static func text(of bytes: some Collection<UInt8>) -> String {
-    String(decoding: bytes.prefix(200), as: UTF8.self)
+    // Of several lines the first.
+    let line = bytes.prefix { $0 != UInt8(ascii: "\n") }
+    return String(decoding: line.prefix(200), as: UTF8.self)
   }
 }

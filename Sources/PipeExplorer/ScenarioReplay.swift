@@ -29,7 +29,7 @@ package struct ScenarioReplay {
     section = loaded.topology.explore ?? ExploreSection()
     model = TopologyModel(loaded, section, nodeLimit: .max)
     try model.build(ProgramOracles(loaded, patience: patience))
-    for discovery in model.discoveries {
+    for discovery in model.discoveries.all {
       throw Failure(
         path: [], description: ExplorationFinding(discovery.kind, at: []).message)
     }
@@ -70,7 +70,11 @@ package struct ScenarioReplay {
   }
 
   private mutating func take(_ step: ScenarioStep, at path: [String]) throws(Failure) {
-    guard case .takes(let owner, let event, let origin) = step.action else {
+    let (owner, event, origin): (String, JSONValue, ScenarioStep.Origin)
+    switch step.action {
+    case .takes(let taker, let taken, let from): (owner, event, origin) = (taker, taken, from)
+    case .ends(let node, let effect): return try end(effect, of: node, step.outcome, at: path)
+    case .crash:
       throw Failure(
         path: path,
         description: "a process is killed here, which cannot be done without processes; leave the "
@@ -113,6 +117,20 @@ package struct ScenarioReplay {
         path: path, description: "'\(owner)' takes '\(event.caseText)', and should end by that")
     }
     if case .states(let states) = step.outcome { try compare(states, at: path + ["expect"]) }
+  }
+
+  /// An effect is over, without an event.
+  private mutating func end(
+    _ effect: String, of node: String, _ outcome: ScenarioStep.Outcome, at path: [String]
+  ) throws(Failure) {
+    guard model.node(named: node) != nil else { throw unknownNode(node, at: path + ["at"]) }
+    try checkIsUnderWay(effect, of: node, at: path + ["ends"])
+    let mover = Mover(node: node, input: .end(effect: effect))
+    guard case .moved(let next, _) = try answer(mover, at: path, outcome) else {
+      throw Failure(path: path, description: "node '\(node)' cannot tell what comes of that")
+    }
+    configurations[node] = next
+    if case .states(let states) = outcome { try compare(states, at: path + ["expect"]) }
   }
 
   private mutating func refuse(
@@ -187,28 +205,27 @@ package struct ScenarioReplay {
           path: path + ["takes"], description: "composite '\(owner)' takes no event '\(name)'")
       }
     } else {
-      let names = loaded.topology.nodes.map(\.name) + loaded.topology.composites.map(\.name)
-      throw Failure(
-        path: path + ["at"],
-        description: "the topology has no node '\(owner)'" + Suggestion.among(names, like: owner))
+      throw unknownNode(owner, at: path + ["at"])
     }
     return try nodes.map { (node) throws(Failure) in
       guard case .effect(node, let output) = origin else {
         return Mover(node: node, input: .take(event: event))
       }
-      guard configurations[node]?.effects.contains(output) == true else {
-        let running = configurations[node]?.effects ?? []
-        throw Failure(
-          path: path + ["from"],
-          description: "effect '\(output)' of '\(node)' is not under way in state "
-            + "'\(state(of: node).caseText)'"
-            + Suggestion.among(
-              running, like: output,
-              verb: "it has")
-        )
-      }
+      try checkIsUnderWay(output, of: node, at: path + ["from"])
       return Mover(node: node, input: .give(effect: output, event: event))
     }
+  }
+
+  private func checkIsUnderWay(
+    _ effect: String, of node: String, at path: [String]
+  ) throws(Failure) {
+    let running = configurations[node]?.effects ?? []
+    guard !running.contains(effect) else { return }
+    throw Failure(
+      path: path,
+      description: "effect '\(effect)' of '\(node)' is not under way in state "
+        + "'\(state(of: node).caseText)'"
+        + Suggestion.among(running, like: effect, verb: "it has"))
   }
 
   private func checkRoom(for movers: [Mover], at path: [String]) throws(Failure) {
@@ -258,12 +275,7 @@ package struct ScenarioReplay {
 
   private func compare(_ wanted: [String: JSONValue], at path: [String]) throws(Failure) {
     for (name, state) in wanted.sorted(by: { $0.key < $1.key }) {
-      guard let number = model.node(named: name) else {
-        throw Failure(
-          path: path + [name],
-          description: "the topology has no node '\(name)'"
-            + Suggestion.among(loaded.topology.nodes.map(\.name), like: name))
-      }
+      guard let number = model.node(named: name) else { throw unknownNode(name, at: path + [name]) }
       let node = model.nodes[number]
       var condition = StateCondition(node.folded(OracleConfiguration(state: state)).state)
       condition.fields = node.description?.stateFields?.map(\.name)
@@ -279,6 +291,13 @@ package struct ScenarioReplay {
   }
 
   private func state(of node: String) -> JSONValue { configurations[node]?.state ?? .null }
+
+  private func unknownNode(_ name: String, at path: [String]) -> Failure {
+    let names = loaded.topology.nodes.map(\.name) + loaded.topology.composites.map(\.name)
+    return Failure(
+      path: path,
+      description: "the topology has no node '\(name)'" + Suggestion.among(names, like: name))
+  }
 
   private func unknownPipe(_ name: String, at path: [String]) -> Failure {
     Failure(

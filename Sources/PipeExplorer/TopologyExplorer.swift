@@ -57,6 +57,17 @@ package struct TopologyExplorer {
     return (topology.promela(of: search.model), report)
   }
 
+  /// Searches to the end, or to a limit, and keeps what was met, to be walked through.
+  nonisolated(nonsending) package func explored() async throws -> ExploredTopology {
+    let start = ContinuousClock.now
+    let (topology, watched) = try prepared()
+    var search = PipeExploration.Exploration(topology.model, watched.questions, options: options)
+    let result = try await Self.run(&search, topology) { _ in }
+    let report = ExplorationFindings(topology, watched, settings).report(
+      result, of: search, after: ContinuousClock.now - start)
+    return ExploredTopology(topology, search, report)
+  }
+
   private func prepared() throws -> (TopologyModel, WatchedStates) {
     let topology = TopologyModel(loaded, section, nodeLimit: settings.nodeStateLimit)
     try topology.build(ProgramOracles(loaded, patience: patience))

@@ -44,13 +44,7 @@ extension TopologyModel {
     } else {
       do {
         let asked = try oracles.oracle(of: node)
-        opening = try asked.open(
-          node.name, machine: node.machine ?? "", parameters: node.parameters,
-          outs: loaded.pipes.filter { $0.sender == node.name }.map { pipe in
-            OracleOut(
-              name: pipe.name, port: pipe.outPort,
-              rule: pipe.send.map { NodeConfiguration.Rule(when: pipe.when, send: $0) })
-          })
+        opening = try self.opening(of: node, asked)
         kind = .machine(asked)
       } catch {
         tell(of: error, node)
@@ -68,6 +62,21 @@ extension TopologyModel {
       loaded.descriptions[node.name], synchronized: synchronized, fold: fold)
     if opening == nil { _ = explored.number(of: OracleConfiguration(state: .null)) }
     nodes.append(explored)
+  }
+
+  /// How a node begins, as its program says.
+  private func opening(
+    of node: NodeSpecification, _ oracle: ProgramOracle
+  ) throws(OracleTrouble) -> OracleOpening {
+    let opening = try oracle.open(
+      node.name, machine: node.machine ?? "", parameters: node.parameters,
+      outs: loaded.pipes.filter { $0.sender == node.name }.map { pipe in
+        OracleOut(
+          name: pipe.name, port: pipe.outPort,
+          rule: pipe.send.map { NodeConfiguration.Rule(when: pipe.when, send: $0) })
+      })
+    if let problem = answerCheck(of: node.name)?.problem(in: opening) { throw .garbage(problem) }
+    return opening
   }
 
   private static func opening(in state: JSONValue) -> OracleOpening {
@@ -124,7 +133,7 @@ extension TopologyModel {
   private func addComposites(behind component: Int, _ oracles: ProgramOracles) throws {
     for plan in loaded.conflictClasses.flatMap(\.composites) {
       let own = loaded.pipes.filter { $0.sender == plan.name }
-      guard !own.isEmpty else { continue }
+      guard !own.isEmpty || section.watchedNames.contains(plan.name) else { continue }
       var projection: (([JSONValue]) throws -> JSONValue)?
       if let name = plan.projection, let specification = loaded.topology.composite(plan.name) {
         let oracle = try oracles.oracle(of: specification)
@@ -137,7 +146,7 @@ extension TopologyModel {
     }
   }
 
-  /// The composites that pipes lead from, and that move with one of these nodes.
+  /// The composites that are searched, and that move with one of these nodes.
   private func composites(of movers: [ExploredAction.Mover]) -> [Int] {
     composites.indices.filter { number in
       movers.contains { composites[number].nodes.contains($0.node) }
@@ -213,9 +222,9 @@ extension TopologyModel {
       let node = nodes[place]
       for work in node.opening?.works ?? [] {
         let patterns: [EventPattern]
-        let declared = section.gives[node.name]?[work.name]
+        let declared = origins.declaredGives(of: node, work.name)
         if let declared {
-          patterns = declared
+          patterns = declared.events
         } else {
           patterns = origins.assumedGives(of: node).map { EventPattern($0) }
           if !patterns.isEmpty {
@@ -232,8 +241,17 @@ extension TopologyModel {
             try addEffect(place, work.name, event, isDeclared: declared != nil)
           }
         }
+        if declared?.mayEnd == true { try addEnd(of: work.name, place) }
       }
     }
+  }
+
+  /// An effect that is over without an event.
+  private func addEnd(of effect: String, _ place: Int) throws {
+    try add(
+      action(
+        owner: nodes[place].name, event: .null, origin: .effect(node: place, name: effect),
+        movers: [.init(node: place, input: .end(effect: effect), refusal: .waits)]), to: &model)
   }
 
   private func addEffect(

@@ -47,6 +47,7 @@ extension TopologyModel {
   }
 
   private func label(of action: ExploredAction) -> String {
+    if let effect = action.endingEffect { return "\(action.owner): \(effect) ends" }
     let event = "\(action.owner): \(action.event.caseText)"
     return action.isFromOutside ? event + " (outside)" : event
   }

@@ -59,6 +59,18 @@ final class Database {
     return found
   }
 
+  /// A copy in memory as it is at one moment.
+  func copy() throws(DatabaseError) -> Database {
+    let copy = try Database(":memory:", .create)
+    guard let backup = sqlite3_backup_init(copy.handle, "main", handle, "main") else {
+      throw copy.error(sqlite3_errcode(copy.handle))
+    }
+    let code = sqlite3_backup_step(backup, -1)
+    sqlite3_backup_finish(backup)
+    guard code == SQLITE_DONE else { throw error(code) }
+    return copy
+  }
+
   /// Leaves the log where it is when the last connection closes: copying it would hold up an end.
   func keepLogOnClose() {
     pr_keep_log_on_close(handle)
@@ -82,6 +94,24 @@ final class Statement {
   /// Runs it to its end, with these values in the places of its parameters.
   func run(_ values: SQLValue...) throws(DatabaseError) {
     bind(values)
+    try finish()
+  }
+
+  /// Does so with values that lie elsewhere.
+  func run(_ values: [EncodedOperation.Value]) throws(DatabaseError) {
+    for (index, value) in values.enumerated() {
+      let place = Int32(index + 1)
+      switch value {
+      case .integer(let integer): sqlite3_bind_int64(statement, place, integer)
+      case .null: sqlite3_bind_null(statement, place)
+      // Not copied: nothing of it is used beyond this call.
+      case .text(let bytes): bind(bytes, at: place, nil)
+      }
+    }
+    try finish()
+  }
+
+  private func finish() throws(DatabaseError) {
     var code = sqlite3_step(statement)
     while code == SQLITE_ROW { code = sqlite3_step(statement) }
     // The code of `reset` repeats that of `step`.
@@ -112,14 +142,19 @@ final class Statement {
       case .text(let bytes):
         // Copied, since it is used beyond this call.
         let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
-        bytes.withUnsafeBytes { buffer in
-          let start = buffer.baseAddress?.assumingMemoryBound(to: CChar.self)
-          var none: CChar = 0
-          _ =
-            start.map { sqlite3_bind_text(statement, place, $0, Int32(buffer.count), copied) }
-            ?? sqlite3_bind_text(statement, place, &none, 0, copied)
-        }
+        bytes.withUnsafeBytes { bind($0, at: place, copied) }
       }
+    }
+  }
+
+  private func bind(
+    _ text: UnsafeRawBufferPointer, at place: Int32, _ destructor: sqlite3_destructor_type?
+  ) {
+    if let start = text.baseAddress?.assumingMemoryBound(to: CChar.self), !text.isEmpty {
+      sqlite3_bind_text(statement, place, start, Int32(text.count), destructor)
+    } else {
+      let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+      sqlite3_bind_text(statement, place, "", 0, copied)
     }
   }
 }
@@ -128,10 +163,11 @@ final class Statement {
 enum SQLValue {
   case integer(Int64)
   /// UTF-8.
-  case text([UInt8])
+  case text(ArraySlice<UInt8>)
   case null
 
   static func integer(_ value: UInt64) -> SQLValue { .integer(Int64(bitPattern: value)) }
+  static func text(_ bytes: [UInt8]) -> SQLValue { .text(bytes[...]) }
   static func text(_ string: String) -> SQLValue { .text(Array(string.utf8)) }
 }
 

@@ -12,7 +12,7 @@ extension Journal {
   package func receivers() throws(JournalError) -> [String: JournalContents.Receiver] {
     let key = JournalSnapshot.receiverKey
     do {
-      let rows = try database.select(
+      let rows = try upToDate().select(
         "SELECT key, value FROM meta WHERE key GLOB ?", .text(key + "*")
       ) { row -> (String, JournalContents.Receiver)? in
         let parts = row.text(1).split(separator: " ", maxSplits: 1).map(String.init)
@@ -30,8 +30,8 @@ extension Journal {
 
   /// A pipe from here leads to this node; recorded with or before its first event that is sent there.
   package func leads(_ pipe: String, to receiver: JournalContents.Receiver) throws {
-    try database.prepare("REPLACE INTO meta VALUES (?, ?)").run(
-      .text(JournalSnapshot.receiverKey + pipe),
+    run(
+      .meta, .text(JournalSnapshot.receiverKey + pipe),
       .text("\(receiver.turnedAfter) \(receiver.name)"))
   }
 }

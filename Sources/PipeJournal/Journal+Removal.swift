@@ -14,6 +14,7 @@ extension Journal {
       try FileSystem.makeDirectories(FileSystem.directory(of: path), mode: 0o700)
       // The mark first: while there is one and no journal, the next start says that it is missing.
       try mark.writeAnew()
+      let database = try upToDate()
       let temporary = path + ".new"
       for suffix in ["", "-wal", "-shm", "-journal"] { unlink(temporary + suffix) }
       try database.prepare("VACUUM INTO ?").run(.text(Array(temporary.utf8)))

@@ -15,30 +15,27 @@ extension Journal {
 
   /// The node is prepared for a step.
   package func prepared(_ step: PreparedStep) throws {
-    let statement = try transactionStatements.get().prepared
-    try statement.run(
-      .integer(step.transaction.epoch), .integer(step.transaction.sequence),
+    run(
+      .prepared, .integer(step.transaction.epoch), .integer(step.transaction.sequence),
       .integer(step.move.version), .text(step.move.state), .text(step.event))
   }
 
   /// A step that was prepared is aborted.
   package func aborted(_ transaction: TransactionID) throws {
     if mark.prepared.abort(transaction) { return }
-    try transactionStatements.get().aborted.run(
-      .integer(transaction.epoch), .integer(transaction.sequence))
+    run(.aborted, .integer(transaction.epoch), .integer(transaction.sequence))
   }
 
   /// The step of a transaction is taken; recorded with the state that it has led to.
   package func applied(_ transaction: TransactionID) throws {
     lastApplied = transaction
     if durability == .process, mark.prepared.take(transaction) { return }
-    let statement = try transactionStatements.get().applied
-    try statement.run(.integer(transaction.epoch), .integer(transaction.sequence))
+    run(.applied, .integer(transaction.epoch), .integer(transaction.sequence))
   }
 
   /// A coordinator has started.
   package func coordinatorStarted(epoch: UInt64) throws {
-    try transactionStatements.get().started.run(.integer(epoch))
+    run(.coordinatorStarted, .integer(epoch))
   }
 
   /// A transaction is decided.
@@ -49,26 +46,21 @@ extension Journal {
         "state": .string(String(decoding: move.state, as: UTF8.self)),
       ]
     }
-    try transactionStatements.get().committed.run(
-      .integer(commit.transaction.epoch), .integer(commit.transaction.sequence),
+    run(
+      .committed, .integer(commit.transaction.epoch), .integer(commit.transaction.sequence),
       .text(commit.request.caller), .integer(commit.request.number),
       .text(JSONValue.object(moves).bytes))
   }
 
   /// All participants have the commit.
   package func acknowledged(_ transaction: TransactionID) throws {
-    try transactionStatements.get().acknowledged.run(
-      .integer(transaction.epoch), .integer(transaction.sequence))
+    run(.acknowledged, .integer(transaction.epoch), .integer(transaction.sequence))
   }
 
   /// Nobody needs the commit any more.
   package func forgotten(_ transaction: TransactionID) throws {
-    let statements = try transactionStatements.get()
-    let values = (
-      SQLValue.integer(transaction.epoch), SQLValue.integer(transaction.sequence)
-    )
-    try statements.forgotten.run(values.0, values.1)
-    try statements.forgottenThrough.run(values.0, values.1)
+    run(.forgotten, .integer(transaction.epoch), .integer(transaction.sequence))
+    run(.forgottenThrough, .integer(transaction.epoch), .integer(transaction.sequence))
   }
 
   /// What the journal of a coordinator tells.
@@ -80,6 +72,7 @@ extension Journal {
 
   private func readCoordinator() throws -> CoordinatorJournal {
     var journal = CoordinatorJournal()
+    let database = try upToDate()
     try database.prepare(
       "SELECT epoch, forgotten_epoch, forgotten_sequence FROM coordinator"
     ).rows { row in
@@ -113,26 +106,5 @@ extension Journal {
         version: UInt64(bitPattern: move["version"]?.integer ?? 0),
         state: Array((move["state"]?.string ?? "null").utf8))
     }
-  }
-}
-
-/// The statements of synchronized events.
-struct TransactionStatements {
-  let prepared, aborted, applied, started: Statement
-  let committed, acknowledged, forgotten, forgottenThrough: Statement
-
-  init(_ database: Database) throws(DatabaseError) {
-    prepared = try database.prepare("REPLACE INTO prepared VALUES (1, ?, ?, ?, ?, ?)")
-    aborted = try database.prepare("DELETE FROM prepared WHERE epoch = ? AND sequence = ?")
-    applied = try database.prepare("REPLACE INTO applied VALUES (1, ?, ?)")
-    started = try database.prepare(
-      "INSERT INTO coordinator VALUES (1, ?1, 0, 0) ON CONFLICT (id) DO UPDATE SET epoch = ?1")
-    committed = try database.prepare("REPLACE INTO committed VALUES (?, ?, ?, ?, ?, 0)")
-    acknowledged = try database.prepare(
-      "UPDATE committed SET acknowledged = 1 WHERE epoch = ? AND sequence = ?")
-    forgotten = try database.prepare("DELETE FROM committed WHERE epoch = ? AND sequence = ?")
-    forgottenThrough = try database.prepare(
-      "UPDATE coordinator SET forgotten_epoch = ?1, forgotten_sequence = ?2 "
-        + "WHERE (forgotten_epoch, forgotten_sequence) < (?1, ?2)")
   }
 }

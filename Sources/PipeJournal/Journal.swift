@@ -34,12 +34,14 @@ package final class Journal {
   /// Whether nothing was there that tells of an earlier one.
   package let isFirst: Bool
 
+  /// What is in it may lack the last records; see ``upToDate()``.
   let database: Database
-  /// Those of synchronized events, which most nodes do without.
-  lazy var transactionStatements = Result { () throws(DatabaseError) in
-    try TransactionStatements(database)
-  }
-  private let statements: Statements
+  private let writer: RecordWriter
+  /// The records that the database lacks; none where they are to survive a loss of power.
+  private var log: RecordLog
+  private var hasLeft = false
+  /// The record that is being made.
+  private var pending: [UInt8] = []
   private let boot = BootClock.boot
   package let durability: Durability
   private var lastRecord: Int64 = 0
@@ -55,6 +57,8 @@ package final class Journal {
   private static let keptRecords = 1_000
   /// What their states may take together. Unit: bytes.
   private static let keptBytes = 4 << 20
+  /// What the next record may be made in at most, when there is none. Unit: bytes.
+  private static let keptRoom = 256 << 10
   /// Pages of the write-ahead log before they are copied into the file, 4096 bytes each.
   private static let logPages = 4_000
 
@@ -82,10 +86,19 @@ package final class Journal {
         PRAGMA journal_size_limit = \(Self.logPages * 4096);
         PRAGMA cache_size = -1000;
         """)
+      if try JournalCheck.version(of: database) != JournalSchema.version {
+        try database.execute("PRAGMA user_version = \(JournalSchema.version)")
+      }
       isFirstRecordDue = isNew && durability != .power
       database.keepLogOnClose()
-      statements = try Statements(database)
+      writer = try RecordWriter(database)
       stream = try JournalCheck.stream(of: database, path, node: identity.node)
+      log = RecordLog(
+        mark.log, stream: stream, written: try RecordWriter.written(to: database))
+      if !log.isEmpty {
+        try writer.write(log.records(), through: log.last)
+        log.clear()
+      }
       contents = try JournalContents.read(database)
       if let prepared = mark.prepared.read(), let version = contents?.record.version {
         contents?.participant.add(prepared, at: version)
@@ -99,34 +112,82 @@ package final class Journal {
     }
   }
 
+  /// Whether there was a journal without the file of its log.
+  package var lacksLog: Bool { !isFirst && !mark.existed }
+
   /// Forgets what was read, which can be large.
   package func forgetContents() { contents = nil }
+
+  /// Leaves the journal to the node's next process, or next shell in this one, which finds in the log what
+  /// the database lacks; nothing may be recorded after that.
+  package func leave() {
+    hasLeft = true
+    mark.unlock()
+  }
 
   // MARK: Records
 
   /// Writes what belongs together; nothing of it stays where it throws.
   package func record(_ write: () throws -> Void) throws(JournalError) {
     do {
-      try statements.begin.run()
-      do {
-        if Failpoint.shouldFail(.recordError) {
-          throw DatabaseError(code: SQLITE_FULL, message: "database or disk is full")
-        }
-        try write()
-        try statements.commit.run()
-      } catch {
-        try? statements.rollback.run()
-        throw error
+      pending.removeAll(keepingCapacity: true)
+      if Failpoint.shouldFail(.recordError) {
+        throw DatabaseError(code: SQLITE_FULL, message: "database or disk is full")
       }
+      try write()
+      if !pending.isEmpty { try keep(pending) }
+      // What a long queue has taken needs not be held for the next record.
+      if pending.capacity > Self.keptRoom { pending = [] }
       mark.lastRecord = lastRecord
       countRecord()
-      if isFirstRecordDue {
-        isFirstRecordDue = false
-        try database.execute("PRAGMA synchronous = NORMAL")
-      }
     } catch {
       throw JournalError(error, path: path, node: identity.node)
     }
+  }
+
+  /// Appends a record to the log, or writes it at once, after those before it.
+  private func keep(_ record: [UInt8]) throws {
+    if durability == .process, log.append(record) { return }
+    try writeLog()
+    if durability == .process, log.append(record) { return }
+    try writer.write(record)
+    try firstWasWritten()
+  }
+
+  /// Whether there are records that the database lacks.
+  package var hasUnwritten: Bool { !log.isEmpty }
+
+  /// Writes the records that the database lacks into it, for those who read it otherwise than by this library.
+  package func writeOut() throws(JournalError) {
+    do { try writeLog() } catch {
+      throw JournalError(error, path: path, node: identity.node)
+    }
+  }
+
+  private func writeLog() throws {
+    guard !log.isEmpty, !hasLeft else { return }
+    Failpoint.hit(.writeBefore)
+    try writer.write(log.records(), through: log.last)
+    Failpoint.hit(.writeAfter)
+    log.clear()
+    try firstWasWritten()
+  }
+
+  private func firstWasWritten() throws(DatabaseError) {
+    guard isFirstRecordDue else { return }
+    isFirstRecordDue = false
+    try database.execute("PRAGMA synchronous = NORMAL")
+  }
+
+  /// The database with all records.
+  func upToDate() throws -> Database {
+    try writeLog()
+    return database
+  }
+
+  /// Adds to the record that is being made.
+  func run(_ operation: JournalOperation, _ values: SQLValue...) {
+    OperationCoding.append(operation, values, to: &pending)
   }
 
   func countRecord() { recordCount += 1 }
@@ -137,85 +198,82 @@ package final class Journal {
     incarnation: UInt64
   ) throws {
     lastRecord += 1
-    try statements.record.run(
-      .integer(lastRecord), .integer(version), .integer(incarnation), .integer(time),
+    run(
+      .moved, .integer(lastRecord), .integer(version), .integer(incarnation), .integer(time),
       .text(cause), .integer(steps), .text(state))
     let kept = max(8, min(Self.keptRecords, Self.keptBytes / max(1, state.count)))
     // A quarter more than is kept, so that it is done seldom.
     guard lastRecord - oldestRecord > Int64(kept + kept / 4) else { return }
     oldestRecord = lastRecord - Int64(kept) + 1
-    try statements.forgetRecords.run(.integer(oldestRecord))
+    run(.forgetRecords, .integer(oldestRecord))
     // What a long queue has left behind goes back to the system, a part at a time.
-    try statements.giveBackPages.run()
+    run(.giveBackPages)
   }
 
   package func consumed(_ pipe: String, stream: UInt64, applied: UInt64, closed: Bool) throws {
-    try statements.consumed.run(
-      .text(pipe), .integer(stream), .integer(applied), .integer(Int64(closed ? 1 : 0)))
+    run(
+      .consumed, .text(pipe), .integer(stream), .integer(applied), .integer(Int64(closed ? 1 : 0)))
   }
 
   /// Events of an out-pipe, each ended by a line feed.
   package func queued(_ pipe: String, last: UInt64, count: Int, events: [UInt8]) throws {
-    // Not `dropLast`, which gives an array byte by byte.
-    try statements.queued.run(
-      .text(pipe), .integer(last), .integer(Int64(count)),
-      .text(Array(events[..<(events.count - 1)])))
+    run(
+      .queued, .text(pipe), .integer(last), .integer(Int64(count)),
+      .text(events[..<(events.count - 1)]))
   }
 
   /// How far an out-pipe has got; what is acknowledged is deleted.
   package func sent(_ pipe: String, queued: UInt64, acknowledged: UInt64, trims: Bool) throws {
-    try statements.sent.run(.text(pipe), .integer(queued), .integer(acknowledged))
-    if trims { try statements.trim.run(.text(pipe), .integer(acknowledged)) }
+    run(.sent, .text(pipe), .integer(queued), .integer(acknowledged))
+    if trims { run(.trim, .text(pipe), .integer(acknowledged)) }
   }
 
   package func effectStarted(
     _ origin: EffectOrigin, state: [UInt8], progress: BootClock.Instant
   ) throws {
-    try statements.effectStarted.run(
-      .integer(origin.version), .integer(Int64(origin.feedback)), .text(state),
+    run(
+      .effectStarted, .integer(origin.version), .integer(Int64(origin.feedback)), .text(state),
       .integer(progress.time), .text(boot),
       .integer(progress.clock))
   }
 
   package func effectEnded(_ origin: EffectOrigin) throws {
-    try statements.effectEnded.run(.integer(origin.version), .integer(Int64(origin.feedback)))
+    run(.effectEnded, .integer(origin.version), .integer(Int64(origin.feedback)))
   }
 
   package func postponed(_ id: Int64, _ pipe: String, _ sequence: UInt64, event: [UInt8]) throws {
-    try statements.postponed.run(
-      .integer(id), .text(pipe), .integer(sequence), .text(event))
+    run(.postponed, .integer(id), .text(pipe), .integer(sequence), .text(event))
   }
 
-  package func unpostponed(_ id: Int64) throws { try statements.unpostponed.run(.integer(id)) }
+  package func unpostponed(_ id: Int64) throws { run(.unpostponed, .integer(id)) }
 
   package func deadLetterAdded(_ letter: DeadLetter) throws {
-    try statements.letter.run(
-      .integer(letter.id), .text(letter.pipe), .integer(letter.sequence),
+    run(
+      .letter, .integer(letter.id), .text(letter.pipe), .integer(letter.sequence),
       .text(letter.event.bytes), .text(letter.reason), .text(letter.state?.bytes ?? []),
       .integer(letter.version), .integer(letter.time))
   }
 
   /// How many refused events have become no dead letters, since there were too many.
   package func deadLettersLost(_ count: UInt64) throws {
-    try statements.meta.run(.text(JournalSnapshot.lostLettersKey), .text(String(count)))
+    run(.meta, .text(JournalSnapshot.lostLettersKey), .text(String(count)))
   }
 
   /// How far a node has got by whose steps the rules of composites go, as JSON.
   package func component(_ node: String, _ json: [UInt8]) throws {
-    try statements.meta.run(.text(JournalSnapshot.componentKey + node), .text(json))
+    run(.meta, .text(JournalSnapshot.componentKey + node), .text(json))
   }
 
   /// A node's steps are told to the rules no more.
   package func componentRemoved(_ node: String) throws {
-    try database.prepare("DELETE FROM meta WHERE key = ?").run(
-      .text(JournalSnapshot.componentKey + node))
+    run(.unmeta, .text(JournalSnapshot.componentKey + node))
   }
 
   /// The same of all such nodes, by their names.
   package func components() throws(JournalError) -> [String: [UInt8]] {
     let key = JournalSnapshot.componentKey
     do {
-      let rows = try database.select(
+      let rows = try upToDate().select(
         "SELECT key, value FROM meta WHERE key GLOB ?", .text(key + "*")
       ) { (String($0.text(0).dropFirst(key.count)), $0.bytes(1)) }
       return Dictionary(rows) { first, _ in first }
@@ -227,33 +285,41 @@ package final class Journal {
   /// A dead letter that is recorded.
   package func deadLetter(_ id: UInt64) -> DeadLetter? {
     var letter: DeadLetter?
-    try? statements.findLetter.rows(.integer(id)) { letter = DeadLetter($0) }
+    try? upToDate().prepare(JournalContents.letterByID).rows(.integer(id)) {
+      letter = DeadLetter($0)
+    }
     return letter
   }
 
-  package func deadLetterRemoved(_ id: UInt64) throws { try statements.unletter.run(.integer(id)) }
+  package func deadLetterRemoved(_ id: UInt64) throws { run(.unletter, .integer(id)) }
 
   package func answered(_ key: RequestKey, version: UInt64, state: [UInt8]) throws {
-    try statements.request.run(
-      .integer(key.client), .integer(key.id), .integer(version), .text(state))
+    run(
+      .answered, .integer(key.client), .integer(key.id), .integer(version), .text(state))
   }
 
   package func answerForgotten(_ key: RequestKey) throws {
-    try statements.unrequest.run(.integer(key.client), .integer(key.id))
+    run(.answerForgotten, .integer(key.client), .integer(key.id))
   }
 
   /// How often in a row the step of an event has ended the process, this time included.
   package func attempts(of step: StepMark.Step) throws(JournalError) -> Int {
     var count = 1
-    try record {
-      let known = try database.prepare(
-        "SELECT count FROM attempt WHERE source = ? AND sequence = ?")
-      try known.rows(.text(step.source), .integer(step.sequence)) { row in
-        count = Int(row.integer(0)) + 1
+    do {
+      try writeLog()
+      try writer.transaction {
+        let known = try database.prepare(
+          "SELECT count FROM attempt WHERE source = ? AND sequence = ?")
+        try known.rows(.text(step.source), .integer(step.sequence)) { row in
+          count = Int(row.integer(0)) + 1
+        }
+        try database.execute("DELETE FROM attempt")
+        try database.prepare("INSERT INTO attempt VALUES (?, ?, ?)").run(
+          .text(step.source), .integer(step.sequence), .integer(Int64(count)))
       }
-      try database.execute("DELETE FROM attempt")
-      try database.prepare("INSERT INTO attempt VALUES (?, ?, ?)").run(
-        .text(step.source), .integer(step.sequence), .integer(Int64(count)))
+      try firstWasWritten()
+    } catch {
+      throw JournalError(error, path: path, node: identity.node)
     }
     return count
   }
@@ -322,38 +388,5 @@ extension Journal {
 
   private static func oldestRecord(_ database: Database) throws -> Int64 {
     try JournalCheck.number("SELECT coalesce(min(id), 1) FROM record", in: database)
-  }
-}
-
-/// The statements that records are made of.
-private struct Statements {
-  let begin, commit, rollback: Statement
-  let record, forgetRecords, giveBackPages, consumed, queued, sent, trim: Statement
-  let effectStarted, effectEnded, postponed, unpostponed: Statement
-  let letter, findLetter, unletter, meta, request, unrequest: Statement
-
-  init(_ database: Database) throws(DatabaseError) {
-    begin = try database.prepare("BEGIN IMMEDIATE")
-    commit = try database.prepare("COMMIT")
-    rollback = try database.prepare("ROLLBACK")
-    record = try database.prepare("INSERT INTO record VALUES (?, ?, ?, ?, ?, ?, ?)")
-    giveBackPages = try database.prepare("PRAGMA incremental_vacuum(1024)")
-    forgetRecords = try database.prepare("DELETE FROM record WHERE id < ?")
-    consumed = try database.prepare("REPLACE INTO consumed VALUES (?, ?, ?, ?)")
-    queued = try database.prepare("INSERT INTO outbox VALUES (?, ?, ?, ?)")
-    sent = try database.prepare("REPLACE INTO sent VALUES (?, ?, ?)")
-    trim = try database.prepare("DELETE FROM outbox WHERE pipe = ? AND last <= ?")
-    effectStarted = try database.prepare("REPLACE INTO effect VALUES (?, ?, ?, ?, ?, ?)")
-    effectEnded = try database.prepare(
-      "DELETE FROM effect WHERE version = ? AND feedback = ?")
-    postponed = try database.prepare("REPLACE INTO postponed VALUES (?, ?, ?, ?)")
-    unpostponed = try database.prepare("DELETE FROM postponed WHERE id = ?")
-    letter = try database.prepare("REPLACE INTO letter VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
-    findLetter = try database.prepare(
-      "SELECT id, pipe, sequence, event, reason, state, version, time FROM letter WHERE id = ?")
-    unletter = try database.prepare("DELETE FROM letter WHERE id = ?")
-    meta = try database.prepare("REPLACE INTO meta VALUES (?, ?)")
-    request = try database.prepare("REPLACE INTO request VALUES (?, ?, ?, ?)")
-    unrequest = try database.prepare("DELETE FROM request WHERE client = ? AND id = ?")
   }
 }

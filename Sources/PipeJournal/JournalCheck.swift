@@ -33,8 +33,8 @@ enum JournalCheck {
     guard try number("PRAGMA application_id", in: database) == JournalSchema.application else {
       throw JournalError.damaged(path: path, node: node, reason: "it is no journal")
     }
-    let version = try number("PRAGMA user_version", in: database)
-    guard version == JournalSchema.version else {
+    let version = try version(of: database)
+    guard JournalSchema.readable.contains(version) else {
       throw JournalError.otherVersion(path: path, node: node, found: version)
     }
     let problem = try database.select("PRAGMA quick_check(1)") { $0.text(0) }.last
@@ -42,6 +42,11 @@ enum JournalCheck {
       let line = problem.split(separator: "\n").joined(separator: " ")
       throw JournalError.damaged(path: path, node: node, reason: line)
     }
+  }
+
+  /// The version of its tables.
+  static func version(of database: Database) throws -> Int64 {
+    try number("PRAGMA user_version", in: database)
   }
 
   /// The journal's own random number.

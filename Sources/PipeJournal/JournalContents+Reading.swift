@@ -4,8 +4,10 @@ import PipeSystem
 import PipeWire
 
 extension JournalContents {
-  static let letterQuery =
-    "SELECT id, pipe, sequence, event, reason, state, version, time FROM letter ORDER BY id"
+  private static let letters =
+    "SELECT id, pipe, sequence, event, reason, state, version, time FROM letter"
+  static let letterQuery = letters + " ORDER BY id"
+  static let letterByID = letters + " WHERE id = ?"
 
   /// As `DeadLetter.byteCount`.
   private static let letterBytes = ["pipe", "event", "reason", "state"].reduce("100") {
@@ -60,12 +62,12 @@ extension JournalContents {
     try database.prepare("SELECT pipe, last, count, events FROM outbox ORDER BY pipe, last")
       .rows { row in
         let pipe = row.text(0)
-        guard let acknowledged = sent[pipe]?.acknowledged else { return }
-        var sequence = row.unsigned(1) - row.unsigned(2) + 1
-        for event in row.bytes(3).split(separator: 0x0A, omittingEmptySubsequences: false) {
-          if sequence > acknowledged { sent[pipe]?.events.append(Array(event)) }
-          sequence += 1
-        }
+        let (last, count) = (row.unsigned(1), row.unsigned(2))
+        guard let acknowledged = sent[pipe]?.acknowledged, count <= last else { return }
+        let before = last - count
+        let dropped = acknowledged - min(before, acknowledged)
+        sent[pipe]?.events.append(
+          row.bytes(3), count: Int(count), droppingFirst: Int(clamping: dropped))
       }
   }
 

@@ -28,8 +28,8 @@ package struct JournalContents {
   package struct Sent {
     package var queued: UInt64
     package var acknowledged: UInt64
-    /// The events after `acknowledged`, in order, as JSON.
-    package var events: [[UInt8]] = []
+    /// The events after `acknowledged`.
+    package var events = RecordedEvents()
   }
 
   /// Where a pipe leads.

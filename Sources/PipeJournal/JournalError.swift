@@ -61,6 +61,10 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
   }
 
   init(_ error: any Error, path: String, node: String) {
+    if let error = error as? UnreadableRecord {
+      self = .damaged(path: path, node: node, reason: error.description)
+      return
+    }
     guard let error = error as? DatabaseError else {
       self = error as? JournalError ?? .failed(path: path, reason: "\(error)")
       return

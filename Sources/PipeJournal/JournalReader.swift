@@ -4,6 +4,8 @@ import PipeSystem
 import PipeWire
 
 /// Reads a node's journal, also while the node runs: SQLite's write-ahead log lets it.
+///
+/// Where records wait in the journal's own log, it reads a copy in memory that has them as well.
 package struct JournalReader {
   package let path: String
   private let node: String
@@ -17,11 +19,34 @@ package struct JournalReader {
       guard try JournalCheck.exists(path, node: node) else {
         throw JournalError.missing(path: path, node: node)
       }
-      database = try Database(path, .readOnly)
-      database.keepLogOnClose()
-      try JournalCheck.whole(database, path, node: node)
+      // The log first: what goes from it into the database meanwhile is read there.
+      let log = StepMark.log(ofJournal: path)
+      let file = try Database(path, .readOnly)
+      file.keepLogOnClose()
+      try JournalCheck.whole(file, path, node: node)
+      database = try Self.withRecords(of: log, file, path, node: node)
     } catch {
       throw JournalError(error, path: path, node: node)
+    }
+  }
+
+  /// The database, or a copy of it with the records that it lacks.
+  private static func withRecords(
+    of log: [UInt64], _ file: Database, _ path: String, node: String
+  ) throws -> Database {
+    let stream = try JournalCheck.stream(of: file, path, node: node)
+    return try log.withUnsafeBufferPointer { words in
+      guard let start = words.baseAddress else { return file }
+      func records(_ database: Database) throws -> [UnsafeRawBufferPointer] {
+        RecordLog.records(
+          start, count: words.count, stream: stream,
+          after: try RecordWriter.written(to: database))
+      }
+      guard try !records(file).isEmpty else { return file }
+      let copy = try file.copy()
+      let missing = try records(copy)
+      if !missing.isEmpty { try RecordWriter(copy).write(missing, through: 0) }
+      return copy
     }
   }
 

@@ -1,7 +1,10 @@
 /// The tables of a journal. `docs/JOURNAL.md` describes them.
 enum JournalSchema {
-  /// The version of the tables: SQLite's `user_version`.
-  static let version: Int64 = 1
+  /// The version of the tables: SQLite's `user_version`. A program that reads version 1 would not see the
+  /// records in the log.
+  static let version: Int64 = 2
+  /// The versions that are read; one that is written to becomes the newest.
+  static let readable: ClosedRange<Int64> = 1...version
   /// Marks the file as ours: SQLite's `application_id`.
   static let application: Int64 = 0x7069_7065
 

@@ -3,7 +3,7 @@ import PipeSupport
 import PipeSystem
 
 /// A small file in memory beside a journal: the lock that keeps two incarnations apart, the step
-/// under way, the last record, and the last prepared step.
+/// under way, the number of the last record, the last prepared step, and the records that the journal lacks.
 ///
 /// It is mapped, so that a write costs a store and outlives the process however that ends.
 package final class StepMark {
@@ -15,9 +15,10 @@ package final class StepMark {
     package var sequence: UInt64
   }
 
-  /// The first part of the file; that of the prepared step follows it. Unit: bytes.
+  /// The first part of the file; that of the prepared step follows it, and then the log. Unit: bytes.
   private static let byteCount = 4096
-  private static let fileByteCount = byteCount + PreparedMark.byteCount
+  private static let logStart = byteCount + PreparedMark.byteCount
+  private static let fileByteCount = logStart + RecordLog.byteCount
   private static let magic: UInt64 = 0x7069_7065_7374_6570
   private let path: String
   private let descriptor: Int32
@@ -26,6 +27,8 @@ package final class StepMark {
   package let interrupted: Step?
   /// The step that was last prepared, to be taken together with others.
   let prepared: PreparedMark
+  /// The part of the file that a ``RecordLog`` has.
+  var log: UnsafeMutablePointer<UInt64> { words + Self.logStart / 8 }
   private let recordedBefore: Int64
   private let isSameBoot: Bool
   /// Whether it was there before it was opened.
@@ -85,6 +88,9 @@ package final class StepMark {
     close(descriptor)
   }
 
+  /// Gives the lock away: this process records nothing any more.
+  func unlock() { flock(descriptor, LOCK_UN) }
+
   /// The process that holds the lock of an open mark, as the mark says.
   static func holder(_ descriptor: Int32) -> Int32? {
     var pid: UInt64 = 0
@@ -103,6 +109,17 @@ package final class StepMark {
         descriptor, words.baseAddress, PreparedMark.byteCount, off_t(Self.byteCount))
       guard count == PreparedMark.byteCount, let start = words.baseAddress else { return nil }
       return PreparedMark(start).read()
+    }
+  }
+
+  /// A copy of the log of a journal, also while its node runs; empty where there is none.
+  static func log(ofJournal journal: String) -> [UInt64] {
+    let descriptor = open(journal + ".step", O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+    guard descriptor >= 0 else { return [] }
+    defer { close(descriptor) }
+    return [UInt64](unsafeUninitializedCapacity: RecordLog.byteCount / 8) { words, count in
+      let read = pread(descriptor, words.baseAddress, RecordLog.byteCount, off_t(Self.logStart))
+      count = max(0, read) / 8
     }
   }
 

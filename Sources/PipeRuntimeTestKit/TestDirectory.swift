@@ -105,9 +105,11 @@ package struct TestDirectory: Sendable {
 
   /// The processes that were started for this directory, as their environment tells.
   package var processes: [LeftProcess] {
-    processIDs.map { pid in
+    processIDs.compactMap { pid in
       let arguments = FileSystem.contents(of: "/proc/\(pid)/cmdline") ?? []
       let words = arguments.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
+      // It has ended meanwhile.
+      if words.isEmpty { return nil }
       return LeftProcess(pid: pid, command: words.joined(separator: " "))
     }
   }

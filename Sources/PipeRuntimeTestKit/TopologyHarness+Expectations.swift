@@ -85,7 +85,7 @@ extension TopologyHarness {
   ) async throws -> NodeInformation {
     var last: NodeInformation?
     let waited = try await ask(every: .milliseconds(10), within: timeout, of: directory) {
-      let information = try await status(node)
+      let information = try client.node(node, in: await client.directory(fresh: true))
       last = information
       return predicate(information) ? information : nil
     }

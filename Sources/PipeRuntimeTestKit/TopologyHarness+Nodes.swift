@@ -53,11 +53,32 @@ extension TopologyHarness {
 // What is known.
 extension TopologyHarness {
   /// The topology, with what each node tells of itself now.
-  public func directory() async throws -> TopologyDirectory { try await client.directory() }
+  public func directory() async throws -> TopologyDirectory { try await told { _ in true } }
 
   /// A node, with what it tells of itself now.
   public func status(_ node: String) async throws -> NodeInformation {
-    try client.node(node, in: await client.directory(fresh: true))
+    try client.node(node, in: await told { $0.name == node })
+  }
+
+  /// Asks until these nodes have told of themselves since: the orchestrator waits only for a moment, and
+  /// then gives what they told before. Where nothing moves any more, that is all there is.
+  private func told(by isMeant: (NodeInformation) -> Bool) async throws -> TopologyDirectory {
+    let start = WallClock.nanoseconds
+    var last = try await client.directory(fresh: true)
+    _ = try await ask(every: .milliseconds(10), within: .seconds(10), of: directory) {
+      () -> Bool? in
+      if last.nodes.allSatisfy({ !isMeant($0) || Self.hasTold($0, since: start) }) { return true }
+      last = try await client.directory(fresh: true)
+      return nil
+    }
+    return last
+  }
+
+  /// Whether a node has told of itself since, or does not tell: one that a signal has stopped.
+  private static func hasTold(_ node: NodeInformation, since start: Int64) -> Bool {
+    guard node.isRunning, node.kind != .monitor, let pid = node.pid else { return true }
+    if let time = node.status?.time, time >= start { return true }
+    return FileSystem.text(of: "/proc/\(pid)/stat")?.contains(") T ") == true
   }
 
   /// The states of some nodes, or of all: of each its current state at once, then every change.

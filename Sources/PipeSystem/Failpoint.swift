@@ -11,6 +11,10 @@ package enum Failpoint: String, CaseIterable, Sendable {
   case recordAfter = "record.after"
   /// The record cannot be written, as on a full disk.
   case recordError = "record.error"
+  /// Records are about to be written from the log into the database.
+  case writeBefore = "write.before"
+  /// They are written, and the log has not begun anew.
+  case writeAfter = "write.after"
   /// A step is recorded, and its effect not started.
   case effectBefore = "effect.before"
   /// The event of an effect is recorded, and the effect's end is not.
@@ -85,8 +89,9 @@ package enum Failpoint: String, CaseIterable, Sendable {
   /// Whether only participants of synchronized events, or their coordinators, come there.
   package var isOfSynchronizedEvents: Bool {
     switch self {
-    case .stepBefore, .stepAfter, .recordAfter, .recordError, .effectBefore, .effectAfter,
-      .ackAfter, .sendBefore, .sendAfter, .openAfter, .welcomeAfter, .replyBefore, .replyAfter,
+    case .stepBefore, .stepAfter, .recordAfter, .recordError, .writeBefore, .writeAfter,
+      .effectBefore, .effectAfter, .ackAfter, .sendBefore, .sendAfter, .openAfter, .welcomeAfter,
+      .replyBefore, .replyAfter,
       .startAfter, .restoreAfter, .trimAfter, .letterAfter, .drainBefore:
       false
     case .prepareBefore, .evaluateAfter, .prepareRecorded, .yesAfter, .noAfter, .commitReceived,
@@ -103,7 +108,9 @@ package enum Failpoint: String, CaseIterable, Sendable {
   private nonisolated(unsafe) static var isArmed = false
   /// The file without which none acts; written with `isArmed`.
   private nonisolated(unsafe) static var switchFile: String?
-  private static let counter = Locked(FailpointCounter())
+  /// The thread on which lodgers are at work beside the node; written with `isArmed`.
+  private nonisolated(unsafe) static var thread = pthread_self()
+  private static let residents = Locked(FailpointResidents())
 
   /// Reads this process's failpoints from its environment. To be called before threads are started.
   ///
@@ -114,15 +121,39 @@ package enum Failpoint: String, CaseIterable, Sendable {
     do {
       let armed = try FailpointCounter(
         node: node, incarnation: incarnation, environment: environment)
-      guard let armed else { return }
-      counter.withLock { $0 = armed }
+      // Also where this node has none: a lodger may have some.
+      guard environment[FailpointCounter.rulesVariable]?.isEmpty == false else { return }
+      residents.withLock { $0.add(armed ?? FailpointCounter(), as: 0, prefix: "") }
       switchFile = environment[FailpointCounter.switchVariable]
+      thread = pthread_self()
       isArmed = true
     } catch {
       StandardError.write("error: \(error)\n")
       exit(2)
     }
   }
+
+  /// Whether any failpoint of this process, or of its lodgers, may act.
+  package static var mayAct: Bool { isArmed }
+
+  /// Reads those of a lodger, another node in this process; to be called on the thread of `arm`.
+  /// - Parameters:
+  ///   - resident: The number by which ``enter(_:)`` names it.
+  ///   - prefix: What the lines begin with that tell of it.
+  package static func arm(
+    resident: Int, prefix: String, node: String, incarnation: UInt64,
+    environment: [String: String] = ProcessEnvironment.current
+  ) {
+    // What is malformed would have ended the process at its start.
+    guard isArmed,
+      let armed = try? FailpointCounter(
+        node: node, incarnation: incarnation, environment: environment)
+    else { return }
+    residents.withLock { $0.add(armed, as: resident, prefix: prefix) }
+  }
+
+  /// Says whose work this thread does from now on: the node's own, 0, or a lodger's.
+  package static func enter(_ resident: Int) { residents.withLock { $0.current = resident } }
 
   /// Says that the process is at this place, where it may be told to die or to stand still.
   /// - Returns: Whether the caller must cut its connection.
@@ -141,10 +172,13 @@ package enum Failpoint: String, CaseIterable, Sendable {
 
   @inline(never)
   private static func act(at point: Failpoint) -> FailpointAction? {
-    guard let (action, count) = counter.withLock({ $0.hit(point) }) else { return nil }
+    // What is done on other threads is the node's own.
+    let isAtHome = pthread_equal(thread, pthread_self()) == 0
+    guard let (action, count, prefix) = residents.withLock({ $0.hit(point, isAtHome: isAtHome) })
+    else { return nil }
     if let switchFile, !FileSystem.exists(switchFile) { return nil }
     // One write, so that the line is whole in the log of a process that dies of it.
-    StandardError.write("failpoint \(point.rawValue): \(action) (hit \(count))\n")
+    StandardError.write("\(prefix)failpoint \(point.rawValue): \(action) (hit \(count))\n")
     action.perform()
     return action
   }

@@ -12,12 +12,15 @@ public struct CompositeSpecification: Sendable {
   public var projection: String?
   /// The executable that coordinates it; `nil` takes the topology's.
   public var program: String?
+  /// The participant in whose process it is coordinated; `nil` for a process of its own.
+  public var within: String?
 
   /// Makes a composite.
   public init(
     name: String, components: [String], synchronize: [Synchronization] = [],
-    projection: String? = nil, program: String? = nil
+    projection: String? = nil, program: String? = nil, within: String? = nil
   ) {
+    self.within = within
     self.name = name
     self.components = components
     self.synchronize = synchronize
@@ -36,6 +39,7 @@ extension CompositeSpecification: Hashable {
   public static func == (left: Self, right: Self) -> Bool {
     left.name == right.name && left.components == right.components
       && left.projection == right.projection && left.program == right.program
+      && left.within == right.within
       && left.synchronize.sorted { $0.event < $1.event }
         == right.synchronize.sorted { $0.event < $1.event }
   }

@@ -20,7 +20,10 @@ extension TopologyChecker {
         checkPayloads(of: vector, in: composites)
         checkTransitions(of: vector, in: composites)
       }
-      for plan in composites.plans { checkPrograms(of: plan) }
+      for plan in composites.plans {
+        checkPrograms(of: plan)
+        checkHost(of: plan)
+      }
       checkEffects(in: composites)
     } catch {
       for problem in error.problems { report(problem, machines) }

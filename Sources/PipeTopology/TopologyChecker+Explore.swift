@@ -18,7 +18,7 @@ extension TopologyChecker {
     for (node, outputs) in section.gives.sorted(by: { $0.key < $1.key }) {
       for (output, patterns) in outputs.sorted(by: { $0.key < $1.key }) {
         checkOutput(output, of: node, at: path + ["gives", node, output])
-        check(patterns, of: node, "gives", at: path + ["gives", node, output])
+        check(patterns.events, of: node, "gives", at: path + ["gives", node, output])
       }
     }
     for (node, fields) in section.fold.sorted(by: { $0.key < $1.key }) {
@@ -176,11 +176,8 @@ extension TopologyChecker {
   private mutating func check(_ combination: StateCombination, owner: String, at path: [String]) {
     for (name, condition) in combination.states.sorted(by: { $0.key < $1.key }) {
       let place = path + [name]
-      if topology.composite(name) != nil {
-        report(
-          .badValue, at: source.mark(ofKey: place),
-          "\(owner): '\(name)' is a composite, whose states are not searched; name those of its nodes"
-        )
+      if let composite = topology.composite(name) {
+        check(condition, of: composite, owner: owner, at: place)
       } else if let machine = topology.node(name).flatMap(machine(of:)) {
         if let fields = machine.stateFields {
           check(condition, ofStruct: fields, node: name, owner: owner, at: place)
@@ -192,6 +189,25 @@ extension TopologyChecker {
         }
       }
     }
+  }
+
+  private mutating func check(
+    _ condition: StateCondition, of composite: CompositeSpecification, owner: String,
+    at path: [String]
+  ) {
+    guard let name = composite.projection else {
+      report(
+        .badValue, at: source.mark(ofKey: path),
+        "\(owner): composite '\(composite.name)' has no projection, and so no state of its own; name "
+          + "the states of its nodes, or give it a 'projection'")
+      return
+    }
+    guard let program = topology.program(of: composite),
+      let projection = descriptions.programs[program]?.composite(name), !projection.states.isEmpty
+    else { return }
+    checkCase(
+      condition.state, against: projection.states, kind: .condition,
+      holder: "projection '\(name)' of composite '\(composite.name)'", owner: owner, at: path)
   }
 
   private mutating func check(

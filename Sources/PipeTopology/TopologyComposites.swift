@@ -81,7 +81,8 @@ package struct TopologyComposites: Sendable {
     let plans = composites.map(plan(of:))
     let nodes = Set(plans.flatMap(\.nodes))
     return ConflictClassPlan(
-      name: names[0], program: composites.lazy.compactMap(topology.program(of:)).first ?? "",
+      name: names[0], host: composites.lazy.compactMap(\.within).first,
+      program: composites.lazy.compactMap(topology.program(of:)).first ?? "",
       durability: names.map(topology.durability(of:)).max() ?? .standard, composites: plans,
       components: topology.nodes.filter { nodes.contains($0.name) }.map { node in
         ComponentPlan(

@@ -232,6 +232,12 @@ package enum TopologyKeys {
       TopologyKey(
         "program", \.program, .text, "The program that coordinates it, as at the top level",
         standard: "the topology's"),
+      TopologyKey(
+        "within", \.within, .text,
+        "A node that takes part in its events, in whose process it is coordinated: events cost less "
+          + "then, and while that node computes, or is started again, nobody coordinates. One for all "
+          + "composites that share participants",
+        standard: "a process of its own"),
     ]
   ) { _, fields, _ in
     // Without components, the rest is read for its errors alone.
@@ -258,8 +264,9 @@ package enum TopologyKeys {
         standard: "all of truth values and bare cases, some of others"),
       TopologyKey(
         "gives", \.gives, .eventsOfEffects,
-        "The events that effects may give: `{ NODE: { OUTPUT: [EVENT, …] } }`",
-        standard: "those that nothing else gives, assumed"),
+        "The events that effects may give: `{ NODE: { OUTPUT: [EVENT, …] } }`. `~` behind them: it "
+          + "may also end without one",
+        standard: "what the machine declares; else those that nothing else gives, assumed"),
       TopologyKey(
         "fold", \.fold, .folds,
         "Whole numbers of states that begin again at 0: `{ NODE: { FIELD: 8 } }` takes 8 for 0, 9 "

@@ -1,4 +1,5 @@
 import PipeMachines
+import PipeSupport
 import PipeWire
 
 extension TopologyReading {
@@ -26,6 +27,37 @@ extension TopologyReading {
       for name in composite.components where topology.node(name)?.constant != nil {
         reportComponent(name, of: composite.name, topology, "is constant and takes no events")
       }
+      checkHost(of: composite, in: topology)
+    }
+  }
+
+  /// Whether that node takes part is known only with the machines.
+  private mutating func checkHost(of composite: CompositeSpecification, in topology: Topology) {
+    guard let name = composite.within else { return }
+    let mark = source.mark(of: ["composites", composite.name, "within"])
+    let owner = "composite '\(composite.name)'"
+    switch names[name]?.kind {
+    case .node where topology.node(name)?.constant != nil:
+      report(
+        .badHost, at: mark,
+        "\(owner): node '\(name)' is constant and takes no part; name a node that does, or leave "
+          + "'within' out")
+    case .node: break
+    case .composite:
+      report(
+        .badHost, at: mark,
+        "\(owner): '\(name)' is a composite; name the node in whose process it is to be "
+          + "coordinated")
+    case .monitor:
+      report(
+        .badHost, at: mark,
+        "\(owner): '\(name)' is a monitor, which only watches; name a node that takes part in its "
+          + "events")
+    case nil:
+      let nodes = topology.machines(of: composite.name).filter { topology.node($0) != nil }
+      report(
+        .unknownNode, at: mark,
+        "\(owner): there is no node '\(name)'" + Suggestion.among(nodes.sorted(), like: name))
     }
   }
 

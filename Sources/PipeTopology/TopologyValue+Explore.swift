@@ -44,6 +44,10 @@ extension JSONValue {
     "type": "array", "items": ["anyOf": [.reference("case"), .variable]],
   ]
 
+  fileprivate static let effectPattern: JSONValue = [
+    "type": "array", "items": ["anyOf": [.reference("case"), .variable, ["type": "null"]]],
+  ]
+
   fileprivate static let valueSet: JSONValue = [
     "anyOf": [
       ["type": "array", "minItems": 1], .pattern("^-?[0-9]+\\.\\.-?[0-9]+$"), .variable,
@@ -67,18 +71,27 @@ extension TopologyValue<[String: [EventPattern]]> {
   }
 }
 
-extension TopologyValue<[String: [String: [EventPattern]]]> {
-  /// Lists of events by node and output.
+extension TopologyValue<[String: [String: EffectPattern]]> {
+  /// Lists of events, and of no event, by node and output.
   static var eventsOfEffects: Self {
     Self(
-      schema: .byName(.byName(.patterns)), definitions: TopologyValue<JSONValue>.state.definitions,
+      schema: .byName(.byName(.effectPattern)),
+      definitions: TopologyValue<JSONValue>.state.definitions,
       write: { gives in
         .named(
-          gives.sorted { $0.key < $1.key }.map { ($0.key, .patterns($0.value) ?? .mapping([])) })
+          gives.sorted { $0.key < $1.key }.map { node, effects in
+            (
+              node,
+              .named(
+                effects.sorted { $0.key < $1.key }.map { ($0.key, .literal(.array($0.value.json))) }
+              )
+                ?? .mapping([])
+            )
+          })
       }
     ) { reading, place in
       reading.byName(place, hint: "a mapping such as { door: { close: [doorHasLocked] } }") {
-        $0.patternLists($1, hint: "a mapping such as { close: [doorHasLocked] }")
+        $0.byName($1, hint: "a mapping such as { close: [doorHasLocked] }") { $0.effectPattern($1) }
       }
     }
   }
@@ -231,6 +244,11 @@ extension EventPattern {
   }
 }
 
+extension EffectPattern {
+  /// How it stands in a file.
+  fileprivate var json: [JSONValue] { events.map(\.json) + (mayEnd ? [.null] : []) }
+}
+
 extension TopologyReading {
   /// The members of a mapping, of which those that cannot be read are left out.
   fileprivate mutating func byName<Value>(
@@ -249,6 +267,20 @@ extension TopologyReading {
     byName(place, hint: hint) { reading, place in
       reading.elements(of: place, hint: "a list of events")?.compactMap { reading.pattern($0) }
     }
+  }
+
+  /// Events; nothing in the place of the last one stands for an end without an event.
+  fileprivate mutating func effectPattern(_ place: TopologyPlace) -> EffectPattern? {
+    guard var elements = elements(of: place, hint: "a list of events") else { return nil }
+    let mayEnd = elements.last?.node.scalar?.value == .null
+    if mayEnd { elements.removeLast() }
+    if let early = elements.first(where: { $0.node.scalar?.value == .null }) {
+      report(
+        .badValue, early,
+        "is ~ for an effect that ends without an event; put it at the end of the list, once")
+      return nil
+    }
+    return EffectPattern(elements.compactMap { pattern($0) }, mayEnd: mayEnd)
   }
 
   /// An event of which some fields have values, or a range of them.

@@ -5,8 +5,10 @@ package final class ConnectionMonitor {
   package enum Event: Sendable { case connected, disconnected }
 
   package let socket: Socket
+  private let watched: Socket
 
   package init(of watched: Socket, in context: Context) throws(TransportError) {
+    self.watched = watched
     let endpoint = "inproc://monitor-\(UInt(bitPattern: watched.handle))"
     let events = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED
     guard zmq_socket_monitor(watched.handle, endpoint, events) == 0 else {
@@ -14,6 +16,15 @@ package final class ConnectionMonitor {
     }
     socket = try Socket(.pair, in: context)
     try socket.connect(endpoint)
+  }
+
+  /// Watches no longer; to be called before the watched socket is closed.
+  ///
+  /// libzmq's thread waits until somebody takes what it tells: without a reader it would do so until its
+  /// context ends, and serve no other socket.
+  package func close() {
+    watched.stopTelling()
+    socket.close()
   }
 
   /// Reads what has happened since the last call.

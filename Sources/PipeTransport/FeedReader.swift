@@ -23,6 +23,12 @@ package final class FeedReader {
     registration = loop.add(socket, for: self) { $0.read() }
   }
 
+  /// Reads a feed no longer; what was queued from it is gone.
+  package func disconnect(_ feed: String) { socket.disconnect(feed) }
+
+  /// Reads a feed again.
+  package func connect(_ feed: String) throws(TransportError) { try socket.connect(feed) }
+
   package func close() {
     if let registration { loop.remove(registration) }
     registration = nil

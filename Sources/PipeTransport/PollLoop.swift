@@ -16,14 +16,20 @@ package final class PollLoop {
     let id: UInt64
     let socket: Socket?
     let descriptor: Int32
+    /// Whose it is; see ``PollLoop/resident``.
+    let resident: Int
     let onReadable: () -> Void
     /// Whether it is among those whose socket may have input.
     var isDue = false
     /// Whether it is among those that are called back next.
     var isReady = false
 
-    init(_ id: UInt64, _ socket: Socket?, _ descriptor: Int32, _ onReadable: @escaping () -> Void) {
+    init(
+      _ id: UInt64, _ socket: Socket?, _ descriptor: Int32, of resident: Int,
+      _ onReadable: @escaping () -> Void
+    ) {
       self.id = id
+      self.resident = resident
       self.socket = socket
       self.descriptor = descriptor
       self.onReadable = onReadable
@@ -47,10 +53,20 @@ package final class PollLoop {
   private var timers = TimerQueue()
   private var lastID: UInt64 = 0
   private var isStopped = false
-  /// Called before each wait: what is queued is sent here, in one go.
-  package var beforeWait: (() -> Void)?
-  /// Where it answers `true` the loop does not wait: there is work left to take.
-  package var hasWork: (() -> Bool)?
+  /// Those who take turns before each wait.
+  private var turns: [Turns] = []
+  /// Whose work is done now, where several share the loop: what is registered meanwhile is called back
+  /// for the same one. What other threads post is the first one's, 0.
+  private(set) var resident = 0
+  /// Called whenever another one's work begins.
+  package var onResident: ((Int) -> Void)?
+
+  private struct Turns {
+    let id: UInt64
+    let resident: Int
+    let hasWork: () -> Bool
+    let take: () -> Void
+  }
 
   package init() {
     handle = LoopHandle()
@@ -68,7 +84,7 @@ package final class PollLoop {
   /// closed. What is captured is kept alive so long.
   @discardableResult
   package func add(_ socket: Socket, onReadable: @escaping () -> Void) -> Registration {
-    let source = Source(nextID(), socket, socket.descriptor, onReadable)
+    let source = Source(nextID(), socket, socket.descriptor, of: resident, onReadable)
     socket.onPossibleInput = { [unowned self, unowned source] in mark(source) }
     if socket.mayHaveInput { mark(source) }
     let registration = add(source)
@@ -87,7 +103,7 @@ package final class PollLoop {
   /// Calls back while the descriptor is readable, or at its end. What is captured is kept alive so long.
   @discardableResult
   package func add(descriptor: Int32, onReadable: @escaping () -> Void) -> Registration {
-    add(Source(nextID(), nil, descriptor, onReadable))
+    add(Source(nextID(), nil, descriptor, of: resident, onReadable))
   }
 
   /// Does so for an owner, which it does not keep alive.
@@ -98,7 +114,38 @@ package final class PollLoop {
     add(descriptor: descriptor) { [weak owner] in if let owner { onReadable(owner) } }
   }
 
+  /// Calls back before each wait: what is queued is sent there, in one go.
+  /// - Parameter hasWork: Where it answers `true` the loop does not wait: there is work left to take.
+  @discardableResult
+  package func addTurns<Owner: AnyObject>(
+    for owner: Owner, hasWork: @escaping (Owner) -> Bool, take: @escaping (Owner) -> Void
+  ) -> Registration {
+    let id = nextID()
+    turns.append(
+      Turns(
+        id: id, resident: resident, hasWork: { [weak owner] in owner.map(hasWork) == true },
+        take: { [weak owner] in if let owner { take(owner) } }))
+    return Registration(id: id)
+  }
+
+  /// Does the work of one of those who share the loop.
+  package func asResident<Result, Failure: Error>(
+    _ number: Int, _ body: () throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    let former = resident
+    enter(number)
+    defer { enter(former) }
+    return try body()
+  }
+
+  private func enter(_ number: Int) {
+    guard number != resident else { return }
+    resident = number
+    onResident?(number)
+  }
+
   package func remove(_ registration: Registration) {
+    turns.removeAll { $0.id == registration.id }
     guard let source = sources.removeValue(forKey: registration.id) else { return }
     source.forget()
     due.removeAll { $0 === source }
@@ -108,7 +155,12 @@ package final class PollLoop {
   /// Calls back once, after the delay. What is captured is kept alive so long.
   @discardableResult
   package func schedule(after delay: Duration, _ work: @escaping () -> Void) -> TimerQueue.ID {
-    timers.schedule(at: BootClock.nanoseconds + delay.clampedNanoseconds, work)
+    let time = BootClock.nanoseconds + delay.clampedNanoseconds
+    guard resident != 0 else { return timers.schedule(at: time, work) }
+    return timers.schedule(at: time) { [unowned self, resident] in
+      enter(resident)
+      work()
+    }
   }
 
   /// Does so for an owner, which it does not keep alive.
@@ -131,9 +183,14 @@ package final class PollLoop {
   }
 
   private func turn() {
-    beforeWait?()
-    if isStopped { return }
-    var isBusy = hasWork?() == true
+    var isBusy = false
+    for one in turns {
+      enter(one.resident)
+      one.take()
+      if isStopped { return }
+      if one.hasWork() { isBusy = true }
+    }
+    enter(0)
     if handle.hasPosted {
       handle.runPosted()
       isBusy = true
@@ -152,7 +209,10 @@ package final class PollLoop {
     if isStopped || timers.next == nil { return }
     let now = BootClock.nanoseconds
     let newest = timers.newest
-    while !isStopped, let work = timers.takeDue(at: now, through: newest) { work() }
+    while !isStopped, let work = timers.takeDue(at: now, through: newest) {
+      enter(0)
+      work()
+    }
   }
 
   /// Calls back for what is ready.
@@ -169,7 +229,10 @@ package final class PollLoop {
       source.isReady = false
       source.socket?.hasReceived = false
       // A callback may have removed it.
-      if sources[source.id] != nil { source.onReadable() }
+      if sources[source.id] != nil {
+        enter(source.resident)
+        source.onReadable()
+      }
       if isStopped { break }
       hasReceived = hasReceived || source.socket?.hasReceived == true
     }

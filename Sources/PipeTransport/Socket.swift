@@ -67,6 +67,11 @@ package final class Socket {
 
   deinit { close() }
 
+  /// Tells nobody of its connections any more.
+  func stopTelling() {
+    if isOpen { zmq_socket_monitor(handle, nil, 0) }
+  }
+
   /// Closes the socket; messages that are still queued go out within the linger.
   package func close() {
     guard isOpen else { return }
@@ -127,6 +132,16 @@ package final class Socket {
   package func bind(_ endpoint: String) throws(TransportError) {
     mayHaveInput = true
     guard zmq_bind(handle, endpoint) == 0 else { throw .last("zmq_bind", endpoint: endpoint) }
+  }
+
+  /// Binds to an `ipc://` endpoint, whose file stays when the socket is closed.
+  ///
+  /// libzmq removes the file of a `bind` by another thread, some time after the socket was closed: who
+  /// binds there anew in the meantime, in this process or another one, would lose its file.
+  package func bindKeepingFile(_ endpoint: String) throws(TransportError) {
+    let listener = try ListeningDescriptor.make(at: endpoint)
+    try set(ZMQ_USE_FD, listener)
+    try bind(endpoint)
   }
 
   package func connect(_ endpoint: String) throws(TransportError) {

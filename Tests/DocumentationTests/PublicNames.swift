@@ -28,12 +28,13 @@ private typealias Names<
   ),
   (
     any SynthesizedCodable.Type, Reduction<State>, Refusal, Overlap, CaseDescription,
-    MachineDescription, PortDescription
+    MachineDescription, PortDescription, EffectDescription
   ),
   (SuspendedTransition<State>, SelfContainedEvents<Event>),
   (
     Runtime<State, Event, Output>, AsyncStateMachineSequence<State, Event, Output>,
-    SendOutcome<State>, ExecutionStrategy<State>, Feedback<State, Event>, EffectClock,
+    SendOutcome<State>, ExecutionStrategy<State>, Feedback<State, Event>, GivenEvents<Event>,
+    EffectClock,
     IdempotencyKey, EventPipe<Event>, Ports
   ),
   (ViewState<State, Event, Output>, ViewBinding<State>, ValueBinding<State>, Binding<State>),
@@ -57,7 +58,7 @@ private typealias Names<
   (NavigationError, LinkProblem, NoParameters, ParameterProblem, JSONValue),
   (
     TopologyClient, TopologyClientError, RequestOutcome, StateStream, StateChange, WatchedStates,
-    NodeSummary, TransitionCounts, EnabledEvents,
+    NodeSummary, TransitionCounts, DurationCounts, EnabledEvents,
     EventEnabledness, EventObstacle, TopologyDirectory, TopologyErrors, NodeInformation, NodeStatus,
     PipeInformation, ProgramDescription, CompositeStateDescription, DeadLetter, Diagnostic,
     SourceMark, Durability, RefusalPolicy
@@ -69,7 +70,7 @@ private typealias Names<
     Topology, TopologyChecker, TopologyFile, TopologyReader, TopologySchema, TopologyVariables,
     NodeSpecification, PipeSpecification, CompositeSpecification, MonitorSpecification,
     NodeDependency, StateCondition, RestartPolicy, SourceMap, Timeouts, Backoff, ExploreSection,
-    StateCombination, ExploredProperty, ValueSet, EventPattern
+    StateCombination, ExploredProperty, ValueSet, EventPattern, EffectPattern
   ),
   (
     XCTStateMachine<State, Event, Output>, PipeRuntimeTestKit.ScenarioStep<State, Event, Output>,

@@ -55,6 +55,30 @@ struct EndCheckTests {
       Self.violations(of: [Self.spawned] + lines + [Self.spawned], endedBy: signal).count == 1)
   }
 
+  @Test("what strikes one node of a process explains the ends of all in it, in any order")
+  func shared() {
+    let struck = (node: "host", stream: LogStream.err, text: "failpoint ack.after: crash (hit 3)")
+    let ends = ["host", "lodger"].map { name in
+      (
+        node: name, stream: LogStream.note,
+        text: "\(NodeReport.exited(.signalled(number: SIGKILL)))"
+      )
+    }
+    for lines in [[struck] + ends, [ends[1], struck, ends[0]], ends] {
+      var check = EndCheck()
+      let spawned = ["host", "lodger"].map {
+        (node: $0, stream: Self.spawned.0, text: Self.spawned.1)
+      }
+      for line in spawned + lines {
+        check.take(
+          LogEntry(
+            node: line.node, time: Timestamp(milliseconds: 0), stream: line.stream,
+            text: line.text))
+      }
+      #expect(check.violations.isEmpty == (lines.count == 3), "\(check.violations)")
+    }
+  }
+
   @Test("one that was adopted is heard again")
   func adopted() {
     let lines = [

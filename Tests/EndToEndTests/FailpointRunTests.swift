@@ -49,6 +49,12 @@ struct FailpointRunTests {
     try await withTopology(Self.numbers("sink:step.before=stop@1")) { topology in
       try await topology.send("source", Source.Event.go(count: 100))
       try await topology.expectLog("sink", contains: "failpoint step.before: stop (hit 1)")
+      // It says so a moment before.
+      let pid = try #require(try await topology.client.directory(fresh: false)[node: "sink"]?.pid)
+      let standsStill: Bool? = try await poll(within: .seconds(10), of: topology.directory) {
+        FileSystem.text(of: "/proc/\(pid)/stat")?.contains(") T ") == true ? true : nil
+      }
+      #expect(standsStill == true)
       try await topology.resume("sink")
       try await topology.expect("sink", Sink.State.counting(last: 100, count: 100, wrong: 0))
       #expect(try await topology.status("sink").incarnation == 1)
@@ -57,7 +63,7 @@ struct FailpointRunTests {
 
   @Test("a node that a failpoint lets stand still is found hung where nobody continues it")
   func hung() async throws {
-    let topology = Self.numbers("sink:step.before=stop@1/1", heartbeat: .milliseconds(500))
+    let topology = Self.numbers("sink:step.before=stop@1/1", heartbeat: .seconds(2))
     try await withTopology(topology) { topology in
       try await Self.hundred(topology)
       try await topology.expectLog("sink", contains: "killed: hung")

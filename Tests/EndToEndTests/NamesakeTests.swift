@@ -66,7 +66,7 @@ struct NamesakeTests {
   @Test("of a coordinator: its events are taken by all again, and its log names it")
   func coordinator() async throws {
     try await withTopology(Parties.pair(durability: .process)) { topology in
-      #expect(try await topology.meet().isCommitted)
+      #expect(try await topology.meet(mode: .await(.seconds(300))).isCommitted)
       let namesake = try await Namesake("sync/pair", at: topology.status("left").inbox)
       #expect(try await topology.meet(mode: .await(nil)).isCommitted)
       try await topology.expectLog("pair", contains: "under this end's name, 'sync/pair'")
@@ -77,7 +77,7 @@ struct NamesakeTests {
   @Test("of a coordinator that has just started, and was not answered yet")
   func newCoordinator() async throws {
     try await withTopology(Parties.pair()) { topology in
-      #expect(try await topology.meet().isCommitted)
+      #expect(try await topology.meet(mode: .await(.seconds(300))).isCommitted)
       // Those who connect to it meanwhile are taken one after the other: the coordinator, and the namesake.
       let inbox = try await topology.status("left").inbox
       try await topology.pause("left")

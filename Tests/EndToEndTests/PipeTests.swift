@@ -22,7 +22,7 @@ struct PipeTests {
           durability: durability),
       ],
       pipes: [.ports(from: "source.out", to: "sink.in", name: "numbers", capacity: capacity)],
-      timeouts: Timeouts(start: .seconds(60), heartbeat: .seconds(60)))
+      timeouts: Timeouts(start: .seconds(60), heartbeat: .seconds(60), stop: .seconds(60)))
   }
 
   /// A button whose pipe leads to a gate.
@@ -146,10 +146,10 @@ struct PipeTests {
       try await topology.resume("gate")
       try await topology.expect("gate", Gate.State.open(passed: taken))
       // The credit for them may still be on its way.
-      try await topology.expectStatus(of: "button", "room in its pipe") {
-        $0.status?.blocked.isEmpty == true
+      let pressed = try await poll(within: .seconds(20), of: topology.directory) {
+        try? await topology.send("button", Button.Event.press)
       }
-      try await topology.send("button", Button.Event.press)
+      #expect(pressed != nil)
       try await topology.expect("gate", Gate.State.open(passed: taken + 1))
     }
   }
@@ -205,18 +205,19 @@ struct PipeTests {
 
   @Test("a receiver that is killed under load comes back, and its loss is reported as a gap")
   func receiverKilled() async throws {
-    try await Self.unrecorded(Self.numbers(capacity: 256, work: 100, durability: .volatile)) {
+    // It takes seconds, so that it is killed in the midst of it, however late the test has its turn.
+    try await Self.unrecorded(Self.numbers(capacity: 256, work: 1_000, durability: .volatile)) {
       topology in
-      try await topology.send("source", Source.Event.go(count: 10_000))
+      try await topology.send("source", Source.Event.go(count: 3_000))
       try await Self.expect(topology, "sink", "some events") { (state: Sink.State) in
         guard case .counting(_, let count, _) = state else { return false }
-        return count > 500
+        return count > 100
       }
       try await topology.kill("sink")
       try await Self.expect(topology, "sink", "the last event") { (state: Sink.State) in
         guard case .counting(let last, _, let wrong) = state else { return false }
         // Only the first number after the restart does not follow its predecessor.
-        return last == 10_000 && wrong == 1
+        return last == 3_000 && wrong == 1
       }
       let sink = try await topology.status("sink")
       #expect(sink.incarnation == 2)
@@ -259,15 +260,22 @@ struct PipeTests {
 
   @Test("a receiver that is restarted in order, under load, loses nothing")
   func receiverRestarted() async throws {
-    try await withTopology(Self.numbers(capacity: 256, work: 50, durability: .volatile)) {
-      topology in
-      let count = 10_000
-      try await topology.send("source", Source.Event.go(count: count))
+    // Few enough that none of the states is left out where the test is slower than the nodes.
+    var options = TopologyHarness.Options()
+    options.recordedNodes = ["sink"]
+    try await withTopology(
+      Self.numbers(capacity: 256, work: 50, durability: .volatile), options: options
+    ) { topology in
+      let count = 6_000
+      try await topology.send("source", Source.Event.go(count: count - 1))
       try await topology.expect("sink", "some events") { (state: Sink.State) in
         guard case .counting(_, let count, _) = state else { return false }
         return count > 500
       }
       try await topology.restart("sink")
+      // One at least comes after the restart.
+      try await Self.expect(topology, "source", Source.State.idle(sent: count - 1))
+      try await topology.send("source", Source.Event.go(count: 1))
       let end = try await topology.expect("sink", "the last event", within: .seconds(30)) {
         (state: Sink.State) in
         guard case .counting(let last, _, _) = state else { return false }
@@ -287,14 +295,15 @@ struct PipeTests {
 
   @Test("a sender that is restarted in order has everything delivered first")
   func senderRestarted() async throws {
-    try await withTopology(Self.numbers(capacity: 4_096, work: 20, durability: .volatile)) {
+    // A sender waits a second for what is under way: that is to be enough for a busy machine.
+    try await withTopology(Self.numbers(capacity: 1_024, work: 20, durability: .volatile)) {
       topology in
-      try await topology.send("source", Source.Event.go(count: 2_000))
-      try await topology.expect("source", Source.State.idle(sent: 2_000))
+      try await topology.send("source", Source.Event.go(count: 300))
+      try await topology.expect("source", Source.State.idle(sent: 300))
       try await topology.restart("source")
-      try await topology.expect("sink", Sink.State.counting(last: 2_000, count: 2_000, wrong: 0))
+      try await topology.expect("sink", Sink.State.counting(last: 300, count: 300, wrong: 0))
       try await topology.send("source", Source.Event.go(count: 1))
-      try await topology.expect("sink", Sink.State.counting(last: 1, count: 2_001, wrong: 1))
+      try await topology.expect("sink", Sink.State.counting(last: 1, count: 301, wrong: 1))
       #expect(try await topology.status("sink").status?.gaps == 0)
     }
   }

@@ -91,7 +91,9 @@ struct SoakTests {
         "'0' is no value for --round-faults: it must be a whole number from 1"
       ),
       (["--seed"], "option '--seed' needs a value: --seed N"),
-      (["--of", "fish"], "'fish' is no value for --of: choose pipes, composites, models"),
+      (
+        ["--of", "fish"], "'fish' is no value for --of: choose pipes, composites, models, explored"
+      ),
       (
         ["--durability", "some"], "'some' is no value for --durability: choose none, process, power"
       ),

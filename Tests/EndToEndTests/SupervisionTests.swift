@@ -109,7 +109,7 @@ struct SupervisionTests {
 
   @Test("a node that stands still is found by its missing heartbeat, killed and replaced")
   func heartbeat() async throws {
-    try await withTopology(yaml: Self.fragile(timeouts: "{ heartbeat: 400ms }")) { ward in
+    try await withTopology(yaml: Self.fragile(timeouts: "{ heartbeat: 2s }")) { ward in
       let before = try await ward.status("patient")
       try await ward.pause("patient")
       let after = try await ward.expectStatus(of: "patient", "a new process") {
@@ -117,7 +117,7 @@ struct SupervisionTests {
       }
       #expect(after.pid != before.pid)
       #expect(kill(before.pid ?? 0, 0) != 0)
-      try await ward.expectLog("patient", contains: "hung: no sign of life for 400 ms")
+      try await ward.expectLog("patient", contains: "hung: no sign of life for 2 s")
     }
   }
 
@@ -145,6 +145,24 @@ struct SupervisionTests {
     }
   }
 
+  @Test("an orchestrator that stood still itself takes no node for one that does")
+  func stalled() async throws {
+    try await withTopology(yaml: Self.fragile(timeouts: "{ heartbeat: 500ms }")) { ward in
+      // From when the next ping is due until so late that it is plain whose silence it was.
+      for time in stride(from: 300, through: 750, by: 50) {
+        ward.orchestrator.signal(.stop)
+        let end = ContinuousClock.now + .milliseconds(time)
+        let hasPassed = try await poll(every: .milliseconds(5), within: .seconds(20)) {
+          ContinuousClock.now >= end ? true : nil
+        }
+        #expect(hasPassed == true)
+        ward.orchestrator.signal(.resume)
+        #expect(try await ward.status("patient").incarnation == 1, "after \(time) ms")
+      }
+      #expect(!ward.logs("patient").contains { $0.contains("no sign of life") })
+    }
+  }
+
   /// Lets a process use the first processor that this one may use, and no other.
   private func pin(_ pid: Int32) async throws {
     let status = try #require(FileSystem.text(of: "/proc/self/status"))
@@ -162,7 +180,7 @@ struct SupervisionTests {
 
   @Test("a node whose step never returns is replaced, and its caller is not told a lie")
   func deadlock() async throws {
-    try await withTopology(yaml: Self.fragile(timeouts: "{ heartbeat: 400ms }")) { ward in
+    try await withTopology(yaml: Self.fragile(timeouts: "{ heartbeat: 2s }")) { ward in
       await #expect(throws: TopologyClientError.unknownOutcome("patient", after: nil)) {
         try await ward.send("patient", Fragile.Event.hang)
       }
@@ -241,20 +259,20 @@ struct SupervisionTests {
 
   @Test("a node that does not stop is terminated, and then killed")
   func stopTimeout() async throws {
-    try await withTopology(yaml: Self.fragile(timeouts: "{ heartbeat: 60s, stop: 300ms }")) {
+    try await withTopology(yaml: Self.fragile(timeouts: "{ heartbeat: 60s, stop: 2s }")) {
       ward in
       try await ward.pause("patient")
       await #expect {
         try await ward.stop("patient")
       } throws: { error in
         "\(error)".contains(
-          "node 'patient' did not stop in order: it did not stop within 300 ms")
+          "node 'patient' did not stop in order: it did not stop within 2 s")
       }
       let patient = try await ward.status("patient")
       #expect(patient.phase == "stopped")
       #expect(patient.pid == nil)
       #expect(
-        ward.logs("patient").contains { $0.contains("it did not stop within 300 ms") })
+        ward.logs("patient").contains { $0.contains("it did not stop within 2 s") })
     }
   }
 
@@ -297,7 +315,8 @@ struct SupervisionTests {
         "  n\(index): { machine: Button\(index.isMultiple(of: 2) ? ", program: ./vanishing" : "") }\n"
       }
       try tool.directory.write(
-        "topology: ward\nprogram: TestNodes\nnodes:\n" + nodes.joined(), to: "ward.yaml")
+        "topology: ward\nprogram: TestNodes\ntimeouts: { start: 60s, stop: 60s }\nnodes:\n"
+          + nodes.joined(), to: "ward.yaml")
       let up = try await tool.run("up", "--wait", "ward.yaml", within: .seconds(60), code: 1)
       #expect(up.error.contains("ward: 15 of 30 nodes failed. "), "\(up)")
       let client = try TopologyClient(
@@ -336,6 +355,7 @@ struct SupervisionTests {
         topology: ward
         program: ./mute
         nodes: { patient: { machine: Button, restart: { policy: always }, required: true } }
+        timeouts: { start: 60s }
         """
       try tool.directory.write(yaml, to: "ward.yaml")
       let run = try tool.start(["run", "--plain", "ward.yaml"])

@@ -21,7 +21,10 @@ struct TopologyCoverageTests {
     var options = TopologyHarness.Options()
     options.coverage = coverage
     try await withTopology("topologies/lift.yaml", options: options) { topology in
-      #expect(try await topology.client.synchronize("lift", LiftDoor.Event.open).isCommitted)
+      #expect(
+        try await topology.client.synchronize(
+          "lift", LiftDoor.Event.open, mode: .await(.seconds(300))
+        ).isCommitted)
       try await topology.expect("door", is: "open")
       try await topology.send("door", LiftDoor.Event.close)
       try await topology.expect("door", is: "closed")
@@ -31,7 +34,9 @@ struct TopologyCoverageTests {
     #expect(!coverage.missing.contains(.synchronized("open", by: "lift")))
     try await withTopology("topologies/lift.yaml", options: options) { topology in
       for event in [LiftDoor.Event.emergencyStop, .reset] {
-        #expect(try await topology.client.synchronize("lift", event).isCommitted)
+        #expect(
+          try await topology.client.synchronize("lift", event, mode: .await(.seconds(300)))
+            .isCommitted)
       }
       try await topology.expect("door", inOrder: ["stopped", "closed"])
       try await topology.expect("lift", inOrder: ["stopped", "waiting"])

@@ -10,7 +10,7 @@ struct OracleTroubleTests {
   {
     var section = Explored.outside(["node": events])
     section.fold = ["node": ["steps": 2]]
-    section.gives = ["node": ["live": []]]
+    section.gives = ["node": ["live": EffectPattern([])]]
     return try await Explored.topology(
       "nodes:\n  node: { machine: Fragile }\n", section, patience: patience)
   }
@@ -55,7 +55,7 @@ struct OracleTroubleTests {
   @Test("a node that grows is named with its field")
   func growth() async throws {
     var section = Explored.outside(["node": ["touch"]])
-    section.gives = ["node": ["live": []]]
+    section.gives = ["node": ["live": EffectPattern([])]]
     let report = try await Explored.topology(
       "nodes:\n  node: { machine: Fragile }\n", section
     ) { $0.nodeStateLimit = 50 }

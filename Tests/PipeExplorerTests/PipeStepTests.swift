@@ -8,7 +8,7 @@ struct PipeStepTests {
   @Test("an effect that an entry cancels gives nothing any more")
   func cancelled() async throws {
     var section = Explored.outside(["door": ["closeButtonWasPressed", "openButtonWasPressed"]])
-    section.gives = ["door": ["close": [EventPattern("doorHasLocked")]]]
+    section.gives = ["door": ["close": EffectPattern([EventPattern("doorHasLocked")])]]
     let report = try await Explored.topology(
       "nodes:\n  door: { machine: ElevatorDoor, program: nodes }\n", section)
     // Open, closing with its effect, closed.

@@ -71,6 +71,12 @@ struct StallTests {
     #expect(Self.clock(Self.repeated(70, busy)).hasStalled)
   }
 
+  @Test("a wait for what never comes ends, though looking wakes other threads of this process")
+  func nothing() async throws {
+    let answer: Int? = try await poll(within: .milliseconds(600)) { nil }
+    #expect(answer == nil)
+  }
+
   @Test("processes that sleep are given up, and those that compute are not")
   func processes() async throws {
     let directory = try TestDirectory()

@@ -75,7 +75,7 @@ struct TransitionCoverageTests {
   }
 
   @Test("is fed by a running machine")
-  func running() async {
+  func running() async throws {
     let coverage = TransitionCoverage(stateMachine)
     let runtime = Runtime<State, Event, Output>()
       .map(output: Output.close(speed:), to: { _ in Event.doorHasLocked })
@@ -88,6 +88,11 @@ struct TransitionCoverageTests {
     await door.send(.personsHaveEntered(persons: -12))
     await door.send(.closeButtonWasPressed)
     await recorder.wait(until: .closed)
+    // Middleware is told of a state behind those who observe it.
+    let isComplete: Bool? = try await poll(every: .milliseconds(1), within: .seconds(20)) {
+      coverage.missing.isEmpty ? true : nil
+    }
+    #expect(isComplete == true)
     coverage.assertComplete()
     #expect(
       coverage.entries.map(\.taken) == [2, 1, 1] && coverage.entries.map(\.refused) == [0, 1, 0])

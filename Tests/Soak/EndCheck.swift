@@ -21,12 +21,13 @@ package struct EndCheck: Sendable {
   }
 
   private struct Sent: Hashable {
-    var node: String
     var pid: Int32
     var signal: Int32
   }
 
   private var sent: Set<Sent> = []
+  /// By process: the end of one node in it, which a line of another one there may still explain.
+  private var suspicions: [Int32: String] = [:]
   private var processes: [String: Process] = [:]
   private static let ends: [String: Int32] = Dictionary(
     uniqueKeysWithValues: (1...64).map {
@@ -39,7 +40,7 @@ package struct EndCheck: Sendable {
 
   /// Notes that a signal is about to be sent.
   package mutating func note(_ signal: Signal, to node: String, pid: Int32) {
-    sent.insert(Sent(node: node, pid: pid, signal: signal.number))
+    sent.insert(Sent(pid: pid, signal: signal.number))
   }
 
   /// Takes a line of a node's log.
@@ -48,7 +49,7 @@ package struct EndCheck: Sendable {
     case .note: takeNote(entry.text, of: entry.node)
     case .err:
       if entry.text.hasPrefix("failpoint "), entry.text.contains(": crash (") {
-        processes[entry.node]?.isKilled = true
+        markKilled(entry.node)
       }
       guard Self.crashes.contains(where: { entry.text.contains($0) }) else { return }
       violations.append("node '\(entry.node)' wrote: \(entry.text)")
@@ -64,17 +65,27 @@ package struct EndCheck: Sendable {
     } else if text.hasPrefix("adopted (") {
       processes[node]?.isHeard = true
     } else if text.hasPrefix("killed: ") {
-      processes[node]?.isKilled = true
+      markKilled(node)
     } else if text == "\(NodeReport.stopping)" {
       processes[node]?.isEnded = true
     } else if text.hasPrefix("not adopted: ") {
       processes[node]?.isEnded = true
-      processes[node]?.isKilled = true
+      markKilled(node)
     } else if text.hasSuffix(" log lines lost here") {
       processes[node]?.isHeard = false
     } else if let signal = Self.ends[text] {
       check(signal, processes[node], of: node)
     }
+  }
+
+  /// A process is killed, and with it all nodes that live in it.
+  private mutating func markKilled(_ node: String) {
+    guard let pid = processes[node]?.pid else { return }
+    for (other, process) in processes where process.pid == pid {
+      processes[other]?.isKilled = true
+    }
+    // Lines of the same instant come in any order.
+    if let text = suspicions.removeValue(forKey: pid) { violations.removeAll { $0 == text } }
   }
 
   private static func number(in text: String, after prefix: String) -> Int32? {
@@ -97,10 +108,11 @@ package struct EndCheck: Sendable {
   }
 
   private mutating func complain(_ signal: Int32, _ node: String, _ pid: Int32?) {
-    if let pid, sent.contains(Sent(node: node, pid: pid, signal: signal)) { return }
+    if let pid, sent.contains(Sent(pid: pid, signal: signal)) { return }
     let process = pid.map { "process \($0)" } ?? "a process"
     let text =
       "\(process) of node '\(node)' ended by \(Signal(number: signal)), which nobody had sent"
+    if let pid, signal == SIGKILL { suspicions[pid] = text }
     // The system and the log may both tell.
     if !violations.contains(text) { violations.append(text) }
   }

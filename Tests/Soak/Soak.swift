@@ -16,6 +16,10 @@ enum Soak {
       error.exit(of: SoakOptions.description.program)
     }
     do {
+      if options.isExplored {
+        var run = ExploredSoak(options)
+        exit(try await run.run() ? 0 : 1)
+      }
       var run = SoakRun(options)
       exit(try await run.run() ? 0 : 1)
     } catch {

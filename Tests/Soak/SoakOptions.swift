@@ -5,6 +5,10 @@ struct SoakOptions: Equatable {
   var seed: UInt64 = 1
   /// What the topologies are made for.
   var topic = SoakTopic.pipes
+  /// Whether topologies are searched, and run without faults: see ``ExploredSoak``.
+  var isExplored = false
+  /// How many of these. Unit: topologies.
+  var topologies = 10
   /// Faults to inject in all; 0 goes on until the time is over.
   var faults = 2_000
   /// Faults of one topology.
@@ -16,15 +20,20 @@ struct SoakOptions: Equatable {
   /// Whether nothing is injected: each topology runs for two seconds.
   var isCalm = false
 
+  /// The topic of a soak without faults.
+  static let explored = "explored"
+
   static let description = CommandDescription(
     of: "soak",
     "Runs random topologies, injects faults, and checks that no event is lost, repeated or reordered",
     discussion:
       "Events of composites are to be taken by all who take part, or by none. Struck are nodes, the "
-      + "orchestrator, the files of both, and the disk, where this program may mount a small one.",
+      + "orchestrator, the files of both, and the disk, where this program may mount a small one. Of 'explored' "
+      + "all states of small topologies are searched, and each run must be a way through them; nothing is "
+      + "injected.",
     options: [
       Option(
-        "of", value: .choice("TOPIC", SoakTopic.allCases.map(\.rawValue)),
+        "of", value: .choice("TOPIC", SoakTopic.allCases.map(\.rawValue) + [explored]),
         "What the topologies are made for. Default: pipes"),
       Option("seed", value: .count("N"), "The seed of all that is random. Default: a new one"),
       Option(
@@ -36,6 +45,9 @@ struct SoakOptions: Equatable {
       Option(
         "durability", value: .choice("LEVEL", Durability.allCases.map(\.rawValue)),
         "What is written into the topologies. Default: process"),
+      Option(
+        "topologies", value: .count("N", from: 1),
+        "Topologies of 'explored' that are searched and run. Default: 10"),
       Option("calm", "Injects nothing: five topologies run for a second each"),
     ])
 
@@ -45,18 +57,24 @@ struct SoakOptions: Equatable {
   init(_ arguments: ParsedArguments, seed: UInt64) throws(UsageError) {
     self.seed = arguments.number("seed") ?? seed
     topic = arguments.value("of") ?? topic
+    isExplored = arguments.value("of") == Self.explored
+    topologies = arguments.count("topologies") ?? topologies
     faults = arguments.count("faults") ?? faults
     roundFaults = arguments.count("round-faults") ?? roundFaults
     time = arguments.duration("time")
     durability = arguments.value("durability") ?? durability
     isCalm = arguments.flag("calm")
-    if faults == 0, time == nil, !isCalm {
+    if faults == 0, time == nil, !isCalm, !isExplored {
       throw .invalidValue(of: "--faults", value: "0", wanted: "it needs a --time")
     }
   }
 
   /// The arguments that repeat this soak.
   var text: String {
+    if isExplored {
+      return "--of \(Self.explored) --seed \(seed) --topologies \(topologies) "
+        + "--durability \(durability.rawValue)"
+    }
     var text = topic == .pipes ? "" : "--of \(topic.rawValue) "
     text += "--seed \(seed) --faults \(faults) --round-faults \(roundFaults)"
     if let time { text += " --time \(DurationText.write(time))" }

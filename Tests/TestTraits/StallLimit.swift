@@ -17,7 +17,8 @@ public struct StallLimit: SuiteTrait, TestTrait, TestScoping {
     guard testCase != nil else { return try await function() }
     // It lives until this function returns, and anybody may cancel it until then.
     nonisolated(unsafe) let task = withUnsafeCurrentTask { $0 }
-    let watcher = Task.detached {
+    // With what tells which test it is of.
+    let watcher = Task {
       guard let stall = try await stallDescription(after: limit) else { return }
       Issue.record("the test has stalled: \(stall)", sourceLocation: test.sourceLocation)
       task?.cancel()

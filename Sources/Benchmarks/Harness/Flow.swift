@@ -9,15 +9,17 @@ struct Flow {
   let topology: TopologyRun
   private let count: Int
 
-  /// - Parameter count: Events that each measurement sends; a multiple of 8.
+  /// - Parameters:
+  ///   - count: Events that each measurement sends; a multiple of 8.
+  ///   - idle: Nodes beside them that do nothing.
   init(
-    hasPayload: Bool = true, durability: Durability = .volatile, count: Int,
+    hasPayload: Bool = true, durability: Durability = .volatile, count: Int, idle: Int = 0,
     in directory: TemporaryDirectory
   ) throws {
     self.count = count
     let name = "oneway-" + (hasPayload ? durability.rawValue : "bare")
     topology = try TopologyRun(
-      Self.text(named: name, count: count, hasPayload: hasPayload, durability),
+      Self.text(named: name, count: count, hasPayload: hasPayload, durability, idle: idle),
       named: name, in: directory)
   }
 
@@ -31,28 +33,31 @@ struct Flow {
   }
 
   private static func text(
-    named name: String, count: Int, hasPayload: Bool, _ durability: Durability
+    named name: String, count: Int, hasPayload: Bool, _ durability: Durability, idle: Int
   ) -> String {
-    """
-    topology: \(name)
-    program: \(Programs.own)
-    nodes:
-      source:
-        machine: Source
-        parameters: { count: \(count), hasPayload: \(hasPayload) }
-        durability: \(durability.rawValue)
-        required: true
-        restart: { policy: never }
-      sink:
-        machine: Sink
-        parameters: { count: \(count) }
-        durability: \(durability.rawValue)
-        required: true
-        restart: { policy: never }
-    pipes:
-      - { from: source.out, to: sink.in, capacity: 8192, on_refused: fail }
-      - { from: source.again, to: source.in, on_refused: postpone }
-      - { from: sink, when: complete, to: source.in, send: complete, on_refused: postpone }
-    """
+    let others = (0..<idle).map {
+      "\n  idle\($0): { machine: Relay, program: \(Programs.nodes) }"
+    }
+    return """
+      topology: \(name)
+      program: \(Programs.own)
+      nodes:
+        source:
+          machine: Source
+          parameters: { count: \(count), hasPayload: \(hasPayload) }
+          durability: \(durability.rawValue)
+          required: true
+          restart: { policy: never }
+        sink:
+          machine: Sink
+          parameters: { count: \(count) }
+          durability: \(durability.rawValue)
+          required: true
+          restart: { policy: never }\(others.joined())
+      pipes:
+        - { from: source.out, to: sink.in, capacity: 8192, on_refused: fail }
+        - { from: source.again, to: source.in, on_refused: postpone }
+        - { from: sink, when: complete, to: source.in, send: complete, on_refused: postpone }
+      """
   }
 }

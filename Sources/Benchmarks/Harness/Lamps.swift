@@ -25,18 +25,29 @@ struct Lamps {
   private static let composite = "lamps"
   private static let caller = "caller"
 
-  /// - Parameter count: Events of each measurement.
+  /// - Parameters:
+  ///   - isWithin: Whether they are coordinated within the first of them.
+  ///   - count: Events of each measurement.
   init(
-    _ participantCount: Int, _ durability: Durability, count: Int,
+    _ participantCount: Int, _ durability: Durability, isWithin: Bool = false, count: Int,
     in directory: TemporaryDirectory
   ) throws {
     self.count = count
-    uses = [Self.caller, Self.composite].map { ($0, ProcessorUses()) }
+    uses = (isWithin ? [Self.caller] : [Self.caller, Self.composite]).map { ($0, ProcessorUses()) }
     uses += (1...participantCount).map { ("lamp\($0)", ProcessorUses()) }
     self.participantCount = participantCount
-    let name = "lamps-\(participantCount)-\(durability.rawValue)"
+    let name = "lamps-\(participantCount)-\(durability.rawValue)" + (isWithin ? "-within" : "")
     topology = try TopologyRun(
-      Self.text(named: name, participantCount, durability), named: name, in: directory)
+      Self.text(named: name, participantCount, durability, isWithin: isWithin), named: name,
+      in: directory)
+  }
+
+  /// What an event takes of the processors in all processes.
+  var total: (time: Quantity, switches: Quantity) {
+    (
+      .seconds(uses.reduce(0) { $0 + $1.uses.time.value }),
+      .count(uses.reduce(0) { $0 + $1.uses.switchCount.value })
+    )
   }
 
   /// Asks for the event, waits for the answer, and does so again and again.
@@ -103,17 +114,18 @@ struct Lamps {
   }
 
   private static func text(
-    named name: String, _ participantCount: Int, _ durability: Durability
+    named name: String, _ participantCount: Int, _ durability: Durability, isWithin: Bool
   ) -> String {
     let lamps = (1...participantCount).map { "lamp\($0)" }
     let nodes = lamps.map { "  \($0): { machine: Lamp, durability: \(durability.rawValue) }" }
+    let place = isWithin ? ", within: \(lamps[0])" : ""
     return """
       topology: \(name)
       program: \(Programs.own)
       nodes:
       \(nodes.joined(separator: "\n"))
       composites:
-        \(composite): { components: [\(lamps.joined(separator: ", "))], synchronize: [press] }
+        \(composite): { components: [\(lamps.joined(separator: ", "))], synchronize: [press]\(place) }
       """
   }
 }

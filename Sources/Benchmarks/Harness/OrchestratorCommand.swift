@@ -18,13 +18,20 @@ struct OrchestratorCommand: Sendable {
   /// Starts it; the child gets SIGKILL when this thread ends.
   /// - Parameter path: What it writes to; `nil` is a file for all that have none of their own.
   func spawn(_ arguments: [String], writingTo path: String? = nil) throws -> ChildProcess {
+    try spawn(Programs.orchestrator, arguments, writingTo: path)
+  }
+
+  /// Starts another program in the same way.
+  func spawn(
+    _ program: String, _ arguments: [String], writingTo path: String? = nil
+  ) throws -> ChildProcess {
     let output = path ?? output
     let descriptor = open(output, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw SystemError("open", on: output, code: errno) }
     defer { close(descriptor) }
     return try ChildProcess.spawn(
       ChildCommand(
-        path: Programs.orchestrator, arguments: arguments, environment: environment,
+        path: program, arguments: arguments, environment: environment,
         output: .descriptor(descriptor)))
   }
 

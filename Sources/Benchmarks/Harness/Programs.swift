@@ -7,6 +7,7 @@ enum Programs {
   static let own = OwnProcess.executablePath ?? CommandLine.arguments[0]
   static let nodes = FileSystem.directory(of: own) + "/nodes"
   static let orchestrator = FileSystem.directory(of: own) + "/orchestrator"
+  static let inspector = FileSystem.directory(of: own) + "/inspector"
 
   /// The path of an installed program.
   static func find(_ name: String) -> String? {
@@ -16,7 +17,7 @@ enum Programs {
 
   /// Throws where one is missing.
   static func check() throws {
-    for path in [nodes, orchestrator] where access(path, X_OK) != 0 {
+    for path in [nodes, orchestrator, inspector] where access(path, X_OK) != 0 {
       throw HarnessError("'\(path)' is missing; build it with 'make bench'")
     }
   }

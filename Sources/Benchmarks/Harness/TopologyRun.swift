@@ -3,6 +3,7 @@ import PipeSupervision
 
 /// A topology under the real orchestrator, and a client of it.
 final class TopologyRun {
+  let name: String
   let client: TopologyClient
   let directories: RuntimeDirectories
   private let pids: [String: Int32]
@@ -13,6 +14,7 @@ final class TopologyRun {
 
   /// Starts the topology of a file's text; returns when all its nodes run.
   init(_ text: String, named name: String, in directory: TemporaryDirectory) throws {
+    self.name = name
     try Programs.check()
     let orchestrator = OrchestratorCommand(directory: directory)
     let arguments = ["run", "--plain", try directory.write(text, to: name + ".yaml")]

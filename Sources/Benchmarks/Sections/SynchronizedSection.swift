@@ -23,6 +23,7 @@ struct SynchronizedSection {
     let repeats = setting.pick(9, quick: 3)
     var volatile = try Lamps(2, .volatile, count: count, in: directory)
     var recorded = try Lamps(2, .process, count: count, in: directory)
+    var within = try Lamps(2, .volatile, isWithin: true, count: count, in: directory)
     let raw = try RawPair(.echo, count: 0, in: directory)
     var baseline = RawFigures()
     for round in 0...repeats {
@@ -31,6 +32,7 @@ struct SynchronizedSection {
       if round > 0 { baseline.add(result, of: count) }
       try volatile.measure(isKept: round > 0)
       try recorded.measure(isKept: round > 0)
+      try within.measure(isKept: round > 0)
     }
     report.add(
       Figure(
@@ -40,8 +42,33 @@ struct SynchronizedSection {
       Figure(
         name: "an event of two, process; none", value: .seconds(recorded.times.median),
         baseline: .seconds(volatile.times.median), target: .ratioAtMost(2)))
+    report.add(
+      Figure(
+        name: "an event of two, none, coordinated within one; raw DEALER–DEALER",
+        value: .seconds(within.times.median), baseline: .seconds(baseline.times.median),
+        target: .ratioAtMost(2.4)))
+    report.add(
+      Figure(
+        name: "processor time of an event of two, all processes", value: volatile.total.time))
+    report.add(
+      Figure(
+        name: "processor time of it within one; in a process of its own",
+        value: within.total.time, baseline: volatile.total.time,
+        target: .atMost(.seconds(300e-6))))
+    report.add(
+      Figure(
+        name: "voluntary switches of an event of two, all processes",
+        value: volatile.total.switches))
+    report.add(
+      Figure(
+        name: "voluntary switches of it within one; in a process of its own",
+        value: within.total.switches, baseline: volatile.total.switches,
+        target: .atMost(.count(12))))
     for (name, uses) in volatile.uses {
       report.add(uses, of: "an event of two, \(name)")
+    }
+    for (name, uses) in within.uses {
+      report.add(uses, of: "an event of two within lamp1, \(name)")
     }
     report.note(
       "medians of \(repeats) × \(count.grouped), from the call of a task on a client's own thread "

@@ -80,7 +80,7 @@ package enum ElevatorDoor: Machine {
         to: { speed in
           try? await Task.sleep(for: .milliseconds(parameters.closingTime) / speed)
           return Event.doorHasLocked
-        },
+        }, gives: .oneOf { Event.doorHasLocked },
         strategy: .cancelWhenAnyState
       )
       .connectAsSender(

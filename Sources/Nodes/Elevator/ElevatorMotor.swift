@@ -77,13 +77,13 @@ package enum ElevatorMotor: Machine {
         to: { from, to in
           try? await Task.sleep(for: .milliseconds(parameters.floorTime * abs(to - from)))
           return Event.floorReached(floor: to)
-        }
+        }, gives: .oneOf { Event.floorReached(floor:) }
       )
       .map(
         output: Output.applyBrakes,
         to: {
           try? await Task.sleep(for: .milliseconds(parameters.floorTime / 4))
           return Event.brakesApplied
-        })
+        }, gives: .oneOf { Event.brakesApplied })
   }
 }

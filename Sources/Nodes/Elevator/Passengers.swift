@@ -67,13 +67,13 @@ package enum Passengers: Machine {
         to: {
           try? await Task.sleep(for: .milliseconds(parameters.pace))
           return Event.doorSeenOpen
-        }
+        }, gives: .oneOf { Event.doorSeenOpen }
       )
       .map(
         output: Output.board,
         to: {
           try? await Task.sleep(for: .milliseconds(parameters.pace))
           return Event.allAboard
-        })
+        }, gives: .oneOf { Event.allAboard })
   }
 }

@@ -33,7 +33,7 @@ package enum KettleMachine: Machine {
       to: { () async -> KettleEvent? in
         do { try await parameters.boil() } catch { return nil }
         return .boiled
-      },
+      }, gives: .oneOfOrNothing { KettleEvent.boiled },
       strategy: .cancelWhenAnyState)
   }
 }

@@ -21,7 +21,7 @@ package enum KettleReducer: Machine {
     _ parameters: KettleParameters, _ ports: Ports
   ) -> Runtime<KettleState, KettleEvent, Never> {
     Runtime().feedback(
-      Feedback(when: { $0 == .heating }) { _ in
+      Feedback(when: { $0 == .heating }, gives: .oneOfOrNothing { KettleEvent.boiled }) { _ in
         do { try await parameters.boil() } catch { return nil }
         return .boiled
       })

@@ -72,7 +72,7 @@ package enum WashingMachine: Machine {
         to: { units in
           try? await Task.sleep(for: .milliseconds(parameters.unit * units))
           return Event.timeIsUp
-        }
+        }, gives: .oneOf { Event.timeIsUp }
       )
       .connectAsSender(
         to: progress, when: State.coldAndEmpty, send: WasherPanel.Event.finished)

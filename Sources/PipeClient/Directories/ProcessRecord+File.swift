@@ -37,6 +37,15 @@ extension ProcessRecord {
     directories.runtime + "/" + node + suffix
   }
 
+  /// The records that are there, of processes that live and of such as have ended since.
+  static func all(in directories: RuntimeDirectories) -> [ProcessRecord] {
+    FileSystem.entries(of: directories.runtime).filter { $0.hasSuffix(suffix) }.compactMap { name in
+      let text = FileSystem.text(of: directories.runtime + "/" + name)
+      let line = text?.split(separator: "\n", maxSplits: 1).first
+      return line.flatMap { try? JSONValue(parsing: $0.utf8).decode(ProcessRecord.self) }
+    }
+  }
+
   /// Removes a node's record and sockets, once its process has ended.
   package static func remove(_ node: String, in directories: RuntimeDirectories) {
     for suffix in fileSuffixes { unlink(directories.runtime + "/" + node + suffix) }
@@ -52,6 +61,8 @@ package struct Survivor: Sendable {
   /// `nil` where another version of this program wrote it in a form that is not known.
   package let record: ProcessRecord?
   package let process: AdoptedProcess
+  /// The node in whose process it lives; `nil` where that is its own.
+  package var host: String? { record?.launch.host }
 
   /// The live processes of a topology whose lock the caller holds, or at least nobody else does.
   /// - Parameter patience: How long one is waited for that was just forked and has not yet written

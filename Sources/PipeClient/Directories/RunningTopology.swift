@@ -40,8 +40,9 @@ package struct RunningTopology: Hashable, Sendable {
     if let orchestrator {
       // One that has given the lock free is waited for a second more, and is then past all it does.
       while !orchestrator.hasEnded, ContinuousClock.now < deadline {
+        let isFree = find(directories) == nil
         _ = AdoptedProcess.wait(for: [orchestrator], until: min(deadline, .now + .seconds(1)))
-        if find(directories) == nil { break }
+        if isFree { break }
       }
     }
     // Nothing tells of the end of a process in another container but its lock.

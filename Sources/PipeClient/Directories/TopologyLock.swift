@@ -13,6 +13,7 @@ package final class TopologyLock: Sendable {
   private let file: Locked<String?>
   private let startedAt = Timestamp.now
   private let held: Locked<Int32>
+  private let former = Locked<[ProcessRecord]>([])
 
   private init(directories: RuntimeDirectories, file: String?, descriptor: Int32) {
     self.directories = directories
@@ -23,6 +24,9 @@ package final class TopologyLock: Sendable {
   deinit { close(descriptor) }
 
   private var descriptor: Int32 { held.withLock { $0 } }
+
+  /// What an orchestrator that was killed had started, whether it lives on or not.
+  package var formerProcesses: [ProcessRecord] { former.withLock { $0 } }
 
   /// Creates the directories, takes the lock and removes what a killed orchestrator left, but for
   /// what its processes hold that live on: see ``Survivor``.
@@ -45,6 +49,7 @@ package final class TopologyLock: Sendable {
     }
     // First of all: until then the file tells of whoever held the lock before.
     lock.describe()
+    lock.former.withLock { $0 = ProcessRecord.all(in: directories) }
     try lock.removeLeftovers()
     return lock
   }

@@ -10,20 +10,12 @@ package final class ViewShell {
   private let loop = PollLoop()
   private let signals: SignalDescriptor
   private let feed: ViewFeed
-  private let terminal: Terminal?
+  private let terminal: TerminalDriver?
   private let plain: PlainOutput
   private var session: ViewSession
-  private var painter: ScreenPainter
-  private var parser = KeyParser()
   private var ending: ViewEnding?
   private var task: Task<Void, Never>?
-  private var keyTimer: TimerQueue.ID?
-  private var drawTimer: TimerQueue.ID?
-  private var input: PollLoop.Registration?
-  private var lastDrawn = ContinuousClock.now - .seconds(1)
 
-  /// How long ESC waits for the rest of a sequence.
-  private static let keyPause: Duration = .milliseconds(50)
   /// How long the node may take to hear that the view disappears.
   private static let leavingTime: Duration = .seconds(1)
   /// The least time between two drawings.
@@ -34,19 +26,23 @@ package final class ViewShell {
   ) {
     self.feed = feed
     self.signals = signals
-    terminal = Terminal()
+    terminal = TerminalDriver(on: loop, pause: Self.drawPause)
     plain = PlainOutput(limit: limit)
     session = ViewSession(
       view: view, node: feed.node, size: terminal?.size ?? PlainOutput.size,
       isPrinted: terminal == nil)
-    painter = ScreenPainter(isColored: terminal?.isColored ?? false)
   }
 
   /// Shows the view until it ends. The terminal is then as it was.
   package func run() -> ViewEnding {
     loop.add(descriptor: signals.descriptor, for: self) { $0.readSignals() }
     if let terminal {
-      input = loop.add(descriptor: STDIN_FILENO, for: self) { $0.readKeys(terminal) }
+      terminal.content = { [unowned self] _ in session.lines }
+      terminal.onKeys = { [unowned self] keys in
+        for key in keys { perform(session.press(key)) }
+      }
+      terminal.onClosed = { [unowned self] in perform(session.leave(.terminalClosed)) }
+      terminal.listen()
     } else if plain.isPipe {
       loop.add(descriptor: STDOUT_FILENO, for: self) { $0.perform($0.session.leave(.quit)) }
     }
@@ -77,7 +73,7 @@ package final class ViewShell {
     guard ending == nil else { return }
     switch update {
     case .found(let directory):
-      if let terminal, !terminal.isEntered { start(terminal) }
+      if let terminal, !terminal.isStarted { start(terminal, by: terminal.start) }
       perform(session.look(at: directory))
     case .change(let change):
       perform(session.show(change))
@@ -87,10 +83,11 @@ package final class ViewShell {
     }
   }
 
-  private func start(_ terminal: Terminal) {
+  private func start(
+    _ terminal: TerminalDriver, by start: () throws(SystemError) -> Void
+  ) {
     do throws(SystemError) {
-      try terminal.enter()
-      painter.forget()
+      try start()
       perform(session.resize(to: terminal.size))
     } catch {
       perform(session.end(.failed("the terminal cannot be used: \(error)", code: 1)))
@@ -102,35 +99,12 @@ package final class ViewShell {
       switch signal {
       case .hangUp: perform(session.leave(terminal == nil ? .quit : .terminalClosed))
       case .resume:
-        if let terminal, terminal.isEntered {
-          // The shell may have changed its mode.
-          terminal.leave()
-          start(terminal)
-        }
+        if let terminal, terminal.isStarted { start(terminal, by: terminal.resume) }
       case .windowSize:
-        if let terminal, terminal.isEntered { perform(session.resize(to: terminal.size)) }
+        if let terminal, terminal.isStarted { perform(session.resize(to: terminal.size)) }
       default: perform(session.leave(.quit))
       }
     }
-  }
-
-  private func readKeys(_ terminal: Terminal) {
-    switch terminal.read() {
-    case .nothing: return
-    case .closed:
-      if let input { loop.remove(input) }
-      input = nil
-      perform(session.leave(.terminalClosed))
-    case .bytes(let bytes): press(parser.take(bytes))
-    }
-    if let keyTimer { loop.cancel(keyTimer) }
-    keyTimer = nil
-    guard parser.isWaiting else { return }
-    keyTimer = loop.schedule(after: Self.keyPause, for: self) { $0.press($0.parser.takePause()) }
-  }
-
-  private func press(_ keys: [Key]) {
-    for key in keys { perform(session.press(key)) }
   }
 
   // MARK: Actions
@@ -138,11 +112,12 @@ package final class ViewShell {
   private func perform(_ actions: [ViewSession.Action]) {
     for action in actions where ending == nil {
       switch action {
-      case .draw: draw()
+      case .draw: terminal?.draw()
       case .send(let event): send(event)
       case .waitToLeave:
         loop.schedule(after: Self.leavingTime, for: self) { $0.perform($0.session.stopLeaving()) }
-      case .suspend: suspend()
+      case .suspend:
+        if let terminal { start(terminal, by: terminal.suspend) }
       case .end(let ending):
         self.ending = ending
         loop.stop()
@@ -158,32 +133,6 @@ package final class ViewShell {
       let result = await feed.send(event)
       handle.post { owner.value.perform(owner.value.session.sent(result)) }
     }
-  }
-
-  private func suspend() {
-    guard let terminal else { return }
-    terminal.suspend()
-    start(terminal)
-  }
-
-  /// Draws now, or as soon as it may again: a node can be faster than a terminal.
-  private func draw() {
-    guard let terminal, terminal.isEntered, drawTimer == nil else { return }
-    let wait = Self.drawPause - (.now - lastDrawn)
-    if wait <= .zero, terminal.isFlushed { return paint(terminal) }
-    drawTimer = loop.schedule(after: max(wait, .milliseconds(1)), for: self) { shell in
-      shell.drawTimer = nil
-      terminal.flush()
-      // What it has not taken yet must be whole; then it gets the newest.
-      if terminal.isFlushed { shell.paint(terminal) } else { shell.draw() }
-    }
-  }
-
-  private func paint(_ terminal: Terminal) {
-    guard terminal.isEntered else { return }
-    lastDrawn = .now
-    terminal.write(painter.paint(session.lines, size: terminal.size))
-    if !terminal.isFlushed { draw() }
   }
 
   private func printPlain() {

@@ -12,7 +12,9 @@ package enum JSONRecord {
   /// The JSON of a record.
   package static func encode(_ record: some Encodable) throws -> [UInt8] {
     var text: [UInt8] = []
-    do { try EventWriter().write(record, into: &text) } catch {
+    let writer = EventWriter()
+    defer { writer.close() }
+    do { try writer.write(record, into: &text) } catch {
       text = Array(try JSONEncoder().encode(record))
     }
     return text
@@ -23,8 +25,10 @@ package enum JSONRecord {
   package static func decode<Record: Decodable>(
     _ type: Record.Type, from text: UnsafeRawBufferPointer
   ) throws -> Record {
+    let reader = EventReader()
+    defer { reader.close() }
     // A type that goes on where it finds no text must not take a text with escapes for none.
-    if !text.contains(UInt8(ascii: "\\")), let record = try? EventReader().read(type, from: text) {
+    if !text.contains(UInt8(ascii: "\\")), let record = try? reader.read(type, from: text) {
       return record
     }
     return try JSONDecoder().decode(type, checking: Data(text))

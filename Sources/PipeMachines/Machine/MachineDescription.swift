@@ -49,6 +49,23 @@ public struct PortDescription: Codable, Hashable, Sendable {
   }
 }
 
+/// What an effect of a machine, or a feedback, is declared to give.
+public struct EffectDescription: Codable, Hashable, Sendable {
+  /// That of its output, or `feedback1`, `feedback2`, … in the order in which the runtime adds them.
+  public var name: String
+  /// The names of the events that it may give.
+  public var gives: [String]
+  /// Whether it may also end without an event.
+  public var mayEnd: Bool
+
+  /// Makes an effect.
+  public init(name: String, gives: [String], mayEnd: Bool) {
+    self.name = name
+    self.gives = gives
+    self.mayEnd = mayEnd
+  }
+}
+
 /// What a machine tells of itself: enough to check a topology's wiring without running it.
 public struct MachineDescription: Codable, Hashable, Sendable {
   /// The machine's registered name.
@@ -73,6 +90,8 @@ public struct MachineDescription: Codable, Hashable, Sendable {
   public var selfContained: [String: Int64]?
   /// Every case of its output type.
   public var outputs: [CaseDescription]
+  /// Its effects and feedbacks of which it is declared what they may give; `nil` where there is none.
+  public var effects: [EffectDescription]?
   /// The pipes it sends into, by port.
   public var outPorts: [PortDescription]
   /// The pipes it receives from, by port.

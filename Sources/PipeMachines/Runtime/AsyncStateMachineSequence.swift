@@ -61,9 +61,6 @@ public struct AsyncStateMachineSequence<
   /// Has the machine take an event after those sent before it, and does not wait for that.
   public func post(_ event: Event) { handle.run.sendUnanswered(event) }
 
-  /// Has an idle machine take an event before this returns; a busy one does not get it.
-  func takeIfIdle(_ event: Event) -> Bool { handle.run.sendNow(event) != nil }
-
   /// Ends the run: cancels its effects; iterators end after the states that they still have.
   public func finish() { handle.run.finish() }
 

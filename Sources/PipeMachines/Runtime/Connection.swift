@@ -4,18 +4,20 @@ import PipeSupport
 struct Sender<Cause: DSLCompatible>: Sendable {
   /// How a topology refers to the pipe, if it can.
   let port: PortDescription?
+  /// The tags of the cases that the rule is about; `nil` where that cannot be told.
+  let cases: [Int]?
   /// Sends, if the state or event is one that the rule is about.
   let fire: @Sendable (Cause) -> Void
-  let isFull: @Sendable () -> Bool
-  /// Which pipe it is: rules that share one need ask it only once.
-  let pipe: ObjectIdentifier
-  /// Asks the pipe to say when it has room again; the result takes that back.
-  let watchRoom: @Sendable (@escaping @Sendable () -> Void) -> @Sendable () -> Void
+  let pipe: SentPipe
 
-  /// - Parameter sent: The one that is sent, where it is always of one case.
+  /// - Parameters:
+  ///   - cases: The tags of those that it is about, where it is not about others.
+  ///   - sent: The one that is sent, where it is always of one case.
   init<Other>(
-    _ pipe: EventPipe<Other>, sent: Other? = nil, _ event: @escaping @Sendable (Cause) -> Other?
+    _ pipe: EventPipe<Other>, on cases: [Int]? = nil, sent: Other? = nil,
+    _ event: @escaping @Sendable (Cause) -> Other?
   ) {
+    self.cases = cases
     let sent = sent.flatMap { EnumCases<Other>.name(of: $0) }.map { [$0] }
     port = pipe.name.map {
       PortDescription(
@@ -23,12 +25,7 @@ struct Sender<Cause: DSLCompatible>: Sendable {
         sent: sent)
     }
     fire = { if let event = event($0) { pipe.send(event) } }
-    isFull = { pipe.isFull }
-    self.pipe = ObjectIdentifier(pipe)
-    watchRoom = { notify in
-      let id = pipe.watchRoom(notify)
-      return { pipe.unwatchRoom(id) }
-    }
+    self.pipe = SentPipe(pipe)
   }
 }
 
@@ -37,16 +34,14 @@ extension Runtime {
   public func connectAsSender<Other>(
     to pipe: EventPipe<Other>, when state: State, send event: Other
   ) -> Self {
-    let pattern = CasePattern(value: state)
-    return sending(event, into: pipe) { pattern.matches($0) }
+    sending(event, into: pipe, on: [CasePattern(value: state).tag])
   }
 
   /// Sends `event` into the pipe on each entry into the case of this constructor.
   public func connectAsSender<Other, each Value>(
     to pipe: EventPipe<Other>, when state: (repeat each Value) -> State, send event: Other
   ) -> Self {
-    let pattern = CasePattern(constructor: state)
-    return sending(event, into: pipe) { pattern.matches($0) }
+    sending(event, into: pipe, on: [CasePattern(constructor: state).tag])
   }
 
   /// Sends the event made from the associated values on each entry into the case.
@@ -56,7 +51,7 @@ extension Runtime {
   ) -> Self {
     let place = CasePlace<State>(constructor: state)
     let pattern = CasePattern<State>(tag: place.tag)
-    return sending(into: pipe) { state in
+    return sending(into: pipe, on: [place.tag]) { state in
       guard pattern.matches(state) else { return nil }
       let values = place.payload(of: state, repeat (each Value).self)
       return event(repeat each values)
@@ -67,7 +62,7 @@ extension Runtime {
   public func connectAsSender<Other>(
     to pipe: EventPipe<Other>, when states: OneOf<State>, send event: Other
   ) -> Self {
-    sending(event, into: pipe) { states.contains($0) }
+    sending(event, into: pipe, on: states.tags)
   }
 
   /// Sends the event made from the state on each entry into one of several cases.
@@ -75,7 +70,7 @@ extension Runtime {
     to pipe: EventPipe<Other>, when states: OneOf<State>,
     send event: @escaping @Sendable (State) -> Other
   ) -> Self {
-    sending(into: pipe) { states.contains($0) ? event($0) : nil }
+    sending(into: pipe, on: states.tags) { states.contains($0) ? event($0) : nil }
   }
 
   /// Sends the event made of each state that is entered; nothing where that is `nil`.
@@ -102,21 +97,24 @@ extension Runtime {
     return runtime
   }
 
-  /// Sends what the function makes of a state.
+  /// Sends what the function makes of a state of these cases; of any, where they are `nil`.
   func sending<Other>(
-    into pipe: EventPipe<Other>, _ event: @escaping @Sendable (State) -> Other?
+    into pipe: EventPipe<Other>, on cases: [Int]? = nil,
+    _ event: @escaping @Sendable (State) -> Other?
   ) -> Self {
     var runtime = self
-    runtime.senders.append(Sender(pipe, event))
+    runtime.senders.append(Sender(pipe, on: cases, event))
     return runtime
   }
 
-  /// Sends the same event on each entry into a state that matches.
-  func sending<Other>(
-    _ event: Other, into pipe: EventPipe<Other>, when matches: @escaping @Sendable (State) -> Bool
-  ) -> Self {
+  /// Sends the same event on each entry into one of these cases.
+  func sending<Other>(_ event: Other, into pipe: EventPipe<Other>, on cases: [Int]) -> Self {
     var runtime = self
-    runtime.senders.append(Sender(pipe, sent: event) { matches($0) ? event : nil })
+    runtime.senders.append(
+      Sender(pipe, on: cases, sent: event) { state in
+        guard let tag = EnumCases<State>.tag(of: state), cases.contains(tag) else { return nil }
+        return event
+      })
     return runtime
   }
 }

@@ -20,11 +20,12 @@ extension Runtime where Event: FailureEvent {
   @_disfavoredOverload
   public func map(
     output: Output, to effect: sending @escaping () async throws -> Event?,
-    priority: TaskPriority? = nil,
+    gives: GivenEvents<Event>? = nil, priority: TaskPriority? = nil,
     strategy: ExecutionStrategy<State> = .continueWhenAnyState
   ) -> Self {
     map(
-      output: output, to: effect, catch: { .failure($0) }, priority: priority, strategy: strategy)
+      output: output, to: effect, catch: { .failure($0) }, gives: gives, priority: priority,
+      strategy: strategy)
   }
 
   /// Executes `effect` on the associated values, and takes the event that it returns, or that of its
@@ -33,11 +34,12 @@ extension Runtime where Event: FailureEvent {
   public func map<each Value: Sendable>(
     output: (repeat each Value) -> Output,
     to effect: sending @escaping (repeat each Value) async throws -> Event?,
-    priority: TaskPriority? = nil,
+    gives: GivenEvents<Event>? = nil, priority: TaskPriority? = nil,
     strategy: ExecutionStrategy<State> = .continueWhenAnyState
   ) -> Self {
     map(
-      output: output, to: effect, catch: { .failure($0) }, priority: priority, strategy: strategy)
+      output: output, to: effect, catch: { .failure($0) }, gives: gives, priority: priority,
+      strategy: strategy)
   }
 
   /// Executes `effect` on the associated value, and takes the event that it returns, or that of its
@@ -46,23 +48,25 @@ extension Runtime where Event: FailureEvent {
   public func map<Value: Sendable>(
     output: (Value) -> Output,
     to effect: sending @escaping (Value) async throws -> Event?,
-    priority: TaskPriority? = nil,
+    gives: GivenEvents<Event>? = nil, priority: TaskPriority? = nil,
     strategy: ExecutionStrategy<State> = .continueWhenAnyState
   ) -> Self {
     map(
-      output: output, to: effect, catch: { .failure($0) }, priority: priority, strategy: strategy)
+      output: output, to: effect, catch: { .failure($0) }, gives: gives, priority: priority,
+      strategy: strategy)
   }
 
   /// Executes `effect`, and takes every event of its sequence; a failure ends it with an event.
   @_disfavoredOverload
   public func map<Events: AsyncSequence & SendableMetatype>(
     output: Output, to effect: sending @escaping () async throws -> Events,
-    priority: TaskPriority? = nil,
+    gives: GivenEvents<Event>? = nil, priority: TaskPriority? = nil,
     strategy: ExecutionStrategy<State> = .continueWhenAnyState
   ) -> Self
   where Events.Element == Event, Events.AsyncIterator: SendableMetatype {
     map(
-      output: output, to: effect, catch: { .failure($0) }, priority: priority, strategy: strategy)
+      output: output, to: effect, catch: { .failure($0) }, gives: gives, priority: priority,
+      strategy: strategy)
   }
 
   /// Executes `effect` on the associated values, and takes every event of its sequence; a failure ends
@@ -71,12 +75,13 @@ extension Runtime where Event: FailureEvent {
   public func map<Events: AsyncSequence & SendableMetatype, each Value: Sendable>(
     output: (repeat each Value) -> Output,
     to effect: sending @escaping (repeat each Value) async throws -> Events,
-    priority: TaskPriority? = nil,
+    gives: GivenEvents<Event>? = nil, priority: TaskPriority? = nil,
     strategy: ExecutionStrategy<State> = .continueWhenAnyState
   ) -> Self
   where Events.Element == Event, Events.AsyncIterator: SendableMetatype {
     map(
-      output: output, to: effect, catch: { .failure($0) }, priority: priority, strategy: strategy)
+      output: output, to: effect, catch: { .failure($0) }, gives: gives, priority: priority,
+      strategy: strategy)
   }
 
   /// Executes `effect` on the associated value, and takes every event of its sequence; a failure ends
@@ -85,11 +90,12 @@ extension Runtime where Event: FailureEvent {
   public func map<Events: AsyncSequence & SendableMetatype, Value: Sendable>(
     output: (Value) -> Output,
     to effect: sending @escaping (Value) async throws -> Events,
-    priority: TaskPriority? = nil,
+    gives: GivenEvents<Event>? = nil, priority: TaskPriority? = nil,
     strategy: ExecutionStrategy<State> = .continueWhenAnyState
   ) -> Self
   where Events.Element == Event, Events.AsyncIterator: SendableMetatype {
     map(
-      output: output, to: effect, catch: { .failure($0) }, priority: priority, strategy: strategy)
+      output: output, to: effect, catch: { .failure($0) }, gives: gives, priority: priority,
+      strategy: strategy)
   }
 }

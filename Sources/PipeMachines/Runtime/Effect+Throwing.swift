@@ -8,12 +8,13 @@ extension Runtime {
   public func map(
     output: Output, to effect: sending @escaping () async throws -> Event?,
     catch event: @escaping @Sendable (any Error) -> Event?,
-    priority: TaskPriority? = nil,
+    gives: GivenEvents<Event>? = nil, priority: TaskPriority? = nil,
     strategy: ExecutionStrategy<State> = .continueWhenAnyState
   ) -> Self {
     nonisolated(unsafe) let effect = effect
     let tag = CasePattern(value: output).tag
     return adding(
+      gives,
       Effect(tag: tag, priority: priority, strategy: strategy) { _, deliver in
         let answer: Event?
         do { answer = try await effect() } catch { answer = event(error) }
@@ -27,12 +28,13 @@ extension Runtime {
     output: (repeat each Value) -> Output,
     to effect: sending @escaping (repeat each Value) async throws -> Event?,
     catch event: @escaping @Sendable (any Error) -> Event?,
-    priority: TaskPriority? = nil,
+    gives: GivenEvents<Event>? = nil, priority: TaskPriority? = nil,
     strategy: ExecutionStrategy<State> = .continueWhenAnyState
   ) -> Self {
     nonisolated(unsafe) let effect = effect
     let place = CasePlace<Output>(constructor: output)
     return adding(
+      gives,
       Effect(tag: place.tag, priority: priority, strategy: strategy) { output, deliver in
         let values = place.payload(of: output, repeat (each Value).self)
         let answer: Event?
@@ -46,13 +48,14 @@ extension Runtime {
   public func map<Events: AsyncSequence & SendableMetatype>(
     output: Output, to effect: sending @escaping () async throws -> Events,
     catch event: @escaping @Sendable (any Error) -> Event?,
-    priority: TaskPriority? = nil,
+    gives: GivenEvents<Event>? = nil, priority: TaskPriority? = nil,
     strategy: ExecutionStrategy<State> = .continueWhenAnyState
   ) -> Self
   where Events.Element == Event, Events.AsyncIterator: SendableMetatype {
     nonisolated(unsafe) let effect = effect
     let tag = CasePattern(value: output).tag
     return adding(
+      gives,
       Effect(tag: tag, priority: priority, strategy: strategy, isSequence: true) { _, deliver in
         do {
           for try await event in try await effect() {
@@ -71,13 +74,14 @@ extension Runtime {
     output: (repeat each Value) -> Output,
     to effect: sending @escaping (repeat each Value) async throws -> Events,
     catch event: @escaping @Sendable (any Error) -> Event?,
-    priority: TaskPriority? = nil,
+    gives: GivenEvents<Event>? = nil, priority: TaskPriority? = nil,
     strategy: ExecutionStrategy<State> = .continueWhenAnyState
   ) -> Self
   where Events.Element == Event, Events.AsyncIterator: SendableMetatype {
     nonisolated(unsafe) let effect = effect
     let place = CasePlace<Output>(constructor: output)
     return adding(
+      gives,
       Effect(tag: place.tag, priority: priority, strategy: strategy, isSequence: true) {
         output, deliver in
         let values = place.payload(of: output, repeat (each Value).self)

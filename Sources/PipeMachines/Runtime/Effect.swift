@@ -7,6 +7,8 @@ package struct Effect<State: DSLCompatible, Event: DSLCompatible, Output: DSLCom
   let strategy: ExecutionStrategy<State>
   /// Whether it may give more than one event.
   var isSequence = false
+  /// What it may give, where that is declared.
+  var gives: GivenEvents<Event>?
   let run: @Sendable (Output, Deliver) async -> Void
 }
 
@@ -17,14 +19,17 @@ package struct Effect<State: DSLCompatible, Event: DSLCompatible, Output: DSLCom
 // Effects of one event.
 extension Runtime {
   /// Executes `effect` when `output` is produced, and takes the event that it returns.
+  /// - Parameter gives: What it may give, for `orchestrator check --explore`; `nil` leaves that to be
+  ///   assumed.
   public func map(
     output: Output, to effect: sending @escaping () async -> Event?,
-    priority: TaskPriority? = nil,
+    gives: GivenEvents<Event>? = nil, priority: TaskPriority? = nil,
     strategy: ExecutionStrategy<State> = .continueWhenAnyState
   ) -> Self {
     nonisolated(unsafe) let effect = effect
     let tag = CasePattern(value: output).tag
     return adding(
+      gives,
       Effect(tag: tag, priority: priority, strategy: strategy) { _, deliver in
         if let event = await effect() { _ = await deliver(event, .last) }
       })
@@ -34,12 +39,13 @@ extension Runtime {
   public func map<each Value: Sendable>(
     output: (repeat each Value) -> Output,
     to effect: sending @escaping (repeat each Value) async -> Event?,
-    priority: TaskPriority? = nil,
+    gives: GivenEvents<Event>? = nil, priority: TaskPriority? = nil,
     strategy: ExecutionStrategy<State> = .continueWhenAnyState
   ) -> Self {
     nonisolated(unsafe) let effect = effect
     let place = CasePlace<Output>(constructor: output)
     return adding(
+      gives,
       Effect(tag: place.tag, priority: priority, strategy: strategy) { output, deliver in
         let values = place.payload(of: output, repeat (each Value).self)
         if let event = await effect(repeat each values) { _ = await deliver(event, .last) }
@@ -52,7 +58,7 @@ extension Runtime {
   /// Executes `effect` when `output` is produced, and takes every event of its sequence.
   public func map<Events: AsyncSequence & SendableMetatype>(
     output: Output, to effect: sending @escaping () async -> Events,
-    priority: TaskPriority? = nil,
+    gives: GivenEvents<Event>? = nil, priority: TaskPriority? = nil,
     strategy: ExecutionStrategy<State> = .continueWhenAnyState
   ) -> Self
   where
@@ -61,6 +67,7 @@ extension Runtime {
     nonisolated(unsafe) let effect = effect
     let tag = CasePattern(value: output).tag
     return adding(
+      gives,
       Effect(tag: tag, priority: priority, strategy: strategy, isSequence: true) { _, deliver in
         for await event in await effect() {
           guard await deliver(event, .oneOfMany) else { return }
@@ -72,7 +79,7 @@ extension Runtime {
   public func map<Events: AsyncSequence & SendableMetatype, each Value: Sendable>(
     output: (repeat each Value) -> Output,
     to effect: sending @escaping (repeat each Value) async -> Events,
-    priority: TaskPriority? = nil,
+    gives: GivenEvents<Event>? = nil, priority: TaskPriority? = nil,
     strategy: ExecutionStrategy<State> = .continueWhenAnyState
   ) -> Self
   where
@@ -81,6 +88,7 @@ extension Runtime {
     nonisolated(unsafe) let effect = effect
     let place = CasePlace<Output>(constructor: output)
     return adding(
+      gives,
       Effect(tag: place.tag, priority: priority, strategy: strategy, isSequence: true) {
         output, deliver in
         let values = place.payload(of: output, repeat (each Value).self)

@@ -56,9 +56,9 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   private let post: @Sendable (Input) -> Void
   private let observers: MiddlewareQueues
   private let hasObservers: Bool
-  private let senders: [Sender<State>]
-  /// Whether a pipe that it sends into is full, for each of them.
-  private let gates: [@Sendable () -> Bool]
+  private let senders: SenderRules<State>
+  /// The pipes that it sends into, each once.
+  private let pipes: [SentPipe]
   // What a step can leave out.
   @usableFromInline package let hasEventMiddleware: Bool
   @usableFromInline let hasEntryRules: Bool
@@ -117,18 +117,12 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     state = machine.initial
     observers = MiddlewareQueues(runtime.middlewareQueues) { post(.wake) }
     hasObservers = !observers.isEmpty
-    senders = runtime.senders
-    var seen: Set<ObjectIdentifier> = []
-    var gates: [@Sendable () -> Bool] = []
-    for sender in senders where seen.insert(sender.pipe).inserted { gates.append(sender.isFull) }
-    for sender in runtime.eventSenders where seen.insert(sender.pipe).inserted {
-      gates.append(sender.isFull)
-    }
-    self.gates = gates
+    senders = SenderRules(runtime.senders)
+    pipes = runtime.sentPipes
     hasEventMiddleware = !runtime.eventMiddleware.isEmpty
     hasEntryRules = !runtime.stateMiddleware.isEmpty || !runtime.senders.isEmpty
     hasEffects = !runtime.effects.isEmpty || !runtime.feedbacks.isEmpty
-    hasBounds = hasObservers || !runtime.senders.isEmpty || !runtime.eventSenders.isEmpty
+    hasBounds = hasObservers || !pipes.isEmpty
     hasEventSenders = !runtime.eventSenders.isEmpty
   }
 
@@ -147,7 +141,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   @usableFromInline
   var hasRoom: Bool {
     if hasObservers && observers.isFull { return false }
-    for isFull in gates where isFull() { return false }
+    for pipe in pipes where pipe.isFull() { return false }
     return true
   }
 
@@ -179,9 +173,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   @export(interface)
   private func watchRoom() {
     let post = post
-    roomWatches =
-      senders.map { $0.watchRoom { post(.wake) } }
-      + runtime.eventSenders.map { $0.watchRoom { post(.wake) } }
+    for pipe in pipes { roomWatches.append(pipe.watchRoom { post(.wake) }) }
   }
 
   /// Cancels the effects and the running transition; what is posted later is ignored.
@@ -272,6 +264,7 @@ extension Engine {
   private func take(
     _ event: Event, of effect: UInt64, _ place: EffectEventPlace, _ reply: EffectReply
   ) {
+    if trace.isOn, let origin = effects.origin(of: effect) { trace.effectVersion = origin.version }
     let ended = effects.willTake(from: effect, place)
     takesOwnEvent = true
     defer { takesOwnEvent = false }
@@ -407,7 +400,7 @@ extension Engine {
   @usableFromInline
   func applyEntryRules() {
     observe(state, runtime.stateMiddleware)
-    for sender in senders { sender.fire(state) }
+    senders.fire(state)
   }
 
   @usableFromInline
@@ -468,7 +461,7 @@ extension Engine {
   func actOnPassed() {
     for state in passing.end() {
       onPassed?(state)
-      for sender in senders { sender.fire(state) }
+      senders.fire(state)
     }
   }
 }

@@ -29,8 +29,13 @@ package final class EngineEffects<
   /// The number of effects that run; those that are held are not among them.
   package var count: Int {
     var count = 0
-    for (_, effect) in running where !effect.isBlocked { count += 1 }
+    for (_, effect) in running where !effect.isBlocked && !isAnnouncing(effect) { count += 1 }
     return count
+  }
+
+  private func isAnnouncing(_ effect: RunningEffect<State, Event>) -> Bool {
+    let feedback = effect.origin.feedback
+    return feedback > 0 && runtime.feedbacks[feedback - 1].isAnnouncing
   }
 
   /// Whether none runs or is held.
@@ -56,8 +61,8 @@ package final class EngineEffects<
     !place.isWithdrawn && contains(id)
   }
 
-  /// The version of the step that started an effect; `nil` where that has ended.
-  package func version(of id: UInt64) -> UInt64? { running[id]?.origin.version }
+  /// What started an effect; `nil` where that has ended.
+  package func origin(of id: UInt64) -> EffectOrigin? { running[id]?.origin }
 
   // MARK: Steps
 

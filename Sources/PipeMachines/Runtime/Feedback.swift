@@ -22,18 +22,24 @@ public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
   let priority: TaskPriority?
   /// Whether it may give more than one event.
   let isSequence: Bool
+  /// What it may give, where that is declared.
+  let gives: GivenEvents<Event>?
+  /// Whether it only tells of what a model does, as long as the model is there: no work of its own.
+  var isAnnouncing = false
   let change: @Sendable (_ old: State?, _ new: State) -> Change
   let run: @Sendable (State, EffectDelivery<Event>) async -> Void
 
   /// Runs `effect` on a part of the state while it is there, and takes the event that it returns.
   /// - Parameters:
   ///   - lens: The part; `nil` where there is nothing to do. Pure, and called on every entry.
+  ///   - gives: What it may give, for `orchestrator check --explore`; `nil` leaves that to be assumed.
   ///   - effect: The work.
   public init<Part: Equatable & Sendable>(
-    lensing lens: @escaping @Sendable (State) -> Part?, priority: TaskPriority? = nil,
+    lensing lens: @escaping @Sendable (State) -> Part?, gives: GivenEvents<Event>? = nil,
+    priority: TaskPriority? = nil,
     effect: @escaping @Sendable (Part) async -> Event?
   ) {
-    self.init(lens, priority, isSequence: false) { part, deliver in
+    self.init(lens, gives, priority, isSequence: false) { part, deliver in
       if let event = await effect(part) { _ = await deliver(event, .last) }
     }
   }
@@ -41,15 +47,17 @@ public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
   /// Runs `effects` on a part of the state while it is there, and takes every event of its sequence.
   /// - Parameters:
   ///   - lens: The part; `nil` where there is nothing to do. Pure, and called on every entry.
+  ///   - gives: What it may give, for `orchestrator check --explore`; `nil` leaves that to be assumed.
   ///   - effects: The work.
   public init<Part: Equatable & Sendable, Events: AsyncSequence & SendableMetatype>(
-    lensing lens: @escaping @Sendable (State) -> Part?, priority: TaskPriority? = nil,
+    lensing lens: @escaping @Sendable (State) -> Part?, gives: GivenEvents<Event>? = nil,
+    priority: TaskPriority? = nil,
     effects: @escaping @Sendable (Part) async -> Events
   )
   where
     Events.Element == Event, Events.Failure == Never, Events.AsyncIterator: SendableMetatype
   {
-    self.init(lens, priority, isSequence: true) { part, deliver in
+    self.init(lens, gives, priority, isSequence: true) { part, deliver in
       for await event in await effects(part) {
         guard await deliver(event, .oneOfMany) else { return }
       }
@@ -58,9 +66,11 @@ public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
 
   /// Runs `effect` while the predicate holds, and takes the event that it returns.
   public init(
-    when holds: @escaping @Sendable (State) -> Bool, priority: TaskPriority? = nil,
+    when holds: @escaping @Sendable (State) -> Bool, gives: GivenEvents<Event>? = nil,
+    priority: TaskPriority? = nil,
     effect: @escaping @Sendable (State) async -> Event?
   ) {
+    self.gives = gives
     self.priority = priority
     isSequence = false
     change = { old, new in
@@ -83,8 +93,10 @@ public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
     Announced.Element == (event: Event, announcement: Announcement), Announced.Failure == Never,
     Announced.AsyncIterator: SendableMetatype
   {
+    gives = nil
     priority = nil
     isSequence = true
+    isAnnouncing = true
     change = { old, _ in old == nil ? .starts : .none }
     run = { _, deliver in
       // Whether one is taken or not, the next one may be. Where the effect is over, so is the sequence.
@@ -95,9 +107,11 @@ public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
   }
 
   private init<Part: Equatable & Sendable>(
-    _ lens: @escaping @Sendable (State) -> Part?, _ priority: TaskPriority?, isSequence: Bool,
+    _ lens: @escaping @Sendable (State) -> Part?, _ gives: GivenEvents<Event>?,
+    _ priority: TaskPriority?, isSequence: Bool,
     _ run: @escaping @Sendable (Part, EffectDelivery<Event>) async -> Void
   ) {
+    self.gives = gives
     self.priority = priority
     self.isSequence = isSequence
     change = { old, new in

@@ -61,6 +61,7 @@ extension Machine {
       let names = machine.alphabet.filter { asynchronous[$0] == asynchrony }
       return names.isEmpty ? nil : names
     }
+    description.effects = runtime.declaredEffects
     description.asynchronous = names(.all)
     description.partlyAsynchronous = names(.some)
     let limits = machine.selfContainedEvents.filter { machine.alphabet.contains($0.key) }

@@ -4,12 +4,13 @@ extension Runtime {
   public func map<Value: Sendable>(
     output: (Value) -> Output,
     to effect: sending @escaping (Value) async -> Event?,
-    priority: TaskPriority? = nil,
+    gives: GivenEvents<Event>? = nil, priority: TaskPriority? = nil,
     strategy: ExecutionStrategy<State> = .continueWhenAnyState
   ) -> Self {
     nonisolated(unsafe) let effect = effect
     let place = CasePlace<Output>(constructor: output)
     return adding(
+      gives,
       Effect(tag: place.tag, priority: priority, strategy: strategy) { output, deliver in
         if let event = await effect(place.one(of: output, as: Value.self)) {
           _ = await deliver(event, .last)
@@ -21,7 +22,7 @@ extension Runtime {
   public func map<Events: AsyncSequence & SendableMetatype, Value: Sendable>(
     output: (Value) -> Output,
     to effect: sending @escaping (Value) async -> Events,
-    priority: TaskPriority? = nil,
+    gives: GivenEvents<Event>? = nil, priority: TaskPriority? = nil,
     strategy: ExecutionStrategy<State> = .continueWhenAnyState
   ) -> Self
   where
@@ -30,6 +31,7 @@ extension Runtime {
     nonisolated(unsafe) let effect = effect
     let place = CasePlace<Output>(constructor: output)
     return adding(
+      gives,
       Effect(tag: place.tag, priority: priority, strategy: strategy, isSequence: true) {
         output, deliver in
         for await event in await effect(place.one(of: output, as: Value.self)) {
@@ -44,12 +46,13 @@ extension Runtime {
     output: (Value) -> Output,
     to effect: sending @escaping (Value) async throws -> Event?,
     catch event: @escaping @Sendable (any Error) -> Event?,
-    priority: TaskPriority? = nil,
+    gives: GivenEvents<Event>? = nil, priority: TaskPriority? = nil,
     strategy: ExecutionStrategy<State> = .continueWhenAnyState
   ) -> Self {
     nonisolated(unsafe) let effect = effect
     let place = CasePlace<Output>(constructor: output)
     return adding(
+      gives,
       Effect(tag: place.tag, priority: priority, strategy: strategy) { output, deliver in
         let value = place.one(of: output, as: Value.self)
         let answer: Event?
@@ -65,13 +68,14 @@ extension Runtime {
     output: (Value) -> Output,
     to effect: sending @escaping (Value) async throws -> Events,
     catch event: @escaping @Sendable (any Error) -> Event?,
-    priority: TaskPriority? = nil,
+    gives: GivenEvents<Event>? = nil, priority: TaskPriority? = nil,
     strategy: ExecutionStrategy<State> = .continueWhenAnyState
   ) -> Self
   where Events.Element == Event, Events.AsyncIterator: SendableMetatype {
     nonisolated(unsafe) let effect = effect
     let place = CasePlace<Output>(constructor: output)
     return adding(
+      gives,
       Effect(tag: place.tag, priority: priority, strategy: strategy, isSequence: true) {
         output, deliver in
         do {
@@ -88,8 +92,7 @@ extension Runtime {
   public func connectAsSender<Other, Value>(
     to pipe: EventPipe<Other>, when state: (Value) -> State, send event: Other
   ) -> Self {
-    let pattern = CasePattern(constructor: state)
-    return sending(event, into: pipe) { pattern.matches($0) }
+    sending(event, into: pipe, on: [CasePattern(constructor: state).tag])
   }
 
   /// Sends the event made from the associated value on each entry into the case.
@@ -99,7 +102,7 @@ extension Runtime {
   ) -> Self {
     let place = CasePlace<State>(constructor: state)
     let pattern = CasePattern<State>(tag: place.tag)
-    return sending(into: pipe) { state in
+    return sending(into: pipe, on: [place.tag]) { state in
       pattern.matches(state) ? event(place.one(of: state, as: Value.self)) : nil
     }
   }

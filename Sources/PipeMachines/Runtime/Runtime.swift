@@ -25,10 +25,13 @@ public struct Runtime<State: DSLCompatible, Event: DSLCompatible, Output: DSLCom
   public init() {}
 
   @export(interface)
-  func adding(_ effect: Effect<State, Event, Output>) -> Self {
+  func adding(
+    _ gives: GivenEvents<Event>?, _ effect: Effect<State, Event, Output>
+  ) -> Self {
     var runtime = self
     if runtime.effects[effect.tag] == nil {
       runtime.effects[effect.tag] = effect
+      runtime.effects[effect.tag]?.gives = gives
     } else {
       let name = EnumCases<Output>.names[effect.tag]
       runtime.problems.append(
@@ -77,6 +80,20 @@ extension Runtime {
           name: name, eventType: TypeName.of(Event.self), events: EnumCases<Event>.descriptions))
     }
     return ports
+  }
+
+  /// The effects and feedbacks of which it is declared what they may give; `nil` where there is none.
+  package var declaredEffects: [EffectDescription]? {
+    var declared: [EffectDescription] = []
+    for effect in effects.values.sorted(by: { $0.tag < $1.tag }) {
+      guard let gives = effect.gives else { continue }
+      declared.append(gives.description(of: EnumCases<Output>.names[effect.tag]))
+    }
+    for (place, feedback) in feedbacks.enumerated() {
+      guard let gives = feedback.gives else { continue }
+      declared.append(gives.description(of: "feedback\(place + 1)"))
+    }
+    return declared.isEmpty ? nil : declared
   }
 
   /// How many connections have a pipe without a name, which no topology can lead anywhere.

@@ -9,5 +9,8 @@ package struct StepTrace<State, Event> {
   /// Called at the end of a step of which ``willMove`` said so.
   @usableFromInline package var hasMoved: (() -> Void)?
 
+  /// Of the event that an effect has given last, the version of the step that started the effect.
+  package var effectVersion: UInt64 = 0
+
   init() {}
 }

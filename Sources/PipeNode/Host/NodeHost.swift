@@ -34,23 +34,39 @@ package struct NodeHost {
     let loop = PollLoop()
     // This is the main thread: what effects and features do on the main actor is done between turns.
     loop.add(descriptor: pr_main_queue_descriptor()) { pr_run_main_queue() }
+    let place = NodePlace(loop: loop, context: Context(.few))
+    let lodgers = Lodgers(at: place) { arguments, place, log in
+      try open(arguments, at: place, lodgers: nil, log: log)
+    }
+    switch try open(arguments, at: place, lodgers: lodgers, log: log) {
+    case .running(let shell): return shell.run(stoppingOn: signals)
+    case .leaving(let shell, let reason): return shell.leaveAtOnce(because: reason)
+    }
+  }
+
+  /// Opens what a node is made of.
+  /// - Parameter lodgers: Who else is to live in its process; `nil` where it is one of them.
+  private func open(
+    _ arguments: NodeArguments, at place: NodePlace, lodgers: Lodgers?, log: NodeLog
+  ) throws -> Lodgers.Opened {
     func shell(_ content: HostedContent, _ journal: Journal?) throws -> NodeShell {
       try NodeShell(
-        arguments: arguments, content: content, journal: journal, loop: loop, signals: signals,
+        arguments: arguments, content: content, journal: journal, at: place, lodgers: lodgers,
         log: log)
     }
     do {
       let journal = try journal(arguments, log: log)
-      let content = try content(arguments, journal: journal, log: log, loop: loop.handle)
-      return try shell(content, journal).run()
+      let content = try content(
+        arguments, journal: journal, log: log, loop: place.loop.handle)
+      return .running(try shell(content, journal))
     } catch let error as JournalError {
       log.failure("\(error)")
       guard error.isTransient else {
         // Another start would find the same: the orchestrator must know.
-        return try shell(HostedContent(UnableContent(problem: "\(error)")), nil).run()
+        return .running(try shell(HostedContent(UnableContent(problem: "\(error)")), nil))
       }
       let content = HostedContent(UnableContent(problem: nil))
-      return try shell(content, nil).leaveAtOnce(because: "\(error)")
+      return .leaving(try shell(content, nil), because: "\(error)")
     }
   }
 
@@ -70,6 +86,11 @@ package struct NodeHost {
       log.warning(
         "this is start \(arguments.incarnation), and there was no journal '\(place.path)': the node "
           + "begins anew. If it kept one before, what that had recorded is lost")
+    }
+    if journal.lacksLog {
+      log.warning(
+        "the file '\(place.path).step' is gone, which belongs to the journal: what was recorded in the last "
+          + "quarter of a second may be lost, unless the node had stopped in order")
     }
     return journal
   }

@@ -12,6 +12,7 @@ final class NodeInbox {
   /// The content's part in synchronized events, where it has one.
   private var participant: Participant?
   private var pipes: [InPipe] = []
+  private let touched = TouchedPipes<InPipe>()
   private var pipeByPeer: [[UInt8]: InPipe] = [:]
   /// Senders, and coordinators, that connected before this node knew of them.
   private var early: Set<[UInt8]> = []
@@ -48,7 +49,7 @@ final class NodeInbox {
     for configuration in configurations {
       let pipe = InPipe(
         configuration, session: session, restored: restored[configuration.name], inbox: socket,
-        log: log)
+        among: touched, log: log)
       pipes.append(pipe)
       pipeByPeer[pipe.peer] = pipe
     }
@@ -81,17 +82,21 @@ final class NodeInbox {
 
   // MARK: Records
 
-  var hasUnrecorded: Bool { pipes.contains { $0.hasUnrecorded } }
+  var hasUnrecorded: Bool { touched.pipes.contains { $0.hasUnrecorded } }
 
   func record(into journal: Journal) throws {
-    for pipe in pipes { try pipe.record(into: journal) }
+    for pipe in touched.pipes { try pipe.record(into: journal) }
   }
 
   /// What was finished is recorded, or needs no record: acknowledges it, now or soon.
   func becameRecorded() {
-    for pipe in pipes { pipe.becameRecorded() }
-    guard !acknowledgementDue, pipes.contains(where: { $0.state.owesAcknowledgement })
-    else { return }
+    var owesAcknowledgement = false
+    for pipe in touched.pipes {
+      pipe.becameRecorded()
+      if pipe.state.owesAcknowledgement { owesAcknowledgement = true }
+    }
+    touched.forget { !$0.isRecorded }
+    guard owesAcknowledgement, !acknowledgementDue else { return }
     acknowledgementDue = true
     loop.schedule(after: Self.acknowledgementDelay, for: self) { inbox in
       inbox.acknowledgementDue = false
@@ -108,7 +113,7 @@ final class NodeInbox {
 
   /// The goodbye to a sender decides whether its events count as lost: on a busy machine it may take
   /// longer than what others are told, who may be gone.
-  func close() { socket.close(lingering: .seconds(1)) }
+  func close(lingering linger: Duration) { socket.close(lingering: linger) }
 
   // MARK: Frames
 

@@ -3,11 +3,21 @@ import PipeWire
 
 /// A node's diagnostics: one line each on standard error, which the orchestrator keeps as its log.
 package struct NodeLog: Sendable {
-  package init() {}
+  /// What each line begins with, where the process writes for several.
+  let prefix: String
 
-  func note(_ text: String) { StandardError.write("\(NodeLogPrefix.note)\(text)\n") }
-  func warning(_ text: String) { StandardError.write("\(NodeLogPrefix.warning)\(text)\n") }
-  package func failure(_ text: String) { StandardError.write("\(NodeLogPrefix.error)\(text)\n") }
+  package init() { prefix = "" }
+
+  /// That of another node in the process.
+  init(ofLodger node: String) { prefix = NodeLogPrefix.ofLodger(node) }
+
+  func note(_ text: String) { write(NodeLogPrefix.note, text) }
+  func warning(_ text: String) { write(NodeLogPrefix.warning, text) }
+  package func failure(_ text: String) { write(NodeLogPrefix.error, text) }
+
+  private func write(_ kind: String, _ text: String) {
+    StandardError.write("\(prefix)\(kind)\(text)\n")
+  }
 
   /// Logs the first malformed frames and then ever fewer: their count is in the status.
   func garbage(_ error: any Error, from peer: String, count: UInt64) {

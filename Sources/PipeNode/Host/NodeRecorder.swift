@@ -1,5 +1,8 @@
 import PipeJournal
+import PipeSupport
 import PipeSystem
+import PipeTransport
+import PipeWire
 
 /// Writes what a node has taken and sent into its journal: what one turn has changed is one transaction.
 final class NodeRecorder {
@@ -7,12 +10,24 @@ final class NodeRecorder {
   private let content: HostedContent
   private let inbox: NodeInbox
   private let outs: OutPipes
+  private let loop: PollLoop
+  private var isWriteDue = false
+  /// How long records took.
+  private(set) var durations = DurationCounts()
+  /// Called where records cannot be written into the database.
+  var onFailure: ((String) -> Void)?
 
-  init(_ journal: Journal?, content: HostedContent, inbox: NodeInbox, outs: OutPipes) {
+  /// How long records wait before they are written into the database, for those who look there.
+  private static let writeDelay: Duration = .milliseconds(250)
+
+  init(
+    _ journal: Journal?, content: HostedContent, inbox: NodeInbox, outs: OutPipes, loop: PollLoop
+  ) {
     self.journal = journal
     self.content = content
     self.inbox = inbox
     self.outs = outs
+    self.loop = loop
   }
 
   private var hasUnrecorded: Bool {
@@ -28,17 +43,32 @@ final class NodeRecorder {
     Failpoint.hit(.recordAfter)
   }
 
-  /// Writes what was acknowledged since the last record, and so need not be kept.
-  func recordLeftover() {
-    guard let journal, content.hasLeftover || outs.hasAcknowledged else { return }
-    try? write(to: journal)
+  /// Writes what was acknowledged since the last record, and so need not be kept, and all into the database.
+  func finish() {
+    guard let journal else { return }
+    if content.hasLeftover || outs.hasAcknowledged { try? write(to: journal) }
+    try? journal.writeOut()
   }
 
   private func write(to journal: Journal) throws(JournalError) {
+    let start = BootClock.nanoseconds
     try journal.record {
       try content.calls.record(journal)
       try inbox.record(into: journal)
       try outs.record(into: journal)
+    }
+    durations.add(nanoseconds: BootClock.nanoseconds - start)
+    writeOutLater(journal)
+  }
+
+  private func writeOutLater(_ journal: Journal) {
+    guard !isWriteDue, journal.hasUnwritten else { return }
+    isWriteDue = true
+    loop.schedule(after: Self.writeDelay, for: self) { recorder in
+      recorder.isWriteDue = false
+      do throws(JournalError) { try journal.writeOut() } catch {
+        recorder.onFailure?("\(error)")
+      }
     }
   }
 

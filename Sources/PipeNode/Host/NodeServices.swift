@@ -5,6 +5,8 @@ import PipeWire
 struct NodeServices {
   let loop: PollLoop
   let context: Context
+  /// The node in whose process it lives; `nil` where it has one of its own.
+  let host: NeighbouringNode?
   /// Does at once what the end of a turn does: records what was taken, and takes what waits. Returns
   /// `false` where that has ended the node.
   let finishTurn: () -> Bool

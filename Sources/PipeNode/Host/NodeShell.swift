@@ -12,10 +12,11 @@ final class NodeShell {
   private let arguments: NodeArguments
   private let content: HostedContent
   private let log: NodeLog
-  private let signals: SignalDescriptor
-  private let loop: PollLoop
-  private let context: Context
-  private let control: ControlLink
+  private let place: NodePlace
+  private var loop: PollLoop { place.loop }
+  let control: ControlLink
+  /// The other nodes in its process; `nil` where it is one of these itself.
+  private let lodgers: Lodgers?
   private let inbox: NodeInbox
   private let outs: OutPipes
   private let feed: Feed
@@ -29,7 +30,12 @@ final class NodeShell {
   private var unansweredPing: UInt64?
   /// Whether it is to stop as soon as its content may.
   private var isStopDue = false
+  /// Whether all others stop as well.
+  private var areAllStopping = false
   private var exitCode: Int32 = 0
+  private var turns: PollLoop.Registration?
+  /// Called when a lodger has left, with what is to be told of that: the loop goes on.
+  var onLeave: ((_ reason: String) -> Void)?
 
   /// How long a stopping node waits until its receivers have everything.
   private static let drainTimeout: Duration = .seconds(1)
@@ -37,34 +43,56 @@ final class NodeShell {
   private static let partTimeout: Duration = .milliseconds(500)
   /// What each pipe and each participant takes at most: its own socket, and those that watch its connections.
   private static let socketsOfPeer = 5
+  /// How long its goodbyes wait where all others stop as well: a peer that was faster does not take them.
+  private static let lastLinger: Duration = .milliseconds(100)
   /// How long a started process waits for its orchestrator.
   private static let greetingTimeout: Duration = .seconds(30)
 
+  /// - Parameter lodgers: Who else is to live in its process; `nil` where it is one of them.
   init(
-    arguments: NodeArguments, content: HostedContent, journal: Journal?, loop: PollLoop,
-    signals: SignalDescriptor, log: NodeLog
+    arguments: NodeArguments, content: HostedContent, journal: Journal?, at place: NodePlace,
+    lodgers: Lodgers?, log: NodeLog
   ) throws(TransportError) {
     self.arguments = arguments
     self.content = content
     self.journal = journal
-    self.loop = loop
-    self.signals = signals
+    self.place = place
+    self.lodgers = lodgers
     self.log = log
-    context = Context(.few)
+    let (loop, context) = (place.loop, place.context)
     control = try ControlLink(arguments, context: context, loop: loop, log: log)
     inbox = try NodeInbox(
       session: arguments.incarnation, content: content, context: context, loop: loop, log: log)
     feed = try Feed(
       node: arguments.node, incarnation: arguments.incarnation, context: context, loop: loop)
     outs = OutPipes(loop: loop, log: log)
-    recorder = NodeRecorder(journal, content: content, inbox: inbox, outs: outs)
-    try inbox.socket.bind(arguments.inbox)
-    try feed.socket.bind(arguments.feed)
+    recorder = NodeRecorder(
+      journal, content: content, inbox: inbox, outs: outs, loop: loop)
+    if place.host == nil {
+      try inbox.socket.bind(arguments.inbox)
+      try feed.socket.bind(arguments.feed)
+    } else {
+      try inbox.socket.bindKeepingFile(arguments.inbox)
+      try feed.socket.bindKeepingFile(arguments.feed)
+    }
     try control.connect()
   }
 
-  /// Runs the node until it is told to stop. Returns the process's exit code.
-  func run() -> Int32 {
+  /// Runs the node, and with it the loop, until it is told to stop. Returns the process's exit code.
+  func run(stoppingOn signals: SignalDescriptor) -> Int32 {
+    loop.add(descriptor: signals.descriptor, for: self) { shell in
+      while signals.next() != nil {}
+      shell.stop()
+    }
+    begin()
+    // The loop does not keep alive whom it calls back.
+    withExtendedLifetime(self) { loop.run() }
+    return exitCode
+  }
+
+  /// Lets the loop run the node.
+  func begin() {
+    recorder.onFailure = { [weak self] in self?.fail($0) }
     feed.last = { [weak self] in self?.lastSteps() ?? [] }
     feed.onChange = { [weak self] in self?.feedChanged(asksForSummaries: $0) }
     content.observe(
@@ -72,32 +100,30 @@ final class NodeShell {
       onEnd: { [weak self] reason in
         if let reason { self?.fail(reason) } else { self?.leave() }
       })
-    watchSignals()
     control.onFrame = { [weak self] in try self?.handle($0, $1) }
     control.onRest = { [weak self] in self?.answerPing() }
     control.onReconnection = { [weak self] in self?.sayHello() }
     control.run()
     loop.add(inbox.socket, for: inbox) { $0.read() }
     loop.add(feed.socket, for: feed) { $0.readSubscriptions() }
-    loop.hasWork = { [weak self] in self?.hasWork == true }
-    loop.beforeWait = { [weak self] in self?.turn() }
+    turns = loop.addTurns(for: self, hasWork: { $0.hasWork }, take: { $0.turn() })
     loop.schedule(after: Self.greetingTimeout, for: self) { shell in
       if shell.handshake.phase == .greeting {
         shell.fail("no orchestrator answered at '\(shell.arguments.control)' within 30 s")
       }
     }
     sayHello()
-    // The loop does not keep alive whom it calls back.
-    withExtendedLifetime(self) { loop.run() }
-    return exitCode
   }
 
   /// Tells the orchestrator why the node ends, and ends it.
+  @discardableResult
   func leaveAtOnce(because reason: String) -> Int32 {
     sayHello(setback: reason)
     fail(reason)
     return exitCode
   }
+
+  var name: String { arguments.node }
 
   // MARK: Turns
 
@@ -179,7 +205,13 @@ final class NodeShell {
       guard handshake.handle(.configure) == .connect else { return }
       try connect(JSONRecord.decode(NodeConfiguration.self, from: body))
     case .start: perform(.start)
-    case .stop: stop()
+    case .stop where body.isEmpty:
+      areAllStopping = header.flags & NodeHandshake.allStopFlag != 0
+      stop()
+    case .stop: lodgers?.stop(String(decoding: body, as: UTF8.self))
+    case .lodge:
+      guard let lodgers else { throw FrameError.kind(header.kind.rawValue) }
+      lodgers.admit(try JSONRecord.decode(NodeLodging.self, from: body), to: self)
     case .ping:
       if header.count > 0 { control.expectPing(within: .milliseconds(Int64(header.count))) }
       unansweredPing = max(unansweredPing ?? 0, header.sequence)
@@ -228,15 +260,15 @@ final class NodeShell {
     }
   }
 
-  /// The node's own context, or one with room for the sockets of very many pipes or participants.
+  /// The process's own context, or one with room for the sockets of very many pipes or participants.
   private func contextOfPeers(_ configuration: NodeConfiguration) -> Context {
     let peers = configuration.outs.count + (configuration.plan?.components.count ?? 0)
-    return peers * Self.socketsOfPeer <= Context.Room.few.rawValue / 2 ? context : Context()
+    return peers * Self.socketsOfPeer <= place.roomForPeers ? place.context : Context()
   }
 
   private func services(in context: Context) -> NodeServices {
     NodeServices(
-      loop: loop, context: context,
+      loop: loop, context: context, host: place.host,
       finishTurn: { [weak self] in self?.finishTurn() == true },
       send: { [socket = inbox.socket] header, body, peer in
         socket.send(header, body: body, to: peer)
@@ -250,8 +282,10 @@ final class NodeShell {
       })
   }
 
-  /// Stops in order: what others take part in is to end first, if that is soon.
-  private func stop() {
+  /// Stops in order: its lodgers, and what others take part in, are to end first, if that is soon.
+  func stop() {
+    lodgers?.close()
+    if let lodgers, lodgers.areThere { return lodgers.stopAll { [weak self] in self?.stop() } }
     guard handshake.phase == .running else { return perform(.stop) }
     if isStopDue { return }
     content.prepareToStop()
@@ -283,11 +317,10 @@ final class NodeShell {
     }
   }
 
-  private func watchSignals() {
-    loop.add(descriptor: signals.descriptor, for: self) { shell in
-      while shell.signals.next() != nil {}
-      shell.stop()
-    }
+  /// Takes pipes and listeners in the same process, too.
+  func bindForNeighbours(_ own: NeighbouringNode) throws(TransportError) {
+    try inbox.socket.bind(own.inbox)
+    try feed.socket.bind(own.feed)
   }
 
   // MARK: What it says
@@ -311,6 +344,8 @@ final class NodeShell {
     inbox.fill(&status)
     outs.fill(&status)
     status.records = journal?.recordCount
+    status.time = WallClock.nanoseconds
+    status.recording = recorder.durations.count > 0 ? recorder.durations : nil
     return status
   }
 
@@ -326,23 +361,37 @@ final class NodeShell {
     leave(because: reason)
   }
 
+  /// Ends at once, in such order as there is.
+  func end(because reason: String) {
+    exitCode = 1
+    leave(because: reason)
+  }
+
   /// Says goodbye to everybody and closes the sockets, which send what they hold within their
   /// linger while the context ends.
   private func leave(because reason: String = "") {
     guard !hasLeft else { return }
     hasLeft = true
+    lodgers?.endAll(because: "'\(arguments.node)', in whose process it lives, ended")
     content.stop()
-    if exitCode == 0 { recorder.recordLeftover() }
+    if exitCode == 0 { recorder.finish() }
     outs.sayGoodbye()
     inbox.sayGoodbye()
-    control.sayGoodbye(because: reason)
-    inbox.close()
-    outs.close()
+    // The last word of a lodger: whoever hears it may start the next one, here or elsewhere.
+    if lodgers != nil { control.sayGoodbye(because: reason) }
+    inbox.close(lingering: areAllStopping ? Self.lastLinger : .seconds(1))
+    outs.close(lingering: areAllStopping ? Self.lastLinger : .milliseconds(300))
     if exitCode == 0, !content.hasUnrecorded {
       feed.tellRest()
       summaries.end()
     }
     feed.close()
+    if let turns { loop.remove(turns) }
+    guard lodgers != nil else {
+      journal?.leave()
+      onLeave?(reason)
+      return
+    }
     control.close()
     loop.stop()
   }

@@ -55,7 +55,9 @@ final class NodeSummaries {
 
   private func tell(_ entries: [FeedEntry], _ current: Told) {
     guard let first = entries.first else { return }
-    tell(first, NodeSummary(status: current.status, transitions: content.transitions), current)
+    var status = current.status
+    status.time = WallClock.nanoseconds
+    tell(first, NodeSummary(status: status, transitions: content.transitions), current)
     // Where composites share a process, the first one tells its counters.
     for entry in entries.dropFirst() { tell(entry, NodeSummary(), current) }
     told = current
@@ -63,11 +65,15 @@ final class NodeSummaries {
 
   private func current(_ entries: [FeedEntry]) -> Told {
     var status = status()
+    // It is another one each time, and says nothing new.
+    status.time = nil
     // The entries have these; and what is no count is asked for.
     status.state = nil
     status.doubt = nil
     status.composites = []
     status.recentLetters = []
+    status.steps = nil
+    status.recording = nil
     return Told(
       status: status,
       entries: Dictionary(

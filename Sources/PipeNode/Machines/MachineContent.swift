@@ -1,5 +1,6 @@
 import PipeJournal
 import PipeMachines
+import PipeSupport
 import PipeSystem
 import PipeWire
 
@@ -33,7 +34,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     let owner = Weak()
     let loop = hosting.loop
     let engine = Engine(machine: machine, runtime: runtime) { input in
-      loop.post { owner.part?.process(input) }
+      loop.post { owner.content?.process(input) }
     }
     let journal = hosting.journal
     engine.effects.keyScope = IdempotencyKey.Scope(
@@ -49,14 +50,14 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     pipes = MachinePipes(core)
     part = MachineParticipant(core, outlets) { loop.post($0) }
     trace = MachineTrace(core, steps, requests, pipes, part, outlets)
-    owner.part = part
+    owner.content = self
     part.showState = { [unowned self] in onEntry?(false) }
     if journal?.contents != nil { Failpoint.hit(.restoreAfter) }
   }
 
   // The loop's thread alone reads and writes it, after it was set once.
   private final class Weak: @unchecked Sendable {
-    weak var part: MachineParticipant<Hosted>?
+    weak var content: MachineContent<Hosted>?
   }
 
   /// Lets the engine tell of each entry, and the participant ask. The caller is compiled for the machine,
@@ -160,8 +161,18 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     return !core.inbox.isEmpty || core.engine.hasWaiting
   }
 
+  /// Takes what one of the engine's tasks has posted.
+  private func process(_ input: Engine<Hosted.State, Hosted.Event, Hosted.Output>.Input) {
+    guard case .effectEvent = input else { return part.process(input) }
+    let (start, version) = (BootClock.nanoseconds, core.engine.version)
+    part.process(input)
+    if core.engine.version != version { steps.measured(since: start) }
+  }
+
   func takeTurn() {
     guard core.isStarted else { return }
+    // Of a turn the first event is measured: a look at the clock for each would be felt.
+    let start = core.inbox.isEmpty ? nil : BootClock.nanoseconds
     var budget = Self.stepsPerTurn
     while budget > 0, core.isStarted, core.engine.canTakeInput, let input = core.inbox.next() {
       budget -= 1
@@ -169,6 +180,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
       case .request(let request): requests.take(request)
       case .event(let event, let pipe): pipes.take(event, of: pipe)
       }
+      if let start, budget == Self.stepsPerTurn - 1 { steps.measured(since: start) }
     }
     // Last comes what waits in the engine, for room in a pipe or for the end of a synchronized event.
     if core.engine.canTakeInput { core.engine.process(.wake) }
@@ -223,6 +235,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     status.unconnected = outlets.discarded
     status.ins = pipes.status
     status.synchronization = core.participant?.messages
+    status.steps = steps.durations.count > 0 ? steps.durations : nil
   }
 
   // MARK: What is followed

@@ -24,16 +24,23 @@ package struct MachineInbox<Event, Request> {
 
   private var requests = Queue<Request>()
   private var lanes: [Lane]
+  /// Those that have an event.
+  private var waiting: PlaceSet
+  /// How many have one that is postponed.
+  private var postponedLanes = 0
   /// The pipe whose turn is next.
   private var turn = 0
 
-  package init(pipes: Int = 0) { lanes = Array(repeating: Lane(), count: pipes) }
+  package init(pipes: Int = 0) {
+    lanes = Array(repeating: Lane(), count: pipes)
+    waiting = PlaceSet(count: pipes)
+  }
 
   /// Requests that wait.
   package var requestCount: Int { requests.count }
 
   /// Whether nothing can be taken in the current state.
-  package var isEmpty: Bool { requests.isEmpty && lanes.allSatisfy { $0.waiting.isEmpty } }
+  package var isEmpty: Bool { requests.isEmpty && waiting.isEmpty }
 
   /// The events of a pipe that wait, the postponed ones included.
   package func count(of pipe: Int) -> Int {
@@ -44,31 +51,35 @@ package struct MachineInbox<Event, Request> {
 
   package mutating func append(_ event: PipeEvent<Event>, of pipe: Int) {
     lanes[pipe].waiting.append(event)
+    waiting.insert(pipe)
   }
 
   /// Takes out the next input.
   package mutating func next() -> Input? {
     if let request = requests.popFirst() { return .request(request) }
-    for _ in lanes.indices {
-      let pipe = turn
-      turn = turn + 1 == lanes.count ? 0 : turn + 1
-      if let event = lanes[pipe].waiting.popFirst() { return .event(event, pipe: pipe) }
-    }
-    return nil
+    guard let pipe = waiting.first(from: turn), let event = lanes[pipe].waiting.popFirst()
+    else { return nil }
+    turn = pipe + 1 == lanes.count ? 0 : pipe + 1
+    if lanes[pipe].waiting.isEmpty { waiting.remove(pipe) }
+    return .event(event, pipe: pipe)
   }
 
   /// Keeps an event, which has a number of its postponement, for another state.
   package mutating func postpone(_ event: PipeEvent<Event>, of pipe: Int) {
+    if lanes[pipe].postponed.isEmpty { postponedLanes += 1 }
     lanes[pipe].postponed.append(event)
   }
 
   /// The state has changed: what an earlier one refused may go now.
   package mutating func retryPostponed() {
+    guard postponedLanes > 0 else { return }
+    postponedLanes = 0
     var oldest = Int64.max
     for pipe in lanes.indices where !lanes[pipe].postponed.isEmpty {
       let postponed = lanes[pipe].postponed
       lanes[pipe].postponed = []
       lanes[pipe].waiting.prepend(contentsOf: postponed)
+      waiting.insert(pipe)
       guard let number = postponed[0].postponement, number < oldest else { continue }
       oldest = number
       turn = pipe

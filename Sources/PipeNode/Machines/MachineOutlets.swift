@@ -116,6 +116,7 @@ final class MachineOutlets: PortBinder {
 
   /// Sends what the rules make of the state with this tag.
   /// - Parameter state: The state as JSON; asked for only where a rule takes something of it.
+  @export(interface)
   func fire(_ tag: Int, _ state: () -> [UInt8]) {
     var json: [UInt8]?
     for (rule, pipe) in rules where rule.tag == tag {

@@ -28,8 +28,8 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
   private(set) var isCommitted = false
   /// The transaction of that step.
   private(set) var transaction: TransactionID?
-  /// How many synchronized events the effects that run have given.
-  private var emittedCounts: [UInt64: UInt64] = [:]
+  /// Names the synchronized events that effects give.
+  private var emittedNumbers = EmittedNumbers()
   /// Shows the current state once more.
   var showState: () -> Void = {}
   /// What the participant calls for each event.
@@ -231,7 +231,7 @@ extension MachineParticipant {
       let participant = core.participant, core.isStarted, let name = EnumCases.name(of: event),
       let composites = participant.composites(of: name)
     else { return core.engine.process(input) }
-    guard !place.isWithdrawn, let version = core.engine.effects.version(of: effect),
+    guard !place.isWithdrawn, let origin = core.engine.effects.origin(of: effect),
       let bytes = try? core.events.encode(event)
     else {
       return reply.resume(false)
@@ -244,15 +244,12 @@ extension MachineParticipant {
           + "through which it is to be taken; let a pipe send it to one of them")
       return
     }
-    let ordinal = emittedCounts[effect, default: 0]
-    if emittedCounts.count >= Self.emittedCountsKept {
-      emittedCounts = emittedCounts.filter { core.engine.effects.contains($0.key) }
-    }
-    emittedCounts[effect] = ordinal + 1
+    let named = emittedNumbers.next(
+      of: effect, origin, place, journal: core.engine.effects.keyScope.journal,
+      core.engine.effects.contains)
     participant.emit(
       EmittedEvent(
-        effect: effect, place: place, reply: reply, number: version << 16 | ordinal & 0xFFFF,
-        journal: core.engine.effects.keyScope.journal,
+        effect: effect, place: place, reply: reply, name: named,
         body: TransactionBody(composite: composites[0], event: bytes)))
   }
 
@@ -261,9 +258,6 @@ extension MachineParticipant {
   func wants(_ emitted: EmittedEvent) -> Bool {
     core.engine.effects.wants(emitted.place, of: emitted.effect)
   }
-
-  /// Counts of effects that have ended are thrown away when there are so many.
-  private static var emittedCountsKept: Int { 16 }
 
   func taken(_ emitted: EmittedEvent) {
     core.engine.effects.takesTogether(from: emitted.effect, emitted.place, emitted.reply)

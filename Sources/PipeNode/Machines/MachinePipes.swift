@@ -38,12 +38,13 @@ final class MachinePipes<Hosted: Machine> {
   @export(interface)
   func connect(_ pipes: [InPipe]) {
     ins = pipes
+    for (place, pipe) in pipes.enumerated() { pipe.place = place }
     core.inbox = MachineInbox(pipes: pipes.count)
     if let journal = core.journal { marks = pipes.map { journal.mark.source($0.name) } }
   }
 
   func accept(_ events: ArrivedEvents, from pipe: InPipe) throws(FrameError) {
-    guard let index = ins.firstIndex(where: { $0 === pipe }) else { return }
+    let index = pipe.place
     let stream = pipe.state.stream
     try events.forEach { bytes, sequence in
       let content = PipeEvent.Content(bytes, readBy: core.events)

@@ -2,6 +2,7 @@ import PipeJournal
 import PipeMachines
 import PipeSupport
 import PipeSystem
+import PipeWire
 
 /// The steps of a machine as its journal has them, and lacks them: the state, and the effects.
 final class MachineSteps<Hosted: Machine> {
@@ -17,6 +18,9 @@ final class MachineSteps<Hosted: Machine> {
   private var last = (time: Int64(0), cause: "")
   /// The same of the last state that a transition has gone through.
   private var passing = (time: Int64(0), cause: "")
+  /// How long steps took, of those that are measured.
+  @exclusivity(unchecked)
+  private(set) var durations = DurationCounts()
   /// The effects that an earlier process had not ended, until the start; `nil` without one.
   private var restored: [(state: Hosted.State, effect: JournalContents.Effect)]?
 
@@ -48,6 +52,11 @@ final class MachineSteps<Hosted: Machine> {
   var shown: (time: Int64, cause: String) { core.engine.isPassing ? passing : last }
 
   func entered(because cause: String) { last = (WallClock.nanoseconds, cause) }
+
+  /// Counts a step that began at this time of the steady clock, and is over.
+  func measured(since start: Int64) {
+    durations.add(nanoseconds: BootClock.nanoseconds - start)
+  }
 
   func passed(because cause: String) { passing = (WallClock.nanoseconds, cause) }
 

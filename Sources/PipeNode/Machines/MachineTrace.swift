@@ -151,6 +151,8 @@ final class MachineTrace<Hosted: Machine> {
       key.add("client", request.client)
       key.add("number", request.id)
       body.add("request", key)
+    } else if steps.shown.cause == "effect" {
+      body.add("effect", core.engine.trace.effectVersion)
     }
   }
 

@@ -4,7 +4,7 @@ import PipeTransport
 import PipeWire
 
 /// The receiving end of a pipe at a node's inbox.
-final class InPipe {
+final class InPipe: Touchable {
   let name: String
   let onRefused: RefusalPolicy
   /// The sender's routing id at the inbox.
@@ -12,15 +12,20 @@ final class InPipe {
   // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
   @exclusivity(unchecked)
   private(set) var state: InPipeStateMachine
+  @exclusivity(unchecked)
+  var isTouched = false
+  /// Which of its content's it is.
+  var place = 0
   private(set) var gaps: UInt64 = 0
   private let inbox: Socket
+  private let touched: TouchedPipes<InPipe>
   private let log: NodeLog
   /// What the journal has of it.
   private var recorded: (stream: UInt64, applied: UInt64, closed: Bool)?
 
   init(
     _ configuration: NodeConfiguration.In, session: UInt64, restored: JournalContents.Consumed?,
-    inbox: Socket, log: NodeLog
+    inbox: Socket, among touched: TouchedPipes<InPipe>, log: NodeLog
   ) {
     name = configuration.name
     onRefused = configuration.onRefused
@@ -36,10 +41,14 @@ final class InPipe {
         capacity: configuration.capacity, session: session, isDurable: configuration.isDurable)
     }
     self.inbox = inbox
+    self.touched = touched
     self.log = log
   }
 
-  func connected() { perform(state.connected()) }
+  func connected() {
+    touched.touch(self)
+    perform(state.connected())
+  }
 
   /// - Parameter waiting: The events that have come and are neither applied nor refused for good.
   func status(waiting: Int) -> NodeStatus.Pipe {
@@ -50,6 +59,7 @@ final class InPipe {
 
   func opened(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) throws(FrameError) {
     guard body.count == 8, header.sequence > 0 else { throw .body(.open) }
+    touched.touch(self)
     perform(
       state.opened(
         session: header.number,
@@ -62,6 +72,7 @@ final class InPipe {
   func arrived(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, accept: FrequentCalls.Accept
   ) throws(FrameError) {
+    touched.touch(self)
     let before = state
     let actions = state.arrived(
       session: header.number, first: header.sequence, count: header.count)
@@ -80,16 +91,26 @@ final class InPipe {
     }
   }
 
-  func senderSaidGoodbye(_ header: FrameHeader) { state.senderSaidGoodbye(session: header.number) }
+  func senderSaidGoodbye(_ header: FrameHeader) {
+    touched.touch(self)
+    state.senderSaidGoodbye(session: header.number)
+  }
 
   /// The event with this number is applied or refused for good.
-  func finish(_ sequence: UInt64, of stream: UInt64) { state.finish(sequence, of: stream) }
+  func finish(_ sequence: UInt64, of stream: UInt64) {
+    touched.touch(self)
+    state.finish(sequence, of: stream)
+  }
 
   /// The event with this number is kept until the state changes.
-  func postpone(_ sequence: UInt64, of stream: UInt64) { state.postpone(sequence, of: stream) }
+  func postpone(_ sequence: UInt64, of stream: UInt64) {
+    touched.touch(self)
+    state.postpone(sequence, of: stream)
+  }
 
   /// An event that was kept is applied or refused for good.
   func finishPostponed(_ sequence: UInt64, of stream: UInt64) {
+    touched.touch(self)
     state.finishPostponed(sequence, of: stream)
   }
 
@@ -101,11 +122,19 @@ final class InPipe {
     return state.hasUnrecorded || (recorded.map { $0.closed != state.senderClosed } ?? false)
   }
 
+  /// Whether the next record has nothing to say of it.
+  var isRecorded: Bool {
+    guard state.isDurable, state.stream != 0 else { return true }
+    return recorded.map { $0 == position } ?? false
+  }
+
+  private var position: (stream: UInt64, applied: UInt64, closed: Bool) {
+    (state.stream, state.finished, state.senderClosed)
+  }
+
   func record(into journal: Journal) throws {
-    guard state.isDurable else { return }
-    let next = (stream: state.stream, applied: state.finished, closed: state.senderClosed)
-    if let recorded, recorded == next { return }
-    guard next.stream != 0 else { return }
+    guard !isRecorded else { return }
+    let next = position
     try journal.consumed(
       name, stream: next.stream, applied: next.applied, closed: next.closed)
     recorded = next

@@ -68,7 +68,7 @@ package struct OutPipeStateMachine: Sendable {
   /// - Parameter turnedAfter: The last event that went to another receiver, to which the pipe led before.
   package init(
     capacity: Int, stream: UInt64, acknowledged: UInt64, turnedAfter: UInt64 = 0,
-    events: some Sequence<[UInt8]>
+    events: some Sequence<some Collection<UInt8>>
   ) {
     self.init(capacity: capacity, stream: stream, isDurable: true)
     self.turnedAfter = turnedAfter

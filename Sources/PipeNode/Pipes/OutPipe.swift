@@ -4,7 +4,7 @@ import PipeTransport
 import PipeWire
 
 /// The sending end of a pipe: a DEALER to the receiver's inbox, and the state of the conversation.
-final class OutPipe {
+final class OutPipe: Touchable {
   let name: String
   let socket: Socket
   /// Tells of each new connection, which is to be announced to the receiver.
@@ -12,6 +12,9 @@ final class OutPipe {
   // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
   @exclusivity(unchecked)
   private(set) var state: OutPipeStateMachine
+  @exclusivity(unchecked)
+  var isTouched = false
+  private let touched: TouchedPipes<OutPipe>
   private let endpoint: String
   private let receiver: String
   private let log: NodeLog
@@ -47,8 +50,9 @@ final class OutPipe {
   ///   - former: What the journal has of the pipe.
   init(
     _ configuration: NodeConfiguration.Out, stream: UInt64, journal: Journal?,
-    former: FormerPipe?, context: Context, log: NodeLog
+    former: FormerPipe?, among touched: TouchedPipes<OutPipe>, context: Context, log: NodeLog
   ) throws(TransportError) {
+    self.touched = touched
     name = configuration.name
     endpoint = configuration.endpoint
     receiver = configuration.receiver
@@ -81,6 +85,7 @@ final class OutPipe {
 
   /// Queues the event that `write` appends; it goes out at the end of the turn.
   func enqueue(_ write: (inout [UInt8]) throws -> Void) {
+    touched.touch(self)
     let isDurable = state.isDurable
     let number = state.queued + 1
     do {
@@ -147,7 +152,7 @@ final class OutPipe {
   var hasAcknowledged: Bool { state.isDurable && state.acknowledged > trimmed.done }
 
   func record(into journal: Journal) throws {
-    guard hasUnrecorded || hasAcknowledged else { return }
+    guard isUnrecorded else { return }
     if hasUnrecorded {
       if isReceiverUnrecorded { try journal.leads(name, to: JournalContents.Receiver(receiver)) }
       try journal.queued(
@@ -178,6 +183,7 @@ final class OutPipe {
 
   /// Announces each new connection by an empty message.
   func readConnections() {
+    touched.touch(self)
     connections.read { event in
       isConnected = event == .connected
       if isConnected { announce() } else { state.disconnected() }
@@ -188,6 +194,9 @@ final class OutPipe {
     awaitsWelcome = true
     socket.sendPart([], more: false)
   }
+
+  /// Whether the next record has something to say of it.
+  var isUnrecorded: Bool { hasUnrecorded || hasAcknowledged }
 
   /// Whether the receiver is there and owes a word.
   var isWaiting: Bool { isConnected && (awaitsWelcome || state.pending > 0) }
@@ -214,6 +223,7 @@ final class OutPipe {
 
   /// Reads what the receiver says.
   func read() {
+    touched.touch(self)
     while socket.receive({ _, bytes in
       do {
         try handle(FrameHeader(bytes), bytes)

@@ -7,6 +7,7 @@ final class OutPipes {
   private let loop: PollLoop
   private let log: NodeLog
   private var pipes: [OutPipe] = []
+  private let touched = TouchedPipes<OutPipe>()
   private var remindersDue = false
 
   init(loop: PollLoop, log: NodeLog) {
@@ -26,13 +27,14 @@ final class OutPipes {
     let pairs = try configurations.map { configuration in
       let pipe = try OutPipe(
         configuration, stream: stream, journal: journal, former: former[configuration.name],
-        context: context, log: log)
+        among: touched, context: context, log: log)
       pipe.onFailure = onFailure
       loop.add(pipe.socket, for: pipe) { $0.read() }
       loop.add(pipe.connections.socket, for: pipe) { $0.readConnections() }
       return (configuration, pipe)
     }
     pipes = pairs.map(\.1)
+    pipes.forEach(touched.touch)
     return pairs
   }
 
@@ -53,30 +55,33 @@ final class OutPipes {
 
   // MARK: Records
 
-  var hasUnrecorded: Bool { pipes.contains { $0.hasUnrecorded } }
+  var hasUnrecorded: Bool { touched.pipes.contains { $0.hasUnrecorded } }
 
   /// Whether the journal has events that need not be kept.
-  var hasAcknowledged: Bool { pipes.contains(where: \.hasAcknowledged) }
+  var hasAcknowledged: Bool { touched.pipes.contains { $0.hasAcknowledged } }
 
   func record(into journal: Journal) throws {
-    for pipe in pipes { try pipe.record(into: journal) }
+    for pipe in touched.pipes { try pipe.record(into: journal) }
   }
 
   /// What is queued is recorded, or needs no record: sends it.
   func becameRecorded() {
-    for pipe in pipes {
+    var isWaiting = false
+    for pipe in touched.pipes {
       pipe.becameRecorded()
       pipe.flush()
+      if pipe.isWaiting { isWaiting = true }
     }
-    scheduleReminders()
+    touched.forget { $0.isUnrecorded }
+    if isWaiting, !remindersDue { scheduleReminder() }
   }
 
-  private func scheduleReminders() {
-    guard !remindersDue, pipes.contains(where: { $0.isWaiting }) else { return }
+  private func scheduleReminder() {
     remindersDue = true
     loop.schedule(after: PeerSilence.interval, for: self) { outs in
       outs.remindersDue = false
       for pipe in outs.pipes { pipe.lookAtSilence() }
+      if outs.pipes.contains(where: { $0.isWaiting }) { outs.scheduleReminder() }
     }
   }
 
@@ -89,10 +94,12 @@ final class OutPipes {
         log.warning("pipe '\(pipe.name)': \(pipe.state.pending) events were not delivered")
       }
       pipe.close()
-      pipe.connections.socket.close()
+      pipe.connections.close()
     }
   }
 
   /// What is said goes out within the sockets' linger.
-  func close() { for pipe in pipes { pipe.socket.close(lingering: .milliseconds(300)) } }
+  func close(lingering linger: Duration) {
+    for pipe in pipes { pipe.socket.close(lingering: linger) }
+  }
 }

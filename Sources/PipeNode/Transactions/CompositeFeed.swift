@@ -120,11 +120,11 @@ struct CompositeFeed {
 
   var entries: [FeedEntry] { names.compactMap { entry(of: $0) } }
 
-  var status: [NodeStatus.Composite] {
+  func status(_ requests: [String: NodeStatus.Requests]) -> [NodeStatus.Composite] {
     names.map { name in
       NodeStatus.Composite(
         name: name, state: states.state(of: name).flatMap { try? JSONValue(parsing: $0) },
-        version: states.version(of: name))
+        version: states.version(of: name), requests: requests[name])
     }
   }
 }

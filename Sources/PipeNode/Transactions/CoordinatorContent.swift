@@ -125,7 +125,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
         to: plan.components.filter { participants.contains($0.name) }, of: node,
         services: services, log: log, owner: self)
       watch = try FeedWatch(
-        feeds: plan.components.map(\.feed), topic: .states(areCommitted: false),
+        feeds: plan.components.map { feed(of: $0, services) }, topic: .states(areCommitted: false),
         in: services.context,
         loop: services.loop
       ) { [weak self] in self?.told($0) }
@@ -133,6 +133,13 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     } catch {
       onEnd?("its participants cannot be connected: \(error)")
     }
+  }
+
+  /// Where a node tells its states: within this process, if it lives there and the contexts are one.
+  private func feed(of component: CoordinatorPlan.Component, _ services: NodeServices) -> String {
+    guard let host = services.host, host.name == component.name, host.context === services.context
+    else { return component.feed }
+    return host.feed
   }
 
   /// Aborts what is not decided; what is committed goes on until all have acknowledged it.
@@ -237,24 +244,27 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, reply: @escaping Reply
   ) {
     if !SynchronizeFlag.isAcknowledgement(header) { messages.received += 1 }
-    take(header, body) { [weak self] answer in
+    take(header, body, of: nil) { [weak self] answer in
       self?.messages.sent += 1
       reply(answer)
     }
   }
 
   /// Takes what a caller asks for, at the inbox or as a participant.
-  func take(_ header: FrameHeader, _ body: UnsafeRawBufferPointer, reply: @escaping Reply) {
+  func take(
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, of participant: String?,
+    reply: @escaping Reply
+  ) {
     let id =
       header.number == 0
       ? callers.unnamed(in: coordinator.epoch)
       : RequestID(caller: String(header.number), number: header.sequence)
     switch SynchronizeFlag(rawValue: header.flags) {
-    case .try: ask(Array(body), .try, as: id, reply)
+    case .try: ask(Array(body), .try, as: id, reply: reply)
     case .await:
       let limit: Duration? = header.count == 0 ? nil : .milliseconds(Int64(header.count))
-      ask(Array(body), .await(limit), as: id, reply)
-    case .broadcast: ask(Array(body), .broadcast, as: id, reply)
+      ask(Array(body), .await(limit), as: id, of: participant, reply: reply)
+    case .broadcast: ask(Array(body), .broadcast, as: id, reply: reply)
     case .ask:
       guard let transaction = TransactionID(String(decoding: body, as: UTF8.self)) else {
         return reply(.invalid("the number of a transaction is like 3.17"))
@@ -268,13 +278,14 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
   }
 
   private func ask(
-    _ body: [UInt8], _ mode: TransactionMode, as id: RequestID,
-    _ reply: @escaping Reply
+    _ body: [UInt8], _ mode: TransactionMode, as id: RequestID, of participant: String? = nil,
+    reply: @escaping Reply
   ) {
     reach(.synchronizeReceived)
     do {
-      let request = try TransactionRequest(reading: body, mode, to: composites)
-      callers.keep(id, reply)
+      var request = try TransactionRequest(reading: body, mode, to: composites)
+      request.emitter = participant.map { ($0, UInt32(truncatingIfNeeded: id.number)) }
+      callers.keep(id, of: request.composite, reply)
       perform(coordinator.request(id, request))
     } catch {
       reply(.invalid("\(error)"))
@@ -296,7 +307,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     if let id { coordinator.acknowledge(id.caller, before: id.number) }
     ask(
       TransactionBody(composite: plan?.pipes[pipe] ?? "", event: event).bytes, mode,
-      as: id ?? callers.unnamed(in: coordinator.epoch), reply)
+      as: id ?? callers.unnamed(in: coordinator.epoch), reply: reply)
   }
 
   /// The request of this number may be asked anew.
@@ -385,6 +396,6 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     messages.sent += links.messages.sent
     messages.received += links.messages.received
     status.synchronization = messages
-    status.composites = feed.status
+    status.composites = feed.status(callers.requests)
   }
 }

@@ -8,7 +8,9 @@ protocol CoordinatorLinksOwner: AnyObject {
   /// A participant takes part; with `nil`, it is not connected any more.
   func changed(_ join: ParticipantJoin?, of participant: String)
   /// An effect of a participant asks for something.
-  func take(_ header: FrameHeader, _ body: UnsafeRawBufferPointer, reply: @escaping Reply)
+  func take(
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, of participant: String?,
+    reply: @escaping Reply)
 }
 
 /// A coordinator's connections to its participants.
@@ -89,7 +91,8 @@ private final class CoordinatorLink {
   let participant: String
   let socket: Socket
   private let endpoint: String
-  private let connections: ConnectionMonitor
+  /// Tells of connections; of one within this process there is nothing to tell.
+  private let connections: ConnectionMonitor?
   private let log: NodeLog
   private var isConnected = false
   /// Whether the participant has said that it takes part, on the connection that there is.
@@ -116,17 +119,23 @@ private final class CoordinatorLink {
   ) throws(TransportError) {
     participant = component.name
     self.links = links
-    endpoint = component.inbox
+    let host = services.host.flatMap { $0.name == component.name ? $0 : nil }
+    let context = host?.context ?? services.context
+    endpoint = host?.inbox ?? component.inbox
     name = WireName.coordinator(coordinator)
     loop = services.loop
     self.log = log
-    socket = try Socket(.dealer, in: services.context)
+    socket = try Socket(.dealer, in: context)
     try socket.setHighWaterMark(0)
     try socket.setRoutingID(name)
-    connections = try ConnectionMonitor(of: socket, in: services.context)
-    try socket.connect(component.inbox)
+    connections = host == nil ? try ConnectionMonitor(of: socket, in: context) : nil
+    try socket.connect(endpoint)
     services.loop.add(socket, for: self) { $0.read() }
-    services.loop.add(connections.socket, for: self) { $0.readConnections() }
+    if let connections {
+      services.loop.add(connections.socket, for: self) { $0.readConnections() }
+    } else {
+      connected()
+    }
   }
 
   /// Sends, if the participant takes part; what is lost is said again, or asked for.
@@ -178,12 +187,22 @@ private final class CoordinatorLink {
         log.silence(
           of: "participant '\(participant)'", at: endpoint, as: name, count: reconnections)
       }
-      disconnected()
-      socket.disconnect(endpoint)
-      try? socket.connect(endpoint)
+      reconnect()
     }
     isWatching = isWaiting && isConnected
     if isWatching { scheduleLook() }
+  }
+
+  private func connected() {
+    isConnected = true
+    ask()
+  }
+
+  private func reconnect() {
+    disconnected()
+    socket.disconnect(endpoint)
+    try? socket.connect(endpoint)
+    if connections == nil { connected() }
   }
 
   /// Asks whether it takes part, until it has answered: what is asked may go to one that has connected
@@ -231,20 +250,20 @@ private final class CoordinatorLink {
   }
 
   /// Cuts the connection, as a failing network would.
-  func cut() { LocalConnections.cut(endpoint) }
+  func cut() {
+    if connections == nil { reconnect() } else { LocalConnections.cut(endpoint) }
+  }
 
   func close() {
-    connections.socket.close()
+    connections?.close()
     socket.setLinger(milliseconds: 300)
     socket.close()
   }
 
   private func readConnections() {
-    connections.read { event in
+    connections?.read { event in
       switch event {
-      case .connected:
-        isConnected = true
-        ask()
+      case .connected: connected()
       case .disconnected: disconnected()
       }
     }
@@ -280,7 +299,7 @@ private final class CoordinatorLink {
       links?.owner?.received(message, from: participant)
       return
     }
-    links?.owner?.take(header, body) { [weak self] reply in
+    links?.owner?.take(header, body, of: participant) { [weak self] reply in
       guard let self else { return }
       links?.answer(reply, to: header.sequence, over: self)
     }

@@ -64,6 +64,12 @@ extension CoordinatorStateMachine {
     case .evaluating(let transaction):
       // Else it is under way, and the answer is waited for.
       return transactions[transaction] == nil ? [.send(.abort(transaction), to: participant)] : []
+    case .no(let transaction, .withdrawn):
+      // It will not be asked for again, or else anew.
+      guard let caller = answers.caller(of: transaction) else { return [] }
+      let actions = take(.no(participant, .withdrawn), transaction) + withdraw(caller)
+      renew(caller)
+      return actions
     case .no(let transaction, let refusal):
       if let call = answers.caller(of: transaction).flatMap({ requests[$0] }) {
         participants.refused(participant, call.request.question, refusal)

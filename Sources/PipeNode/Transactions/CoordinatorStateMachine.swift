@@ -227,7 +227,12 @@ package struct CoordinatorStateMachine: Sendable {
     case .try, .await:
       transactions[id] = .atomic(id, asked)
       let waits = call.request.mode != .try
-      actions += asked.map { .send(.prepare(id, event: body, wantsChange: waits), to: $0) }
+      actions += asked.map { participant in
+        let emitter = call.request.emitter
+        let emitted = emitter?.participant == participant ? emitter?.number : nil
+        return .send(
+          .prepare(id, event: body, wantsChange: waits, emitted: emitted), to: participant)
+      }
     case .broadcast:
       let missing = asked.filter { !connectedParticipants.contains($0) }
       transactions[id] = .broadcast(id, asked, unavailable: missing)

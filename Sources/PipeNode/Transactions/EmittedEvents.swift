@@ -7,23 +7,21 @@ struct EmittedEvent {
   let effect: UInt64
   let place: EffectEventPlace
   let reply: EffectReply
-  /// The same whenever the same effect gives its event again: it is then taken once.
-  let number: UInt64
-  let journal: UInt64
+  let name: EmittedNumbers.Name
   let body: TransactionBody
 
   /// What asks the coordinator for it, until it is taken.
   var request: (header: FrameHeader, body: [UInt8]) {
-    (header(.await, sequence: number), body.bytes)
+    (header(.await, sequence: name.number), body.bytes)
   }
 
   /// What tells the coordinator that it is not waited for any more.
   var withdrawal: (header: FrameHeader, body: [UInt8]) {
-    (header(.withdraw, sequence: number), [])
+    (header(.withdraw, sequence: name.number), [])
   }
 
   fileprivate func header(_ flag: SynchronizeFlag, sequence: UInt64) -> FrameHeader {
-    FrameHeader(.synchronize, flags: flag.rawValue, sequence: sequence, number: journal)
+    FrameHeader(.synchronize, flags: flag.rawValue, sequence: sequence, number: name.scope)
   }
 }
 
@@ -51,7 +49,14 @@ struct EmittedEvents {
   /// Those that the coordinator is asked for.
   var waiting: some Collection<EmittedEvent> { asked.values }
 
-  mutating func add(_ event: EmittedEvent) { asked[event.number] = event }
+  /// Whether an event was asked for by a number of this lower half, and is still to be taken.
+  func isWaiting(_ half: UInt32, _ isWanted: (EmittedEvent) -> Bool) -> Bool {
+    asked.values.contains {
+      UInt32(truncatingIfNeeded: $0.name.number) == half && isWanted($0)
+    }
+  }
+
+  mutating func add(_ event: EmittedEvent) { asked[event.name.number] = event }
 
   /// Reads an answer; `nil` where it is to no event, or another one comes.
   /// - Parameter applied: The last transaction whose step is applied.
@@ -84,7 +89,7 @@ struct EmittedEvents {
   mutating func acknowledgement(after event: EmittedEvent) -> FrameHeader? {
     takenCount += 1
     guard takenCount.isMultiple(of: Self.acknowledgedTogether) else { return nil }
-    return event.header(.acknowledge, sequence: asked.keys.min() ?? event.number)
+    return event.header(.acknowledge, sequence: asked.keys.min() ?? event.name.number)
   }
 
   /// Takes out what a transaction is for, whose step is taken now.
@@ -96,7 +101,7 @@ struct EmittedEvents {
   mutating func takeUnwanted(_ isWanted: (EmittedEvent) -> Bool) -> [EmittedEvent] {
     guard !asked.isEmpty else { return [] }
     let unwanted = asked.values.filter { !isWanted($0) }
-    for event in unwanted { asked[event.number] = nil }
+    for event in unwanted { asked[event.name.number] = nil }
     return unwanted
   }
 

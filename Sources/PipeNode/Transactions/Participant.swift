@@ -133,12 +133,15 @@ final class Participant {
     let message = try CoordinatorMessage(header, body)
     guard isStarted else { return }
     switch message {
-    case .prepare(let transaction, let event, let wantsChange):
+    case .prepare(let transaction, let event, let wantsChange, let asked):
       guard finishTaking() else { return }
       reach(.prepareBefore)
+      // What its effect does not want any more it does not take either.
+      let isWanted = asked.map { emitted.isWaiting($0) { machine.wants($0) } } ?? true
+      let evaluate =
+        isWanted ? steps.evaluate : { _ throws(ParticipantRefusal) in throw .withdrawn }
       perform(
-        state.prepare(
-          transaction, event: event, wantsChange: wantsChange, evaluate: steps.evaluate))
+        state.prepare(transaction, event: event, wantsChange: wantsChange, evaluate: evaluate))
     case .commit(let transaction):
       reach(.commitReceived)
       watch.note(.committed, of: transaction, prepared: state.preparedStep)

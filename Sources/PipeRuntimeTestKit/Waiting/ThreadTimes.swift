@@ -7,6 +7,8 @@ struct ThreadTimes {
   private struct Times {
     var computed: UInt64
     var queued: UInt64
+    /// How often it was given a processor.
+    var turns: UInt64
   }
 
   private var threads: [Int32: Times]?
@@ -29,7 +31,13 @@ struct ThreadTimes {
           sample.queued += .nanoseconds(Int64(clamping: queued))
         }
         // Who looks is always running.
-        if thread != own, Self.isRunnable("\(tasks)/\(thread)") { sample.isRunnable = true }
+        guard thread != own else { continue }
+        switch Self.state("\(tasks)/\(thread)") {
+        case "D": sample.isRunnable = true
+        // Looking itself wakes other threads of this process: those that had a turn are accounted for.
+        case "R" where process != getpid() || before?.turns == times.turns: sample.isRunnable = true
+        default: break
+        }
       }
     }
     // Of the first sample nothing is known but that it is the first.
@@ -52,20 +60,19 @@ struct ThreadTimes {
   /// The times in a line `COMPUTED QUEUED SLICES`.
   private static func times(of task: String) -> Times? {
     guard let line = FileSystem.text(of: task + "/schedstat") else { return nil }
-    let words = line.split(separator: " ")
-    guard words.count >= 2, let computed = UInt64(words[0]), let queued = UInt64(words[1]) else {
-      return nil
-    }
-    return Times(computed: computed, queued: queued)
+    let words = line.split { $0 == " " || $0 == "\n" }
+    guard words.count >= 3, let computed = UInt64(words[0]), let queued = UInt64(words[1]),
+      let turns = UInt64(words[2])
+    else { return nil }
+    return Times(computed: computed, queued: queued, turns: turns)
   }
 
-  /// Whether a thread is in the state R (running, or in a queue for a processor) or D (a disk).
-  private static func isRunnable(_ task: String) -> Bool {
+  /// What a thread does: `R` runs or stands in a queue for a processor, `D` waits for a disk.
+  private static func state(_ task: String) -> Character? {
     // The state stands behind the name, which is in parentheses and may have some itself.
     guard let line = FileSystem.text(of: task + "/stat"), let end = line.lastIndex(of: ")") else {
-      return false
+      return nil
     }
-    let state = line[end...].dropFirst(2).first
-    return state == "R" || state == "D"
+    return line[end...].dropFirst(2).first
   }
 }

@@ -9,6 +9,8 @@ final class NodeProcess {
     case own(ChildProcess)
     /// A former orchestrator's.
     case adopted(AdoptedProcess)
+    /// The process of another node, in which this one lives.
+    case lodging(NodeProcess)
   }
 
   var origin: Origin
@@ -24,6 +26,8 @@ final class NodeProcess {
   var startFailure: SpawnError?
   /// Whether it told that it ends in order.
   var saidGoodbye = false
+  /// The other nodes that live in it, or have done so.
+  private(set) var lodgers: Set<String> = []
 
   /// While it is awaited.
   private var queue: ProcessorQueue?
@@ -42,10 +46,30 @@ final class NodeProcess {
     pipes = []
   }
 
+  /// A node that lives in the process of another one.
+  init(lodgingIn host: NodeProcess, incarnation: UInt64) {
+    origin = .lodging(host)
+    self.incarnation = incarnation
+    capture = host.capture
+    pipes = []
+  }
+
+  /// The process in which it lives; `nil` where that is its own.
+  var host: NodeProcess? {
+    if case .lodging(let host) = origin { host } else { nil }
+  }
+
+  /// Takes another node in, whose lines are told apart from now on.
+  func take(lodger node: String) {
+    lodgers.insert(node)
+    capture.tellApart(node)
+  }
+
   var pid: Int32 {
     switch origin {
     case .own(let child): child.pid
     case .adopted(let process): process.pid
+    case .lodging(let host): host.pid
     }
   }
 
@@ -67,6 +91,7 @@ final class NodeProcess {
     switch origin {
     case .own(let child): child.signal(signal, group: group)
     case .adopted(let process): process.signal(signal, group: group)
+    case .lodging(let host): host.signal(signal, group: group)
     }
   }
 }

@@ -1,6 +1,8 @@
 import Glibc
+import PipeWire
 
-/// One node's output on its way from the pipes into its log file.
+/// One process's output on its way from the pipes into the log of its node. The lines of lodgers, other
+/// nodes in the process, are told apart by what they begin with.
 ///
 /// Not safe for concurrent use: one thread owns it. Use a new one for each process of a node, with
 /// the same writer.
@@ -10,6 +12,8 @@ package final class OutputCapture {
     package var isOpen: Bool
     /// What was read: whole lines.
     package var lines: [String]
+    /// What was read of lodgers, and not logged here, without what it begins with.
+    package var ofLodgers: [String: [String]] = [:]
     /// Trouble with the log file that begins or ends.
     package var notice: LogWriter.Notice?
   }
@@ -17,6 +21,8 @@ package final class OutputCapture {
   package let writer: LogWriter
   /// The last lines, oldest first, to show when the node fails.
   package private(set) var recentLines: [String] = []
+  /// The same of lodgers.
+  private var recentOfLodgers: [String: [String]] = [:]
   private static let recentLimit = 5
   private var splitters: [LogStream: LogLineSplitter] = [:]
 
@@ -43,12 +49,38 @@ package final class OutputCapture {
       }
     }
     if !isOpen, let rest = splitters[stream]?.finish() { lines.append(rest) }
-    remember(lines)
-    return Drained(isOpen: isOpen, lines: lines, notice: writer.write(lines, from: stream))
+    let ofLodgers = takeOut(&lines)
+    Self.remember(lines, in: &recentLines)
+    return Drained(
+      isOpen: isOpen, lines: lines, ofLodgers: ofLodgers,
+      notice: writer.write(lines, from: stream))
   }
 
-  private func remember(_ lines: [String]) {
+  /// The last lines of the node, or of a lodger.
+  package func recentLines(ofLodger node: String?) -> [String] {
+    guard let node else { return recentLines }
+    return recentOfLodgers[node] ?? []
+  }
+
+  /// Tells the lines of a lodger apart from now on; those of a former one under its name are forgotten.
+  package func tellApart(_ lodger: String) { recentOfLodgers[lodger] = [] }
+
+  private func takeOut(_ lines: inout [String]) -> [String: [String]] {
+    guard !recentOfLodgers.isEmpty else { return [:] }
+    var found: [String: [String]] = [:]
+    for lodger in recentOfLodgers.keys {
+      let prefix = NodeLogPrefix.ofLodger(lodger)
+      let own = lines.filter { $0.hasPrefix(prefix) }.map { String($0.dropFirst(prefix.count)) }
+      guard !own.isEmpty else { continue }
+      lines.removeAll { $0.hasPrefix(prefix) }
+      Self.remember(own, in: &recentOfLodgers[lodger, default: []])
+      found[lodger] = own
+    }
+    return found
+  }
+
+  private static func remember(_ lines: [String], in recent: inout [String]) {
     guard !lines.isEmpty else { return }
-    recentLines = (recentLines + lines.suffix(Self.recentLimit)).suffix(Self.recentLimit)
+    recent = (recent + lines.suffix(recentLimit)).suffix(recentLimit)
   }
 }

@@ -12,6 +12,19 @@ extension Survivor {
     _ survivors: [Survivor], isForced: Bool = false, limit: Duration = .seconds(30),
     in directories: RuntimeDirectories
   ) -> [Survivor] {
+    // Who lives in the process of another ends with it, which sees to the order.
+    let lodgers = survivors.filter { lodger in
+      lodger.host != nil
+        && survivors.contains { $0.host == nil && $0.process.pid == lodger.process.pid }
+    }
+    guard lodgers.isEmpty else {
+      let hosts = survivors.filter { one in !lodgers.contains { $0.node == one.node } }
+      let left = end(hosts, isForced: isForced, limit: limit, in: directories)
+      for lodger in lodgers where lodger.process.hasEnded {
+        ProcessRecord.remove(lodger.node, in: directories)
+      }
+      return left
+    }
     let plan = StartPlan(
       nodes: survivors.map(\.node),
       dependencies: Dictionary(

@@ -14,8 +14,8 @@ extension NodeLifecycle {
       highestIncarnation = max(highestIncarnation, incarnation)
       state = .adopting(until: now + timeouts.start)
       return [.report(.adopting(pid: survivor.pid)), .greet]
-    case .adopting, .starting, .configuring, .ready, .running, .stopping, .backingOff, .stopped,
-      .failed:
+    case .awaitingHost, .adopting, .starting, .configuring, .ready, .running, .stopping,
+      .backingOff, .stopped, .failed:
       return []
     }
   }
@@ -28,7 +28,7 @@ extension NodeLifecycle {
     case .ready, .running:
       lastSeen = now
       return []
-    case .idle, .starting, .configuring, .stopping, .backingOff, .stopped, .failed:
+    case .idle, .awaitingHost, .starting, .configuring, .stopping, .backingOff, .stopped, .failed:
       return []
     }
   }

@@ -7,7 +7,7 @@ extension NodeLifecycle {
       until
     case .ready, .running: lastSeen.map { $0 + timeouts.heartbeat }
     case .stopping(let stopping): stopping.until
-    case .idle, .stopped, .failed: nil
+    case .idle, .awaitingHost, .stopped, .failed: nil
     }
   }
 
@@ -16,7 +16,7 @@ extension NodeLifecycle {
     switch state {
     case .adopting, .starting, .configuring, .stopping: true
     case .ready, .running: lastSeen.map { now - $0 > timeouts.heartbeat / 4 } ?? false
-    case .idle, .backingOff, .stopped, .failed: false
+    case .idle, .awaitingHost, .backingOff, .stopped, .failed: false
     }
   }
 
@@ -31,7 +31,7 @@ extension NodeLifecycle {
     case .stopping(var stopping):
       stopping.until += duration
       state = .stopping(stopping)
-    case .idle, .backingOff, .stopped, .failed: break
+    case .idle, .awaitingHost, .backingOff, .stopped, .failed: break
     }
     return []
   }
@@ -46,7 +46,10 @@ extension NodeLifecycle {
     case .starting:
       let reason =
         "it did not say hello within \(timeouts.start.shortText); "
-        + "is its program a node program? Its log may tell"
+        + (isLodger
+          ? "was the program of the node that it lives within built with a version that lets others "
+            + "in? Build it anew, or take 'within' out"
+          : "is its program a node program? Its log may tell")
       // One that never did will not do so on another try; one that did was slow this time.
       return killing(
         for: .failure(reason: reason, isFinal: !hasSaidHello), reason: reason, at: now)
@@ -67,7 +70,7 @@ extension NodeLifecycle {
       return escalate(stopping, at: now)
     case .backingOff:
       return spawn(at: now)
-    case .idle, .stopped, .failed:
+    case .idle, .awaitingHost, .stopped, .failed:
       return []
     }
   }

@@ -22,6 +22,9 @@ extension NodeLifecycle {
     case .stopRequested: stop(for: .requested, at: now)
     case .killRequested: killRequested(at: now)
     case .restartRequested: restartRequested(at: now)
+    case .hostCame: hostCame(at: now)
+    case .hostLeaves: hostLeaves(at: now)
+    case .hostWent: hostWent()
     case .tick: tick(at: now)
     }
   }
@@ -36,6 +39,8 @@ extension NodeLifecycle {
       return spawn(at: now)
     case .backingOff:
       return spawn(at: now)
+    case .awaitingHost:
+      return []
     case .stopping(var stopping):
       guard stopping.purpose == .requested else { return [] }
       stopping.purpose = .restart
@@ -47,6 +52,10 @@ extension NodeLifecycle {
   }
 
   mutating func spawn(at now: Instant) -> [Action] {
+    if isLodger, !hasHost {
+      state = .awaitingHost
+      return []
+    }
     highestIncarnation += 1
     incarnation = highestIncarnation
     starts += 1
@@ -68,7 +77,8 @@ extension NodeLifecycle {
       startedAt = now
       defer { pendingSignal = nil }
       return [.report(.spawned(pid: pid))] + (pendingSignal.map { [.kill($0)] } ?? [])
-    case .idle, .adopting, .configuring, .ready, .running, .backingOff, .stopped, .failed:
+    case .idle, .awaitingHost, .adopting, .configuring, .ready, .running, .backingOff, .stopped,
+      .failed:
       return []
     }
   }
@@ -78,11 +88,12 @@ extension NodeLifecycle {
     case .starting:
       forgetProcess()
       // The first time it is a mistake in the topology; later a program that is being replaced.
-      return fail(reason, isFinal: !hasSaidHello, at: now)
+      return fail(reason, isFinal: !hasSaidHello && !isLodger, at: now)
     case .stopping(let stopping):
       forgetProcess()
       return ended(stopping.purpose, at: now)
-    case .idle, .adopting, .configuring, .ready, .running, .backingOff, .stopped, .failed:
+    case .idle, .awaitingHost, .adopting, .configuring, .ready, .running, .backingOff, .stopped,
+      .failed:
       return []
     }
   }
@@ -114,7 +125,7 @@ extension NodeLifecycle {
     case .ready, .running:
       lastSeen = now
       return []
-    case .idle, .stopping, .backingOff, .stopped, .failed:
+    case .idle, .awaitingHost, .stopping, .backingOff, .stopped, .failed:
       return []
     }
   }
@@ -137,7 +148,7 @@ extension NodeLifecycle {
       lastSeen = now
       // It has not heard that it may go.
       return [.sendStart]
-    case .idle, .adopting, .starting, .stopping, .backingOff, .stopped, .failed:
+    case .idle, .awaitingHost, .adopting, .starting, .stopping, .backingOff, .stopped, .failed:
       return []
     }
   }
@@ -148,8 +159,8 @@ extension NodeLifecycle {
       lastSeen = now
       state = .running
       return [.sendStart, .report(.running)]
-    case .idle, .adopting, .starting, .configuring, .running, .stopping, .backingOff, .stopped,
-      .failed:
+    case .idle, .awaitingHost, .adopting, .starting, .configuring, .running, .stopping, .backingOff,
+      .stopped, .failed:
       return []
     }
   }
@@ -157,7 +168,8 @@ extension NodeLifecycle {
   private mutating func heartbeat(at now: Instant) -> [Action] {
     switch state {
     case .configuring, .ready, .running: lastSeen = now
-    case .idle, .adopting, .starting, .stopping, .backingOff, .stopped, .failed: break
+    case .idle, .awaitingHost, .adopting, .starting, .stopping, .backingOff, .stopped, .failed:
+      break
     }
     return []
   }
@@ -165,7 +177,7 @@ extension NodeLifecycle {
   private mutating func complained(_ reason: String) -> [Action] {
     switch state {
     case .adopting, .starting, .configuring, .ready, .running: complaint = reason
-    case .idle, .stopping, .backingOff, .stopped, .failed: break
+    case .idle, .awaitingHost, .stopping, .backingOff, .stopped, .failed: break
     }
     return []
   }
@@ -174,13 +186,13 @@ extension NodeLifecycle {
 
   private mutating func restartRequested(at now: Instant) -> [Action] {
     switch state {
-    case .idle, .stopped, .failed, .backingOff: start(at: now)
+    case .idle, .awaitingHost, .stopped, .failed, .backingOff: start(at: now)
     case .adopting, .starting, .configuring, .ready, .running, .stopping:
       stop(for: .restart, at: now)
     }
   }
 
-  private mutating func stop(for purpose: Stopping.Purpose, at now: Instant) -> [Action] {
+  mutating func stop(for purpose: Stopping.Purpose, at now: Instant) -> [Action] {
     switch state {
     case .idle:
       state = .stopped(.requested)
@@ -198,7 +210,7 @@ extension NodeLifecycle {
       stopping.purpose = purpose
       state = .stopping(stopping)
       return []
-    case .backingOff:
+    case .backingOff, .awaitingHost:
       stopProblem = nil
       state = .stopped(.requested)
       return [.report(.stopped), .nodeStopped]
@@ -210,7 +222,7 @@ extension NodeLifecycle {
 
   private mutating func killRequested(at now: Instant) -> [Action] {
     switch state {
-    case .idle, .backingOff, .stopped, .failed:
+    case .idle, .awaitingHost, .backingOff, .stopped, .failed:
       return stop(for: .requested, at: now)
     case .adopting, .starting, .configuring, .ready, .running, .stopping:
       return killing(for: .requested, reason: "forced", at: now)
@@ -226,7 +238,7 @@ extension NodeLifecycle {
       return [report] + spawn(at: now)
     case .starting:
       // A program that ends by itself and never said hello is no node program, or cannot run here.
-      var isFinal = !hasSaidHello
+      var isFinal = !hasSaidHello && !isLodger
       if case .signalled = exit { isFinal = false }
       return [report] + fail(earlyExit(exit, before: "it said hello"), isFinal: isFinal, at: now)
     case .configuring:
@@ -234,7 +246,8 @@ extension NodeLifecycle {
     case .ready:
       return [report] + fail(complaint ?? exit.description, isFinal: false, at: now)
     case .running:
-      if exit.isSuccess, restart.mode != .always {
+      // A lodger has no work that could be done: it ends with its host, or by a failure.
+      if exit.isSuccess, restart.mode != .always, !isLodger {
         state = .stopped(.completed)
         return [report, .report(.completed), .nodeStopped]
       }
@@ -242,7 +255,7 @@ extension NodeLifecycle {
     case .stopping(let stopping):
       if let problem = problem(with: exit, of: stopping) { stopProblem = problem }
       return [report] + ended(stopping.purpose, at: now)
-    case .idle, .backingOff, .stopped, .failed:
+    case .idle, .awaitingHost, .backingOff, .stopped, .failed:
       return []
     }
   }

@@ -6,7 +6,8 @@ import PipeTopology
 /// The supervision of one node as a pure state machine: inputs with their instants go in, actions
 /// come out.
 ///
-/// One process at a time: the next one is spawned only after the one before has been reaped. The
+/// One process at a time: the next one is spawned only after the one before has been reaped. A lodger
+/// has none of its own: where it lives is `NodeLifecycle+Lodging.swift`. The
 /// transitions are in `NodeLifecycle+StateMachine.swift`, those of a process that a former
 /// supervisor left in `NodeLifecycle+Adoption.swift`, the timeouts in
 /// `NodeLifecycle+Deadlines.swift`.
@@ -18,6 +19,8 @@ package struct NodeLifecycle: Sendable {
   package enum State: Hashable, Sendable {
     /// Never started.
     case idle
+    /// Of a lodger: the process in which it is to live is not there, or is about to end.
+    case awaitingHost
     /// A process that a former supervisor started was greeted; its answer is awaited.
     case adopting(until: Instant)
     /// Spawned, or about to be; its hello is awaited.
@@ -112,6 +115,12 @@ package struct NodeLifecycle: Sendable {
     case stopRequested
     case killRequested
     case restartRequested
+    /// Of a lodger: the process in which it is to live has said hello, or is adopted.
+    case hostCame
+    /// The process in which it lives is about to end in order, and waits for it.
+    case hostLeaves
+    /// The process in which it lives is gone, or being killed.
+    case hostWent
     case tick
   }
 
@@ -156,18 +165,27 @@ package struct NodeLifecycle: Sendable {
   var complaint: String?
   /// Takes off a random part of each pause.
   var generator: SplitMix64
-  /// Whether any process of this node ever said hello: if none did, it is likely no node program.
+  /// Whether any process of this node ever said hello, or a former supervisor has started the same program: if
+  /// none did, it is likely no node program.
   var hasSaidHello = false
   /// Whether the process was asked to end before `spawned` came in.
   var pendingSignal: Signal?
+  /// Whether it lives in the process of another node.
+  package private(set) var isLodger: Bool
+  /// Whether that process takes it in.
+  var hasHost = false
 
   /// - Parameters:
   ///   - incarnation: The count of starts so far.
   ///   - seed: Decides the jitter of the pauses before restarts.
+  ///   - isLodger: Whether it lives in the process of another node.
+  ///   - isKnown: Whether a former supervisor, which was killed, had started the same program as this node.
   package init(
     restart: RestartPolicy = RestartPolicy(), timeouts: Timeouts = Timeouts(),
-    incarnation: Int = 0, seed: UInt64 = 0
+    incarnation: Int = 0, seed: UInt64 = 0, isLodger: Bool = false, isKnown: Bool = false
   ) {
+    self.isLodger = isLodger
+    hasSaidHello = isKnown
     self.restart = restart
     self.timeouts = timeouts
     self.incarnation = incarnation
@@ -178,8 +196,9 @@ package struct NodeLifecycle: Sendable {
   /// Takes over what a changed file says of the node; what is waited for already keeps its limit.
   /// - Parameter isReplaced: Whether its next process is another one than its last.
   package mutating func supervise(
-    restart: RestartPolicy, timeouts: Timeouts, isReplaced: Bool
+    restart: RestartPolicy, timeouts: Timeouts, isReplaced: Bool, isLodger: Bool = false
   ) {
+    self.isLodger = isLodger
     self.restart = restart
     self.timeouts = timeouts
     if isReplaced { hasSaidHello = false }
@@ -191,7 +210,26 @@ extension NodeLifecycle.State {
   package var hasEnded: Bool {
     switch self {
     case .idle, .stopped, .failed: true
-    case .adopting, .starting, .configuring, .ready, .running, .stopping, .backingOff: false
+    case .awaitingHost, .adopting, .starting, .configuring, .ready, .running, .stopping,
+      .backingOff:
+      false
+    }
+  }
+
+  /// Whether there is a process, or one is being made.
+  package var hasProcess: Bool {
+    switch self {
+    case .adopting, .starting, .configuring, .ready, .running, .stopping: true
+    case .idle, .awaitingHost, .backingOff, .stopped, .failed: false
+    }
+  }
+
+  /// Whether its process takes lodgers in.
+  package var isOpenToLodgers: Bool {
+    switch self {
+    case .configuring, .ready, .running: true
+    case .idle, .awaitingHost, .adopting, .starting, .stopping, .backingOff, .stopped, .failed:
+      false
     }
   }
 
@@ -200,8 +238,8 @@ extension NodeLifecycle.State {
     switch self {
     case .idle, .stopped(.requested): true
     case .stopping(let stopping): stopping.purpose == .requested
-    case .adopting, .starting, .configuring, .ready, .running, .backingOff, .stopped(.completed),
-      .failed:
+    case .awaitingHost, .adopting, .starting, .configuring, .ready, .running, .backingOff,
+      .stopped(.completed), .failed:
       false
     }
   }
@@ -210,6 +248,7 @@ extension NodeLifecycle.State {
   package var name: String {
     switch self {
     case .idle: "idle"
+    case .awaitingHost: "waiting"
     case .adopting: "adopting"
     case .starting: "starting"
     case .configuring: "configuring"

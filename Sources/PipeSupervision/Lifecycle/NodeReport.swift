@@ -47,8 +47,13 @@ package enum NodeReport: Hashable, Sendable {
     package var reason: Reason
     /// The state that is waited for; `nil` where it is enough that the node runs.
     package var state: StateCondition?
+    /// Whether it is the one in whose process the other lives.
+    package var isHost = false
 
-    package init(_ node: String, _ reason: Reason, state: StateCondition? = nil) {
+    package init(
+      _ node: String, _ reason: Reason, state: StateCondition? = nil, isHost: Bool = false
+    ) {
+      self.isHost = isHost
       self.node = node
       self.reason = reason
       self.state = state
@@ -107,6 +112,7 @@ extension NodeReport.Obstacle: CustomStringConvertible {
       case .waiting: "waits, too"
       case .underway: "does not run yet"
       }
+    if isHost { return "'\(node)', in whose process it lives and which \(standing)" }
     guard let state else { return "'\(node)', on which it depends and which \(standing)" }
     return "'\(node)' to be \(state)" + (reason == .underway ? "" : ", which \(standing)")
   }

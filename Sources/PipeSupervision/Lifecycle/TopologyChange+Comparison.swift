@@ -23,12 +23,20 @@ extension TopologyChange {
   ) {
     let known = Dictionary(present.map { ($0.member.name, $0) }) { first, _ in first }
     let names = Set(wanted.map(\.member.name))
+    var entries = wanted.map { subject in
+      let name = subject.member.name
+      guard let former = known[name] else { return Entry(name, .starts) }
+      return Entry(name, Self.fate(of: former, to: subject, in: states[name] ?? .idle))
+    }
+    let restarting = Set(entries.filter { $0.fate.endsProcess }.map(\.node))
+    for (place, subject) in wanted.enumerated() {
+      guard let host = subject.member.host, restarting.contains(host),
+        states[subject.member.name]?.hasProcess == true, !entries[place].fate.endsProcess
+      else { continue }
+      entries[place].fate = .restarts(.host(host))
+    }
     self.init(
-      entries: wanted.map { subject in
-        let name = subject.member.name
-        guard let former = known[name] else { return Entry(name, .starts) }
-        return Entry(name, Self.fate(of: former, to: subject, in: states[name] ?? .idle))
-      }
+      entries: entries
         + present.map(\.member.name).filter { !names.contains($0) }.map { Entry($0, .stops) })
   }
 
@@ -62,6 +70,16 @@ extension TopologyChange {
       case .required: former.isRequired != member.isRequired
       case .dependencies: Set(former.dependencies) != Set(member.dependencies)
       }
+    }
+  }
+}
+
+extension TopologyChange.Fate {
+  /// Whether a process of the node that runs is ended.
+  fileprivate var endsProcess: Bool {
+    switch self {
+    case .restarts, .stops: true
+    case .starts, .startsAgain, .staysStopped, .takenOver, .unchanged: false
     }
   }
 }

@@ -112,7 +112,8 @@ extension NodeLifecycle.State {
   var hasFeed: Bool {
     switch self {
     case .configuring, .ready, .running: true
-    case .idle, .adopting, .starting, .stopping, .backingOff, .stopped, .failed: false
+    case .idle, .awaitingHost, .adopting, .starting, .stopping, .backingOff, .stopped, .failed:
+      false
     }
   }
 }

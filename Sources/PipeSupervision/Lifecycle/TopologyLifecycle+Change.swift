@@ -112,6 +112,7 @@ extension TopologyLifecycle {
     obstacles = obstacles.filter { kept.contains($0.key) }
     expectations = expectations.filter { kept.contains($0.key) }
     metConditions = metConditions.filter { kept.contains($0.key) }
+    departures = departures.filter { kept.contains($0.key) }
     var seeds = SplitMix64(seed: change.seed)
     var starting: [String] = []
     for member in members {
@@ -119,14 +120,20 @@ extension TopologyLifecycle {
       if nodes[name] == nil {
         nodes[name] = NodeLifecycle(
           restart: member.restart, timeouts: member.timeouts,
-          incarnation: change.incarnations[name] ?? 0, seed: seeds.next())
+          incarnation: change.incarnations[name] ?? 0, seed: seeds.next(),
+          isLodger: member.host != nil)
         starting.append(name)
       } else {
         nodes[name]?.supervise(
           restart: member.restart, timeouts: member.timeouts,
-          isReplaced: change.replaced.contains(name))
+          isReplaced: change.replaced.contains(name), isLodger: member.host != nil)
         if changing.returning.contains(name) { starting.append(name) }
       }
+    }
+    for member in members {
+      guard let host = member.host else { continue }
+      let isOpen = nodes[host]?.state.isOpenToLodgers == true
+      nodes[member.name]?.hasHost = isOpen
     }
     hasReportedRunning = false
     actions.append(.changedOver)

@@ -29,7 +29,8 @@ extension TopologyLifecycle {
       switch nodes[member.name]?.state {
       case .running: metConditions[member.name] = Set(member.dependencies)
       case .idle, .stopped, .failed, nil: metConditions[member.name] = nil
-      case .adopting, .starting, .configuring, .ready, .stopping, .backingOff: break
+      case .awaitingHost, .adopting, .starting, .configuring, .ready, .stopping, .backingOff:
+        break
       }
     }
   }

@@ -90,11 +90,19 @@ extension TopologyLifecycle {
   mutating func pass(
     _ input: NodeLifecycle.Input, to name: String, at now: Instant, into actions: inout [Action]
   ) {
+    if holdsBack(input, from: name, at: now, into: &actions) { return }
+    let wasOpen = nodes[name]?.state.isOpenToLodgers
     guard let node = nodes[name]?.handle(input, at: now) else { return }
     for action in node {
       actions.append(.node(name, action))
       if case .report(let report) = action { noteStopProblem(report, of: name) }
     }
+    // The frequent one, which moves nobody.
+    if input == .heartbeat { return }
+    if wasOpen != nodes[name]?.state.isOpenToLodgers {
+      tellLodgers(of: name, at: now, into: &actions)
+    }
+    letDepart(at: now, into: &actions)
   }
 
   /// On the way down no end but an orderly one is expected.
@@ -145,6 +153,7 @@ extension TopologyLifecycle {
   /// Whether the start barrier need not wait for this node.
   private func isPastStart(_ name: String) -> Bool {
     guard let state = nodes[name]?.state else { return true }
+    if state == .awaitingHost { return host(of: name).map(hasEnded) ?? true }
     return state == .ready || state == .running || state.hasEnded
   }
 
@@ -177,7 +186,7 @@ extension TopologyLifecycle {
     let failed = subjects.count {
       if case .failed? = nodes[$0.name]?.state { true } else { false }
     }
-    let waiting = subjects.compactMap { obstacles[$0.name] }
+    let waiting = subjects.compactMap { obstacles[$0.name] }.filter { !$0.isHost }
     let outcome =
       if waiting.contains(where: { $0.reason == .completed }) {
         Outcome(exitCode: 1, reason: "all nodes have ended, or wait for a state of one that has")
@@ -206,8 +215,10 @@ extension TopologyLifecycle {
       case .stopped(.completed): started.completed += 1
       case .failed: started.failed += 1
       case .idle, .stopped(.requested): started.stopped += 1
-      case .ready where obstacles[member.name] != nil: started.waiting += 1
-      case .adopting, .starting, .configuring, .ready, .stopping, .backingOff: return
+      case .ready where obstacles[member.name] != nil,
+        .awaitingHost where obstacles[member.name] != nil:
+        started.waiting += 1
+      case .awaitingHost, .adopting, .starting, .configuring, .ready, .stopping, .backingOff: return
       case nil: break
       }
     }
@@ -230,6 +241,12 @@ extension TopologyLifecycle {
         actions.append(.node(name, .report(.waiting(found))))
       }
     }
+    for member in members where nodes[member.name]?.state == .awaitingHost {
+      guard let found = hostObstacle(of: member.name) else { continue }
+      obstacles[member.name] = found
+      guard found != known[member.name] else { continue }
+      actions.append(.node(member.name, .report(.waiting(found))))
+    }
   }
 
   private func obstacle(of name: String) -> NodeReport.Obstacle? {
@@ -248,8 +265,8 @@ extension TopologyLifecycle {
     case .idle, .stopped(.requested): .init(name, .stopped, state: state)
     case .stopped(.completed) where state != nil: .init(name, .completed, state: state)
     case .ready where obstacles[name] != nil: .init(name, .waiting, state: state)
-    case .adopting, .starting, .configuring, .ready, .running, .stopping, .backingOff,
-      .stopped(.completed), nil:
+    case .awaitingHost, .adopting, .starting, .configuring, .ready, .running, .stopping,
+      .backingOff, .stopped(.completed), nil:
       nil
     }
   }
@@ -270,8 +287,8 @@ extension TopologyLifecycle {
       switch nodes[dependency.node]?.state {
       case .running, .stopped(.completed): openState(dependency, of: name) == nil
       case nil: true
-      case .idle, .adopting, .starting, .configuring, .ready, .stopping, .backingOff,
-        .stopped(.requested), .failed:
+      case .idle, .awaitingHost, .adopting, .starting, .configuring, .ready, .stopping,
+        .backingOff, .stopped(.requested), .failed:
         false
       }
     }
@@ -280,8 +297,12 @@ extension TopologyLifecycle {
   private mutating func stopNextWaves(at now: Instant, into actions: inout [Action]) {
     for member in members {
       // Nobody is started again on the way down.
-      if case .backingOff? = nodes[member.name]?.state {
+      switch nodes[member.name]?.state {
+      case .backingOff, .awaitingHost:
         pass(.stopRequested, to: member.name, at: now, into: &actions)
+      case .idle, .adopting, .starting, .configuring, .ready, .running, .stopping, .stopped,
+        .failed, nil:
+        break
       }
     }
     while case .stopping(let outcome, let wave) = state {

@@ -7,7 +7,8 @@ import PipeWire
 /// barrier, the order of going and stopping, and how the run ends.
 ///
 /// The transitions are in `TopologyLifecycle+StateMachine.swift`, the states that nodes wait for in
-/// `TopologyLifecycle+Conditions.swift`, and a change of the file while it runs in
+/// `TopologyLifecycle+Conditions.swift`, those that live in the processes of others in
+/// `TopologyLifecycle+Lodging.swift`, and a change of the file while it runs in
 /// `TopologyLifecycle+Change.swift`.
 package struct TopologyLifecycle: Sendable {
   package typealias Instant = NodeLifecycle.Instant
@@ -25,12 +26,14 @@ package struct TopologyLifecycle: Sendable {
     /// The nodes that it hands events to. In a change of the file it ends before them, so that they
     /// still take what is under way.
     package var receivers: [String]
+    /// The node in whose process it lives; `nil` where it has one of its own.
+    package var host: String?
     package var restart: RestartPolicy
     package var timeouts: Timeouts
 
     package init(
       _ name: String, isRequired: Bool = false, isObserver: Bool = false,
-      dependencies: [NodeDependency] = [], receivers: [String] = [],
+      dependencies: [NodeDependency] = [], receivers: [String] = [], host: String? = nil,
       restart: RestartPolicy = RestartPolicy(), timeouts: Timeouts = Timeouts()
     ) {
       self.name = name
@@ -38,6 +41,7 @@ package struct TopologyLifecycle: Sendable {
       self.isObserver = isObserver
       self.dependencies = dependencies
       self.receivers = receivers
+      self.host = host
       self.restart = restart
       self.timeouts = timeouts
     }
@@ -98,6 +102,8 @@ package struct TopologyLifecycle: Sendable {
   package internal(set) var expectations: [String: NodeReport.Obstacle] = [:]
   /// By node: of the states that it waits for, those that others have been in.
   var metConditions: [String: Set<NodeDependency>] = [:]
+  /// By host: what it is to be handed when its lodgers have left.
+  var departures: [String: NodeLifecycle.Input] = [:]
   /// What did not end in order, on the way down.
   var stopProblems: [(node: String, reason: String)] = []
   /// How many new files have come into force.
@@ -108,12 +114,14 @@ package struct TopologyLifecycle: Sendable {
   /// - Parameters:
   ///   - incarnations: The starts of each node so far, where a former run left them.
   ///   - survivors: The processes of nodes that a former supervisor started and that are adopted.
+  ///   - known: The nodes whose programs a former supervisor, which was killed, had started.
   ///   - held: The nodes that are not started with the others, but when somebody asks for it. Those
   ///     that live on are adopted all the same.
   ///   - seed: Decides the jitter of the pauses before restarts.
   package init(
     _ members: [Member], incarnations: [String: Int] = [:],
-    survivors: [String: NodeLifecycle.Survivor] = [:], held: Set<String> = [], seed: UInt64 = 0
+    survivors: [String: NodeLifecycle.Survivor] = [:], known: Set<String> = [],
+    held: Set<String> = [], seed: UInt64 = 0
   ) {
     self.members = members
     self.survivors = survivors
@@ -124,7 +132,8 @@ package struct TopologyLifecycle: Sendable {
     for member in members where nodes[member.name] == nil {
       nodes[member.name] = NodeLifecycle(
         restart: member.restart, timeouts: member.timeouts,
-        incarnation: incarnations[member.name] ?? 0, seed: seeds.next())
+        incarnation: incarnations[member.name] ?? 0, seed: seeds.next(),
+        isLodger: member.host != nil, isKnown: known.contains(member.name))
     }
   }
 

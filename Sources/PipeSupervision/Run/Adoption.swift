@@ -8,8 +8,25 @@ package struct Adoption {
   private(set) var others: [(survivor: Survivor, reason: String)] = []
 
   package init(_ survivors: [Survivor], plan: LaunchPlan) {
+    var obstacles: [String: String] = [:]
+    for survivor in survivors { obstacles[survivor.node] = Self.obstacle(survivor, plan) }
+    // Those that live in one process are taken over together, or end together.
+    let lodgers = survivors.filter { $0.host != nil }
+    for lodger in lodgers {
+      guard let host = lodger.host, let reason = obstacles[lodger.node], obstacles[host] == nil
+      else { continue }
+      obstacles[host] = "'\(lodger.node)' lives in its process, and is not adopted: \(reason)"
+    }
+    for lodger in lodgers where obstacles[lodger.node] == nil {
+      guard let host = lodger.host else { continue }
+      let isHoused = survivors.contains {
+        $0.node == host && $0.process.pid == lodger.process.pid
+      }
+      if isHoused, obstacles[host] == nil { continue }
+      obstacles[lodger.node] = "'\(host)', in whose process it lives, is not adopted"
+    }
     for survivor in survivors {
-      if let reason = Self.obstacle(survivor, plan) {
+      if let reason = obstacles[survivor.node] {
         others.append((survivor, reason))
       } else {
         adoptable[survivor.node] = survivor

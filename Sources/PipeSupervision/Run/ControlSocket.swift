@@ -53,6 +53,11 @@ final class ControlSocket {
     socket.send(header, body: [], to: Array(WireName.node(node).utf8))
   }
 
+  /// Sends a frame with a body to a node.
+  func send(_ header: FrameHeader, _ body: [UInt8], to node: String) {
+    socket.send(header, body: body, to: Array(WireName.node(node).utf8))
+  }
+
   /// Sends a frame with a record to a node.
   @discardableResult
   func send(_ header: FrameHeader, _ record: some Encodable, to node: String) -> Socket.Sent {

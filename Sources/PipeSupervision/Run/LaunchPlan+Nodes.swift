@@ -58,6 +58,7 @@ extension LaunchPlan.Node {
     information = try NodeInformation(
       group.name, .composite, program: group.program, durability: group.durability, of: loaded,
       in: directories)
+    information.within = group.host
     content = .composites(group.composites.map(\.name))
     environment = topology.environment
     let pipes = loaded.pipes.filter { group[$0.receiver] != nil }
@@ -81,7 +82,7 @@ extension LaunchPlan.Node {
         pipes: Dictionary(pipes.map { ($0.name, $0.receiver) }) { first, _ in first },
         steps: told.isEmpty ? nil : Dictionary(told) { first, _ in first }))
     supervision = TopologyLifecycle.Member(
-      group.name, isRequired: nodes.contains(where: \.required),
+      group.name, isRequired: nodes.contains(where: \.required), host: group.host,
       restart: RestartPolicy.ofCoordinator(of: nodes.map(\.restart)),
       timeouts: topology.timeouts)
   }

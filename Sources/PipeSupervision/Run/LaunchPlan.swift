@@ -10,6 +10,8 @@ package struct LaunchPlan {
   package struct Node {
     package var information: NodeInformation
     var content: NodeArguments.Content
+    /// The node in whose process it lives; `nil` where it has one of its own.
+    var host: String? { information.within }
     /// The part of its environment that the topology sets.
     var environment: [String: String]
     var configuration = NodeConfiguration()
@@ -55,6 +57,9 @@ package struct LaunchPlan {
   /// The node with this name.
   subscript(name: String) -> Node? { nodes.first { $0.name == name } }
 
+  /// The node in whose process a node lives.
+  func host(of name: String) -> String? { self[name]?.host }
+
   /// The name of the process that a node or a composite has; a name that nobody has is its own.
   package func process(of name: String) -> String {
     nodes.first { $0.composites.contains { $0.name == name } }?.name ?? name
@@ -76,7 +81,8 @@ package struct LaunchPlan {
   package func processes(neededBy names: [String]) -> [String] {
     let composites = nodes.flatMap(\.composites).filter { names.contains($0.name) }
     return nodes.map(\.supervision).dependencies(
-      of: names.map(process) + composites.flatMap(\.nodes))
+      of: names.map(process) + composites.flatMap(\.nodes)
+        + composites.compactMap { host(of: process(of: $0.name)) })
   }
 
   /// The command line of a node's process.
@@ -96,7 +102,17 @@ package struct LaunchPlan {
   func launch(of node: Node) -> ProcessRecord.Launch {
     ProcessRecord.Launch(
       program: node.information.program, arguments: arguments(of: node, incarnation: 0).arguments,
-      environment: node.environment, configuration: node.configuration)
+      environment: node.environment, configuration: node.configuration, host: node.host)
+  }
+
+  /// The nodes whose programs were started before, as they are now, by an orchestrator that was killed.
+  package func known(_ records: [ProcessRecord]) -> Set<String> {
+    Set(
+      records.filter { record in
+        guard let node = self[record.node] else { return false }
+        let wanted = launch(of: node)
+        return record.launch.program == wanted.program && record.launch.build == wanted.build
+      }.map(\.node))
   }
 }
 
@@ -126,11 +142,18 @@ extension LaunchPlan {
       to: OpenFileLimit.ofOrchestrator(nodes: nodes.count, watched: watchedNodes.count),
       for: "the orchestrator of \(nodes.count) nodes")
     for node in nodes {
-      let participants = node.configuration.plan?.conflictClass.participants.count ?? 0
-      try OpenFileLimit.raise(
-        to: OpenFileLimit.ofNode(
-          outs: node.configuration.outs.count + participants, ins: node.configuration.ins.count),
-        for: "node '\(node.name)'")
+      guard node.host == nil else { continue }
+      let inhabitants = [node] + nodes.filter { $0.host == node.name }
+      let needed = inhabitants.map(\.neededFiles).reduce(0, +)
+      try OpenFileLimit.raise(to: needed, for: "node '\(node.name)'")
     }
+  }
+}
+
+extension LaunchPlan.Node {
+  fileprivate var neededFiles: Int {
+    let participants = configuration.plan?.conflictClass.participants.count ?? 0
+    return OpenFileLimit.ofNode(
+      outs: configuration.outs.count + participants, ins: configuration.ins.count)
   }
 }

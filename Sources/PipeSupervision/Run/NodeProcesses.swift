@@ -120,6 +120,59 @@ final class NodeProcesses {
     return descriptor
   }
 
+  // MARK: Lodgers
+
+  /// Takes a node as one that is about to live in the process of another; its record is to be locked there.
+  /// - Returns: The process, or `nil` where the other one has none.
+  func lodge(_ record: ProcessRecord, in host: String) throws -> NodeProcess? {
+    guard let process = processes[host] else { return nil }
+    close(try record.write(in: directories))
+    return take(lodger: record, in: process)
+  }
+
+  /// Takes over a node that lives in the process of another one, which was taken over, too.
+  func adopt(lodger record: ProcessRecord, in host: String) {
+    guard let process = processes[host] else { return }
+    take(lodger: record, in: process)
+  }
+
+  @discardableResult
+  private func take(lodger record: ProcessRecord, in host: NodeProcess) -> NodeProcess {
+    host.take(lodger: record.node)
+    let process = NodeProcess(lodgingIn: host, incarnation: record.incarnation)
+    processes[record.node] = process
+    return process
+  }
+
+  /// A lodger has left the process that it lived in.
+  /// - Parameter reason: Why, where that was out of order.
+  func lodgerLeft(_ node: String, because reason: String?) {
+    guard let process = processes[node], let host = process.host else { return }
+    // What it wrote before that.
+    if let entry = processes.first(where: { $0.value === host }) { readRest(of: host, entry.key) }
+    remove(process, of: node)
+    if let reason { observer?.handle(.complained(reason: reason), of: node) }
+    tell(.exited(code: reason == nil ? 0 : 1), of: process, node)
+  }
+
+  /// A lodger was not let in.
+  func forget(lodger node: String) {
+    if let process = processes[node] { remove(process, of: node) }
+  }
+
+  /// The process has ended in which others lived.
+  private func endLodgers(of host: NodeProcess, _ name: String, _ exit: ProcessExit) {
+    for node in host.lodgers.sorted() {
+      guard let process = processes[node], process.host === host else { continue }
+      remove(process, of: node)
+      let lines = process.capture.recentLines(ofLodger: node)
+      observer?.takeLastLines(lines, of: node)
+      observer?.handle(
+        .complained(reason: "'\(name)', in whose process it lives, ended: \(exit)"), of: node)
+      observer?.handle(.exited(exit), of: node)
+    }
+  }
+
   // MARK: Output
 
   private func watchOutput(of node: String) {
@@ -138,6 +191,10 @@ final class NodeProcesses {
     let drained = process.capture.drain(descriptor, as: stream)
     for line in drained.lines { observer?.line(node: node, stream, line) }
     logs.tell(drained.notice, of: node)
+    for (lodger, lines) in drained.ofLodgers {
+      logs.tell(logs.writer(of: lodger).write(lines, from: stream), of: lodger)
+      for line in lines { observer?.line(node: lodger, stream, line) }
+    }
     if !drained.isOpen, let registration = process.registrations.removeValue(forKey: stream) {
       loop.remove(registration)
     }
@@ -158,6 +215,7 @@ final class NodeProcesses {
       } else {
         tell(exit, of: process, node)
       }
+      endLodgers(of: process, node, exit)
     }
   }
 
@@ -178,14 +236,21 @@ final class NodeProcesses {
   private func bury(_ process: NodeProcess, _ adopted: AdoptedProcess, of node: String) {
     remove(process, of: node)
     for (_, descriptor) in process.pipes { close(descriptor) }
-    tell(adopted.exit ?? .untold(saidGoodbye: process.saidGoodbye), of: process, node)
+    let exit = adopted.exit ?? .untold(saidGoodbye: process.saidGoodbye)
+    tell(exit, of: process, node)
+    endLodgers(of: process, node, exit)
+  }
+
+  /// Reads what waits in the pipes.
+  private func readRest(of process: NodeProcess, _ node: String) {
+    for (stream, descriptor) in process.pipes where process.registrations[stream] != nil {
+      read(process, of: node, stream, descriptor)
+    }
   }
 
   private func remove(_ process: NodeProcess, of node: String) {
     observer?.takeRest(of: node)
-    for (stream, descriptor) in process.pipes where process.registrations[stream] != nil {
-      read(process, of: node, stream, descriptor)
-    }
+    readRest(of: process, node)
     for registration in process.registrations.values { loop.remove(registration) }
     unwatch(process)
     processes.removeValue(forKey: node)
@@ -196,7 +261,7 @@ final class NodeProcesses {
   /// goodbye, which says the same, may still be on its way.
   private func tell(_ exit: ProcessExit, of process: NodeProcess, _ node: String) {
     if !exit.isSuccess {
-      let lines = process.capture.recentLines
+      let lines = process.capture.recentLines(ofLodger: process.host == nil ? nil : node)
       observer?.takeLastLines(lines, of: node)
       if case .exited = exit,
         let line = lines.last(where: { $0.hasPrefix(NodeLogPrefix.error) })

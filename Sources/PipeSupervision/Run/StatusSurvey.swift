@@ -27,6 +27,11 @@ struct StatusSurvey {
     return round?.missing.isEmpty == true
   }
 
+  /// Who has not answered in a round; nobody where that has ended.
+  func missing(in number: UInt64) -> Set<String> {
+    round.flatMap { $0.number == number ? $0.missing : nil } ?? []
+  }
+
   /// Ends a round, whoever has answered until then.
   /// - Returns: Who is to be answered; nobody where the round had ended before.
   mutating func end(_ number: UInt64) -> [Asker] {

@@ -178,12 +178,13 @@ extension Supervisor {
     }
     let next = try LaunchPlan(loaded, directories: directories)
     try next.raiseOpenFileLimit()
-    if !request.isDryRun, let obstacle = coordinatorObstacle(to: next) { return .failed(obstacle) }
+    let obstacle = coordinatorObstacle(to: next)
+    if !request.isDryRun, let obstacle { return .failed(obstacle) }
     let difference = difference(to: next)
     return .planned(
       PlannedChange(
         number: change.show(next, difference, isDryRun: request.isDryRun), change: difference,
-        warnings: loaded.warnings))
+        warnings: loaded.warnings, obstacle: obstacle))
   }
 
   /// Why the file cannot be applied now; what the nodes have told last counts.

@@ -1,4 +1,5 @@
 import Glibc
+import PipeSystem
 import PipeTransport
 import PipeWire
 
@@ -6,6 +7,10 @@ import PipeWire
 extension Supervisor {
   /// How long nodes have to answer before the directory is given without them.
   private static let surveyTimeout: Duration = .milliseconds(300)
+  /// The same, for those that compute, or wait for a processor.
+  private static let busyTimeout: Duration = .seconds(2)
+  /// How often these are looked at meanwhile.
+  private static let busyPause: Duration = .milliseconds(50)
 
   /// Asks every node for its status, and answers when all have told it, or none is waited for any more.
   func askAll(for asker: Asker) {
@@ -20,7 +25,28 @@ extension Supervisor {
   private func begin(survey number: UInt64) {
     pingAll(sequence: number)
     if runningNodes.isEmpty { return endSurvey(number) }
-    loop.schedule(after: Self.surveyTimeout, for: self) { $0.endSurvey(number) }
+    awaitAnswers(to: number, for: Self.surveyTimeout, until: .now + Self.busyTimeout)
+  }
+
+  private func awaitAnswers(
+    to number: UInt64, for pause: Duration, until limit: ContinuousClock.Instant
+  ) {
+    let due = ContinuousClock.now + pause
+    loop.schedule(after: pause, for: self) { supervisor in
+      // Where this process was late itself, answers may wait to be read.
+      let isLate = .now - due > Self.busyPause
+      let missing = supervisor.survey.missing(in: number)
+      guard isLate || missing.contains(where: supervisor.isBusy), .now < limit else {
+        return supervisor.endSurvey(number)
+      }
+      supervisor.awaitAnswers(to: number, for: Self.busyPause, until: limit)
+    }
+  }
+
+  /// Whether the node's process is on a processor, or in the queue for one.
+  private func isBusy(_ node: String) -> Bool {
+    guard let pid = lifecycle[node]?.pid else { return false }
+    return ProcessorQueue.threads(of: pid).values.contains(where: \.isRunnable)
   }
 
   func endSurvey(_ number: UInt64) {

@@ -12,13 +12,25 @@ extension Supervisor {
   }
 
   func scheduleHeartbeat() {
+    let due = ContinuousClock.now + pingInterval
     loop.schedule(after: pingInterval, for: self) {
+      $0.creditOwnDelay(.now - due)
       $0.pingAll(sequence: 0)
       $0.creditQueueTime()
       $0.keepInPlace()
       $0.scheduleHeartbeat()
     }
   }
+
+  /// Takes the time in which this process stood still from what counts against the nodes: it has asked them for no
+  /// sign of life meanwhile, and read none.
+  private func creditOwnDelay(_ delay: Duration) {
+    guard delay > Self.usualDelay else { return }
+    for name in Array(processes.nodes) { handle(.node(name, .queued(delay))) }
+  }
+
+  /// As late as a timer may be while all goes well.
+  private static let usualDelay: Duration = .milliseconds(10)
 
   /// Takes what awaited processes had to wait for a processor from the time that counts against them.
   func creditQueueTime() {
@@ -45,14 +57,21 @@ extension Supervisor {
     case .lookedAt: break
     case .restored:
       reporter.warning("'\(directories.lock)' had been removed, and is there again")
-    case .gone:
-      requestStop(
-        TopologyLifecycle.Outcome(
-          exitCode: 1,
-          reason:
-            "the directory '\(directories.runtime)' was removed while the topology ran: nobody "
-            + "could reach its nodes any more. Start it again"))
+    case .gone: requestStop(removal)
     }
+  }
+
+  private var removal: TopologyLifecycle.Outcome {
+    TopologyLifecycle.Outcome(
+      exitCode: 1,
+      reason:
+        "the directory '\(directories.runtime)' was removed while the topology ran: nobody "
+        + "could reach its nodes any more. Start it again")
+  }
+
+  /// How the run has ended. Where its directory is gone, that is why its nodes have failed.
+  func cause(of outcome: TopologyLifecycle.Outcome) -> TopologyLifecycle.Outcome {
+    outcome.exitCode != 0 && !isStopping && lock.keepInPlace() == .gone ? removal : outcome
   }
 
   /// Tells once of each node that clients cannot reach, since somebody has removed its sockets.

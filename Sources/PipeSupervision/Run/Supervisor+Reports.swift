@@ -36,6 +36,10 @@ extension Supervisor {
       takeHeartbeat(of: name)
       if let problem = facts[name]?.take(status: body) { tell(.misreporting(problem), of: name) }
       if survey.answered(name, in: header.sequence) { endSurvey(header.sequence) }
+    case .turnedAway: take(try JSONRecord.decode(NodeTurnedAway.self, from: body), from: name)
+    case .stopped where processes[name]?.host != nil:
+      let reason = String(decoding: body, as: UTF8.self)
+      processes.lodgerLeft(name, because: reason.isEmpty ? nil : reason)
     case .stopped:
       if body.isEmpty {
         processes[name]?.saidGoodbye = true
@@ -47,6 +51,7 @@ extension Supervisor {
   }
 
   private func take(_ hello: NodeHello, from name: String) {
+    sendLodgingsAgain(to: name)
     if let setback = hello.setback {
       handle(.node(name, .hello(problem: nil)))
       handle(.node(name, .complained(reason: setback)))
@@ -74,6 +79,11 @@ extension Supervisor {
   /// Takes over the process of a node and asks it where it stands.
   func adopt(_ name: String) {
     guard let survivor = options.adopted[name], let record = survivor.record else { return }
+    if let host = record.launch.host {
+      processes.adopt(lodger: record, in: host)
+      facts[name]?.take(adopted: record)
+      return sendGreeting(to: name)
+    }
     for problem in processes.adopt(survivor.process, as: record) {
       reporter.warning("what node '\(name)' writes cannot be logged: \(problem)")
     }
@@ -94,7 +104,7 @@ extension Supervisor {
 
   /// Takes the `hello` with which an adopted process answers.
   private func take(answer hello: NodeHello, from name: String) {
-    processes.outputIsOpen(of: name)
+    if processes[name]?.host == nil { processes.outputIsOpen(of: name) }
     if let problem = hello.problem { return handle(.node(name, .hello(problem: problem))) }
     guard problem(with: hello, of: name) == nil else {
       let reason = "it hosts another machine than the one that was checked"

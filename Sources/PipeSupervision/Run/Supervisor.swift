@@ -30,12 +30,16 @@ package final class Supervisor {
     package var held: Set<String> = []
     /// The processes to take over at the start.
     package var adopted: [String: Survivor] = [:]
+    /// The nodes whose programs an orchestrator that was killed had started.
+    package var known: Set<String> = []
     /// Whether nodes go on when this process is killed.
     package var isDetached = false
 
     package init(
-      held: Set<String> = [], adopted: [String: Survivor] = [:], isDetached: Bool = false
+      held: Set<String> = [], adopted: [String: Survivor] = [:], known: Set<String> = [],
+      isDetached: Bool = false
     ) {
+      self.known = known
       self.held = held
       self.adopted = adopted
       self.isDetached = isDetached
@@ -66,7 +70,7 @@ package final class Supervisor {
   private var countingProblem: String?
   private var deadlineTimer: TimerQueue.ID?
   private var outcome: TopologyLifecycle.Outcome?
-  private(set) var isStopping = false
+  package private(set) var isStopping = false
 
   /// Blocks the signals that it takes; call it before any thread starts.
   package init(
@@ -87,7 +91,7 @@ package final class Supervisor {
           NodeLifecycle.Survivor(
             pid: survivor.process.pid, incarnation: Int(clamping: $0.incarnation))
         }
-      }, held: options.held, seed: .random(in: .min ... .max))
+      }, known: options.known, held: options.held, seed: .random(in: .min ... .max))
     control = try ControlSocket(at: plan.control, in: context)
     logs = NodeLogs(in: directories) { reporter.warning($0) }
     processes = NodeProcesses(in: directories, loop: loop, logs: logs)
@@ -153,11 +157,17 @@ package final class Supervisor {
 
   private func perform(_ action: TopologyLifecycle.Action) -> TopologyLifecycle.Input? {
     switch action {
+    case .report(.finished(let outcome)): reporter.report(.finished(cause(of: outcome)))
     case .report(let report): reporter.report(report)
     case .changedOver: goOver()
     case .finished(let outcome):
-      self.outcome = outcome
+      self.outcome = cause(of: outcome)
       loop.stop()
+    case .node(let name, .kill(let signal)):
+      if let host = plan.host(of: name), processes[name]?.host != nil {
+        return end(lodger: name, of: host, with: signal)
+      }
+      processes[name]?.signal(signal, group: signal == .kill)
     case .node(let name, let action): return perform(action, on: name).map { .node(name, $0) }
     }
     return nil
@@ -174,10 +184,11 @@ package final class Supervisor {
         control.send(FrameHeader(.configure), node.configuration, to: name)
       }
     case .sendStart: control.send(FrameHeader(.start), to: name)
-    case .sendStop: control.send(FrameHeader(.stop), to: name)
-    case .kill(let signal): processes[name]?.signal(signal, group: signal == .kill)
+    case .sendStop:
+      control.send(
+        FrameHeader(.stop, flags: isStopping ? NodeHandshake.allStopFlag : 0), to: name)
     case .report(let report): tell(report, of: name)
-    case .nodeFailed, .nodeStopped: break
+    case .kill, .nodeFailed, .nodeStopped: break
     }
     return nil
   }
@@ -198,6 +209,7 @@ package final class Supervisor {
       node: name, incarnation: incarnation, launch: plan.launch(of: node),
       isDetached: options.isDetached, dependencies: node.supervision.dependencies.map(\.node),
       stopTimeout: node.supervision.timeouts.stop)
+    if let host = node.host { return lodge(node, as: record, in: host) }
     let command = ChildCommand(
       path: node.information.program,
       arguments: plan.arguments(of: node, incarnation: incarnation).arguments,

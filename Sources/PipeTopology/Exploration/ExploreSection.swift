@@ -11,7 +11,7 @@ public struct ExploreSection: Sendable {
   /// The values that are tried: by node or composite, then by event, then by field.
   public var values: [String: [String: [String: ValueSet]]]
   /// The events that effects may give: by node, then by output or state whose effect or feedback it is.
-  public var gives: [String: [String: [EventPattern]]]
+  public var gives: [String: [String: EffectPattern]]
   /// Whole numbers of states that count round: by node, then by field, the number after which they begin at 0.
   public var fold: [String: [String: Int]]
   /// Nodes of which nothing is asked: each of them may send any of its events at any time.
@@ -25,7 +25,7 @@ public struct ExploreSection: Sendable {
   public init(
     capacity: Int? = nil, fromOutside: [String: [EventPattern]]? = nil,
     values: [String: [String: [String: ValueSet]]] = [:],
-    gives: [String: [String: [EventPattern]]] = [:], fold: [String: [String: Int]] = [:],
+    gives: [String: [String: EffectPattern]] = [:], fold: [String: [String: Int]] = [:],
     any: [String] = [], end: [StateCombination] = [], properties: [ExploredProperty] = []
   ) {
     self.capacity = capacity
@@ -36,6 +36,11 @@ public struct ExploreSection: Sendable {
     self.any = any
     self.end = end
     self.properties = properties
+  }
+
+  /// The nodes and composites whose states are looked out for.
+  package var watchedNames: Set<String> {
+    Set((end + properties.map(\.states)).flatMap(\.states.keys))
   }
 
   /// The capacity of a pipe that says nothing else. Unit: events.

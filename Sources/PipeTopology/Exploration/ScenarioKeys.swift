@@ -45,6 +45,9 @@ package enum ScenarioKeys {
           + "composite `{ effect: OUTPUT, of: NODE }`",
         standard: "`outside`"),
       TopologyKey(
+        "ends", \.ends, .text("an output's name"),
+        "Instead of `takes`: this effect of the node is over, and has given no event"),
+      TopologyKey(
         "crash", \.crash, .text("a node's name"),
         "Instead of `at` and `takes`: the process of this node is killed. It is not replayed in "
           + "one process"),
@@ -88,6 +91,7 @@ struct ScenarioEntry: Sendable {
   var at: String?
   var takes: JSONValue?
   var from: ScenarioStep.Origin?
+  var ends: String?
   var crash: String?
   var expect: Expectation?
   var refused: Refused?
@@ -97,6 +101,7 @@ struct ScenarioEntry: Sendable {
   init(_ step: ScenarioStep) {
     switch step.action {
     case .crash(let node): crash = node
+    case .ends(let node, let effect): (at, ends) = (node, effect)
     case .takes(let owner, let event, .effect(let node, let output)) where node == owner:
       (at, takes, from) = (owner, event, .effect(node: "", output: output))
     case .takes(let owner, let event, let origin): (at, takes, from) = (owner, event, origin)
@@ -122,7 +127,9 @@ struct ScenarioEntry: Sendable {
         }
       }
     if let crash { return ScenarioStep(.crash(node: crash), outcome) }
-    guard let at, let takes else { return nil }
+    guard let at else { return nil }
+    if let ends { return ScenarioStep(.ends(node: at, effect: ends), outcome) }
+    guard let takes else { return nil }
     return ScenarioStep(.takes(owner: at, event: takes, from: origin(at: at)), outcome)
   }
 
@@ -144,13 +151,14 @@ extension TopologyReading {
   fileprivate mutating func complete(_ entry: ScenarioEntry, _ fields: TopologyFields) -> Bool {
     let place = fields.place
     if let crash = fields["crash"] {
-      for key in ["at", "takes", "from", "refused"] where fields[key] != nil {
-        report(
-          .conflictingKeys, at: source.mark(ofKey: crash.path),
-          "\(place.owner) has both 'crash' and '\(key)'; make two steps of it")
+      if has(["at", "takes", "from", "ends", "refused"], beside: crash, "crash", fields) {
         return false
       }
       return fields.read.contains("crash")
+    }
+    if let ends = fields["ends"], fields["at"] != nil {
+      if has(["takes", "from", "refused"], beside: ends, "ends", fields) { return false }
+      return fields.read.isSuperset(of: ["at", "ends"])
     }
     for key in ["at", "takes"] where fields[key] == nil {
       report(
@@ -166,5 +174,16 @@ extension TopologyReading {
       return false
     }
     return fields.read.isSuperset(of: ["at", "takes"])
+  }
+
+  /// Tells the first of some keys that stands beside one which it contradicts.
+  private mutating func has(
+    _ keys: [String], beside place: TopologyPlace, _ key: String, _ fields: TopologyFields
+  ) -> Bool {
+    guard let other = keys.first(where: { fields[$0] != nil }) else { return false }
+    report(
+      .conflictingKeys, at: source.mark(ofKey: place.path),
+      "\(fields.place.owner) has both '\(key)' and '\(other)'; make two steps of it")
+    return true
   }
 }

@@ -63,3 +63,17 @@ public struct EventPattern: Hashable, Sendable {
     self.fields = fields
   }
 }
+
+/// What an effect may give.
+public struct EffectPattern: Hashable, Sendable {
+  /// The events, of which it gives one; of a sequence any of them, again and again.
+  public var events: [EventPattern]
+  /// Whether it may also end without an event.
+  public var mayEnd: Bool
+
+  /// Makes a pattern.
+  public init(_ events: [EventPattern], mayEnd: Bool = false) {
+    self.events = events
+    self.mayEnd = mayEnd
+  }
+}

@@ -25,12 +25,16 @@ package enum FrameKind: UInt8, CaseIterable, Sendable {
   case ready = 49
   case status = 50
   case stopped = 51
+  /// A node does not let in whom it was to.
+  case turnedAway = 52
   // Control, orchestrator to node.
   case configure = 56
   case start = 57
   case ping = 58
   case stop = 59
   case greet = 60
+  /// Another node is to live in this one's process.
+  case lodge = 61
   // Synchronized events: a coordinator's DEALER and a participant's inbox.
   case prepare = 80
   case commit = 81

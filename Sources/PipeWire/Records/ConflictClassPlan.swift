@@ -7,6 +7,8 @@ import PipeSupport
 package struct ConflictClassPlan: Hashable, Codable, Sendable {
   /// The name of the coordinator: that of the first composite in the file.
   package var name: String
+  /// The node in whose process it lives; `nil` where it has one of its own.
+  package var host: String?
   /// The executable that hosts it, as the topology names it.
   package var program: String
   /// What its records survive: as much as the states of its participants do.
@@ -17,9 +19,10 @@ package struct ConflictClassPlan: Hashable, Codable, Sendable {
   package var components: [ComponentPlan]
 
   package init(
-    name: String, program: String, durability: Durability, composites: [CompositePlan],
-    components: [ComponentPlan]
+    name: String, host: String? = nil, program: String, durability: Durability,
+    composites: [CompositePlan], components: [ComponentPlan]
   ) {
+    self.host = host
     self.name = name
     self.program = program
     self.durability = durability

@@ -20,10 +20,15 @@ package struct PlannedChange: Codable, Hashable, Sendable {
   package var number: UInt64
   package var change: TopologyChange
   package var warnings: [Diagnostic]
+  /// Why it cannot be applied now; `nil` where it can.
+  package var obstacle: String?
 
-  package init(number: UInt64, change: TopologyChange, warnings: [Diagnostic]) {
+  package init(
+    number: UInt64, change: TopologyChange, warnings: [Diagnostic], obstacle: String? = nil
+  ) {
     self.number = number
     self.change = change
     self.warnings = warnings
+    self.obstacle = obstacle
   }
 }

@@ -83,6 +83,8 @@ extension Diagnostic {
     case asynchronousParticipant = "asynchronous-participant"
     /// Composites that share participants, and so a process, but not a program.
     case unlikePrograms = "unlike-programs"
+    /// A node in whose process composites cannot be coordinated.
+    case badHost = "bad-host"
     /// A composite state that the program does not register.
     case unknownProjection = "unknown-projection"
     /// A composite state that is made of other states than the components'.

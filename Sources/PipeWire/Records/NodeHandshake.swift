@@ -22,6 +22,9 @@ package struct NodeHandshake {
     case ignore
   }
 
+  /// Set in `stop` where the whole topology stops.
+  package static let allStopFlag: UInt8 = 1
+
   package private(set) var phase: Phase = .greeting
 
   package init() {}

@@ -3,4 +3,7 @@ package enum NodeLogPrefix {
   package static let note = "piperuntime: "
   package static let warning = "piperuntime: warning: "
   package static let error = "piperuntime: error: "
+
+  /// What comes before those where they tell of a lodger, another node in the same process.
+  package static func ofLodger(_ node: String) -> String { "[\(node)] " }
 }

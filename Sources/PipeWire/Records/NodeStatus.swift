@@ -41,12 +41,28 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     public var state: JSONValue?
     /// The count of states that it has shown after the first, since this start.
     public var version: UInt64
+    /// What has become of its synchronized events; `nil` where nobody has asked for one since this start.
+    public var requests: Requests?
 
-    package init(name: String, state: JSONValue? = nil, version: UInt64) {
+    package init(
+      name: String, state: JSONValue? = nil, version: UInt64, requests: Requests? = nil
+    ) {
       self.name = name
       self.state = state
       self.version = version
+      self.requests = requests
     }
+  }
+
+  /// What a coordinator has answered to those who asked for a composite's synchronized events.
+  public struct Requests: Codable, Hashable, Sendable {
+    /// How often, by what has become of the event: `committed`, `refused`, `busy`, `unavailable`, `unknown`
+    /// or `broadcast`.
+    public var outcomes: [String: UInt64] = [:]
+    /// The time from the request to the answer.
+    public var durations = DurationCounts()
+
+    package init() {}
   }
 
   /// What passes between a coordinator and others because of synchronized events: at a coordinator
@@ -60,6 +76,8 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     package init() {}
   }
 
+  /// When the node told this. Unit: nanoseconds since 1970.
+  public var time: Int64?
   /// The current state, or `nil` before the start.
   public var state: JSONValue?
   /// The count of steps since it first entered its initial state; with a journal those of earlier
@@ -99,6 +117,12 @@ public struct NodeStatus: Codable, Hashable, Sendable {
   /// Messages of synchronized events, without those that belong to no one event, such as `join`; `nil`
   /// where the node has no part in any.
   public var synchronization: Messages?
+  /// How long a machine's steps took: of each turn the first event that a pipe or a client has brought, and
+  /// each event of an effect; without the record, and of an asynchronous transition without what it waits for.
+  /// `nil` where there was none.
+  public var steps: DurationCounts?
+  /// How long records took, each one transaction of the journal; `nil` where there was none.
+  public var recording: DurationCounts?
 
   package init() {}
 }

@@ -50,6 +50,8 @@ package struct NodeStep: Codable, Hashable, Sendable {
   package var request: Requested?
   /// The same, if it was taken together with others.
   package var transaction: TransactionID?
+  /// The same, if an effect has given it: the version of the step that started the effect.
+  package var effect: UInt64?
   /// What the step has sent.
   package var sent: [Piped]?
 }

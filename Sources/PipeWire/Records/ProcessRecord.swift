@@ -17,11 +17,14 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
     package var environment: [String: String]
     /// The `configure` that it gets, as JSON: the same however often it was written and read.
     package var configuration: JSONValue
+    /// The node in whose process it lives; `nil` where it has one of its own.
+    package var host: String?
 
     package init(
       program: String, arguments: [String], environment: [String: String],
-      configuration: NodeConfiguration
+      configuration: NodeConfiguration, host: String? = nil
     ) {
+      self.host = host
       self.program = program
       build = FileSystem.version(of: program)
       self.arguments = arguments
@@ -31,6 +34,7 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
 
     /// How the wanted one differs, or `nil` where it does not.
     package func difference(from wanted: Launch) -> Difference? {
+      if host != wanted.host { return .host(wanted: wanted.host) }
       if program != wanted.program { return .program(wanted: wanted.program) }
       if build != wanted.build { return .build }
       if arguments != wanted.arguments { return .hosted }
@@ -44,6 +48,8 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
   /// Why a process is not the one that is wanted.
   package enum Difference: Codable, Hashable, Sendable, CustomStringConvertible {
     case program(wanted: String)
+    /// It is to live in the process of another node, or in one of its own.
+    case host(wanted: String?)
     case build
     /// The machine, its parameters, or how durable it is.
     case hosted
@@ -55,6 +61,8 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
     package var description: String {
       switch self {
       case .program(let wanted): "its program is now '\(wanted)'"
+      case .host(let wanted?): "it is to live within '\(wanted)' now"
+      case .host(wanted: nil): "it is to have a process of its own now"
       case .build: "its program was built anew"
       case .hosted: "what it hosts, or a parameter of it, was changed"
       case .environment: "its environment was changed"

@@ -12,12 +12,16 @@ public struct ProgramDescription: Codable, Hashable, Sendable {
   public var monitors: [String]
   /// The composite states that it registers.
   public var composites: [CompositeStateDescription]
+  /// Whether its nodes let others live in their processes. Those of other languages, and of older builds,
+  /// do not say so.
+  public var takesLodgers: Bool
 
   /// Makes a description.
   public init(
     program: String, protocolVersion: Int, machines: [MachineDescription], monitors: [String] = [],
-    composites: [CompositeStateDescription] = []
+    composites: [CompositeStateDescription] = [], takesLodgers: Bool = true
   ) {
+    self.takesLodgers = takesLodgers
     self.program = program
     self.protocolVersion = protocolVersion
     self.machines = machines
@@ -46,5 +50,6 @@ extension ProgramDescription {
     monitors = try container.decode([String].self, forKey: .monitors)
     composites =
       try container.decodeIfPresent([CompositeStateDescription].self, forKey: .composites) ?? []
+    takesLodgers = try container.decodeIfPresent(Bool.self, forKey: .takesLodgers) ?? false
   }
 }

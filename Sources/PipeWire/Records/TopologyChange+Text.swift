@@ -68,6 +68,7 @@ extension TopologyChange.Reason: CustomStringConvertible {
     switch self {
     case .launch(let difference): "\(difference)"
     case .watched: "what it watches was changed"
+    case .host(let node): "it lives within '\(node)', which does"
     case .supervision(let aspects): aspects.text
     }
   }

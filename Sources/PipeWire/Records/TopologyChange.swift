@@ -13,6 +13,8 @@ package struct TopologyChange: Codable, Hashable, Sendable {
     case launch(ProcessRecord.Difference)
     /// A monitor is to watch other nodes.
     case watched
+    /// The node restarts in whose process it lives.
+    case host(String)
     /// It has failed, and may do better under another supervision.
     case supervision([Aspect])
   }

@@ -11,6 +11,8 @@ public struct NodeInformation: Codable, Hashable, Sendable {
   public var kind: Kind
   /// The machine or monitor it hosts, by its registered name.
   public var hosts: String?
+  /// The node in whose process it lives; `nil` where it has one of its own.
+  public var within: String?
   /// The path of its program.
   public var program: String
   /// Where it is in its life: `running`, `backing off`, `failed`, …

@@ -6,7 +6,10 @@ package enum CoordinatorMessage: Hashable, Sendable {
   ///
   /// A participant that does not take it says ``ParticipantMessage/changed`` at its next step, if
   /// `wantsChange`.
-  case prepare(TransactionID, event: [UInt8], wantsChange: Bool)
+  ///
+  /// Where an effect of its own has asked for the event, `emitted` is the lower half of the number of that
+  /// request: it may have been withdrawn meanwhile.
+  case prepare(TransactionID, event: [UInt8], wantsChange: Bool, emitted: UInt32? = nil)
   case commit(TransactionID)
   case abort(TransactionID)
   /// Asks the participant to take the event for itself.
@@ -60,6 +63,8 @@ package enum ParticipantRefusal: Error, Hashable, Sendable {
   case refused(Refusal, version: UInt64, state: [UInt8])
   /// It takes no event now: it is prepared for another, or a transition or a pipe keeps it.
   case busy
+  /// Its own effect has asked for the event, and does not any more.
+  case withdrawn
 }
 
 // How these messages travel. A transaction is in the header: its epoch in `number`, its place in
@@ -68,12 +73,19 @@ package enum ParticipantRefusal: Error, Hashable, Sendable {
 extension CoordinatorMessage {
   /// Set in `prepare` where a participant that says no is to tell when it has moved.
   private static let changeFlag: UInt8 = 1
+  /// Set in `prepare` where an effect of the participant has asked: the count has which request.
+  private static let emittedFlag: UInt8 = 2
 
   /// The frame's header and body.
   package var frame: (header: FrameHeader, body: [UInt8]) {
     switch self {
-    case .prepare(let transaction, let event, let wantsChange):
-      (FrameHeader(.prepare, transaction, flags: wantsChange ? Self.changeFlag : 0), event)
+    case .prepare(let transaction, let event, let wantsChange, let emitted):
+      (
+        FrameHeader(
+          .prepare, transaction,
+          flags: (wantsChange ? Self.changeFlag : 0) | (emitted == nil ? 0 : Self.emittedFlag),
+          count: emitted ?? 0), event
+      )
     case .commit(let transaction): (FrameHeader(.commit, transaction), [])
     case .abort(let transaction): (FrameHeader(.abort, transaction), [])
     case .deliver(let transaction, let event): (FrameHeader(.deliver, transaction), event)
@@ -85,7 +97,8 @@ extension CoordinatorMessage {
     switch header.kind {
     case .prepare:
       self = .prepare(
-        transaction, event: Array(body), wantsChange: header.flags & Self.changeFlag != 0)
+        transaction, event: Array(body), wantsChange: header.flags & Self.changeFlag != 0,
+        emitted: header.flags & Self.emittedFlag != 0 ? header.count : nil)
     case .commit: self = .commit(transaction)
     case .abort: self = .abort(transaction)
     case .deliver: self = .deliver(transaction, event: Array(body))
@@ -125,6 +138,7 @@ extension ParticipantMessage {
     /// The body has the error's text: its count of bytes in 32 bits and the bytes, before the state.
     case thrown = 5
     case overdue = 6
+    case withdrawn = 7
 
     init(_ refusal: Refusal) {
       switch refusal {
@@ -184,6 +198,7 @@ extension ParticipantMessage {
   ) -> (FrameHeader, [UInt8]) {
     switch refusal {
     case .busy: (FrameHeader(kind, transaction, count: Code.busy.rawValue), [])
+    case .withdrawn: (FrameHeader(kind, transaction, count: Code.withdrawn.rawValue), [])
     case .refused(let reason, let version, let state):
       (
         FrameHeader(kind, transaction, count: Code(reason).rawValue),
@@ -200,6 +215,7 @@ extension ParticipantMessage {
     switch code {
     case .moved: return nil
     case .busy: return .busy
+    case .withdrawn: return .withdrawn
     case .noTransition: reason = .noTransition
     case .guard: reason = .guard
     case .asynchronous: reason = .asynchronous

@@ -8,6 +8,24 @@ package enum TransactionReply: Hashable, Sendable {
   case broadcast([String: BroadcastResult])
 }
 
+extension TransactionReply {
+  /// What has become of the event, as the JSON calls it.
+  package enum Outcome: String, CaseIterable, Sendable {
+    case committed, refused, busy, unavailable, unknown, broadcast
+  }
+
+  package var outcome: Outcome {
+    switch self {
+    case .atomic(.committed): .committed
+    case .atomic(.refused): .refused
+    case .atomic(.busy): .busy
+    case .atomic(.unavailable): .unavailable
+    case .atomic(.unknown): .unknown
+    case .broadcast: .broadcast
+    }
+  }
+}
+
 // As it travels to its caller, and as `orchestrator send -o json` prints it.
 
 extension TransactionReply {

@@ -41,6 +41,13 @@ package struct TransactionRequest: Hashable, Sendable {
   package var mode: TransactionMode
   /// How long the asynchronous transitions of the participants may take.
   package var evaluationLimit: Duration
+  /// The participant whose effect asks, and the lower half of its request's number.
+  package var emitter: (participant: String, number: UInt32)? {
+    get { emitterName.map { ($0, emitterNumber) } }
+    set { (emitterName, emitterNumber) = (newValue?.participant, newValue?.number ?? 0) }
+  }
+  private var emitterName: String?
+  private var emitterNumber: UInt32 = 0
 
   /// - Parameter question: The event alone; `nil` for the whole body.
   package init(

@@ -4,6 +4,8 @@ import PipeRuntime
 package struct FileAndNodes: Hashable {
   package let file: String
   package let nodes: [String]
+  /// Whether the file was named, and is not the one that is meant otherwise.
+  package let isFileGiven: Bool
 
   /// - Parameter isFile: Whether there is a file of that path.
   package init(
@@ -13,9 +15,11 @@ package struct FileAndNodes: Hashable {
     var nodes = arguments[...]
     if let first = nodes.first, Self.looksLikeFile(first) || isFile(first) {
       file = first
+      isFileGiven = true
       nodes = nodes.dropFirst()
     } else {
       file = "topology.yaml"
+      isFileGiven = false
     }
     for node in nodes {
       guard let wanted = ValueKind.node.problem(with: node) else { continue }

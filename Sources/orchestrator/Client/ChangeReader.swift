@@ -13,6 +13,8 @@ where Changes.Element: Sendable, Changes.Failure == Never {
     /// Nobody reads stdout any more.
     case readerGone
     case timedOut
+    /// The other descriptor can be read.
+    case interrupted
   }
 
   private let stream: Changes
@@ -25,7 +27,10 @@ where Changes.Element: Sendable, Changes.Failure == Never {
   }
 
   /// The next change, or what came before it.
-  func next(console: Console, until deadline: ContinuousClock.Instant?) -> Next {
+  /// - Parameter other: A descriptor that is waited for as well.
+  func next(
+    console: Console, until deadline: ContinuousClock.Instant?, or other: Int32? = nil
+  ) -> Next {
     if !isAsking {
       isAsking = true
       Task { [stream, handover] in
@@ -33,7 +38,9 @@ where Changes.Element: Sendable, Changes.Failure == Never {
         handover.put(await iterator.next(isolation: nil).map { .change($0) } ?? .ended)
       }
     }
-    switch console.wait(for: [handover.descriptor], until: deadline) {
+    let descriptors = [other, handover.descriptor].compactMap(\.self)
+    switch console.wait(for: descriptors, until: deadline) {
+    case .readable(let found) where found == other: return .interrupted
     case .readable:
       isAsking = false
       return handover.take() ?? .ended

@@ -1,29 +1,24 @@
 import PipeRuntime
-import Synchronization
 
 /// What each node tells of itself, with its latest state: what its orchestrator knows of it, which asks it now
 /// and then, may be older.
-package final class LatestStates: Sendable {
-  private let changes = Mutex<[String: StateChange]>([:])
+package struct LatestStates: Sendable {
+  private var changes: [String: StateChange] = [:]
 
   package init() {}
 
-  /// Follows nodes until the topology goes down, or the task is cancelled.
-  func follow(_ nodes: [String], of client: TopologyClient) async {
-    // Without it, what the orchestrator knows is shown.
-    guard let states = try? await client.states(of: nodes, .latest, tellingInDoubt: true)
-    else { return }
-    for await change in states { take(change) }
-  }
+  package mutating func take(_ change: StateChange) { changes[change.node] = change }
 
-  package func take(_ change: StateChange) { changes.withLock { $0[change.node] = change } }
+  /// What a node has told last; `nil` where it has told nothing, or another process of it has.
+  package func change(of node: NodeInformation) -> StateChange? {
+    changes[node.name].flatMap { $0.incarnation == node.incarnation ? $0 : nil }
+  }
 
   /// The nodes with what they have told, where that is of the processes that run.
   package func merged(into nodes: [NodeInformation]) -> [NodeInformation] {
-    let changes = changes.withLock { $0 }
-    return nodes.map { node in
-      guard node.isRunning, let change = changes[node.name],
-        change.incarnation == node.incarnation, change.version >= node.status?.version ?? 0
+    nodes.map { node in
+      guard node.isRunning, let change = change(of: node),
+        change.version >= node.status?.version ?? 0
       else { return node }
       var node = node
       node.status = change.status(after: node.status)

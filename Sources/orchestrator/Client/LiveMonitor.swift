@@ -1,4 +1,5 @@
 import PipeRuntime
+import Synchronization
 
 /// Shows the live view of a topology that another process runs, until it is left.
 struct LiveMonitor {
@@ -8,7 +9,12 @@ struct LiveMonitor {
   private let deadline: ContinuousClock.Instant?
   private let startedAt: Timestamp?
   private let answers: Handover<Result<TopologyDirectory, any Error>>
-  private let latest = LatestStates()
+  private let latest = Told()
+
+  /// What the nodes tell, by a task of its own.
+  private final class Told: Sendable {
+    let states = Mutex(LatestStates())
+  }
 
   /// When a frame is drawn: as the orchestrator answers, or does not, as the view is left, or when
   /// there is no more to see.
@@ -93,7 +99,12 @@ struct LiveMonitor {
 
   private func follow(_ nodes: [NodeInformation]) -> Task<Void, Never> {
     let names = nodes.filter { $0.kind != .monitor }.map(\.name)
-    return Task { [client, latest] in await latest.follow(names, of: client) }
+    return Task { [client, latest] in
+      // Without it, what the orchestrator knows is shown.
+      guard let states = try? await client.states(of: names, .latest, tellingInDoubt: true)
+      else { return }
+      for await change in states { latest.states.withLock { $0.take(change) } }
+    }
   }
 
   /// - Parameter isFresh: Whether the orchestrator asks the nodes first; else it tells what it has heard
@@ -123,7 +134,8 @@ struct LiveMonitor {
     try console.write(
       view.frame(
         title: "\(directory.topology): \(phase)\(uptime)",
-        rows: latest.merged(into: directory.nodes(named: nodes)).rows(now: WallClock.nanoseconds),
+        rows: latest.states.withLock { $0 }.merged(into: directory.nodes(named: nodes))
+          .rows(now: WallClock.nanoseconds),
         footer: moment.isLast ? "" : "^C leaves the view; the topology goes on",
         columns: size.columns, rows: size.rows))
   }

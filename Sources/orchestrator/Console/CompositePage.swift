@@ -31,7 +31,10 @@ struct CompositePage {
       ("projection", [composite.projection ?? "none: the list of the nodes' states"]),
       (
         "coordinator",
-        [others.isEmpty ? "its own" : "shared with \(others.joined(separator: ", "))"]
+        [
+          (others.isEmpty ? "its own" : "shared with \(others.joined(separator: ", "))")
+            + (group.host.map { ", within \($0)" } ?? "")
+        ]
       ),
     ]
     if let node {
@@ -71,7 +74,8 @@ struct CompositePage {
     let plan = (try? JSONValue(encoding: composite)) ?? .null
     return [
       "composite": .string(name), "description": plan, "coordinator": .string(group.name),
-      "program": .string(group.program), "modes": ["rendezvous", "broadcast"],
+      "within": .optional(group.host), "program": .string(group.program),
+      "modes": ["rendezvous", "broadcast"],
       "conflictClass": .array(group.composites.map { .string($0.name) }),
       "status": node?.record(now: WallClock.nanoseconds) ?? .null,
     ]

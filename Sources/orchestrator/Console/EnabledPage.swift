@@ -98,7 +98,7 @@ extension EventEnabledness {
 }
 
 extension EventEnabledness.Answer {
-  fileprivate func because(_ time: (Int64) -> String) -> String {
+  func because(_ time: (Int64) -> String) -> String {
     if let obstacle { return obstacle.wording(of: time) }
     return verdict == .dependsOnValue ? "it depends on the event's values" : ""
   }

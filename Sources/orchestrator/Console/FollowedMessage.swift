@@ -99,6 +99,7 @@ extension NodeStep {
     if let source { return "\(source.pipe) \(source.number)" }
     let cause = self.cause ?? "?"
     if let request { return "\(cause) \(request.number) of client \(request.client)" }
+    if let effect { return "\(cause) of version \(effect)" }
     return transaction.map { "\(cause), transaction \($0)" } ?? cause
   }
 }

@@ -17,6 +17,7 @@ extension NodeInformation {
       "uptime": uptime(now: now).map { .number(Double($0.wholeMilliseconds) / 1000) } ?? .null,
       "state": .null, "doubts": .array(doubts.map(\.record)),
     ]
+    if let within { record["within"] = .string(within) }
     if let status { record.merge(status.record) { _, new in new } }
     return .object(record)
   }

@@ -40,7 +40,7 @@ package struct Style: Hashable, Sendable {
     return switch word {
     case "running": green(text)
     case "failed": red(text)
-    case "starting", "configuring", "ready", "stopping", "backing off": yellow(text)
+    case "starting", "configuring", "ready", "stopping", "backing off", "waiting": yellow(text)
     default: dim(text)
     }
   }

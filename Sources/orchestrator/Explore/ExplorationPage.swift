@@ -92,6 +92,8 @@ extension CounterexampleTable.Row {
     let owner: String
     switch step.action {
     case .crash(let node): (owner, takes, from) = (node, "kill -9", "outside")
+    case .ends(let node, let effect):
+      (owner, takes, from) = (node, "nothing", "effect \(effect), which ends")
     case .takes(let taker, let event, let origin):
       owner = taker
       takes = event.caseText

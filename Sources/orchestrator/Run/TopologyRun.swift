@@ -4,7 +4,13 @@ import PipeSupervision
 /// One run of a topology in this process: from its file to its last process.
 struct TopologyRun {
   /// How it is shown.
-  enum Display { case live, plain, background }
+  enum Display {
+    case live, plain, background
+    /// With the signals that the screen takes, blocked before any thread has started.
+    case screen(SignalDescriptor)
+
+    fileprivate var isBackground: Bool { if case .background = self { true } else { false } }
+  }
 
   var file: String
   /// Another name than the file's.
@@ -15,6 +21,8 @@ struct TopologyRun {
   var startsDependencies = true
   var display: Display
   var showsOutput = false
+  /// Whether it is shown on a page in a browser, too.
+  var hasPage = false
   var timeout: Duration?
   /// Whether it stops when standard input ends.
   var hasLifeline = false
@@ -30,7 +38,7 @@ struct TopologyRun {
       for diagnostic in error.diagnostics { console.note("\(diagnostic)") }
       return .usage
     }
-    for warning in loaded.warnings where display != .background { console.note("\(warning)") }
+    for warning in loaded.warnings where !display.isBackground { console.note("\(warning)") }
     let directories = try RuntimeDirectories(topology: loaded.topology.name)
     if let note = directories.roots.fallbackNote { console.note("note: \(note)") }
     let plan = try LaunchPlan(loaded, directories: directories)
@@ -40,20 +48,32 @@ struct TopologyRun {
     try plan.raiseOpenFileLimit()
     let lock = try TopologyLock.acquire(directories, file: file)
     defer { lock.release() }
+    let page = hasPage ? try RunPage(of: plan.topology, tell: console.note) : nil
+    defer { page?.end() }
     switch display {
     case .live, .plain:
-      let reporter = RunReporter(
-        console: console, topology: plan.topology, isLive: display == .live,
-        showsOutput: showsOutput)
+      let reporter = reporter(plan, console)
       let supervisor = try supervisor(plan, lock, signals, reporter)
       supervisor.sample(every: .milliseconds(100 + 4 * plan.nodes.count))
       return finish(supervisor, supervisor.run(), console) { reporter.finish($0) }
+    case .screen(let screenSignals):
+      let screen = ScreenRun(lines: reporter(plan, console), screenSignals)
+      let supervisor = try supervisor(plan, lock, signals, screen)
+      try screen.show(directories, supervisor)
+      supervisor.sample(every: .milliseconds(100 + 4 * plan.nodes.count))
+      return try finish(supervisor, supervisor.run(), console) { try screen.finish($0) }
     case .background:
       let log = LogWriter(path: directories.logs + "/orchestrator.log")
       let reporter = BackgroundReporter(console: console, topology: plan.topology, log: log)
       let supervisor = try supervisor(plan, lock, signals, reporter)
       return ExitCode(rawValue: supervisor.run().exitCode)
     }
+  }
+
+  private func reporter(_ plan: LaunchPlan, _ console: Console) -> RunReporter {
+    let isLive = if case .live = display { true } else { false }
+    return RunReporter(
+      console: console, topology: plan.topology, isLive: isLive, showsOutput: showsOutput)
   }
 
   private func supervisor(
@@ -65,7 +85,8 @@ struct TopologyRun {
     let supervisor = try Supervisor(
       plan: plan, lock: lock, signals: signals, reporter: reporter,
       Supervisor.Options(
-        held: held(plan), adopted: adoption.adoptable, isDetached: display == .background))
+        held: held(plan), adopted: adoption.adoptable, known: plan.known(lock.formerProcesses),
+        isDetached: display.isBackground))
     if let timeout {
       supervisor.loop.schedule(after: timeout, for: supervisor) { $0.requestStop() }
     }
@@ -83,9 +104,9 @@ struct TopologyRun {
 
   private func finish(
     _ supervisor: Supervisor, _ outcome: TopologyLifecycle.Outcome, _ console: Console,
-    _ show: (TopologyDirectory) -> Void
-  ) -> ExitCode {
-    show(supervisor.directory())
+    _ show: (TopologyDirectory) throws -> Void
+  ) rethrows -> ExitCode {
+    try show(supervisor.directory())
     if outcome.exitCode != 0, let reason = outcome.reason {
       for (name, lines) in supervisor.lastLines {
         for line in lines { console.note("\(name) | \(line)") }

@@ -51,8 +51,13 @@ struct Apply: Verb {
       isDryRun: isDryRun, format: arguments.format, console: console)
     try report.tellPlan()
     guard !isDryRun else {
-      try report.tell(.planned)
-      return .success
+      guard let obstacle = planned.obstacle else {
+        try report.tell(.planned)
+        return .success
+      }
+      let error = TopologyClientError.failed(obstacle)
+      try report.tell(.failed, error)
+      throw error
     }
     do {
       try await client.apply(planned, within: max(.milliseconds(1), deadline - .now))

@@ -1,3 +1,4 @@
+import PipeGraphs
 import PipeRuntime
 import PipeSupervision
 
@@ -12,6 +13,10 @@ struct Describe: Verb {
       .topology,
       Option("file", value: .file, "Describes the topology of this file, which need not run"),
       .output,
+      Option(
+        "graph",
+        "With what each machine does in its states, found by asking its program for single steps; "
+          + "'orchestrator graph' draws it"),
       Option("quiet", "q", "Writes the names of nodes and composites only"),
       Option("events", "Writes the names of the events only that they take, one to a line"),
     ],
@@ -23,6 +28,7 @@ struct Describe: Verb {
         "Which events a composite's nodes take together, and how it is"
       ),
       ("orchestrator describe --file topologies/lift.yaml lift", "The same, as the file has it"),
+      ("orchestrator describe --graph door", "With each of its transitions in a line"),
       ("orchestrator describe --events door", "The names of the door's events, for scripts"),
     ])
 
@@ -37,10 +43,40 @@ struct Describe: Verb {
       for line in Self.names(pages, events: arguments.flag("events")) { try console.print(line) }
       return .success
     }
+    let charts = arguments.flag("graph") ? try await charts(pages, arguments) : [:]
     try console.print(
-      pages.map(\.record), as: arguments.format,
-      lines: Array(pages.map { $0.lines(console.style) }.joined(separator: [""])))
+      pages.map { $0.record(charts[$0.name]) }, as: arguments.format,
+      lines: Array(
+        pages.map { $0.lines(console.style) + Self.lines(of: charts[$0.name], console.style) }
+          .joined(separator: [""])))
     return .success
+  }
+
+  /// The state charts of those that have a machine.
+  private func charts(
+    _ pages: [any Page], _ arguments: ParsedArguments
+  ) async throws -> [String: StateChart] {
+    let loaded =
+      if let file = arguments.value("file") {
+        try LoadedTopology.load(.file(file))
+      } else {
+        try LoadedTopology.load(
+          fileOf: try await arguments.onTopology { try await $0.directory(fresh: false) })
+      }
+    var charts: [String: StateChart] = [:]
+    let machines = loaded.topology.nodes.filter { $0.constant == nil }.map(\.name)
+    for page in pages where machines.contains(page.name) {
+      charts[page.name] = try loaded.chart(of: page.name)
+    }
+    return charts
+  }
+
+  private static func lines(of chart: StateChart?, _ style: Style) -> [String] {
+    guard let chart else { return [] }
+    let lines = chart.lines + chart.notes.map { "note: \($0)" }
+    return lines.enumerated().map { number, line in
+      "  " + style.dim((number == 0 ? "graph" : "").padded(to: 13)) + line.printable
+    }
   }
 
   private static func names(_ pages: [any Page], events: Bool) -> [String] {
@@ -96,6 +132,15 @@ private protocol Page {
   var events: [String] { get }
   var record: JSONValue { get }
   func lines(_ style: Style) -> [String]
+}
+
+extension Page {
+  /// With the state chart, where there is one.
+  fileprivate func record(_ chart: StateChart?) -> JSONValue {
+    guard let chart, case .object(var members) = record else { return record }
+    members["graph"] = chart.json
+    return .object(members)
+  }
 }
 
 extension CompositePage: Page {

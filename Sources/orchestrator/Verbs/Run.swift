@@ -6,12 +6,16 @@ struct Run: Verb {
     "run", "Runs a topology in the foreground until it ends or ^C",
     discussion:
       "The first ^C stops the nodes in order, the second kills them. On a terminal a live "
-      + "view of the nodes is shown, otherwise a line for each change.",
+      + "view of the nodes is shown, otherwise a line for each change. With --ui the screen of "
+      + "'orchestrator ui' is shown, and the topology ends with it.",
     options: [
       Option("name", value: .topology, "Runs it under this name. Default: the name in the file"),
       .noDependencies,
       Option("timeout", value: .duration, "Stops it in order after this time. Default: no limit"),
       Option("plain", "Writes lines instead of the live view"),
+      Option("ui", "Shows it on the whole terminal, as 'orchestrator ui' does"),
+      Option(
+        "web", "Serves a page about it, too, as 'orchestrator web' does, and prints its address"),
       Option("logs", "Shows the nodes' output among the lines"),
       Option("lifeline", "Stops in order when standard input ends: for tests and scripts"),
       Option("background", "What 'up -d' starts: tells its progress in JSON lines"),
@@ -23,15 +27,29 @@ struct Run: Verb {
     examples: [("orchestrator run topologies/elevator.yaml", "Runs the elevator; ^C stops it")])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
-    let isLive = console.canRedraw && !arguments.flag("plain")
     var run = TopologyRun(
       file: arguments.positionals[0], name: arguments.value("name"),
-      display: arguments.flag("background") ? .background : isLive ? .live : .plain)
+      display: try display(arguments, console))
     run.nodes = Array(arguments.positionals.dropFirst())
     run.startsDependencies = !arguments.flag("no-deps")
     run.showsOutput = arguments.flag("logs")
     run.timeout = arguments.duration("timeout")
+    run.hasPage = arguments.flag("web")
     run.hasLifeline = arguments.flag("lifeline")
     return try run.run(console: console)
+  }
+
+  private func display(
+    _ arguments: ParsedArguments, _ console: Console
+  ) throws -> TopologyRun.Display {
+    let others = ["background", "plain", "lifeline"].filter(arguments.flag)
+    if arguments.flag("ui") {
+      guard others.isEmpty else {
+        throw CommandError("--ui and --\(others[0]) exclude each other", code: .usage)
+      }
+      return .screen(try SignalDescriptor(ScreenRun.signals))
+    }
+    if arguments.flag("background") { return .background }
+    return console.canRedraw && !arguments.flag("plain") ? .live : .plain
   }
 }

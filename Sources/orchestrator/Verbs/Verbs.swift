@@ -1,10 +1,11 @@
 /// Every verb, in the order of the help page.
 package enum Verbs {
   package static let all: [any Verb] = [
-    Init(), Check(), Test(), Run(), Up(), Apply(), Down(), List(), Processes(), Status(),
+    Init(), Check(), Test(), Run(), Up(), Apply(), Down(), List(), Processes(), Status(), Pipe(),
     Steer.start,
-    Steer.stop, Steer.restart, Kill(), Send(), Wait(), Logs(), Watch(), Describe(), Why(),
-    ShowJournal(),
+    Steer.stop, Steer.restart, Kill(), Send(), Wait(), Logs(), Watch(), ShowScreen(), TraceRun(),
+    Web(),
+    Describe(), ShowGraph(), Why(), ShowJournal(),
     Letters(), Reset(), Config(), Export(), Schema(), Completion(), ShowVersion(), Help(),
   ]
 

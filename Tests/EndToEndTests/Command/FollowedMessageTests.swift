@@ -44,6 +44,7 @@ struct FollowedMessageTests {
         "(request 3 of client 12)"
       ),
       (["cause": "lift", "transaction": "3.17"], "(lift, transaction 3.17)"),
+      (["cause": "effect", "effect": 2], "(effect of version 2)"),
       (["cause": "effect"], "(effect)"),
     ]
     for (origin, text) in origins {

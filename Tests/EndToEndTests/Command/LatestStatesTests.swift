@@ -21,7 +21,7 @@ struct LatestStatesTests {
   }
 
   private func told(_ version: UInt64, incarnation: UInt64 = 2) -> LatestStates {
-    let latest = LatestStates()
+    var latest = LatestStates()
     latest.take(
       StateChange(
         node: "door", incarnation: incarnation, version: version, time: 0, cause: "request",
@@ -54,7 +54,7 @@ struct LatestStatesTests {
       var status = NodeStatus()
       (status.events, status.refused) = (events, 4)
       change.summary = NodeSummary(status: status)
-      let latest = LatestStates()
+      var latest = LatestStates()
       latest.take(change)
       var node = node("known")
       // What the orchestrator was told before.

@@ -16,6 +16,7 @@ final class RunningRelay {
     program: nodes
     nodes: { n1: { machine: Relay }, n2: { machine: Relay }, still: { constant: closed } }
     pipes: [{ from: n1.out, to: n2.in }]
+    timeouts: { stop: 60s }
     """
 
   init() throws {
@@ -85,7 +86,7 @@ struct RunningTopologyTests {
         ("orchestrator send still go", 2, "", "it is constant and takes no events"),
         ("orchestrator send n1 \(token)", 0, "n1: passing(count: 1, n: 7)  (version 1)\n", ""),
         (
-          "orchestrator wait n1=passing 'n2={\"passing\":{\"n\":7,\"count\":1}}' --timeout 10s", 0,
+          "orchestrator wait n1=passing 'n2={\"passing\":{\"n\":7,\"count\":1}}' --timeout 60s", 0,
           "n1: passing(count: 1, n: 7)  (version 1)\nn2: passing(count: 1, n: 7)  (version 1)\n", ""
         ),
         (
@@ -205,8 +206,8 @@ struct RunningTopologyTests {
     defer { child.closePipes() }
     #expect(Command.text(of: child.output) { $0.hasSuffix("\n") }.contains(#""state":"idle""#))
     _ = try relay.run("orchestrator send n1 '{\"token\":{\"n\":5}}'")
-    let change = Command.text(of: child.output) { $0.hasSuffix("\n") }
-    let record = try JSONValue(parsing: change.utf8)
+    let told = Command.text(of: child.output) { $0.contains("passing") && $0.hasSuffix("\n") }
+    let record = try JSONValue(parsing: try #require(told.split(separator: "\n").last).utf8)
     #expect(record["cause"] == "n1.out->n2.in" && record["version"] == 1)
     #expect(record["state"]?.caseText == "passing(count: 1, n: 5)")
     // The present states are in the order of the file.
@@ -225,7 +226,7 @@ struct RunningTopologyTests {
     try expect(
       [
         ("orchestrator kill -s STOP n1 > pid", 0, "", ""),
-        ("orchestrator down --timeout 50ms", 124, "", "'orchestrator down --force' kills it"),
+        ("orchestrator down --timeout 2s", 124, "", "'orchestrator down --force' kills it"),
         ("orchestrator down --force", 0, "relay: down\n", ""),
         ("orchestrator down", 3, "", "no topology runs"),
         ("kill -0 $(grep -o '[0-9]*$' pid)", 1, "", "No such process"),

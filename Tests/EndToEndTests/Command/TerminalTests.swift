@@ -22,6 +22,8 @@ struct TerminalTests {
   @Test("'ps' fits 80 columns without a wrapped line, and shows every column in a pipe")
   func processes() async throws {
     try await withTopology(yaml: ViewTests.constants) { topology in
+      // All have told their states.
+      _ = try await topology.directory()
       let terminal = try orchestrator(["ps"], of: topology)
       #expect(try await terminal.expectEnd() == .exited(code: 0))
       let lines = terminal.lines.filter { !$0.isEmpty }
@@ -127,7 +129,9 @@ struct TerminalTests {
   func named() async throws {
     try await withTopology(yaml: ViewTests.constants) { topology in
       let terminal = try orchestrator(["monitor", "heated", "open"], of: topology)
-      let lines = try await terminal.expect("open(persons: 2)")
+      try await terminal.expect("open(persons: 2)")
+      // What a frame ends with.
+      let lines = try await terminal.expect("^C leaves the view")
       let names = lines[2...4].map { words($0).first }
       #expect(names == ["heated", "open", "^C"])
       terminal.type("\u{3}")

@@ -31,7 +31,8 @@ struct VerbOutcomeTests {
   private static let verbsOnTopology = [
     "ps", "status", "down", "down button", "start button", "stop button", "restart button",
     "kill button", "send button press", "wait button=pressed", "monitor", "describe button",
-    "why button",
+    "why button", "pipe ls", "pipe info 1", "pipe hz", "pipe echo 1", "pipe send 1 press",
+    "trace", "graph", "graph button --live",
   ]
 
   private static let nothingRuns =
@@ -39,7 +40,7 @@ struct VerbOutcomeTests {
     + ["logs button", "journal button", "letters button", "reset button"].map {
       Row($0, 3, "no topology has run here yet")
     }
-    + ["check", "config", "run", "up", "up --wait", "apply", "apply --dry-run"].map {
+    + ["check", "config", "graph", "run", "up", "up --wait", "apply", "apply --dry-run"].map {
       Row($0 + " nofile.yaml", 2, "nofile.yaml: error: there is no such file")
     } + [
       Row("ps -p nope", 3, "no topology 'nope' runs; running: none"),
@@ -47,16 +48,25 @@ struct VerbOutcomeTests {
       Row("up ward.yaml nobody", 2, "there is no node 'nobody'; there are 'button'"),
       Row("apply ward.yaml", 3, "no topology 'ward' runs; running: none"),
       Row("apply -p nope ward.yaml", 3, "no topology 'nope' runs; running: none"),
+      Row("web", 3, "no topology runs; 'orchestrator up FILE' starts one"),
+      Row("web --port 70000", 2, "'70000' is no value for --port"),
       Row("ls", 0, "NAME  STATUS  PID  UPTIME  FILE"),
       Row("ls -q", 0, ""),
       Row("check ward.yaml", 0, "ward.yaml: ok: 3 nodes, 0 pipes"),
       Row("nosuchverb", 2, "orchestrator --help"),
       Row("ps --nosuchoption", 2, "orchestrator ps --help"),
+      Row("pipe", 2, "orchestrator pipe --help"),
+      Row("pipe list", 2, "choose ls, info, hz, echo, send"),
+      Row("pipe info", 2, "orchestrator pipe --help"),
+      Row("pipe ls 1", 2, "orchestrator pipe --help"),
+      Row("pipe send 1", 2, "orchestrator pipe --help"),
+      Row("pipe info 1 -n 3", 2, "orchestrator pipe --help"),
     ]
 
   private static let nobody =
     [
-      "start", "stop", "restart", "kill", "describe", "why", "letters", "monitor", "down",
+      "start", "stop", "restart", "kill", "describe", "graph", "why", "letters", "monitor", "trace",
+      "down",
       "up ward.yaml",
     ].map {
       Row($0 + " nobody", 2, "there is no node 'nobody'; there are 'button', 'gate', 'broken'")
@@ -109,9 +119,17 @@ struct VerbOutcomeTests {
     Row("why gate open", 0, "yes"),
     Row("why gate pass", 4, "that state has no transition for it"),
     Row("describe gate", 0, ""),
+    Row("trace --for 10ms button", 0, "no node took a step within 10 ms"),
+    Row("pipe ls", 0, "#  PIPE  SENT  APPLIED  UNDER WAY  CAPACITY  TROUBLE"),
+    Row("pipe info 1", 2, "there is no pipe '1'"),
+    Row("pipe hz -n 1", 1, "topology 'ward' has no pipes"),
+    Row("graph --live", 0, ""),
+    Row("graph gate --live", 0, ""),
+    Row("graph gate -o png", 2, "'png' is no value for -o: choose ascii"),
     Row("logs button", 0, "button | "),
     Row("journal button", 0, "pressed(times: 1)"),
     Row("reset button", 1, "'orchestrator stop button'"),
+    Row("down ward.yaml", 2, "A topology that runs is meant by its name, with -p NAME"),
     Row("down --timeout 60s", 0, "ward: down"),
     Row("down", 3, "no topology runs"),
     Row("reset button", 0, "button: "),

@@ -82,7 +82,7 @@ struct ActingCompositeTests {
     var file = Self.counted(.state("met", send: "step"))
     file.composites[0].projection = "PairState"
     try await withTopology(file) { topology in
-      #expect(try await topology.meet().isCommitted)
+      #expect(try await topology.meet(mode: .await(.seconds(300))).isCommitted)
       try await topology.expect("counter", Party.State.willing(met: 0, steps: 1))
       for _ in 1...PairState.unspeakableSteps {
         try await topology.send("left", Party.Event.step)
@@ -144,7 +144,10 @@ struct ActingCompositeTests {
       """
     try await withTopology(yaml: text) { topology in
       for _ in 1...3 {
-        #expect(try await topology.client.synchronize("lift", json: "open").isCommitted)
+        #expect(
+          try await topology.client.synchronize(
+            "lift", json: "open", mode: .await(.seconds(300))
+          ).isCommitted)
         try await topology.expect("door", inOrder: ["open", "closed"])
       }
     }
@@ -154,7 +157,10 @@ struct ActingCompositeTests {
   func own() async throws {
     try await withTopology("topologies/lift.yaml") { topology in
       let tool = CommandLineTool(beside: topology)
-      #expect(try await topology.client.synchronize("lift", json: "open").isCommitted)
+      #expect(
+        try await topology.client.synchronize(
+          "lift", json: "open", mode: .await(.seconds(300))
+        ).isCommitted)
       let outcome = try await topology.send("lift", ["enter": ["persons": 3]])
       #expect(outcome == .moved(version: 2, state: ["open": ["persons": 3]]))
       let refused = try await tool.run("send", "lift", #"{"enter":{"persons":9}}"#, code: 1)

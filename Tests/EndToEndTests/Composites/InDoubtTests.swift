@@ -61,16 +61,17 @@ struct InDoubtTests {
       #expect(doubts.allSatisfy { $0.composite == "pair" && $0.event == "meet" })
       let transaction = doubts[0].transaction
       #expect(doubts[1].transaction == transaction)
+      try await topology.expectLog("pair", contains: "failpoint commit.before: stop")
       let now = WallClock.nanoseconds
       #expect(doubts.allSatisfy { $0.since <= now && $0.since > now - 60_000_000_000 })
 
       let directory = try await topology.directory()
       #expect(directory[node: "left"]?.doubts == [doubts[0]])
       #expect(directory[node: "pair"]?.doubts == doubts)
-      let why = try await topology.client.why("pair", json: "meet", timeout: .milliseconds(200))
+      let why = try await topology.client.why("pair", json: "meet", timeout: .seconds(3))
       #expect(
         why.events[0].withheld.map(\.obstacle) == [
-          .silent(.milliseconds(200)), .inDoubt(doubts[0]), .inDoubt(doubts[1]),
+          .silent(.seconds(3)), .inDoubt(doubts[0]), .inDoubt(doubts[1]),
         ])
       let step = try await topology.client.why("left", json: "step")
       #expect(step.events[0].withheld.map(\.obstacle) == [.inDoubt(doubts[0])])
@@ -79,9 +80,7 @@ struct InDoubtTests {
       let rest = try await Self.changes(told) { $0.doubts.isEmpty }
       // The mark goes with the state that the event has led to, and not before.
       #expect(try rest.last?.state == Self.willing(1))
-      #expect(
-        try await topology.client.why("pair", json: "meet", timeout: .seconds(5)).verdict
-          == .enabled)
+      try await topology.expectEnabled("meet", of: "pair")
       // Who does not ask for doubts gets each state once.
       let states = try await Self.changes(plain) { $0.node == "left" && $0.version == 1 }
       let versions = states.filter { $0.node == "left" }.map(\.version)
@@ -91,7 +90,7 @@ struct InDoubtTests {
 
   @Test("are told of while the coordinator is gone, until its successor knows of nothing")
   func abort() async throws {
-    let pair = Self.pair("crash", backoff: .seconds(4))
+    let pair = Self.pair("crash", backoff: .seconds(600))
     try await withTopology(pair) { topology in
       let told = try await topology.client.states(of: ["pair"], tellingInDoubt: true)
       let caller = try Self.meet(topology)
@@ -100,18 +99,17 @@ struct InDoubtTests {
       caller.close()
       let before = try Self.willing(0)
       #expect(marked.last?.state == before)
+      try await topology.expectStatus(of: "pair", "a pause") { $0.phase == "backing off" }
       let why = try await topology.client.why("pair", json: "meet")
       guard case .down? = why.events[0].withheld.first?.obstacle else {
         throw Unexpected("its coordinator is down, not \(why)")
       }
+      try await topology.start("pair")
       let rest = try await Self.changes(told) { $0.doubts.isEmpty }
       #expect(rest.allSatisfy { $0.state == before })
-      let enabled = try await poll(within: .seconds(10)) {
-        try await topology.client.why("pair", json: "meet").verdict == .enabled ? true : nil
-      }
-      #expect(enabled == true)
+      try await topology.expectEnabled("meet", of: "pair")
       #expect(try await topology.directory().nodes.allSatisfy(\.doubts.isEmpty))
-      #expect(try await topology.meet(mode: .await(.seconds(10))).isCommitted)
+      #expect(try await topology.meet(mode: .await(.seconds(300))).isCommitted)
       try await topology.expectMet(1)
     }
   }
@@ -124,6 +122,7 @@ struct InDoubtTests {
       defer { caller.close() }
       let marked = try await Self.changes(told) { $0.doubts.count == 2 }
       let before = try #require(marked.last).doubts[0]
+      try await topology.expectLog("pair", contains: "failpoint commit.before: stop")
       try await topology.kill("left")
       let again = try await topology.expectStatus(of: "left", "its doubt") {
         $0.incarnation == 2 && !$0.doubts.isEmpty
@@ -152,6 +151,7 @@ struct InDoubtTests {
       #expect(
         try await text.waitForOutput(containing: "IN DOUBT: 'left' in doubt in transaction"))
       #expect(try await json.waitForOutput(containing: #""doubts":[{"composite":"pair""#))
+      try await topology.expectLog("pair", contains: "failpoint commit.before: stop")
       try await topology.expectStatus(of: "pair", "two doubts") { $0.doubts.count == 2 }
       let ps = try await tool.run("ps")
       #expect(

@@ -9,8 +9,8 @@ struct RunningCompositeTests {
   func lift() async throws {
     try await withTopology(ExampleTopology.slowLift()) { topology in
       let tool = CommandLineTool(beside: topology)
-      let result = try await tool.run("describe", "lift", code: 0)
       let node = try await topology.status("lift")
+      let result = try await tool.run("describe", "lift", code: 0)
       #expect(
         result.output == """
           lift  running  waiting(floor: 0)  (version 0)

@@ -6,6 +6,19 @@ import TestNodes
 import TestTraits
 import Testing
 
+extension TopologyHarness {
+  /// Waits until all who take an event take it: a coordinator meets its participants when they run already,
+  /// and a commit reaches them after its caller.
+  func expectEnabled(
+    _ event: JSONValue, of name: String, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws {
+    let isEnabled: Bool? = try await poll(within: .seconds(20), of: directory) {
+      try await client.why(name, json: event).verdict == .enabled ? true : nil
+    }
+    #expect(isEnabled == true, sourceLocation: sourceLocation)
+  }
+}
+
 @Suite("Which events are enabled in a running topology", .timed)
 struct WhyTests {
   /// The verdict on each event, which must come once.
@@ -19,6 +32,7 @@ struct WhyTests {
   func composite() async throws {
     try await withTopology(ExampleTopology.slowLift()) { topology in
       let client = topology.client
+      try await topology.expectEnabled("open", of: "lift")
       let standing = try await client.enabledEvents(of: "lift")
       #expect(standing.kind == .composite)
       #expect(standing.state == ["waiting": ["floor": 0]])
@@ -30,6 +44,7 @@ struct WhyTests {
       let go = LiftMotor.Event.go(floor: 3)
       #expect(try await client.synchronize("lift", go).isCommitted)
       try await topology.expect("motor", LiftMotor.State.moving(from: 0, to: 3))
+      try await topology.expectStatus(of: "door", "its step") { $0.status?.version == 1 }
       let moving = try await client.enabledEvents(of: "lift")
       #expect(
         Self.verdicts(moving) == [
@@ -52,6 +67,7 @@ struct WhyTests {
   func values() async throws {
     try await withTopology(ExampleTopology.slowLift()) { topology in
       let client = topology.client
+      try await topology.expectEnabled("open", of: "lift")
       let any = try await client.why("lift", json: "go")
       #expect(any.events.map(\.verdict) == [.dependsOnValue])
       #expect(any.events[0].answers.map(\.verdict) == [.enabled, .dependsOnValue])
@@ -63,6 +79,7 @@ struct WhyTests {
       #expect(here.events[0].withheld.map(\.participant) == ["motor"])
       #expect(here.events[0].withheld.map(\.obstacle) == [.refused(.guard)])
       #expect(try await client.synchronize("lift", LiftMotor.Event.open).isCommitted)
+      try await topology.expect("door", LiftDoor.State.open(persons: 0))
       let full = try await client.why("door", LiftDoor.Event.enter(persons: 9))
       #expect(full.events[0].composite == nil)
       #expect(full.events[0].withheld.map(\.obstacle) == [.refused(.guard)])
@@ -77,6 +94,7 @@ struct WhyTests {
       "philosophers.yaml", parameters: ["Philosopher": ["thought": 600_000, "meal": 600_000]])
     try await withTopology(table) { topology in
       let client = topology.client
+      for seat in ["seat1", "seat2", "seat4"] { try await topology.expectEnabled("take", of: seat) }
       #expect(try await client.synchronize("seat1", json: "take").isCommitted)
       try await topology.expect("fork2", Fork.State.held)
       try await topology.expect("fork1", Fork.State.held)
@@ -100,13 +118,14 @@ struct WhyTests {
     try await withTopology(Parties.pair()) { topology in
       let client = topology.client
       func obstacles(_ name: String) async throws -> [String: EventObstacle] {
-        let found = try await client.why(name, json: "meet", timeout: .milliseconds(300))
+        let found = try await client.why(name, json: "meet", timeout: .seconds(3))
         let withheld = found.events.flatMap(\.withheld)
         return Dictionary(withheld.map { ($0.participant, $0.obstacle!) }) { first, _ in first }
       }
+      try await topology.expectEnabled("meet", of: "pair")
       try await topology.pause("right")
-      #expect(try await obstacles("pair") == ["right": .silent(.milliseconds(300))])
-      #expect(try await obstacles("left") == ["right": .silent(.milliseconds(300))])
+      #expect(try await obstacles("pair") == ["right": .silent(.seconds(3))])
+      #expect(try await obstacles("left") == ["right": .silent(.seconds(3))])
       try await topology.resume("right")
       try await topology.stop("right")
       let stopped = try await obstacles("pair")
@@ -150,8 +169,10 @@ struct WhyTests {
   @Test("asking changes nothing")
   func harmless() async throws {
     try await withTopology(ExampleTopology.slowLift()) { topology in
+      try await topology.expectEnabled("open", of: "lift")
       #expect(try await topology.client.synchronize("lift", LiftMotor.Event.open).isCommitted)
       try await topology.expect("door", LiftDoor.State.open(persons: 0))
+      try await topology.expectStatus(of: "motor", "its step") { $0.status?.version == 1 }
       func counts() async throws -> [[UInt64]] {
         try await topology.directory().nodes.map { node in
           [node.status?.version ?? 0, node.status?.events ?? 0, node.status?.refused ?? 0]

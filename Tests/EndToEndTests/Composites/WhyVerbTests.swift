@@ -21,6 +21,7 @@ struct WhyVerbTests {
   @Test("tells of all events, of one in detail, and by its exit code")
   func text() async throws {
     try await withTopology(ExampleTopology.slowLift()) { topology in
+      try await topology.expectEnabled("open", of: "lift")
       try await expect(
         [
           (
@@ -95,6 +96,7 @@ struct WhyVerbTests {
   func json() async throws {
     try await withTopology(ExampleTopology.slowLift()) { topology in
       let tool = CommandLineTool(beside: topology)
+      try await topology.expectEnabled("open", of: "lift")
       let result = try await tool.run("why", "door", "-o", "json", code: 0)
       let record = try JSONValue(parsing: result.output.utf8)
       #expect(record["name"] == "door" && record["kind"] == "machine")

@@ -49,14 +49,19 @@ struct FeedKindsTests {
   }
 
   /// Lets the sink take so many numbers as fast as it can.
-  private func flood(_ topology: TopologyHarness, _ count: Int) async throws {
+  /// - Returns: When it began.
+  private func flood(
+    _ topology: TopologyHarness, _ count: Int
+  ) async throws -> ContinuousClock.Instant {
     let sent = try await topology.status("source").status?.outs.first?.events ?? 0
     try await topology.pause("sink")
     try await go(topology, count)
     try await topology.expectStatus(of: "source", "all sent") {
       ($0.status?.outs.first?.events ?? 0) >= sent + UInt64(count)
     }
+    let start = ContinuousClock.now
     try await topology.resume("sink")
+    return start
   }
 
   @Test("who subscribes to everything, and alone, gets the states and nothing else")
@@ -153,14 +158,14 @@ struct FeedKindsTests {
           if let header = try? FrameHeader(bytes) { versions.append(header.sequence) }
         }) {}
       }
-      _ = try await send(to: topology) {
+      let sent = try await send(to: topology) {
         read()
         return !versions.isEmpty
       }
       let count = 3 * Int(FeedSubscriptions.room) / 2
       try await go(topology, count)
       let last = try await topology.expectStatus(of: "sink", "all of them") {
-        ($0.status?.version ?? 0) >= UInt64(count)
+        $0.status?.version == UInt64(sent + count)
       }
       let before = versions.count
       // What lies there is read; once nothing came for a while, the last one is asked for.
@@ -213,10 +218,14 @@ struct FeedKindsTests {
     try await withTopology(yaml: Self.numbers, options: Self.unwatched) { topology in
       let told = Collected(try await topology.client.steps())
       let sent = try await send(to: topology) {
-        let causes = told.all.compactMap {
-          if case .step(let step) = $0 { step.cause } else { nil }
+        let steps = told.all.compactMap { if case .step(let step) = $0 { step } else { nil } }
+        // Also the step that has started an effect was told.
+        let isWhole = steps.contains { next in
+          steps.contains {
+            $0.node == next.node && $0.version == next.effect && $0.cause == "request"
+          }
         }
-        return Set(causes) == ["request", "effect", "numbers"]
+        return isWhole && Set(steps.map(\.cause)) == ["request", "effect", "numbers"]
       }
       let steps = told.all.compactMap { if case .step(let step) = $0 { step } else { nil } }
       let request = try #require(steps.last { $0.node == "source" && $0.cause == "request" })
@@ -227,6 +236,7 @@ struct FeedKindsTests {
       #expect(number.event == ["number": ["n": .integer(Int64(number.number))]])
       let next = try #require(steps.last { $0.node == "source" && $0.cause == "effect" })
       #expect(next.event == "next" && next.request == nil && next.sent == [])
+      #expect(next.effect.map { $0 < next.version } == true && request.effect == nil)
       let taken = try #require(steps.last { $0.node == "sink" })
       #expect(taken.cause == "numbers" && taken.source?.pipe == "numbers")
       #expect(taken.source?.number == taken.version && taken.version <= UInt64(sent))
@@ -242,7 +252,7 @@ struct FeedKindsTests {
       let told = Collected(try await topology.client.steps(of: ["sink"]))
       let sent = try await send(to: topology) { !told.all.isEmpty }
       let count = 5_000
-      try await flood(topology, count)
+      let start = try await flood(topology, count)
       let last = UInt64(sent + count)
       let messages = try await poll(every: .milliseconds(20), within: .seconds(20)) {
         let all = told.all
@@ -254,7 +264,10 @@ struct FeedKindsTests {
       var numbers = FollowedPlaces()
       for message in try #require(messages) { numbers.take(message) }
       #expect(numbers.gaps == [])
-      #expect(numbers.skipped > 0 && numbers.told >= FeedBudget.burst)
+      // A machine that is slow enough leaves none out.
+      let seconds = start.duration(to: .now) / .seconds(1)
+      let most = FeedBudget.burst + sent + Int(seconds * Double(FeedBudget.perSecond))
+      #expect(numbers.told >= FeedBudget.burst && numbers.told <= most)
       #expect(UInt64(numbers.told) + numbers.skipped == last - numbers.first + 1)
     }
   }
@@ -306,20 +319,18 @@ struct FeedKindsTests {
     try await withTopology(Parties.pair(), options: Self.unwatched) { topology in
       let states = Collected(try await topology.client.states(of: ["pair"], .latest))
       let steps = Collected(try await topology.client.steps(of: ["pair", "left"]))
-      var met: Set<String> = []
-      let both: Bool? = try await poll(every: .milliseconds(10), within: .seconds(20)) {
-        for case .step(let step) in steps.all where step.transaction != nil {
-          met.insert(step.node)
+      // Two processes tell of one transaction, each when it gets to it.
+      let both: [NodeStep]? = try await poll(every: .milliseconds(10), within: .seconds(20)) {
+        let told = steps.all.compactMap { if case .step(let step) = $0 { step } else { nil } }
+        for own in told where own.node == "pair" && own.transaction != nil {
+          let left = told.last { $0.node == "left" && $0.transaction == own.transaction }
+          if let left { return [own, left] }
         }
-        if met == ["pair", "left"] { return true }
         _ = try await topology.meet()
         return nil
       }
-      #expect(both == true)
-      let told = steps.all.compactMap { if case .step(let step) = $0 { step } else { nil } }
-      let own = try #require(told.last { $0.node == "pair" && $0.transaction != nil })
+      let (own, left) = (try #require(both?.first), try #require(both?.last))
       #expect(own.cause == "meet" && own.event == nil)
-      let left = try #require(told.last { $0.node == "left" && $0.transaction == own.transaction })
       #expect(left.event == "meet" && left.cause == "pair")
       let last = try await poll(within: .seconds(20)) {
         states.all.last.flatMap { $0.version >= own.version ? $0 : nil }

@@ -77,6 +77,24 @@ struct MonitorVerbTests {
     }
   }
 
+  @Test("a node that is only asked for its status tells nothing more")
+  func idle() async throws {
+    try await Self.with { topology, tool in
+      let monitor = try tool.start(["monitor", "sink", "-o", "jsonl"])
+      #expect(try await monitor.waitForOutput(containing: "\n"))
+      // As long as the pace of summaries lets several pass.
+      let end = ContinuousClock.now + .milliseconds(500)
+      repeat {
+        _ = try await topology.client.directory(fresh: true)
+      } while ContinuousClock.now < end
+      try await topology.send("source", Source.Event.go(count: 1))
+      #expect(try await monitor.waitForOutput(containing: #""version":1"#))
+      let versions = try Self.records(monitor).compactMap { $0["version"]?.integer }
+      #expect(versions == [0, 1])
+      try await Self.end(monitor)
+    }
+  }
+
   @Test("every state, with --every")
   func every() async throws {
     try await Self.with { topology, tool in

@@ -242,10 +242,13 @@ struct JournalPlaceTests {
           "--plain", "--lifeline", "visitors.yaml",
         ])
     }
+    // Without the variable nobody sees that these processes move: a limit is one of time.
+    let limit = Duration.seconds(120)
     let first = try start("a")
-    #expect(try await first.waitForOutput(containing: "2 nodes running"), "\(first.errorText)")
+    let isRunning = try await first.waitForOutput(containing: "2 nodes running", within: limit)
+    #expect(isRunning, "\(first.errorText)")
     let second = try start("b")
-    let failed = try await poll(every: .milliseconds(10), within: .seconds(30)) {
+    let failed = try await poll(every: .milliseconds(10), within: limit) {
       second.outputText.contains("gate: failed") && second.outputText.contains("button: failed")
         ? true : nil
     }
@@ -260,12 +263,12 @@ struct JournalPlaceTests {
         "XDG_STATE_HOME=\(tool.directory.path)/state", CommandLineTool.orchestrator, "reset",
         "--all",
       ])
-    let refused = try await tool.end(of: reset, code: 1)
+    let refused = try await tool.end(of: reset, within: limit, code: 1)
     #expect(refused.error.contains("node 'button' runs as process "), "\(refused)")
     second.closeInput()
-    _ = try await tool.result(of: second)
+    _ = try await tool.result(of: second, within: limit)
     #expect(!first.outputText.contains("failed"))
     first.closeInput()
-    #expect(try await tool.result(of: first).code == 0)
+    #expect(try await tool.result(of: first, within: limit).code == 0)
   }
 }

@@ -50,9 +50,14 @@ struct JournalVerbTests {
         #expect(record.contains("request      1  pressed(times: \(version))"), "\(button)")
       }
       #expect(records.first?.contains("VERSION  START  TIME") == false)
-      // The same of a node that is stopped.
-      #expect(try await tool.run("journal", "gate", "-n", "2").output == gate.output)
+      // The same of a node that is stopped, in a file of another size.
+      let stopped = try await tool.run("journal", "gate", "-n", "2").output
+      #expect(withoutFile(stopped) == withoutFile(gate.output))
     }
+  }
+
+  private func withoutFile(_ page: String) -> [Substring] {
+    page.split(separator: "\n").filter { !$0.hasPrefix("  file ") }
   }
 
   @Test("as JSON it has all of it, also while steps are taken")
@@ -131,6 +136,8 @@ struct JournalVerbTests {
   func elsewhere() async throws {
     try await withTopology(Visitors.topology()) { topology in
       try await topology.send("button", Button.Event.press)
+      // A node that is too busy to answer is told of as it was known last.
+      try await topology.expectStatus(of: "button", "version 1") { $0.status?.version == 1 }
       let tool = CommandLineTool(beside: topology)
       let file = try JournalFile(of: "button", in: topology)
       let status = try await tool.run("status", "button")
@@ -159,10 +166,13 @@ struct JournalVerbTests {
         }
       }
       let file = try JournalFile(of: "gate", in: topology)
-      #expect(try file.run("SELECT count(*) FROM request") == ["0"])
+      let query = "SELECT version, state FROM request"
+      func become(_ rows: [String]) async throws -> Bool {
+        try await poll(within: .seconds(20)) { try file.run(query) == rows ? true : nil } == true
+      }
+      #expect(try await become([]))
       try await topology.send("gate", Gate.Event.open)
-      #expect(
-        try file.run("SELECT version, state FROM request") == ["11|{\"open\":{\"passed\":0}}"])
+      #expect(try await become(["11|{\"open\":{\"passed\":0}}"]))
     }
   }
 
@@ -229,8 +239,11 @@ struct JournalVerbTests {
     try await withTopology(Visitors.topology()) { topology in
       try await topology.expectStatus(of: "gate", "a letter") { $0.status?.letters == 1 }
       let file = try JournalFile(of: "gate", in: topology)
+      let isThere = try await poll(within: .seconds(20)) {
+        try file.run(queries).contains("visitors|refused: noTransition|1") ? true : nil
+      }
       let rows = try file.run(queries)
-      #expect(rows.contains("visitors|refused: noTransition|1"), "\(rows)")
+      #expect(isThere == true, "\(rows)")
       let columns = try file.run(
         """
         SELECT t.name, c.name FROM sqlite_schema AS t, pragma_table_info(t.name) AS c
@@ -253,9 +266,10 @@ struct JournalVerbTests {
       try await topology.stop("gate")
       for _ in 1...3 { try await topology.send("button", Button.Event.press) }
       let file = try JournalFile(of: "button", in: topology)
-      #expect(
-        try file.run("SELECT pipe, sequence, event FROM outbox_event ORDER BY sequence")
-          == (1...4).filter { $0 > 1 }.map { "visitors|\($0)|\"pass\"" })
+      let waiting = (2...4).map { "visitors|\($0)|\"pass\"" }
+      let query = "SELECT pipe, sequence, event FROM outbox_event ORDER BY sequence"
+      _ = try await poll(within: .seconds(20)) { try file.run(query) == waiting ? true : nil }
+      #expect(try file.run(query) == waiting)
       #expect(try file.run("SELECT queued, acknowledged FROM sent") == ["4|1"])
       #expect(
         try file.run("SELECT state FROM record ORDER BY id DESC LIMIT 1")

@@ -73,7 +73,7 @@ struct BuildFailureTests {
     for (arguments, built) in [
       (["--product", "nodes"], "debug/Modules/PipeRuntime.swiftmodule"),
       (["-c", "release", "--product", "nodes"], "release/Modules/PipeRuntime.swiftmodule"),
-      (["--build-tests"], "debug/PipeRuntimePackageTests.xctest"),
+      (["--product", "PipeRuntimePackageTests"], "debug/PipeRuntimePackageTests.xctest"),
     ] {
       func build() async throws -> [Substring] {
         let result = try await checkout.call(["tools/build"] + arguments)

@@ -22,12 +22,13 @@ struct ApplyTests {
 
       let result = try await ward.apply()
       #expect(result.output == Ward.plan && result.error.isEmpty, "\(result)")
-      let after = try await ward.directory()
+      let after = try await ward.await("its steps are there") {
+        $0[node: "changed"]?.status?.state == ["well": ["steps": 2]]
+      }
       #expect(after.nodes.map(\.name) == ["same", "changed", "added"])
       #expect(after.isRunning)
       #expect(after[node: "same"]?.pid == before["same"])
       #expect(after[node: "changed"]?.incarnation == 2)
-      #expect(after[node: "changed"]?.status?.state == ["well": ["steps": 2]])
       #expect(after[node: "added"]?.incarnation == 1)
       #expect(ward.alive([before["changed"], before["gone"]].compactMap { $0 }).isEmpty)
       #expect(try ward.log("gone").last?.contains("removed: the topology has it no more") == true)

@@ -33,8 +33,18 @@ struct ApplyUnderWayTests {
       try await ward.await("the change to begin") {
         $0.phase == "changing" && $0[node: "slow"]?.phase == "stopping"
       }
+      try await Self.awaitStandstill(of: slow)
       try await body(ward, apply, slow)
     }
+  }
+
+  /// Waits until a process has stopped itself: a signal to go on that comes before is lost.
+  private static func awaitStandstill(of pid: Int32) async throws {
+    let standsStill: Bool? = try await poll(within: .seconds(20)) {
+      let status = FileSystem.text(of: "/proc/\(pid)/status") ?? ""
+      return status.contains("\nState:\tT") ? true : nil
+    }
+    #expect(standsStill == true)
   }
 
   @Test("a second change and a start by hand are refused while one is under way, 'ps' is answered")
@@ -88,8 +98,10 @@ struct ApplyUnderWayTests {
     try await DetachedTopology.with(Self.slowWard) { ward in
       let slow = try #require(try await ward.pids()["slow"])
       try ward.write(Self.slowWard.replacing("slow:\n", with: "slow:\n    durability: none\n"))
-      let result = try await ward.apply("--timeout", "3s", code: 124)
+      // In which the file has to be loaded as well.
+      let result = try await ward.apply("--timeout", "10s", code: 124)
       #expect(result.error.contains("timed out after "), "\(result)")
+      try await Self.awaitStandstill(of: slow)
       #expect(kill(slow, SIGCONT) == 0)
       try await ward.await("the change to come through") {
         $0.isRunning && $0[node: "slow"]?.incarnation == 2

@@ -101,7 +101,7 @@ struct ApplyWiringTests {
       """
     try await DetachedTopology.with(pair) { ward in
       let before = try await ward.pids()
-      try await ward.run("send", "lock", "open")
+      try await ward.run("send", "lock", "open", "--await", "60s")
       for node in ["left", "right"] { try await ward.run("send", node, "shut") }
       try ward.write(pair.replacing("[left, right]", with: "[left, right, third]"))
       let result = try await ward.apply()
@@ -112,7 +112,7 @@ struct ApplyWiringTests {
           ~ lock   restarts: its composites were changed
 
           """)
-      try await ward.run("send", "lock", "open")
+      try await ward.run("send", "lock", "open", "--await", "60s")
       let after = try await ward.await("all three are open") { directory in
         ["left", "right", "third"].allSatisfy {
           directory[node: $0]?.status?.state == ["open": ["passed": 0]]

@@ -32,15 +32,25 @@ struct RemovedFilesTests {
     }
   }
 
-  @Test("a topology whose directory has gone stops, with the reason; the next one starts whole")
-  func directory() async throws {
-    try await DetachedTopology.with(Self.ward) { ward in
+  @Test(
+    "a topology whose directory has gone stops, with the reason; the next one starts whole",
+    arguments: [false, true])
+  func directory(allEnd: Bool) async throws {
+    // With nodes that are not started again all may have failed before anybody looks for the directory.
+    let ward =
+      allEnd
+      ? Self.ward.replacing(
+        "restart: { backoff: { initial: 20ms } }", with: "restart: { policy: never }"
+      )
+      .replacing("machine: Button", with: "machine: Button, restart: { policy: never }") : Self.ward
+    try await DetachedTopology.with(ward) { ward in
       let directories = try ward.directories
       let client = try ward.client()
       defer { client.close() }
       try await client.send("patient", Fragile.Event.touch)
       let pids = try await ward.pids().values
       FileSystem.removeTree(directories.runtime)
+      if allEnd { for pid in pids { kill(pid, SIGKILL) } }
       let isDown: Bool? = try await poll(within: .seconds(20)) {
         ward.alive(pids).isEmpty ? true : nil
       }
@@ -61,7 +71,10 @@ struct RemovedFilesTests {
 
   @Test("a topology that is started beside one whose directory has gone gets its nodes' journals")
   func second() async throws {
-    try await DetachedTopology.with(Self.ward) { ward in
+    // Its nodes are started again until those before have ended, which the others look for once a second.
+    let ward = Self.ward.replacing("backoff:", with: "max: 100, backoff:")
+      .replacing("machine: Button", with: "machine: Button, restart: { max: 100 }")
+    try await DetachedTopology.with(ward) { ward in
       let directories = try ward.directories
       let former = try await ward.pids()
       FileSystem.removeTree(directories.runtime)
@@ -116,6 +129,21 @@ struct RemovedFilesTests {
     }
   }
 
+  @Test("a start without the file of the log warns, and goes on with what the database has")
+  func startWithoutLog() async throws {
+    try await withTopology(yaml: Self.ward) { ward in
+      try await ward.send("patient", Fragile.Event.touch)
+      try await ward.stop("patient")
+      let log = ward.directories.journal(of: "patient") + ".step"
+      #expect(unlink(log) == 0)
+      try await ward.start("patient")
+      try await ward.expectLog("patient", contains: "the file '\(log)' is gone")
+      try await ward.expect("patient", is: ["well": ["steps": 1]])
+      try await ward.restart("patient")
+      #expect(ward.logs("patient").count { $0.contains("is gone") } == 1)
+    }
+  }
+
   @Test("a start without the journal of the starts before is told as a loss, or fails")
   func startWithoutJournal() async throws {
     try await withTopology(yaml: Self.ward) { ward in
@@ -131,7 +159,9 @@ struct RemovedFilesTests {
       try await ward.start("patient")
       try await ward.expectLog(
         "patient", contains: "this is start 3, and there was no journal '\(journal)'")
-      #expect(try await ward.status("patient").status?.state == ["well": ["steps": 0]])
+      try await ward.expectStatus(of: "patient", "a state anew") {
+        $0.status?.state == ["well": ["steps": 0]]
+      }
     }
   }
 }

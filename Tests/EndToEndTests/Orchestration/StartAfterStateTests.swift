@@ -207,7 +207,8 @@ struct StartAfterStateTests {
       try await ward.await("the guest runs") { $0[node: "guest"]?.isRunning == true }
       try await client.send("gate", Gate.Event.shut)
       try await ward.run("stop", "guest")
-      try await ward.run("start", "guest", "--timeout", "200ms", code: 124)
+      // In which the orchestrator has to hear of it.
+      try await ward.run("start", "guest", "--timeout", "2s", code: 124)
       let waiting = try await ward.await("the guest waits again") {
         $0[node: "guest"]?.reason == Self.wait
       }

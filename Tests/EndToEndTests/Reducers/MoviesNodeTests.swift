@@ -49,9 +49,11 @@ struct MoviesNodeTests {
       try await topology.expect("movies", "three movies") { (state: List) in
         if case .loaded(let movies) = state { movies.count == 3 } else { false }
       }
-      for node in try await topology.directory().nodes {
-        #expect(node.isRunning && node.incarnation == 1)
-        #expect(node.status?.effects == 0)
+      for node in ["movies", "failing", "hanging"] {
+        let status = try await topology.expectStatus(of: node, "no effect") {
+          $0.status?.effects == 0
+        }
+        #expect(status.isRunning && status.incarnation == 1)
       }
     }
   }
@@ -110,8 +112,9 @@ struct MoviesNodeTests {
         let batch = MovieBatch(page: 1, totalPages: 1, results: Self.movies)
         try await topology.expect("list", MoviesPages.State(batch: batch, movies: Self.movies))
       }
-      let status = try await topology.status("list").status
-      #expect(status?.version == 2 && status?.effects == 0)
+      try await topology.expectStatus(of: "list", "two steps, and no effect") {
+        $0.status?.version == 2 && $0.status?.effects == 0
+      }
     }
   }
 

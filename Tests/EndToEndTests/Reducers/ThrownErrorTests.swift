@@ -29,7 +29,7 @@ struct ThrownErrorTests {
     try await withTopology(yaml: Self.turners) { topology in
       let outcome = try await topology.send("left", Turner.Event.fail)
       #expect(outcome == .refused(Self.thrown, state: ["turns": ["count": 0]]))
-      #expect(try await topology.status("left").status?.version == 0)
+      try await topology.expectStatus(of: "left", "no step") { $0.status?.version == 0 }
       let tool = CommandLineTool(beside: topology)
       let text = try await tool.run("send", "left", "fail", code: 1)
       #expect(text.error.contains("its function threw: it will not fail"), "\(text)")
@@ -76,7 +76,7 @@ struct ThrownErrorTests {
       try await topology.expectLog(
         "selfish",
         contains: "event 'fail' was refused, since the machine's function threw: it will not fail")
-      #expect(try await topology.status("selfish").status?.version == 1)
+      try await topology.expectStatus(of: "selfish", "one step") { $0.status?.version == 1 }
     }
   }
 

@@ -82,7 +82,7 @@ struct CommandLineTool {
 
   /// The arguments with a long limit where they give none: a verb's own is for who waits at a terminal,
   /// and here a verb is ended when it makes no progress.
-  private static func patient(_ arguments: [String]) -> [String] {
+  static func patient(_ arguments: [String]) -> [String] {
     let option =
       switch arguments.first {
       case "send", "start", "stop", "restart", "apply": "--timeout"

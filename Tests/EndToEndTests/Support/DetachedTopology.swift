@@ -54,7 +54,7 @@ struct DetachedTopology {
   func run(
     _ arguments: [String], code: Int32 = 0, at location: SourceLocation = #_sourceLocation
   ) async throws -> CommandLineTool.Result {
-    try await end(of: tool.start(arguments), code: code, at: location)
+    try await end(of: tool.start(CommandLineTool.patient(arguments)), code: code, at: location)
   }
 
   /// Waits for the end of a verb.

@@ -33,7 +33,7 @@ final class ForeignNode {
       topology: \(Self.topology)
       program: ./foreign
       nodes: { \(Self.name): { machine: Gate, durability: none } }
-      timeouts: { heartbeat: 60s }
+      timeouts: { start: 60s, heartbeat: 60s }
       """, to: "foreign.yaml")
     run = try tool.start(["run", "--plain", "--lifeline", "foreign.yaml"])
     endpoint = try RuntimeDirectories(topology: Self.topology, roots: tool.directory.roots)

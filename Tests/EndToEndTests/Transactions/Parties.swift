@@ -9,8 +9,12 @@ enum Parties {
     max: 1_000, window: .seconds(1),
     backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
 
+  /// Where their coordinator may live: in a process of its own, or within one of them.
+  static let hosts: [String?] = [nil, "left", "right"]
+
   static func pair(
-    environment: [String: String] = [:], durability: Durability = .process
+    environment: [String: String] = [:], durability: Durability = .process,
+    within host: String? = nil
   ) -> Topology {
     Topology(
       name: "parties", program: "TestNodes", environment: environment,
@@ -19,7 +23,7 @@ enum Parties {
       },
       composites: [
         CompositeSpecification(
-          name: "pair", components: ["left", "right"], synchronize: ["meet"])
+          name: "pair", components: ["left", "right"], synchronize: ["meet"], within: host)
       ],
       timeouts: Timeouts(start: .seconds(60), heartbeat: .seconds(60), stop: .seconds(60)))
   }

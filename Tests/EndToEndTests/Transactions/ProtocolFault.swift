@@ -31,7 +31,7 @@ struct ProtocolFault: Sendable, CustomTestStringConvertible {
       case .willing: []
       case .unwilling: ["right:prepare.before=delay:100ms@1/1"]
       case .doubt: ["left:yes.after=crash@1/1"]
-      case .undecided: ["right:prepare.before=delay:600ms@1/1"]
+      case .undecided: ["right:prepare.before=delay:1200ms@1/1"]
       case .again: ["left:step.recorded=crash@1/1"]
       }
     }
@@ -53,10 +53,14 @@ struct ProtocolFault: Sendable, CustomTestStringConvertible {
   let point: Failpoint
   let kind: Kind
   let path: Path
-  let told: Told
-  let hold: Hold
+  private(set) var told: Told
+  private(set) var hold: Hold
+  /// The participant in whose process the coordinator lives; `nil` where it has one of its own.
+  private(set) var host: String?
 
-  var testDescription: String { "\(node):\(point.rawValue)=\(kind)\(path)" }
+  var testDescription: String {
+    "\(node):\(point.rawValue)=\(kind)\(path)" + (host.map { ", within \($0)" } ?? "")
+  }
 
   /// The failpoints of the topology.
   var rules: String {
@@ -69,6 +73,22 @@ struct ProtocolFault: Sendable, CustomTestStringConvertible {
       }
     let own = "\(node):\(point.rawValue)=\(kind.rawValue)\(moment)"
     return (path.rules + [own]).joined(separator: ",")
+  }
+
+  /// The same where the coordinator lives within a participant.
+  private func within(_ host: String) -> ProtocolFault {
+    var fault = self
+    fault.host = host
+    // One process strikes two at once: who stands still in it neither asks nor answers.
+    let isShared = node == host || node == "pair"
+    switch hold {
+    case .answer where isShared: fault.hold = .nothing
+    case .doubt(host): fault.hold = .nothing
+    case .answer, .doubt, .nothing: break
+    }
+    // Where it takes its time, so does the coordinator, and the answers may be there before the question.
+    if path == .undecided { fault.told = .either }
+    return fault
   }
 
   /// A fault of each kind at a place.
@@ -95,8 +115,13 @@ struct ProtocolFault: Sendable, CustomTestStringConvertible {
     each(node, point, on: path, crash: told, cut: told, stop: told, until: hold)
   }
 
+  static let ofParticipants = ofParticipantsApart + ofParticipantsApart.map { $0.within("right") }
+  static let ofCoordinators =
+    ofCoordinatorsApart + ofCoordinatorsApart.map { $0.within("right") }
+    + ofCoordinatorsApart.filter { $0.path == .willing }.map { $0.within("left") }
+
   /// The participant's rows of DESIGN.md 3.3.
-  static let ofParticipants: [ProtocolFault] =
+  private static let ofParticipantsApart: [ProtocolFault] =
     // free, PREPARE: enabled. Where YES is on its way, nobody can say whether it arrives.
     each("left", .prepareBefore, crash: .notTaken, cut: .either, stop: .notTaken, until: .answer)
     + each(
@@ -117,7 +142,7 @@ struct ProtocolFault: Sendable, CustomTestStringConvertible {
 
   /// The coordinator's rows. One that dies before its record is asked again, and tries again. What is
   /// sent just after a cut may go out with the next connection, before anybody notices.
-  static let ofCoordinators: [ProtocolFault] =
+  private static let ofCoordinatorsApart: [ProtocolFault] =
     // idle, REQUEST.
     each("pair", .synchronizeReceived, .either, until: .nothing)
     + each("pair", .prepareSent, .either, until: .nothing)

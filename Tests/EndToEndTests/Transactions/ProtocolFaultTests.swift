@@ -29,7 +29,8 @@ struct ProtocolFaultTests {
 
   private static func strike(_ fault: ProtocolFault) async throws {
     let environment = [FailpointCounter.rulesVariable: fault.rules]
-    try await withTopology(Parties.pair(environment: environment)) { topology in
+    let pair = Parties.pair(environment: environment, within: fault.host)
+    try await withTopology(pair) { topology in
       if fault.path == .unwilling { try await topology.send("right", Party.Event.disagree) }
       let reply = try await meet(topology, under: fault)
       switch (fault.told, reply) {
@@ -41,7 +42,7 @@ struct ProtocolFaultTests {
       }
       if fault.path == .unwilling { try await topology.send("right", Party.Event.agree) }
       // Nothing stays locked.
-      let last = try await topology.meet(mode: .await(.seconds(20)))
+      let last = try await topology.meet(mode: .await(.seconds(60)))
       #expect(last.isCommitted, "\(last)")
       try await topology.expectMet(reply.isCommitted ? 2 : 1)
     }

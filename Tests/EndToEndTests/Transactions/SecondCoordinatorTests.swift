@@ -20,7 +20,7 @@ struct SecondCoordinatorTests {
 
   private static func meet(_ client: TopologyClient) async throws {
     let reply = try await client.synchronize(
-      "pair", Party.Event.meet, mode: .await(.seconds(20)))
+      "pair", Party.Event.meet, mode: .await(.seconds(60)))
     #expect(reply.isCommitted, "\(reply)")
   }
 

@@ -55,7 +55,7 @@ struct SynchronizedEventTests {
       }
       #expect(try await topology.party("left").met == 0)
       try await topology.start("right")
-      #expect(try await topology.meet(mode: .await(.seconds(10))).isCommitted)
+      #expect(try await topology.meet(mode: .await(.seconds(60))).isCommitted)
     }
   }
 
@@ -65,7 +65,7 @@ struct SynchronizedEventTests {
       try await topology.stop("pair")
       #expect(try await topology.meet() == .unavailable("pair"))
       try await topology.start("pair")
-      #expect(try await topology.meet(mode: .await(.seconds(10))).isCommitted)
+      #expect(try await topology.meet(mode: .await(.seconds(60))).isCommitted)
     }
   }
 
@@ -81,7 +81,7 @@ struct SynchronizedEventTests {
       #expect(replies.contains(.unavailable("right")))
       #expect(replies.contains(.busy(["left", "right"])))
       try await topology.resume("right")
-      #expect(try await topology.meet(mode: .await(.seconds(10))).isCommitted)
+      #expect(try await topology.meet(mode: .await(.seconds(60))).isCommitted)
       try await topology.expectMet(2)
     }
   }
@@ -95,7 +95,7 @@ struct SynchronizedEventTests {
         throw Unexpected("it was refused at the deadline, not \(refused)")
       }
       #expect(withheld.map(\.participant) == ["right"])
-      async let waiting = topology.meet(mode: .await(.seconds(20)))
+      async let waiting = topology.meet(mode: .await(.seconds(60)))
       // Refused at least once.
       try await topology.expectStatus(of: "right", "a second refusal") { _ in true }
       try await topology.send("right", Party.Event.agree)
@@ -185,7 +185,7 @@ struct SynchronizedEventTests {
         }
         group.addTask {
           for _ in 0..<rounds {
-            let reply = try await topology.meet(mode: .await(.seconds(20)))
+            let reply = try await topology.meet(mode: .await(.seconds(60)))
             #expect(reply.isCommitted, "\(reply)")
           }
         }

@@ -24,7 +24,7 @@ struct SynchronizedFaultTests {
       }
     }
     // Nothing stays locked, and the last event finds all participants.
-    let last = try await topology.meet(mode: .await(.seconds(20)))
+    let last = try await topology.meet(mode: .await(.seconds(60)))
     guard last.isCommitted else { throw Unexpected("the last one was \(last)") }
     committed += 1
     let state = Party.State.willing(met: committed, steps: 0)
@@ -37,14 +37,15 @@ struct SynchronizedFaultTests {
     arguments: [
       "left:step.after", "left:record.after", "left:step.recorded", "pair:step.after",
       "pair:commit.before", "pair:record.after",
-    ])
-  func everywhere(place: String) async throws {
+    ], Parties.hosts)
+  func everywhere(place: String, host: String?) async throws {
     // Once in each of two incarnations, each a little later than the other.
     let rules = "\(place)=crash@1/1,\(place)=crash@3/2"
     let environment = ["PIPERUNTIME_FAILPOINTS": rules]
     var options = TopologyHarness.Options()
     options.waitsUntilRunning = false
-    try await withTopology(Parties.pair(environment: environment), options: options) { topology in
+    let pair = Parties.pair(environment: environment, within: host)
+    try await withTopology(pair, options: options) { topology in
       try await topology.expectStatus(of: "pair", "the composite to run") { $0.isRunning }
       try await Self.meet(topology, times: 10)
       let node = String(place.prefix { $0 != ":" })
@@ -53,10 +54,12 @@ struct SynchronizedFaultTests {
     }
   }
 
-  @Test("a composite that is started again shows its state, also where nothing has changed since")
-  func shownAgain() async throws {
+  @Test(
+    "a composite that is started again shows its state, also where nothing has changed since",
+    arguments: Parties.hosts)
+  func shownAgain(host: String?) async throws {
     let environment = ["PIPERUNTIME_FAILPOINTS": "pair:commit.recorded=crash@2/1"]
-    try await withTopology(Parties.pair(environment: environment)) { topology in
+    try await withTopology(Parties.pair(environment: environment, within: host)) { topology in
       #expect(try await topology.meet().isCommitted)
       _ = try await topology.meet()
       try await topology.expectMet(2)
@@ -68,10 +71,12 @@ struct SynchronizedFaultTests {
     }
   }
 
-  @Test("a coordinator that dies before its record finds nobody busy with what it gave up")
-  func anew() async throws {
+  @Test(
+    "a coordinator that dies before its record finds nobody busy with what it gave up",
+    arguments: [nil, "right"] as [String?])
+  func anew(host: String?) async throws {
     let environment = [FailpointCounter.rulesVariable: "pair:commit.before=crash@1/1"]
-    try await withTopology(Parties.pair(environment: environment)) { topology in
+    try await withTopology(Parties.pair(environment: environment, within: host)) { topology in
       // Asked once: the client sends it again, under the same number.
       #expect(try await topology.meet().isCommitted)
       try await topology.expectMet(1)
@@ -79,35 +84,44 @@ struct SynchronizedFaultTests {
     }
   }
 
-  @Test("a participant that dies behind a commit knows that it has taken that")
-  func behind() async throws {
+  @Test(
+    "a participant that dies behind a commit knows that it has taken that",
+    arguments: Parties.hosts)
+  func behind(host: String?) async throws {
     // The second event follows the first at once: nobody has acknowledged that yet.
     let environment = [FailpointCounter.rulesVariable: "left:prepare.recorded=crash@2/1"]
-    try await withTopology(Parties.pair(environment: environment)) { topology in
+    try await withTopology(Parties.pair(environment: environment, within: host)) { topology in
       async let first = topology.meet()
       async let second = topology.meet()
       let committed = try await [first, second].filter(\.isCommitted).count
       #expect(committed >= 1)
       try await topology.expectLog("left", contains: "failpoint prepare.recorded: crash")
-      #expect(try await topology.meet(mode: .await(.seconds(20))).isCommitted)
+      #expect(try await topology.meet(mode: .await(.seconds(60))).isCommitted)
       try await topology.expectMet(committed + 1)
       #expect(!topology.logs("left").contains { $0.contains("The step is lost") })
     }
   }
 
-  @Test("all are killed again and again while they meet, and agree in the end")
-  func killed() async throws {
-    try await withTopology(Parties.pair()) { topology in
+  @Test(
+    "all are killed again and again while they meet, and agree in the end",
+    arguments: Parties.hosts)
+  func killed(host: String?) async throws {
+    try await withTopology(Parties.pair(within: host)) { topology in
       let names = ["left", "pair", "right"]
       let isOver = Locked(false)
       let killing = Task {
         defer { isOver.withLock { $0 = true } }
         for round in 0..<12 {
           let name = names[round % 3]
-          try await topology.expectStatus(of: name, "to be killed", within: .seconds(20)) {
-            $0.isRunning
+          let isKilled: Bool? = try await poll(every: .milliseconds(10), within: .seconds(20)) {
+            guard try await topology.status(name).isRunning else { return nil }
+            do { try await topology.kill(name) } catch TopologyClientError.failed {
+              // Since then its end was noticed: it lives in the process that was killed before.
+              return nil
+            }
+            return true
           }
-          try await topology.kill(name)
+          #expect(isKilled == true, "\(name)")
         }
       }
       var committed = 0
@@ -117,7 +131,7 @@ struct SynchronizedFaultTests {
         if reply.isCommitted { committed += 1 } else { others += 1 }
       }
       try await killing.value
-      let last = try await topology.meet(mode: .await(.seconds(20)))
+      let last = try await topology.meet(mode: .await(.seconds(60)))
       #expect(last.isCommitted)
       let state = Party.State.willing(met: committed + 1, steps: 0)
       try await topology.expect("left", state, within: .seconds(20))
@@ -125,23 +139,27 @@ struct SynchronizedFaultTests {
     }
   }
 
-  @Test("when everything is started again, the states are those that were committed")
-  func restart() async throws {
-    try await withTopology(Parties.pair()) { topology in
+  @Test(
+    "when everything is started again, the states are those that were committed",
+    arguments: Parties.hosts)
+  func restart(host: String?) async throws {
+    try await withTopology(Parties.pair(within: host)) { topology in
       for _ in 0..<5 { #expect(try await topology.meet().isCommitted) }
       try await topology.restart("pair", "left", "right")
       let state = Party.State.willing(met: 5, steps: 0)
       try await topology.expect("left", state)
       try await topology.expect("right", state)
-      #expect(try await topology.meet(mode: .await(.seconds(10))).isCommitted)
+      #expect(try await topology.meet(mode: .await(.seconds(60))).isCommitted)
     }
   }
 
-  @Test("a node that is told to stop waits for the end of what it has promised")
-  func stopWaits() async throws {
+  @Test(
+    "a node that is told to stop waits for the end of what it has promised",
+    arguments: Parties.hosts)
+  func stopWaits(host: String?) async throws {
     let rules = "pair:commit.recorded=delay:300ms@1/1"
     let environment = [FailpointCounter.rulesVariable: rules]
-    let pair = Parties.pair(environment: environment, durability: .volatile)
+    let pair = Parties.pair(environment: environment, durability: .volatile, within: host)
     try await withTopology(pair) { topology in
       async let reply = topology.meet()
       try await topology.expectLog("pair", contains: "failpoint commit.recorded: delay")
@@ -152,20 +170,22 @@ struct SynchronizedFaultTests {
       try await topology.expect("right", met)
       try await topology.start("left")
       try await topology.expectStatus(of: "left", "to run") { $0.isRunning }
-      #expect(try await topology.meet(mode: .await(.seconds(10))).isCommitted)
+      #expect(try await topology.meet(mode: .await(.seconds(60))).isCommitted)
       #expect(!topology.logs("left").contains { $0.contains("The step is lost") })
     }
   }
 
-  @Test("where nothing is recorded, a node that died is not waited for, and what it lost is told")
-  func volatile() async throws {
+  @Test(
+    "where nothing is recorded, a node that died is not waited for, and what it lost is told",
+    arguments: [nil, "right"] as [String?])
+  func volatile(host: String?) async throws {
     let rules = "left:commit.received=crash@2/1"
     let environment = ["PIPERUNTIME_FAILPOINTS": rules]
-    let pair = Parties.pair(environment: environment, durability: .volatile)
+    let pair = Parties.pair(environment: environment, durability: .volatile, within: host)
     try await withTopology(pair) { topology in
       for _ in 0..<2 { #expect(try await topology.meet().isCommitted) }
       try await topology.expectLog("left", contains: "The step is lost")
-      #expect(try await topology.meet(mode: .await(.seconds(20))).isCommitted)
+      #expect(try await topology.meet(mode: .await(.seconds(60))).isCommitted)
       for (name, met) in [("left", 1), ("right", 3)] {
         let state = try JSONValue(encoding: Party.State.willing(met: met, steps: 0))
         try await topology.expectStatus(of: name, "\(met) events") { $0.status?.state == state }

@@ -54,7 +54,7 @@ struct SynchronizedLoadTests {
       try await withThrowingTaskGroup(of: Void.self) { group in
         for _ in 0..<Self.callerCount {
           group.addTask {
-            while !Task.isCancelled { _ = try await topology.meet(mode: .await(.seconds(20))) }
+            while !Task.isCancelled { _ = try await topology.meet(mode: .await(.seconds(60))) }
           }
         }
         for _ in 0..<stepCount {

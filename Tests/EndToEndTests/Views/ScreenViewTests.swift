@@ -90,8 +90,8 @@ struct ScreenViewTests {
         let byte = UInt8(truncatingIfNeeded: number &* 7)
         return [0x03, 0x09, 0x0A, 0x0D, 0x1A].contains(byte) ? 0x78 : byte
       }
-      try await terminal.feed(bytes + Array("x".utf8))
-      terminal.type("\u{5}\u{15}Quebec\r")
+      // What follows has to wait for room as well.
+      try await terminal.feed(bytes + Array("x\u{5}\u{15}Quebec\r".utf8))
       try await terminal.expect("City    Quebec")
       terminal.type("rue q\r7\r")
       try await terminal.expect("It can be saved")

@@ -112,7 +112,7 @@ struct ViewTests {
         terminal.type(String(repeating: " ", count: 10))
         try await terminal.expect("pressed \(10 * tens) times")
       }
-      #expect(try await topology.status("left").status?.version == 100)
+      try await topology.expectStatus(of: "left", "100 steps") { $0.status?.version == 100 }
     }
   }
 
@@ -212,7 +212,7 @@ struct ViewTests {
         return
       }
       terminal.expectRestored()
-      #expect(try await topology.status("left").status?.version == 1)
+      try await topology.expectStatus(of: "left", "one step") { $0.status?.version == 1 }
     }
   }
 

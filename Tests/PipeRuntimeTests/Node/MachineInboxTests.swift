@@ -67,6 +67,16 @@ struct MachineInboxTests {
     #expect(taken(&inbox) == ["b1", "c1", "a2", "c2"])
   }
 
+  @Test("a hundred pipes take turns, those that have nothing are passed over")
+  func manyPipes() {
+    var inbox = Inbox(pipes: 100)
+    for pipe in [99, 64, 3, 63] {
+      for number in 1...2 { inbox.append(event("\(pipe).\(number)"), of: pipe) }
+    }
+    #expect(taken(&inbox) == ["3.1", "63.1", "64.1", "99.1", "3.2", "63.2", "64.2", "99.2"])
+    #expect(inbox.isEmpty)
+  }
+
   @Test("an input tells the pipe that it came through")
   func places() {
     var inbox = inbox(["a1"], ["b1"])

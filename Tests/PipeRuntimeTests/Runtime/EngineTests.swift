@@ -128,6 +128,9 @@ struct EngineTests {
     let runtime = Runtime<Job, Order, Task_>()
       .connectAsSender(to: pipe, when: Job.working, send: Elsewhere.started)
       .connectAsSender(
+        to: pipe, forEachState: { state in state == .idle ? nil : Elsewhere.started(0) }
+      )
+      .connectAsSender(
         to: pipe,
         when: OneOf {
           Job.working; Job.done
@@ -136,7 +139,8 @@ struct EngineTests {
     for event in [Order.work(7), .again, .finish] { owner.engine.take(event, cause: "test") }
     var sent: [Elsewhere] = []
     while let event = receiver.next() { sent.append(event) }
-    #expect(sent == [.started(7), .stopped, .started(7), .stopped, .stopped])
+    let working: [Elsewhere] = [.started(7), .started(0), .stopped]
+    #expect(sent == working + working + [.started(0), .stopped])
   }
 
   @Test("a full pipe keeps the engine from taking inputs until it has room")

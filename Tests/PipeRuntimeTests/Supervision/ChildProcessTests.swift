@@ -211,6 +211,34 @@ struct ChildProcessTests {
     #expect(reader.next().map { "\($0.stream) \($0.text)" }.last == "err x")
   }
 
+  @Test("the lines of others in the process are told apart by what they begin with")
+  func captureOfLodgers() throws {
+    let directory = try TemporaryDirectory()
+    let capture = OutputCapture(writer: LogWriter(path: directory.path + "/motor.log"))
+    capture.tellApart("lift")
+    var child = try ChildProcess.spawn(
+      ChildCommand(
+        path: "/bin/sh", arguments: ["-c", "printf 'one\\n[lift] two\\n[door] three\\n[lift] '"]))
+    var lines: [String] = []
+    var ofLift: [String] = []
+    var item = pollfd(fd: child.output, events: Int16(POLLIN), revents: 0)
+    while true {
+      poll(&item, 1, 300_000)
+      let drained = capture.drain(child.output, as: .out)
+      lines += drained.lines
+      ofLift += drained.ofLodgers["lift"] ?? []
+      if !drained.isOpen { break }
+    }
+    #expect(child.wait() == .exited(code: 0))
+    child.closePipes()
+    #expect(lines == ["one", "[door] three"])
+    #expect(ofLift == ["two", ""])
+    #expect(capture.recentLines == lines)
+    #expect(capture.recentLines(ofLodger: "lift") == ofLift)
+    var reader = LogReader(directory: directory.path)
+    #expect(reader.next().map(\.text) == lines)
+  }
+
   @Test("a child's output can go to a file, with nothing left open for others to wait on")
   func outputToFile() throws {
     let directory = try TemporaryDirectory()

@@ -34,8 +34,44 @@ struct NodeLifecycleTableTests {
     ("complaint", .complained(reason: "x")), ("go", .go), ("heartbeat", .heartbeat),
     ("exit 0", .exited(.exited(code: 0))), ("exit 1", .exited(.exited(code: 1))),
     ("crash", .exited(.signalled(number: 11))), ("stop", .stopRequested),
-    ("kill", .killRequested), ("restart", .restartRequested), ("tick", .tick),
+    ("kill", .killRequested), ("restart", .restartRequested), ("host", .hostCame),
+    ("host leaves", .hostLeaves), ("host gone", .hostWent), ("tick", .tick),
   ]
+
+  /// Ways of a lodger, a node in the process of another one, into the states.
+  private static let lodgerStates: [(name: String, inputs: [NodeLifecycle.Input])] = [
+    ("waiting", [.start]), ("adopting", [.adopt(.init(pid: 7, incarnation: 3)), .hostCame]),
+    ("starting", [.hostCame, .start, .spawned(pid: 7)]),
+    ("running", [.hostCame, .start, .spawned(pid: 7), .hello(problem: nil), .ready, .go]),
+    (
+      "leaving",
+      [.hostCame, .start, .spawned(pid: 7), .hello(problem: nil), .ready, .go, .hostLeaves]
+    ),
+    (
+      "restarting",
+      [.hostCame, .start, .spawned(pid: 7), .hello(problem: nil), .restartRequested]
+    ),
+    ("backing off", [.hostCame, .start, .spawned(pid: 7), .exited(.signalled(number: 9))]),
+    ("stopped", [.hostCame, .stopRequested]),
+  ]
+
+  private static let expectedOfLodgers = """
+    waiting | stop: stopped, kill: stopped, host: starting+
+    adopting | is ready: ready, runs: running, ends: stopping, differs: stopping!, hello: \
+    configuring!, wrong hello: stopping!, exit 0: starting+, exit 1: starting+, crash: starting+, \
+    stop: stopping!, kill: stopping!, restart: stopping!, host leaves: stopping!
+    starting | spawn failed: backing off, hello: configuring!, wrong hello: stopping!, exit 0: backing \
+    off, exit 1: backing off, crash: backing off, stop: stopping!, kill: stopping!, restart: \
+    stopping!, host leaves: stopping!
+    running | ready: running!, exit 0: backing off, exit 1: backing off, crash: backing off, stop: \
+    stopping!, kill: stopping!, restart: stopping!, host leaves: stopping!
+    leaving | spawn failed: waiting, exit 0: waiting, exit 1: waiting, crash: waiting, stop: stopping, \
+    kill: stopping!
+    restarting | spawn failed: starting+, exit 0: starting+, exit 1: starting+, crash: starting+, stop: stopping, \
+    kill: stopping!
+    backing off | start: starting+, stop: stopped, kill: stopped, restart: starting+
+    stopped | start: starting+, restart: starting+
+    """
 
   private static let expected = """
     idle | start: starting+, adopt: adopting!, stop: stopped, kill: stopped, restart: starting+
@@ -64,13 +100,24 @@ struct NodeLifecycleTableTests {
   func row(index: Int) {
     let rows = Self.expected.split(separator: "\n")
     #expect(rows.count == Self.states.count)
-    #expect(index < rows.count && Self.row(index) == rows[index], "\(Self.row(index))")
+    let row = Self.row(Self.states[index])
+    #expect(index < rows.count && row == rows[index], "\(row)")
   }
 
-  private static func row(_ index: Int) -> String {
+  @Test("every cell is decided of a lodger, too", arguments: lodgerStates.indices)
+  func rowOfLodger(index: Int) {
+    let rows = Self.expectedOfLodgers.split(separator: "\n")
+    #expect(rows.count == Self.lodgerStates.count)
+    let row = Self.row(Self.lodgerStates[index], isLodger: true)
+    #expect(index < rows.count && row == rows[index], "\(row)")
+  }
+
+  private static func row(
+    _ state: (name: String, inputs: [NodeLifecycle.Input]), isLodger: Bool = false
+  ) -> String {
     let cells = inputs.compactMap { name, input -> String? in
-      var node = SimulatedNode()
-      for input in states[index].inputs { node.take(input) }
+      var node = SimulatedNode(isLodger: isLodger)
+      for input in state.inputs { node.take(input) }
       let before = node.state
       let actions = node.take(input)
       var marks = ""
@@ -84,6 +131,6 @@ struct NodeLifecycleTableTests {
       if node.state == before, marks.isEmpty { return nil }
       return "\(name): \(node.state.name)\(marks)"
     }
-    return "\(states[index].name) | " + cells.joined(separator: ", ")
+    return "\(state.name) | " + cells.joined(separator: ", ")
   }
 }

@@ -11,10 +11,11 @@ struct SimulatedNode {
 
   init(
     restart: RestartPolicy = RestartPolicy(), timeouts: Timeouts = Timeouts(),
-    incarnation: Int = 0, seed: UInt64 = 0
+    incarnation: Int = 0, seed: UInt64 = 0, isLodger: Bool = false, isKnown: Bool = false
   ) {
     lifecycle = NodeLifecycle(
-      restart: restart, timeouts: timeouts, incarnation: incarnation, seed: seed)
+      restart: restart, timeouts: timeouts, incarnation: incarnation, seed: seed,
+      isLodger: isLodger, isKnown: isKnown)
   }
 
   /// Hands in the inputs now and returns the actions but for reports.
@@ -216,6 +217,15 @@ struct NodeLifecycleTests {
     if case .spawnFailed? = inputs.first {} else { node.take(.spawned(pid: 7)) }
     for input in inputs { node.take(input) }
     #expect(node.failure?.contains(reason) == true, "\(node.state)")
+  }
+
+  @Test("a program that was started by a supervisor that was killed is one, and is tried again")
+  func knownProgram() {
+    for isKnown in [false, true] {
+      var node = SimulatedNode(isKnown: isKnown)
+      node.take(.start, .spawned(pid: 7), .exited(.exited(code: 70)))
+      #expect(node.state.name == (isKnown ? "backing off" : "failed"))
+    }
   }
 
   @Test("a program that turns out not to run, after its process was made, is told as the reason")

@@ -77,6 +77,11 @@ struct SimulatedTopology {
       if !stubborn.contains(name) { exit(name, .exited(code: 0)) }
     case .kill(let signal):
       log.append("kill \(name) \(signal)")
+      let host = lifecycle.members.first { $0.name == name }?.host
+      if signal == .kill, let host {
+        // One process.
+        exit(host, .signalled(number: signal.number))
+      }
       if signal == .kill || !stubborn.contains(name) {
         exit(name, .signalled(number: signal.number))
       }

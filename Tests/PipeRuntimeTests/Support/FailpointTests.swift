@@ -67,7 +67,8 @@ struct FailpointTests {
   func names() {
     #expect(
       Failpoint.allCases.map(\.rawValue) == [
-        "step.before", "step.after", "record.after", "record.error", "effect.before",
+        "step.before", "step.after", "record.after", "record.error", "write.before", "write.after",
+        "effect.before",
         "effect.after", "ack.after", "send.before", "send.after", "open.after", "welcome.after",
         "reply.before", "reply.after", "start.after", "restore.after", "trim.after",
         "letter.after", "drain.before", "prepare.before", "evaluate.after", "prepare.recorded",

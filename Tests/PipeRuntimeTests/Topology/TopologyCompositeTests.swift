@@ -29,6 +29,11 @@ struct TopologyCompositeTests {
         + "b: { components: [a, odd], synchronize: [open] }",
       "a: { components: [door, motor], synchronize: [open] }\n"
         + "b: { components: [door, odd], synchronize: [open] }",
+      "lift: { components: [door, motor], synchronize: [open, go], within: motor }",
+      "a: { components: [door, motor], synchronize: [open], within: door }\n"
+        + "b: { components: [door, odd], synchronize: [open] }",
+      "a: { components: [door, motor], synchronize: [open], within: door }\n"
+        + "b: { components: [door, odd], synchronize: [open], within: door }",
     ])
   func fits(composites: String) {
     #expect(Described.problems(Described.withLift(composites: composites)).found == [])
@@ -96,6 +101,35 @@ struct TopologyCompositeTests {
         "a: { components: [door, motor], synchronize: [go] }\n"
           + "b: { components: [door, motor], synchronize: [open], program: ^other }",
         "unlike-programs", "name one program for both"
+      ),
+      (
+        "lift: { components: [door, motor], synchronize: [go], within: ^moter }", "unknown-node",
+        "there is no node 'moter'; it has 'door', 'motor'. Did you mean 'motor'?"
+      ),
+      (
+        "lift: { components: [door, motor], synchronize: [open], within: ^panel }", "bad-host",
+        "node 'panel' takes no part in its events; these do: 'door', 'motor'"
+      ),
+      (
+        "lift: { components: [door, motor], synchronize: [open], within: ^preview }", "bad-host",
+        "node 'preview' is constant and takes no part"
+      ),
+      (
+        "lift: { components: [door, motor], synchronize: [open], within: ^audit }", "bad-host",
+        "'audit' is a monitor, which only watches"
+      ),
+      (
+        "lift: { components: [door, motor], synchronize: [open], within: ^lift }", "bad-host",
+        "'lift' is a composite; name the node in whose process it is to be coordinated"
+      ),
+      (
+        "a: { components: [door, motor], synchronize: [open], within: door }\n"
+          + "b: { components: [door, odd], synchronize: [open], within: ^odd }",
+        "bad-host", "within 'door' and 'odd'; name one node for both"
+      ),
+      (
+        "lift: { components: [door, motor], synchronize: [open], program: other, within: ^door }",
+        "bad-host", "program 'other' coordinates it, and node 'door' is one of 'nodes'"
       ),
     ])
   func misfits(composites: String, code: String, message: String) {
@@ -356,7 +390,9 @@ struct TopologyCompositeTests {
   func descriptionWithoutComposites() throws {
     let json = #"{"program":"p","protocolVersion":1,"machines":[],"monitors":[]}"#
     let description = try JSONDecoder().decode(ProgramDescription.self, from: Data(json.utf8))
-    #expect(description == ProgramDescription(program: "p", protocolVersion: 1, machines: []))
+    let expected = ProgramDescription(
+      program: "p", protocolVersion: 1, machines: [], takesLodgers: false)
+    #expect(description == expected)
     let whole = try JSONEncoder().encode(Described.program)
     #expect(try JSONDecoder().decode(ProgramDescription.self, from: whole) == Described.program)
   }

@@ -26,7 +26,7 @@ struct CoordinatorNumberTests {
 
   private static func asked(_ actions: [Action]) -> [TransactionID] {
     actions.compactMap {
-      if case .send(.prepare(let transaction, _, _), _) = $0 { transaction } else { nil }
+      if case .send(.prepare(let transaction, _, _, _), _) = $0 { transaction } else { nil }
     }
   }
 

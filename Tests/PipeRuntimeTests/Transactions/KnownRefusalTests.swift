@@ -51,7 +51,7 @@ struct KnownRefusalTests {
       actions += coordinator.received(.ack(transaction(sequence)), from: name)
     }
     return actions.filter {
-      if case .send(.prepare(_, _, wantsChange: false), _) = $0 { false } else { true }
+      if case .send(.prepare(_, _, wantsChange: false, _), _) = $0 { false } else { true }
     }
   }
 

@@ -84,7 +84,7 @@ final class SimulatedParticipant {
 
   func received(_ message: CoordinatorMessage) -> [ParticipantMessage] {
     switch message {
-    case .prepare(let transaction, let event, let wantsChange):
+    case .prepare(let transaction, let event, let wantsChange, _):
       let answers = finishTaking()
       return answers
         + perform(

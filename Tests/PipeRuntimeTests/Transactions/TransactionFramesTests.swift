@@ -10,6 +10,8 @@ struct TransactionFramesTests {
     arguments: [
       .prepare(transaction, event: Array("\"go\"".utf8), wantsChange: true),
       .prepare(transaction, event: Array("\"go\"".utf8), wantsChange: false),
+      .prepare(transaction, event: [], wantsChange: true, emitted: 0),
+      .prepare(transaction, event: [], wantsChange: false, emitted: .max),
       .commit(transaction), .abort(transaction),
       .deliver(transaction, event: Array(#"{"start":{"floor":3}}"#.utf8)),
     ] as [CoordinatorMessage])
@@ -21,7 +23,7 @@ struct TransactionFramesTests {
   }
 
   private static let refusals: [ParticipantRefusal] = [
-    .busy, .refused(.guard, version: 7, state: Array("\"shut\"".utf8)),
+    .busy, .withdrawn, .refused(.guard, version: 7, state: Array("\"shut\"".utf8)),
     .refused(.noTransition, version: .max, state: []),
     .refused(.asynchronous, version: 1, state: Array("\"shut\"".utf8)),
     .refused(.overdue, version: 4, state: Array("\"shut\"".utf8)),

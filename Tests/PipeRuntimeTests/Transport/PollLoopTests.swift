@@ -59,6 +59,117 @@ struct PollLoopTests {
     for socket in dealers + [router] { socket.close() }
   }
 
+  /// Has work a number of times.
+  private final class Worker {
+    var left: Int
+    var turns = 0
+    init(_ left: Int) { self.left = left }
+  }
+
+  @Test("several take turns before each wait, which there is none of while one has work")
+  func turns() {
+    let loop = PollLoop()
+    let workers = [Worker(3), Worker(7)]
+    for worker in workers {
+      loop.addTurns(for: worker, hasWork: { $0.left > 0 }) { [unowned loop] worker in
+        worker.turns += 1
+        worker.left -= 1
+        if workers.allSatisfy({ $0.left <= 0 }) { loop.stop() }
+      }
+    }
+    // Nobody else would wake it.
+    loop.run()
+    #expect(workers.map(\.left) == [-4, 0])
+    #expect(workers.map(\.turns) == [7, 7])
+  }
+
+  @Test("who has gone, or was removed, takes no turns any more")
+  func turnsEnd() {
+    let loop = PollLoop()
+    let first = Worker(0)
+    let second = Worker(0)
+    let registration = loop.addTurns(for: first, hasWork: { _ in false }) { $0.turns += 1 }
+    loop.addTurns(for: Worker(1), hasWork: { $0.left > 0 }) { _ in
+      Issue.record("it has gone")
+    }
+    loop.addTurns(for: second, hasWork: { _ in false }) { [unowned loop] worker in
+      worker.turns += 1
+      if worker.turns == 1 { loop.remove(registration) }
+      if worker.turns == 3 { loop.stop() }
+    }
+    func tick() { loop.schedule(after: .microseconds(10), tick) }
+    tick()
+    loop.run()
+    #expect(first.turns == 1 && second.turns == 3)
+  }
+
+  @Test("what a resident registers is called back as its own, and what others post as the first's")
+  func residents() throws {
+    let loop = PollLoop()
+    // Posts may come from other threads; these do not.
+    nonisolated(unsafe) var now = 0
+    nonisolated(unsafe) var seen: [String: Int] = [:]
+    loop.onResident = { now = $0 }
+    let worker = Worker(1)
+    loop.asResident(2) {
+      #expect(now == 2)
+      loop.addTurns(for: worker, hasWork: { _ in false }) { _ in seen["turn"] = now }
+      loop.schedule(after: .milliseconds(1)) { [unowned loop] in
+        seen["timer"] = now
+        loop.schedule(after: .milliseconds(1)) { seen["timer of timer"] = now }
+      }
+    }
+    #expect(now == 0)
+    loop.schedule(after: .milliseconds(1)) { seen["other"] = now }
+    loop.handle.post { seen["post"] = now }
+    loop.schedule(after: .milliseconds(20)) { [unowned loop] in loop.stop() }
+    loop.run()
+    #expect(
+      seen == ["turn": 2, "timer": 2, "timer of timer": 2, "other": 0, "post": 0])
+  }
+
+  @Test("who binds without giving the file away may bind there again at once, as often as it likes")
+  func keptFile() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.path + "/in"
+    let context = Context()
+    let dealer = try Socket(.dealer, in: context)
+    try dealer.connect("ipc://" + path)
+    for round in 1...20 {
+      let router = try Socket(.router, in: context)
+      try router.bindKeepingFile("ipc://" + path)
+      let loop = PollLoop()
+      loop.add(router) { [unowned loop] in
+        while router.receive({ _, bytes in
+          if (try? FrameHeader(bytes))?.sequence == UInt64(round) { loop.stop() }
+        }) {}
+      }
+      func send() {
+        dealer.send(FrameHeader(.ping, sequence: UInt64(round)))
+        loop.schedule(after: .milliseconds(5), send)
+      }
+      loop.schedule(after: .zero, send)
+      loop.schedule(after: .seconds(20)) { [unowned loop] in
+        Issue.record("nothing has arrived in round \(round)")
+        loop.stop()
+      }
+      loop.run()
+      router.close()
+      #expect(FileSystem.exists(path))
+    }
+    dealer.close()
+  }
+
+  @Test("a place that cannot be bound to is told")
+  func badPlace() throws {
+    let socket = try Socket(.router, in: Context())
+    let long = "ipc:///" + String(repeating: "x", count: 200)
+    for endpoint in ["ipc:///nowhere/in", long, "tcp://*"] {
+      #expect(throws: TransportError.self) { try socket.bindKeepingFile(endpoint) }
+    }
+    socket.close()
+  }
+
   @Test("timers fire when they are due, not before, also beside ones that are given up")
   func timers() {
     let loop = PollLoop()

@@ -33,7 +33,7 @@ struct ConversationFrameTests {
   @Test("a sender's open has its stream as its body")
   func open() {
     var sender = OutPipeStateMachine(
-      capacity: 8, stream: 0x0102_0304_0506_0708, acknowledged: 5, events: [])
+      capacity: 8, stream: 0x0102_0304_0506_0708, acknowledged: 5, events: [[UInt8]]())
     let actions = sender.welcomed(
       session: 3, stream: 0x0102_0304_0506_0708, received: 5, window: 8, isDurable: true)
     guard case .open(let header, let number)? = actions.first else {

@@ -51,6 +51,45 @@ struct JSONRecordTests {
     try check(ControlAnswer.description(Self.description))
   }
 
+  /// A record that notes what it was read and written with.
+  private struct Spy: Codable {
+    nonisolated(unsafe) static weak var reader: AnyObject?
+    nonisolated(unsafe) static weak var writer: AnyObject?
+
+    nonisolated(unsafe) static var noted = 0
+
+    enum CodingKeys: CodingKey { case number }
+    var number = 1
+
+    init() {}
+
+    init(from decoder: any Decoder) throws {
+      Self.reader = Self.object(in: decoder)
+      number = try decoder.container(keyedBy: CodingKeys.self).decode(Int.self, forKey: .number)
+    }
+
+    func encode(to encoder: any Encoder) throws {
+      Self.writer = Self.object(in: encoder)
+      var members = encoder.container(keyedBy: CodingKeys.self)
+      try members.encode(number, forKey: .number)
+    }
+
+    private static func object(in coder: Any) -> AnyObject? {
+      let object = Mirror(reflecting: coder).children.first { type(of: $0.value) is AnyObject.Type }
+      if object != nil { noted += 1 }
+      return object.map { $0.value as AnyObject }
+    }
+  }
+
+  @Test("leave nothing behind of what they are read and written with")
+  func released() throws {
+    let text = try JSONRecord.encode(Spy())
+    #expect(Spy.writer == nil)
+    #expect(try JSONRecord.decode(Spy.self, from: text).number == 1)
+    #expect(Spy.reader == nil)
+    #expect(Spy.noted == 2)
+  }
+
   @Test("that are none are refused with the place that is wrong, as Foundation words it")
   func refused() throws {
     let wrong = Array(#"{"outs":[],"ins":[{"name":"a","capacity":"many"}]}"#.utf8)

@@ -27,6 +27,8 @@ package struct MeetingPlan: Equatable, Sendable {
   private var outCapacity = 16
   /// The members that are models.
   package private(set) var models: Set<String> = []
+  /// The members in whose processes coordinators live, by coordinator; others have one of their own.
+  package private(set) var hosts: [String: String] = [:]
 
   /// The source of numbers, and the sink of what the members tell.
   package static let source = "source"
@@ -58,12 +60,17 @@ package struct MeetingPlan: Equatable, Sendable {
           onRefused: Bool.random(using: &generator) ? .postpone : .record))
     }
     outCapacity = [1, 16, 1024].randomElement(using: &generator)!
-    guard hasModels else { return }
-    // One in each class at least: its first member.
-    models = Set(
-      members.filter { member in
-        composites.contains { $0.members[0] == member } || Bool.random(using: &generator)
-      })
+    if hasModels {
+      // One in each class at least: its first member.
+      models = Set(
+        members.filter { member in
+          composites.contains { $0.members[0] == member } || Bool.random(using: &generator)
+        })
+    }
+    for coordinator in coordinators where Bool.random(using: &generator) {
+      let members = composites.filter { $0.coordinator == coordinator }.flatMap(\.members)
+      hosts[coordinator] = members.randomElement(using: &generator)
+    }
   }
 
   private mutating func newMember() -> String {
@@ -102,6 +109,7 @@ package struct MeetingPlan: Equatable, Sendable {
   var summary: String {
     "\(composites.count) composites of \(members.count) nodes in \(coordinators.count) classes"
       + (models.isEmpty ? "" : ", \(models.count) nodes are models")
+      + (hosts.isEmpty ? "" : ", \(hosts.count) coordinated within a node")
   }
 
   /// The topology that the orchestrator runs.
@@ -132,7 +140,9 @@ package struct MeetingPlan: Equatable, Sendable {
         },
       pipes: pipes,
       composites: composites.map {
-        CompositeSpecification(name: $0.name, components: $0.members, synchronize: ["meet"])
+        CompositeSpecification(
+          name: $0.name, components: $0.members, synchronize: ["meet"],
+          within: hosts[$0.coordinator])
       },
       monitors: [SoakPlan.monitor(of: Self.source)],
       timeouts: SoakPlan.timeouts(heartbeat: heartbeat))

@@ -34,7 +34,7 @@ package enum FailpointRates {
       .ackAfter, .sendBefore, .sendAfter, .trimAfter:
       3_000
     case .openAfter, .welcomeAfter, .restoreAfter: 10_000
-    case .replyBefore, .replyAfter: 30_000
+    case .replyBefore, .replyAfter, .writeBefore, .writeAfter: 30_000
     // Hit by a filter's tenth numbers, at the first start of a node, and when it is told to stop.
     case .letterAfter, .startAfter, .drainBefore: 120_000
     case .prepareBefore, .evaluateAfter, .prepareRecorded, .yesAfter, .commitReceived,

@@ -69,7 +69,7 @@ package enum LiftMotor: Machine {
       to: { floors in
         try? await Task.sleep(for: .milliseconds(parameters.floorTime) * floors)
         return Event.floorReached
-      },
+      }, gives: .oneOf { Event.floorReached },
       strategy: .cancelWhenAnyState)
   }
 }

@@ -58,13 +58,13 @@ package enum Philosopher: Machine {
             try? await Task.sleep(for: .milliseconds(parameters.thought))
           }
           return Event.take
-        }
+        }, gives: .oneOf { Event.take }
       )
       .map(
         output: Output.eat,
         to: {
           if parameters.meal > 0 { try? await Task.sleep(for: .milliseconds(parameters.meal)) }
           return Event.release
-        })
+        }, gives: .oneOf { Event.release })
   }
 }

@@ -72,13 +72,13 @@ package enum VendingMachine: Machine {
         to: {
           try? await Task.sleep(for: .milliseconds(parameters.pace))
           return Event.showPurchasable(more: Int.random(in: 0..<parameters.price) > 0)
-        }
+        }, gives: .oneOf { Event.showPurchasable(more:) }
       )
       .map(
         output: Output.drop,
         to: {
           try? await Task.sleep(for: .milliseconds(parameters.pace))
           return Event.drop
-        })
+        }, gives: .oneOf { Event.drop })
   }
 }

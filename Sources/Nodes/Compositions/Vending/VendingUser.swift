@@ -83,7 +83,7 @@ package enum VendingUser: Machine {
         to: {
           await pause()
           return Event.showAvailable
-        },
+        }, gives: .oneOf { Event.showAvailable },
         // A thought of something else starts the look anew.
         strategy: .cancelWhenAnyState
       )
@@ -92,13 +92,13 @@ package enum VendingUser: Machine {
         to: {
           await pause()
           return Event.insert
-        }
+        }, gives: .oneOf { Event.insert }
       )
       .map(
         output: Output.choose,
         to: {
           await pause()
           return Event.choose
-        })
+        }, gives: .oneOf { Event.choose })
   }
 }

@@ -76,7 +76,13 @@ package enum MoviesPages: Machine {
 
   package static func feedback(_ parameters: MovieParameters) -> Feedback<State, Event> {
     let services = Services.current.merging(parameters.services)
-    return Feedback(lensing: { $0.nextPage }) { page in
+    return Feedback(
+      lensing: { $0.nextPage },
+      gives: .oneOf {
+        Event.didLoad
+        Event.didFail
+      }
+    ) { page in
       await Services.with(services) {
         @Injected var service: any MovieService
         do {

@@ -39,9 +39,15 @@ package enum QuizResults: Machine {
     let confirmations: EventPipe<QuizScreen.Event> = ports.pipe("confirmations")
     return Runtime()
       .feedback(
-        Feedback(lensing: { (state: State) -> AnswerSheet? in
-          if case .scoring(let sheet) = state { sheet } else { nil }
-        }) { sheet in
+        Feedback(
+          lensing: { (state: State) -> AnswerSheet? in
+            if case .scoring(let sheet) = state { sheet } else { nil }
+          },
+          gives: .oneOf {
+            Event.didScore
+            Event.didFail
+          }
+        ) { sheet in
           do {
             return Event.didScore(try await service.score(sheet))
           } catch {

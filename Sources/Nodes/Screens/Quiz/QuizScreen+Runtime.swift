@@ -17,16 +17,24 @@ extension QuizScreen {
   }
 
   private static var starting: Feedback<State, Event> {
-    Feedback(lensing: { (state: State) -> Int? in
-      if case .start(let quiz?) = state { quiz } else { nil }
-    }) { _ in Event.quizFetchingStarted }
+    Feedback(
+      lensing: { (state: State) -> Int? in
+        if case .start(let quiz?) = state { quiz } else { nil }
+      }, gives: .oneOf { Event.quizFetchingStarted }
+    ) { _ in Event.quizFetchingStarted }
   }
 
   private static func fetching(_ parameters: QuizParameters) -> Feedback<State, Event> {
     let service = parameters.service
-    return Feedback(lensing: { (state: State) -> Int? in
-      if case .loading(let quiz) = state { quiz } else { nil }
-    }) { quiz in
+    return Feedback(
+      lensing: { (state: State) -> Int? in
+        if case .loading(let quiz) = state { quiz } else { nil }
+      },
+      gives: .oneOf {
+        Event.quizFetchingCompleted
+        Event.error(message:)
+      }
+    ) { quiz in
       do {
         return Event.quizFetchingCompleted(try await service.fetchQuiz(quiz))
       } catch {
@@ -45,18 +53,22 @@ extension QuizScreen {
 
   private static func timing(_ parameters: QuizParameters) -> Feedback<State, Event> {
     let second = Duration.milliseconds(parameters.second)
-    return Feedback(lensing: { (state: State) -> Timer? in
-      guard case .question(let number, _, let question, _) = state else { return nil }
-      return Timer(number: number, questionId: question.id, limit: question.timeLimit)
-    }) { timer in
+    return Feedback(
+      lensing: { (state: State) -> Timer? in
+        guard case .question(let number, _, let question, _) = state else { return nil }
+        return Timer(number: number, questionId: question.id, limit: question.timeLimit)
+      }, gives: .oneOfOrNothing { Event.questionTimeLimitExceeded(questionId:) }
+    ) { timer in
       do { try await EffectClock.sleep(for: second * timer.limit) } catch { return nil }
       return Event.questionTimeLimitExceeded(questionId: timer.questionId)
     }
   }
 
   private static var ending: Feedback<State, Event> {
-    Feedback(when: { (state: State) in
-      if case .noQuestionsLeft = state { true } else { false }
-    }) { _ in Event.quizAnswersSendingStarted }
+    Feedback(
+      when: { (state: State) in
+        if case .noQuestionsLeft = state { true } else { false }
+      }, gives: .oneOf { Event.quizAnswersSendingStarted }
+    ) { _ in Event.quizAnswersSendingStarted }
   }
 }

@@ -42,7 +42,13 @@ package enum QuizesList: Machine {
     let service = parameters.service
     return Runtime()
       .feedback(
-        Feedback(when: { $0 == .loading }) { _ in
+        Feedback(
+          when: { $0 == .loading },
+          gives: .oneOf {
+            Event.onQuizesLoaded
+            Event.onFailedToLoadQuizes
+          }
+        ) { _ in
           do {
             return Event.onQuizesLoaded(try await service.fetchQuizes().map(QuizTitle.init))
           } catch {

@@ -58,12 +58,14 @@ public struct StatePublisher<State: Sendable>: AsyncSequence, Sendable {
   }
 
   /// Begins to read, with the current state.
-  public func makeAsyncIterator() -> AsyncStream<State>.Iterator {
+  public func makeAsyncIterator() -> AsyncStream<State>.Iterator { begun().makeAsyncIterator() }
+
+  /// The states from now on, however late a task reads them.
+  func begun() -> AsyncStream<State> {
     AsyncStream(bufferingPolicy: .bufferingNewest(Self.bufferCapacity)) { continuation in
       let cancel = subscribe({ continuation.yield($0) }, { continuation.finish() })
       continuation.onTermination = { _ in cancel() }
     }
-    .makeAsyncIterator()
   }
 }
 

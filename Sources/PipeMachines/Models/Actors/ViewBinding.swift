@@ -14,7 +14,8 @@ public final class ViewBinding<State: Sendable> {
   /// Shows the state of a model, as long as the binding is held.
   public init<Model: StateMachineProtocol>(source: Model) where Model.State == State {
     state = source.state
-    let states = source.stateDidChange
+    // From here on, though the task may start late: no state is missed.
+    let states = source.stateDidChange.begun()
     following = Task { [weak self] in
       for await state in states {
         guard let self else { return }

@@ -1,44 +1,40 @@
-/// The state behind a store and all stores scoped from it: a machine whose events are steps.
+/// The state behind a store and all stores scoped from it, and the steps that wait for their turn.
+///
+/// All of it is on the main actor: a step that waits for nothing goes to no other thread.
 @MainActor
 final class StoreRoot<State: Sendable> {
-  /// One step.
-  enum Step: DSLCompatible {
-    /// Changes the state at once; edits are numbered in their order, from 1.
+  /// Goes on from the state, in as long as it takes.
+  typealias Run = @MainActor @Sendable (State) async -> State
+
+  private typealias Work = @MainActor @Sendable () async -> Void
+
+  private enum Step {
+    /// Changes the state; edits are numbered in their order, from 1.
     case edit(number: Int, @Sendable (inout State) -> Void)
-    /// Goes on from the state, in as long as it takes.
-    case run(@MainActor @Sendable (State) async -> State)
+    case run(Run, CheckedContinuation<Void, Never>?)
   }
 
-  struct Held: DSLCompatible {
-    var value: State
-    /// The number of the last edit that the value has.
-    var edit = 0
-  }
-
-  private let run: AsyncStateMachineSequence<Held, Step, Never>
+  /// The state that the last step has led to, and the last edit that it has.
+  private var entered: (value: State, edit: Int)
   private let subject: ConcurrentValueSubject<EditedState<State>>
   private var lastEdit = 0
+  /// The steps that wait, from `next` on.
+  private var waiting: [Step] = []
+  private var next = 0
+  /// Whether steps are being taken.
+  private var isTaking = false
+  /// Takes steps, one after the other, as long as there are any.
+  private var taking: Task<Void, Never>?
 
   init(_ initial: State) {
-    let subject = ConcurrentValueSubject(EditedState(initial))
-    self.subject = subject
-    run = AsyncStateMachineSequence(
-      stateMachine: StateMachine(initial: Held(value: initial)) { state, step in
-        switch step {
-        case .edit(let number, let edit):
-          var next = Held(value: state.value, edit: number)
-          edit(&next.value)
-          return .next(next)
-        case .run(let run):
-          return .suspended { Held(value: await run(state.value), edit: state.edit) }
-        }
-      },
-      runtime: Runtime().register(middleware: { (state: Held) in
-        subject.update { $0.enter(state.value, edit: state.edit) }
-      }))
+    entered = (initial, 0)
+    subject = ConcurrentValueSubject(EditedState(initial))
   }
 
-  isolated deinit { run.finish() }
+  isolated deinit {
+    taking?.cancel()
+    for case .run(_, let caller) in waiting[next...] { caller?.resume() }
+  }
 
   /// The state, with what has been edited while an action is being taken.
   var state: State { subject.state.value }
@@ -46,18 +42,79 @@ final class StoreRoot<State: Sendable> {
 
   func edit(_ change: @escaping @Sendable (inout State) -> Void) {
     lastEdit += 1
-    let step = Step.edit(number: lastEdit, change)
-    if run.takeIfIdle(step) { return }
+    guard isTaking else { return take(change, number: lastEdit) }
     // Shown before it can be taken: what has been entered with it is not edited with it again.
     subject.update { [lastEdit] in $0.edit(number: lastEdit, change) }
-    run.post(step)
+    waiting.append(.edit(number: lastEdit, change))
   }
 
-  func post(_ step: @escaping @MainActor @Sendable (State) async -> State) {
-    run.post(.run(step))
+  /// Nothing is done before this returns: a view may be setting something.
+  func post(_ step: @escaping Run) { add(.run(step, nil)) { Task(operation: $0) } }
+
+  func send(_ step: @escaping Run) async {
+    await withCheckedContinuation { add(.run(step, $0), begin: Self.beginAtOnce) }
   }
 
-  func send(_ step: @escaping @MainActor @Sendable (State) async -> State) async {
-    await run.send(.run(step))
+  private func add(_ step: Step, begin: (@escaping Work) -> Task<Void, Never>) {
+    waiting.append(step)
+    guard !isTaking else { return }
+    isTaking = true
+    // A task of its own: who asks for a step may be cancelled, and the step is taken all the same.
+    taking = begin { [weak self] in
+      while let step = self?.takeOut() {
+        switch step {
+        case .edit(let number, let change): self?.take(change, number: number)
+        case .run(let run, let caller):
+          if let state = self?.entered.value {
+            let led = await run(state)
+            self?.enter(led)
+          }
+          guard let caller else { continue }
+          caller.resume()
+          // It has its turn before the next step, and sees the state that its own has led to.
+          if self?.hasWaiting == true { await Task.yield() }
+        }
+      }
+    }
+  }
+
+  /// Begins work at once, and has it go on in a task of its own where it waits for something: a turn of the
+  /// main thread takes longer than most steps.
+  private static func beginAtOnce(_ work: @escaping Work) -> Task<Void, Never> {
+    #if canImport(Darwin)
+      // Not every system that the package is for has tasks that begin at once.
+      Task(operation: work)
+    #else
+      Task.immediate(operation: work)
+    #endif
+  }
+
+  private var hasWaiting: Bool { next < waiting.count }
+
+  /// The step whose turn it is; `nil` where none waits.
+  private func takeOut() -> Step? {
+    guard hasWaiting else {
+      waiting.removeAll(keepingCapacity: true)
+      (next, isTaking) = (0, false)
+      return nil
+    }
+    defer { next += 1 }
+    // What has been taken does not pile up where there is always more.
+    if next >= 64 {
+      waiting.removeFirst(next)
+      next = 0
+    }
+    return waiting[next]
+  }
+
+  private func take(_ change: @Sendable (inout State) -> Void, number: Int) {
+    entered.edit = number
+    change(&entered.value)
+    enter(entered.value)
+  }
+
+  private func enter(_ state: State) {
+    entered.value = state
+    subject.update { [edit = entered.edit] in $0.enter(state, edit: edit) }
   }
 }

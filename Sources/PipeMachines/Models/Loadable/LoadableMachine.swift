@@ -83,9 +83,15 @@ extension LoadableMachine {
   public static func loading(_ parameters: Parameters) -> Feedback<State, Event> {
     let limit = timeLimit(parameters)
     let services = Services.current.merging(services(parameters))
-    return Feedback(lensing: { (state: State) -> Parameter? in
-      if case .loading(let parameter) = state { parameter } else { nil }
-    }) { parameter in
+    return Feedback(
+      lensing: { (state: State) -> Parameter? in
+        if case .loading(let parameter) = state { parameter } else { nil }
+      },
+      gives: .oneOf {
+        Event.didLoad
+        Event.didFail
+      }
+    ) { parameter in
       do {
         let result = try await Services.with(services) {
           try await withTimeLimit(limit) { try await load(parameter, parameters) }

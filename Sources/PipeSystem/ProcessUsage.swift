@@ -1,5 +1,4 @@
 import Glibc
-import PipeRuntime
 
 /// What a process of this machine has used.
 package struct ProcessUsage: Hashable, Sendable {

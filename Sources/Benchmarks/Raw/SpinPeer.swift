@@ -1,0 +1,75 @@
+import Glibc
+import PipeRuntime
+import PipeSupervision
+
+/// SPIN, with a model of ours: what the search is compared with.
+final class SpinPeer {
+  static let missing =
+    "SPIN is missing, or a C compiler: 'apt-get install spin gcc' (tools for their figures only)"
+
+  struct Result {
+    let states: Int
+    let steps: Int
+    /// Unit: seconds.
+    let elapsed: Double
+  }
+
+  private let directory: TemporaryDirectory
+  private let spin: String
+  private let compiler: String
+
+  /// `nil` where it is not installed.
+  init?(in directory: TemporaryDirectory) {
+    guard let spin = Programs.find("spin"),
+      let compiler = Programs.find("cc") ?? Programs.find("clang")
+    else { return nil }
+    self.directory = directory
+    self.spin = spin
+    self.compiler = compiler
+  }
+
+  /// Searches all states of a model in Promela, as fast as it does that exactly, with one thread.
+  func search(_ promela: String, states: Int) throws -> Result {
+    let path = directory.uniquePath("spin")
+    guard mkdir(path, 0o700) == 0 else { throw SystemError("mkdir", on: path, code: errno) }
+    try FileSystem.replace(path + "/model.pml", with: Array(promela.utf8))
+    // SPIN writes where it is called.
+    let shell = "cd \(path) && "
+    try run(shell + "\(spin) -a model.pml", "spin", path)
+    try run(
+      shell + "\(compiler) -O2 -w -DSAFETY -DNOREDUCE -DMEMLIM=3000 -o pan pan.c", "cc", path)
+    // A table of two places for each state; as deep as there are states.
+    let bits = Int.bitWidth - (2 * states).leadingZeroBitCount
+    let start = Clock.nanoseconds
+    try run(shell + "./pan -m\(states + 1) -w\(bits) -c0", "pan", path)
+    let elapsed = Double(Clock.nanoseconds - start) / 1e9
+    let output = HostMachine.text(of: path + "/pan.out")
+    guard let found = number(before: " states, stored", in: output),
+      let transitions = number(before: " transitions (", in: output)
+    else { throw HarnessError("SPIN wrote something else:\n\(output)") }
+    // One leads to the first state.
+    return Result(states: found, steps: transitions - 1, elapsed: elapsed)
+  }
+
+  private func run(_ command: String, _ name: String, _ path: String) throws {
+    let file = "\(path)/\(name).out"
+    let output = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+    guard output >= 0 else { throw SystemError("open", on: file, code: errno) }
+    defer { close(output) }
+    var process = try ChildProcess.spawn(
+      ChildCommand(
+        path: "/bin/sh", arguments: ["-c", command], environment: ProcessEnvironment.current,
+        output: .descriptor(output)))
+    guard let exit = process.wait(), exit == .exited(code: 0) else {
+      throw HarnessError("\(name) failed:\n\(HostMachine.text(of: file))")
+    }
+  }
+
+  private func number(before words: String, in text: String) -> Int? {
+    text.split(separator: "\n").lazy.compactMap { line -> Int? in
+      guard let place = line.firstRange(of: words) else { return nil }
+      return line[..<place.lowerBound].split(separator: " ").last
+        .flatMap { Double($0) }.map { Int($0) }
+    }.first
+  }
+}

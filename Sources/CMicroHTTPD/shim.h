@@ -1,0 +1,12 @@
+#include <microhttpd.h>
+
+// Swift calls no function of any number of arguments.
+static inline struct MHD_Daemon *pr_start_web_server(
+    int descriptor, MHD_AccessHandlerCallback take, MHD_RequestCompletedCallback ended, void *owner,
+    unsigned int connections, size_t connection_bytes, unsigned int idle_seconds) {
+  return MHD_start_daemon(
+      MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
+      take, owner, MHD_OPTION_LISTEN_SOCKET, descriptor, MHD_OPTION_NOTIFY_COMPLETED, ended, owner,
+      MHD_OPTION_CONNECTION_LIMIT, connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+      connection_bytes, MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds, MHD_OPTION_END);
+}

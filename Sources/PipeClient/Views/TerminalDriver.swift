@@ -1,0 +1,107 @@
+import Glibc
+import PipeSystem
+import PipeTransport
+
+/// The terminal of this process on a loop: tells the keys, and draws no faster than the terminal takes it.
+///
+/// Owned by the loop's thread.
+package final class TerminalDriver {
+  private let loop: PollLoop
+  private let terminal: Terminal
+  private let pause: Duration
+  private var painter: ScreenPainter
+  private var parser = KeyParser()
+  private var input: PollLoop.Registration?
+  private var keyTimer: TimerQueue.ID?
+  private var drawTimer: TimerQueue.ID?
+  private var lastDrawn = ContinuousClock.now - .seconds(1)
+  /// Takes the keys that were pressed.
+  package var onKeys: ([Key]) -> Void = { _ in }
+  /// Called when the terminal is gone.
+  package var onClosed: () -> Void = {}
+  /// All lines that it is to show now.
+  package var content: (TerminalSize) -> [StyledLine] = { _ in [] }
+
+  /// How long ESC waits for the rest of a sequence.
+  private static let keyPause: Duration = .milliseconds(50)
+
+  /// - Parameter pause: The least time between two drawings.
+  /// - Returns: `nil` where standard input or output is no terminal that takes cursor movements.
+  package init?(on loop: PollLoop, pause: Duration) {
+    guard let terminal = Terminal() else { return nil }
+    self.loop = loop
+    self.terminal = terminal
+    self.pause = pause
+    painter = ScreenPainter(isColored: terminal.isColored)
+  }
+
+  /// The columns and rows.
+  package var size: TerminalSize { terminal.size }
+  /// Whether it shows a screen of its own.
+  package var isStarted: Bool { terminal.isEntered }
+
+  /// Tells keys from now on.
+  package func listen() {
+    input = loop.add(descriptor: STDIN_FILENO, for: self) { $0.read() }
+  }
+
+  /// Shows a screen of its own, with nothing on it yet.
+  package func start() throws(SystemError) {
+    try terminal.enter()
+    painter.forget()
+  }
+
+  /// Starts anew after the process was continued: the shell may have changed the terminal's mode.
+  package func resume() throws(SystemError) {
+    terminal.leave()
+    try start()
+  }
+
+  /// Lets the shell go on, until it continues this process.
+  package func suspend() throws(SystemError) {
+    terminal.suspend()
+    try start()
+  }
+
+  /// Gives the terminal back as it was.
+  package func leave() { terminal.leave() }
+
+  /// Sends it bytes that show nothing.
+  package func send(_ text: String) { terminal.write(text) }
+
+  /// Draws now, or as soon as it may again.
+  package func draw() {
+    guard isStarted, drawTimer == nil else { return }
+    let wait = pause - (.now - lastDrawn)
+    if wait <= .zero, terminal.isFlushed { return paint() }
+    drawTimer = loop.schedule(after: max(wait, .milliseconds(1)), for: self) { driver in
+      driver.drawTimer = nil
+      driver.terminal.flush()
+      // What it has not taken yet must be whole; then it gets the newest.
+      if driver.terminal.isFlushed { driver.paint() } else { driver.draw() }
+    }
+  }
+
+  private func paint() {
+    guard isStarted else { return }
+    lastDrawn = .now
+    let size = size
+    terminal.write(painter.paint(content(size), size: size))
+    if !terminal.isFlushed { draw() }
+  }
+
+  private func read() {
+    switch terminal.read() {
+    case .nothing: return
+    case .closed:
+      if let input { loop.remove(input) }
+      input = nil
+      onClosed()
+    case .bytes(let bytes): onKeys(parser.take(bytes))
+    }
+    if let keyTimer { loop.cancel(keyTimer) }
+    keyTimer = nil
+    guard parser.isWaiting else { return }
+    keyTimer = loop.schedule(after: Self.keyPause, for: self) { $0.onKeys($0.parser.takePause()) }
+  }
+}

@@ -1,0 +1,163 @@
+import PipeSupport
+
+/// A graph drawn with the letters of a typewriter, for a terminal or a mail.
+package struct AsciiDrawing {
+  private let layout: Layout
+
+  /// Graphs of more nodes are laid out once only.
+  private static let smallCount = 60
+
+  /// - Parameter columns: Of the terminal, which a small graph fits if it can; `nil` where there is none.
+  package init(_ graph: Graph, columns: Int? = nil) {
+    let first = Layout(graph)
+    guard let columns, first.width > columns, graph.nodes.count <= Self.smallCount else {
+      layout = first
+      return
+    }
+    layout =
+      [columns, columns * 2 / 3, columns / 3].map { Layout(graph, rowWidth: $0) }
+      .first { $0.width <= columns } ?? first
+  }
+
+  package var text: String {
+    var canvas = Canvas(width: layout.width, height: layout.height)
+    let graph = layout.graph
+    for (frame, cluster) in zip(layout.frames, graph.clusters) {
+      let edge: Character = cluster.marks.contains(.down) ? "." : "-"
+      canvas.draw(frame, horizontal: edge, vertical: edge == "." ? ":" : "|", corner: ".")
+      canvas.write(Graph.texts(cluster.lines, cluster.marks), frame.x + 2, frame.y + 1)
+    }
+    for index in graph.edges.indices { draw(index, on: &canvas) }
+    for (box, node) in zip(layout.boxes, graph.nodes) { draw(node, box, on: &canvas) }
+    for label in layout.labels.compactMap(\.self) {
+      canvas.write(label.lines, label.place.x, label.place.y)
+    }
+    let lines = [graph.title] + canvas.lines + list + graph.notes.flatMap { ["", "note: \($0)"] }
+    return lines.joined(separator: "\n") + "\n"
+  }
+
+  private func draw(_ node: Graph.Node, _ box: Layout.Rectangle, on canvas: inout Canvas) {
+    let isFaint = !node.marks.isDisjoint(with: [.unreached, .down])
+    let strokes: (Character, Character, Character) =
+      if node.marks.contains(.current) {
+        ("#", "#", "#")
+      } else if node.kind == .unknown {
+        (" ", " ", " ")
+      } else if isFaint {
+        (".", ":", ".")
+      } else if node.marks.contains(.final) {
+        ("=", "|", "+")
+      } else {
+        ("-", "|", "+")
+      }
+    canvas.draw(box, horizontal: strokes.0, vertical: strokes.1, corner: strokes.2)
+    canvas.write(Graph.texts(node.lines, node.marks), box.x + 2, box.y + 1)
+  }
+
+  private func draw(_ index: Int, on canvas: inout Canvas) {
+    let route = layout.routes[index]
+    guard let first = route.first, let last = route.last else { return }
+    let edge = layout.graph.edges[index]
+    let isDotted = !edge.isCertain || edge.kind == .part || edge.kind == .watch
+    for (from, to) in zip(route, route.dropFirst()) {
+      if from.y == to.y {
+        for x in min(from.x, to.x)...max(from.x, to.x) {
+          canvas.cross(x, from.y, isDotted ? "." : "-")
+        }
+      } else {
+        for y in min(from.y, to.y)...max(from.y, to.y) {
+          canvas.cross(from.x, y, isDotted ? ":" : "|")
+        }
+      }
+    }
+    for corner in route.dropFirst().dropLast() { canvas.set(corner.x, corner.y, "+") }
+    if route.count == 1 { canvas.set(first.x, first.y, isDotted ? ":" : "|") }
+    guard edge.kind != .part else { return }
+    canvas.set(last.x, last.y, head(at: last, of: edge))
+  }
+
+  /// The point of an arrow shows to the box that it is at.
+  private func head(at end: Layout.Point, of edge: Graph.Edge) -> Character {
+    guard let target = layout.graph.nodes.firstIndex(where: { $0.id == edge.target }) else {
+      return "*"
+    }
+    let box = layout.boxes[target]
+    if end.y < box.y { return "v" }
+    if end.y >= box.endY { return "^" }
+    return end.x < box.x ? ">" : "<"
+  }
+
+  /// What the picture does not tell in full.
+  private var list: [String] {
+    let lines = layout.untold.map { index in
+      let edge = layout.graph.edges[index]
+      let arrow = edge.kind == .part ? ".." : edge.isCertain && edge.kind != .watch ? "->" : "..>"
+      let text = edge.labels.isEmpty ? "" : ": \(Layout.text(of: edge))"
+      return "  \(edge.source.printable) \(arrow) \(edge.target.printable)\(text)"
+    }
+    return lines.isEmpty ? [] : ["", "lines in full:"] + lines
+  }
+}
+
+/// Letters in rows and columns.
+private struct Canvas {
+  private var cells: [[Character?]]
+
+  init(width: Int, height: Int) {
+    cells = Array(repeating: Array(repeating: " ", count: width), count: height)
+  }
+
+  mutating func set(_ x: Int, _ y: Int, _ letter: Character?) {
+    guard cells.indices.contains(y), cells[y].indices.contains(x) else { return }
+    cells[y][x] = letter
+  }
+
+  /// Draws a part of a line; one that is there already is crossed.
+  mutating func cross(_ x: Int, _ y: Int, _ letter: Character) {
+    guard cells.indices.contains(y), cells[y].indices.contains(x) else { return }
+    let known = cells[y][x]
+    set(x, y, known == " " || known == letter ? letter : "+")
+  }
+
+  mutating func draw(
+    _ box: Layout.Rectangle, horizontal: Character, vertical: Character, corner: Character
+  ) {
+    for x in box.x..<box.endX {
+      set(x, box.y, horizontal)
+      set(x, box.endY - 1, horizontal)
+    }
+    for y in box.y..<box.endY {
+      set(box.x, y, vertical)
+      set(box.endX - 1, y, vertical)
+    }
+    for x in [box.x, box.endX - 1] {
+      set(x, box.y, corner)
+      set(x, box.endY - 1, corner)
+    }
+  }
+
+  /// Writes lines of text; a wide letter takes two columns.
+  mutating func write(_ lines: [String], _ x: Int, _ y: Int) {
+    for (row, line) in lines.enumerated() {
+      var column = x
+      for letter in line {
+        let width = letter.displayWidth
+        guard width > 0 else { continue }
+        set(column, y + row, letter)
+        if width == 2 { set(column + 1, y + row, nil) }
+        column += width
+      }
+    }
+  }
+
+  /// The rows without spaces at their ends, and without empty rows before and behind them.
+  var lines: [String] {
+    var lines = cells.map { row in
+      var line = String(row.compactMap(\.self))
+      while line.last == " " { line.removeLast() }
+      return line
+    }
+    while lines.last?.isEmpty == true { lines.removeLast() }
+    return lines
+  }
+}

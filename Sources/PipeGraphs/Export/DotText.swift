@@ -1,0 +1,84 @@
+import PipeSupport
+
+/// A graph for Graphviz. Source: https://graphviz.org/doc/info/lang.html.
+package struct DotText {
+  private let graph: Graph
+  private let isPlain: Bool
+
+  /// - Parameter isPlain: Without frames and bent lines, which take Graphviz long where there is much.
+  package init(_ graph: Graph, isPlain: Bool = false) {
+    self.graph = graph.drawable
+    self.isPlain = isPlain
+  }
+
+  package var text: String {
+    var lines = ["digraph \(Self.quoted([graph.title])) {"]
+    lines += [
+      "  graph [fontname=\"sans-serif\"\(isPlain ? ", splines=line, nslimit=2" : "")]",
+      "  node [shape=box, fontname=\"sans-serif\"]", "  edge [fontname=\"sans-serif\"]",
+    ]
+    lines += isPlain ? graph.nodes.map { line(of: $0, "  ") } : contents(of: nil, "  ")
+    lines += graph.edges.map(line)
+    if !graph.notes.isEmpty {
+      lines.append("  label=\(Self.quoted(graph.notes, end: "\\l")); labeljust=l")
+    }
+    return (lines + ["}"]).joined(separator: "\n") + "\n"
+  }
+
+  /// The boxes and the frames in a frame.
+  private func contents(of cluster: String?, _ indent: String) -> [String] {
+    graph.nodes.filter { $0.cluster == cluster }.map { line(of: $0, indent) }
+      + graph.clusters.filter { $0.parent == cluster }.flatMap { inner in
+        [
+          "\(indent)subgraph \(Self.quoted(["cluster_" + inner.id])) {",
+          "\(indent)  label=\(Self.quoted(Self.lines(inner.lines, inner.marks)))",
+        ] + contents(of: inner.id, indent + "  ") + ["\(indent)}"]
+      }
+  }
+
+  private func line(of node: Graph.Node, _ indent: String) -> String {
+    var attributes = ["label=\(Self.quoted(Self.lines(node.lines, node.marks)))"]
+    var styles: [String] = []
+    if node.kind == .state || node.kind == .product { styles.append("rounded") }
+    switch node.kind {
+    case .monitor: attributes.append("shape=note")
+    case .composite: attributes.append("shape=hexagon")
+    case .constant: attributes.append("shape=octagon")
+    case .unknown: attributes.append("shape=plaintext")
+    case .state, .machine, .product: break
+    }
+    if node.marks.contains(.initial) { styles.append("bold") }
+    if node.marks.contains(.current) { attributes.append("penwidth=4") }
+    if node.marks.contains(.final) { attributes.append("peripheries=2") }
+    if node.marks.contains(.unreached) || node.marks.contains(.down) { styles.append("dotted") }
+    if !styles.isEmpty { attributes.append("style=\"\(styles.joined(separator: ","))\"") }
+    return "\(indent)\(Self.quoted([node.id])) [\(attributes.joined(separator: ", "))]"
+  }
+
+  private func line(of edge: Graph.Edge) -> String {
+    var attributes: [String] = []
+    if !edge.labels.isEmpty { attributes.append("label=\(Self.quoted(edge.labels))") }
+    switch edge.kind {
+    case .part: attributes += ["style=dashed", "dir=none"]
+    case .watch: attributes += ["style=dashed", "arrowhead=vee"]
+    case .transition, .pipe: if !edge.isCertain { attributes.append("style=dotted") }
+    }
+    let list = attributes.isEmpty ? "" : " [\(attributes.joined(separator: ", "))]"
+    return "  \(Self.quoted([edge.source])) -> \(Self.quoted([edge.target]))\(list)"
+  }
+
+  private static func lines(_ lines: [String], _ marks: Set<Graph.Mark>) -> [String] {
+    lines + (Graph.text(of: marks).map { ["(\($0))"] } ?? [])
+  }
+
+  /// A quoted string of some lines.
+  /// - Parameter end: What ends a line: `\n` centres it, `\l` puts it to the left.
+  static func quoted(_ lines: [String], end: String = "\\n") -> String {
+    let escaped = lines.map {
+      // Graphviz reads entities in labels, too.
+      $0.printable.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
+        .replacing("&", with: "&amp;")
+    }
+    return "\"" + escaped.joined(separator: end) + (end == "\\l" ? end : "") + "\""
+  }
+}

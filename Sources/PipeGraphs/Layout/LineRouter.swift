@@ -1,0 +1,286 @@
+import PipeSupport
+
+/// Finds ways for lines between boxes, cell by cell: around boxes, across other lines at right angles only.
+///
+/// What it does altogether is bounded: lines that are left then have no way.
+struct LineRouter {
+  /// What is in a cell.
+  private struct Cell: OptionSet {
+    let rawValue: UInt8
+    /// A box, the title of a frame, or a letter of a text.
+    static let blocked = Cell(rawValue: 1)
+    static let horizontal = Cell(rawValue: 2)
+    static let vertical = Cell(rawValue: 4)
+    /// Beside a box, where only lines that end there should be.
+    static let border = Cell(rawValue: 8)
+  }
+
+  /// Where a line goes: its steps in columns and rows.
+  private static let steps = [(1, 0), (0, 1), (-1, 0), (0, -1)]
+  /// The cells that are looked at in all. Unit: cells and directions.
+  private static let limit = 6_000_000
+  /// The cells that a picture may have for lines to be found in it.
+  private static let sizeLimit = 4_000_000
+  private static let turnCost = 5
+  private static let crossingCost = 4
+  private static let borderCost = 3
+  /// The columns of a text at a line that has no room for more of it.
+  static let textLimit = 28
+
+  private let width: Int
+  private let height: Int
+  private var cells: [Cell]
+  private var costs: [Int32]
+  private var origins: [Int32]
+  /// In which search the cost of a place was found.
+  private var rounds: [Int32]
+  private var round: Int32 = 0
+  private var looked = 0
+
+  static func route(_ layout: inout Layout) {
+    let graph = layout.graph
+    layout.routes = Array(repeating: [], count: graph.edges.count)
+    layout.labels = Array(repeating: nil, count: graph.edges.count)
+    guard layout.width * layout.height <= sizeLimit, !graph.edges.isEmpty else { return }
+    var router = LineRouter(layout)
+    let places = Dictionary(
+      graph.nodes.enumerated().map { ($1.id, $0) }, uniquingKeysWith: { first, _ in first })
+    func boxes(_ edge: Graph.Edge) -> (Layout.Rectangle, Layout.Rectangle)? {
+      guard let source = places[edge.source], let target = places[edge.target] else { return nil }
+      return (layout.boxes[source], layout.boxes[target])
+    }
+    func length(_ edge: Graph.Edge) -> Int {
+      boxes(edge).map { abs($0.x - $1.x) + abs($0.y - $1.y) } ?? 0
+    }
+    // Short lines first: they have the fewest ways.
+    let order = graph.edges.indices.map { (length(graph.edges[$0]), $0) }.sorted { $0 < $1 }
+    for (_, edge) in order {
+      guard let (source, target) = boxes(graph.edges[edge]) else { continue }
+      layout.routes[edge] = router.findWay(from: source, to: target)
+      layout.labels[edge] = router.placeText(graph.edges[edge].labels, layout.routes[edge])
+    }
+  }
+
+  private init(_ layout: Layout) {
+    width = layout.width
+    height = layout.height
+    cells = Array(repeating: [], count: width * height)
+    costs = Array(repeating: 0, count: 4 * width * height)
+    origins = costs
+    rounds = costs
+    for box in layout.boxes {
+      fill(.init(x: box.x - 1, y: box.y - 1, width: box.width + 2, height: box.height + 2), .border)
+    }
+    for box in layout.boxes { fill(box, .blocked) }
+    for (frame, cluster) in zip(layout.frames, layout.graph.clusters) {
+      let texts = Graph.texts(cluster.lines, cluster.marks)
+      let columns = (texts.map(\.displayWidth).max() ?? 0) + 2
+      fill(
+        .init(x: frame.x + 1, y: frame.y + 1, width: columns, height: texts.count), .blocked)
+      // A frame is crossed, and not followed.
+      for y in [frame.y, frame.endY - 1] {
+        fill(.init(x: frame.x, y: y, width: frame.width, height: 1), .horizontal)
+      }
+      for x in [frame.x, frame.endX - 1] {
+        fill(.init(x: x, y: frame.y, width: 1, height: frame.height), .vertical)
+      }
+    }
+  }
+
+  private mutating func fill(_ area: Layout.Rectangle, _ cell: Cell) {
+    for y in max(0, area.y)..<max(0, min(height, area.endY)) {
+      for x in max(0, area.x)..<max(0, min(width, area.endX)) {
+        cells[y * width + x].formUnion(cell)
+      }
+    }
+  }
+
+  // MARK: Ways
+
+  /// The cells at the sides of a box, but for its corners, each with the direction away from the box.
+  private static func sides(
+    _ box: Layout.Rectangle
+  ) -> [(point: Layout.Point, direction: Int, cost: Int)] {
+    var sides: [(Layout.Point, Int, Int)] = []
+    for x in (box.x + 1)..<max(box.x + 1, box.endX - 1) {
+      let aside = abs(2 * x + 1 - box.x - box.endX) / 4
+      sides.append((.init(x, box.endY), 1, aside))
+      sides.append((.init(x, box.y - 1), 3, aside))
+    }
+    for y in (box.y + 1)..<max(box.y + 1, box.endY - 1) {
+      sides.append((.init(box.endX, y), 0, 2))
+      sides.append((.init(box.x - 1, y), 2, 2))
+    }
+    return sides
+  }
+
+  /// Looks for the cheapest way, with the least that is left taken into account.
+  private mutating func findWay(
+    from source: Layout.Rectangle, to target: Layout.Rectangle
+  ) -> [Layout.Point] {
+    round += 1
+    var ends: [Int: Int] = [:]
+    for side in Self.sides(target) where isInside(side.point.x, side.point.y) {
+      // A line comes in the other direction.
+      ends[(side.point.y * width + side.point.x) * 4 + (side.direction + 2) % 4] = side.cost
+    }
+    var queue = CostQueue()
+    func left(_ x: Int, _ y: Int) -> Int {
+      max(0, max(target.x - 1 - x, x - target.endX))
+        + max(0, max(target.y - 1 - y, y - target.endY))
+    }
+    for side in Self.sides(source) {
+      let (x, y) = (side.point.x, side.point.y)
+      guard isInside(x, y), cells[y * width + x].subtracting(.border).isEmpty else { continue }
+      // Down is where most lines lead.
+      let cost = side.cost + (side.direction == 1 ? 0 : 4)
+      let place = (y * width + x) * 4 + side.direction
+      note(place, cost, -1)
+      queue.insert(place, cost + left(x, y))
+    }
+    while let (place, _) = queue.popFirst() {
+      if costs[place] < 0 { continue }
+      looked += 1
+      guard looked < Self.limit else { return [] }
+      if ends[place] != nil { return take(place) }
+      let cost = Int(costs[place])
+      // Done: what comes again later is older.
+      costs[place] = -1 - costs[place]
+      let (cell, direction) = (place / 4, place % 4)
+      let (x, y) = (cell % width, cell / width)
+      let isCrossing = !cells[cell].isDisjoint(with: [.horizontal, .vertical])
+      for turn in 0..<4 where turn != (direction + 2) % 4 {
+        // Where it crosses another line it goes straight on.
+        if isCrossing, turn != direction { continue }
+        let (dx, dy) = Self.steps[turn]
+        guard isInside(x + dx, y + dy) else { continue }
+        let next = (y + dy) * width + x + dx
+        let found = cells[next]
+        let own: Cell = dx == 0 ? .vertical : .horizontal
+        if found.contains(.blocked) || found.contains(own) { continue }
+        let nextPlace = next * 4 + turn
+        let nextCost =
+          cost + 1 + (turn == direction ? 0 : Self.turnCost)
+          + (found.isDisjoint(with: [.horizontal, .vertical]) ? 0 : Self.crossingCost)
+          + (found.contains(.border) ? Self.borderCost : 0)
+        // A line ends in a cell of its own.
+        if ends[nextPlace] != nil, !found.subtracting(.border).isEmpty { continue }
+        if rounds[nextPlace] == round {
+          let known = Int(costs[nextPlace])
+          if known < 0 || known <= nextCost { continue }
+        }
+        note(nextPlace, nextCost, place)
+        queue.insert(nextPlace, nextCost + left(x + dx, y + dy))
+      }
+    }
+    return []
+  }
+
+  private func isInside(_ x: Int, _ y: Int) -> Bool {
+    x >= 0 && y >= 0 && x < width && y < height
+  }
+
+  private mutating func note(_ place: Int, _ cost: Int, _ origin: Int) {
+    rounds[place] = round
+    costs[place] = Int32(cost)
+    origins[place] = Int32(origin)
+  }
+
+  /// Makes the way to a place one that others cross at right angles only.
+  private mutating func take(_ end: Int) -> [Layout.Point] {
+    var places = [end]
+    while let last = places.last, origins[last] >= 0 { places.append(Int(origins[last])) }
+    places.reverse()
+    var points: [Layout.Point] = []
+    for (index, place) in places.enumerated() {
+      let (cell, direction) = (place / 4, place % 4)
+      let leaves = index + 1 < places.count ? places[index + 1] % 4 : direction
+      let isEnd = index == 0 || index + 1 == places.count
+      if isEnd || leaves != direction {
+        points.append(.init(cell % width, cell / width))
+        cells[cell].formUnion([.horizontal, .vertical])
+      } else {
+        cells[cell].formUnion(direction % 2 == 0 ? .horizontal : .vertical)
+      }
+    }
+    return points
+  }
+
+  // MARK: Texts
+
+  /// Finds room for the texts of a line: in its longest part from left to right, or beside one that leads down.
+  private mutating func placeText(
+    _ labels: [String], _ route: [Layout.Point]
+  ) -> Layout.Label? {
+    guard !labels.isEmpty, !route.isEmpty else { return nil }
+    let text = labels.joined(separator: ", ")
+    var forms = [[text]]
+    if labels.count > 1 { forms.append(labels) }
+    if text.displayWidth > Self.textLimit { forms.append([text.cut(to: Self.textLimit)]) }
+    for lines in forms {
+      let columns = lines.map(\.displayWidth).max() ?? 0
+      guard let place = room(columns, lines.count, route) else { continue }
+      // No other line comes between, or close behind: whose text it is would not be seen.
+      let isOnLine = cells[place.y * width + place.x].contains(.horizontal)
+      let gap = isOnLine ? 0 : 1
+      fill(
+        .init(x: place.x - gap, y: place.y, width: columns + 2 * gap, height: lines.count),
+        .blocked)
+      return Layout.Label(place: place, lines: lines)
+    }
+    return nil
+  }
+
+  private func room(_ columns: Int, _ rows: Int, _ route: [Layout.Point]) -> Layout.Point? {
+    let parts = Array(zip(route, route.dropFirst()))
+    let flat = parts.filter { $0.y == $1.y }.sorted { abs($0.0.x - $0.1.x) > abs($1.0.x - $1.1.x) }
+    for (from, to) in flat where rows == 1 && abs(from.x - to.x) >= columns + 3 {
+      let first = min(from.x, to.x) + 2
+      for x in first...(max(from.x, to.x) - 1 - columns) {
+        let isFree = (x..<(x + columns)).allSatisfy { cells[from.y * width + $0] == .horizontal }
+        if isFree { return .init(x, from.y) }
+      }
+    }
+    for (from, to) in parts where from.x == to.x {
+      let first = min(from.y, to.y)
+      let last = max(from.y, to.y) - rows + 1
+      guard last >= first else { continue }
+      // Not close to a box, if that can be.
+      for y in Array((first + 1)..<max(first + 1, last)) + [last, first] {
+        for x in [from.x + 2, from.x - 1 - columns] where isFree(x, y, columns, rows, of: from.x) {
+          return .init(x, y)
+        }
+      }
+    }
+    return nil
+  }
+
+  /// Whether nothing is there, and beside it nothing but the line itself.
+  private func isFree(_ x: Int, _ y: Int, _ columns: Int, _ rows: Int, of line: Int) -> Bool {
+    (y..<(y + rows)).allSatisfy { y in
+      (x - 1..<(x + columns + 1)).allSatisfy {
+        isInside($0, y) && ($0 == line || cells[y * width + $0].subtracting(.border).isEmpty)
+      }
+    }
+  }
+}
+
+/// Places by what they cost, the cheapest first.
+private struct CostQueue {
+  private var buckets: [[Int]] = []
+  private var first = 0
+
+  mutating func insert(_ place: Int, _ cost: Int) {
+    while buckets.count <= cost { buckets.append([]) }
+    buckets[cost].append(place)
+    first = min(first, cost)
+  }
+
+  mutating func popFirst() -> (place: Int, cost: Int)? {
+    while first < buckets.count {
+      if let place = buckets[first].popLast() { return (place, first) }
+      first += 1
+    }
+    return nil
+  }
+}

@@ -1,0 +1,87 @@
+import PipeMachines
+import PipeWire
+
+// What an inspector's page is told of a topology, as JSON.
+
+extension TopologyDirectory {
+  /// What nodes and pipes there are, and how they live; without what the nodes count.
+  /// - Parameter composites: With the names of their nodes.
+  package func inspected(_ composites: [(name: String, nodes: [String])]) -> JSONValue {
+    [
+      "is": "topology", "topology": .string(topology), "file": .string(file),
+      "phase": .string(phase), "running": .bool(isRunning),
+      "nodes": .array(nodes.map(\.inspected)),
+      "composites": .array(
+        composites.map { ["name": .string($0.name), "nodes": .texts($0.nodes)] }),
+      "pipes": .array(
+        pipes.map {
+          [
+            "name": .string($0.name), "from": .string($0.from), "to": .string($0.to),
+            "capacity": .integer(Int64($0.capacity)),
+          ]
+        }),
+    ]
+  }
+}
+
+extension NodeInformation {
+  fileprivate var inspected: JSONValue {
+    [
+      "name": .string(name), "kind": .string(kind.rawValue), "hosts": .optional(hosts),
+      "within": .optional(within), "phase": .string(phase), "running": .bool(isRunning),
+      "reason": .optional(reason), "pid": pid.map { .integer(Int64($0)) } ?? .null,
+      "incarnation": .count(incarnation), "restarts": .count(restarts),
+      "durability": .string(durability.rawValue),
+    ]
+  }
+}
+
+extension StateChange {
+  /// Larger states are told by their names; who wants all of one asks for it. Unit: bytes.
+  package static let stateByteCount = 4 << 10
+
+  /// The state that a node is in, and what it counts.
+  package var inspected: JSONValue {
+    var record: [String: JSONValue] = [
+      "is": "state", "node": .string(node), "incarnation": .count(incarnation),
+      "version": .count(version), "time": .integer(time), "cause": .string(cause),
+      "case": .optional(state.caseName), "doubts": .array(doubts.map(\.inspected)),
+    ]
+    let byteCount = state.bytes.count
+    if byteCount <= Self.stateByteCount {
+      record["state"] = state
+    } else {
+      record["large"] = .integer(Int64(byteCount))
+    }
+    record["counts"] = summary?.status?.inspected ?? .null
+    return .object(record)
+  }
+}
+
+extension InDoubtTransaction {
+  fileprivate var inspected: JSONValue {
+    [
+      "participant": .string(participant), "composite": .string(composite), "event": .string(event),
+      "transaction": .string("\(transaction)"),
+    ]
+  }
+}
+
+extension NodeStatus {
+  fileprivate var inspected: JSONValue {
+    [
+      "events": .count(events), "refused": .count(refused), "letters": .count(letters),
+      "effects": .integer(Int64(effects)), "gaps": .count(gaps), "blocked": .texts(blocked),
+      "outs": .array(outs.map(\.inspected)), "ins": .array(ins.map(\.inspected)),
+    ]
+  }
+}
+
+extension NodeStatus.Pipe {
+  fileprivate var inspected: JSONValue {
+    [
+      "name": .string(name), "events": .count(events), "applied": .count(applied),
+      "waiting": .integer(Int64(waiting)), "capacity": .integer(Int64(capacity)),
+    ]
+  }
+}

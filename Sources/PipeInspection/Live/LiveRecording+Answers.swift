@@ -1,0 +1,86 @@
+import PipeClient
+import PipeMachines
+import PipeSupport
+import PipeWire
+
+extension LiveRecording {
+  /// How long a node has to say what becomes of an event.
+  private static let patience: Duration = .seconds(5)
+
+  package func answer(_ question: PageQuestion) async throws -> JSONValue {
+    guard let client = client.withLock({ $0 }) else {
+      throw PageProblem("topology '\(name)' does not run now")
+    }
+    do {
+      return try await answer(question, client)
+    } catch {
+      throw PageProblem("\(error)")
+    }
+  }
+
+  private func answer(_ question: PageQuestion, _ client: TopologyClient) async throws -> JSONValue
+  {
+    switch question {
+    case .machine(let node): return try JSONValue(encoding: await client.describe(node))
+    case .enabled(let node): return try await client.enabledEvents(of: node).inspected
+    case .letters(let node):
+      return .array(
+        try await client.letters(of: node).suffix(100).map { try JSONValue(encoding: $0) })
+    case .send(let node, let event):
+      let kind = try await client.directory(fresh: false)[node: node]?.kind
+      guard kind == .composite else {
+        return try await client.send(node, json: event, timeout: Self.patience).inspected
+      }
+      return TransactionReply.atomic(
+        try await client.synchronize(node, json: event, mode: .try, timeout: Self.patience)
+      ).json
+    case .letter(let node, let id, drops: true):
+      try await client.drop(letter: id, of: node, timeout: Self.patience)
+      return ["outcome": "dropped"]
+    case .letter(let node, let id, drops: false):
+      return try await client.resend(letter: id, of: node, timeout: Self.patience).inspected
+    }
+  }
+}
+
+extension RequestOutcome {
+  fileprivate var inspected: JSONValue {
+    switch self {
+    case .moved(let version, let state):
+      ["outcome": "moved", "version": .count(version), "state": state]
+    case .refused(let refusal, let state):
+      [
+        "outcome": "refused", "reason": .string(refusal.code), "error": .optional(refusal.error),
+        "state": state,
+      ]
+    case .done: ["outcome": "done"]
+    }
+  }
+}
+
+extension EnabledEvents {
+  /// Each event with its fields, and what is to be said of it.
+  fileprivate var inspected: JSONValue {
+    [
+      "name": .string(name), "kind": .string(kind.rawValue), "state": state ?? .null,
+      "version": version.map { .count($0) } ?? .null,
+      "events": .array(
+        events.map { event in
+          [
+            "event": .string(event.event.name), "composite": .optional(event.composite),
+            "verdict": .string(event.verdict.rawValue),
+            "participants": .texts(event.participants),
+            "fields": .array(
+              event.event.fields.map { ["name": .string($0.name), "type": .string($0.type)] }),
+            "because": .array(
+              event.withheld.map { answer in
+                [
+                  "participant": .string(answer.participant), "state": answer.state ?? .null,
+                  "reason": .string(answer.obstacle?.description ?? ""),
+                ]
+              }),
+          ]
+        }),
+    ]
+  }
+}

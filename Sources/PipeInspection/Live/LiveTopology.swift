@@ -1,0 +1,66 @@
+import PipeClient
+import PipeMachines
+import PipeSupport
+import PipeSystem
+import PipeWire
+
+/// A topology that runs, or will, under one name: whenever it comes back, it is attached to again.
+package actor LiveTopology: InspectionSource {
+  /// The topology's name.
+  package nonisolated let name: String
+  private var client: TopologyClient?
+  /// By machine, the names of its states.
+  private var states: [String: [String]] = [:]
+  /// The round of questions that is under way: who comes meanwhile gets its answer.
+  private var round: Task<TopologySnapshot, Never>?
+
+  package init(_ name: String) { self.name = name }
+
+  deinit { client?.close() }
+
+  package func snapshot() async -> TopologySnapshot {
+    if let round { return await round.value }
+    let round = Task { await ask() }
+    self.round = round
+    defer { self.round = nil }
+    return await round.value
+  }
+
+  private func ask() async -> TopologySnapshot {
+    do {
+      let client = try attached()
+      let directory = try await client.directory()
+      await describe(directory, client)
+      var snapshot = TopologySnapshot(topology: name, directory: .success(directory))
+      snapshot.states = states
+      for pid in directory.pids { snapshot.usage[pid] = ProcessUsage(pid: pid) }
+      return snapshot
+    } catch {
+      // The next one is asked anew: it may be there again, with other machines.
+      client?.close()
+      client = nil
+      states = [:]
+      return TopologySnapshot(
+        topology: name, directory: .failure(TopologySnapshot.Absence("\(error)")))
+    }
+  }
+
+  private func attached() throws -> TopologyClient {
+    if let client { return client }
+    let attached = try TopologyClient.attach(to: name)
+    client = attached
+    return attached
+  }
+
+  /// Asks once for the states of each machine: of one node that hosts it.
+  private func describe(_ directory: TopologyDirectory, _ client: TopologyClient) async {
+    for node in directory.nodes where node.kind == .machine && node.isRunning {
+      guard let machine = node.hosts, states[machine] == nil else { continue }
+      // One that has not described itself yet is asked again the next time.
+      guard
+        case .description(let description)? = try? await client.command(.describe(node: node.name))
+      else { continue }
+      states[machine] = description.states.map(\.name)
+    }
+  }
+}

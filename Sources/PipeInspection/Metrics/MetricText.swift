@@ -1,0 +1,137 @@
+import PipeWire
+
+/// How metrics are written.
+package enum MetricFormat: Hashable, Sendable, CaseIterable {
+  /// Prometheus's text, 0.0.4.
+  case prometheus
+  /// OpenMetrics 1.0.
+  case openMetrics
+
+  package var contentType: String {
+    switch self {
+    case .prometheus: "text/plain; version=0.0.4; charset=utf-8"
+    case .openMetrics: "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    }
+  }
+
+  /// What the header `Accept` of a request prefers. Prometheus's text is what all can read.
+  package init(accept: String?) {
+    var weights: [Self: Double] = [:]
+    for entry in accept?.split(separator: ",") ?? [] {
+      let parts = entry.split(separator: ";").map { $0.filter { $0 != " " }.lowercased() }
+      let versions = parts.dropFirst().filter { $0.hasPrefix("version=") }.map { $0.dropFirst(8) }
+      let weight = parts.last { $0.hasPrefix("q=") }.map { Double($0.dropFirst(2)) ?? 0 } ?? 1
+      let format: Self
+      switch parts.first {
+      case "application/openmetrics-text"
+      where versions.allSatisfy { ["1.0.0", "0.0.1"].contains($0) }:
+        format = .openMetrics
+      case "text/plain" where versions.allSatisfy({ $0 == "0.0.4" }): format = .prometheus
+      default: continue
+      }
+      weights[format] = max(weights[format] ?? 0, weight)
+    }
+    let wanted = weights[.openMetrics] ?? 0
+    self = wanted > 0 && wanted >= weights[.prometheus] ?? 0 ? .openMetrics : .prometheus
+  }
+}
+
+/// Writes metrics as text.
+package struct MetricText: Sendable {
+  private let format: MetricFormat
+  private var text: [UInt8] = []
+
+  /// The text of families; those without figures are left out.
+  package static func of(_ families: [MetricFamily], as format: MetricFormat) -> [UInt8] {
+    var writer = MetricText(format: format)
+    for family in families where !family.samples.isEmpty { writer.write(family) }
+    if format == .openMetrics { writer.add("# EOF\n") }
+    return writer.text
+  }
+
+  private init(format: MetricFormat) { self.format = format }
+
+  private mutating func write(_ family: MetricFamily) {
+    // Who reads the older text looks for a family by the names of its figures.
+    let name =
+      switch (format, family.kind) {
+      case (.prometheus, .counter): family.name + "_total"
+      case (.prometheus, .info): family.name + "_info"
+      default: family.name
+      }
+    add("# HELP \(name) \(Self.escaped(family.help, quotes: format == .openMetrics))\n")
+    let kind = format == .prometheus && family.kind == .info ? .gauge : family.kind
+    add("# TYPE \(name) \(kind.rawValue)\n")
+    if format == .openMetrics, let unit = family.unit { add("# UNIT \(name) \(unit)\n") }
+    for sample in family.samples { write(sample, of: family) }
+  }
+
+  private mutating func write(_ sample: MetricSample, of family: MetricFamily) {
+    switch sample.value {
+    case .count(let count): line(family.figure, sample.labels, "\(count)")
+    case .number(let number): line(family.figure, sample.labels, Self.text(of: number))
+    case .durations(let durations): write(durations, sample.labels, family.name)
+    }
+  }
+
+  /// A histogram's buckets count all that is not longer than their bound.
+  private mutating func write(
+    _ durations: DurationCounts, _ labels: [MetricLabel], _ name: String
+  ) {
+    var sum: UInt64 = 0
+    for (bound, count) in zip(DurationCounts.bounds, durations.counts) {
+      sum &+= count
+      line("\(name)_bucket", labels + [.init("le", Self.seconds(bound))], "\(sum)")
+    }
+    line("\(name)_bucket", labels + [.init("le", "+Inf")], "\(durations.count)")
+    line("\(name)_count", labels, "\(durations.count)")
+    line("\(name)_sum", labels, Self.seconds(durations.total))
+  }
+
+  private mutating func line(_ name: String, _ labels: [MetricLabel], _ value: String) {
+    add(name)
+    for (place, label) in labels.enumerated() {
+      add(place == 0 ? "{" : ",")
+      add("\(label.name)=\"\(Self.escaped(label.value, quotes: true))\"")
+    }
+    add(labels.isEmpty ? " " : "} ")
+    add(value)
+    add("\n")
+  }
+
+  private mutating func add(_ part: String) { text.append(contentsOf: part.utf8) }
+
+  private static func seconds(_ nanoseconds: UInt64) -> String {
+    text(of: Double(nanoseconds) / 1e9)
+  }
+
+  /// `5`, `0.25`, `1.6e-05`
+  private static func text(of number: Double) -> String {
+    let text = "\(number)"
+    return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
+  }
+
+  /// What would end a label's value, or a line, is written in other signs.
+  private static func escaped(_ text: String, quotes: Bool) -> String {
+    guard text.utf8.contains(where: { [0x0A, 0x22, 0x5C].contains($0) }) else { return text }
+    return text.unicodeScalars.reduce(into: "") { escaped, scalar in
+      switch scalar {
+      case "\n": escaped += "\\n"
+      case "\\": escaped += "\\\\"
+      case "\"" where quotes: escaped += "\\\""
+      default: escaped.unicodeScalars.append(scalar)
+      }
+    }
+  }
+}
+
+extension MetricFamily {
+  /// The name of its figures.
+  fileprivate var figure: String {
+    switch kind {
+    case .counter: name + "_total"
+    case .info: name + "_info"
+    case .gauge, .histogram: name
+    }
+  }
+}

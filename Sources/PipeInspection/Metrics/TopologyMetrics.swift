@@ -1,0 +1,79 @@
+import PipeMachines
+import PipeSystem
+import PipeWire
+
+/// The metrics of a topology.
+package enum TopologyMetrics {
+  /// What is told of a topology at one moment; families may have no figures.
+  package static func families(of snapshot: TopologySnapshot) -> [MetricFamily] {
+    let topology = MetricLabel("topology", snapshot.topology)
+    var up = MetricFamily(.gauge, "piperuntime_up", "Whether the topology runs: 1 or 0.")
+    guard case .success(let directory) = snapshot.directory else {
+      up.add(.flag(false), [topology])
+      return [up]
+    }
+    up.add(.flag(true), [topology])
+    var nodes = NodeMetrics(topology: topology)
+    for node in directory.nodes {
+      nodes.add(node, states: node.hosts.flatMap { snapshot.states[$0] } ?? [])
+    }
+    var processes = ProcessMetrics(topology: topology, usage: snapshot.usage)
+    processes.add(directory)
+    var pipes = PipeMetrics(topology: topology, nodes: directory.nodes)
+    for pipe in directory.pipes { pipes.add(pipe) }
+    return [up] + nodes.families + processes.families + pipes.families
+  }
+
+  /// All families that there are, without figures: what may be told.
+  package static var all: [MetricFamily] {
+    let topology = MetricLabel("topology", "")
+    return [MetricFamily(.gauge, "piperuntime_up", "")] + NodeMetrics(topology: topology).families
+      + ProcessMetrics(topology: topology, usage: [:]).families
+      + PipeMetrics(topology: topology, nodes: []).families
+  }
+}
+
+/// What processes use.
+struct ProcessMetrics {
+  private let topology: MetricLabel
+  private let usage: [Int32: ProcessUsage]
+  private var cpu = MetricFamily(
+    .counter, "piperuntime_node_cpu_seconds", unit: "seconds",
+    "Processor time of the node's process. Where nodes share one, the first has it.")
+  private var memory = MetricFamily(
+    .gauge, "piperuntime_node_resident_memory_bytes", unit: "bytes",
+    "Memory that the node's process holds. Where nodes share one, the first has it.")
+  private var orchestratorCPU = MetricFamily(
+    .counter, "piperuntime_orchestrator_cpu_seconds", unit: "seconds",
+    "Processor time of the orchestrator.")
+  private var orchestratorMemory = MetricFamily(
+    .gauge, "piperuntime_orchestrator_resident_memory_bytes", unit: "bytes",
+    "Memory that the orchestrator holds.")
+
+  init(topology: MetricLabel, usage: [Int32: ProcessUsage]) {
+    self.topology = topology
+    self.usage = usage
+  }
+
+  var families: [MetricFamily] { [cpu, memory, orchestratorCPU, orchestratorMemory] }
+
+  mutating func add(_ directory: TopologyDirectory) {
+    // A lodger comes after its host, whatever the order of the file.
+    var told: Set<Int32> = []
+    for node in directory.nodes.filter({ $0.within == nil }) + directory.nodes {
+      guard let pid = node.pid, let used = usage[pid], told.insert(pid).inserted else { continue }
+      let labels = [topology, MetricLabel("node", node.name)]
+      cpu.add(.number(used.cpu / .seconds(1)), labels)
+      memory.add(.count(UInt64(max(0, used.memoryByteCount))), labels)
+    }
+    if let used = usage[directory.pid] {
+      orchestratorCPU.add(.number(used.cpu / .seconds(1)), [topology])
+      orchestratorMemory.add(.count(UInt64(max(0, used.memoryByteCount))), [topology])
+    }
+  }
+}
+
+extension TopologyDirectory {
+  /// The processes of it that are there.
+  package var pids: Set<Int32> { Set(nodes.compactMap(\.pid)).union([pid]) }
+}

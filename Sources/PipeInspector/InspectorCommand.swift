@@ -1,0 +1,103 @@
+// Has it linked, which CProcess calls.
+import Dispatch
+import Glibc
+import PipeClient
+import PipeSupport
+import PipeSystem
+import PipeWeb
+
+/// A verb of the inspector, which serves until it is told to stop.
+protocol InspectorVerb: Sendable {
+  var description: CommandDescription { get }
+  func run(_ arguments: ParsedArguments) throws -> Never
+}
+
+/// The command line of the inspector.
+package enum InspectorCommand {
+  static let program = "inspector"
+  private static let verbs: [any InspectorVerb] = [WebVerb(), MetricsVerb()]
+
+  /// Runs a command line, and ends the process.
+  package static func run(_ arguments: [String]) -> Never {
+    // A reader that went away shows as a failed write.
+    signal(SIGPIPE, SIG_IGN)
+    OpenFileLimit.raise()
+    let names = verbs.map(\.description.name)
+    guard let name = arguments.first else { UsageError.missingVerb(of: program).exit(of: program) }
+    if ["help", "--help", "-h"].contains(name) {
+      print(overview, terminator: "")
+      exit(0)
+    }
+    guard let verb = verbs.first(where: { $0.description.name == name }) else {
+      UsageError.unknownVerb(
+        name, suggestion: Suggestion.closest(to: name, among: names), of: program
+      ).exit(of: program)
+    }
+    do {
+      try verb.run(verb.description.parseOrExit(arguments.dropFirst()))
+    } catch let error as UsageError {
+      error.exit(of: program)
+    } catch {
+      StandardError.write("\(program): error: \(error)\n")
+      exit(code(of: error))
+    }
+  }
+
+  private static func code(of error: any Error) -> Int32 {
+    switch error {
+    case let error as TopologyClientError: error.exitCode
+    case WebListenerError.noAddress: 2
+    default: 1
+    }
+  }
+
+  private static var overview: String {
+    let help = HelpText()
+    return """
+      Usage: \(program) VERB [OPTIONS]
+
+      Shows a running topology to other programs.
+
+      \(help.section("Verbs:", help.cards(verbs.map { ($0.description.name, $0.description.summary) })))
+
+      '\(program) VERB --help' tells more about one verb.
+
+      """
+  }
+
+  // MARK: What verbs have in common
+
+  static func port(_ arguments: ParsedArguments, default port: UInt16) throws(UsageError) -> UInt16
+  {
+    guard let number = arguments.number("port") else { return port }
+    guard let port = UInt16(exactly: number) else {
+      throw .invalidValue(of: "--port", value: "\(number)", wanted: "ports are numbers up to 65535")
+    }
+    return port
+  }
+
+  /// The name of the topology meant: the only one that runs, or the one that is named, which may come later.
+  static func topology(_ arguments: ParsedArguments) throws -> String {
+    guard let name = arguments.topology else { return try RunningTopology.choose(nil).topology }
+    do {
+      _ = try RunningTopology.choose(name)
+    } catch let error as TopologyClientError where error.exitCode == 3 {
+      StandardError.write("\(program): \(error); it is waited for\n")
+    }
+    return name
+  }
+
+  static func say(_ line: String) {
+    print(line)
+    // Standard output may be a file or a pipe.
+    fflush(nil)
+  }
+
+  /// Lets a server answer until a signal comes, and ends the process.
+  static func serve(_ server: WebServer, until signals: SignalDescriptor) -> Never {
+    var descriptor = pollfd(fd: signals.descriptor, events: Int16(POLLIN), revents: 0)
+    while signals.next() == nil { poll(&descriptor, 1, -1) }
+    server.stop()
+    exit(0)
+  }
+}

@@ -1,0 +1,41 @@
+import PipeClient
+import PipeInspection
+import PipeSupport
+import PipeSystem
+import PipeWeb
+
+/// `inspector metrics`
+struct MetricsVerb: InspectorVerb {
+  let description = CommandDescription(
+    "metrics", of: InspectorCommand.program, "Serves a topology's metrics to Prometheus",
+    discussion:
+      "It listens until ^C, and asks the topology when it is asked: its figures are those of that "
+      + "moment. They are in Prometheus's text, or in that of OpenMetrics where this is preferred. A "
+      + "topology that ends is told as down; when it is back under its name, its figures are, too. With "
+      + "-p it need not run yet. Who can reach the port can read the figures, and nothing else.",
+    options: [
+      .topology,
+      Option(
+        "port", value: .count("PORT"), "Where it listens; 0 is any that is free. Default: 9464"),
+      Option(
+        "address", value: .text("ADDRESS"),
+        "The address at which it listens, in numbers. Default: 127.0.0.1, for this machine alone"),
+    ],
+    examples: [
+      ("inspector metrics", "http://127.0.0.1:9464/metrics"),
+      ("inspector metrics -p shop --port 9500 --address 0.0.0.0", "Also for other machines"),
+    ])
+
+  func run(_ arguments: ParsedArguments) throws -> Never {
+    let address = arguments.value("address") ?? "127.0.0.1"
+    let port = try InspectorCommand.port(arguments, default: 9464)
+    let name = try InspectorCommand.topology(arguments)
+    let signals = try SignalDescriptor([.interrupt, .terminate, .hangUp])
+    let service = MetricsService(LiveTopology(name))
+    let listener = try WebListener(address: address, port: port)
+    let place = listener.place
+    let server = try WebServer(listener, limits: MetricsService.limits) { await service.answer($0) }
+    InspectorCommand.say("metrics of topology '\(name)': http://\(place)/metrics")
+    InspectorCommand.serve(server, until: signals)
+  }
+}

@@ -1,0 +1,94 @@
+import PipeWeb
+
+/// Who may ask the page's server what: a web page of somebody else's, or another program of this machine,
+/// may not.
+package struct WebGuard: Hashable, Sendable {
+  /// The hosts by which it is called, with the port, as `Host` has them.
+  private let hosts: Set<String>
+  private let token: String
+  /// Whether nothing may be changed.
+  package let isReadOnly: Bool
+
+  /// - Parameters:
+  ///   - names: By which it may be called: `127.0.0.1`, `localhost`.
+  ///   - token: What a client has to have. It is in the fragment of the page's address, which no browser sends.
+  package init(names: [String], port: UInt16, token: String, isReadOnly: Bool) {
+    var hosts = Set(names.map { "\($0):\(port)" })
+    // The port of the scheme is left out.
+    if port == 80 { hosts.formUnion(names) }
+    self.hosts = hosts
+    self.token = token
+    self.isReadOnly = isReadOnly
+  }
+
+  /// Why a request is not answered; `nil` where it is.
+  package func refusal(of request: WebRequest) -> WebResponse? {
+    // A name that leads here by a foreign server's will is not among them.
+    guard let host = request.headers["host"], hosts.contains(host.lowercased()) else {
+      return WebResponse(421, "this server is not called so")
+    }
+    if let origin = request.headers["origin"] {
+      guard hosts.contains(where: { origin.lowercased() == "http://" + $0 }) else {
+        return WebResponse(403, "this is not for other pages")
+      }
+    }
+    if let site = request.headers["sec-fetch-site"], site != "same-origin", site != "none" {
+      // The page itself may be opened from a link elsewhere.
+      guard request.headers["sec-fetch-mode"] == "navigate", request.path == "/" else {
+        return WebResponse(403, "this is not for other pages")
+      }
+    }
+    guard request.path.hasPrefix("/api/") else {
+      return ["GET", "HEAD"].contains(request.method) ? nil : Self.wrongMethod
+    }
+    guard isTold(request.headers["authorization"]) else {
+      var response = WebResponse(
+        401, "the token is missing or wrong: open the address that was printed")
+      response.headers["WWW-Authenticate"] = "Bearer"
+      return response
+    }
+    return refusalOfUse(request)
+  }
+
+  private func refusalOfUse(_ request: WebRequest) -> WebResponse? {
+    switch request.method {
+    case "GET": return nil
+    case "POST":
+      guard !isReadOnly else { return WebResponse(403, "this inspector only reads: --read-only") }
+      // No form of another page can send this.
+      guard request.headers["content-type"]?.hasPrefix("application/json") == true else {
+        return WebResponse(415, "what is sent has to be application/json")
+      }
+      return nil
+    default: return Self.wrongMethod
+    }
+  }
+
+  private static let wrongMethod = WebResponse(405, "there is no such method here")
+
+  /// Takes as long wherever the two differ.
+  private func isTold(_ authorization: String?) -> Bool {
+    let (told, wanted) = (Array((authorization ?? "").utf8), Array("Bearer \(token)".utf8))
+    guard told.count == wanted.count else { return false }
+    return zip(told, wanted).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
+  }
+
+  /// What every answer has.
+  package static let headers = [
+    "Content-Security-Policy":
+      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+      + "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store", "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin", "X-Frame-Options": "DENY",
+  ]
+
+  /// A token that nobody guesses: 256 bits.
+  package static func makeToken() -> String {
+    var generator = SystemRandomNumberGenerator()
+    return (0..<4).map { _ in
+      let digits = String(generator.next() as UInt64, radix: 16)
+      return String(repeating: "0", count: 16 - digits.count) + digits
+    }.joined()
+  }
+}

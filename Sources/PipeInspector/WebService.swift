@@ -1,0 +1,112 @@
+import PipeInspection
+import PipeMachines
+import PipeWeb
+
+/// Answers a page in a browser: the page itself, and what it asks.
+package struct WebService: Sendable {
+  private let source: any PageSource
+  private let guardian: WebGuard
+
+  /// For what has happened, of one answer. Unit: bytes.
+  private static let deltaByteCount = 512 << 10
+  /// How long a page waits for news before it asks again.
+  private static let patience: Duration = .seconds(10)
+
+  package init(_ source: any PageSource, guardian: WebGuard) {
+    self.source = source
+    self.guardian = guardian
+  }
+
+  package func answer(_ request: WebRequest) async -> WebResponse {
+    var response: WebResponse
+    if let refusal = guardian.refusal(of: request) {
+      response = refusal
+    } else if let file = PageFiles.all[request.path] {
+      response = WebResponse(200, headers: ["Content-Type": file.type], body: file.bytes)
+    } else if request.path.hasPrefix("/api/") {
+      response = await answer(api: request)
+    } else {
+      response = WebResponse(404, "there is nothing here")
+    }
+    response.headers.merge(WebGuard.headers) { own, _ in own }
+    return response
+  }
+
+  private func answer(api request: WebRequest) async -> WebResponse {
+    switch (request.method, request.path) {
+    case ("GET", "/api/about"): Self.json(["readOnly": .bool(guardian.isReadOnly)])
+    case ("GET", "/api/changes"): await changes(request)
+    case ("GET", _), ("POST", _):
+      switch Result(catching: { try Self.question(of: request) }) {
+      case .success(let question): await answer(question)
+      case .failure(let problem): Self.problem(400, "\(problem)")
+      }
+    default: Self.problem(405, "there is no such method here")
+    }
+  }
+
+  private func changes(_ request: WebRequest) async -> WebResponse {
+    guard let cursor = UInt64(request.query["after"] ?? "0") else {
+      return Self.problem(400, "'after' is to be the 'cursor' of the answer before")
+    }
+    let news = await source.recorder.news(
+      after: cursor, within: Self.patience, limit: Self.deltaByteCount)
+    return WebResponse(200, headers: Self.jsonHeaders, body: news.json)
+  }
+
+  private func answer(_ question: PageQuestion) async -> WebResponse {
+    do {
+      return Self.json(try await source.answer(question))
+    } catch {
+      return Self.problem(409, (error as? PageProblem)?.reason ?? "\(error)")
+    }
+  }
+
+  // MARK: Reading
+
+  private struct Malformed: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+  }
+
+  /// What a request asks, or asks for.
+  private static func question(of request: WebRequest) throws -> PageQuestion {
+    if request.method == "GET" {
+      guard let node = request.query["node"], !node.isEmpty else {
+        throw Malformed("'node' is missing")
+      }
+      switch request.path {
+      case "/api/machine": return .machine(node: node)
+      case "/api/enabled": return .enabled(node: node)
+      case "/api/letters": return .letters(node: node)
+      default: throw Malformed("there is no such question")
+      }
+    }
+    guard let body = try? JSONValue(parsing: request.body), let node = body["node"]?.string else {
+      throw Malformed("the body is to be a JSON object with 'node'")
+    }
+    switch request.path {
+    case "/api/send":
+      guard let event = body["event"] else { throw Malformed("'event' is missing") }
+      return .send(node: node, event: event)
+    case "/api/letter":
+      guard let id = body["id"]?.integer.flatMap({ UInt64(exactly: $0) }),
+        case .bool(let drops)? = body["drops"]
+      else { throw Malformed("'id' or 'drops' is missing") }
+      return .letter(node: node, id: id, drops: drops)
+    default: throw Malformed("nothing of that kind can be asked for")
+    }
+  }
+
+  // MARK: Writing
+
+  private static let jsonHeaders = ["Content-Type": "application/json; charset=utf-8"]
+
+  private static func json(_ value: JSONValue, _ status: Int = 200) -> WebResponse {
+    WebResponse(status, headers: jsonHeaders, body: value.bytes)
+  }
+
+  private static func problem(_ status: Int, _ reason: String) -> WebResponse {
+    json(["error": .string(reason)], status)
+  }
+}

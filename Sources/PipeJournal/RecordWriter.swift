@@ -1,0 +1,65 @@
+import CSQLite
+
+/// Writes records into a database: all of them in one transaction, or none.
+final class RecordWriter {
+  private let database: Database
+  private let begin, commit, rollback: Statement
+  /// By the numbers of their operations; most nodes need few of them.
+  private var statements = [Statement?](repeating: nil, count: 256)
+
+  /// The key of the table `meta` for the number of the last record of the ``RecordLog`` that is written.
+  private static let writtenKey = "written"
+
+  init(_ database: Database) throws(DatabaseError) {
+    self.database = database
+    begin = try database.prepare("BEGIN IMMEDIATE")
+    commit = try database.prepare("COMMIT")
+    rollback = try database.prepare("ROLLBACK")
+  }
+
+  /// The number of the last record of the log that the database has.
+  static func written(to database: Database) throws -> UInt64 {
+    try JournalCheck.meta(writtenKey, in: database).flatMap { UInt64($0) } ?? 0
+  }
+
+  /// Writes a record that is in no log.
+  func write(_ record: [UInt8]) throws {
+    try transaction {
+      try record.withUnsafeBytes { bytes in
+        for operation in try EncodedOperation.all(in: bytes) { try run(operation) }
+      }
+    }
+  }
+
+  /// Writes the records of a log up to the one of this number.
+  func write(_ records: [UnsafeRawBufferPointer], through number: UInt64) throws {
+    try transaction {
+      for operation in try LastingOperations(records).operations { try run(operation) }
+      let meta = try statement(of: .meta)
+      try meta.run(.text(Self.writtenKey), .text(String(number)))
+    }
+  }
+
+  func transaction(_ body: () throws -> Void) throws {
+    try begin.run()
+    do {
+      try body()
+      try commit.run()
+    } catch {
+      try? rollback.run()
+      throw error
+    }
+  }
+
+  private func run(_ operation: EncodedOperation) throws(DatabaseError) {
+    try statement(of: operation.operation).run(operation.values)
+  }
+
+  private func statement(of operation: JournalOperation) throws(DatabaseError) -> Statement {
+    let place = Int(operation.rawValue)
+    if let statement = statements[place] { return statement }
+    let statement = try database.prepare(operation.statement)
+    statements[place] = statement
+    return statement
+  }
+}

@@ -1,0 +1,21 @@
+import PipeTransport
+
+/// A node in the same process, as another one there reaches it: without a thread between them.
+struct NeighbouringNode {
+  let name: String
+  /// In which its endpoints are, and nowhere else.
+  let context: Context
+  let inbox = "inproc://inbox"
+  let feed = "inproc://feed"
+}
+
+/// Where the shell of a node is: what it shares with others of its process.
+struct NodePlace {
+  let loop: PollLoop
+  let context: Context
+  /// The node in whose process it lives; `nil` where it has one of its own.
+  var host: NeighbouringNode?
+
+  /// How many sockets of its peers may be in the shared context; more are in one of their own.
+  var roomForPeers: Int { Int(Context.Room.few.rawValue) / (host == nil ? 2 : 4) }
+}

@@ -1,0 +1,77 @@
+import PipeSupport
+import PipeWire
+
+/// For a person: each step below the one that has caused it, those of a synchronized event below that.
+struct TextTrace {
+  private let trace: Trace
+  /// For each step those that it has caused.
+  private var caused: [[Int]]
+  private let start: Int64
+  private let width: Int
+
+  /// What is caused in more steps than this is not set further to the right.
+  private static let deepest = 16
+  /// The columns after which a text is cut.
+  private static let textLimit = 80
+
+  init(_ trace: Trace) {
+    self.trace = trace
+    caused = Array(repeating: [], count: trace.steps.count)
+    for (place, step) in trace.steps.enumerated() {
+      if let cause = step.cause { caused[cause].append(place) }
+    }
+    start = trace.steps.first?.time ?? 0
+    width = trace.nodes.map(\.displayWidth).max() ?? 0
+  }
+
+  func write(to write: (String) throws -> Void) throws {
+    var told: Set<Int> = []
+    for (place, step) in trace.steps.enumerated() where step.cause == nil {
+      if let number = step.meeting {
+        guard told.insert(number).inserted else { continue }
+        let meeting = trace.meetings[number]
+        try write(
+          "\(time(meeting.start))  \(Self.cut(meeting.event)) together, by \(meeting.name.printable)"
+            + "  (transaction \(meeting.transaction))\n")
+        let isComposite = { trace.composites.contains(trace.steps[$0].node) }
+        for place in meeting.steps where !isComposite(place) { try tell(place, depth: 1, write) }
+        for place in meeting.steps where isComposite(place) { try tell(place, depth: 1, write) }
+      } else {
+        try tell(place, depth: 0, write)
+      }
+    }
+    for (node, count) in trace.untold.sorted(by: { $0.key < $1.key }) {
+      try write("\(node.printable): \(count) steps were not told\n")
+    }
+  }
+
+  /// A step, and all that it has caused.
+  private func tell(_ place: Int, depth: Int, _ write: (String) throws -> Void) throws {
+    var open = [(place: place, depth: depth)]
+    while let (place, depth) = open.popLast() {
+      let step = trace.steps[place]
+      try write(line(of: step, depth))
+      for next in caused[place].reversed() { open.append((next, depth + 1)) }
+    }
+  }
+
+  private func line(of step: Trace.Step, _ depth: Int) -> String {
+    let indent = String(repeating: "  ", count: min(depth, Self.deepest))
+    let from = step.step.from.map { Self.cut($0.caseText) + " " } ?? ""
+    let isPart = step.meeting != nil
+    let event = isPart ? "→ " : "--\(Self.cut(step.eventText))→ "
+    let origin = isPart ? "" : "  (\(step.origin.printable))"
+    return "\(time(step.time))  \(indent)\(step.node.printable.padded(to: width))  "
+      + "\(from)\(event)\(Self.cut(step.stateText))\(origin)\n"
+  }
+
+  private static func cut(_ text: String) -> String { text.printable.cut(to: textLimit) }
+
+  /// `   1.234567`: seconds since the first step.
+  private func time(_ nanoseconds: Int64) -> String {
+    let microseconds = (nanoseconds - start) / 1_000
+    let parts = String(1_000_000 + microseconds % 1_000_000).dropFirst()
+    let text = "\(microseconds / 1_000_000).\(parts)"
+    return String(repeating: " ", count: max(0, 11 - text.count)) + text
+  }
+}

@@ -1,0 +1,158 @@
+import CMicroHTTPD
+import Glibc
+import PipeSupport
+
+/// The requests of a server that are not answered yet.
+final class WebExchanges: Sendable {
+  private struct Waiting {
+    var exchanges: Set<WebExchange> = []
+    var isStopped = false
+  }
+
+  private let handler: WebServer.Handler
+  /// Of the body of a request. Unit: bytes.
+  let bodyByteCount: Int
+  /// Those that wait for their answers.
+  private let waiting = Locked(Waiting())
+
+  init(bodyByteCount: Int, _ handler: @escaping WebServer.Handler) {
+    self.handler = handler
+    self.bodyByteCount = bodyByteCount
+  }
+
+  private static let stopping = WebResponse(503, "the server is stopping")
+
+  /// Has a request answered elsewhere, while its connection stands still.
+  func ask(_ request: WebRequest, for exchange: WebExchange) {
+    exchange.wait()
+    let isStopped = waiting.withLock { waiting in
+      waiting.exchanges.insert(exchange)
+      return waiting.isStopped
+    }
+    if isStopped { return answer(exchange, Self.stopping) }
+    Task { answer(exchange, await handler(request)) }
+  }
+
+  private func answer(_ exchange: WebExchange, _ response: WebResponse) {
+    waiting.withLock { _ = $0.exchanges.remove(exchange) }
+    exchange.answer(response)
+  }
+
+  /// Answers all that wait, and whoever comes.
+  func stop() {
+    let exchanges = waiting.withLock { waiting in
+      waiting.isStopped = true
+      return waiting.exchanges
+    }
+    for exchange in exchanges { answer(exchange, Self.stopping) }
+  }
+}
+
+/// One request, from its first line to the end of its answer.
+final class WebExchange: Sendable {
+  enum Phase {
+    case receiving([UInt8])
+    case tooLarge
+    /// The connection stands still until there is an answer.
+    case waiting
+    case answered(WebResponse)
+  }
+
+  /// The library's connection, which takes calls of any thread while it waits.
+  private struct Connection: @unchecked Sendable { let pointer: OpaquePointer }
+
+  private let connection: Connection
+  private let state = Locked(Phase.receiving([]))
+
+  init(_ connection: OpaquePointer) { self.connection = Connection(pointer: connection) }
+
+  var phase: Phase { state.withLock { $0 } }
+
+  func take(_ bytes: UnsafeRawBufferPointer, limit: Int) {
+    state.withLock { phase in
+      guard case .receiving(var body) = phase else { return }
+      // In place, where it fits.
+      phase = .tooLarge
+      guard body.count + bytes.count <= limit else { return }
+      body.append(contentsOf: bytes)
+      phase = .receiving(body)
+    }
+  }
+
+  /// Lets the connection stand still.
+  func wait() {
+    state.withLock { $0 = .waiting }
+    MHD_suspend_connection(connection.pointer)
+  }
+
+  /// Gives the answer, and lets the connection go on; the first answer counts.
+  func answer(_ response: WebResponse) {
+    let isFirst = state.withLock { phase in
+      guard case .waiting = phase else { return false }
+      phase = .answered(response)
+      return true
+    }
+    if isFirst { MHD_resume_connection(connection.pointer) }
+  }
+}
+
+extension WebExchange: Hashable {
+  static func == (one: WebExchange, other: WebExchange) -> Bool { one === other }
+  func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}
+
+// What the library calls, on its thread.
+
+func takeRequest(
+  owner: UnsafeMutableRawPointer?, connection: OpaquePointer?, url: UnsafePointer<CChar>?,
+  method: UnsafePointer<CChar>?, version: UnsafePointer<CChar>?, body: UnsafePointer<CChar>?,
+  byteCount: UnsafeMutablePointer<Int>?, state: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
+) -> MHD_Result {
+  guard let owner, let connection, let url, let method, let byteCount, let state else {
+    return .NO
+  }
+  let exchanges = Unmanaged<WebExchanges>.fromOpaque(owner).takeUnretainedValue()
+  // The first call for a request: its body is yet to come.
+  guard let pointer = state.pointee else {
+    state.pointee = Unmanaged.passRetained(WebExchange(connection)).toOpaque()
+    return .YES
+  }
+  let exchange = Unmanaged<WebExchange>.fromOpaque(pointer).takeUnretainedValue()
+  if byteCount.pointee > 0 {
+    exchange.take(
+      UnsafeRawBufferPointer(start: body, count: byteCount.pointee), limit: exchanges.bodyByteCount)
+    byteCount.pointee = 0
+    return .YES
+  }
+  switch exchange.phase {
+  case .receiving(let body):
+    let request = WebRequest(
+      method: String(cString: method), path: String(cString: url), of: connection, body: body)
+    exchanges.ask(request, for: exchange)
+    return .YES
+  case .tooLarge: return send(WebResponse(413, "the body is too large"), on: connection)
+  case .answered(let response): return send(response, on: connection)
+  case .waiting: return .YES
+  }
+}
+
+func requestEnded(
+  owner: UnsafeMutableRawPointer?, connection: OpaquePointer?,
+  state: UnsafeMutablePointer<UnsafeMutableRawPointer?>?, code: MHD_RequestTerminationCode
+) {
+  guard let pointer = state?.pointee else { return }
+  state?.pointee = nil
+  Unmanaged<WebExchange>.fromOpaque(pointer).release()
+}
+
+/// Hands an answer to the library, which copies it.
+private func send(_ response: WebResponse, on connection: OpaquePointer) -> MHD_Result {
+  let made = response.body.withUnsafeBytes { body in
+    MHD_create_response_from_buffer(
+      body.count, UnsafeMutableRawPointer(mutating: body.baseAddress), .RESPMEM_MUST_COPY)
+  }
+  guard let made else { return .NO }
+  defer { MHD_destroy_response(made) }
+  for (name, value) in response.headers { MHD_add_response_header(made, name, value) }
+  return MHD_queue_response(connection, UInt32(response.status), made)
+}

@@ -1,0 +1,119 @@
+import PipeRuntime
+
+/// A pipe as its two ends tell of it.
+package struct PipeReading: Hashable, Sendable {
+  package var pipe: PipeInformation
+  /// Its place in the file, from 1.
+  package var number: Int
+  package var sender: NodeInformation?
+  package var receiver: NodeInformation?
+
+  package init(
+    _ pipe: PipeInformation, number: Int, sender: NodeInformation?, receiver: NodeInformation?
+  ) {
+    self.pipe = pipe
+    self.number = number
+    self.sender = sender
+    self.receiver = receiver
+  }
+
+  /// The sending end; `nil` where its node has told nothing yet.
+  package var out: NodeStatus.Pipe? { sender?.status?.outs.first { $0.name == pipe.name } }
+  /// The receiving end.
+  package var into: NodeStatus.Pipe? { receiver?.status?.ins.first { $0.name == pipe.name } }
+
+  /// Whether the sender takes no input, since this pipe has no room.
+  package var isFull: Bool { sender?.status?.blocked.contains(pipe.name) == true }
+
+  /// Events that were sent and not applied yet.
+  package var underWay: UInt64? { out.map { $0.events &- min($0.applied, $0.events) } }
+
+  /// What keeps events from moving, in a word or two; empty where nothing does.
+  package var trouble: String {
+    for (end, node) in [("sender", sender), ("receiver", receiver)] {
+      guard let node else { return "\(end) unknown" }
+      if !node.isRunning { return "\(end) \(node.phase)" }
+    }
+    return isFull ? "full" : ""
+  }
+
+  /// The JSON form of `-o json` and `-o jsonl`.
+  package var record: JSONValue {
+    [
+      "number": .integer(Int64(number)), "pipe": .string(pipe.name), "from": .string(pipe.from),
+      "to": .string(pipe.to), "capacity": .integer(Int64(pipe.capacity)),
+      "sent": Self.count(out?.events), "received": Self.count(into?.events),
+      "applied": Self.count(into?.applied), "underWay": Self.count(underWay),
+      "waiting": into.map { .integer(Int64($0.waiting)) } ?? .null, "full": .bool(isFull),
+      "lost": Self.count(out.map { $0.lost ?? 0 }),
+      "unsendable": Self.count(out.map { $0.unsendable ?? 0 }),
+      "trouble": trouble.isEmpty ? .null : .string(trouble),
+    ]
+  }
+
+  private static func count(_ count: UInt64?) -> JSONValue { count.map { .count($0) } ?? .null }
+
+  /// The rows of `pipe ls`.
+  package static func table(_ readings: [PipeReading]) -> Table {
+    var table = Table(
+      .init("#", .right), .init("PIPE", least: 16, keepsEnd: true), .init("SENT", .right),
+      .init("APPLIED", .right, rank: 1), .init("UNDER WAY", .right),
+      .init("CAPACITY", .right, rank: 2), .init("TROUBLE", least: 8))
+    for reading in readings {
+      table.add(
+        String(reading.number), reading.pipe.name, text(reading.out?.events),
+        text(reading.into?.applied), text(reading.underWay), String(reading.pipe.capacity),
+        reading.trouble)
+    }
+    return table
+  }
+
+  private static func text(_ count: UInt64?) -> String { count.map { String($0) } ?? "-" }
+
+  /// All that is known of it, for a person.
+  /// - Parameter events: What the receiver takes, with its values.
+  package func lines(events: [String], _ style: Style) -> [String] {
+    let sent = out.map { out in
+      "\(out.events) sent, \(out.applied) known to be applied, \(out.waiting) not yet on their way"
+        + [(out.lost, "lost"), (out.unsendable, "not sendable")].compactMap { count, what in
+          count.flatMap { $0 > 0 ? ", \($0) \(what)" : nil }
+        }.joined()
+    }
+    let received = into.map {
+      "\($0.events) received, \($0.applied) applied, \($0.waiting) waiting"
+    }
+    return [style.bold(pipe.name)]
+      + style.lines(
+        of: [
+          ("from", [Self.line(of: sender, pipe.from)] + [sent].compactMap(\.self)),
+          ("to", [Self.line(of: receiver, pipe.to)] + [received].compactMap(\.self)),
+          ("capacity", [pipe.capacity.counted("event") + " under way at most"]),
+          ("takes", events), ("trouble", trouble.isEmpty ? [] : [trouble]),
+        ], labelWidth: 8)
+  }
+
+  private static func line(of node: NodeInformation?, _ name: String) -> String {
+    node.map { "\($0.name): \($0.phase)" } ?? name
+  }
+}
+
+extension TopologyDirectory {
+  /// Its pipes, as their ends have told of them.
+  package var pipeReadings: [PipeReading] {
+    pipes.enumerated().map { index, pipe in
+      PipeReading(
+        pipe, number: index + 1, sender: self[node: pipe.from], receiver: self[node: pipe.to])
+    }
+  }
+
+  /// The pipe with this name, or with this number in the file's order.
+  /// - Throws: ``TopologyClientError/unknownPipe(_:known:)``
+  package func pipeReading(_ word: String) throws(TopologyClientError) -> PipeReading {
+    let readings = pipeReadings
+    guard
+      let found = readings.first(where: { $0.pipe.name == word })
+        ?? readings.first(where: { String($0.number) == word })
+    else { throw .unknownPipe(word, known: pipes.map(\.name)) }
+    return found
+  }
+}

@@ -1,0 +1,108 @@
+import Glibc
+import PipeGraphs
+import PipeRuntime
+import PipeSupervision
+
+/// Pictures by Graphviz, a program that may be missing, or take long: then they are drawn without it.
+enum Graphviz {
+  /// How long it may take for one picture.
+  private static let limit: Duration = .seconds(2)
+  /// The most that is read of a picture. Unit: bytes.
+  private static let byteLimit = 64 << 20
+
+  /// A picture: as Graphviz draws it best, or else plainly, or else as it is drawn here.
+  /// - Parameter note: Told why it is not the best.
+  static func svg(_ graph: Graph, note: (String) -> Void) -> String {
+    guard let program else {
+      note("note: drawn without Graphviz, which is not installed: 'apt-get install graphviz'")
+      return GraphForm.svg.text(graph)
+    }
+    let best = draw(DotText(graph).text, program)
+    if case .drawn(let text) = best { return text }
+    if case .late = best, case .drawn(let text) = draw(DotText(graph, isPlain: true).text, program)
+    {
+      note("note: drawn plainly: with frames and bent lines, Graphviz takes longer than 2 s")
+      return text
+    }
+    note("note: drawn without Graphviz: \(best.reason)")
+    return GraphForm.svg.text(graph)
+  }
+
+  private enum Outcome {
+    case drawn(String), late, failed(String)
+
+    var reason: String {
+      switch self {
+      case .drawn: "it is drawn"
+      case .late: "it takes longer than 2 s"
+      case .failed(let reason): reason
+      }
+    }
+  }
+
+  /// Its program in `PATH`.
+  private static var program: String? {
+    (ProcessEnvironment.current["PATH"] ?? "").split(separator: ":").map { "\($0)/dot" }
+      .first { access($0, X_OK) == 0 && !FileSystem.isDirectory($0) }
+  }
+
+  private static func draw(_ text: String, _ program: String) -> Outcome {
+    let folder = ProcessEnvironment.current["TMPDIR"] ?? "/tmp"
+    var name = Array("\(folder)/graph.XXXXXX".utf8CString)
+    let input = mkstemp(&name)
+    guard input >= 0 else {
+      return .failed("no file can be made in '\(folder)': \(SystemError.text(of: errno))")
+    }
+    defer { close(input) }
+    _ = fcntl(input, F_SETFD, FD_CLOEXEC)
+    // It is gone with us, whatever comes.
+    unlink(name)
+    guard write(Array(text.utf8), to: input), lseek(input, 0, SEEK_SET) == 0 else {
+      return .failed("a file in '\(folder)' cannot be written: \(SystemError.text(of: errno))")
+    }
+    var child: ChildProcess
+    do {
+      child = try ChildProcess.spawn(
+        ChildCommand(
+          path: program, arguments: ["-Tsvg"], environment: ProcessEnvironment.current, input: input
+        ))
+    } catch {
+      return .failed("\(error)")
+    }
+    defer { child.closePipes() }
+    let deadline = ContinuousClock.now + limit
+    var open: Set<Int32> = [child.output, child.error]
+    var output: [UInt8] = []
+    var errors: [UInt8] = []
+    while !open.isEmpty, ContinuousClock.now < deadline, output.count < byteLimit {
+      for (descriptor, bytes) in PipeReader.read(&open, until: deadline) {
+        if descriptor == child.output {
+          output += bytes
+        } else {
+          errors = (errors + bytes).suffix(2_000)
+        }
+      }
+    }
+    guard open.isEmpty else {
+      child.signal(.kill, group: true)
+      child.wait()
+      return output.count < byteLimit ? .late : .failed("its picture is too large")
+    }
+    guard child.wait()?.isSuccess == true, !output.isEmpty else {
+      let said = String(decoding: errors, as: UTF8.self).split(separator: "\n").first
+      return .failed("'\(program)' failed\(said.map { ": \($0.printable)" } ?? "")")
+    }
+    return .drawn(String(decoding: output, as: UTF8.self))
+  }
+
+  private static func write(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress!, $0.count) }
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { return false }
+      rest = rest.dropFirst(count)
+    }
+    return true
+  }
+}

@@ -1,0 +1,93 @@
+import PipeRuntime
+import PipeSupervision
+
+/// Shows a run on the whole terminal, from a thread of its own; when the screen is left, the run stops in order.
+///
+/// All but the screen belongs to the supervisor's thread.
+final class ScreenRun: Supervisor.Reporter {
+  private let lines: RunReporter
+  /// What was told while the screen was shown, the last of it.
+  private var kept: [(RunReporter) -> Void] = []
+  private var isShown = true
+  private var problem: (any Error)?
+  private let signals: SignalDescriptor
+  private let thread = LoopThread { _ in }
+  private let hasEnded = Semaphore()
+  private var shell: ScreenShell?
+
+  /// The most that is kept.
+  private static let limit = 100
+
+  /// The signals that the screen takes; the others are the supervisor's.
+  static let signals: [Signal] = [.windowSize, .resume]
+
+  /// - Parameter lines: Where what was told goes when the screen is left.
+  init(lines: RunReporter, _ signals: SignalDescriptor) {
+    self.lines = lines
+    self.signals = signals
+  }
+
+  /// Shows the screen from now on.
+  func show(_ directories: RuntimeDirectories, _ supervisor: Supervisor) throws {
+    let client = try TopologyClient.attach(to: directories.topology)
+    guard
+      let shell = ScreenShell(
+        client: client, directories: directories, signals: signals, endsTopology: true)
+    else {
+      client.close()
+      throw CommandError(
+        "--ui needs a terminal for its input and output; leave it out", code: .usage)
+    }
+    self.shell = shell
+    let screen = LoopOwned(shell)
+    let run = LoopOwned((reporter: self, supervisor: supervisor))
+    let handle = supervisor.loop.handle
+    let hasEnded = hasEnded
+    thread.handle.post {
+      let ending = screen.value.run()
+      client.close()
+      handle.post { run.value.reporter.left(ending, run.value.supervisor) }
+      hasEnded.signal()
+    }
+  }
+
+  private func left(_ ending: ScreenShell.Ending, _ supervisor: Supervisor) {
+    if case .failed(let error) = ending { problem = error }
+    release()
+    if !supervisor.isStopping { supervisor.requestStop() }
+  }
+
+  /// The run has ended: the terminal is given back, and how it ended is told.
+  func finish(_ directory: TopologyDirectory) throws {
+    shell?.close()
+    if shell != nil { hasEnded.wait() }
+    release()
+    lines.finish(directory)
+    if let problem { throw problem }
+  }
+
+  private func release() {
+    isShown = false
+    for tell in kept { tell(lines) }
+    kept = []
+  }
+
+  private func tell(_ tell: @escaping (RunReporter) -> Void) {
+    guard isShown else { return tell(lines) }
+    kept = kept.suffix(Self.limit - 1) + [tell]
+  }
+
+  // MARK: What the supervisor tells
+
+  func report(_ report: TopologyReport) { tell { $0.report(report) } }
+  func report(node: String, _ report: NodeReport) { tell { $0.report(node: node, report) } }
+  func warning(_ text: String) { tell { $0.warning(text) } }
+
+  func line(node: String, _ stream: LogStream, _ text: String) {
+    tell { $0.line(node: node, stream, text) }
+  }
+
+  func refresh(_ directory: TopologyDirectory) {
+    if !isShown { lines.refresh(directory) }
+  }
+}

@@ -1,0 +1,182 @@
+import PipeRuntime
+
+extension Screen {
+  /// All lines of the terminal, as the page was laid out.
+  var lines: [StyledLine] {
+    let room = max(0, size.rows - 2)
+    var body: [StyledLine]
+    switch overlay {
+    case .help: body = Self.help
+    case .text(let title, let lines, let first):
+      body = [StyledLine(title, .bold)] + lines.dropFirst(first).map { StyledLine($0) }
+    case .form(let form): body = form.lines(height: max(1, room - 3), columns: size.columns)
+    case .palette(let palette):
+      body = palette.lines(height: max(1, room - 2), columns: size.columns)
+    case .filter, .doubt, nil: body = pageLines
+    }
+    body = Array(body.prefix(room))
+    body += Array(repeating: "", count: room - body.count)
+    return [title] + body + [footer]
+  }
+
+  /// `lift: running  up 3 min   1 overview  2 nodes …`
+  private var title: StyledLine {
+    let data = shown
+    guard let directory = data.directory else {
+      return StyledLine(data.silence ?? "waiting for the orchestrator")
+    }
+    var line = StyledLine(directory.topology, .bold) + ": "
+    if let silence = data.silence {
+      line = line + StyledLine("last seen \(directory.phase); \(silence)", .color(.red), .bold)
+    } else {
+      line = line + StyledLine(directory.phase)
+    }
+    if let startedAt = data.startedAt { line = line + "  up \(data.age(of: startedAt))" }
+    if frozen != nil { line = line + "  " + StyledLine("FROZEN", .bold, .reversed) }
+    if !filter.isEmpty { line = line + "  " + StyledLine("filter '\(filter)'", .color(.yellow)) }
+    line = line + "  "
+    for page in ScreenPage.allCases {
+      let text = " \(page.key) \(page.title) "
+      line =
+        line
+        + (page == self.page && subject == nil
+          ? StyledLine(text, .reversed) : StyledLine(text, .dim))
+    }
+    return line
+  }
+
+  private var footer: StyledLine {
+    switch overlay {
+    case .filter(let field):
+      return StyledLine("/", .bold)
+        + field.line(columns: max(1, min(40, size.columns - 30)), isFocused: true)
+        + StyledLine("  Enter keeps it, Esc shows all", .dim)
+    case .doubt(.leave):
+      return StyledLine(
+        "Stop the topology and leave? q again does, any other key does not", .bold,
+        .color(.yellow))
+    case .doubt(.steer(let steering, let name)):
+      return StyledLine(
+        "\(steering.rawValue) '\(name)'? It \(steering.meaning). \(steering.key) again does, any other "
+          + "key does not", .bold, .color(.yellow))
+    case .help: return StyledLine("any key goes back", .dim)
+    case .text: return StyledLine("j k move, Esc goes back", .dim)
+    case .form(let form): return form.footer
+    case .palette: return StyledLine("type a part of a name; Enter chooses, Esc goes back", .dim)
+    case nil: break
+    }
+    if let notice {
+      return StyledLine(notice.text, notice.isProblem ? .color(.red) : .color(.green), .bold)
+    }
+    let first = subject == nil ? "Enter more" : "Esc back"
+    return StyledLine(
+      "j/k move  \(first)  Tab next  s send  w why  / filter  : all  ? help  q quit", .dim)
+  }
+
+  private static var help: [StyledLine] {
+    func line(_ keys: String, _ meaning: String) -> StyledLine {
+      StyledLine("  " + keys.padded(to: 9), .bold) + StyledLine(meaning)
+    }
+    return ScreenCommand.movements.map { line($0.keys, $0.meaning) }
+      + ScreenCommand.all.map { command in
+        line(command.key == " " ? "Space" : String(command.key), command.meaning)
+      }
+  }
+
+  // MARK: Pages
+
+  private var pageLines: [StyledLine] {
+    head + lists.filter { $0.height > 0 }.flatMap { lines(of: $0) }
+  }
+
+  /// What stands above the lists.
+  var head: [StyledLine] {
+    switch subject {
+    case nil: []
+    case .node(let name): shown.head(ofNode: name) + [""]
+    case .pipe(let name): shown.head(ofPipe: name)
+    }
+  }
+
+  private func lines(of shown: ShownList) -> [StyledLine] {
+    let (part, list, height) = (shown.part, shown.list, shown.height)
+    let names = list.rows.map(\.name)
+    let isFocused = part == focus
+    let selection = selection(part)
+    let selected = selection.row(in: names)
+    let window = selection.window(of: names, height: height - 1)
+    var heading = StyledLine("  " + list.heading, .bold)
+    if isFocused { heading = heading.adding(.underlined) }
+    if window.count < names.count {
+      heading = heading + StyledLine("  \((selected ?? 0) + 1)/\(names.count)", .dim)
+    }
+    guard !list.rows.isEmpty else {
+      return [heading, StyledLine("  \(list.emptiness)", .dim)]
+    }
+    return [heading]
+      + window.map { row in
+        row == selected && isFocused
+          ? StyledLine("▶ ", .bold, .color(.cyan)) + list.rows[row].line.adding(.bold)
+          : "  " + list.rows[row].line
+      }
+  }
+}
+
+extension SendForm {
+  func lines(height: Int, columns: Int) -> [StyledLine] {
+    guard let event else {
+      let names = events.map(\.name)
+      let selected = selection.row(in: names)
+      return [StyledLine("send to '\(target)'", .bold), ""]
+        + selection.window(of: names, height: height).map { row in
+          row == selected
+            ? StyledLine("▶ ", .bold, .color(.cyan)) + StyledLine(events[row].signature, .bold)
+            : StyledLine("  " + events[row].signature)
+        }
+    }
+    let width = event.fields.map { $0.name.displayWidth + $0.type.displayWidth + 2 }.max() ?? 0
+    // The line that is typed in is seen, however many there are.
+    let first = max(0, line - height + 1)
+    return [StyledLine("send \(event.name) to '\(target)'", .bold), ""]
+      + zip(event.fields.indices, event.fields).dropFirst(first).prefix(height).map {
+        place, field in
+        StyledLine("  " + "\(field.name): \(field.type)".padded(to: width) + "  ")
+          + fields[place].line(
+            columns: max(8, min(40, columns - width - 6)), isFocused: place == line)
+      }
+  }
+
+  var footer: StyledLine {
+    if let problem { return StyledLine(problem, .bold, .color(.red)) }
+    let text =
+      switch event?.fields.isEmpty {
+      case nil: "j k move, Enter chooses, Esc goes back"
+      case true?: "Enter sends it, Esc goes back"
+      case false?: "Tab goes on, Enter in the last line sends, Esc goes back"
+      }
+    return StyledLine(text, .dim)
+  }
+}
+
+extension ScreenPalette {
+  func lines(height: Int, columns: Int) -> [StyledLine] {
+    let choices = choices
+    let names = choices.map(Self.name)
+    let selected = selection.row(in: names)
+    let head =
+      StyledLine(":", .bold) + field.line(columns: max(8, min(40, columns - 2)), isFocused: true)
+    guard !choices.isEmpty else { return [head, StyledLine("  nothing is called so", .dim)] }
+    return [head]
+      + selection.window(of: names, height: height).map { row in
+        let text: StyledLine =
+          switch choices[row] {
+          case .command(let command):
+            StyledLine(command.name.padded(to: 12)) + StyledLine(command.meaning, .dim)
+          case .node(let name):
+            StyledLine(name.padded(to: 12)) + StyledLine("a page about it", .dim)
+          }
+        return row == selected
+          ? StyledLine("▶ ", .bold, .color(.cyan)) + text.adding(.bold) : "  " + text
+      }
+  }
+}

@@ -1,0 +1,200 @@
+import PipeRuntime
+
+/// What keys do.
+extension Screen {
+  /// Does what a key says.
+  mutating func press(_ key: Key) -> [Action] {
+    switch key {
+    case .control("c"): return [.leave]
+    case .control("z"): return [.suspend]
+    case .control("l"): return []
+    default: break
+    }
+    if let overlay { return press(key, in: overlay) }
+    notice = nil
+    (awaitedForm, awaitedText) = (nil, nil)
+    if case .character(let character) = key,
+      let command = ScreenCommand.all.first(where: { $0.key == character })
+    {
+      return perform(command)
+    }
+    switch key {
+    case .enter: return open()
+    case .escape:
+      if subject != nil { return show(page) }
+      filter = ""
+    case .tab: moveFocus(by: 1)
+    case .backTab: moveFocus(by: -1)
+    default:
+      guard let shown = lists.first(where: { $0.part == focus }) else { break }
+      _ = selections[focus, default: Self.selection(of: focus)]
+        .press(key, in: shown.list.rows.map(\.name), height: max(1, shown.height - 1))
+    }
+    return []
+  }
+
+  private mutating func press(_ key: Key, in overlay: Overlay) -> [Action] {
+    self.overlay = nil
+    let height = max(1, size.rows - 4)
+    switch overlay {
+    case .help: break
+    case .text(let title, let lines, let first):
+      guard let moved = Self.scrolled(first, of: lines.count, height, by: key) else { break }
+      self.overlay = .text(title: title, lines: lines, first: moved)
+    case .form(var form):
+      switch form.press(key, height: height) {
+      case .open: self.overlay = .form(form)
+      case .left: break
+      case .send(let event): return [.ask(.send(event, to: form.target))]
+      }
+    case .palette(var palette):
+      switch palette.press(key, height: height) {
+      case .open: self.overlay = .palette(palette)
+      case .left: break
+      case .chosen(.command(let command)): return perform(command)
+      case .chosen(.node(let name)): return show(.node(name))
+      }
+    case .filter(var field):
+      switch key {
+      case .enter: break
+      case .escape: filter = ""
+      default:
+        _ = field.press(key)
+        filter = field.text
+        self.overlay = .filter(field)
+      }
+    case .doubt(let doubt): return decide(doubt, key)
+    }
+    return []
+  }
+
+  /// What is done where the same key comes again, or `y`.
+  private mutating func decide(_ doubt: Doubt, _ key: Key) -> [Action] {
+    switch doubt {
+    case .leave: return [.character("q"), .character("y")].contains(key) ? [.leave] : []
+    case .steer(let steering, let name):
+      guard [.character(steering.key), .character("y")].contains(key) else { return [] }
+      notice = Notice(text: "\(steering.rawValue) \(name)…", isProblem: false)
+      return [.ask(.steer(steering, name))]
+    }
+  }
+
+  /// The first line that is seen after a key that moves; `nil` where it is none.
+  private static func scrolled(_ first: Int, of count: Int, _ height: Int, by key: Key) -> Int? {
+    let last = max(0, count - height)
+    let next: Int? =
+      switch key {
+      case .up, .character("k"): first - 1
+      case .down, .character("j"): first + 1
+      case .pageUp: first - height
+      case .pageDown, .character(" "): first + height
+      case .home, .character("g"): 0
+      case .end, .character("G"): last
+      default: nil
+      }
+    return next.map { max(0, min($0, last)) }
+  }
+
+  private mutating func perform(_ command: ScreenCommand) -> [Action] {
+    switch command {
+    case .page(let page): return show(page)
+    case .filter:
+      overlay = .filter(TerminalTextField(filter, byteLimit: 200))
+    case .send: return askForForm()
+    case .why:
+      guard let name = target, let node = data.node(name),
+        node.kind == .machine || node.kind == .composite
+      else { return refuse("select a node or a composite: '?' tells more") }
+      awaitedText = name
+      notice = Notice(text: "asking who takes what…", isProblem: false)
+      return [.ask(.why(name))]
+    case .steer(let steering):
+      guard let name = target, subjectOrSelectionIsNode else {
+        return refuse("select a node or a composite to \(steering.rawValue)")
+      }
+      overlay = .doubt(.steer(steering, name))
+    case .freeze: frozen = frozen == nil ? data : nil
+    case .copy:
+      guard let text = copied else { return refuse("there is nothing to copy") }
+      notice = Notice(
+        text: "copied, if the terminal takes it: \(text.printable.cut(to: 60))", isProblem: false)
+      return [.copy(text)]
+    case .palette: overlay = .palette(ScreenPalette(nodes: data.nodes.map(\.name)))
+    case .help: overlay = .help
+    case .quit:
+      guard endsTopology else { return [.leave] }
+      overlay = .doubt(.leave)
+    }
+    return []
+  }
+
+  private mutating func refuse(_ text: String) -> [Action] {
+    notice = Notice(text: text, isProblem: true)
+    return []
+  }
+
+  private mutating func askForForm() -> [Action] {
+    guard let name = target else {
+      return refuse("select a node, a composite or a pipe to send to")
+    }
+    let event = focus == .events ? selected(.events)?.name.split(separator: "@").first : nil
+    awaitedForm = (name, event.map(String.init))
+    notice = Notice(text: "asking '\(name)' for its events…", isProblem: false)
+    return [.ask(.alphabet(of: name))]
+  }
+
+  // MARK: Pages
+
+  private mutating func show(_ page: ScreenPage) -> [Action] {
+    let hadSubject = subject != nil
+    self.page = page
+    subject = nil
+    if hadSubject { focus = focusBefore }
+    if !page.parts.contains(focus) { focus = page.parts[0] }
+    return hadSubject ? [.follow(nil)] : []
+  }
+
+  private mutating func show(_ subject: Subject) -> [Action] {
+    if self.subject == nil { focusBefore = focus }
+    self.subject = subject
+    selections[.events] = nil
+    selections[.history] = nil
+    guard case .node(let name) = subject else { return [.follow(nil)] }
+    focus = .events
+    var actions: [Action] = [.follow(name)]
+    if data.node(name)?.kind == .machine, askedCharts.insert(name).inserted {
+      actions.append(.ask(.chart(of: name)))
+    }
+    return actions
+  }
+
+  /// More of what is selected.
+  private mutating func open() -> [Action] {
+    guard let row = selected(focus) else { return [] }
+    switch focus {
+    case .nodes, .composites: return show(.node(row.name))
+    case .pipes: return show(.pipe(row.name))
+    case .events: return askForForm()
+    case .logs, .history:
+      overlay = .text(title: "\(focus)", lines: Self.wrapped(row.text, size.columns), first: 0)
+      return []
+    }
+  }
+
+  private static func wrapped(_ text: String, _ columns: Int) -> [String] {
+    var lines: [String] = [""]
+    for character in text.printable {
+      if (lines.last ?? "").displayWidth + character.displayWidth > max(1, columns - 2) {
+        lines.append("")
+      }
+      lines[lines.count - 1].append(character)
+    }
+    return lines
+  }
+
+  private mutating func moveFocus(by step: Int) {
+    let parts = lists.map(\.part)
+    guard let place = parts.firstIndex(of: focus) else { return }
+    focus = parts[(place + step + parts.count) % parts.count]
+  }
+}

@@ -1,0 +1,115 @@
+import PipeRuntime
+
+/// A page of the screen.
+package enum ScreenPage: Int, CaseIterable, Hashable, Sendable {
+  case all = 1
+  case nodes, pipes, composites, logs
+
+  package var title: String { self == .all ? "overview" : "\(self)" }
+  package var key: Character { Character("\(rawValue)") }
+
+  /// What stands on it, from top to bottom.
+  package var parts: [ScreenPart] {
+    switch self {
+    case .all: [.nodes, .pipes, .composites, .logs]
+    case .nodes: [.nodes]
+    case .pipes: [.pipes]
+    case .composites: [.composites]
+    case .logs: [.logs]
+    }
+  }
+}
+
+/// A list on a page.
+package enum ScreenPart: Hashable, Sendable { case nodes, pipes, composites, logs, events, history }
+
+/// What can be done on the screen beside moving: by a key, or by its name.
+package enum ScreenCommand: Hashable, Sendable {
+  case page(ScreenPage)
+  case filter, send, why
+  case steer(Steering)
+  case freeze, copy, palette, help, quit
+
+  /// What is done to a node.
+  package enum Steering: String, CaseIterable, Hashable, Sendable {
+    case restart, kill, stop, start
+
+    package var key: Character {
+      switch self {
+      case .restart: "r"
+      case .kill: "K"
+      case .stop: "S"
+      case .start: "u"
+      }
+    }
+
+    /// What it does, for who is asked whether it is meant.
+    package var meaning: String {
+      switch self {
+      case .restart: "stops it in order and starts it again"
+      case .kill: "kills its process; its restart policy decides what follows"
+      case .stop: "stops it in order, and keeps it stopped"
+      case .start: "starts it, if it is stopped or has failed"
+      }
+    }
+  }
+
+  /// All of them, in the order in which they are told.
+  package static let all: [ScreenCommand] =
+    ScreenPage.allCases.map(Self.page) + [.filter, .send, .why]
+    + Steering.allCases.map(Self.steer) + [.freeze, .copy, .palette, .help, .quit]
+
+  package var key: Character {
+    switch self {
+    case .page(let page): page.key
+    case .filter: "/"
+    case .send: "s"
+    case .why: "w"
+    case .steer(let steering): steering.key
+    case .freeze: " "
+    case .copy: "y"
+    case .palette: ":"
+    case .help: "?"
+    case .quit: "q"
+    }
+  }
+
+  /// What it is called in the list of commands.
+  package var name: String {
+    switch self {
+    case .page(let page): page.title
+    case .filter: "filter"
+    case .send: "send"
+    case .why: "why"
+    case .steer(let steering): steering.rawValue
+    case .freeze: "freeze"
+    case .copy: "copy"
+    case .palette: "commands"
+    case .help: "help"
+    case .quit: "quit"
+    }
+  }
+
+  /// What it does.
+  package var meaning: String {
+    switch self {
+    case .page(.all): "shows all lists above each other"
+    case .page(let page): "shows the \(page.title) alone"
+    case .filter: "shows only rows with a text; Esc shows all again"
+    case .send: "sends an event, by a form: to the node, the composite, or the pipe's receiver"
+    case .why: "tells which events are enabled now, and who withholds the others"
+    case .steer(let steering): "\(steering.meaning); asks first"
+    case .freeze: "lets the screen stand still, and go on"
+    case .copy: "copies the row into the terminal's clipboard, where it takes that"
+    case .palette: "lists commands and nodes to choose from"
+    case .help: "shows this"
+    case .quit: "leaves"
+    }
+  }
+
+  /// The keys that move, as the help tells them.
+  package static let movements: [(keys: String, meaning: String)] = [
+    ("j k ↓ ↑", "the next or former row; PgDn, PgUp, g and G go further"),
+    ("Enter", "more of what is selected"), ("Esc", "back"), ("Tab", "the next list"),
+  ]
+}

@@ -1,0 +1,169 @@
+import PipeRuntime
+import PipeSupervision
+
+/// A row of a list.
+package struct ScreenRow: Hashable, Sendable {
+  /// Unique in its list, and the same as long as it is of the same thing.
+  package var name: String
+  package var line: StyledLine
+  /// All of it as text: to be looked for, and copied.
+  package var text: String
+
+  package init(_ name: String, _ line: StyledLine, text: String? = nil) {
+    self.name = name
+    self.line = line
+    self.text = text ?? "\(line)"
+  }
+}
+
+/// A list with its heading.
+package struct ScreenList: Hashable, Sendable {
+  package var heading: String
+  package var rows: [ScreenRow]
+  /// What is said where there are no rows.
+  package var emptiness: String
+
+  package init(_ heading: String, _ rows: [ScreenRow] = [], emptiness: String) {
+    self.heading = heading
+    self.rows = rows
+    self.emptiness = emptiness
+  }
+
+  /// A list made of a table: a row of it for each name.
+  init(
+    _ table: Table, names: [String], columns: Int, emptiness: String,
+    styles: (Int) -> [TextStyle] = { _ in [] }
+  ) {
+    let lines = table.lines(width: columns)
+    heading = lines[0]
+    self.emptiness = emptiness
+    rows = names.enumerated().map { index, name in
+      var line = StyledLine(lines[index + 1])
+      for style in styles(index) { line = line.adding(style) }
+      return ScreenRow(
+        name, line, text: table.rows[index].filter { !$0.isEmpty }.joined(separator: "  "))
+    }
+  }
+}
+
+/// The lists of a screen that is so wide.
+extension ScreenData {
+  package func list(_ part: ScreenPart, of subject: String?, columns: Int) -> ScreenList {
+    switch part {
+    case .nodes: nodeList(columns)
+    case .pipes: pipeList(columns)
+    case .composites: compositeList(columns)
+    case .logs: logList
+    case .events: eventList(of: subject ?? "", columns)
+    case .history: historyList(of: subject ?? "", columns)
+    }
+  }
+
+  private func nodeList(_ columns: Int) -> ScreenList {
+    let nodes = nodes.filter { $0.kind != .composite }
+    var table = Table(
+      .init("NODE", least: 10), .init("STATUS", least: 7), .init("STATE", least: 18),
+      .init("EV/S", .right, rank: 5), .init("QUEUE", .right, rank: 3),
+      .init("LETTERS", .right, rank: 2), .init("RESTARTS", .right, rank: 4),
+      .init("TREND", rank: 1))
+    for node in nodes {
+      let state = node.stateText
+      let waiting = node.status?.ins.reduce(0) { $0 + $1.waiting }
+      let trend = trends[node.name]
+      table.add(
+        node.name, node.phase, state.isEmpty ? "-" : state, NodeTrend.text(trend?.rate),
+        waiting.map(String.init) ?? "-", node.status.map { String($0.letters) } ?? "-",
+        String(node.restarts), trend?.bars ?? "")
+    }
+    return ScreenList(
+      table, names: nodes.map(\.name), columns: columns, emptiness: "no nodes"
+    ) { Self.styles(of: nodes[$0]) }
+  }
+
+  /// What stands out also without colours stands out in words: its status.
+  private static func styles(of node: NodeInformation) -> [TextStyle] {
+    if !node.doubts.isEmpty { return [.color(.red)] }
+    return switch node.phase {
+    case "running": []
+    case "failed": [.color(.red)]
+    case "stopped", "held": [.dim]
+    default: [.color(.yellow)]
+    }
+  }
+
+  private func pipeList(_ columns: Int) -> ScreenList {
+    let pipes = pipes
+    var table = Table(
+      .init("PIPE", least: 20, keepsEnd: true), .init("FILL"), .init("UNDER WAY", .right),
+      .init("CAPACITY", .right, rank: 1), .init("SENT/S", .right, rank: 3),
+      .init("APPLIED/S", .right, rank: 2), .init("TROUBLE", least: 8))
+    for pipe in pipes {
+      let rate = rates[pipe.pipe.name]
+      table.add(
+        pipe.pipe.name, Self.fill(pipe), pipe.underWay.map { String($0) } ?? "-",
+        String(pipe.pipe.capacity), NodeTrend.text(rate?.sent), NodeTrend.text(rate?.applied),
+        pipe.trouble)
+    }
+    return ScreenList(
+      table, names: pipes.map(\.pipe.name), columns: columns, emptiness: "no pipes"
+    ) { pipes[$0].trouble.isEmpty ? [] : [.color(.yellow)] }
+  }
+
+  /// `■■■□□□□□`: how much of its capacity is under way.
+  static func fill(_ pipe: PipeReading) -> String {
+    let width = 8
+    guard let underWay = pipe.underWay else { return String(repeating: "?", count: width) }
+    let part = Double(underWay) / Double(max(pipe.pipe.capacity, 1))
+    // What is not empty is seen.
+    let filled = min(width, underWay == 0 ? 0 : max(1, Int(part * Double(width))))
+    return String(repeating: "■", count: filled) + String(repeating: "□", count: width - filled)
+  }
+
+  private func compositeList(_ columns: Int) -> ScreenList {
+    let composites = nodes.filter { $0.kind == .composite }
+    var table = Table(
+      .init("COMPOSITE", least: 10), .init("STATUS", rank: 1, least: 7), .init("STATE", least: 12),
+      .init("WITHHELD", least: 20))
+    for composite in composites {
+      let state = composite.stateText
+      table.add(
+        composite.name, composite.phase, state.isEmpty ? "-" : state, withheld(by: composite.name))
+    }
+    return ScreenList(
+      table, names: composites.map(\.name), columns: columns, emptiness: "no composites"
+    ) { Self.styles(of: composites[$0]) }
+  }
+
+  /// `go by door, motor; stop by door`
+  private func withheld(by composite: String) -> String {
+    switch enabled[composite] {
+    case .found(let found):
+      let held = found.events.filter { $0.verdict == .withheld }.map { event in
+        event.event.name + " by " + event.withheld.map(\.participant).joined(separator: ", ")
+      }
+      return held.isEmpty ? "nothing" : held.joined(separator: "; ")
+    case .failed(let reason): return reason
+    case nil: return "…"
+    }
+  }
+
+  private var logList: ScreenList {
+    ScreenList("LOGS", logs, emptiness: "nothing is written yet")
+  }
+}
+
+extension ScreenRow {
+  /// The columns of a node's name in front of what it wrote.
+  private static let nodeWidth = 12
+
+  /// - Parameter name: Its place among all lines.
+  init(log entry: LogEntry, name: String) {
+    let node = entry.node.cut(to: Self.nodeWidth).padded(to: Self.nodeWidth)
+    let text = StyledLine(entry.text)
+    self.init(
+      name,
+      StyledLine(ScreenData.clock(entry.time) + " ", .dim) + StyledLine(node + " ", .color(.cyan))
+        + (entry.stream == .note ? text.adding(.dim) : text),
+      text: "\(entry.time) \(entry.node) \(entry.text)")
+  }
+}

@@ -1,0 +1,240 @@
+import FoundationEssentials
+import Glibc
+import PipeExplorer
+import PipeRuntime
+import PipeSupervision
+
+/// Shows a running topology on the terminal of this process, until it is left or has ended.
+///
+/// All of it runs on the thread that calls ``run()``, but what the topology is asked.
+final class ScreenShell {
+  /// Why the screen has ended.
+  enum Ending {
+    case left
+    case terminalClosed
+    /// With what to do, unless it has gone down.
+    case topologyGone(TopologyClientError?)
+    case failed(any Error)
+  }
+
+  private let loop = PollLoop()
+  private let client: TopologyClient
+  private let signals: SignalDescriptor
+  private let terminal: TerminalDriver
+  private var screen: Screen
+  private var logs: LogReader
+  private var ending: Ending?
+  private var asking: Task<Void, Never>?
+  private var watching: Task<Void, Never>?
+  private var following: Task<Void, Never>?
+  private var watched: Set<String> = []
+
+  /// The signals that it takes, which must be blocked before any thread starts.
+  static let signals: [Signal] = [.interrupt, .terminate, .hangUp, .windowSize, .resume]
+  /// The least time between two drawings.
+  private static let drawPause: Duration = .milliseconds(50)
+  /// Between an answer of the orchestrator and the next question.
+  private static let askPause: Duration = .milliseconds(250)
+  /// Between two looks at the logs.
+  private static let logPause: Duration = .milliseconds(200)
+  /// The lines of each node's log that it begins with.
+  private static let logLines = 100
+
+  /// - Parameter endsTopology: Whether the topology ends with the screen.
+  /// - Returns: `nil` where standard input or output is no terminal that takes cursor movements.
+  init?(
+    client: TopologyClient, directories: RuntimeDirectories, signals: SignalDescriptor,
+    endsTopology: Bool = false
+  ) {
+    guard let terminal = TerminalDriver(on: loop, pause: Self.drawPause) else { return nil }
+    self.client = client
+    self.signals = signals
+    self.terminal = terminal
+    logs = LogReader(directory: directories.logs)
+    screen = Screen(
+      size: terminal.size, endsTopology: endsTopology,
+      startedAt: RunningTopology.find(directories)?.startedAt.map { $0.milliseconds * 1_000_000 })
+  }
+
+  /// Shows the topology until it ends, or somebody leaves. The terminal is then as it was.
+  func run() -> Ending {
+    loop.add(descriptor: signals.descriptor, for: self) { $0.readSignals() }
+    terminal.content = { [unowned self] _ in screen.frame() }
+    terminal.onKeys = { [unowned self] keys in for key in keys { take(.key(key)) } }
+    terminal.onClosed = { [unowned self] in end(.terminalClosed) }
+    do {
+      try terminal.start()
+    } catch {
+      return .failed(error)
+    }
+    terminal.listen()
+    ask(after: .zero, isFresh: true)
+    readLogs()
+    loop.run()
+    for task in [asking, watching, following] { task?.cancel() }
+    terminal.leave()
+    loop.handle.end()
+    return ending ?? .left
+  }
+
+  /// Ends it from another thread: the topology has ended.
+  func close() {
+    let owner = LoopOwned(self)
+    loop.handle.post { owner.value.end(.topologyGone(nil)) }
+  }
+
+  private func end(_ ending: Ending) {
+    if self.ending == nil { self.ending = ending }
+    loop.stop()
+  }
+
+  // MARK: Inputs
+
+  private func take(_ input: Screen.Input) {
+    guard ending == nil else { return }
+    for action in screen.take(input, at: WallClock.nanoseconds) where ending == nil {
+      perform(action)
+    }
+  }
+
+  private func readSignals() {
+    while let signal = signals.next() {
+      switch signal {
+      case .windowSize: take(.resize(terminal.size))
+      case .resume: restart(by: terminal.resume)
+      case .hangUp: end(.terminalClosed)
+      default: end(.left)
+      }
+    }
+  }
+
+  private func restart(by start: () throws(SystemError) -> Void) {
+    do throws(SystemError) {
+      try start()
+      take(.resize(terminal.size))
+    } catch {
+      end(.failed(error))
+    }
+  }
+
+  private func readLogs() {
+    let entries = logs.next(limit: Self.logLines)
+    if !entries.isEmpty { take(.logs(entries)) }
+    loop.schedule(after: Self.logPause, for: self) { $0.readLogs() }
+  }
+
+  /// - Parameter isFresh: Whether the orchestrator asks the nodes first; else it tells what it has heard within
+  ///   the last second.
+  private func ask(after pause: Duration, isFresh: Bool) {
+    asking = onTask { [client] in
+      try await Task.sleep(for: pause)
+      return try await client.directory(fresh: isFresh)
+    } then: { shell, result in
+      shell.take(result)
+    }
+  }
+
+  private func take(_ result: Result<TopologyDirectory, any Error>) {
+    switch result {
+    case .success(let directory):
+      take(.directory(directory))
+      watch(directory)
+    case .failure(TopologyClientError.notAnswering) where screen.data.directory != nil:
+      take(.silence("its orchestrator does not answer"))
+    case .failure(TopologyClientError.orchestratorGone):
+      return end(.topologyGone(client.problemAtEnd))
+    case .failure(let error): return end(.failed(error))
+    }
+    ask(after: Self.askPause, isFresh: false)
+  }
+
+  /// Follows the states of all nodes that there are now.
+  private func watch(_ directory: TopologyDirectory) {
+    let names = directory.nodes.filter { $0.kind != .monitor }.map(\.name)
+    guard Set(names) != watched else { return }
+    watched = Set(names)
+    watching?.cancel()
+    watching = stream { [client] in
+      try await client.states(of: names, .latest, tellingInDoubt: true)
+    } then: { shell, change in
+      shell.take(.change(change))
+    }
+  }
+
+  // MARK: Actions
+
+  private func perform(_ action: Screen.Action) {
+    switch action {
+    case .draw: terminal.draw()
+    case .ask(let question): ask(question)
+    case .follow(let node): follow(node)
+    case .copy(let text):
+      // OSC 52: the terminal keeps it, where it is set up to.
+      let base64 = Data(text.utf8.prefix(100_000)).base64EncodedString()
+      terminal.send("\u{1B}]52;c;\(base64)\u{07}")
+    case .suspend: restart(by: terminal.suspend)
+    case .leave: end(.left)
+    }
+  }
+
+  private func follow(_ node: String?) {
+    following?.cancel()
+    following = nil
+    guard let node else { return }
+    following = stream { [client] in
+      try await client.steps(of: [node])
+    } then: { shell, message in
+      if case .step(let step) = message { shell.take(.step(step)) }
+    }
+  }
+
+  private func ask(_ question: Screen.Question) {
+    let questions = ScreenQuestions(client: client)
+    let directory = screen.data.directory
+    onTask {
+      await questions.answer(question, directory)
+    } then: { shell, result in
+      if case .success(let answer) = result { shell.take(.answer(answer)) }
+    }
+  }
+
+  // MARK: Tasks
+
+  /// Does something beside the loop, and takes what has come out of it on the loop, unless that was cancelled.
+  @discardableResult
+  private func onTask<Value: Sendable>(
+    _ work: @escaping @Sendable () async throws -> Value,
+    then take: @escaping @Sendable (ScreenShell, Result<Value, any Error>) -> Void
+  ) -> Task<Void, Never> {
+    let owner = LoopOwned(self)
+    let handle = loop.handle
+    return Task {
+      let result: Result<Value, any Error>
+      do { result = .success(try await work()) } catch { result = .failure(error) }
+      if Task.isCancelled { return }
+      handle.post { if owner.value.ending == nil { take(owner.value, result) } }
+    }
+  }
+
+  /// Takes what a stream tells on the loop, one at a time, so that the stream's own bound holds.
+  private func stream<Values: AsyncSequence & Sendable>(
+    _ open: @escaping @Sendable () async throws -> Values,
+    then take: @escaping @Sendable (ScreenShell, Values.Element) -> Void
+  ) -> Task<Void, Never> where Values.Element: Sendable, Values.Failure == Never {
+    let owner = LoopOwned(self)
+    let handle = loop.handle
+    return Task {
+      // Where it cannot be told, the orchestrator's answers still can.
+      guard let values = try? await open() else { return }
+      for await value in values {
+        if Task.isCancelled { return }
+        await withCheckedContinuation { continuation in
+          handle.post {
+            if owner.value.ending == nil { take(owner.value, value) }
+            continuation.resume()
+          }
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,115 @@
+import PipeRuntime
+
+/// A form for an event: which it is, and then a line for each value that it carries.
+package struct SendForm: Sendable {
+  /// What a key has led to.
+  package enum Outcome: Hashable, Sendable {
+    case open
+    case left
+    case send(JSONValue)
+  }
+
+  /// Who the event is for.
+  package let target: String
+  package let events: [CaseDescription]
+  package private(set) var selection = NamedSelection()
+  /// The event that is filled in; `nil` while one is chosen.
+  package private(set) var event: CaseDescription?
+  package private(set) var fields: [TerminalTextField] = []
+  /// The line that keys go to.
+  package private(set) var line = 0
+  /// What is wrong with what was typed.
+  package private(set) var problem: String?
+
+  /// - Parameter event: The event that is meant, where that is known.
+  package init(to target: String, events: [CaseDescription], event: String? = nil) {
+    self.target = target
+    self.events = events
+    if let event, let found = events.first(where: { $0.name == event }) { choose(found) }
+  }
+
+  private mutating func choose(_ event: CaseDescription) {
+    self.event = event
+    fields = event.fields.map { _ in TerminalTextField() }
+    line = 0
+  }
+
+  package mutating func press(_ key: Key, height: Int) -> Outcome {
+    problem = nil
+    return event == nil ? pressInList(key, height) : pressInFields(key)
+  }
+
+  private mutating func pressInList(_ key: Key, _ height: Int) -> Outcome {
+    let names = events.map(\.name)
+    if selection.press(key, in: names, height: height) { return .open }
+    switch key {
+    case .escape, .character("q"): return .left
+    case .enter:
+      guard let row = selection.row(in: names) else { return .left }
+      choose(events[row])
+      if events[row].fields.isEmpty { return finish() }
+    default: break
+    }
+    return .open
+  }
+
+  private mutating func pressInFields(_ key: Key) -> Outcome {
+    switch key {
+    case .escape:
+      guard events.count > 1 else { return .left }
+      event = nil
+    case .up, .backTab: line = max(0, line - 1)
+    case .down, .tab: line = min(max(0, fields.count - 1), line + 1)
+    case .enter:
+      guard line >= fields.count - 1 else {
+        line += 1
+        break
+      }
+      return finish()
+    default: if fields.indices.contains(line) { _ = fields[line].press(key) }
+    }
+    return .open
+  }
+
+  /// The event as it was filled in, or what is wrong with it.
+  private mutating func finish() -> Outcome {
+    guard let event else { return .open }
+    guard !event.fields.isEmpty else { return .send(.string(event.name)) }
+    var members: [String: JSONValue] = [:]
+    for (place, field) in event.fields.enumerated() {
+      do throws(FieldProblem) {
+        members[field.name] = try Self.value(of: fields[place].text, field)
+      } catch {
+        line = place
+        problem = error.text
+        return .open
+      }
+    }
+    let json = JSONValue.object([event.name: .object(members)])
+    if let problem = events.problem(with: json, noun: "event", owner: "'\(target)'") {
+      self.problem = problem
+      return .open
+    }
+    return .send(json)
+  }
+
+  private struct FieldProblem: Error { let text: String }
+
+  /// What was typed as a value of a type: text where that is a text, and else as in JSON.
+  private static func value(
+    of text: String, _ field: CaseDescription.Field
+  ) throws(FieldProblem) -> JSONValue? {
+    var type = SwiftType(field.type)
+    if case .optional(let inner) = type {
+      if text.isEmpty { return nil }
+      type = inner
+    }
+    if case .string = type { return .string(text) }
+    if let value = try? JSONValue(parsing: text.utf8) { return value }
+    // A case of an enum without values is written as it is called.
+    if case .unknown = type, !text.isEmpty { return .string(text) }
+    throw FieldProblem(
+      text: "'\(field.name)' is \(field.type): "
+        + (text.isEmpty ? "type a value" : "'\(text.cut(to: 40))' is none"))
+  }
+}

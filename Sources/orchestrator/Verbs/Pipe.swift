@@ -1,0 +1,176 @@
+import PipeRuntime
+
+/// `orchestrator pipe`
+struct Pipe: Verb {
+  enum Action: String, CaseIterable {
+    case ls, info, hz, echo, send
+  }
+
+  let description = VerbDescription(
+    "pipe", "Lists the pipes, and tells how one is, how fast, and what goes through it",
+    discussion:
+      "PIPE is a pipe's name, in quotes, since it has a '>', or its number in 'pipe ls'. What is told comes "
+      + "from the two ends' own counters: it is exact, and no event takes longer by it. UNDER WAY are events "
+      + "that were sent and not applied yet. 'hz' tells again and again how many events a second are sent and "
+      + "applied: of one pipe, or of all. 'echo' writes the events that go in, up to 2,000 a second, and the "
+      + "number of the others. 'send' sends an event to the receiver of the pipe, which answers; "
+      + "it is no event of the pipe's sender, and is not counted among them.",
+    options: [
+      .topology, .output,
+      Option("quiet", "q", "Of 'ls': writes the pipes' names only"),
+      Option("every", value: .duration, "Of 'hz': the time between two lines. Default: 1s"),
+      Option(
+        "count", "n", value: .count("N", from: 1),
+        "Of 'hz': how often it tells. Of 'echo': the events. Default: no limit"),
+      Option(
+        "timeout", value: .duration,
+        "Of 'hz' and 'echo': ends after this time. Default: no limit. Of 'send': the longest wait for the "
+          + "answer. Default: 5s"),
+    ],
+    positionals: [
+      Positional(
+        "ls|info|hz|echo|send", .choice("ACTION", Action.allCases.map(\.rawValue)), .one,
+        "What to do"),
+      Positional("PIPE", .text("PIPE"), .optional, "The pipe: its name or number"),
+      Positional("EVENT", .text("EVENT"), .optional, "Of 'send': the event, a label or JSON"),
+    ],
+    examples: [
+      (
+        "orchestrator pipe ls", "Each pipe with its number, what went through it, and what keeps it"
+      ),
+      ("orchestrator pipe info 1", "All that is known of the first"),
+      ("orchestrator pipe hz 'door.arrivals->display.updates'", "Events a second, each second"),
+      ("orchestrator pipe echo 1 -n 10 -o jsonl", "The next ten events, a JSON object per line"),
+      ("orchestrator pipe send 2 start", "Sends an event to its receiver"),
+    ])
+
+  func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
+    let action = Action(rawValue: arguments.positionals[0]) ?? .ls
+    let pipe = arguments.positionals.dropFirst().first
+    try check(action, arguments)
+    switch (action, pipe) {
+    case (.ls, _): return try await list(arguments, console)
+    case (.hz, _): return try await rates(of: pipe, arguments, console)
+    case (.info, let pipe?): return try await tell(pipe, arguments, console)
+    case (.echo, let pipe?): return try await follow(pipe, arguments, console)
+    case (.send, let pipe?): return try await send(into: pipe, arguments, console)
+    case (_, nil):
+      throw Self.usage("'\(action.rawValue)' needs a PIPE; 'orchestrator pipe ls' lists them")
+    }
+  }
+
+  private func check(_ action: Action, _ arguments: ParsedArguments) throws(CommandError) {
+    let words = arguments.positionals
+    let most = [.ls: 1, .send: 3][action] ?? 2
+    if words.count > most {
+      throw Self.usage("'\(action.rawValue)' takes no '\(words[most])'")
+    }
+    if action == .send, words.count < 3 { throw Self.usage("'send' needs a PIPE and an EVENT") }
+    let fitting: [String: [Action]] = [
+      "quiet": [.ls], "every": [.hz], "count": [.hz, .echo], "timeout": [.hz, .echo, .send],
+    ]
+    for (option, actions) in fitting.sorted(by: { $0.key < $1.key })
+    where arguments.flag(option) && !actions.contains(action) {
+      let names = actions.map { "'\($0.rawValue)'" }.joined(separator: ", ")
+      throw Self.usage("--\(option) is for \(names)")
+    }
+  }
+
+  private static func usage(_ problem: String) -> CommandError {
+    CommandError(problem + "\nTry 'orchestrator pipe --help'.", code: .usage)
+  }
+
+  // MARK: What is known
+
+  private func list(_ arguments: ParsedArguments, _ console: Console) async throws -> ExitCode {
+    let readings = try await arguments.onTopology { try await $0.directory() }.pipeReadings
+    if arguments.flag("quiet") {
+      for reading in readings { try console.print(reading.pipe.name) }
+      return .success
+    }
+    try console.print(readings.map(\.record), as: arguments.format) { PipeReading.table(readings) }
+    return .success
+  }
+
+  private func tell(
+    _ pipe: String, _ arguments: ParsedArguments, _ console: Console
+  ) async throws -> ExitCode {
+    let (reading, machine) = try await arguments.onTopology { topology in
+      let reading = try await topology.directory().pipeReading(pipe)
+      let isNode = reading.receiver.map { $0.kind != .composite } ?? false
+      // One that has not described itself yet is told of without what it takes.
+      return (reading, isNode ? try? await topology.describe(reading.pipe.to) : nil)
+    }
+    let events = machine.map { machine in
+      machine.events.filter { machine.alphabet.contains($0.name) }.map(\.signature)
+    }
+    try console.print(
+      reading.record, as: arguments.format,
+      lines: reading.lines(events: events ?? [], console.style))
+    return .success
+  }
+
+  // MARK: What goes on
+
+  private func rates(
+    of pipe: String?, _ arguments: ParsedArguments, _ console: Console
+  ) async throws -> ExitCode {
+    let pause = max(arguments.duration("every") ?? .seconds(1), .milliseconds(50))
+    let deadline = arguments.duration("timeout").map { ContinuousClock.now + $0 }
+    var left = arguments.count("count") ?? .max
+    let client = try TopologyClient.attach(to: arguments.topology)
+    defer { client.close() }
+    func read() async throws -> [PipeReading] {
+      let directory = try await client.directory()
+      return try pipe.map { [try directory.pipeReading($0)] } ?? directory.pipeReadings
+    }
+    var before = try await read()
+    var next = ContinuousClock.now
+    var records: [JSONValue] = []
+    while left > 0 {
+      next = max(next + pause, .now)
+      if let deadline, deadline < next { break }
+      guard case .timedOut = console.wait(for: [], until: next) else { return .success }
+      let now = try await read()
+      let rates = now.compactMap { now in
+        before.first { $0.pipe.name == now.pipe.name }.map { PipeRate(from: $0, to: now) }
+      }
+      before = now
+      let width = rates.map(\.reading.pipe.name.displayWidth).max() ?? 0
+      left -= 1
+      for rate in rates {
+        switch arguments.format {
+        case .text: try console.print(rate.line(nameWidth: width, console.style))
+        case .jsonl: try console.print(rate.record)
+        case .json: records.append(rate.record)
+        }
+      }
+      try console.flush()
+      if rates.isEmpty { throw CommandError("topology '\(client.topology)' has no pipes") }
+    }
+    if arguments.format == .json { try console.print(.array(records)) }
+    return .success
+  }
+
+  private func follow(
+    _ pipe: String, _ arguments: ParsedArguments, _ console: Console
+  ) async throws -> ExitCode {
+    let client = try TopologyClient.attach(to: arguments.topology)
+    defer { client.close() }
+    let directory = try await client.directory(fresh: false)
+    let reading = try directory.pipeReading(pipe)
+    let lines = StreamLines(arguments, [reading.sender].compactMap(\.self), console)
+    return try lines.write(try await client.tap(reading.pipe.name))
+  }
+
+  private func send(
+    into pipe: String, _ arguments: ParsedArguments, _ console: Console
+  ) async throws -> ExitCode {
+    let receiver = try await arguments.onTopology {
+      try await $0.directory(fresh: false).pipeReading(pipe).pipe.to
+    }
+    var sending = arguments
+    sending.positionals = [receiver, arguments.positionals[2]]
+    return try await Send().run(sending, console: console)
+  }
+}

@@ -1,0 +1,117 @@
+import PipeExplorer
+import PipeRuntime
+import PipeRuntimeTestKit
+import PipeSupervision
+import Soak
+import TestTraits
+import Testing
+
+@Suite("Runs are ways through the states that a search has met", .timed)
+struct ExploredRunTests {
+  /// A search of two nodes, one of which sends the other two events at a time.
+  private static func search() async throws -> (ExploredTopology, [PipeSpecification]) {
+    let directory = try TestDirectory()
+    defer { directory.remove() }
+    let file = try directory.write(
+      """
+      topology: two
+      program: \(try BinaryLocator.find("TestNodes"))
+      nodes:
+        a: { machine: Rambler, parameters: { steps: [home x north, north y home], sends: [north z z] } }
+        b: { machine: Rambler, parameters: { steps: [home x north, north z home] } }
+      pipes:
+        - { from: a.out, to: b.in, name: p, capacity: 1, on_refused: postpone }
+      explore: { from_outside: { a: [x, y], b: [x] } }
+      """, to: "two.yaml")
+    let loaded = try LoadedTopology.load(.file(file))
+    var settings = ExplorationSettings()
+    settings.threads = 1
+    let explored = try await TopologyExplorer(loaded, loaded.topology.explore, settings).explored()
+    return (explored, loaded.pipes)
+  }
+
+  private static func item(
+    _ node: String, _ event: JSONValue, _ state: JSONValue?,
+    from origin: RunTrace.Item.Origin = .outside, sends numbers: ClosedRange<UInt64>? = nil
+  ) -> RunTrace.Item {
+    RunTrace.Item(
+      node: node, version: 1, event: event, origin: origin, state: state,
+      sent: numbers.map { $0.map { .init(pipe: "p", stream: 1, number: $0, event: "z") } } ?? [])
+  }
+
+  @Test("a path takes what the search has, and counts what of interest it was")
+  func path() async throws {
+    let (explored, pipes) = try await Self.search()
+    var path = ExploredPath(explored, pipes)
+    try path.take([
+      Self.item("a", "x", "north", sends: 1...2), Self.item("b", "x", "north"),
+      Self.item("b", "z", "home", from: .pipe("p", number: 1)), Self.item("b", "x", "north"),
+      Self.item("b", "z", "home", from: .pipe("p", number: 2)), Self.item("a", "y", "home"),
+    ])
+    #expect(path.count(of: "p") == 0)
+    #expect(path.sights.steps == 6)
+    #expect(path.sights.overshooting == 1)
+    #expect(path.sights.missing.count == 3)
+  }
+
+  @Test(
+    "a step that the search has not is told, with the steps before it",
+    arguments: [
+      // A state that it does not lead to, room that is not there, an event that has not come, and one that
+      // another stands before.
+      ([item("a", "x", "home", sends: 1...2)], "no step of the search is this one: a takes x"),
+      (
+        [item("a", "x", "north", sends: 1...2), item("a", "y", "home")],
+        "a takes y (outside), is home, with 'p': 1 z, 2 z; before that:\n    a takes x"
+      ),
+      ([item("b", "z", "home", from: .pipe("p", number: 1))], "with empty pipes"),
+      ([item("a", "x", "north", sends: 1...1)], "no step of the search is this one"),
+      (
+        [
+          item("a", "x", "north", sends: 1...2), item("b", "x", "north"),
+          item("b", "z", "home", from: .pipe("p", number: 3)),
+        ], "the pipe does not hold what is taken"
+      ),
+      ([item("b", "x", nil, from: .pipe("p", number: 1))], "b refuses x"),
+    ] as [([RunTrace.Item], String)])
+  func otherwise(line: [RunTrace.Item], told: String) async throws {
+    let (explored, pipes) = try await Self.search()
+    var path = ExploredPath(explored, pipes)
+    let failure = #expect(throws: ExploredPath.Failure.self) { try path.take(line) }
+    #expect(failure?.description.contains(told) == true, "\(String(describing: failure))")
+  }
+
+  @Test("a plan is the same for the same seed, and a topology of which everything is declared")
+  func plans() throws {
+    for seed in UInt64(0)..<40 {
+      var (one, other) = (SplitMix64(seed: seed), SplitMix64(seed: seed))
+      let plan = RamblingPlan(using: &one)
+      #expect(plan == RamblingPlan(using: &other))
+      let topology = plan.topology(name: "plan", program: "TestNodes", durability: .volatile)
+      let read = try TopologyReader.read(text: topology.yaml.utf8, file: "plan.yaml")
+      #expect(read.topology.pipes == plan.pipes)
+      #expect(read.topology.explore == topology.explore)
+    }
+  }
+
+  private static func soak(_ durability: String) async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    let seed = UInt64.random(in: 1...999_999)
+    let program = try tool.start(
+      program: try BinaryLocator.find("soak"),
+      ["--of", "explored", "--topologies", "4", "--seed", "\(seed)", "--durability", durability])
+    let result = try await tool.result(of: program, within: .seconds(180))
+    // It tells the seed.
+    #expect(result.code == 0, "\(result)")
+    #expect(result.output.contains("verdict: as searched"), "\(result)")
+    #expect(!result.output.contains("4 topologies, 0 steps"), "\(result)")
+  }
+
+  @Test("random topologies that run do nothing that the search has not found")
+  func volatile() async throws { try await Self.soak("none") }
+
+  @Test(
+    "the same of nodes that keep journals", .enabled(if: RecordedNodes.arePossible))
+  func recorded() async throws { try await Self.soak("process") }
+}

@@ -1,0 +1,64 @@
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import TestTraits
+import Testing
+
+@Suite("What 'orchestrator trace' writes", .timed)
+struct TraceVerbTests {
+  private static let numbers = """
+    topology: numbers
+    program: TestNodes
+    nodes: { source: { machine: Source }, sink: { machine: Sink } }
+    pipes: [{ from: source.out, to: sink.in, name: numbers }]
+    """
+
+  @Test(
+    "what has caused what, in each form",
+    arguments: [
+      ("text", "    sink    "), ("mermaid", "n1->>n2: number(n#58; "),
+      ("chrome", #""bp":"e""#), ("otlp", #""parentSpanId":"#),
+    ])
+  func forms(form: String, part: String) async throws {
+    try await withTopology(yaml: Self.numbers) { topology in
+      let tool = CommandLineTool(beside: topology)
+      var result = CommandLineTool.Result(output: "", error: "")
+      // Where the machine is so slow that too little has happened, it has more time.
+      for seconds in [1, 4, 16, 64] {
+        let trace = try tool.start(["trace", "--for", "\(seconds)s", "-o", form])
+        // Steps before it follows them are not told.
+        while trace.exit == nil { try await topology.send("source", Source.Event.go(count: 1)) }
+        result = try await tool.end(of: trace)
+        if result.output.contains(part) { break }
+      }
+      #expect(result.output.contains(part), "\(result)")
+      if form == "chrome" || form == "otlp" {
+        _ = try JSONValue(parsing: result.output.utf8)
+      }
+    }
+  }
+
+  @Test("^C ends the time early")
+  func interrupted() async throws {
+    try await withTopology(yaml: Self.numbers) { topology in
+      let tool = CommandLineTool(beside: topology)
+      let trace = try tool.start(["trace", "--for", "1h", "-o", "text"])
+      // It takes the signal from when it has blocked it; one that comes earlier ends it as any program.
+      let isBlocked: Bool? = try await poll(within: .seconds(20)) {
+        try Self.blocked(by: trace.pid) & 1 << UInt64(SIGINT - 1) != 0 ? true : nil
+      }
+      #expect(isBlocked == true)
+      trace.signal(.interrupt)
+      let exit = try await trace.waitForExit(within: .seconds(20))
+      #expect(exit == .exited(code: 0), "\(trace.errorText)")
+    }
+  }
+
+  /// The signals that a process has blocked, a bit for each.
+  private static func blocked(by pid: Int32) throws -> UInt64 {
+    let status = FileSystem.text(of: "/proc/\(pid)/status") ?? ""
+    let line = status.split(separator: "\n").first { $0.hasPrefix("SigBlk:") }
+    return line.flatMap { UInt64($0.dropFirst(7).drop { $0 == "\t" }, radix: 16) } ?? 0
+  }
+}

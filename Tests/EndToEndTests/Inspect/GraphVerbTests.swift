@@ -1,0 +1,230 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestTraits
+import Testing
+
+@Suite("Drawing a topology and its machines from the command line", .timed)
+struct GraphVerbTests {
+  @Test(
+    "a topology is written in each form",
+    arguments: [
+      ("ascii", "| LiftDoor |"), ("dot", "subgraph \"cluster_composite:lift\" {"),
+      ("mermaid", "subgraph c1[\"lift<br>together: emergencyStop, go, open, reset\"]"),
+      ("plantuml", "component \"door\\nLiftDoor\" as n1"), ("svg", "</svg>"),
+      ("json", "\"id\":\"composite:lift\""),
+    ])
+  func wiring(form: String, part: String) async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    let result = try await tool.run("graph", "topologies/lift.yaml", "-o", form, in: nil)
+    #expect(result.code == 0, "\(result)")
+    #expect(result.output.contains(part), "\(result)")
+  }
+
+  @Test(
+    "the states of a node's machine are written in each form",
+    arguments: [
+      ("ascii", "| persons: Int |"),
+      ("dot", "\"open\" -> \"open\" [label=\"enter [guard]\", style=dotted]"),
+      ("mermaid", "n1 -.->|\"enter [guard]\"| n1"), ("plantuml", "[*] --> n2"),
+      ("svg", "persons: Int"), ("json", "\"title\":\"door: LiftDoor\""),
+    ])
+  func states(form: String, part: String) async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    let result = try await tool.run("graph", "topologies/lift.yaml", "door", "-o", form, in: nil)
+    #expect(result.code == 0, "\(result)")
+    #expect(result.output.contains(part), "\(result)")
+  }
+
+  @Test("describe --graph writes each transition in a line, and as data")
+  func described() async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    let page = try await tool.run(
+      "describe", "--file", "topologies/lift.yaml", "--graph", "door", in: nil)
+    #expect(page.output.contains("  graph        closed --emergencyStop--> stopped\n"), "\(page)")
+    #expect(page.output.contains("\n               open ..enter [guard]..> open\n"), "\(page)")
+    let data = try await tool.run(
+      "describe", "--file", "topologies/lift.yaml", "--graph", "-o", "json", in: nil)
+    guard case .array(let pages) = try JSONValue(parsing: data.output.utf8), pages.count == 3 else {
+      Issue.record("\(data)")
+      return
+    }
+    #expect(pages[0]["graph"]?["initial"] == "closed")
+    // A composite has none.
+    #expect(pages[2]["graph"] == nil)
+  }
+
+  // MARK: Graphviz
+
+  /// Runs a verb in which `dot` is this script, or nothing.
+  private func svg(dot script: String?) async throws -> CommandLineTool.Result {
+    var tool = try CommandLineTool()
+    defer { tool.remove() }
+    if let script {
+      try FileSystem.makeDirectories("\(tool.directory.path)/bin")
+      try tool.directory.write("#!/bin/sh\n" + script + "\n", to: "bin/dot", mode: 0o755)
+    }
+    tool.environment["PATH"] = "\(tool.directory.path)/bin"
+    let result = try await tool.run(
+      "graph", "topologies/lift.yaml", "-o", "svg", in: nil, within: .seconds(60))
+    #expect(result.code == 0, "\(result)")
+    return result
+  }
+
+  @Test("without Graphviz the picture is drawn all the same")
+  func withoutGraphviz() async throws {
+    let result = try await svg(dot: nil)
+    #expect(result.output.hasPrefix("<svg xmlns="), "\(result)")
+    #expect(result.error.contains("which is not installed: 'apt-get install graphviz'"))
+  }
+
+  @Test(
+    "Graphviz that hangs, fails, or says nothing is done without",
+    arguments: [
+      ("exec /bin/sleep 1000", "it takes longer than 2 s"),
+      ("trap '' TERM; while :; do :; done", "it takes longer than 2 s"),
+      ("echo 'Error: no memory' >&2; exit 1", "failed: Error: no memory"), ("exit 0", "failed"),
+      ("kill -SEGV $$", "failed"),
+    ])
+  func badGraphviz(script: String, reason: String) async throws {
+    let result = try await svg(dot: script)
+    #expect(result.output.hasPrefix("<svg xmlns="), "\(result)")
+    #expect(result.error.contains("note: drawn without Graphviz: "), "\(result)")
+    #expect(result.error.contains(reason), "\(result)")
+  }
+
+  @Test("what takes Graphviz long is drawn plainly by it")
+  func plainGraphviz() async throws {
+    let result = try await svg(
+      dot: "/bin/grep -q splines=line && echo '<svg>plain</svg>' && exit 0; exec /bin/sleep 1000")
+    #expect(result.output == "<svg>plain</svg>\n", "\(result)")
+    #expect(result.error.contains("note: drawn plainly"), "\(result)")
+  }
+
+  @Test("a topology is read from standard input, too")
+  func standardInput() async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    let program = try tool.start(
+      program: "/bin/sh",
+      ["-c", "'\(CommandLineTool.orchestrator)' graph - door < topologies/lift.yaml"], in: nil)
+    let result = try await tool.end(of: program, within: .seconds(60))
+    #expect(result.output.contains("| persons: Int |"), "\(result)")
+  }
+
+  // MARK: Running topologies
+
+  private static let ward = """
+    topology: ward
+    program: TestNodes
+    nodes:
+      button: { machine: Button }
+      gate: { machine: Gate }
+    """
+
+  @Test("--live has the states of the running topology, and says what is down")
+  func live() async throws {
+    try await DetachedTopology.with(Self.ward) { topology in
+      try await topology.run("send", "button", "press")
+      // A node that is too busy to answer is drawn as it was known last.
+      try await topology.await("both tell their states") {
+        $0[node: "button"]?.status?.state == ["pressed": ["times": 1]]
+          && $0[node: "gate"]?.status?.state == ["shut": ["passed": 0]]
+      }
+      let wiring = try await topology.run("graph", "--live")
+      #expect(wiring.output.contains("| = pressed(times: 1) |"), "\(wiring)")
+      #expect(wiring.output.contains("| = shut(passed: 0) |"), "\(wiring)")
+      let still = try await topology.run("graph")
+      #expect(!still.output.contains("= "), "\(still)")
+      let chart = try await topology.run("graph", "button", "--live")
+      #expect(chart.output.contains("# = pressed(times: 1)"), "\(chart)")
+      #expect(chart.output.contains("(start, now)"), "\(chart)")
+      let filed = try await topology.run("graph", "ward.yaml", "button", "--live", "-o", "json")
+      #expect(filed.output.contains("\"marks\":[\"initial\",\"current\"]"), "\(filed)")
+      try await topology.run("stop", "gate")
+      let down = try await topology.run("graph", "--live")
+      #expect(down.output.contains(": = stopped :"), "\(down)")
+      #expect(down.output.contains(": (down)    :"), "\(down)")
+      let stopped = try await topology.run("graph", "gate", "--live")
+      #expect(stopped.output.contains("note: now: "), "\(stopped)")
+    }
+  }
+
+  @Test("a running topology whose file is gone says so")
+  func goneFile() async throws {
+    try await DetachedTopology.with(Self.ward) { topology in
+      FileSystem.removeTree("\(topology.tool.directory.path)/ward.yaml")
+      let result = try await topology.run("graph", code: 1)
+      #expect(result.error.contains("there is no such file now; name the file"), "\(result)")
+    }
+  }
+
+  // MARK: Bad input
+
+  @Test(
+    "what has no states says what to do",
+    arguments: [
+      ("pair", 2, "'pair' is a composite: its state is that of its nodes. Name one of them"),
+      ("watcher", 2, "'watcher' is a monitor, which has no states; name a node with a machine"),
+      ("sky", 2, "node 'sky' is constant: it has one state, and no events"),
+      ("nobody", 2, "there is no node 'nobody'"), ("left right", 2, "unexpected argument 'right'"),
+      ("left -o png", 2, "'png' is no value for -o: choose ascii"),
+      ("left --live", 3, "no topology 'parts' runs"),
+    ])
+  func noStates(arguments: String, code: Int32, message: String) async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    try tool.directory.write(
+      """
+      topology: parts
+      program: TestNodes
+      nodes:
+        left: { machine: Automaton, parameters: { steps: ["0 sync 1"] } }
+        right: { machine: Automaton, parameters: { steps: ["0 sync 1"] } }
+        sky: { constant: blue }
+      composites:
+        pair: { components: [left, right], synchronize: { sync: [left, right] } }
+      monitors:
+        watcher: { monitor: Census }
+      """, to: "parts.yaml")
+    let words = ["graph", "parts.yaml"] + arguments.split(separator: " ").map(String.init)
+    let result = try await tool.result(of: tool.start(words))
+    #expect(result.code == code, "\(result)")
+    #expect(result.error.contains(message), "\(result)")
+  }
+
+  @Test("a machine that ends its program, or hangs, has that told at its lines")
+  func fragile() async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    try tool.directory.write(
+      "topology: weak\nprogram: TestNodes\nnodes: { node: { machine: Fragile } }", to: "weak.yaml")
+    let result = try await tool.run(
+      "graph", "weak.yaml", "node", "-o", "mermaid", within: .seconds(120))
+    #expect(result.code == 0, "\(result)")
+    for event in ["exit", "hang", "trap"] {
+      #expect(result.output.contains("\(event) [no answer]"), "\(result)")
+    }
+    #expect(result.output.contains("touch"), "\(result)")
+  }
+
+  @Test(
+    "500 nodes in a circle are drawn, also without Graphviz", arguments: ["ascii", "svg", "dot"])
+  func large(form: String) async throws {
+    var tool = try CommandLineTool()
+    defer { tool.remove() }
+    let nodes = (0..<500).map { "  n\($0): { machine: Automaton }" }
+    let pipes = (0..<500).map {
+      "  - { from: n\($0), when: sending, to: n\(($0 + 1) % 500), send: x }"
+    }
+    try tool.directory.write(
+      (["topology: many", "program: TestNodes", "nodes:"] + nodes + ["pipes:"] + pipes)
+        .joined(separator: "\n") + "\n", to: "many.yaml")
+    tool.environment["PATH"] = "/nowhere"
+    let result = try await tool.run("graph", "many.yaml", "-o", form, within: .seconds(120))
+    #expect(result.code == 0, "\(result.error)")
+    #expect(result.output.contains("n499"))
+  }
+}

@@ -1,0 +1,45 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestTraits
+import Testing
+
+/// An `inspector` that serves, and a client of it.
+struct InspectorProgram {
+  let program: LaunchedProgram
+  let client: WebClient
+
+  /// Starts it at a port that is free, and returns once it listens.
+  init(_ tool: CommandLineTool, _ arguments: String...) async throws {
+    let program = try tool.start(program: Self.path, arguments + ["--port", "0"])
+    let port: UInt16? = try await poll(every: .milliseconds(10), within: .seconds(60)) {
+      program.outputText.split(separator: "\n").first { $0.contains("http://") }
+        .flatMap { $0.split(separator: ":").last }
+        .flatMap { UInt16($0.prefix { $0.isNumber }) }
+    }
+    self.program = program
+    client = WebClient(port: try #require(port, "\(program.outputText)\(program.errorText)"))
+  }
+
+  static var path: String { CommandLineTool.products + "/inspector" }
+
+  /// The lines of its metrics.
+  func metrics() async throws -> [String] {
+    try await client.get("/metrics").body.split(separator: "\n").map(String.init)
+  }
+
+  /// Waits until its metrics have a line.
+  func await(_ line: String) async throws {
+    var last: [String] = []
+    let found: Bool? = try await poll(every: .milliseconds(20), within: .seconds(60)) {
+      last = try await metrics()
+      return last.contains(line) ? true : nil
+    }
+    #expect(found == true, "\(line) is not in:\n\(last.joined(separator: "\n"))")
+  }
+
+  /// Ends it in order.
+  func stop(_ tool: CommandLineTool) async throws {
+    program.signal(.terminate)
+    try await tool.end(of: program)
+  }
+}

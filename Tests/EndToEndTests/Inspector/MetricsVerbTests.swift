@@ -1,0 +1,119 @@
+import PipeInspection
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestTraits
+import Testing
+
+@Suite("inspector metrics", .timed, .stallLimit(.seconds(120)))
+struct MetricsVerbTests {
+  private static let ward = """
+    topology: ward
+    program: TestNodes
+    nodes:
+      button: { machine: Button, durability: process }
+      gate: { machine: Gate }
+    pipes:
+      - { from: button, when: pressed, to: gate, send: pass, name: visitors }
+    """
+
+  private static func label(_ labels: String) -> String { "{topology=\"ward\",\(labels)}" }
+
+  @Test("tells what nodes and pipes count, in a form that promtool finds nothing wrong with")
+  func figures() async throws {
+    try await DetachedTopology.with(Self.ward) { topology in
+      let inspector = try await InspectorProgram(topology.tool, "metrics")
+      // Its first state has sent one event already.
+      try await topology.run("send", "button", "press")
+      try await inspector.await(
+        "piperuntime_pipe_applied_events_total"
+          + Self.label("pipe=\"visitors\",from=\"button\",to=\"gate\"") + " 2")
+      // What other nodes tell may be older, where they are busy.
+      for line in [
+        "piperuntime_up{topology=\"ward\"} 1",
+        "piperuntime_node_events_total" + Self.label("node=\"button\",outcome=\"taken\"") + " 1",
+        "piperuntime_node_events_total" + Self.label("node=\"gate\",outcome=\"refused\"") + " 2",
+        "piperuntime_node_dead_letters" + Self.label("node=\"gate\"") + " 2",
+        "piperuntime_node_state" + Self.label("node=\"gate\",state=\"shut\"") + " 1",
+        "piperuntime_node_state" + Self.label("node=\"gate\",state=\"open\"") + " 0",
+      ] { try await inspector.await(line) }
+      let lines = try await inspector.metrics()
+      let ofButton = Self.label("node=\"button\"")
+      for name in [
+        "node_journal_records_total", "node_journal_record_duration_seconds_count",
+        "node_step_duration_seconds_count", "node_cpu_seconds_total", "node_resident_memory_bytes",
+      ] {
+        #expect(lines.contains { $0.hasPrefix("piperuntime_\(name)\(ofButton) ") }, "\(name)")
+      }
+      try await Self.check(lines, topology.tool)
+      try await inspector.stop(topology.tool)
+    }
+  }
+
+  /// Has promtool look at metrics, where it is there.
+  private static func check(_ lines: [String], _ tool: CommandLineTool) async throws {
+    guard FileSystem.exists("/usr/bin/promtool") else { return }
+    try tool.directory.write(lines.joined(separator: "\n") + "\n", to: "metrics.txt")
+    let program = try tool.start(
+      program: "/bin/sh", ["-c", "/usr/bin/promtool check metrics < metrics.txt 2>&1"])
+    let result = try await tool.end(of: program)
+    #expect(result.output == "", "\(result)")
+  }
+
+  @Test("says that a topology that ends is down, and tells all when it is back")
+  func comesBack() async throws {
+    try await DetachedTopology.with(Self.ward) { topology in
+      let inspector = try await InspectorProgram(topology.tool, "metrics")
+      try await inspector.await("piperuntime_up{topology=\"ward\"} 1")
+      try await topology.run("down")
+      try await inspector.await("piperuntime_up{topology=\"ward\"} 0")
+      #expect(try await inspector.metrics().count { !$0.hasPrefix("#") } == 1)
+      try await topology.up()
+      try await inspector.await("piperuntime_node_up" + Self.label("node=\"gate\"") + " 1")
+      try await topology.run("stop", "gate")
+      try await inspector.await("piperuntime_node_up" + Self.label("node=\"gate\"") + " 0")
+      try await inspector.stop(topology.tool)
+    }
+  }
+
+  @Test("waits for a topology that is named and does not run yet")
+  func named() async throws {
+    try await CommandLineTool.launching { tool in
+      let inspector = try await InspectorProgram(tool, "metrics", "-p", "ward")
+      #expect(inspector.program.errorText.contains("no topology 'ward' runs"))
+      #expect(inspector.program.errorText.contains("it is waited for"))
+      try await inspector.await("piperuntime_up{topology=\"ward\"} 0")
+      try await inspector.stop(tool)
+    }
+  }
+
+  @Test("ends with what is wrong, and what to do")
+  func mistakes() async throws {
+    try await CommandLineTool.launching { tool in
+      let inspector = try await InspectorProgram(tool, "metrics", "-p", "ward")
+      for (arguments, code, message) in [
+        (
+          "metrics -p ward --port \(inspector.client.port)", 1,
+          "is in use: choose another one with --port"
+        ),
+        ("metrics -p ward --port 65536", 2, "'65536' is no value for --port"),
+        ("metrics -p ward --address here", 2, "'here' is no address: write it in numbers"),
+        ("metrics", 3, "no topology runs; 'orchestrator up FILE' starts one"),
+        ("metrix", 2, "Did you mean 'metrics'?"), ("", 2, "what to do is missing"),
+        ("metrics --all", 2, "unknown option '--all'"),
+        ("metrics ward", 2, "unexpected argument 'ward'"),
+      ] as [(String, Int32, String)] {
+        let program = try tool.start(
+          program: InspectorProgram.path, arguments.split(separator: " ").map(String.init))
+        let result = try await tool.end(of: program, code: code)
+        #expect(result.error.contains(message) && result.output == "", "\(arguments): \(result)")
+        #expect(result.error.hasPrefix("inspector: "), "\(result)")
+      }
+      for arguments in [["--help"], ["help"], ["metrics", "--help"]] {
+        let result = try await tool.end(
+          of: tool.start(program: InspectorProgram.path, arguments))
+        #expect(result.output.hasPrefix("Usage: inspector ") && result.error == "", "\(result)")
+      }
+      try await inspector.stop(tool)
+    }
+  }
+}

@@ -1,0 +1,64 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestTraits
+import Testing
+
+@Suite("orchestrator run --web", .timed)
+struct RunPageTests {
+  private static let yaml = """
+    topology: gates
+    program: TestNodes
+    nodes: { gate: { machine: Gate } }
+    """
+
+  /// Runs the topology with its page, once the address is there.
+  private func run(
+    _ body: (CommandLineTool, LaunchedProgram, UInt16) async throws -> Void
+  ) async throws {
+    try await CommandLineTool.launching { tool in
+      try tool.directory.write(Self.yaml, to: "gates.yaml")
+      let program = try tool.start(["run", "--web", "--plain", "gates.yaml"])
+      let port: UInt16? = try await poll(every: .milliseconds(10), within: .seconds(60)) {
+        program.errorText.split(separator: "http://127.0.0.1:").dropFirst().first.flatMap {
+          UInt16($0.prefix { $0.isNumber })
+        }
+      }
+      let found = try #require(port, "\(program.outputText)\(program.errorText)")
+      try await body(tool, program, found)
+    }
+  }
+
+  /// Waits until nobody listens at a port any more.
+  private func expectClosed(_ port: UInt16) async throws {
+    let isClosed: Bool? = try await poll(every: .milliseconds(20), within: .seconds(60)) {
+      do {
+        _ = try await WebClient(port: port).get("/")
+        return nil
+      } catch {
+        return true
+      }
+    }
+    #expect(isClosed == true)
+  }
+
+  @Test("serves a page about the run, which ends with it")
+  func page() async throws {
+    try await run { tool, program, port in
+      #expect(program.errorText.contains("/#token="))
+      let page = try await WebClient(port: port).get("/")
+      #expect(page.status == 200 && page.body.contains("<title>"))
+      #expect(try await program.waitForOutput(containing: "gates: 1 node running"))
+      program.signal(.interrupt)
+      try await tool.end(of: program)
+      try await expectClosed(port)
+    }
+  }
+
+  @Test("leaves no page behind when it is killed")
+  func killed() async throws {
+    try await run { _, program, port in
+      program.signal(.kill)
+      try await expectClosed(port)
+    }
+  }
+}

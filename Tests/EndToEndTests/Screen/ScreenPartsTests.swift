@@ -1,0 +1,140 @@
+import PipeRuntime
+import TestTraits
+import Testing
+import orchestrator
+
+@Suite("What the screen is made of", .timed)
+struct ScreenPartsTests {
+  @Test(
+    "parts that stand above each other share the lines",
+    arguments: [
+      ([3, 4, 2], 20, [3, 4, 13]), ([10, 10, 10], 12, [4, 4, 4]), ([2, 30, 30], 22, [2, 10, 10]),
+      ([30, 3, 30], 20, [9, 3, 8]), ([5, 5], 3, [2, 1]), ([5, 5], 0, [0, 0]), ([], 9, []),
+      ([7], 3, [3]),
+    ] as [([Int], Int, [Int])])
+  func heights(wanted: [Int], room: Int, heights: [Int]) {
+    #expect(ScreenHeights.share(wanted, room: room) == heights)
+  }
+
+  @Test("the selection stays with the row that was chosen, wherever it goes")
+  func selection() {
+    var selection = NamedSelection()
+    let names = ["a", "b", "c", "d", "e"]
+    #expect(selection.row(in: []) == nil && selection.row(in: names) == 0)
+    selection.move(by: 2, in: names, height: 3)
+    #expect(selection.row(in: names) == 2)
+    #expect(selection.row(in: ["x", "y", "a", "b", "c"]) == 4)
+    // Where it is gone, the one in its place is selected, and is the chosen one from then on.
+    #expect(selection.row(in: ["a", "b", "d", "e"]) == 2)
+    selection.settle(in: ["a", "b", "d", "e"], height: 3)
+    #expect(selection.row(in: names) == 3)
+    selection.settle(in: ["a"], height: 3)
+    #expect(selection.row(in: ["a"]) == 0)
+  }
+
+  @Test("who has not moved sees what is newest", arguments: [false, true])
+  func newest(followsEnd: Bool) {
+    var selection = NamedSelection(newest: followsEnd ? .last : .first)
+    var names = ["a", "b", "c"]
+    selection.settle(in: names, height: 2)
+    names = followsEnd ? names + ["d"] : ["d"] + names
+    #expect(selection.row(in: names).map { names[$0] } == "d")
+    _ = selection.press(followsEnd ? .up : .down, in: names, height: 2)
+    let chosen = selection.row(in: names).map { names[$0] }
+    names = followsEnd ? names + ["e"] : ["e"] + names
+    #expect(selection.row(in: names).map { names[$0] } == chosen)
+    _ = selection.press(followsEnd ? .end : .home, in: names, height: 2)
+    names = followsEnd ? names + ["f"] : ["f"] + names
+    #expect(selection.row(in: names).map { names[$0] } == "f")
+  }
+
+  private static func press(
+    _ key: Key, _ selection: inout NamedSelection, _ names: [String]
+  ) -> Bool {
+    selection.press(key, in: names, height: 4)
+  }
+
+  @Test("the rows that are seen move as little as shows the selected one")
+  func window() {
+    var selection = NamedSelection()
+    let names = (1...9).map(String.init)
+    #expect(selection.window(of: names, height: 4) == 0..<4)
+    for key in [Key.character("j"), .down, .down, .down] {
+      #expect(Self.press(key, &selection, names))
+    }
+    #expect(selection.window(of: names, height: 4) == 1..<5)
+    #expect(Self.press(.character("k"), &selection, names))
+    #expect(selection.window(of: names, height: 4) == 1..<5)
+    #expect(Self.press(.character("G"), &selection, names))
+    #expect(selection.window(of: names, height: 4) == 5..<9)
+    #expect(Self.press(.pageUp, &selection, names))
+    #expect(selection.row(in: names) == 4)
+    #expect(!Self.press(.character("x"), &selection, names))
+    #expect(selection.window(of: names, height: 0).isEmpty)
+  }
+
+  private static func trend(_ readings: (UInt64, Double, UInt64)...) -> NodeTrend {
+    var trend = NodeTrend()
+    for (events, seconds, incarnation) in readings {
+      trend.take(
+        NodeTrend.Reading(events: events, time: Int64(seconds * 1e9), incarnation: incarnation))
+    }
+    return trend
+  }
+
+  @Test("a rate is of a second at least, by the node's own clock")
+  func trend() {
+    #expect(Self.trend((5, 1, 1)).rate == nil)
+    #expect(Self.trend((5, 1, 1), (15, 1.5, 1)).rate == nil)
+    #expect(Self.trend((5, 1, 1), (15, 1.5, 1), (25, 3, 1)).rate == 10)
+    // What is older than what is known, and another process, tell nothing.
+    #expect(Self.trend((5, 1, 1), (25, 3, 1), (20, 2, 1)).rates == [10])
+    #expect(Self.trend((5, 1, 1), (25, 3, 1), (3, 5, 2), (7, 7, 2)).rates == [10, 2])
+    let long = Self.trend(
+      (0, 0, 1), (1, 1, 1), (1, 2, 1), (3, 3, 1), (6, 4, 1), (10, 5, 1), (18, 6, 1), (26, 7, 1))
+    #expect(long.rates == [0, 2, 3, 4, 8, 8] && long.bars == "·▃▄▅██")
+  }
+
+  @Test(
+    "a rate is told in five columns",
+    arguments: [
+      (nil, "-"), (0, "0"), (0.26, "0.3"), (7, "7"), (9.94, "9.9"), (12.4, "12"), (999, "999"),
+      (1_234, "1.2k"), (45_678, "46k"), (1_200_000, "1.2M"),
+    ] as [(Double?, String)])
+  func rate(rate: Double?, text: String) { #expect(NodeTrend.text(rate) == text) }
+
+  private static func change(_ version: UInt64, missed: UInt64 = 0) -> StateChange {
+    StateChange(
+      node: "door", incarnation: 1, version: version, time: 5, cause: "request",
+      state: .string("s\(version)"), missed: missed)
+  }
+
+  private static func step(_ version: UInt64, incarnation: UInt64 = 1) throws -> NodeStep {
+    let json: JSONValue = [
+      "node": "door", "incarnation": .count(incarnation), "version": .count(version),
+      "place": .count(version), "event": .string("e\(version)"), "state": .string("s\(version)"),
+    ]
+    return try json.decode(NodeStep.self)
+  }
+
+  @Test("what a step tells of a state stands in place of what only told the state")
+  func history() throws {
+    var history = NodeHistory()
+    history.take(Self.change(1))
+    history.take(Self.change(4, missed: 2))
+    history.take(try Self.step(3))
+    history.take(try Self.step(4))
+    history.take(Self.change(4))
+    history.take(try Self.step(5))
+    history.take(Self.change(3))
+    #expect(history.entries.map(\.version) == [1, 3, 4, 5])
+    #expect(history.entries.map(\.event) == [nil, "e3", "e4", "e5"])
+    #expect(history.entries.map(\.missed) == [0, 0, 1, 0])
+    history.take(try Self.step(1, incarnation: 2))
+    #expect(history.entries.last?.name == "2.1")
+    for version in 2...UInt64(NodeHistory.limit) {
+      history.take(try Self.step(version, incarnation: 2))
+    }
+    #expect(history.entries.count == NodeHistory.limit && history.entries.first?.version == 1)
+  }
+}

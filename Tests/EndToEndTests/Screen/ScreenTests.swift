@@ -1,0 +1,306 @@
+import PipeGraphs
+import PipeRuntime
+import TestTraits
+import Testing
+import orchestrator
+
+@Suite("The screen, without a terminal", .timed)
+struct ScreenTests {
+  private static let second: Int64 = 1_000_000_000
+
+  private static func node(
+    _ name: String, _ kind: NodeInformation.Kind = .machine, state: JSONValue,
+    phase: String = "running"
+  ) -> NodeInformation {
+    var node = NodeInformation(
+      name: name, kind: kind, hosts: "Machine", program: "nodes", phase: phase,
+      isRunning: phase == "running", inbox: "inbox of \(name)", feed: "")
+    (node.incarnation, node.pid, node.startedAt) = (1, 7, 2 * second)
+    var status = NodeStatus()
+    (status.state, status.version, status.time) = (state, 3, 5 * second)
+    node.status = status
+    return node
+  }
+
+  /// A sender, a receiver that has failed, and a composite of both.
+  private static func directory(events: UInt64 = 4, time: Int64 = 5) -> TopologyDirectory {
+    var door = node("door", state: "closed")
+    let pipe = "door.out->motor.in"
+    door.status?.outs = [
+      NodeStatus.Pipe(name: pipe, events: 9, applied: 4, waiting: 0, capacity: 10)
+    ]
+    door.status?.events = events
+    door.status?.time = time * second
+    var motor = node("motor", state: ["standing": ["floor": 2]], phase: "failed")
+    motor.status?.ins = [
+      NodeStatus.Pipe(name: pipe, events: 9, applied: 4, waiting: 5, capacity: 10)
+    ]
+    return TopologyDirectory(
+      topology: "lift", file: "lift.yaml", pid: 1, phase: "running", isRunning: true,
+      nodes: [door, motor, node("pair", .composite, state: "waiting")],
+      pipes: [PipeInformation(name: pipe, from: "door", to: "motor", capacity: 10)])
+  }
+
+  private static func screen(columns: Int = 80, rows: Int = 24) -> Screen {
+    var screen = Screen(
+      size: TerminalSize(columns: columns, rows: rows), startedAt: 2 * second)
+    _ = screen.take(.directory(directory()), at: 5 * second)
+    _ = screen.take(.directory(directory(events: 12, time: 7)), at: 7 * second)
+    return screen
+  }
+
+  /// The lines, without the spaces at their ends and without empty lines at the end.
+  private static func text(_ screen: inout Screen) -> [String] {
+    var lines = screen.frame().map { line in
+      var text = line.cut(to: screen.size.columns).description
+      while text.last == " " { text.removeLast() }
+      return text
+    }
+    #expect(lines.count == screen.size.rows)
+    while lines.last == "" { lines.removeLast() }
+    return lines
+  }
+
+  @discardableResult
+  private static func press(_ text: String, _ screen: inout Screen) -> [Screen.Action] {
+    text.flatMap {
+      screen.take(
+        .key($0 == "⎋" ? .escape : $0 == "⏎" ? .enter : $0 == "⇥" ? .tab : .character($0)),
+        at: 8 * second)
+    }
+    .filter { $0 != .draw }
+  }
+
+  @Test("the overview fits 80 columns and 24 rows")
+  func overview() {
+    var screen = Self.screen()
+    #expect(
+      Self.text(&screen) == [
+        "lift: running  up 5 s   1 overview  2 nodes  3 pipes  4 composites  5 logs",
+        "  NODE   STATUS   STATE               EV/S  QUEUE  LETTERS  RESTARTS  TREND",
+        "▶ door   running  closed                 4      0        0         0  █",
+        "  motor  failed   standing(floor: 2)     -      5        0         0",
+        "  PIPE                FILL      UNDER WAY  CAPACITY  SENT/S  APPLIED/S  TROUBLE",
+        "  door.out->motor.in  ■■■■□□□□          5        10       -          -  receive…",
+        "  COMPOSITE  STATUS   STATE    WITHHELD", "  pair       running  waiting  …",
+        "  LOGS", "  nothing is written yet", "", "", "", "", "", "", "", "", "", "", "", "", "",
+        "j/k move  Enter more  Tab next  s send  w why  / filter  : all  ? help  q quit",
+      ])
+  }
+
+  @Test("on a small terminal, columns and rows are left out")
+  func small() {
+    var screen = Self.screen(columns: 40, rows: 9)
+    let lines = Self.text(&screen)
+    #expect(
+      lines == [
+        "lift: running  up 5 s   1 overview  2 n…", "  NODE   STATUS   STATE  1/2",
+        "▶ door   running  closed", "  PIPE                FILL      UNDER W…",
+        "  door.out->motor.in  ■■■■□□□□         …", "  COMPOSITE  STATUS   STATE    WITHHELD",
+        "  pair       running  waiting  …", "  LOGS",
+        "j/k move  Enter more  Tab next  s send …",
+      ])
+    // It goes on where it is larger, with the same row selected.
+    Self.press("j", &screen)
+    _ = screen.take(.resize(TerminalSize(columns: 80, rows: 24)), at: 8 * Self.second)
+    #expect(Self.text(&screen)[3].hasPrefix("▶ motor  failed"))
+    _ = screen.take(.resize(TerminalSize(columns: 1, rows: 1)), at: 8 * Self.second)
+    #expect(screen.frame().count >= 1)
+  }
+
+  @Test("each page shows its list, and Tab goes from list to list")
+  func pages() {
+    var screen = Self.screen()
+    for (key, heading) in [("2", "NODE"), ("3", "PIPE"), ("4", "COMPOSITE"), ("5", "LOGS")] {
+      Self.press(key, &screen)
+      let lines = Self.text(&screen)
+      #expect(lines[1].hasPrefix("  " + heading))
+      #expect(
+        lines.count { $0.hasPrefix("  NODE ") || $0.hasPrefix("  LOGS") }
+          == (heading == "PIPE" || heading == "COMPOSITE" ? 0 : 1))
+    }
+    Self.press("1", &screen)
+    #expect(screen.focus == .logs)
+    for part in [ScreenPart.nodes, .pipes, .composites, .logs] {
+      Self.press("⇥", &screen)
+      _ = screen.frame()
+      #expect(screen.focus == part)
+    }
+  }
+
+  @Test("Enter opens what is selected, whose steps are followed until Esc")
+  func opened() {
+    var screen = Self.screen()
+    let actions = Self.press("⏎", &screen)
+    #expect(actions == [.follow("door"), .ask(.chart(of: "door")), .ask(.enabled(of: "door"))])
+    let found = EnabledEvents(
+      name: "door", kind: .machine, state: "closed", version: 3,
+      events: [
+        EventEnabledness(
+          event: CaseDescription(name: "open"), participants: ["door"],
+          answers: [EventEnabledness.Answer(participant: "door", verdict: .enabled)]),
+        EventEnabledness(
+          event: CaseDescription(name: "close"), participants: ["door"],
+          answers: [
+            EventEnabledness.Answer(participant: "door", obstacle: .refused(.noTransition))
+          ]),
+      ])
+    _ = screen.take(.answer(.enabled(of: "door", .found(found))), at: 8 * Self.second)
+    var chart = StateChart(name: "door")
+    chart.states = [StateChart.State("closed"), StateChart.State("opening")]
+    chart.transitions = [StateChart.Transition("closed", "open", "opening")]
+    _ = screen.take(.answer(.chart(of: "door", .found(chart))), at: 8 * Self.second)
+    let lines = Self.text(&screen)
+    #expect(lines[1] == "door  running  closed" && lines[2] == "version 3")
+    #expect(lines.contains("▶ ✓  open   → opening"))
+    #expect(lines.contains("  ✗  close  that state has no transition for it"))
+    #expect(lines.contains("  HISTORY") && lines.contains("  no state is told yet"))
+    #expect(Self.press("⎋", &screen) == [.follow(nil)])
+    #expect(Self.text(&screen)[2].hasPrefix("▶ door"))
+  }
+
+  @Test("what is enabled is asked again after a while, and at once when the state is another one")
+  func asked() {
+    var screen = Self.screen()
+    Self.press("⏎", &screen)
+    let answer = Screen.Answer.enabled(of: "door", .failed("it does not answer"))
+    #expect(screen.take(.answer(answer), at: 8 * Self.second) == [.draw])
+    #expect(Self.text(&screen).contains("  it does not answer"))
+    #expect(screen.take(.tick, at: 8 * Self.second + Self.second / 2) == [.draw])
+    let change = StateChange(
+      node: "door", incarnation: 1, version: 4, time: 0, cause: "request", state: "open")
+    let due = screen.take(.change(change), at: 8 * Self.second + Self.second / 2)
+    #expect(due == [.draw, .ask(.enabled(of: "door"))])
+    // One at a time.
+    #expect(screen.take(.tick, at: 20 * Self.second) == [.draw])
+    #expect(screen.take(.answer(answer), at: 21 * Self.second).contains(.ask(.enabled(of: "door"))))
+  }
+
+  @Test("a filter shows only rows with its text, until Esc")
+  func filtered() {
+    var screen = Self.screen()
+    Self.press("/MOT", &screen)
+    var lines = Self.text(&screen)
+    #expect(lines[0].contains("filter 'MOT'") && lines[2].hasPrefix("▶ motor"))
+    #expect(!lines.contains { $0.contains("  door   running") })
+    Self.press("⏎", &screen)
+    #expect(Self.text(&screen)[2].hasPrefix("▶ motor"))
+    Self.press("⎋", &screen)
+    lines = Self.text(&screen)
+    #expect(lines[2].hasPrefix("  door") && lines[3].hasPrefix("▶ motor"))
+    Self.press("2/zzz⏎", &screen)
+    #expect(Self.text(&screen)[2] == "  nothing has 'zzz'")
+  }
+
+  @Test(
+    "a node is steered when the same key comes again, or y, and not by another one",
+    arguments: [
+      ("r", ScreenCommand.Steering.restart), ("K", .kill), ("S", .stop), ("u", .start),
+    ])
+  func steered(key: String, steering: ScreenCommand.Steering) {
+    var screen = Self.screen()
+    let asked = [Screen.Action.ask(.steer(steering, "door"))]
+    #expect(Self.press(key, &screen).isEmpty)
+    #expect(Self.text(&screen).last?.hasPrefix("\(steering.rawValue) 'door'?") == true)
+    #expect(Self.press(key, &screen) == asked)
+    #expect(Self.press(key + "x", &screen).isEmpty)
+    #expect(Self.press(key + "⎋", &screen).isEmpty && Self.press(key + "y", &screen) == asked)
+    // On pipes and logs there is nothing to steer.
+    #expect(Self.press("3" + key + "y", &screen).allSatisfy { $0 != asked[0] })
+  }
+
+  @Test("a form asks for the alphabet, and sends; of a pipe to its receiver")
+  func sent() {
+    var screen = Self.screen()
+    #expect(Self.press("s", &screen) == [.ask(.alphabet(of: "door"))])
+    let events = [CaseDescription(name: "go", fields: [.init(name: "floor", type: "Int")])]
+    _ = screen.take(.answer(.alphabet(of: "door", .found(events))), at: 8 * Self.second)
+    #expect(Self.press("⏎7⏎", &screen) == [.ask(.send(["go": ["floor": 7]], to: "door"))])
+    _ = screen.take(.answer(.failed("door refused go(floor: 7)")), at: 8 * Self.second)
+    #expect(Self.text(&screen).last == "door refused go(floor: 7)")
+    #expect(Self.press("3s", &screen).contains(.ask(.alphabet(of: "motor"))))
+    // Who has pressed another key meanwhile is not interrupted.
+    Self.press("1", &screen)
+    _ = screen.take(.answer(.alphabet(of: "motor", .found(events))), at: 8 * Self.second)
+    #expect(screen.overlay == nil)
+  }
+
+  @Test("a screen that stands still shows what was, and then what is")
+  func frozen() {
+    var screen = Self.screen()
+    Self.press(" ", &screen)
+    _ = screen.take(
+      .change(
+        StateChange(
+          node: "door", incarnation: 1, version: 4, time: 0, cause: "request", state: "open")),
+      at: 8 * Self.second)
+    var lines = Self.text(&screen)
+    #expect(lines[0].contains("FROZEN") && lines[2].contains("closed"))
+    // Other parts of the same instant can be looked at.
+    Self.press("j⏎", &screen)
+    #expect(Self.text(&screen)[1] == "motor  failed  standing(floor: 2)")
+    Self.press("⎋ ", &screen)
+    lines = Self.text(&screen)
+    #expect(!lines[0].contains("FROZEN") && lines[2].contains("open"))
+  }
+
+  @Test("the palette finds commands and nodes by a part of their names")
+  func palette() {
+    var screen = Self.screen()
+    Self.press(":mot", &screen)
+    #expect(Self.text(&screen)[2] == "▶ motor       a page about it")
+    #expect(Self.press("⏎", &screen).first == .follow("motor"))
+    Self.press("⎋:logs⏎", &screen)
+    #expect(screen.page == .logs)
+    Self.press(":zzz", &screen)
+    #expect(Self.text(&screen)[2] == "  nothing is called so")
+    #expect(Self.press("⏎", &screen).isEmpty && screen.overlay == nil)
+  }
+
+  @Test("q leaves; where the topology ends with the screen, it is asked again")
+  func quit() {
+    var screen = Self.screen()
+    #expect(Self.press("q", &screen) == [.leave])
+    var running = Screen(size: TerminalSize(columns: 80, rows: 24), endsTopology: true)
+    #expect(Self.press("q", &running).isEmpty)
+    #expect(Self.text(&running).last?.hasPrefix("Stop the topology and leave?") == true)
+    #expect(Self.press("xq", &running).isEmpty && Self.press("q", &running) == [.leave])
+    #expect(running.take(.key(.control("c")), at: 0).contains(.leave))
+  }
+
+  @Test("the help names every command, on 24 rows")
+  func help() {
+    var screen = Self.screen()
+    Self.press("?", &screen)
+    let text = Self.text(&screen).joined(separator: "\n")
+    for command in ScreenCommand.all { #expect(text.contains(command.meaning.prefix(60))) }
+    // Any key goes back, and does nothing else.
+    #expect(Self.press("q", &screen).isEmpty && screen.overlay == nil)
+    #expect(Set(ScreenCommand.all.map(\.key)).count == ScreenCommand.all.count)
+  }
+
+  @Test("an orchestrator that does not answer is told, with what was seen last")
+  func silent() {
+    var screen = Self.screen()
+    _ = screen.take(.silence("its orchestrator does not answer"), at: 8 * Self.second)
+    #expect(
+      Self.text(&screen)[0].hasPrefix(
+        "lift: last seen running; its orchestrator does not answer"))
+    _ = screen.take(.directory(Self.directory()), at: 9 * Self.second)
+    #expect(Self.text(&screen)[0].hasPrefix("lift: running"))
+  }
+
+  @Test("control characters in what nodes tell reach no terminal")
+  func controlCharacters() {
+    var screen = Self.screen()
+    let evil: JSONValue = "\u{1B}[2Jgone\u{7}"
+    _ = screen.take(
+      .change(
+        StateChange(
+          node: "door", incarnation: 1, version: 4, time: 0, cause: "\u{1B}c", state: evil)),
+      at: 8 * Self.second)
+    Self.press("⏎", &screen)
+    let text = screen.frame().map(\.description).joined()
+    #expect(text.contains("gone") && !text.unicodeScalars.contains { $0.value < 0x20 })
+  }
+}

@@ -1,0 +1,75 @@
+import PipeRuntime
+import TestTraits
+import Testing
+
+@Suite("What effects give, in a search", .stallLimit(.seconds(60)))
+struct GivenEventTests {
+  /// Goes north on `x`, works there, and comes home by what that gives.
+  private static let rambler = """
+    nodes:
+      a:
+        machine: Rambler
+        parameters: { steps: [home x north, north soon home], works: [north hurry] }
+    """
+
+  private static func section(_ gives: EffectPattern?) -> ExploreSection {
+    ExploreSection(
+      fromOutside: ["a": [EventPattern("x")]],
+      gives: gives.map { ["a": ["hurry": $0, "dawdle": EffectPattern([])]] } ?? [:])
+  }
+
+  @Test("what nobody declares is assumed, and said")
+  func assumed() async throws {
+    let report = try await Explored.topology(Self.rambler, Self.section(nil))
+    #expect(report.verdict.degree == .sampled)
+    let assumed = report.verdict.remarks.compactMap { remark in
+      if case .assumedGives("a", "hurry", let events) = remark { events } else { nil }
+    }
+    #expect(assumed == [["late", "soon", "tick", "y", "z"]])
+  }
+
+  @Test("an effect that gives its event comes home")
+  func given() async throws {
+    let report = try await Explored.topology(
+      Self.rambler, Self.section(EffectPattern([EventPattern("soon")])))
+    #expect(report.verdict.degree == .exact)
+    #expect(report.reached.states == 2)
+    #expect(report.findings(.deadlock).isEmpty)
+  }
+
+  @Test("one that may end without an event may leave its node where nothing happens any more")
+  func ended() async throws {
+    let report = try await Explored.topology(
+      Self.rambler, Self.section(EffectPattern([EventPattern("soon")], mayEnd: true)))
+    #expect(report.verdict.degree == .exact)
+    // At home, working, and north without the work.
+    #expect(report.reached.states == 3)
+    #expect(report.reached.steps == 3)
+    let found = try #require(report.findings(.deadlock).first)
+    #expect(
+      found.scenario?.steps.map(\.action) == [
+        .takes(owner: "a", event: "x", from: .outside), .ends(node: "a", effect: "hurry"),
+      ])
+  }
+
+  @Test("of composites with a projection the states are searched, and nothing else of them")
+  func composite() async throws {
+    var section = ExploreSection(
+      fromOutside: [
+        "lift": [EventPattern("open"), EventPattern("go", fields: ["floor": .range(0...4)])],
+        "door": [EventPattern("close")],
+      ])
+    section.properties = [
+      ExploredProperty(
+        name: "empty", demand: .never, states: StateCombination(["lift": "boarding"])),
+      ExploredProperty(
+        name: "safe", demand: .never, states: StateCombination(["lift": "unsafe"])),
+      ExploredProperty(
+        name: "waits", demand: .alwaysPossible, states: StateCombination(["lift": "waiting"])),
+    ]
+    let report = try await Explored.file("topologies/lift.yaml", section)
+    let violated = report.findings(.violatedProperty).map(\.kind)
+    #expect(
+      violated == [.violated(property: "empty", .never)], "\(report.findings)")
+  }
+}

@@ -1,0 +1,142 @@
+import PipeInspection
+import PipeInspector
+import PipeRuntime
+import PipeWeb
+import TestTraits
+import Testing
+
+@Suite("The web server", .timed, .stallLimit(.seconds(60)))
+struct WebServerTests {
+  /// Runs a server that answers with what it was asked.
+  private static func serving(
+    _ limits: WebServer.Limits = .init(), _ body: (WebClient) async throws -> Void
+  ) async throws {
+    let listener = try WebListener(address: "127.0.0.1", port: 0)
+    let client = WebClient(port: listener.port)
+    let server = try WebServer(listener, limits: limits) { request in
+      let query = request.query.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
+      return WebResponse(
+        200,
+        "\(request.method) \(request.path) \(query.joined(separator: ";")) "
+          + "\(request.headers["x-own"] ?? "-") \(request.body.count)")
+    }
+    try await body(client)
+    server.stop()
+  }
+
+  @Test("hands requests on, and answers back")
+  func echo() async throws {
+    try await Self.serving { client throws in
+      let answer = try await client.get("/a%20b?x=1&y=%26&x=2", headers: ["X-Own": "one"])
+      #expect(answer.status == 200 && answer.header("content-type") == "text/plain; charset=utf-8")
+      #expect(answer.body.contains("GET /a b x=2;y=& one 0"))
+      #expect(try await client.get("/", "POST", body: "12345").body.hasSuffix(" - 5\n"))
+      #expect(try await client.get("/", "HEAD").body == "")
+    }
+  }
+
+  @Test("takes no body that is larger than it may be")
+  func body() async throws {
+    var limits = WebServer.Limits()
+    limits.bodyByteCount = 100
+    try await Self.serving(limits) { client throws in
+      let (fits, tooLarge) = (
+        String(repeating: "a", count: 100), String(repeating: "a", count: 101)
+      )
+      #expect(try await client.get("/", "POST", body: fits).body.hasSuffix(" 100\n"))
+      #expect(try await client.get("/", "POST", body: tooLarge).status == 413)
+    }
+  }
+
+  @Test("refuses what is no request, or has too many headers")
+  func garbage() async throws {
+    try await Self.serving { client throws in
+      #expect(try await client.say("NONSENSE\r\n\r\n").status != 200)
+      let long = String(repeating: "a", count: 100_000)
+      #expect(try await client.get("/", headers: ["X-Own": long]).status / 100 == 4)
+      #expect(try await client.get("/" + long).status / 100 == 4)
+      #expect(try await client.get("/").status == 200)
+    }
+  }
+
+  @Test("gives up connections on which nothing moves, and takes others then")
+  func slow() async throws {
+    var limits = WebServer.Limits()
+    limits.connections = 2
+    limits.idleSeconds = 1
+    try await Self.serving(limits) { client throws in
+      let slow = try (0..<2).map { _ in try client.begin("GET / HTTP/1.1\r\nHos") }
+      #expect(try await client.get("/").status == 200)
+      withExtendedLifetime(slow) {}
+    }
+  }
+
+  @Test("answers others while one waits for its answer, and ends it when it stops")
+  func waiting() async throws {
+    let (gate, opener) = AsyncStream.makeStream(of: Void.self)
+    let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self)
+    let listener = try WebListener(address: "127.0.0.1", port: 0)
+    let client = WebClient(port: listener.port)
+    let server = try WebServer(listener) { request in
+      guard request.path == "/wait" else { return WebResponse(200, "other") }
+      arrived.yield()
+      for await _ in gate { break }
+      return WebResponse(200, "late")
+    }
+    async let late = client.get("/wait")
+    for await _ in arrivals { break }
+    #expect(try await client.get("/").body == "other\n")
+    server.stop()
+    #expect(try await late.status != 200)
+    opener.finish()
+  }
+
+  @Test("says what is wrong with where it is to listen")
+  func listening() throws {
+    let first = try WebListener(address: "127.0.0.1", port: 0)
+    let port = first.port
+    #expect(throws: WebListenerError.inUse(address: "127.0.0.1", port: port)) {
+      _ = try WebListener(address: "127.0.0.1", port: port)
+    }
+    #expect(throws: WebListenerError.noAddress("localhost")) {
+      _ = try WebListener(address: "localhost", port: 0)
+    }
+    #expect(throws: WebListenerError.elsewhere("203.0.113.7")) {
+      _ = try WebListener(address: "203.0.113.7", port: 0)
+    }
+    #expect("\(WebListenerError.inUse(address: "::1", port: 9))".contains("--port"))
+  }
+
+  /// A source that is asked once for each request.
+  private struct Still: InspectionSource {
+    func snapshot() async -> TopologySnapshot {
+      TopologySnapshot(topology: "shop", directory: .failure(.init("gone")))
+    }
+  }
+
+  @Test(
+    "serves metrics under one path, to readers only",
+    arguments: [
+      ("GET", "/metrics", 200), ("HEAD", "/metrics", 200), ("POST", "/metrics", 405),
+      ("GET", "/", 200), ("GET", "/metrics/x", 404), ("GET", "/favicon.ico", 404),
+    ])
+  func metrics(_ method: String, _ path: String, _ status: Int) async {
+    let answer = await MetricsService(Still()).answer(WebRequest(method: method, path: path))
+    #expect(answer.status == status)
+    #expect(method != "POST" || answer.headers["Allow"] == "GET, HEAD")
+  }
+
+  @Test("serves metrics in the form that is preferred")
+  func format() async {
+    for (accept, format) in [
+      ("application/openmetrics-text", MetricFormat.openMetrics), ("text/plain", .prometheus),
+    ] {
+      let answer = await MetricsService(Still()).answer(
+        WebRequest(path: "/metrics", headers: ["accept": accept]))
+      #expect(answer.headers["Content-Type"] == format.contentType)
+      #expect(
+        String(decoding: answer.body, as: UTF8.self).contains("piperuntime_up{topology=\"shop\"} 0")
+      )
+    }
+  }
+}

@@ -1,0 +1,210 @@
+import PipeMachines
+import PipeTraces
+import PipeWire
+import Testing
+
+/// A door that sends to a display, and three nodes that take an event together.
+private let told = [
+  #"""
+  {"node":"door","incarnation":1,"version":1,"place":1,"time":1700000000000000000,"cause":"request",
+   "from":"closed","event":"open","state":{"open":{"persons":0}},"request":{"client":7,"number":3},
+   "sent":[{"pipe":"door.out->display.in","stream":5,"number":9,"event":{"persons":{"count":0}}}]}
+  """#,
+  // The clock of the other process is a little behind, and its step is told first.
+  #"""
+  {"node":"display","incarnation":2,"version":8,"place":8,"time":1700000000000250000,
+   "cause":"door.out->display.in","from":"dark","event":{"persons":{"count":0}},"state":"lit",
+   "source":{"pipe":"door.out->display.in","stream":5,"number":9}}
+  """#,
+  #"""
+  {"node":"display","incarnation":2,"version":9,"place":9,"time":1700000000002000000,"cause":"effect",
+   "from":"lit","event":"fade","state":"dark","effect":8}
+  """#,
+  #"""
+  {"node":"left","incarnation":1,"version":4,"place":4,"time":1700000000003000000,"cause":"both",
+   "from":"a","event":"meet","state":"b","transaction":"3.17"}
+  """#,
+  #"""
+  {"node":"both","incarnation":1,"version":2,"place":2,"time":1700000000003100000,"cause":"meet",
+   "from":{"left":"a","right":"x"},"state":{"left":"b","right":"y"},"transaction":"3.17"}
+  """#,
+  #"""
+  {"node":"right","incarnation":1,"version":6,"place":6,"time":1700000000003500000,"cause":"both",
+   "from":"x","event":"meet","state":"y; \"<b>\"","transaction":"3.17"}
+  """#,
+  #"{"node":"door","incarnation":1,"version":90,"place":90,"skipped":89}"#,
+]
+
+private func recorder() throws -> TraceRecorder {
+  let composite = CompositePlan(
+    name: "both", components: ["left", "right"], nodes: ["left", "right"], vectors: [], events: [])
+  var recorder = TraceRecorder(
+    topology: "house", nodes: ["door", "display", "left", "right", "both"],
+    classes: [
+      ConflictClassPlan(
+        name: "both", program: "nodes", durability: .volatile, composites: [composite],
+        components: [])
+    ])
+  for text in told.reversed() {
+    recorder.take(try JSONRecord.decode(NodeStep.self, from: Array(text.utf8)))
+  }
+  return recorder
+}
+
+private func written(_ form: TraceForm) throws -> String {
+  var text = ""
+  try form.write(try recorder().trace) { text += $0 }
+  return text
+}
+
+@Suite("A trace of several nodes")
+struct TraceTests {
+  @Test("puts steps in the order of their times, below their causes, and together where they met")
+  func causes() throws {
+    let trace = try recorder().trace
+    #expect(trace.steps.map(\.node) == ["door", "display", "display", "left", "both", "right"])
+    #expect(trace.steps.map(\.cause) == [nil, 0, 1, nil, nil, nil])
+    #expect(trace.steps.map(\.meeting) == [nil, nil, nil, 0, 0, 0])
+    let meeting = try #require(trace.meetings.first)
+    #expect(trace.meetings.count == 1 && meeting.event == "meet" && meeting.name == "both")
+    #expect(meeting.end - meeting.start == 500_000)
+    #expect(trace.untold == ["door": 89])
+  }
+
+  @Test("keeps two coordinators' transactions of one number apart")
+  func coordinators() throws {
+    let plans = ["one", "two"].map { name in
+      ConflictClassPlan(
+        name: name, program: "nodes", durability: .volatile,
+        composites: [
+          CompositePlan(name: name, components: [], nodes: [name + "A"], vectors: [], events: [])
+        ], components: [])
+    }
+    var recorder = TraceRecorder(topology: "t", nodes: ["oneA", "twoA"], classes: plans)
+    for node in ["oneA", "twoA"] {
+      let text =
+        #"{"node":"\#(node)","incarnation":1,"version":1,"place":1,"time":1,"transaction":"1.1"}"#
+      recorder.take(try JSONRecord.decode(NodeStep.self, from: Array(text.utf8)))
+    }
+    #expect(recorder.trace.meetings.map(\.name) == ["oneA", "twoA"])
+  }
+
+  @Test("for a person: what has caused what")
+  func text() throws {
+    let lines = try written(.text).split(separator: "\n").map(String.init)
+    #expect(
+      lines == [
+        "   0.000000  door     closed --open→ open(persons: 0)  (request 3 of client 7)",
+        "   0.000250    display  dark --persons(count: 0)→ lit  (door.out->display.in 9)",
+        "   0.002000      display  lit --fade→ dark  (effect of version 8)",
+        "   0.003000  meet together, by both  (transaction 3.17)",
+        "   0.003000    left     a → b", #"   0.003500    right    x → y; "<b>""#,
+        #"   0.003100    both     {"left":"a","right":"x"} → {"left":"b","right":"y"}"#,
+        "door: 89 steps were not told",
+      ])
+  }
+
+  @Test("for Mermaid: signs that mean something there stand for themselves")
+  func mermaid() throws {
+    #expect(
+      try written(.mermaid) == """
+        sequenceDiagram
+          actor client
+          participant n1 as door
+          participant n2 as display
+          participant n3 as left
+          participant n4 as right
+          client->>n1: open [open(persons#58; 0)]
+          n1->>n2: persons(count#58; 0) [lit]
+          n2->>n2: fade [dark]
+          Note over n3,n4: meet together<br/>left#58; b<br/>right#58; y#59; #34;#60;b#62;#34;
+
+        """)
+  }
+
+  @Test("for Chromium: a slice for each state, two ends for each arrow, one bar for who met")
+  func chrome() throws {
+    let file = try JSONValue(parsing: written(.chrome).utf8)
+    #expect(file["otherData"]?["untold"]?["door"] == 89)
+    guard case .array(let all)? = file["traceEvents"] else {
+      Issue.record("no events")
+      return
+    }
+    func events(_ phase: String) -> [JSONValue] {
+      all.filter { (event: JSONValue) -> Bool in event["ph"] == .string(phase) }
+    }
+    let names = events("M").filter { $0["name"] == "thread_name" }
+      .compactMap { (event: JSONValue) -> JSONValue? in event["args"]?["name"] }
+    let tracks: [JSONValue] = [
+      "door", "display", "left", "right", "both", "synchronized: both",
+    ]
+    #expect(names == tracks)
+    let states = events("X").filter { $0["cat"] == "state" }
+    #expect(states.count == 6)
+    let lit = try #require(states.first { $0["name"] == "lit" })
+    #expect(lit["ts"] == 250 && lit["dur"] == 1750 && lit["tid"] == 2)
+    let bar = try #require(events("X").first { $0["cat"] == "synchronized" })
+    #expect(bar["name"] == "meet" && bar["dur"] == 500)
+    #expect(bar["args"]?["nodes"] == ["left", "both", "right"])
+    let (starts, ends) = (events("s"), events("f"))
+    #expect(starts.count == 5 && ends.count == 5)
+    for start in starts {
+      let end = try #require(ends.first { $0["id"] == start["id"] })
+      #expect(end["bp"] == "e" && end["name"] == start["name"])
+    }
+  }
+
+  @Test("for OpenTelemetry: a span for each step below its cause's, in one trace with it")
+  func otlp() throws {
+    let file = try JSONValue(parsing: written(.otlp).utf8)
+    var spans: [JSONValue] = []
+    var services: [JSONValue] = []
+    guard case .array(let resources)? = file["resourceSpans"] else {
+      Issue.record("no resources")
+      return
+    }
+    for resource in resources {
+      guard case .array(let attributes)? = resource["resource"]?["attributes"],
+        case .array(let scopes)? = resource["scopeSpans"],
+        case .array(let own)? = scopes.first?["spans"]
+      else { continue }
+      services += attributes.filter { $0["key"] == "service.name" }.compactMap {
+        $0["value"]?["stringValue"]
+      }
+      spans += own
+    }
+    #expect(services == ["door", "display", "left", "right", "both", "synchronized: both"])
+    #expect(spans.count == 7)
+    let door = try #require(spans.first { $0["name"] == "open" })
+    let display = try #require(spans.first { $0["name"] == "persons" })
+    #expect(display["parentSpanId"] == door["spanId"] && display["traceId"] == door["traceId"])
+    #expect(display["startTimeUnixNano"] == "1700000000000000000")
+    #expect(display["endTimeUnixNano"] == "1700000000000250000")
+    let fade = try #require(spans.first { $0["name"] == "fade" })
+    #expect(fade["parentSpanId"] == display["spanId"] && fade["traceId"] == door["traceId"])
+    #expect(display["kind"] == 5 && door["kind"] == 2 && door["parentSpanId"] == nil)
+    let parts = spans.filter { $0["name"] == "meet" }
+    let whole = try #require(parts.first { $0["parentSpanId"] == nil })
+    #expect(parts.count == 4 || parts.count == 3)
+    #expect(parts.allSatisfy { $0["traceId"] == whole["traceId"] })
+    #expect(Set(spans.compactMap { $0["spanId"] }).count == 7)
+    for span in spans {
+      guard case .string(let id)? = span["spanId"], case .string(let trace)? = span["traceId"]
+      else {
+        Issue.record("\(span)")
+        continue
+      }
+      #expect(id.count == 16 && trace.count == 32)
+    }
+  }
+
+  @Test("more steps than are kept are counted")
+  func bounded() throws {
+    var recorder = TraceRecorder(topology: "t", nodes: ["a"])
+    let text = #"{"node":"a","incarnation":1,"version":1,"place":1,"time":1}"#
+    let step = try JSONRecord.decode(NodeStep.self, from: Array(text.utf8))
+    for _ in 0..<TraceRecorder.limit + 5 { recorder.take(step) }
+    #expect(recorder.count == TraceRecorder.limit)
+    #expect(recorder.trace.untold == ["a": 5])
+  }
+}

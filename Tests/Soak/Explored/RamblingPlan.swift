@@ -1,0 +1,105 @@
+import PipeRuntime
+
+/// A random topology of which every state can be searched: two to four nodes of the machine `Rambler`, and
+/// pipes that hold one or two events.
+package struct RamblingPlan: Equatable, Sendable {
+  package struct Node: Equatable, Sendable {
+    package let name: String
+    /// As the machine's parameters have them.
+    let steps: [String]
+    let sends: [String]
+    let works: [String]
+    /// The events that it is sent from outside.
+    package let outside: [String]
+  }
+
+  package let nodes: [Node]
+  package let pipes: [PipeSpecification]
+
+  /// The event that a node takes where it begins, and that changes nothing there.
+  package static let tick = "tick"
+
+  private static let places = ["home", "north", "east", "south"]
+  private static let words = ["x", "y", "z"]
+  private static let effects = ["hurry": "soon", "dawdle": "late"]
+
+  package init(using generator: inout SplitMix64) {
+    let count = [2, 2, 3, 3, 3, 4].randomElement(using: &generator)!
+    nodes = (1...count).map { Self.node("node\($0)", using: &generator) }
+    var pipes: [PipeSpecification] = []
+    for _ in 0..<Int.random(in: count - 1...count + 1, using: &generator) {
+      let pipe = Self.pipe(among: nodes.map(\.name), using: &generator)
+      if !pipes.contains(where: { $0.name == pipe.name }) { pipes.append(pipe) }
+    }
+    self.pipes = pipes
+  }
+
+  private static func node(_ name: String, using generator: inout SplitMix64) -> Node {
+    let places = places.prefix(Int.random(in: 3...4, using: &generator))
+    var works: [String: String] = [:]
+    for place in places.dropFirst() where Int.random(in: 0..<3, using: &generator) == 0 {
+      works[place] = effects.keys.sorted().randomElement(using: &generator)!
+    }
+    let events = words + Set(works.values.compactMap { effects[$0] }).sorted()
+    var steps: [String] = []
+    var sends: [String] = []
+    for place in places {
+      for event in events where Int.random(in: 0..<100, using: &generator) < 55 {
+        steps.append("\(place) \(event) \(places.randomElement(using: &generator)!)")
+      }
+      guard place != places[0] else { continue }
+      let sent = (0..<[0, 1, 1, 2].randomElement(using: &generator)!).map { _ in
+        words.randomElement(using: &generator)!
+      }
+      if !sent.isEmpty { sends.append(([place] + sent).joined(separator: " ")) }
+    }
+    let outside = words.filter { _ in Int.random(in: 0..<2, using: &generator) == 0 }
+    return Node(
+      name: name, steps: steps, sends: sends,
+      works: works.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" },
+      outside: outside.isEmpty ? [words[0]] : outside)
+  }
+
+  private static func pipe(
+    among nodes: [String], using generator: inout SplitMix64
+  ) -> PipeSpecification {
+    let from = nodes.randomElement(using: &generator)!
+    let to = nodes.filter { $0 != from }.randomElement(using: &generator)!
+    let capacity = Int.random(in: 1...2, using: &generator)
+    let onRefused = [RefusalPolicy.record, .postpone].randomElement(using: &generator)!
+    if Int.random(in: 0..<3, using: &generator) > 0 {
+      return .ports(
+        from: from + ".out", to: to + ".in", capacity: capacity, onRefused: onRefused)
+    }
+    return .rule(
+      from: from, when: places.dropFirst().randomElement(using: &generator)!, to: to,
+      send: .string(words.randomElement(using: &generator)!), capacity: capacity,
+      onRefused: onRefused)
+  }
+
+  /// The topology, with all that a search has to know of it.
+  package func topology(name: String, program: String, durability: Durability) -> Topology {
+    var outside: [String: [EventPattern]] = [:]
+    var gives: [String: [String: EffectPattern]] = [:]
+    for node in nodes {
+      outside[node.name] = ([Self.tick] + node.outside).map { EventPattern($0) }
+      gives[node.name] = Self.effects.mapValues { EffectPattern([EventPattern($0)]) }
+    }
+    return Topology(
+      name: name, program: program,
+      nodes: nodes.map { node in
+        var specification = NodeSpecification.machine(
+          "Rambler", name: node.name,
+          parameters: [
+            "steps": .texts(node.steps), "sends": .texts(node.sends), "works": .texts(node.works),
+          ])
+        specification.durability = durability
+        return specification
+      },
+      pipes: pipes,
+      explore: ExploreSection(capacity: 2, fromOutside: outside, gives: gives))
+  }
+
+  /// In words.
+  package var summary: String { "\(nodes.count) nodes, \(pipes.count) pipes" }
+}

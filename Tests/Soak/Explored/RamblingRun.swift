@@ -1,0 +1,116 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import Synchronization
+
+/// Runs a rambling topology under the real orchestrator, gives it events, and notes what its nodes do.
+struct RamblingRun {
+  private let topology: TopologyHarness
+  private let nodes: [RamblingPlan.Node]
+  private let reader = Reader()
+
+  /// Events that it is given.
+  private static let requests = 60
+  /// How long an answer is waited for: a node whose pipe is full gives none, perhaps never.
+  private static let patience: Duration = .milliseconds(150)
+  /// After so many that were not answered no more are sent.
+  private static let silences = 4
+  /// So often the dead letters are looked at: without a journal a node keeps the last ones alone.
+  private static let letterPace = 6
+  private static let limit: Duration = .seconds(60)
+
+  /// What is told while the run goes on.
+  private final class Reader: Sendable {
+    private let trace = Mutex(RunTrace())
+    private let reading = Mutex<Task<Void, Never>?>(nil)
+
+    var current: RunTrace { trace.withLock { $0 } }
+
+    func read(_ messages: AsyncStream<FeedMessage>) {
+      let task = Task { [self] in
+        for await case .step(let step) in messages { trace.withLock { $0.take(step) } }
+      }
+      reading.withLock { $0 = task }
+    }
+
+    func take(_ letters: [DeadLetter], of node: String) {
+      trace.withLock { $0.take(letters, of: node) }
+    }
+
+    func stop() { reading.withLock { $0 }?.cancel() }
+  }
+
+  private init(_ topology: TopologyHarness, _ plan: RamblingPlan) {
+    self.topology = topology
+    nodes = plan.nodes
+  }
+
+  /// Runs a topology, and stops it.
+  static func run(
+    _ plan: RamblingPlan, _ topology: Topology, using generator: inout SplitMix64
+  ) async throws -> RunTrace {
+    var options = TopologyHarness.Options()
+    options.recordedNodes = []
+    var own = SplitMix64(seed: generator.next())
+    return try await withTopology(topology, options: options) { harness in
+      try await RamblingRun(harness, plan).trace(using: &own)
+    }
+  }
+
+  private func trace(using generator: inout SplitMix64) async throws -> RunTrace {
+    reader.read(try await topology.client.steps(of: nodes.map(\.name)))
+    defer { reader.stop() }
+    try await awaitFirstSteps()
+    var silent = 0
+    for number in 0..<Self.requests where silent < Self.silences {
+      let node = nodes.randomElement(using: &generator)!
+      let event = node.outside.randomElement(using: &generator)!
+      if try await !send(event, to: node.name) { silent += 1 }
+      if number % Self.letterPace == 0 { try await takeLetters() }
+    }
+    try await awaitLastSteps()
+    // What is told from now on may be about more letters than are asked for next.
+    var trace = reader.current
+    for node in nodes {
+      trace.take(try await topology.client.letters(of: node.name), of: node.name)
+    }
+    return trace
+  }
+
+  /// - Returns: Whether it was answered.
+  private func send(_ event: String, to node: String) async throws -> Bool {
+    do {
+      _ = try await topology.client.send(node, json: .string(event), timeout: Self.patience)
+      return true
+    } catch TopologyClientError.unknownOutcome, TopologyClientError.busy {
+      return false
+    }
+  }
+
+  /// Nobody leaves its first place before all are listened to.
+  private func awaitFirstSteps() async throws {
+    let haveBegun: Bool? = try await poll(every: .milliseconds(5), within: Self.limit) {
+      let silent = nodes.filter { !reader.current.hasBegun($0.name) }
+      for node in silent { _ = try await send(RamblingPlan.tick, to: node.name) }
+      return silent.isEmpty ? true : nil
+    }
+    guard haveBegun != nil else { throw SoakFailure("the feeds do not tell of the first steps") }
+  }
+
+  /// What nodes have done until now is told soon, or is said to be left out.
+  private func awaitLastSteps() async throws {
+    let directory = try await topology.client.directory()
+    let isTold: Bool? = try await poll(every: .milliseconds(5), within: Self.limit) {
+      let current = reader.current
+      return nodes.allSatisfy { node in
+        current.version(of: node.name) >= directory[node: node.name]?.status?.version ?? 0
+      } ? true : nil
+    }
+    guard isTold != nil else { throw SoakFailure("the feeds do not tell of all steps") }
+  }
+
+  private func takeLetters() async throws {
+    for node in nodes {
+      reader.take(try await topology.client.letters(of: node.name), of: node.name)
+    }
+  }
+}

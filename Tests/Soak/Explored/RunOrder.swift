@@ -1,0 +1,134 @@
+import PipeRuntime
+
+/// Which of the things that nodes have done came before which, as far as one was needed for the other.
+///
+/// No instant is common to processes. What is certain is the order of each node; that an event is taken after
+/// it was put into its pipe; and that a node which acts has room in each of its pipes, so that the receiver
+/// has taken enough before. All in one order that agrees with this is a run that could have been.
+package struct RunOrder {
+  package typealias Item = RunTrace.Item
+
+  /// A pipe, as far as it orders steps.
+  package struct Pipe: Sendable {
+    package var name: String
+    package var sender: String
+    package var receiver: String
+    package var capacity: Int
+    /// The events that it holds at the start.
+    package var held: Int
+
+    package init(name: String, sender: String, receiver: String, capacity: Int, held: Int = 0) {
+      self.name = name
+      self.sender = sender
+      self.receiver = receiver
+      self.capacity = capacity
+      self.held = held
+    }
+  }
+
+  /// Items that each wait for another one of them: no run has them.
+  package struct Circle: Error, Hashable, CustomStringConvertible {
+    package let items: [Item]
+
+    package var description: String {
+      "each of these needs another one before it: "
+        + items.prefix(6).map { "\($0)" }.joined(separator: "; ")
+    }
+  }
+
+  private let items: [Item]
+  /// For each item those that come before it.
+  private var before: [Set<Int>]
+  /// Those for which something is needed that was not told, and all that come behind them.
+  private var open: Set<Int> = []
+
+  /// - Parameter traces: The items of each node, in its order.
+  package init(_ traces: [[Item]], _ pipes: [Pipe]) {
+    items = traces.flatMap { $0 }
+    before = items.map { _ in [] }
+    var first = 0
+    // By pipe: who has sent each number; who has taken events, in the receiver's order.
+    var senders: [String: [UInt64: Int]] = [:]
+    var takers: [String: [Int]] = [:]
+    for trace in traces {
+      for (offset, item) in trace.enumerated() {
+        let place = first + offset
+        if offset > 0 { before[place].insert(place - 1) }
+        for sent in item.sent { senders[sent.pipe, default: [:]][sent.number] = place }
+        if case .pipe(let name, _) = item.origin { takers[name, default: []].append(place) }
+      }
+      first += trace.count
+    }
+    for (place, item) in items.enumerated() {
+      guard case .pipe(let name, let number) = item.origin,
+        let pipe = pipes.first(where: { $0.name == name }), number > UInt64(pipe.held)
+      else { continue }
+      need(senders[name]?[number], before: place)
+    }
+    for pipe in pipes {
+      var sent = pipe.held
+      for (place, item) in items.enumerated() where item.node == pipe.sender {
+        let taken = sent - pipe.capacity + 1
+        let takers = takers[pipe.name] ?? []
+        if taken > 0 { need(taken <= takers.count ? takers[taken - 1] : nil, before: place) }
+        sent += item.sent.count { $0.pipe == pipe.name }
+      }
+    }
+    spread()
+  }
+
+  private mutating func need(_ earlier: Int?, before place: Int) {
+    if let earlier { before[place].insert(earlier) } else { open.insert(place) }
+  }
+
+  /// What needs something that is left out is left out, too.
+  private mutating func spread() {
+    while true {
+      let more = items.indices.filter { !open.contains($0) && !before[$0].isDisjoint(with: open) }
+      if more.isEmpty { return }
+      open.formUnion(more)
+    }
+  }
+
+  /// The items of which all is known that they need.
+  package var count: Int { items.count - open.count }
+
+  /// One of the orders that agree with what is certain.
+  package func line(using generator: inout SplitMix64) throws(Circle) -> [Item] {
+    var rest = before
+    var after: [[Int]] = items.map { _ in [] }
+    for place in items.indices where !open.contains(place) {
+      for earlier in before[place] { after[earlier].append(place) }
+    }
+    var ready = items.indices.filter { !open.contains($0) && rest[$0].isEmpty }
+    var line: [Int] = []
+    while !ready.isEmpty {
+      let next = ready.remove(at: Int.random(in: 0..<ready.count, using: &generator))
+      line.append(next)
+      for later in after[next].sorted() {
+        rest[later].remove(next)
+        if rest[later].isEmpty { ready.append(later) }
+      }
+    }
+    guard line.count == count else {
+      throw Circle(
+        items: Set(items.indices).subtracting(open).subtracting(line).sorted().map { items[$0] })
+    }
+    return line.map { items[$0] }
+  }
+}
+
+extension RunTrace.Item: CustomStringConvertible {
+  package var description: String {
+    let from =
+      switch origin {
+      case .outside: "outside"
+      case .pipe(let pipe, let number): "event \(number) of '\(pipe)'"
+      case .effect: "an effect"
+      }
+    let what = "\(node) \(state == nil ? "refuses" : "takes") \(event.caseText) (\(from))"
+    let led = state.map { ", is \($0.caseText)" } ?? ""
+    let out = sent.map { "\($0.event?.caseText ?? "?") into '\($0.pipe)'" }
+    return what + led + (out.isEmpty ? "" : ", sends " + out.joined(separator: ", "))
+  }
+}

@@ -1,0 +1,127 @@
+import Dispatch
+import Glibc
+import PipeRuntime
+
+/// A client of web servers of this machine, which says what it is told to say.
+package struct WebClient: Sendable {
+  /// What a server has answered.
+  package struct Answer: Sendable, CustomStringConvertible {
+    /// The first line and the headers.
+    package var head: String
+    package var body: String
+    /// 200, 404, …; 0 where it has answered nothing.
+    package var status: Int { Int(head.split(separator: " ").dropFirst().first ?? "") ?? 0 }
+    package var description: String { "\(head)\n\n\(body.prefix(2_000))" }
+
+    /// The value of a header; `nil` where there is none.
+    package func header(_ name: String) -> String? {
+      head.split(separator: "\r\n").lazy.filter {
+        $0.lowercased().hasPrefix(name.lowercased() + ":")
+      }
+      .first.map { String($0.drop { $0 != ":" }.dropFirst().drop { $0 == " " }) }
+    }
+  }
+
+  package let port: UInt16
+  package init(port: UInt16) { self.port = port }
+
+  /// Asks for a path, and waits for all of the answer.
+  package func get(
+    _ path: String, _ method: String = "GET", headers: [String: String] = [:], body: String = ""
+  ) async throws -> Answer {
+    var lines = ["\(method) \(path) HTTP/1.1", "Connection: close"]
+    if headers["Host"] == nil { lines.append("Host: 127.0.0.1:\(port)") }
+    if !body.isEmpty { lines.append("Content-Length: \(body.utf8.count)") }
+    lines += headers.map { "\($0.key): \($0.value)" }
+    return try await say(lines.joined(separator: "\r\n") + "\r\n\r\n" + body)
+  }
+
+  /// Sends bytes, and reads until the server closes the connection.
+  package func say(_ text: String) async throws -> Answer {
+    let text = try await elsewhere {
+      let connection = try Connection(port)
+      connection.send(text)
+      return connection.readAll()
+    }
+    let end = text.range(of: "\r\n\r\n")
+    return Answer(
+      head: end.map { String(text[..<$0.lowerBound]) } ?? text,
+      body: end.map { String(text[$0.upperBound...]) } ?? "")
+  }
+
+  /// Connects and sends, and does not read.
+  package func begin(_ text: String) throws -> Connection {
+    let connection = try Connection(port)
+    connection.send(text)
+    return connection
+  }
+
+  /// Blocks a thread that no task needs.
+  private func elsewhere<Value: Sendable>(
+    _ body: @escaping @Sendable () throws -> Value
+  ) async throws -> Value {
+    try await withCheckedThrowingContinuation { continuation in
+      DispatchQueue.global().async { continuation.resume(with: Result { try body() }) }
+    }
+  }
+
+  /// A connection to a server.
+  package final class Connection: Sendable {
+    private let descriptor: Int32
+
+    init(_ port: UInt16) throws {
+      descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+      var address = sockaddr_in()
+      address.sin_family = sa_family_t(AF_INET)
+      address.sin_port = port.bigEndian
+      address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
+      let result = withUnsafePointer(to: address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+          connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+        }
+      }
+      guard result == 0 else {
+        throw SystemError("connect", on: "port \(port)", code: errno)
+      }
+    }
+
+    deinit { close(descriptor) }
+
+    /// Sends text; less where the server has gone.
+    package func send(_ text: String) {
+      var rest = Array(text.utf8)[...]
+      while !rest.isEmpty {
+        let count = rest.withUnsafeBytes {
+          Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+        }
+        guard count > 0 else { return }
+        rest = rest.dropFirst(count)
+      }
+    }
+
+    /// What comes until the server closes the connection.
+    package func readAll() -> String {
+      var bytes: [UInt8] = []
+      var buffer = [UInt8](repeating: 0, count: 65_536)
+      while true {
+        let count = recv(descriptor, &buffer, buffer.count, 0)
+        guard count > 0 else { return String(decoding: bytes, as: UTF8.self) }
+        bytes += buffer[..<count]
+      }
+    }
+  }
+}
+
+extension String {
+  /// Where the text is first; `nil` where it is not.
+  fileprivate func range(of text: String) -> Range<Index>? {
+    let (own, wanted) = (Array(utf8), Array(text.utf8))
+    guard own.count >= wanted.count else { return nil }
+    for place in 0...(own.count - wanted.count) where own[place] == wanted[0] {
+      guard own[place..<(place + wanted.count)].elementsEqual(wanted) else { continue }
+      let start = utf8.index(utf8.startIndex, offsetBy: place)
+      return start..<utf8.index(start, offsetBy: wanted.count)
+    }
+    return nil
+  }
+}
