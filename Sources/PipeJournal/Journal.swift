@@ -99,6 +99,7 @@ package final class Journal {
         try writer.write(log.records(), through: log.last)
         log.clear()
       }
+      try mark.beginBoot()
       contents = try JournalContents.read(database)
       if let prepared = mark.prepared.read(), let version = contents?.record.version {
         contents?.participant.add(prepared, at: version)

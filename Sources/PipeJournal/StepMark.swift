@@ -30,6 +30,7 @@ package final class StepMark {
   /// The part of the file that a ``RecordLog`` has.
   var log: UnsafeMutablePointer<UInt64> { words + Self.logStart / 8 }
   private let recordedBefore: Int64
+  /// Whether it was last written since the system was started.
   private let isSameBoot: Bool
   /// Whether it was there before it was opened.
   let existed: Bool
@@ -71,14 +72,12 @@ package final class StepMark {
     }
     words = map.assumingMemoryBound(to: UInt64.self)
     prepared = PreparedMark(words + Self.byteCount / 8)
-    let boot = Self.hash(BootClock.boot.utf8)
     let isKnown = words[0] == Self.magic
-    isSameBoot = isKnown && words[Word.boot] == boot
+    isSameBoot = isKnown && words[Word.boot] == Self.boot
     recordedBefore = isKnown ? Int64(bitPattern: words[Word.record]) : 0
     interrupted = isKnown ? Self.step(words) : nil
     if !isKnown { words[Word.record] = 0 }
     words[Word.length] = 0
-    words[Word.boot] = boot
     words[Word.pid] = UInt64(getpid())
     words[0] = Self.magic
   }
@@ -122,6 +121,27 @@ package final class StepMark {
       count = max(0, read) / 8
     }
   }
+
+  /// Begins what this start of the system writes, when what was left in the log is in the database.
+  ///
+  /// Of a log that the system had not written as a whole when it ended, a later record could be read behind
+  /// new ones, which have the same numbers; so nothing of it stays.
+  func beginBoot() throws {
+    guard !isSameBoot else { return }
+    if existed {
+      // By the file: what is written by the map is held in memory.
+      let zeros = [UInt8](repeating: 0, count: 64 << 10)
+      for part in 0..<(RecordLog.byteCount / zeros.count) {
+        let place = off_t(Self.logStart + part * zeros.count)
+        guard pwrite(descriptor, zeros, zeros.count, place) == zeros.count else {
+          throw SystemError("write", on: path, code: errno)
+        }
+      }
+    }
+    words[Word.boot] = Self.boot
+  }
+
+  private static var boot: UInt64 { hash(BootClock.boot.utf8) }
 
   /// The number of the last record.
   var lastRecord: Int64 {

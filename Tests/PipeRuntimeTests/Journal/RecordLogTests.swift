@@ -289,4 +289,40 @@ struct RecordLogTests {
     let last = try JournalReader(try bench.killed(), node: "door").snapshot(limit: 99)
     #expect(last.records.map(\.version) == Array(1...12))
   }
+
+  @Test("after a loss of power none that was lost comes back behind the new ones")
+  func anotherBoot() throws {
+    let bench = try Bench()
+    func record(_ journal: Journal, _ version: UInt64) throws {
+      try journal.record {
+        try journal.moved(
+          to: Array("\"on\"".utf8), version: version, steps: 1, cause: "in", time: 1,
+          incarnation: 1)
+      }
+    }
+    try record(bench.journal, 1)
+    try bench.journal.writeOut()
+    for version in 2...200 as ClosedRange<UInt64> { try record(bench.journal, version) }
+    // The system was started again, and of the log it had not written the first page.
+    for last in [2, 60, 120] as [UInt64] {
+      let copy = try bench.killed()
+      var bytes = try #require(Self.bytes(copy + ".step"))
+      let logStart = bytes.count - Self.logByteCount
+      for place in logStart..<(logStart + 4096) { bytes[place] = 0 }
+      for place in Self.bootWord { bytes[place] = ~bytes[place] }
+      try FileSystem.replace(copy + ".step", with: bytes)
+      do {
+        let next = try Journal(copy, identity: Bench.identity, durability: .process)
+        #expect(next.contents?.record.version == 1)
+        for version in 2...last { try record(next, version) }
+        next.leave()
+      }
+      let then = try Journal(copy, identity: Bench.identity, durability: .process)
+      #expect(then.contents?.record.version == last)
+    }
+  }
+
+  private static let logByteCount = 512 << 10
+  /// Where the file tells which start of the system it is of.
+  private static let bootWord = 2 * 8..<3 * 8
 }
