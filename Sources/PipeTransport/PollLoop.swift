@@ -61,11 +61,21 @@ package final class PollLoop {
   /// Called whenever another one's work begins.
   package var onResident: ((Int) -> Void)?
 
-  private struct Turns {
+  private final class Turns {
     let id: UInt64
     let resident: Int
     let hasWork: () -> Bool
     let take: () -> Void
+    var isRemoved = false
+
+    init(
+      _ id: UInt64, of resident: Int, hasWork: @escaping () -> Bool, take: @escaping () -> Void
+    ) {
+      self.id = id
+      self.resident = resident
+      self.hasWork = hasWork
+      self.take = take
+    }
   }
 
   package init() {
@@ -123,7 +133,7 @@ package final class PollLoop {
     let id = nextID()
     turns.append(
       Turns(
-        id: id, resident: resident, hasWork: { [weak owner] in owner.map(hasWork) == true },
+        id, of: resident, hasWork: { [weak owner] in owner.map(hasWork) == true },
         take: { [weak owner] in if let owner { take(owner) } }))
     return Registration(id: id)
   }
@@ -145,7 +155,9 @@ package final class PollLoop {
   }
 
   package func remove(_ registration: Registration) {
-    turns.removeAll { $0.id == registration.id }
+    if let place = turns.firstIndex(where: { $0.id == registration.id }) {
+      turns.remove(at: place).isRemoved = true
+    }
     guard let source = sources.removeValue(forKey: registration.id) else { return }
     source.forget()
     due.removeAll { $0 === source }
@@ -184,11 +196,11 @@ package final class PollLoop {
 
   private func turn() {
     var isBusy = false
-    for one in turns {
+    for one in turns where !one.isRemoved {
       enter(one.resident)
       one.take()
       if isStopped { return }
-      if one.hasWork() { isBusy = true }
+      if !one.isRemoved, one.hasWork() { isBusy = true }
     }
     enter(0)
     if handle.hasPosted {

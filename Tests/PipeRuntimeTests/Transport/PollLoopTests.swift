@@ -103,6 +103,27 @@ struct PollLoopTests {
     #expect(first.turns == 1 && second.turns == 3)
   }
 
+  @Test("who removes another one, or itself, in its turn has that take none any more")
+  func removedInTurn() {
+    let loop = PollLoop()
+    let (first, second, third) = (Worker(1), Worker(1), Worker(3))
+    var registrations: [PollLoop.Registration] = []
+    registrations.append(
+      loop.addTurns(for: first, hasWork: { $0.left > 0 }) { [unowned loop] worker in
+        worker.turns += 1
+        for registration in registrations { loop.remove(registration) }
+      })
+    registrations.append(
+      loop.addTurns(for: second, hasWork: { $0.left > 0 }) { _ in Issue.record("it was removed") })
+    loop.addTurns(for: third, hasWork: { $0.left > 0 }) { [unowned loop] worker in
+      worker.turns += 1
+      worker.left -= 1
+      if worker.left == 0 { loop.stop() }
+    }
+    loop.run()
+    #expect(first.turns == 1 && third.turns == 3)
+  }
+
   @Test("what a resident registers is called back as its own, and what others post as the first's")
   func residents() throws {
     let loop = PollLoop()
