@@ -50,7 +50,7 @@ private actor Guest: HostableModel {
   static func initialState(_ parameters: Parameters) -> State { .sitting(joined: 0) }
 
   static var selfContained: SelfContainedEvents<Event> {
-    .events(OneOf { Event.join(left:right:) })
+    .events(OneOf { Event.join(left:right:) }, within: .seconds(600))
   }
 
   nonisolated var state: State { subject.state }
@@ -127,7 +127,7 @@ struct AsynchronousRunTests {
       async let reply = table.synchronizedEvent(Guest.Event.join(left: .hangs, right: .hangs))
       await clock.waitForSleepers(2)
       async let look = table.send(.look, to: left)
-      await clock.advance(by: .seconds(1))
+      await clock.advance(by: .seconds(600))
       guard case .refused(let withheld) = try await reply else {
         Issue.record("not refused")
         return

@@ -35,7 +35,7 @@ enum Pair {
           await Task.yield()
           return Transition(to: State.open(joint: joint + 1, own: own))
         }
-        .selfContained()
+        .selfContained(within: .seconds(600))
         On(event: Event.add(number:)) { number in
           Guard(predicate: number >= 0)
         } transition: { number in
