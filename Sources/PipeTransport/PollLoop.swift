@@ -19,10 +19,12 @@ package final class PollLoop {
     /// Whose it is; see ``PollLoop/resident``.
     let resident: Int
     let onReadable: () -> Void
-    /// Whether it is among those whose socket may have input.
-    var isDue = false
+    // Exclusivity is not checked at run time for what each turn touches: the loop's thread alone does.
     /// Whether it is among those that are called back next.
+    @exclusivity(unchecked)
     var isReady = false
+    @exclusivity(unchecked)
+    var isRemoved = false
 
     init(
       _ id: UInt64, _ socket: Socket?, _ descriptor: Int32, of resident: Int,
@@ -37,6 +39,7 @@ package final class PollLoop {
 
     /// Lets the socket call back no more.
     func forget() {
+      isRemoved = true
       socket?.onPossibleInput = nil
       socket?.onClose = nil
     }
@@ -45,18 +48,25 @@ package final class PollLoop {
   /// Posts work to the loop from any thread.
   package let handle: LoopHandle
   private let waiter: EventWaiter
+  @exclusivity(unchecked)
   private var sources: [UInt64: Source] = [:]
   /// Those whose sockets may have a message that no descriptor tells of.
+  @exclusivity(unchecked)
   private var due: [Source] = []
   /// Those that are called back next.
+  @exclusivity(unchecked)
   private var ready: [Source] = []
+  @exclusivity(unchecked)
   private var timers = TimerQueue()
   private var lastID: UInt64 = 0
+  @exclusivity(unchecked)
   private var isStopped = false
   /// Those who take turns before each wait.
+  @exclusivity(unchecked)
   private var turns: [Turns] = []
   /// Whose work is done now, where several share the loop: what is registered meanwhile is called back
   /// for the same one. What other threads post is the first one's, 0.
+  @exclusivity(unchecked)
   private(set) var resident = 0
   /// Called whenever another one's work begins.
   package var onResident: ((Int) -> Void)?
@@ -64,16 +74,14 @@ package final class PollLoop {
   private final class Turns {
     let id: UInt64
     let resident: Int
-    let hasWork: () -> Bool
-    let take: () -> Void
+    /// Answers whether there is work left.
+    let take: () -> Bool
+    @exclusivity(unchecked)
     var isRemoved = false
 
-    init(
-      _ id: UInt64, of resident: Int, hasWork: @escaping () -> Bool, take: @escaping () -> Void
-    ) {
+    init(_ id: UInt64, of resident: Int, take: @escaping () -> Bool) {
       self.id = id
       self.resident = resident
-      self.hasWork = hasWork
       self.take = take
     }
   }
@@ -95,8 +103,9 @@ package final class PollLoop {
   @discardableResult
   package func add(_ socket: Socket, onReadable: @escaping () -> Void) -> Registration {
     let source = Source(nextID(), socket, socket.descriptor, of: resident, onReadable)
-    socket.onPossibleInput = { [unowned self, unowned source] in mark(source) }
-    if socket.mayHaveInput { mark(source) }
+    socket.isDue = false
+    socket.onPossibleInput = { [unowned self, unowned source] in due.append(source) }
+    if socket.mayHaveInput { socket.tellPossibleInput() }
     let registration = add(source)
     socket.onClose = { [unowned self] in remove(registration) }
     return registration
@@ -132,9 +141,11 @@ package final class PollLoop {
   ) -> Registration {
     let id = nextID()
     turns.append(
-      Turns(
-        id, of: resident, hasWork: { [weak owner] in owner.map(hasWork) == true },
-        take: { [weak owner] in if let owner { take(owner) } }))
+      Turns(id, of: resident) { [weak owner] in
+        guard let owner else { return false }
+        take(owner)
+        return hasWork(owner)
+      })
     return Registration(id: id)
   }
 
@@ -198,9 +209,9 @@ package final class PollLoop {
     var isBusy = false
     for one in turns where !one.isRemoved {
       enter(one.resident)
-      one.take()
+      let hasWork = one.take()
       if isStopped { return }
-      if !one.isRemoved, one.hasWork() { isBusy = true }
+      if hasWork, !one.isRemoved { isBusy = true }
     }
     enter(0)
     if handle.hasPosted {
@@ -241,14 +252,15 @@ package final class PollLoop {
       source.isReady = false
       source.socket?.hasReceived = false
       // A callback may have removed it.
-      if sources[source.id] != nil {
+      if !source.isRemoved {
         enter(source.resident)
         source.onReadable()
       }
       if isStopped { break }
       hasReceived = hasReceived || source.socket?.hasReceived == true
     }
-    ready.removeAll(keepingCapacity: true)
+    // Not `removeAll`, which goes a long way for the one that there mostly is.
+    while !ready.isEmpty { ready.removeLast() }
     return hasReceived || due.contains { $0.socket?.mayHaveInput == true }
   }
 
@@ -258,21 +270,14 @@ package final class PollLoop {
     ready.append(source)
   }
 
-  private func mark(_ source: Source) {
-    guard !source.isDue else { return }
-    source.isDue = true
-    due.append(source)
-  }
-
   /// Makes ready whose sockets may have input.
   private func takeDue() {
-    guard !due.isEmpty else { return }
-    for source in due {
-      source.isDue = false
+    while let source = due.popLast() {
+      guard let socket = source.socket else { continue }
+      socket.isDue = false
       // What has come since it was put here may have been taken.
-      if source.socket?.mayHaveInput == true { makeReady(source) }
+      if socket.mayHaveInput { makeReady(source) }
     }
-    due.removeAll(keepingCapacity: true)
   }
 
   private func add(_ source: Source) -> Registration {

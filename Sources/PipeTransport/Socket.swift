@@ -25,18 +25,27 @@ package final class Socket {
   let handle: UnsafeMutableRawPointer
   private let context: Context
   /// The peer of the last message, kept for its room.
+  // Exclusivity is not checked at run time for what each message touches: the loop's thread alone does.
+  @exclusivity(unchecked)
   private var peer: [UInt8] = []
+  @exclusivity(unchecked)
   private var isOpen = true
   /// Whether a message may wait without the descriptor saying so: any call on the socket may have
   /// taken in what the descriptor told of. Known to be untrue after a `receive` that found none.
+  @exclusivity(unchecked)
   private(set) var mayHaveInput = true {
-    didSet { if mayHaveInput { onPossibleInput?() } }
+    didSet { if mayHaveInput, !isDue { tellPossibleInput() } }
   }
-  /// Called whenever a message may wait.
+  /// Called when a message may wait, unless that is known.
+  @exclusivity(unchecked)
   var onPossibleInput: (() -> Void)?
+  /// Whether it is known that a message may wait; to be set to `false` by who looks for one.
+  @exclusivity(unchecked)
+  var isDue = false
   /// Called before it is closed, while its descriptor is still its own.
   var onClose: (() -> Void)?
   /// Whether a message was received since somebody set this to `false`.
+  @exclusivity(unchecked)
   var hasReceived = false
   /// Readable when something has happened to the socket. Source: zmq_getsockopt(3), ZMQ_FD.
   let descriptor: Int32
@@ -66,6 +75,12 @@ package final class Socket {
   }
 
   deinit { close() }
+
+  func tellPossibleInput() {
+    guard let onPossibleInput else { return }
+    isDue = true
+    onPossibleInput()
+  }
 
   /// Tells nobody of its connections any more.
   func stopTelling() {
@@ -160,8 +175,7 @@ package final class Socket {
   /// Sends one frame, to a peer by its routing id where this is a ROUTER.
   @discardableResult
   package func send(
-    _ header: FrameHeader, body: some Collection<UInt8> = EmptyCollection(),
-    to peer: [UInt8]? = nil
+    _ header: FrameHeader, body: [UInt8] = [], to peer: [UInt8]? = nil
   ) -> Sent {
     if let peer {
       let result = sendPart(peer, more: true)
@@ -172,30 +186,22 @@ package final class Socket {
     let buffer = UnsafeMutableRawBufferPointer(
       start: zmq_msg_data(&message), count: FrameHeader.byteCount + body.count)
     header.write(into: buffer)
-    Self.copy(body, to: UnsafeMutableRawBufferPointer(rebasing: buffer[FrameHeader.byteCount...]))
+    body.withUnsafeBytes {
+      UnsafeMutableRawBufferPointer(rebasing: buffer[FrameHeader.byteCount...]).copyMemory(from: $0)
+    }
     return finish(&message, more: false)
   }
 
   /// Sends one part as it is.
   @discardableResult
-  package func sendPart(_ bytes: some Collection<UInt8>, more: Bool) -> Sent {
+  package func sendPart(_ bytes: [UInt8], more: Bool) -> Sent {
     var message = zmq_msg_t()
     zmq_msg_init_size(&message, bytes.count)
-    Self.copy(
-      bytes,
-      to: UnsafeMutableRawBufferPointer(start: zmq_msg_data(&message), count: bytes.count))
-    return finish(&message, more: more)
-  }
-
-  /// In one piece where it lies so: `copyBytes` goes from byte to byte.
-  private static func copy(
-    _ bytes: some Collection<UInt8>, to buffer: UnsafeMutableRawBufferPointer
-  ) {
-    if bytes.isEmpty { return }
-    let isCopied: Void? = bytes.withContiguousStorageIfAvailable {
-      buffer.copyMemory(from: UnsafeRawBufferPointer($0))
+    bytes.withUnsafeBytes {
+      UnsafeMutableRawBufferPointer(start: zmq_msg_data(&message), count: bytes.count)
+        .copyMemory(from: $0)
     }
-    if isCopied == nil { buffer.copyBytes(from: bytes) }
+    return finish(&message, more: more)
   }
 
   private func finish(_ message: inout zmq_msg_t, more: Bool) -> Sent {

@@ -97,7 +97,7 @@ struct Lamps {
 
   /// How long nothing is counted when nothing is under way any more: longer than an acknowledgement
   /// waits for a message that it can travel with.
-  private static let silence: Duration = .milliseconds(100)
+  private static let silence: Duration = .milliseconds(300)
 
   /// What the processes have counted, when nothing is under way any more.
   private func counters() throws -> Costs {

@@ -76,6 +76,10 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   private var transition: Suspended?
   @exclusivity(unchecked)
   private var waiting = Queue<Waiting>()
+  /// Whether something that was posted, or taken in the middle of a step, waits for its turn.
+  @usableFromInline
+  @exclusivity(unchecked)
+  package private(set) var hasWaiting = false
   private var roomWatches: [@Sendable () -> Void] = []
   @usableFromInline
   @exclusivity(unchecked)
@@ -145,9 +149,6 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     return true
   }
 
-  /// Whether something that was posted, or taken in the middle of a step, waits for its turn.
-  package var hasWaiting: Bool { !waiting.isEmpty }
-
   /// The number of effects that run; those that are held are not among them.
   package var runningEffects: Int { effects.count }
 
@@ -187,6 +188,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     transition = nil
     isInTransition = false
     for case .effectEvent(_, _, _, let reply) in waiting.removeAll() { reply.resume(false) }
+    hasWaiting = false
     effects.stop()
     scope.end()
     for unwatch in roomWatches { unwatch() }
@@ -202,7 +204,7 @@ extension Engine {
   package func take(_ event: Event, cause: String, done: Done? = nil) -> StepOutcome<State> {
     guard !isStopped else { return .pending }
     guard !isInTransition else {
-      waiting.append(.taken(event, cause: cause, done: done))
+      wait(.taken(event, cause: cause, done: done))
       return .pending
     }
     return step(event, cause: cause, done: done)
@@ -216,7 +218,7 @@ extension Engine {
     }
     switch input {
     case .effectEvent(let event, let effect, let place, let reply):
-      waiting.append(.effectEvent(event, effect: effect, place: place, reply: reply))
+      wait(.effectEvent(event, effect: effect, place: place, reply: reply))
     case .effectEnded(let effect):
       effects.end(effect)
     case .transitionEnded(let next):
@@ -238,12 +240,18 @@ extension Engine {
     case .passed(let state): pass(through: state)
     case .wake: break
     }
-    if !waiting.isEmpty { takeWaiting() }
+    if hasWaiting { takeWaiting() }
+  }
+
+  private func wait(_ one: Waiting) {
+    waiting.append(one)
+    hasWaiting = true
   }
 
   @export(interface)
   private func takeWaiting() {
     while canTakeInput, let next = waiting.popFirst() {
+      hasWaiting = !waiting.isEmpty
       switch next {
       case .taken(let event, let cause, let done):
         step(event, cause: cause, done: done)
@@ -275,6 +283,7 @@ extension Engine {
   }
 
   /// Takes a step whose transition was evaluated before, in the same state.
+  @inlinable
   package func take(_ event: Event?, leadingTo next: State, cause: String) {
     if hasEventMiddleware, let event { observe(event) }
     move(to: next, on: event) { onEntry?(state, version, cause) }

@@ -12,7 +12,14 @@ package final class EngineEffects<
   private var running: [UInt64: RunningEffect<State, Event>] = [:]
   private var last: UInt64 = 0
   /// `nil` where nothing is recorded.
-  private var unrecorded: UnrecordedEffects?
+  private var unrecorded: UnrecordedEffects? {
+    didSet { hasUnrecorded = unrecorded?.isEmpty == false }
+  }
+  /// Whether effects have changed since the last record.
+  // Kept, since each turn asks for it.
+  @usableFromInline
+  @exclusivity(unchecked)
+  package private(set) var hasUnrecorded = false
   private var feedbacks = FeedbackSteps<State, Event>()
   /// What effects are told of the machine that they belong to.
   package var keyScope = IdempotencyKey.Scope()
@@ -224,9 +231,6 @@ package final class EngineEffects<
 
   /// Leaves what must follow the record to ``becameRecorded(willStart:willAnswer:)``.
   package func waitForRecords() { unrecorded = UnrecordedEffects() }
-
-  /// Whether effects have changed since the last record.
-  package var hasUnrecorded: Bool { unrecorded?.isEmpty == false }
 
   /// What is to be recorded.
   @export(interface)

@@ -127,7 +127,7 @@ final class NodeShell {
 
   // MARK: Turns
 
-  private var hasWork: Bool { handshake.phase == .running && content.hasWork }
+  private var hasWork: Bool { handshake.isRunning && content.hasWork }
 
   private func entered(isCommitted: Bool) {
     guard feed.isWanted(isCommitted: isCommitted), var entry = content.calls.lastStep()
@@ -226,7 +226,7 @@ final class NodeShell {
     guard let sequence = unansweredPing, !hasLeft else { return }
     unansweredPing = nil
     // What is told is recorded.
-    if handshake.phase == .running { commitTurn() }
+    if handshake.isRunning { commitTurn() }
     if !hasLeft, let reason = recorder.keepInPlace() { fail(reason) }
     sayStatus(answering: sequence)
   }
@@ -286,7 +286,7 @@ final class NodeShell {
   func stop() {
     lodgers?.close()
     if let lodgers, lodgers.areThere { return lodgers.stopAll { [weak self] in self?.stop() } }
-    guard handshake.phase == .running else { return perform(.stop) }
+    guard handshake.isRunning else { return perform(.stop) }
     if isStopDue { return }
     content.prepareToStop()
     guard !content.mayStop else { return perform(.stop) }

@@ -183,7 +183,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
       if let start, budget == Self.stepsPerTurn - 1 { steps.measured(since: start) }
     }
     // Last comes what waits in the engine, for room in a pipe or for the end of a synchronized event.
-    if core.engine.canTakeInput { core.engine.process(.wake) }
+    if core.engine.hasWaiting, core.engine.canTakeInput { core.engine.process(.wake) }
   }
 
   // MARK: Output
@@ -271,8 +271,10 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
       Failpoint.hit(.letterAfter)
     }
     requests.recorded()
-    core.engine.effects.becameRecorded(
-      willStart: { Failpoint.hit(.effectBefore) }, willAnswer: { Failpoint.hit(.effectAfter) })
+    if core.engine.effects.hasUnrecorded {
+      core.engine.effects.becameRecorded(
+        willStart: { Failpoint.hit(.effectBefore) }, willAnswer: { Failpoint.hit(.effectAfter) })
+    }
     core.participant?.becameRecorded(version: core.engine.version)
   }
 }

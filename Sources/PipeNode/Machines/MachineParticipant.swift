@@ -10,8 +10,9 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
   private var restored: JournalContents.Participant?
   /// The last transaction that an earlier process has recorded.
   let recorded: TransactionID?
-  /// The event that it is prepared to take, and the state that it leads to.
-  private var prepared: (event: Hosted.Event, next: Hosted.State)?
+  /// The event that it is prepared to take, through which composite, and the state that it leads to.
+  @exclusivity(unchecked)
+  private var prepared: (event: Hosted.Event, composite: String, next: Hosted.State)?
   /// Whether a transition has run, or runs, whose step is not taken.
   private var isTentative = false
   /// As the description says, by the names of the events.
@@ -91,11 +92,11 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
       // What it does to others would stay, where another participant does not take the event.
       guard let limit = transition.limit else { throw refused(.asynchronous) }
       guard unreturned.mayBegin(tell: core.engine.onProblem) else { throw refused(.overdue) }
-      evaluate(transition, on: event)
+      evaluate(transition, on: event, of: body.composite)
       return .takesTime(
         limit: min(limit, toldLimit(of: event)), version: core.engine.version, state: stateBytes)
     case .next(let next):
-      return .moves(try move(on: event, to: next))
+      return .moves(try move(on: event, of: body.composite, to: next))
     }
   }
 
@@ -106,10 +107,10 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
 
   /// Keeps the step for the commit.
   private func move(
-    on event: Hosted.Event, to next: Hosted.State
+    on event: Hosted.Event, of composite: String, to next: Hosted.State
   ) throws(ParticipantRefusal) -> ParticipantMove {
     guard let state = try? core.states.encode(next) else { throw .busy }
-    prepared = (event, next)
+    prepared = (event, composite, next)
     return ParticipantMove(version: core.engine.version + 1, state: state)
   }
 
@@ -127,20 +128,20 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
     self.isCommitted = isCommitted
     transaction = isCommitted ? step.transaction : nil
     defer { (self.isCommitted, transaction) = (false, nil) }
-    let body = TransactionBody(step.event)
-    let cause = body?.composite ?? "synchronized"
-    if let (event, next) = prepared {
+    if let (event, composite, next) = prepared {
       prepared = nil
-      core.engine.take(event, leadingTo: next, cause: cause)
+      core.engine.take(event, leadingTo: next, cause: composite)
       if isTentative { core.engine.scope.keep() }
       isTentative = false
       return
     }
     // Prepared by an earlier process.
+    let body = TransactionBody(step.event)
     do {
       let next = try core.states.decode(step.move.state)
       core.engine.take(
-        try body.map { try core.events.decode($0.event) }, leadingTo: next, cause: cause)
+        try body.map { try core.events.decode($0.event) }, leadingTo: next,
+        cause: body?.composite ?? "synchronized")
       core.engine.scope.stand(in: next)
     } catch {
       core.onEnd?(
@@ -153,7 +154,9 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
 // Transitions that take their time: they run before it is known whether all take the event.
 extension MachineParticipant {
   @export(interface)
-  private func evaluate(_ transition: SuspendedTransition<Hosted.State>, on event: Hosted.Event) {
+  private func evaluate(
+    _ transition: SuspendedTransition<Hosted.State>, on event: Hosted.Event, of composite: String
+  ) {
     isTentative = true
     unreturned.begin()
     lastEvaluation += 1
@@ -166,10 +169,10 @@ extension MachineParticipant {
       Task {
         do {
           let next = try await scope.run(isTentative: true, transition.callAsFunction)
-          post { owner.part?.evaluated(number, event, .success(next)) }
+          post { owner.part?.evaluated(number, event, composite, .success(next)) }
         } catch {
           let refusal = Refusal.thrown(by: error)
-          post { owner.part?.evaluated(number, event, .failure(refusal)) }
+          post { owner.part?.evaluated(number, event, composite, .failure(refusal)) }
         }
       }
     )
@@ -177,7 +180,8 @@ extension MachineParticipant {
 
   @export(interface)
   private func evaluated(
-    _ number: UInt64, _ event: Hosted.Event, _ result: EvaluationResult<Hosted.State>
+    _ number: UInt64, _ event: Hosted.Event, _ composite: String,
+    _ result: EvaluationResult<Hosted.State>
   ) {
     // Who was refused for those that have not returned may have its turn.
     if unreturned.returned() { core.participant?.mayEvaluateAgain() }
@@ -187,7 +191,7 @@ extension MachineParticipant {
     switch result {
     case .success(let next):
       do throws(ParticipantRefusal) {
-        answer = .success(try move(on: event, to: next))
+        answer = .success(try move(on: event, of: composite, to: next))
       } catch {
         answer = .failure(error)
       }

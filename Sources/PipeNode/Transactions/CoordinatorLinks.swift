@@ -286,7 +286,7 @@ private final class CoordinatorLink {
   private func take(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer
   ) throws(FrameError) {
-    if header.kind == .join {
+    if case .join = header.kind {
       let join = try ParticipantJoin(header, body)
       isJoined = true
       hasJoined = true
@@ -294,7 +294,7 @@ private final class CoordinatorLink {
       return
     }
     if !SynchronizeFlag.isAcknowledgement(header) { messages.received += 1 }
-    guard header.kind == .synchronize else {
+    guard case .synchronize = header.kind else {
       let message = try ParticipantMessage(header, body)
       links?.owner?.received(message, from: participant)
       return

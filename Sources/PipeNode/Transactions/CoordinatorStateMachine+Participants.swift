@@ -49,10 +49,11 @@ extension CoordinatorStateMachine {
   ) -> [Action] {
     switch message {
     case .yes(let transaction, let move):
+      let acknowledged = acknowledge(before: transaction, by: participant)
       guard transactions[transaction] != nil else {
-        return [.send(.abort(transaction), to: participant)]
+        return acknowledged + [.send(.abort(transaction), to: participant)]
       }
-      return take(.yes(participant, move), transaction)
+      return acknowledged + take(.yes(participant, move), transaction)
     case .query(let transaction):
       // No record: aborted. A record would have brought the transaction back.
       guard transactions[transaction] != nil else {
@@ -84,6 +85,16 @@ extension CoordinatorStateMachine {
       participants.changed(participant)
       return wake([participant]) + grant()
     }
+  }
+
+  /// A participant that says yes has recorded the step of every commit before that: it was free.
+  private mutating func acknowledge(
+    before transaction: TransactionID, by participant: String
+  ) -> [Action] {
+    guard let earlier = committing[participant] else { return [] }
+    var actions: [Action] = []
+    for commit in earlier where commit < transaction { actions += take(.ack(participant), commit) }
+    return actions
   }
 
   /// A participant's feed tells of a step that it has taken by itself.
@@ -145,8 +156,8 @@ extension CoordinatorStateMachine {
     case .finish:
       transactions[id] = nil
       for participant in transaction.participants {
-        let left = committing[participant, default: 1] - 1
-        committing[participant] = left > 0 ? left : nil
+        committing[participant]?.removeAll { $0 == id }
+        if committing[participant]?.isEmpty == true { committing[participant] = nil }
       }
       return [.cancelTimer(.resend(id)), .acknowledged(id)]
     case .answer(let results):
@@ -169,7 +180,7 @@ extension CoordinatorStateMachine {
     actions += transaction.participants.map { .send(.commit(transaction.id), to: $0) }
     actions += [.publish(transaction.id, commit.moves), .startTimer(.resend(transaction.id))]
     for participant in transaction.participants {
-      committing[participant, default: 0] += 1
+      committing[participant, default: []].append(transaction.id)
     }
     requests.unlock(transaction.participants, of: transaction.id)
     return actions + wake(transaction.participants) + grant()

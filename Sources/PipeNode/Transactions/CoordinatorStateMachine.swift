@@ -51,8 +51,8 @@ package struct CoordinatorStateMachine: Sendable {
   var participants = KnownParticipants()
   var answers: CallerAnswers
   var transactions: [TransactionID: TransactionStateMachine] = [:]
-  /// How many commits that each participant has part in not all have acknowledged.
-  var committing: [String: Int] = [:]
+  /// The commits that each participant has part in and not all have acknowledged, in their order.
+  var committing: [String: [TransactionID]] = [:]
   /// Of each node that tells its steps, the last transaction that it has told of, or will not any more.
   private var told: [String: TransactionID] = [:]
 
@@ -80,7 +80,9 @@ package struct CoordinatorStateMachine: Sendable {
     for commit in journal.commits where !journal.acknowledged.contains(commit.transaction) {
       let participants = commit.moves.keys.sorted()
       transactions[commit.transaction] = .recovered(commit.transaction, participants)
-      for participant in participants { committing[participant, default: 0] += 1 }
+      for participant in participants {
+        committing[participant, default: []].append(commit.transaction)
+      }
     }
   }
 

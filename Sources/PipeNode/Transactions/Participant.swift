@@ -15,14 +15,19 @@ final class Participant {
   /// Whether no other input may be taken.
   private(set) var isFrozen: Bool
   /// What has passed between the coordinator and this node.
+  @exclusivity(unchecked)
   private(set) var messages = NodeStatus.Messages()
   private let configuration: NodeConfiguration.Participant
   private unowned let machine: any ParticipatingMachine
   private let steps: ParticipatingSteps
   private let services: NodeServices
   private let log: NodeLog
+  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  @exclusivity(unchecked)
   private var state: ParticipantStateMachine
+  @exclusivity(unchecked)
   private var records = ParticipantRecords()
+  @exclusivity(unchecked)
   private var emitted = EmittedEvents()
   private lazy var watch = InDoubtWatch(
     isInDoubt: state.isPrepared, coordinator: configuration.coordinator, loop: services.loop,
@@ -33,14 +38,16 @@ final class Participant {
   /// process before.
   private var isConnected = false
   private var toldVersion: UInt64
-  /// What is taken and recorded, and is told with the next message, or soon.
+  /// What is taken and recorded: the next yes tells it, or else it is told before the next message, or soon.
+  @exclusivity(unchecked)
   private var unacknowledged: [TransactionID] = []
   private var acknowledgementTimer: TimerQueue.ID?
   /// When the transition that runs must have returned.
   private var limitTimer: TimerQueue.ID?
 
-  /// How late an acknowledgement may be: it travels with the next answer, and wakes nobody by itself.
-  private static let acknowledgementDelay: Duration = .milliseconds(20)
+  /// How late an acknowledgement may be. Well before the coordinator says the commit again, and long enough
+  /// that something mostly comes first that it can travel with: it wakes nobody by itself then.
+  private static let acknowledgementDelay: Duration = .milliseconds(100)
 
   init(
     _ configuration: NodeConfiguration.Participant, machine: any ParticipatingMachine,
@@ -129,7 +136,7 @@ final class Participant {
   ) throws(FrameError) {
     guard isConnected else { return }
     messages.received += 1
-    if header.kind == .reply { return try answered(header, body) }
+    if case .reply = header.kind { return try answered(header, body) }
     let message = try CoordinatorMessage(header, body)
     guard isStarted else { return }
     switch message {
@@ -178,7 +185,7 @@ final class Participant {
         if case .prepared = record { watch.prepared() }
       case .enter(let step):
         if let event = emitted.take(step.transaction) { machine.taken(event) }
-        steps.enter(step, state.phase == .applying(step))
+        steps.enter(step, state.isApplying)
       case .send(.ack(let transaction)):
         unacknowledged.append(transaction)
         scheduleAcknowledgement()
@@ -244,6 +251,7 @@ final class Participant {
 
   @discardableResult
   private func send(_ message: ParticipantMessage) -> Socket.Sent {
+    if case .yes(let transaction, _) = message { unacknowledged.removeAll { $0 < transaction } }
     let sent = send(message.frame)
     switch message {
     case .yes: reach(.yesAfter)

@@ -127,7 +127,10 @@ package struct ParticipantStateMachine: Sendable {
   package var isPrepared: Bool { preparedStep != nil }
 
   /// Whether the node may take other inputs now.
-  package var takesInputs: Bool { phase == .free }
+  package var takesInputs: Bool { if case .free = phase { true } else { false } }
+
+  /// Whether it takes a step that all take.
+  package var isApplying: Bool { if case .applying = phase { true } else { false } }
 }
 
 // The table of DESIGN.md 3.3, a method for each input.
@@ -209,7 +212,7 @@ extension ParticipantStateMachine {
   ) -> [Action] {
     let isNew = transaction > watermark
     watermark = max(watermark, transaction)
-    guard phase == .free else { return refuse(transaction, .busy, purpose) }
+    guard case .free = phase else { return refuse(transaction, .busy, purpose) }
     guard isNew else { return [] }
     do throws(ParticipantRefusal) {
       switch try evaluate(event) {

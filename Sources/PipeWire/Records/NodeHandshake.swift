@@ -27,6 +27,14 @@ package struct NodeHandshake {
 
   package private(set) var phase: Phase = .greeting
 
+  // Each turn asks for it: `==` would compare the texts of the phases.
+  package var isRunning: Bool {
+    switch phase {
+    case .running: true
+    case .greeting, .configured, .draining, .ended: false
+    }
+  }
+
   package init() {}
 
   package mutating func handle(_ input: Input) -> Action {

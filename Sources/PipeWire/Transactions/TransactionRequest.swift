@@ -79,16 +79,29 @@ package struct TransactionBody {
   }
 
   /// Reads a body; `nil` where it has no name or no event.
-  package init?(_ bytes: some Collection<UInt8>) {
-    guard let end = bytes.firstIndex(of: Self.lineFeed), end != bytes.startIndex else {
-      return nil
+  package init?(_ bytes: [UInt8]) {
+    // Every participant reads one for each event: no generic code of another module goes through it.
+    let parts: (composite: String, event: [UInt8])? = bytes.withUnsafeBytes { bytes in
+      guard let end = bytes.firstIndex(of: Self.lineFeed), end > 0, end + 1 < bytes.count else {
+        return nil
+      }
+      return (
+        String(decoding: UnsafeRawBufferPointer(rebasing: bytes[..<end]), as: UTF8.self),
+        Array(UnsafeRawBufferPointer(rebasing: bytes[(end + 1)...]))
+      )
     }
-    composite = String(decoding: bytes[..<end], as: UTF8.self)
-    event = Array(bytes[bytes.index(after: end)...])
-    if event.isEmpty { return nil }
+    guard let parts else { return nil }
+    (composite, event) = parts
   }
 
-  package var bytes: [UInt8] { Array(composite.utf8) + [Self.lineFeed] + event }
+  package var bytes: [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(composite.utf8.count + 1 + event.count)
+    bytes += composite.utf8
+    bytes.append(Self.lineFeed)
+    bytes += event
+    return bytes
+  }
 
   /// The name of the event's case; `nil` where the JSON is not that of a case.
   package var eventName: String? {
@@ -119,7 +132,9 @@ package enum SynchronizeFlag: UInt8, Sendable {
 
   /// Whether the frame only tells which answers are not waited for any more, and so belongs to no event.
   package static func isAcknowledgement(_ header: FrameHeader) -> Bool {
-    header.kind == .synchronize && header.flags == acknowledge.rawValue
+    // Every message is asked: `==` would go through the enumeration's raw values.
+    guard case .synchronize = header.kind else { return false }
+    return header.flags == acknowledge.rawValue
   }
 }
 

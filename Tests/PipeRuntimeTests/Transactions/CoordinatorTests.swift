@@ -152,6 +152,33 @@ struct CoordinatorTests: CoordinatorSuite {
       "nothing was committed since")
   }
 
+  @Test("a yes acknowledges the commits before it, of its participant alone")
+  func yesAcknowledges() {
+    var coordinator = coordinator()
+    _ = coordinator.request(id(1), request(["a", "b"]))
+    _ = commit(transaction(1), ["a", "b"], in: &coordinator)
+    _ = coordinator.request(id(2), request(["a", "b"]))
+    #expect(coordinator.received(.yes(transaction(2), Self.move), from: "a") == [])
+    #expect(!coordinator.isCommitting("c") && coordinator.isCommitting("b"))
+    // Who has not said so is told again.
+    #expect(coordinator.fired(.resend(transaction(1))).committed == ["b"])
+    #expect(
+      coordinator.received(.yes(transaction(2), Self.move), from: "b").contains(
+        .acknowledged(transaction(1))))
+    #expect(!coordinator.isCommitting("a") && !coordinator.isCommitting("b"))
+  }
+
+  @Test("a no acknowledges nothing: who is busy may not have got the commit")
+  func noAcknowledgesNothing() {
+    var coordinator = coordinator()
+    _ = coordinator.request(id(1), request(["a", "b"]))
+    _ = commit(transaction(1), ["a", "b"], in: &coordinator)
+    _ = coordinator.request(id(2), request(["a", "c"]))
+    _ = coordinator.received(.no(transaction(2), .busy), from: "a")
+    #expect(coordinator.isCommitting("a"))
+    #expect(coordinator.connected("a").committed == ["a"])
+  }
+
   @Test("a request that others overtake keeps them back in the end, for a while")
   func fairness() {
     var coordinator = coordinator()

@@ -33,6 +33,8 @@ final class SimulatedParticipant {
   /// The one whose time runs.
   private(set) var limited: TransactionID?
   private(set) var overdueCount = 0
+  /// Acknowledgements that wait for the next message; where that is a yes, it says them.
+  private var held: Set<TransactionID> = []
 
   init(name: String, isSlow: Bool = false) {
     self.name = name
@@ -51,6 +53,7 @@ final class SimulatedParticipant {
     evaluated = []
     overdue = []
     limited = nil
+    held = []
   }
 
   /// Comes back as the journal tells.
@@ -177,7 +180,7 @@ final class SimulatedParticipant {
         if case .yes(let transaction, _) = message, overdue.contains(transaction) {
           problems.append("\(name) has promised \(transaction) after its time was up")
         }
-        messages.append(message)
+        messages += told(with: message)
       case .enter(let step):
         if step.move.version != version + 1 {
           problems.append("\(name) went from version \(version) to \(step.move.version)")
@@ -203,6 +206,20 @@ final class SimulatedParticipant {
       }
     }
     return messages
+  }
+
+  /// A message as it is sent, with the acknowledgements that have waited for it.
+  private func told(with message: ParticipantMessage) -> [ParticipantMessage] {
+    switch message {
+    // Some wait; one that is asked for again does not.
+    case .ack(let transaction) where transaction.sequence.isMultiple(of: 3):
+      if held.insert(transaction).inserted { return [] }
+      held.remove(transaction)
+    case .yes(let transaction, _): held = held.filter { $0 > transaction }
+    case .ack, .no, .query, .evaluating, .delivered, .changed: break
+    }
+    defer { held = [] }
+    return held.sorted().map { .ack($0) } + [message]
   }
 
   /// The synchronized steps of the journal, in order.

@@ -137,13 +137,15 @@ struct PollLoopTests {
       loop.addTurns(for: worker, hasWork: { _ in false }) { _ in seen["turn"] = now }
       loop.schedule(after: .milliseconds(1)) { [unowned loop] in
         seen["timer"] = now
-        loop.schedule(after: .milliseconds(1)) { seen["timer of timer"] = now }
+        loop.schedule(after: .milliseconds(1)) {
+          seen["timer of timer"] = now
+          loop.stop()
+        }
       }
     }
     #expect(now == 0)
     loop.schedule(after: .milliseconds(1)) { seen["other"] = now }
     loop.handle.post { seen["post"] = now }
-    loop.schedule(after: .milliseconds(20)) { [unowned loop] in loop.stop() }
     loop.run()
     #expect(
       seen == ["turn": 2, "timer": 2, "timer of timer": 2, "other": 0, "post": 0])
