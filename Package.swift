@@ -5,11 +5,21 @@ import PackageDescription
 let strict: [SwiftSetting] =
   Context.environment["CI"] == nil ? [] : [.treatAllWarnings(as: .error)]
 
+/// Of a concrete generic type a release build asks by its accessor, and not by its name: for each name the
+/// runtime goes through all conformances of the program, which was half of what a node's start computed. Functions
+/// in sections of their own are left out where nothing calls them, and can be ordered by `tools/start-order`.
+let direct: [SwiftSetting] = [
+  .unsafeFlags(
+    [
+      "-Xfrontend", "-disable-concrete-type-metadata-mangled-name-accessors",
+      "-Xfrontend", "-function-sections",
+    ], .when(configuration: .release))
+]
+
 /// Lets a program compile the runtime's generic code for its own machines: a step is then four times
 /// cheaper. SwiftPM takes such a flag from every dependency but one by version.
-let specialized: [SwiftSetting] = [
-  .unsafeFlags(["-cross-module-optimization"], .when(configuration: .release))
-]
+let specialized: [SwiftSetting] =
+  direct + [.unsafeFlags(["-cross-module-optimization"], .when(configuration: .release))]
 
 /// Makes a search quick in a debug build as well: it visits millions of states.
 let optimized: [SwiftSetting] = [.unsafeFlags(["-O"], .when(configuration: .debug))]
@@ -51,7 +61,7 @@ let package = Package(
     .target(name: "PipeSupport", swiftSettings: strict + specialized),
     .target(
       name: "PipeMachines", dependencies: ["PipeSupport"], swiftSettings: strict + specialized),
-    .target(name: "PipeExploration", swiftSettings: strict + optimized),
+    .target(name: "PipeExploration", swiftSettings: strict + direct + optimized),
     .target(
       name: "PipeSystem", dependencies: ["PipeSupport", "CProcess"],
       swiftSettings: strict + specialized),
@@ -61,7 +71,7 @@ let package = Package(
     .target(
       name: "PipeTopology",
       dependencies: ["PipeWire", "PipeMachines", "PipeSystem", "PipeSupport", "CYAML"],
-      swiftSettings: strict),
+      swiftSettings: strict + direct),
     .target(
       name: "PipeTransport",
       dependencies: ["PipeWire", "PipeMachines", "PipeSystem", "PipeSupport", "CZMQ", "CProcess"],
@@ -83,7 +93,7 @@ let package = Package(
         "PipeJournal", "PipeTransport", "PipeWire", "PipeMachines", "PipeSystem", "PipeSupport",
         "CProcess",
       ],
-      swiftSettings: strict),
+      swiftSettings: strict + direct),
     .target(
       name: "PipeSupervision",
       dependencies: [
@@ -91,13 +101,13 @@ let package = Package(
         "PipeSupport",
         "CProcess",
       ],
-      swiftSettings: strict),
+      swiftSettings: strict + direct),
     .target(
       name: "PipeTraces", dependencies: ["PipeWire", "PipeMachines", "PipeSupport"],
-      swiftSettings: strict),
+      swiftSettings: strict + direct),
     .target(
       name: "PipeGraphs", dependencies: ["PipeMachines", "PipeSupport"],
-      swiftSettings: strict + optimized),
+      swiftSettings: strict + direct + optimized),
     .target(
       name: "PipeExplorer",
       dependencies: [
@@ -105,16 +115,16 @@ let package = Package(
         "PipeTopology", "PipeWire",
         "PipeMachines", "PipeSystem", "PipeSupport",
       ],
-      swiftSettings: strict),
+      swiftSettings: strict + direct),
     .target(
       name: "PipeWeb", dependencies: ["PipeSystem", "PipeSupport", "CMicroHTTPD"],
-      swiftSettings: strict),
+      swiftSettings: strict + direct),
     .target(
       name: "PipeInspection",
       dependencies: [
         "PipeClient", "PipeJournal", "PipeWire", "PipeMachines", "PipeSystem", "PipeSupport",
       ],
-      swiftSettings: strict),
+      swiftSettings: strict + direct),
     .target(
       name: "PipeInspector",
       dependencies: [
@@ -127,7 +137,7 @@ let package = Package(
         .embedInCode("Page/node.js"), .embedInCode("Page/chart.js"),
         .embedInCode("Page/talk.js"),
       ],
-      swiftSettings: strict),
+      swiftSettings: strict + direct),
     .target(
       name: "PipeRuntime",
       dependencies: [
@@ -141,24 +151,24 @@ let package = Package(
       swiftSettings: strict),
     .target(
       name: "Kettles", dependencies: ["PipeRuntime"], path: "Sources/Nodes/Kettle",
-      swiftSettings: strict),
+      swiftSettings: strict + direct),
     .target(
       name: "Screens", dependencies: ["PipeRuntime"], path: "Sources/Nodes/Screens",
-      swiftSettings: strict),
+      swiftSettings: strict + direct),
     .target(
       name: "Compositions", dependencies: ["PipeRuntime"], path: "Sources/Nodes/Compositions",
-      swiftSettings: strict),
+      swiftSettings: strict + direct),
     .executableTarget(
       name: "Nodes", dependencies: ["PipeRuntime", "Kettles", "Screens", "Compositions"],
-      exclude: ["Kettle", "Screens", "Compositions"], swiftSettings: strict),
+      exclude: ["Kettle", "Screens", "Compositions"], swiftSettings: strict + direct),
     .executableTarget(
       name: "orchestrator",
       dependencies: ["PipeRuntime", "PipeSupervision", "PipeExplorer", "PipeGraphs", "PipeTraces"],
-      swiftSettings: strict),
+      swiftSettings: strict + direct),
     .executableTarget(
       name: "inspector",
       dependencies: ["PipeInspector", "PipeClient", "PipeSystem", "PipeSupport"],
-      swiftSettings: strict),
+      swiftSettings: strict + direct),
     .target(name: "CAllocations"),
     .executableTarget(
       name: "Benchmarks",
@@ -166,13 +176,13 @@ let package = Package(
         "PipeRuntime", "PipeSupervision", "PipeExploration", "Kettles", "CZMQ", "CProcess",
         "CAllocations",
       ],
-      swiftSettings: strict),
+      swiftSettings: strict + direct),
     .target(
       name: "NumberMachines", dependencies: ["PipeRuntime"], path: "Tests/NumberMachines",
-      swiftSettings: strict),
+      swiftSettings: strict + direct),
     .executableTarget(
       name: "TestNodes", dependencies: ["PipeRuntime", "NumberMachines"], path: "Tests/TestNodes",
-      swiftSettings: strict),
+      swiftSettings: strict + direct),
     .executableTarget(
       name: "Soak",
       dependencies: [

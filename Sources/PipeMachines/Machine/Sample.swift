@@ -24,6 +24,7 @@ enum Sample {
   /// Zero, an empty string, `false`, the first bare case: the plainest value of the type.
   static func value<Value>(_ type: Value.Type, depth: Int = 0) throws -> Value {
     guard depth < 16 else { throw Unknown() }
+    if let plain = plain(type) { return plain }
     if let bare = firstBareCase(type) { return bare }
     guard let decodable = type as? any Decodable.Type else { throw Unknown() }
     func decode<Wanted: Decodable>(_ wanted: Wanted.Type) throws -> Any {
@@ -31,6 +32,15 @@ enum Sample {
     }
     guard let value = try decode(decodable) as? Value else { throw Unknown() }
     return value
+  }
+
+  /// Of the types that most cases have. A cast to `any Decodable.Type` would answer as well, once all
+  /// conformances of the program were gone through for the type.
+  private static func plain<Value>(_ type: Value.Type) -> Value? {
+    if type == Int.self { return 0 as? Value }
+    if type == String.self { return "" as? Value }
+    if type == Double.self { return 0.0 as? Value }
+    return type == Bool.self ? false as? Value : nil
   }
 
   private static func firstBareCase<Value>(_ type: Value.Type) -> Value? {

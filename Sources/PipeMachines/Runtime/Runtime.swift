@@ -55,7 +55,11 @@ extension Runtime {
   /// The named pipes that the machine sends into, each once, as first declared.
   package var outPorts: [PortDescription] {
     var ports: [PortDescription] = []
-    for port in (senders.map(\.port) + eventSenders.map(\.port)).compactMap(\.self) {
+    // By hand: key paths of generic types are made with a look for conformances.
+    var sending: [PortDescription] = []
+    for sender in senders { if let port = sender.port { sending.append(port) } }
+    for sender in eventSenders { if let port = sender.port { sending.append(port) } }
+    for port in sending {
       guard let index = ports.firstIndex(where: { $0.name == port.name }) else {
         ports.append(port)
         continue
@@ -85,12 +89,14 @@ extension Runtime {
   /// The effects and feedbacks of which it is declared what they may give; `nil` where there is none.
   package var declaredEffects: [EffectDescription]? {
     var declared: [EffectDescription] = []
-    for effect in effects.values.sorted(by: { $0.tag < $1.tag }) {
-      guard let gives = effect.gives else { continue }
-      declared.append(gives.description(of: EnumCases<Output>.names[effect.tag]))
+    // By hand, as above: sorting and counting in generic code would look for conformances, too.
+    let names = EnumCases<Output>.names
+    for tag in 0..<names.count {
+      guard let gives = effects[tag]?.gives else { continue }
+      declared.append(gives.description(of: names[tag]))
     }
-    for (place, feedback) in feedbacks.enumerated() {
-      guard let gives = feedback.gives else { continue }
+    for place in 0..<feedbacks.count {
+      guard let gives = feedbacks[place].gives else { continue }
       declared.append(gives.description(of: "feedback\(place + 1)"))
     }
     return declared.isEmpty ? nil : declared

@@ -4,7 +4,7 @@ import PipeSupport
 extension CommandDescription {
   /// Reads arguments and checks them, unless help is asked for: `--long`, `--long=value`, `--long value`,
   /// `-s`, `-svalue`, `-abc`, `--`; options and positionals in any order.
-  package func parse(_ arguments: some Sequence<String>) throws(UsageError) -> ParsedArguments {
+  package func parse(_ arguments: ArraySlice<String>) throws(UsageError) -> ParsedArguments {
     let parsed = try read(arguments)
     if !parsed.flag(Option.help.long) { try check(parsed) }
     return parsed
@@ -12,7 +12,7 @@ extension CommandDescription {
 
   /// The same for a program of its own, which ends here where help is asked for, and with code 2 where
   /// its arguments do not fit.
-  package func parseOrExit(_ arguments: some Sequence<String>) -> ParsedArguments {
+  package func parseOrExit(_ arguments: ArraySlice<String>) -> ParsedArguments {
     do {
       let parsed = try parse(arguments)
       guard parsed.flag(Option.help.long) else { return parsed }
@@ -24,10 +24,8 @@ extension CommandDescription {
   }
 
   /// Reads the options as they are described; positionals are as they stand.
-  package func read(_ arguments: some Sequence<String>) throws(UsageError) -> ParsedArguments {
-    var rest: [String] = []
-    for argument in arguments { rest.append(argument) }
-    var reader = ArgumentReader(description: self, rest: rest[...])
+  package func read(_ arguments: ArraySlice<String>) throws(UsageError) -> ParsedArguments {
+    var reader = ArgumentReader(description: self, rest: arguments)
     return try reader.read()
   }
 

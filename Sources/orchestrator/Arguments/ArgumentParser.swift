@@ -27,7 +27,7 @@ package struct ArgumentParser {
     }
     var rest = arguments
     rest.remove(at: position)
-    var parsed = try verb.description.parse(rest)
+    var parsed = try verb.description.parse(rest[...])
     guard parsed.flag("help") else { return Invocation(verb: verb, arguments: parsed) }
     parsed.positionals = [name]
     return Invocation(verb: Help(), arguments: parsed)
@@ -52,7 +52,7 @@ package struct ArgumentParser {
 
   private func parseWithoutVerb(_ arguments: [String]) throws(UsageError) -> Invocation {
     let description = VerbDescription("", "", options: [.topology, .output, .version])
-    let parsed = try description.read(arguments)
+    let parsed = try description.read(arguments[...])
     let name = parsed.flag("version") ? "version" : parsed.flag("help") ? "help" : ""
     guard let verb = verb(named: name) else { throw .missingVerb(of: description.program) }
     return Invocation(verb: verb, arguments: parsed)
