@@ -78,7 +78,8 @@ package final class Journal {
       isFirst = isNew && !mark.existed
       database = try Database(path, .readWrite)
       identityOfFile = FileIdentity(path)
-      try Self.check(database, path, identity)
+      // What was just made needs not be read through.
+      if !isNew { try Self.check(database, path, identity) }
       try database.execute(
         """
         PRAGMA synchronous = \(durability == .power ? "FULL" : isNew ? "OFF" : "NORMAL");
