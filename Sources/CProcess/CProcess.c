@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <nss.h>
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
@@ -167,6 +168,11 @@ int pr_process_exit(int descriptor, int *status) {
   if (!(information.mask & 1U << 3)) return ENODATA;
   *status = information.exit_code;
   return 0;
+}
+
+void pr_protocols_from_file(void) {
+  // Where it fails, the lookup takes longer, and that is all.
+  (void)__nss_configure_lookup("protocols", "files");
 }
 
 int pr_pipe(int *read_end, int *write_end) {

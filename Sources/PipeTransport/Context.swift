@@ -1,3 +1,4 @@
+import CProcess
 import CZMQ
 
 /// A ZeroMQ context: one to a process that takes part in a topology, and another to a node of very many pipes.
@@ -12,6 +13,7 @@ package final class Context: Sendable {
   nonisolated(unsafe) let handle: UnsafeMutableRawPointer
 
   package init(_ room: Room = .many) {
+    pr_protocols_from_file()
     handle = zmq_ctx_new()!
     _ = zmq_ctx_set(handle, ZMQ_MAX_SOCKETS, room.rawValue)
   }

@@ -49,6 +49,11 @@ int pr_process_signal(int descriptor, int signal, int group);
 /// Linux 6.15 on tell that once its parent has reaped it.
 int pr_process_exit(int descriptor, int *status);
 
+/// Has this process look network protocols up in /etc/protocols alone. One of libzmq's libraries asks for its
+/// own at each start, and Debian's /etc/nsswitch.conf names a database before the file, whose module is looked
+/// for in every library path: a hundred system calls.
+void pr_protocols_from_file(void);
+
 /// Opens a close-on-exec pipe whose read end alone is non-blocking. Returns 0 or an errno.
 int pr_pipe(int *read_end, int *write_end);
 
