@@ -2,11 +2,20 @@
 
 // Swift calls no function of any number of arguments.
 static inline struct MHD_Daemon *pr_start_web_server(
-    int descriptor, MHD_AccessHandlerCallback take, MHD_RequestCompletedCallback ended, void *owner,
-    unsigned int connections, size_t connection_bytes, unsigned int idle_seconds) {
+    int descriptor, MHD_AccessHandlerCallback take, MHD_RequestCompletedCallback ended,
+    MHD_NotifyConnectionCallback connected, void *owner, unsigned int connections,
+    size_t connection_bytes, unsigned int idle_seconds) {
   return MHD_start_daemon(
       MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
       take, owner, MHD_OPTION_LISTEN_SOCKET, descriptor, MHD_OPTION_NOTIFY_COMPLETED, ended, owner,
-      MHD_OPTION_CONNECTION_LIMIT, connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-      connection_bytes, MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds, MHD_OPTION_END);
+      MHD_OPTION_NOTIFY_CONNECTION, connected, owner, MHD_OPTION_CONNECTION_LIMIT, connections,
+      MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_bytes, MHD_OPTION_CONNECTION_TIMEOUT,
+      idle_seconds, MHD_OPTION_END);
+}
+
+// The socket of a connection; less than 0 where it has none.
+static inline int pr_socket(struct MHD_Connection *connection) {
+  const union MHD_ConnectionInfo *info =
+      MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+  return info ? info->connect_fd : -1;
 }

@@ -12,6 +12,7 @@ package struct MetricsService: Sendable {
     var limits = WebServer.Limits()
     limits.connections = 16
     limits.idleSeconds = 5
+    limits.requestSeconds = 10
     limits.bodyByteCount = 0
     return limits
   }

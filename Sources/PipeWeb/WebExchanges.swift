@@ -14,10 +14,12 @@ final class WebExchanges: Sendable {
   let bodyByteCount: Int
   /// Those that wait for their answers.
   private let waiting = Locked(Waiting())
+  let connections: WebConnections
 
-  init(bodyByteCount: Int, _ handler: @escaping WebServer.Handler) {
+  init(_ limits: WebServer.Limits, _ handler: @escaping WebServer.Handler) {
     self.handler = handler
-    self.bodyByteCount = bodyByteCount
+    bodyByteCount = limits.bodyByteCount
+    connections = WebConnections(limits)
   }
 
   private static let stopping = WebResponse(503, "the server is stopping")
@@ -103,6 +105,19 @@ extension WebExchange: Hashable {
 
 // What the library calls, on its thread.
 
+func connectionChanged(
+  owner: UnsafeMutableRawPointer?, connection: OpaquePointer?,
+  context: UnsafeMutablePointer<UnsafeMutableRawPointer?>?, code: MHD_ConnectionNotificationCode
+) {
+  guard let owner, let connection else { return }
+  let connections = Unmanaged<WebExchanges>.fromOpaque(owner).takeUnretainedValue().connections
+  if code == .CONNECTION_NOTIFY_STARTED {
+    connections.open(connection)
+  } else {
+    connections.change { $0.closed(connection) }
+  }
+}
+
 func takeRequest(
   owner: UnsafeMutableRawPointer?, connection: OpaquePointer?, url: UnsafePointer<CChar>?,
   method: UnsafePointer<CChar>?, version: UnsafePointer<CChar>?, body: UnsafePointer<CChar>?,
@@ -128,10 +143,15 @@ func takeRequest(
   case .receiving(let body):
     let request = WebRequest(
       method: String(cString: method), path: String(cString: url), of: connection, body: body)
+    exchanges.connections.change { $0.asked(connection, at: .now) }
     exchanges.ask(request, for: exchange)
     return .YES
-  case .tooLarge: return send(WebResponse(413, "the body is too large"), on: connection)
-  case .answered(let response): return send(response, on: connection)
+  case .tooLarge:
+    exchanges.connections.change { $0.answered(connection, at: .now) }
+    return send(WebResponse(413, "the body is too large"), on: connection)
+  case .answered(let response):
+    exchanges.connections.change { $0.answered(connection, at: .now) }
+    return send(response, on: connection)
   case .waiting: return .YES
   }
 }
@@ -140,8 +160,10 @@ func requestEnded(
   owner: UnsafeMutableRawPointer?, connection: OpaquePointer?,
   state: UnsafeMutablePointer<UnsafeMutableRawPointer?>?, code: MHD_RequestTerminationCode
 ) {
-  guard let pointer = state?.pointee else { return }
+  guard let owner, let connection, let pointer = state?.pointee else { return }
   state?.pointee = nil
+  Unmanaged<WebExchanges>.fromOpaque(owner).takeUnretainedValue()
+    .connections.change { $0.ended(connection, at: .now) }
   Unmanaged<WebExchange>.fromOpaque(pointer).release()
 }
 

@@ -59,16 +59,65 @@ struct WebServerTests {
     }
   }
 
-  @Test("gives up connections on which nothing moves, and takes others then")
-  func slow() async throws {
+  @Test("gives up connections on which nothing moves")
+  func idle() async throws {
     var limits = WebServer.Limits()
-    limits.connections = 2
     limits.idleSeconds = 1
     try await Self.serving(limits) { client throws in
-      let slow = try (0..<2).map { _ in try client.begin("GET / HTTP/1.1\r\nHos") }
+      let idle = try client.begin("GET / HTTP/1.1\r\nHos")
       #expect(try await client.get("/").status == 200)
-      withExtendedLifetime(slow) {}
+      #expect(try await idle.readAll() == "")
     }
+  }
+
+  @Test("gives up a request that does not come as a whole, though something moves")
+  func slowRequest() async throws {
+    var limits = WebServer.Limits()
+    limits.requestSeconds = 1
+    try await Self.serving(limits) { client throws in
+      let slow = try SlowClients(1, of: client)
+      #expect(try await slow.connections[0].readAll() == "")
+      #expect(!slow.areSpent)
+    }
+  }
+
+  @Test(
+    "answers at once, however many clients are slow to ask",
+    arguments: [WebServer.Limits(), MetricsService.limits])
+  func slowClients(_ limits: WebServer.Limits) async throws {
+    try await Self.serving(limits) { client throws in
+      let slow = try SlowClients(40, of: client)
+      for _ in 0..<3 { #expect(try await client.get("/").status == 200) }
+      #expect(!slow.areSpent)
+    }
+  }
+
+  @Test("lets who waits for an answer, or reads slowly, be, however many clients are slow to ask")
+  func patient() async throws {
+    let (gate, opener) = AsyncStream.makeStream(of: Void.self)
+    let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self)
+    let large = String(repeating: "a", count: 4 << 20)
+    let listener = try WebListener(address: "127.0.0.1", port: 0)
+    let client = WebClient(port: listener.port)
+    let server = try WebServer(listener) { request in
+      guard request.path == "/wait" else { return WebResponse(200, large) }
+      arrived.yield()
+      for await _ in gate { break }
+      return WebResponse(200, "late")
+    }
+    async let late = client.get("/wait")
+    for await _ in arrivals { break }
+    let reader = try client.begin(
+      "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+    var read = try #require(try await reader.read(100)).count
+    let slow = try SlowClients(40, of: client)
+    #expect(try await client.get("/", "HEAD").status == 200)
+    while let more = try await reader.read(64 << 10) { read += more.count }
+    #expect(read > large.utf8.count)
+    opener.finish()
+    #expect(try await late.body == "late\n")
+    #expect(!slow.areSpent)
+    server.stop()
   }
 
   @Test("answers others while one waits for its answer, and ends it when it stops")

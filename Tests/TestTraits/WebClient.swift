@@ -41,7 +41,7 @@ package struct WebClient: Sendable {
     let text = try await elsewhere {
       let connection = try Connection(port)
       connection.send(text)
-      return connection.readAll()
+      return connection.all()
     }
     let end = text.range(of: "\r\n\r\n")
     return Answer(
@@ -54,15 +54,6 @@ package struct WebClient: Sendable {
     let connection = try Connection(port)
     connection.send(text)
     return connection
-  }
-
-  /// Blocks a thread that no task needs.
-  private func elsewhere<Value: Sendable>(
-    _ body: @escaping @Sendable () throws -> Value
-  ) async throws -> Value {
-    try await withCheckedThrowingContinuation { continuation in
-      DispatchQueue.global().async { continuation.resume(with: Result { try body() }) }
-    }
   }
 
   /// A connection to a server.
@@ -88,27 +79,48 @@ package struct WebClient: Sendable {
     deinit { close(descriptor) }
 
     /// Sends text; less where the server has gone.
-    package func send(_ text: String) {
+    /// - Returns: Whether all of it is on its way.
+    @discardableResult
+    package func send(_ text: String) -> Bool {
       var rest = Array(text.utf8)[...]
       while !rest.isEmpty {
         let count = rest.withUnsafeBytes {
           Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
         }
-        guard count > 0 else { return }
+        guard count > 0 else { return false }
         rest = rest.dropFirst(count)
       }
+      return true
     }
 
     /// What comes until the server closes the connection.
-    package func readAll() -> String {
-      var bytes: [UInt8] = []
-      var buffer = [UInt8](repeating: 0, count: 65_536)
-      while true {
-        let count = recv(descriptor, &buffer, buffer.count, 0)
-        guard count > 0 else { return String(decoding: bytes, as: UTF8.self) }
-        bytes += buffer[..<count]
-      }
+    package func readAll() async throws -> String { try await elsewhere { self.all() } }
+
+    /// What comes next, at most so many bytes of it; `nil` where the server has closed the connection.
+    package func read(_ limit: Int) async throws -> [UInt8]? {
+      try await elsewhere { self.next(limit) }
     }
+
+    fileprivate func all() -> String {
+      var bytes: [UInt8] = []
+      while let more = next(65_536) { bytes += more }
+      return String(decoding: bytes, as: UTF8.self)
+    }
+
+    private func next(_ limit: Int) -> [UInt8]? {
+      var buffer = [UInt8](repeating: 0, count: limit)
+      let count = recv(descriptor, &buffer, limit, 0)
+      return count > 0 ? Array(buffer[..<count]) : nil
+    }
+  }
+}
+
+/// Blocks a thread that no task needs.
+private func elsewhere<Value: Sendable>(
+  _ body: @escaping @Sendable () throws -> Value
+) async throws -> Value {
+  try await withCheckedThrowingContinuation { continuation in
+    DispatchQueue.global().async { continuation.resume(with: Result { try body() }) }
   }
 }
 
