@@ -193,7 +193,8 @@ let package = Package(
       name: "CrashingTest", dependencies: ["PipeRuntimeTestKit"], path: "Tests/CrashingTest",
       swiftSettings: strict),
     .executableTarget(
-      name: "Fuzz", dependencies: ["PipeRuntime"], path: "Tests/Fuzz", exclude: ["corpus"],
+      name: "Fuzz", dependencies: ["PipeRuntime", "PipeInspector", "PipeInspection", "PipeWeb"],
+      path: "Tests/Fuzz", exclude: ["corpus"],
       swiftSettings: strict),
     .target(
       name: "TestTraits", dependencies: ["PipeRuntime", "PipeRuntimeTestKit"],
@@ -256,8 +257,8 @@ let package = Package(
         "PipeRuntime", "PipeSupervision", "PipeExplorer", "PipeRuntimeTestKit", "Nodes", "Kettles",
         "Screens",
         "Compositions", "NumberMachines", "TestNodes",
-        "CrashingTest", "Soak", "Fuzz", "orchestrator", "inspector", "PipeInspection", "CSQLite",
-        "KettleSuite", "TestTraits",
+        "CrashingTest", "Soak", "Fuzz", "orchestrator", "inspector", "PipeInspector",
+        "PipeInspection", "CSQLite", "KettleSuite", "TestTraits",
       ],
       swiftSettings: strict),
   ]

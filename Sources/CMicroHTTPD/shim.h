@@ -1,16 +1,26 @@
 #include <microhttpd.h>
 
 // Swift calls no function of any number of arguments.
+
+// With a certificate and its key, in PEM, only by TLS.
 static inline struct MHD_Daemon *pr_start_web_server(
     int descriptor, MHD_AccessHandlerCallback take, MHD_RequestCompletedCallback ended,
     MHD_NotifyConnectionCallback connected, void *owner, unsigned int connections,
-    size_t connection_bytes, unsigned int idle_seconds) {
+    size_t connection_bytes, unsigned int idle_seconds, const char *certificate, const char *key) {
+  const struct MHD_OptionItem with_tls[] = {
+      {MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)certificate},
+      {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)key},
+      {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)"NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"},
+      {MHD_OPTION_END, 0, NULL}};
+  const struct MHD_OptionItem without[] = {{MHD_OPTION_END, 0, NULL}};
   return MHD_start_daemon(
-      MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
-      take, owner, MHD_OPTION_LISTEN_SOCKET, descriptor, MHD_OPTION_NOTIFY_COMPLETED, ended, owner,
-      MHD_OPTION_NOTIFY_CONNECTION, connected, owner, MHD_OPTION_CONNECTION_LIMIT, connections,
-      MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_bytes, MHD_OPTION_CONNECTION_TIMEOUT,
-      idle_seconds, MHD_OPTION_END);
+      MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME |
+          (certificate ? MHD_USE_TLS : 0),
+      0, NULL, NULL, take, owner, MHD_OPTION_LISTEN_SOCKET, descriptor,
+      MHD_OPTION_NOTIFY_COMPLETED, ended, owner, MHD_OPTION_NOTIFY_CONNECTION, connected, owner,
+      MHD_OPTION_CONNECTION_LIMIT, connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+      connection_bytes, MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds, MHD_OPTION_ARRAY,
+      certificate ? with_tls : without, MHD_OPTION_END);
 }
 
 // The socket of a connection; less than 0 where it has none.

@@ -46,7 +46,7 @@ package enum InspectorCommand {
   private static func code(of error: any Error) -> Int32 {
     switch error {
     case let error as TopologyClientError: error.exitCode
-    case WebListenerError.noAddress: 2
+    case WebListenerError.noAddress, is PagePlaceError: 2
     default: 1
     }
   }
@@ -74,6 +74,22 @@ package enum InspectorCommand {
       throw .invalidValue(of: "--port", value: "\(number)", wanted: "ports are numbers up to 65535")
     }
     return port
+  }
+
+  /// By what it proves to be the one that is meant, where it serves by TLS.
+  static func certificate(_ arguments: ParsedArguments) throws -> WebCertificate? {
+    switch (arguments.value("tls-certificate"), arguments.value("tls-key")) {
+    case (let certificate?, let key?): try WebCertificate(certificate: certificate, key: key)
+    case (nil, nil): nil
+    case (_?, nil): throw PagePlaceError.missing("tls-key", beside: "tls-certificate")
+    case (nil, _?): throw PagePlaceError.missing("tls-certificate", beside: "tls-key")
+    }
+  }
+
+  /// A socket in the file system has none of what one at a port has.
+  static func expectNoPort(_ arguments: ParsedArguments) throws(PagePlaceError) {
+    let others = ["port", "address", "tls-certificate", "tls-key"].filter(arguments.flag)
+    guard others.isEmpty else { throw .besideSocket(others[0]) }
   }
 
   /// The name of the topology meant: the only one that runs, or the one that is named, which may come later.

@@ -20,22 +20,34 @@ struct MetricsVerb: InspectorVerb {
       Option(
         "address", value: .text("ADDRESS"),
         "The address at which it listens, in numbers. Default: 127.0.0.1, for this machine alone"),
-    ],
+    ] + Option.tls + [.socket],
     examples: [
       ("inspector metrics", "http://127.0.0.1:9464/metrics"),
       ("inspector metrics -p shop --port 9500 --address 0.0.0.0", "Also for other machines"),
     ])
 
   func run(_ arguments: ParsedArguments) throws -> Never {
-    let address = arguments.value("address") ?? "127.0.0.1"
-    let port = try InspectorCommand.port(arguments, default: 9464)
     let name = try InspectorCommand.topology(arguments)
     let signals = try SignalDescriptor([.interrupt, .terminate, .hangUp])
     let service = MetricsService(LiveTopology(name))
-    let listener = try WebListener(address: address, port: port)
-    let place = listener.place
-    let server = try WebServer(listener, limits: MetricsService.limits) { await service.answer($0) }
-    InspectorCommand.say("metrics of topology '\(name)': http://\(place)/metrics")
+    let certificate = try InspectorCommand.certificate(arguments)
+    let listener = try Self.listen(arguments)
+    let scheme = certificate == nil ? "http" : "https"
+    let place = listener.port == 0 ? listener.place : "\(scheme)://\(listener.place)/metrics"
+    let server = try WebServer(
+      listener, limits: MetricsService.limits, certificate: certificate
+    ) { await service.answer($0) }
+    InspectorCommand.say("metrics of topology '\(name)': \(place)")
     InspectorCommand.serve(server, until: signals)
+  }
+
+  private static func listen(_ arguments: ParsedArguments) throws -> WebListener {
+    guard let path = arguments.value("socket") else {
+      return try WebListener(
+        address: arguments.value("address") ?? "127.0.0.1",
+        port: InspectorCommand.port(arguments, default: 9464))
+    }
+    try InspectorCommand.expectNoPort(arguments)
+    return try WebListener(socket: path)
   }
 }

@@ -3,19 +3,15 @@ import PipeWeb
 /// Who may ask the page's server what: a web page of somebody else's, or another program of this machine,
 /// may not.
 package struct WebGuard: Hashable, Sendable {
-  /// The hosts by which it is called, with the port, as `Host` has them.
-  private let hosts: Set<String>
+  private let hosts: WebHosts
   private let token: String
   /// Whether nothing may be changed.
   package let isReadOnly: Bool
 
   /// - Parameters:
-  ///   - names: By which it may be called: `127.0.0.1`, `localhost`.
+  ///   - hosts: By which it may be called.
   ///   - token: What a client has to have. It is in the fragment of the page's address, which no browser sends.
-  package init(names: [String], port: UInt16, token: String, isReadOnly: Bool) {
-    var hosts = Set(names.map { "\($0):\(port)" })
-    // The port of the scheme is left out.
-    if port == 80 { hosts.formUnion(names) }
+  package init(hosts: WebHosts, token: String, isReadOnly: Bool) {
     self.hosts = hosts
     self.token = token
     self.isReadOnly = isReadOnly
@@ -23,14 +19,11 @@ package struct WebGuard: Hashable, Sendable {
 
   /// Why a request is not answered; `nil` where it is.
   package func refusal(of request: WebRequest) -> WebResponse? {
-    // A name that leads here by a foreign server's will is not among them.
-    guard let host = request.headers["host"], hosts.contains(host.lowercased()) else {
-      return WebResponse(421, "this server is not called so")
+    guard let host = request.headers["host"], hosts.contains(host) else {
+      return WebResponse(421, "this server is not called so; --host gives it another name")
     }
-    if let origin = request.headers["origin"] {
-      guard hosts.contains(where: { origin.lowercased() == "http://" + $0 }) else {
-        return WebResponse(403, "this is not for other pages")
-      }
+    if let origin = request.headers["origin"], !hosts.isOwn(origin: origin, of: host) {
+      return WebResponse(403, "this is not for other pages")
     }
     if let site = request.headers["sec-fetch-site"], site != "same-origin", site != "none" {
       // The page itself may be opened from a link elsewhere.

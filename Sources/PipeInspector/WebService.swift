@@ -33,15 +33,15 @@ package struct WebService: Sendable {
   }
 
   private func answer(api request: WebRequest) async -> WebResponse {
-    switch (request.method, request.path) {
-    case ("GET", "/api/about"): Self.json(["readOnly": .bool(guardian.isReadOnly)])
-    case ("GET", "/api/changes"): await changes(request)
-    case ("GET", _), ("POST", _):
-      switch Result(catching: { try Self.question(of: request) }) {
-      case .success(let question): await answer(question)
-      case .failure(let problem): Self.problem(400, "\(problem)")
-      }
-    default: Self.problem(405, "there is no such method here")
+    switch PageRoute(request) {
+    case .about: return Self.json(["readOnly": .bool(guardian.isReadOnly)])
+    case .changes: return await changes(request)
+    case .machine: return await answer { .machine(node: try Self.node(of: request)) }
+    case .enabled: return await answer { .enabled(node: try Self.node(of: request)) }
+    case .letters: return await answer { .letters(node: try Self.node(of: request)) }
+    case .send: return await answer { try Self.event(of: request) }
+    case .letter: return await answer { try Self.letter(of: request) }
+    case nil: return Self.problem(404, "there is no such question")
     }
   }
 
@@ -54,7 +54,9 @@ package struct WebService: Sendable {
     return WebResponse(200, headers: Self.jsonHeaders, body: news.json)
   }
 
-  private func answer(_ question: PageQuestion) async -> WebResponse {
+  private func answer(_ read: () throws -> PageQuestion) async -> WebResponse {
+    let question: PageQuestion
+    do { question = try read() } catch { return Self.problem(400, "\(error)") }
     do {
       return Self.json(try await source.answer(question))
     } catch {
@@ -69,33 +71,34 @@ package struct WebService: Sendable {
     init(_ description: String) { self.description = description }
   }
 
-  /// What a request asks, or asks for.
-  private static func question(of request: WebRequest) throws -> PageQuestion {
-    if request.method == "GET" {
-      guard let node = request.query["node"], !node.isEmpty else {
-        throw Malformed("'node' is missing")
-      }
-      switch request.path {
-      case "/api/machine": return .machine(node: node)
-      case "/api/enabled": return .enabled(node: node)
-      case "/api/letters": return .letters(node: node)
-      default: throw Malformed("there is no such question")
-      }
+  private static func node(of request: WebRequest) throws(Malformed) -> String {
+    guard let node = request.query["node"], !node.isEmpty else {
+      throw Malformed("'node' is missing")
     }
+    return node
+  }
+
+  private static func body(
+    of request: WebRequest
+  ) throws(Malformed) -> (node: String, json: JSONValue) {
     guard let body = try? JSONValue(parsing: request.body), let node = body["node"]?.string else {
       throw Malformed("the body is to be a JSON object with 'node'")
     }
-    switch request.path {
-    case "/api/send":
-      guard let event = body["event"] else { throw Malformed("'event' is missing") }
-      return .send(node: node, event: event)
-    case "/api/letter":
-      guard let id = body["id"]?.integer.flatMap({ UInt64(exactly: $0) }),
-        case .bool(let drops)? = body["drops"]
-      else { throw Malformed("'id' or 'drops' is missing") }
-      return .letter(node: node, id: id, drops: drops)
-    default: throw Malformed("nothing of that kind can be asked for")
-    }
+    return (node, body)
+  }
+
+  private static func event(of request: WebRequest) throws(Malformed) -> PageQuestion {
+    let (node, body) = try body(of: request)
+    guard let event = body["event"] else { throw Malformed("'event' is missing") }
+    return .send(node: node, event: event)
+  }
+
+  private static func letter(of request: WebRequest) throws(Malformed) -> PageQuestion {
+    let (node, body) = try body(of: request)
+    guard let id = body["id"]?.integer.flatMap({ UInt64(exactly: $0) }),
+      case .bool(let drops)? = body["drops"]
+    else { throw Malformed("'id' or 'drops' is missing") }
+    return .letter(node: node, id: id, drops: drops)
   }
 
   // MARK: Writing

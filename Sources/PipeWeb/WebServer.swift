@@ -28,9 +28,11 @@ package final class WebServer: Sendable {
 
   private let exchanges: WebExchanges
   private let daemon = Locked<Daemon?>(nil)
+  private let file: SocketFile?
 
-  /// Those that are parted from, and not closed yet. Unit: connections.
-  private static let partingCount: UInt32 = 16
+  /// Those beyond the limit: who is parted from and not closed yet, and who comes while all others wait for
+  /// their answers. Who comes then waits to be let in. Unit: connections.
+  private static let reserve: UInt32 = 16
 
   /// The library's server, which takes calls of any thread.
   private struct Daemon: @unchecked Sendable {
@@ -40,28 +42,56 @@ package final class WebServer: Sendable {
   }
 
   /// Begins to answer who connects.
-  /// - Throws: ``SystemError`` where no server can be made: the process may have no descriptor left.
+  /// - Parameter certificate: Where there is one, it answers by TLS alone.
+  /// - Throws: ``SystemError`` where no server can be made: the process may have no descriptor left;
+  ///   ``WebCertificateError`` where the certificate is not taken.
   package init(
-    _ listener: consuming WebListener, limits: Limits = Limits(), _ handler: @escaping Handler
-  ) throws(SystemError) {
+    _ listener: consuming WebListener, limits: Limits = Limits(),
+    certificate: WebCertificate? = nil, _ handler: @escaping Handler
+  ) throws {
     exchanges = WebExchanges(limits, handler)
+    file = listener.file
     let place = listener.place
     let descriptor = listener.take()
+    // Where the library cannot start it has closed the one that it was given, or not: that one is its own.
+    let given = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+    defer { close(descriptor) }
+    do {
+      guard given >= 0 else { throw SystemError("fcntl", on: place, code: errno) }
+      let started = Daemon(
+        pointer: try Self.start(given, place, limits, certificate, for: exchanges),
+        watch: exchanges.connections.watch())
+      daemon.withLock { $0 = started }
+    } catch {
+      shutdown(descriptor, Int32(SHUT_RDWR))
+      file?.remove()
+      throw error
+    }
+  }
+
+  private static func start(
+    _ descriptor: Int32, _ place: String, _ limits: Limits, _ certificate: WebCertificate?,
+    for exchanges: WebExchanges
+  ) throws -> OpaquePointer {
+    if certificate != nil, MHD_is_feature_supported(.FEATURE_TLS) != .YES {
+      throw WebCertificateError.notSupported
+    }
     // They outlive the library's thread, which is stopped and waited for before they go.
     let owner = Unmanaged.passUnretained(exchanges).toOpaque()
     // What comes is read, and an answer's headers are written, in the same room.
     let room = limits.headByteCount + 2 << 10
-    guard
-      let pointer = pr_start_web_server(
-        descriptor, takeRequest, requestEnded, connectionChanged, owner,
-        limits.connections + Self.partingCount, room, limits.idleSeconds)
-    else {
-      let code = errno
-      close(descriptor)
-      throw SystemError("the start of the web server", on: place, code: code)
+    let pointer = pr_start_web_server(
+      descriptor, takeRequest, requestEnded, connectionChanged, owner,
+      limits.connections + reserve, room, limits.idleSeconds, certificate?.certificate,
+      certificate?.key)
+    if let pointer { return pointer }
+    let code = errno
+    // What the library for TLS leaves in it means nothing.
+    if let certificate, ![EMFILE, ENFILE, ENOMEM].contains(code) {
+      throw WebCertificateError.refused(
+        certificate: certificate.certificateFile, key: certificate.keyFile)
     }
-    let started = Daemon(pointer: pointer, watch: exchanges.connections.watch())
-    daemon.withLock { $0 = started }
+    throw SystemError("the start of the web server", on: place, code: code)
   }
 
   deinit { stop() }
@@ -76,6 +106,8 @@ package final class WebServer: Sendable {
     stopped.watch.cancel()
     // Those that wait for an answer cannot be ended before they go on.
     exchanges.stop()
+    // Before nobody listens there any more, when somebody else may take the name.
+    file?.remove()
     MHD_stop_daemon(stopped.pointer)
   }
 }

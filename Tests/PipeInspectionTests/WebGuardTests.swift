@@ -10,7 +10,8 @@ struct WebGuardTests {
 
   private static func guardian(isReadOnly: Bool = false) -> WebGuard {
     WebGuard(
-      names: ["127.0.0.1", "localhost"], port: 9470, token: token, isReadOnly: isReadOnly)
+      hosts: WebHosts(own: ["127.0.0.1", "localhost"], port: 9470), token: token,
+      isReadOnly: isReadOnly)
   }
 
   /// A request that may be made, but for what is changed.
@@ -67,17 +68,61 @@ struct WebGuardTests {
     #expect(Self.guardian().refusal(of: request)?.status == status)
   }
 
-  @Test(
-    "changes nothing where it only reads", arguments: ["/api/send", "/api/letter", "/api/else"])
-  func readOnly(_ path: String) {
-    #expect(Self.guardian(isReadOnly: true).refusal(of: Self.request("POST", path))?.status == 403)
-    #expect(Self.guardian(isReadOnly: true).refusal(of: Self.request()) == nil)
+  @Test("changes nothing where it only reads, whatever there is to change")
+  func readOnly() {
+    let guardian = Self.guardian(isReadOnly: true)
+    for route in PageRoute.allCases {
+      let refusal = guardian.refusal(of: Self.request(route.method, route.path))
+      #expect(refusal?.status == (route.method == "GET" ? nil : 403), "\(route)")
+    }
+    #expect(guardian.refusal(of: Self.request("POST", "/api/else"))?.status == 403)
   }
 
   @Test("tokens are long, and no two are the same")
   func tokens() {
     let tokens = Set((0..<100).map { _ in WebGuard.makeToken() })
     #expect(tokens.count == 100 && tokens.allSatisfy { $0.count == 64 })
+  }
+}
+
+@Suite("By which names the page's server is called")
+struct WebHostsTests {
+  private static func check(
+    _ hosts: WebHosts, _ host: String, _ origin: String? = nil
+  ) -> Int? {
+    var headers = ["host": host]
+    headers["origin"] = origin
+    return WebGuard(hosts: hosts, token: "t", isReadOnly: false)
+      .refusal(of: WebRequest(path: "/", headers: headers))?.status
+  }
+
+  @Test("by TLS, its pages have that scheme, and its port is 443 where none is named")
+  func encrypted() {
+    let hosts = WebHosts(
+      own: ["192.0.2.1"], port: 443, others: ["Page.Example"], isEncrypted: true)
+    #expect(Self.check(hosts, "192.0.2.1", "https://192.0.2.1") == nil)
+    #expect(Self.check(hosts, "192.0.2.1:443", "https://192.0.2.1:443") == nil)
+    #expect(Self.check(hosts, "192.0.2.1", "http://192.0.2.1") == 403)
+    #expect(Self.check(hosts, "192.0.2.1:80") == 421)
+    #expect(Self.check(hosts, "page.example", "https://page.example") == nil)
+    #expect(Self.check(hosts, "page.example", "https://other.example") == 403)
+  }
+
+  @Test("a name of something that leads here has any port, and is that name alone")
+  func others() {
+    let hosts = WebHosts(own: ["127.0.0.1"], port: nil, others: ["page.example", "[2001:db8::1]"])
+    for host in ["127.0.0.1:8080", "127.0.0.1", "page.example:9", "[2001:db8::1]:443"] {
+      #expect(Self.check(hosts, host, "http://\(host)") == nil, "\(host)")
+      #expect(Self.check(hosts, host, "https://\(host)") == nil, "\(host)")
+    }
+    for host in [
+      "", ":", "127.0.0.1:", "127.0.0.1:a", "127.0.0.1:80:80", "127.0.0.1.evil.example",
+      "127.0.0.2",
+      "evil.example", "page.example.evil.example:80", "page.example@evil.example", "[2001:db8::1",
+      "[2001:db8::1]x", "[2001:db8::2]:443", "page.example:80, evil.example", " page.example",
+    ] { #expect(Self.check(hosts, host) == 421, "\(host)") }
+    #expect(Self.check(hosts, "page.example:9", "http://page.example:10") == 403)
+    #expect(Self.check(hosts, "page.example:9", "http://127.0.0.1:9") == 403)
   }
 }
 
@@ -99,7 +144,8 @@ struct WebServiceTests {
   ) async -> WebResponse {
     let service = WebService(
       source,
-      guardian: WebGuard(names: ["localhost"], port: 80, token: "t", isReadOnly: false))
+      guardian: WebGuard(
+        hosts: WebHosts(own: ["localhost"], port: 80), token: "t", isReadOnly: false))
     return await service.answer(
       WebRequest(
         method: method, path: path, query: query,
@@ -157,12 +203,12 @@ struct WebServiceTests {
     for (method, path, query, body, status) in [
       ("GET", "/api/machine", [:], "", 400), ("GET", "/api/machine", ["node": ""], "", 400),
       ("GET", "/api/machine", ["node": "gone"], "", 409),
-      ("GET", "/api/else", ["node": "a"], "", 400),
+      ("GET", "/api/else", ["node": "a"], "", 404),
       ("GET", "/api/changes", ["after": "-1"], "", 400),
       ("GET", "/api/changes", ["after": "a"], "", 400),
       ("POST", "/api/send", [:], "", 400), ("POST", "/api/send", [:], "[", 400),
       ("POST", "/api/send", [:], #"{"node":1,"event":"a"}"#, 400),
-      ("POST", "/api/send", [:], #"{"node":"a"}"#, 400), ("POST", "/api/about", [:], "{}", 400),
+      ("POST", "/api/send", [:], #"{"node":"a"}"#, 400), ("POST", "/api/about", [:], "{}", 404),
       ("POST", "/api/letter", [:], #"{"node":"a","id":-1,"drops":true}"#, 400),
       ("POST", "/api/letter", [:], #"{"node":"a","id":1}"#, 400),
       ("POST", "/api/letter", [:], #"{"node":"a","id":1,"drops":true}"#, 200),

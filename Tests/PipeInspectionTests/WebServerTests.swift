@@ -1,3 +1,4 @@
+import Glibc
 import PipeInspection
 import PipeInspector
 import PipeRuntime
@@ -99,7 +100,10 @@ struct WebServerTests {
     let large = String(repeating: "a", count: 4 << 20)
     let listener = try WebListener(address: "127.0.0.1", port: 0)
     let client = WebClient(port: listener.port)
-    let server = try WebServer(listener) { request in
+    var limits = WebServer.Limits()
+    // The reader may wait for long for its turn on a machine with much to do.
+    limits.idleSeconds = 3_600
+    let server = try WebServer(listener, limits: limits) { request in
       guard request.path == "/wait" else { return WebResponse(200, large) }
       arrived.yield()
       for await _ in gate { break }
@@ -117,6 +121,22 @@ struct WebServerTests {
     opener.finish()
     #expect(try await late.body == "late\n")
     #expect(!slow.areSpent)
+    server.stop()
+  }
+
+  @Test("answers at once, however many clients do not read what they are told")
+  func deaf() async throws {
+    let large = String(repeating: "a", count: 8 << 20)
+    let listener = try WebListener(address: "127.0.0.1", port: 0)
+    let client = WebClient(port: listener.port)
+    let server = try WebServer(listener) { request in
+      WebResponse(200, request.path == "/" ? "small" : large)
+    }
+    let deaf = try (0..<40).map { _ in
+      try client.begin("GET /large HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+    }
+    for _ in 0..<3 { #expect(try await client.get("/").body == "small\n") }
+    withExtendedLifetime(deaf) {}
     server.stop()
   }
 
@@ -144,16 +164,23 @@ struct WebServerTests {
   func listening() throws {
     let first = try WebListener(address: "127.0.0.1", port: 0)
     let port = first.port
-    #expect(throws: WebListenerError.inUse(address: "127.0.0.1", port: port)) {
+    let refused = #expect(throws: WebListenerError.self) {
       _ = try WebListener(address: "127.0.0.1", port: port)
     }
+    guard case .inUse("127.0.0.1", port, let process?)? = refused else {
+      Issue.record("\(String(describing: refused))")
+      return
+    }
+    #expect(process.pid == Int(getpid()) && "\(refused!)".contains("by process \(process.pid), '"))
+    #expect("\(refused!)".contains("--port"))
+    withExtendedLifetime(first) {}
     #expect(throws: WebListenerError.noAddress("localhost")) {
       _ = try WebListener(address: "localhost", port: 0)
     }
     #expect(throws: WebListenerError.elsewhere("203.0.113.7")) {
       _ = try WebListener(address: "203.0.113.7", port: 0)
     }
-    #expect("\(WebListenerError.inUse(address: "::1", port: 9))".contains("--port"))
+    #expect("\(WebListenerError.inUse(address: "::1", port: 9, by: nil))".contains("ss -ltnp"))
   }
 
   /// A source that is asked once for each request.

@@ -15,7 +15,7 @@ package final class SlowClients: Sendable {
   /// Connects them, and has them begin.
   package init(_ count: Int, of client: WebClient) throws {
     let connections = try (0..<count).map { _ in
-      try client.begin("GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:\(client.port)\r\nX-Slow: ")
+      try client.begin("GET /metrics HTTP/1.1\r\nHost: \(client.host)\r\nX-Slow: ")
     }
     self.connections = connections
     task = Task { [progress] in

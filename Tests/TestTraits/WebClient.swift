@@ -22,15 +22,31 @@ package struct WebClient: Sendable {
     }
   }
 
-  package let port: UInt16
-  package init(port: UInt16) { self.port = port }
+  /// Where a server listens.
+  private enum Place {
+    case port(UInt16)
+    case socket(String)
+  }
+
+  private let place: Place
+
+  package init(port: UInt16) { place = .port(port) }
+  package init(socket path: String) { place = .socket(path) }
+
+  /// What the server is called, where nothing else is said.
+  package var host: String {
+    switch place {
+    case .port(let port): "127.0.0.1:\(port)"
+    case .socket: "localhost:8080"
+    }
+  }
 
   /// Asks for a path, and waits for all of the answer.
   package func get(
     _ path: String, _ method: String = "GET", headers: [String: String] = [:], body: String = ""
   ) async throws -> Answer {
     var lines = ["\(method) \(path) HTTP/1.1", "Connection: close"]
-    if headers["Host"] == nil { lines.append("Host: 127.0.0.1:\(port)") }
+    if headers["Host"] == nil { lines.append("Host: \(host)") }
     if !body.isEmpty { lines.append("Content-Length: \(body.utf8.count)") }
     lines += headers.map { "\($0.key): \($0.value)" }
     return try await say(lines.joined(separator: "\r\n") + "\r\n\r\n" + body)
@@ -39,8 +55,7 @@ package struct WebClient: Sendable {
   /// Sends bytes, and reads until the server closes the connection.
   package func say(_ text: String) async throws -> Answer {
     let text = try await elsewhere {
-      let connection = try Connection(port)
-      connection.send(text)
+      let connection = try begin(text)
       return connection.all()
     }
     let end = text.range(of: "\r\n\r\n")
@@ -51,7 +66,11 @@ package struct WebClient: Sendable {
 
   /// Connects and sends, and does not read.
   package func begin(_ text: String) throws -> Connection {
-    let connection = try Connection(port)
+    let connection =
+      switch place {
+      case .port(let port): try Connection(port)
+      case .socket(let path): try Connection(path)
+      }
     connection.send(text)
     return connection
   }
@@ -60,20 +79,30 @@ package struct WebClient: Sendable {
   package final class Connection: Sendable {
     private let descriptor: Int32
 
-    init(_ port: UInt16) throws {
-      descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    fileprivate convenience init(_ port: UInt16) throws {
       var address = sockaddr_in()
       address.sin_family = sa_family_t(AF_INET)
       address.sin_port = port.bigEndian
       address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
+      try self.init(AF_INET, address, "port \(port)")
+    }
+
+    fileprivate convenience init(_ path: String) throws {
+      var address = sockaddr_un()
+      address.sun_family = sa_family_t(AF_UNIX)
+      withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix(107)) }
+      try self.init(AF_UNIX, address, path)
+    }
+
+    private init<Address>(_ family: Int32, _ address: Address, _ subject: String) throws {
+      descriptor = socket(family, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
       let result = withUnsafePointer(to: address) { pointer in
         pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-          connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+          connect(descriptor, $0, socklen_t(MemoryLayout<Address>.size))
         }
       }
-      guard result == 0 else {
-        throw SystemError("connect", on: "port \(port)", code: errno)
-      }
+      // A descriptor that could not be made fails to connect, too; who is left closes it.
+      guard result == 0 else { throw SystemError("connect", on: subject, code: errno) }
     }
 
     deinit { close(descriptor) }

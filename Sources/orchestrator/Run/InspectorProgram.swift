@@ -14,6 +14,12 @@ enum InspectorProgram {
     }
     return path
   }
+
+  /// Those options among what was given, as it takes them.
+  static func words(_ arguments: ParsedArguments, of options: [Option]) -> [String] {
+    arguments.options.filter { given in options.contains { $0.long == given.name } }
+      .flatMap { $0.value.isEmpty ? ["--\($0.name)"] : ["--\($0.name)", $0.value] }
+  }
 }
 
 /// The page of a run, served by a process that ends with it.
@@ -23,12 +29,17 @@ final class RunPage {
   /// How long it may take until it listens.
   private static let patience: Duration = .seconds(30)
 
+  /// How long it may take to end in order, which removes its socket.
+  private static let grace: Duration = .seconds(2)
+
   /// Starts it.
-  /// - Parameter tell: Told the address.
-  init(of topology: String, tell: (String) -> Void) throws {
+  /// - Parameters:
+  ///   - words: How it is served, as `inspector web` takes it.
+  ///   - tell: Told the address.
+  init(of topology: String, _ words: [String], tell: (String) -> Void) throws {
     child = try ChildProcess.spawn(
       ChildCommand(
-        path: try InspectorProgram.path(), arguments: ["web", "-p", topology],
+        path: try InspectorProgram.path(), arguments: ["web", "-p", topology] + words,
         environment: ProcessEnvironment.current, leadsSession: true))
     let deadline = ContinuousClock.now + Self.patience
     var (output, errors): ([UInt8], [UInt8]) = ([], [])
@@ -50,6 +61,12 @@ final class RunPage {
 
   /// Ends it.
   func end() {
+    child.signal(.terminate)
+    let deadline = ContinuousClock.now + Self.grace
+    var open: Set<Int32> = [child.output, child.error]
+    while !open.isEmpty, ContinuousClock.now < deadline {
+      _ = PipeReader.read(&open, until: deadline)
+    }
     child.signal(.kill, group: true)
     child.wait()
     child.closePipes()

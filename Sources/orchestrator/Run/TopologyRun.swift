@@ -21,8 +21,8 @@ struct TopologyRun {
   var startsDependencies = true
   var display: Display
   var showsOutput = false
-  /// Whether it is shown on a page in a browser, too.
-  var hasPage = false
+  /// How a page in a browser shows it, too, in words for `inspector web`; `nil` where none does.
+  var page: [String]?
   var timeout: Duration?
   /// Whether it stops when standard input ends.
   var hasLifeline = false
@@ -48,7 +48,7 @@ struct TopologyRun {
     try plan.raiseOpenFileLimit()
     let lock = try TopologyLock.acquire(directories, file: file)
     defer { lock.release() }
-    let page = hasPage ? try RunPage(of: plan.topology, tell: console.note) : nil
+    let page = try page.map { try RunPage(of: plan.topology, $0, tell: console.note) }
     defer { page?.end() }
     switch display {
     case .live, .plain:

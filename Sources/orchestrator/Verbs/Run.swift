@@ -19,7 +19,7 @@ struct Run: Verb {
       Option("logs", "Shows the nodes' output among the lines"),
       Option("lifeline", "Stops in order when standard input ends: for tests and scripts"),
       Option("background", "What 'up -d' starts: tells its progress in JSON lines"),
-    ],
+    ] + Self.pageOptions,
     positionals: [
       Positional("FILE", .file, .one, "The topology file"),
       Positional("NODE", .node, .any, "Those to start, with what they need. Default: all"),
@@ -34,9 +34,24 @@ struct Run: Verb {
     run.startsDependencies = !arguments.flag("no-deps")
     run.showsOutput = arguments.flag("logs")
     run.timeout = arguments.duration("timeout")
-    run.hasPage = arguments.flag("web")
+    run.page = try page(arguments)
     run.hasLifeline = arguments.flag("lifeline")
     return try run.run(console: console)
+  }
+
+  private static let pageOptions = Option.page.map { option in
+    var option = option
+    option.summary =
+      "With --web: " + option.summary.prefix(1).lowercased() + option.summary.dropFirst()
+    return option
+  }
+
+  /// How the page is served; `nil` where there is to be none.
+  private func page(_ arguments: ParsedArguments) throws(CommandError) -> [String]? {
+    let words = InspectorProgram.words(arguments, of: Option.page)
+    if arguments.flag("web") { return words }
+    guard let first = words.first else { return nil }
+    throw CommandError("\(first) says how a page is served: give --web, too", code: .usage)
   }
 
   private func display(

@@ -10,6 +10,11 @@ struct InspectorProgram {
 
   /// Starts it at a port that is free, and returns once it listens.
   init(_ tool: CommandLineTool, _ arguments: String...) async throws {
+    try await self.init(tool, arguments)
+  }
+
+  /// The same.
+  init(_ tool: CommandLineTool, _ arguments: [String]) async throws {
     let program = try tool.start(program: Self.path, arguments + ["--port", "0"])
     let port: UInt16? = try await poll(every: .milliseconds(10), within: .seconds(60)) {
       program.outputText.split(separator: "\n").first { $0.contains("http://") }
@@ -18,6 +23,20 @@ struct InspectorProgram {
     }
     self.program = program
     client = WebClient(port: try #require(port, "\(program.outputText)\(program.errorText)"))
+  }
+
+  /// Starts it at a socket in the test's directory, and returns once it listens.
+  init(_ tool: CommandLineTool, socket: String, _ arguments: String...) async throws {
+    program = try tool.start(program: Self.path, arguments + ["--socket", socket])
+    guard try await program.waitForOutput(containing: "\n", within: .seconds(60)) else {
+      throw Unexpected("\(program.outputText)\(program.errorText)")
+    }
+    client = WebClient(socket: tool.directory.path + "/" + socket)
+  }
+
+  /// What stands behind `#` in the address that it has printed.
+  var token: String {
+    String(program.outputText.split(separator: "#token=").last?.prefix { $0 != "\n" } ?? "")
   }
 
   static var path: String { CommandLineTool.products + "/inspector" }
@@ -42,4 +61,9 @@ struct InspectorProgram {
     program.signal(.terminate)
     try await tool.end(of: program)
   }
+}
+
+extension WebClient {
+  /// The port of the server; 0 where it has none.
+  var port: UInt16 { host.split(separator: ":").last.flatMap { UInt16($0) } ?? 0 }
 }

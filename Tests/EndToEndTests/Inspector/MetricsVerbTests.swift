@@ -93,7 +93,7 @@ struct MetricsVerbTests {
       for (arguments, code, message) in [
         (
           "metrics -p ward --port \(inspector.client.port)", 1,
-          "is in use: choose another one with --port"
+          "is in use by process \(inspector.program.pid), 'inspector': choose another one with --port"
         ),
         ("metrics -p ward --port 65536", 2, "'65536' is no value for --port"),
         ("metrics -p ward --address here", 2, "'here' is no address: write it in numbers"),

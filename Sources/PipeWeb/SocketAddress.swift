@@ -1,0 +1,77 @@
+import Glibc
+
+/// An address of IP version 4 or 6, with a port.
+package struct SocketAddress {
+  private var storage = sockaddr_storage()
+  private var byteCount: socklen_t
+
+  /// - Parameter text: The address in numbers; `nil` where it is none.
+  package init?(_ text: String, _ port: UInt16) {
+    var four = in_addr()
+    var six = in6_addr()
+    if inet_pton(AF_INET, text, &four) == 1 {
+      byteCount = socklen_t(MemoryLayout<sockaddr_in>.size)
+      let address = sockaddr_in(
+        sin_family: sa_family_t(AF_INET), sin_port: port.bigEndian, sin_addr: four,
+        sin_zero: (0, 0, 0, 0, 0, 0, 0, 0))
+      withUnsafeMutableBytes(of: &storage) { $0.storeBytes(of: address, as: sockaddr_in.self) }
+    } else if inet_pton(AF_INET6, text, &six) == 1 {
+      byteCount = socklen_t(MemoryLayout<sockaddr_in6>.size)
+      let address = sockaddr_in6(
+        sin6_family: sa_family_t(AF_INET6), sin6_port: port.bigEndian, sin6_flowinfo: 0,
+        sin6_addr: six, sin6_scope_id: 0)
+      withUnsafeMutableBytes(of: &storage) { $0.storeBytes(of: address, as: sockaddr_in6.self) }
+    } else {
+      return nil
+    }
+  }
+
+  var family: Int32 { Int32(storage.ss_family) }
+  private var isOfVersion6: Bool { family == AF_INET6 }
+
+  /// Both kinds have it at the same place.
+  var port: UInt16 {
+    withUnsafeBytes(of: storage) { UInt16(bigEndian: $0.load(fromByteOffset: 2, as: UInt16.self)) }
+  }
+
+  /// The bytes of the address alone.
+  private var bytes: [UInt8] {
+    withUnsafeBytes(of: storage) { storage in
+      isOfVersion6 ? Array(storage[8..<24]) : Array(storage[4..<8])
+    }
+  }
+
+  /// Whether only this machine reaches it.
+  package var isLoopback: Bool {
+    isOfVersion6 ? bytes.dropLast().allSatisfy { $0 == 0 } && bytes.last == 1 : bytes[0] == 127
+  }
+
+  /// Whether it stands for every address of this machine.
+  package var isAny: Bool { bytes.allSatisfy { $0 == 0 } }
+
+  /// The address as a browser writes it: `127.0.0.1`, `[::1]`.
+  package var host: String {
+    var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
+    _ = bytes.withUnsafeBytes {
+      inet_ntop(family, $0.baseAddress, &text, socklen_t(text.count))
+    }
+    let name = String(decoding: text.prefix { $0 != 0 }.map(UInt8.init), as: UTF8.self)
+    return isOfVersion6 ? "[\(name)]" : name
+  }
+
+  mutating func withPointer<Result>(
+    _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
+  ) -> Result {
+    withUnsafePointer(to: storage) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, byteCount) }
+    }
+  }
+
+  mutating func readName(of descriptor: Int32) {
+    withUnsafeMutablePointer(to: &storage) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        _ = getsockname(descriptor, $0, &byteCount)
+      }
+    }
+  }
+}

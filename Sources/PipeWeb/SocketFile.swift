@@ -1,0 +1,104 @@
+import Glibc
+import PipeSystem
+
+/// The name of a listening socket in the file system, which only its owner may connect to.
+struct SocketFile: Sendable {
+  private let path: String
+  private let device: dev_t
+  private let number: ino_t
+
+  /// Has a socket listen at a path.
+  init(_ path: String, of descriptor: Int32, backlog: Int32) throws(WebListenerError) {
+    guard var address = Self.address(of: path) else {
+      throw .pathTooLong(path, limit: Self.pathByteCount)
+    }
+    let folder = FileSystem.directory(of: path)
+    var status = stat()
+    guard stat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+      throw .noFolder(folder)
+    }
+    // Anybody could put a socket of theirs in its place, and be told the token.
+    guard status.st_mode & (S_IWOTH | S_ISVTX) != S_IWOTH else { throw .folderOfAll(folder) }
+    // The socket's file has the mode of the descriptor from its beginning.
+    fchmod(descriptor, 0o600)
+    // Who looks whether it is forsaken must not meet one that does not listen yet.
+    let lock = Self.lock(folder)
+    defer { if lock >= 0 { close(lock) } }
+    try Self.removeForsaken(path, &address)
+    guard Self.call(bind, descriptor, &address) == 0 else {
+      switch errno {
+      case EADDRINUSE: throw .pathInUse(path)
+      case EACCES, EPERM, EROFS: throw .folderNotAllowed(folder)
+      default: throw .failed(SystemError("bind", on: path, code: errno))
+      }
+    }
+    guard listen(descriptor, backlog) == 0 else {
+      throw .failed(SystemError("listen", on: path, code: errno))
+    }
+    guard lstat(path, &status) == 0 else {
+      throw .failed(SystemError("lstat", on: path, code: errno))
+    }
+    self.path = FileSystem.absolute(path)
+    device = status.st_dev
+    number = status.st_ino
+  }
+
+  /// Removes the name, unless it is somebody else's by now.
+  func remove() {
+    var status = stat()
+    guard lstat(path, &status) == 0, status.st_dev == device, status.st_ino == number else {
+      return
+    }
+    unlink(path)
+  }
+
+  /// What the system takes, without the zero behind it. Unit: bytes.
+  private static let pathByteCount = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
+
+  private static func address(of path: String) -> sockaddr_un? {
+    guard path.utf8.count <= pathByteCount else { return nil }
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+    return address
+  }
+
+  /// Has one process at a time look and bind in a folder. One that cannot be locked is not.
+  private static func lock(_ folder: String) -> Int32 {
+    let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else { return -1 }
+    for _ in 0..<200 where flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK {
+      usleep(10_000)
+    }
+    return descriptor
+  }
+
+  /// Removes a socket at which nobody listens any more.
+  private static func removeForsaken(
+    _ path: String, _ address: inout sockaddr_un
+  ) throws(WebListenerError) {
+    var status = stat()
+    guard lstat(path, &status) == 0 else { return }
+    guard status.st_mode & S_IFMT == S_IFSOCK else { throw .noSocket(path) }
+    let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+    let probe = socket(AF_UNIX, kind, 0)
+    guard probe >= 0 else { throw .failed(SystemError("socket", on: path, code: errno)) }
+    defer { close(probe) }
+    // One whose queue is full, or which is somebody else's, is in use.
+    guard call(connect, probe, &address) != 0, errno == ECONNREFUSED else { throw .pathInUse(path) }
+    guard unlink(path) == 0 || errno == ENOENT else {
+      throw .failed(SystemError("unlink", on: path, code: errno))
+    }
+  }
+
+  private static func call(
+    _ body: (Int32, UnsafePointer<sockaddr>, socklen_t) -> Int32, _ descriptor: Int32,
+    _ address: inout sockaddr_un
+  ) -> Int32 {
+    withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        body(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+      }
+    }
+  }
+}

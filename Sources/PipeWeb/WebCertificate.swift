@@ -1,0 +1,85 @@
+import Glibc
+import PipeSystem
+
+/// By what a server proves to be the one that is meant: a certificate, and the key that belongs to it.
+package struct WebCertificate: Sendable {
+  let certificateFile: String
+  let keyFile: String
+  /// In PEM, with a zero behind it.
+  let certificate: [CChar]
+  let key: [CChar]
+
+  /// Reads both.
+  package init(certificate: String, key: String) throws(WebCertificateError) {
+    certificateFile = certificate
+    keyFile = key
+    let (text, _) = try Self.read(certificate)
+    guard text.contains("-----BEGIN CERTIFICATE-----") else { throw .noCertificate(certificate) }
+    let (secret, mode) = try Self.read(key)
+    guard !secret.contains("ENCRYPTED") else { throw .encrypted(key) }
+    guard secret.contains("PRIVATE KEY-----") else { throw .noKey(key) }
+    guard mode & 0o077 == 0 else { throw .notSecret(key, mode: mode & 0o777) }
+    self.certificate = Array(text.utf8CString)
+    self.key = Array(secret.utf8CString)
+  }
+
+  /// No certificate is so large. Unit: bytes.
+  private static let limit = 1 << 20
+
+  private static func read(
+    _ path: String
+  ) throws(WebCertificateError) -> (text: String, mode: mode_t) {
+    // A pipe would be waited for.
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+    guard descriptor >= 0 else { throw .unreadable(SystemError("open", on: path, code: errno)) }
+    defer { close(descriptor) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+      throw .noFile(path)
+    }
+    guard let bytes = try? FileSystem.read(descriptor, limit: limit) else {
+      throw .unreadable(SystemError("read", on: path, code: EIO))
+    }
+    return (String(decoding: bytes, as: UTF8.self), status.st_mode)
+  }
+}
+
+/// Why a server cannot prove to be the one that is meant.
+package enum WebCertificateError: Error, Hashable {
+  case unreadable(SystemError)
+  case noFile(String)
+  case noCertificate(String)
+  case noKey(String)
+  /// Nobody is there to be asked for the key's password.
+  case encrypted(String)
+  case notSecret(String, mode: mode_t)
+  /// The two are not of one pair, or one of them is damaged.
+  case refused(certificate: String, key: String)
+  /// The system's library knows no TLS.
+  case notSupported
+}
+
+extension WebCertificateError: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .unreadable(let error): "cannot read what TLS needs: \(error)"
+    case .noFile(let path): "'\(path)' is no file: give a file in PEM"
+    case .noCertificate(let path):
+      "there is no certificate in '\(path)': it has to be in PEM, with a line -----BEGIN CERTIFICATE-----"
+    case .noKey(let path):
+      "there is no key in '\(path)': it has to be in PEM, with a line -----BEGIN PRIVATE KEY-----"
+    case .encrypted(let path):
+      "the key in '\(path)' has a password, for which nobody can be asked: 'openssl pkey -in \(path)' writes it "
+        + "without"
+    case .notSecret(let path, let mode):
+      "others than its owner may use the key in '\(path)', whose mode is \(String(mode, radix: 8)): "
+        + "'chmod 600 \(path)', and let nobody else keep a copy"
+    case .refused(let certificate, let key):
+      "the certificate in '\(certificate)' and the key in '\(key)' do not belong together, or one is damaged: "
+        + "'openssl x509 -noout -pubkey -in \(certificate)' and 'openssl pkey -pubout -in \(key)' have to print "
+        + "the same"
+    case .notSupported:
+      "libmicrohttpd of this system knows no TLS: serve the page to this machine alone, and reach it by ssh -L"
+    }
+  }
+}

@@ -1,0 +1,120 @@
+import PipeInspector
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestTraits
+import Testing
+
+@Suite("Who means an inspector ill", .timed, .stallLimit(.seconds(120)))
+struct WebSecurityTests {
+  private static let attack = "<img src=x onerror=alert(1)>"
+  private static let yaml = """
+    topology: gates
+    program: TestNodes
+    nodes:
+      gate: { machine: Gate }
+      blob: { machine: Blob }
+      sign: { constant: { notice: { text: "\(attack)" } } }
+    """
+
+  /// Calls back with an inspector's page.
+  private static func serving(
+    _ options: [String] = [], _ body: (DetachedTopology, InspectorProgram) async throws -> Void
+  ) async throws {
+    try await DetachedTopology.with(yaml, name: "gates") { topology in
+      let inspector = try await InspectorProgram(topology.tool, ["web"] + options)
+      try await body(topology, inspector)
+      #expect(inspector.program.exit == nil)
+      try await inspector.stop(topology.tool)
+    }
+  }
+
+  /// Asks as the page does, but for these headers.
+  private static func ask(
+    _ route: PageRoute, of inspector: InspectorProgram, _ headers: [String: String] = [:]
+  ) async throws -> WebClient.Answer {
+    var own = ["Authorization": "Bearer \(inspector.token)", "Content-Type": "application/json"]
+    own.merge(headers) { _, new in new }
+    return try await inspector.client.get(
+      route.path + (route.method == "GET" ? "?node=gate" : ""), route.method, headers: own,
+      body: route.method == "GET" ? "" : #"{"node":"gate","event":"open","id":1,"drops":true}"#)
+  }
+
+  @Test(
+    "is answered nothing without the token, under a foreign name, or from a foreign page, whatever is asked"
+  )
+  func foreign() async throws {
+    try await Self.serving { topology, inspector throws in
+      let before = try await topology.directory()[node: "gate"]?.status?.version
+      for route in PageRoute.allCases {
+        for (headers, status) in [
+          (["Authorization": ""], 401), (["Authorization": "Bearer 0"], 401),
+          (["Host": "evil.example"], 421), (["Host": "127.0.0.1"], 421),
+          (["Origin": "http://evil.example"], 403), (["Origin": "null"], 403),
+          (["Sec-Fetch-Site": "cross-site"], 403),
+        ] {
+          let answer = try await Self.ask(route, of: inspector, headers)
+          #expect(answer.status == status, "\(route) \(headers): \(answer)")
+          #expect(answer.header("access-control-allow-origin") == nil)
+        }
+      }
+      for route in PageRoute.allCases where route.method == "POST" {
+        let form = ["Content-Type": "text/plain"]
+        #expect(try await Self.ask(route, of: inspector, form).status == 415)
+      }
+      #expect(try await topology.directory()[node: "gate"]?.status?.version == before)
+    }
+  }
+
+  @Test("changes nothing of what is only to be read, whatever there is to change")
+  func readOnly() async throws {
+    try await Self.serving(["--read-only"]) { topology, inspector throws in
+      let before = try await topology.directory()[node: "gate"]?.status?.version
+      for route in PageRoute.allCases where route.method == "POST" {
+        #expect(try await Self.ask(route, of: inspector).status == 403, "\(route)")
+      }
+      #expect(try await topology.directory()[node: "gate"]?.status?.version == before)
+      #expect(try await Self.ask(.enabled, of: inspector).status == 200)
+    }
+  }
+
+  @Test("keeps nobody from page and metrics by being slow to ask", arguments: ["web", "metrics"])
+  func slow(_ verb: String) async throws {
+    try await DetachedTopology.with(Self.yaml, name: "gates") { topology in
+      let inspector = try await InspectorProgram(topology.tool, [verb])
+      let slow = try SlowClients(40, of: inspector.client)
+      for _ in 0..<3 {
+        #expect(try await inspector.client.get(verb == "web" ? "/" : "/metrics").status == 200)
+      }
+      #expect(!slow.areSpent)
+      try await inspector.stop(topology.tool)
+    }
+  }
+
+  @Test("gets no markup into the page by the values of states, which are text in JSON")
+  func markup() async throws {
+    try await Self.serving { topology, inspector throws in
+      let told: WebClient.Answer? = try await poll(every: .milliseconds(20), within: .seconds(60)) {
+        let answer = try await Self.ask(.changes, of: inspector)
+        return answer.body.contains("<img") ? answer : nil
+      }
+      let answer = try #require(told)
+      #expect(answer.header("content-type") == "application/json; charset=utf-8")
+      #expect(answer.header("x-content-type-options") == "nosniff")
+      let policy = answer.header("content-security-policy") ?? ""
+      #expect(policy.contains("default-src 'none'") && !policy.contains("unsafe"))
+      #expect(try JSONValue(parsing: answer.body.utf8).text.contains(Self.attack))
+    }
+  }
+
+  @Test("is told of a state of 1 MiB that it is large, and not the state")
+  func large() async throws {
+    try await Self.serving { topology, inspector throws in
+      try await topology.run("send", "blob", #"{"grow":{"byteCount":1048576}}"#)
+      let told: WebClient.Answer? = try await poll(every: .milliseconds(20), within: .seconds(60)) {
+        let answer = try await Self.ask(.changes, of: inspector)
+        return answer.body.contains(#""large":10486"#) ? answer : nil
+      }
+      #expect(try #require(told).body.utf8.count < 100_000)
+    }
+  }
+}
