@@ -3,19 +3,21 @@ import PipeRuntime
 
 /// What is given arbitrary bytes; each traps where a promise does not hold.
 enum FuzzTopic: String, CaseIterable {
-  case topology, json, frames
+  case topology, json, frames, web
 
   func take(_ bytes: UnsafeRawBufferPointer) {
     switch self {
     case .topology: TopologyFuzz.take(bytes)
     case .json: JSONFuzz.take(bytes)
     case .frames: FrameFuzz.take(bytes)
+    case .web: WebFuzz.take(bytes)
     }
   }
 }
 
-/// `fuzz CORPUS` gives the files of a corpus to their topics, a folder of it for each. Built for libFuzzer
-/// (`tools/fuzz`), it is libFuzzer's command instead, on the topic that `FUZZ_TOPIC` names.
+/// `fuzz CORPUS` gives the files of a corpus to their topics, a folder of it for each, and with `--mutations` what
+/// chance makes of them, too. Built for libFuzzer (`tools/fuzz`), it is libFuzzer's command instead, on the topic
+/// that `FUZZ_TOPIC` names.
 @main
 enum Fuzz {
   static func main() throws {
@@ -30,25 +32,57 @@ enum Fuzz {
     #else
       let description = CommandDescription(
         of: "fuzz", "Gives the files of a corpus to their topics",
+        options: [
+          Option(
+            "topic", value: .choice("TOPIC", FuzzTopic.allCases.map(\.rawValue)),
+            "Only this one. Default: all"),
+          Option(
+            "mutations", value: .count("COUNT"),
+            "Gives so many inputs to each topic that chance makes of its files. Default: 0"),
+          Option("seed", value: .count("SEED"), "What chance begins with. Default: 0"),
+        ],
         positionals: [Positional("CORPUS", .directory, .one, "A directory with one for each topic")]
       )
       let arguments = description.parseOrExit(CommandLine.arguments.dropFirst())
-      try replay(arguments.positionals[0])
+      try replay(arguments)
     #endif
   }
 
-  private static func replay(_ corpus: String) throws {
-    for topic in FuzzTopic.allCases {
-      let folder = corpus + "/" + topic.rawValue
-      let files = FileSystem.entries(of: folder).sorted()
-      for file in files {
+  private static func replay(_ arguments: ParsedArguments) throws {
+    let topics = arguments.value("topic").map { [FuzzTopic(rawValue: $0)].compactMap(\.self) }
+    for topic in topics ?? FuzzTopic.allCases {
+      let folder = arguments.positionals[0] + "/" + topic.rawValue
+      let inputs = try FileSystem.entries(of: folder).sorted().map { file in
         guard let bytes = FileSystem.contents(of: folder + "/" + file) else {
           throw SystemError("read", on: folder + "/" + file, code: EIO)
         }
-        bytes.withUnsafeBytes { topic.take($0) }
+        return bytes
       }
-      print("\(topic.rawValue): \(files.count) inputs")
+      for input in inputs { input.withUnsafeBytes { topic.take($0) } }
+      print("\(topic.rawValue): \(inputs.count) inputs")
+      let count = arguments.count("mutations") ?? 0
+      guard count > 0 else { continue }
+      try mutate(inputs, count, seed: arguments.number("seed") ?? 0, for: topic)
+      print("\(topic.rawValue): \(count) mutations")
     }
+  }
+
+  /// Gives a topic what chance makes of inputs. The last one is in a file, which tells what has ended the process.
+  private static func mutate(
+    _ inputs: [[UInt8]], _ count: Int, seed: UInt64, for topic: FuzzTopic
+  ) throws {
+    var mutations = Mutations(of: inputs, seed: seed)
+    let path = "fuzz-\(topic.rawValue)-input"
+    let file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+    guard file >= 0 else { throw SystemError("open", on: path, code: errno) }
+    defer { close(file) }
+    for _ in 0..<count {
+      let input = mutations.next()
+      pwrite(file, input, input.count, 0)
+      ftruncate(file, off_t(input.count))
+      input.withUnsafeBytes { topic.take($0) }
+    }
+    unlink(path)
   }
 
   #if FUZZING

@@ -1,0 +1,47 @@
+import PipeRuntime
+
+/// Inputs made of those of a corpus by chance, always the same for one seed: for where libFuzzer is not.
+struct Mutations {
+  private let inputs: [[UInt8]]
+  private var generator: SplitMix64
+
+  /// What requests, files and frames are made of.
+  private static let words = [
+    "GET ", "POST ", "HEAD ", "/api/", "/api/send", "/api/letter", "/api/changes?after=", "node=",
+    "\nhost: localhost", "\norigin: http://localhost", "\nauthorization: Bearer token",
+    "\nsec-fetch-site: cross-site", "\ncontent-type: text/plain", "\n\n", "%00", "\u{0}",
+    "\u{FFFF}",
+    "18446744073709551616", "-1", "null", "{\"node\":", "[[[[", "\\ud800", "<img src=x onerror=a>",
+    "..",
+  ].map { Array($0.utf8) }
+
+  init(of inputs: [[UInt8]], seed: UInt64) {
+    self.inputs = inputs
+    generator = SplitMix64(seed: seed)
+  }
+
+  mutating func next() -> [UInt8] {
+    var input = inputs.randomElement(using: &generator) ?? []
+    for _ in 0..<Int.random(in: 1...6, using: &generator) { change(&input) }
+    return input
+  }
+
+  private mutating func change(_ input: inout [UInt8]) {
+    let place = Int.random(in: 0...input.count, using: &generator)
+    let end = Int.random(in: place...min(input.count, place + 16), using: &generator)
+    switch Int.random(in: 0..<7, using: &generator) {
+    case 0: input.replaceSubrange(place..<end, with: [])
+    case 1: input.insert(.random(in: 0...255, using: &generator), at: place)
+    case 2: input.insert(contentsOf: input[place..<end], at: place)
+    case 3 where place < input.count:
+      input[place] ^= 1 << UInt8.random(in: 0..<8, using: &generator)
+    case 4:
+      let other = inputs.randomElement(using: &generator) ?? []
+      let start = Int.random(in: 0...other.count, using: &generator)
+      input.replaceSubrange(place..., with: other[start...])
+    default:
+      let word = Self.words.randomElement(using: &generator) ?? []
+      input.replaceSubrange(place..<(end - place < 4 ? place : end), with: word)
+    }
+  }
+}
