@@ -109,22 +109,6 @@ extension TopologyClient {
       }
     if let problem { throw TopologyClientError.invalidEvent(node.name, problem) }
   }
-
-  /// The node of a composite that takes an event by itself.
-  /// - Throws: ``TopologyClientError`` `invalidEvent` where the event is synchronized, or nobody's, or
-  ///   several nodes'.
-  package func taker(of event: String, in composite: String) async throws -> String {
-    guard let plan = try await conflictClasses().lazy.compactMap({ $0[composite] }).first
-    else {
-      throw TopologyClientError.failed("nothing is known of composite '\(composite)'; try again")
-    }
-    if let node = plan.own[event] { return node }
-    throw TopologyClientError.invalidEvent(
-      composite,
-      plan.vector(of: event) == nil
-        ? plan.refusal(of: event)
-        : "it synchronizes '\(event)', which is asked for by 'synchronize'")
-  }
 }
 
 /// An event was sent to a composite, which passes on what is one node's own.

@@ -53,7 +53,7 @@ extension TopologyClient {
       }
     case .composite:
       guard let group = classes.first(where: { $0[name] != nil }), let plan = group[name] else {
-        throw TopologyClientError.failed("nothing is known of composite '\(name)'; try again")
+        throw Self.unknownComposite(name)
       }
       var machines: [String: MachineDescription] = [:]
       for node in plan.nodes { machines[node] = try await describe(node) }

@@ -67,32 +67,15 @@ package struct ViewFeed: Sendable {
 
   func send(_ event: JSONValue) async -> ViewSession.Sent {
     do {
-      let directory = try await client.directory(fresh: false)
-      if try client.node(node, in: directory).kind == .composite {
-        return Self.sent(try await client.synchronize(node, json: event))
+      let delivery = try await client.deliver(event, to: node)
+      // What a node of a composite takes by itself has a state of that node.
+      if delivery.recipient == node, case .node(.moved(let version, let state)) = delivery.outcome {
+        return .moved(version: version, state: state)
       }
-      switch try await client.send(node, json: event) {
-      case .moved(let version, let state): return .moved(version: version, state: state)
-      case .done: return .committed
-      case .refused(.noTransition, _): return .refused("no transition")
-      case .refused(.guard, _): return .refused("the guard said no")
-      case .refused(.thrown(let error), _): return .refused(error)
-      case .refused(.asynchronous, _): return .refused("its transition is asynchronous")
-      case .refused(.overdue, _): return .refused("its transition took longer than it may")
-      }
+      if delivery.isTaken { return .committed }
+      return delivery.refusal.map { .refused($0) } ?? .failed(delivery.wording)
     } catch {
       return .failed("\(error)")
-    }
-  }
-
-  private static func sent(_ reply: SynchronizedReply) -> ViewSession.Sent {
-    switch reply {
-    case .committed: .committed
-    case .refused(let withholdings):
-      .refused(withholdings.map(\.description).joined(separator: "; "))
-    case .busy(let names): .failed("busy: \(names.joined(separator: ", ")); try again")
-    case .unavailable(let name): .failed("'\(name)' does not run; nothing was applied")
-    case .unknown: .failed("what became of it is not known yet")
     }
   }
 

@@ -22,7 +22,7 @@ package struct ViewSession {
   /// What became of an event.
   package enum Sent: Equatable, Sendable {
     case moved(version: UInt64, state: JSONValue)
-    /// Taken by several nodes together.
+    /// Taken by several nodes together, or by one of a composite.
     case committed
     case refused(String)
     case failed(String)

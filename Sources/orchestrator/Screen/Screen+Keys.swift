@@ -21,7 +21,7 @@ extension Screen {
     switch key {
     case .enter: return open()
     case .escape:
-      if subject != nil { return show(page) }
+      if filter.isEmpty, subject != nil { return show(page) }
       filter = ""
     case .tab: moveFocus(by: 1)
     case .backTab: moveFocus(by: -1)
@@ -99,6 +99,7 @@ extension Screen {
     switch command {
     case .page(let page): return show(page)
     case .filter:
+      guard !parts.isEmpty else { return refuse("there are no rows here") }
       overlay = .filter(TerminalTextField(filter, byteLimit: 200))
     case .send: return askForForm()
     case .why:
@@ -134,11 +135,11 @@ extension Screen {
   }
 
   private mutating func askForForm() -> [Action] {
-    guard let name = target else {
+    let event = selectedEvent
+    guard let name = event?.recipient ?? target else {
       return refuse("select a node, a composite or a pipe to send to")
     }
-    let event = focus == .events ? selected(.events)?.name.split(separator: "@").first : nil
-    awaitedForm = (name, event.map(String.init))
+    awaitedForm = (name, event?.event.name)
     notice = Notice(text: "asking '\(name)' for its events…", isProblem: false)
     return [.ask(.alphabet(of: name))]
   }
@@ -157,6 +158,7 @@ extension Screen {
   private mutating func show(_ subject: Subject) -> [Action] {
     if self.subject == nil { focusBefore = focus }
     self.subject = subject
+    filter = ""
     selections[.events] = nil
     selections[.history] = nil
     guard case .node(let name) = subject else { return [.follow(nil)] }

@@ -56,8 +56,7 @@ extension Screen {
 
   private func list(_ part: ScreenPart) -> ScreenList {
     var list = shown.list(part, of: subjectName, columns: max(1, size.columns - 2))
-    // A page about one thing is shown whole.
-    guard !filter.isEmpty, subject == nil else { return list }
+    guard !filter.isEmpty else { return list }
     let text = filter.lowercased()
     list.rows = list.rows.filter { $0.text.lowercased().contains(text) }
     if list.rows.isEmpty { list.emptiness = "nothing has '\(filter)'" }
@@ -76,6 +75,14 @@ extension Screen {
     case .pipes: return selected(.pipes).flatMap { data.pipe($0.name)?.pipe.to }
     case .logs, .events, .history: return nil
     }
+  }
+
+  /// The event that is selected on the page of a node or a composite.
+  var selectedEvent: EventEnabledness? {
+    guard focus == .events, case .node(let name) = subject, let row = selected(.events),
+      case .found(let found)? = shown.enabled[name]
+    else { return nil }
+    return found.events.first { $0.rowName == row.name }
   }
 
   var subjectOrSelectionIsNode: Bool {

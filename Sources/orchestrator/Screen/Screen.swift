@@ -94,7 +94,8 @@ package struct Screen: Sendable {
   package private(set) var size: TerminalSize
   package internal(set) var page = ScreenPage.all
   package internal(set) var subject: Subject?
-  package internal(set) var filter = ""
+  /// Of each page, what its rows are to have; and of a page about one thing, as long as it is open.
+  private var filters: [ScreenPage?: String] = [:]
   package internal(set) var overlay: Overlay?
   package internal(set) var notice: Notice?
   /// The list that keys go to.
@@ -125,6 +126,12 @@ package struct Screen: Sendable {
 
   /// What is seen: as it is, or as it was when the screen was told to stand still.
   package var shown: ScreenData { frozen ?? data }
+
+  /// What the rows that are shown are to have: each page has its own.
+  package internal(set) var filter: String {
+    get { filters[subject == nil ? page : nil] ?? "" }
+    set { filters[subject == nil ? page : nil] = newValue }
+  }
 
   // MARK: Inputs
 

@@ -95,7 +95,7 @@ package enum ScreenCommand: Hashable, Sendable {
     switch self {
     case .page(.all): "shows all lists above each other"
     case .page(let page): "shows the \(page.title) alone"
-    case .filter: "shows only rows with a text; Esc shows all again"
+    case .filter: "shows only rows of this page with a text; Esc shows all again"
     case .send: "sends an event, by a form: to the node, the composite, or the pipe's receiver"
     case .why: "tells which events are enabled now, and who withholds the others"
     case .steer(let steering): "\(steering.meaning); asks first"

@@ -24,7 +24,7 @@ struct ScreenQuestions: Sendable {
           return try await chart(of: name, directory)
         })
     case .alphabet(let name):
-      return .alphabet(of: name, await finding { try await alphabet(of: name) })
+      return .alphabet(of: name, await finding { try await client.alphabet(of: name) })
     case .why(let name):
       return .why(
         name,
@@ -35,7 +35,8 @@ struct ScreenQuestions: Sendable {
         })
     case .send(let event, let name):
       do {
-        return try await send(event, to: name)
+        let delivery = try await client.deliver(event, to: name, timeout: Self.patience)
+        return delivery.isTaken ? .done(delivery.wording) : .failed(delivery.wording)
       } catch {
         return .failed("\(error)")
       }
@@ -74,46 +75,6 @@ struct ScreenQuestions: Sendable {
         continuation.resume(
           with: Result { try LoadedTopology.load(fileOf: directory).chart(of: node) })
       }
-    }
-  }
-
-  /// The events that can be sent, with what they carry.
-  private func alphabet(of name: String) async throws -> [CaseDescription] {
-    let directory = try await client.directory(fresh: false)
-    if try client.node(name, in: directory).kind == .composite {
-      let plan = try await client.conflictClasses().lazy.compactMap { $0[name] }.first
-      return plan?.events ?? []
-    }
-    let machine = try await client.describe(name)
-    return machine.events.filter { machine.alphabet.contains($0.name) }
-  }
-
-  private func send(_ event: JSONValue, to name: String) async throws -> Screen.Answer {
-    let directory = try await client.directory(fresh: false)
-    let what = event.caseText
-    guard try client.node(name, in: directory).kind == .composite else {
-      switch try await client.send(name, json: event, timeout: Self.patience) {
-      case .moved(let version, let state):
-        let text = state.stateText(fields: directory.stateFields[name])
-        return .done("\(name): \(text)  (version \(version))")
-      case .done: return .done("\(name): \(what) taken")
-      case .refused(let refusal, _): return .failed("\(name) refused \(what): \(refusal.wording)")
-      }
-    }
-    let reply = try await client.synchronize(
-      name, json: event, mode: .try, timeout: Self.patience)
-    switch reply {
-    case .committed(let transaction, _):
-      return .done("\(name): \(what) committed as \(transaction)")
-    case .refused(let withholdings):
-      return .failed(
-        "\(name) refused \(what): \(withholdings.map(\.description).joined(separator: "; "))")
-    case .busy(let names):
-      return .failed("\(name) is busy: \(names.joined(separator: ", ")); nothing was applied")
-    case .unavailable(let node):
-      return .failed("'\(node)' does not run; nothing was applied")
-    case .unknown(let transaction):
-      return .failed("what became of transaction \(transaction) is not known yet")
     }
   }
 }

@@ -1,6 +1,14 @@
 import PipeRuntime
 import PipeSupervision
 
+extension EventEnabledness {
+  /// Unique among the events of a page, of which several nodes may take one each for itself.
+  var rowName: String { "\(event.name)@\(recipient)" }
+
+  /// Who it is sent to: the composite through which it is taken, or the node that takes it alone.
+  var recipient: String { composite ?? participants.first ?? "" }
+}
+
 /// What a page about one node, or one pipe, shows.
 extension ScreenData {
   func eventList(of name: String, _ columns: Int) -> ScreenList {
@@ -16,7 +24,7 @@ extension ScreenData {
       table.add(Self.mark(event.verdict), event.event.signature, outcome(of: event, name))
     }
     return ScreenList(
-      table, names: found.events.map { $0.event.name + "@" + ($0.composite ?? "") },
+      table, names: found.events.map(\.rowName),
       columns: columns, emptiness: "it takes no events"
     ) { found.events[$0].verdict == .withheld ? [.dim] : [] }
   }
@@ -97,13 +105,14 @@ extension ScreenData {
     if let change = change(of: node) {
       second += "  for \(age(of: change.time)), by \(change.cause)"
     }
-    var third = [node.hosts, node.durability.rawValue, node.pid.map { "pid \($0)" }]
-      .compactMap(\.self).filter { !$0.isEmpty }.joined(separator: "  ")
+    if let pid = node.pid { second += "  pid \(pid)" }
+    if let uptime = node.uptime(now: now) { second += "  up \(uptime.shortText)" }
+    var third = [node.hosts ?? "", node.durability.rawValue].filter { !$0.isEmpty }
+      .joined(separator: "  ")
     third += "  restarts \(node.restarts)"
     if let status = node.status {
       third += "  events \(status.events)  refused \(status.refused)  letters \(status.letters)"
     }
-    if let uptime = node.uptime(now: now) { third += "  up \(uptime.shortText)" }
     var lines = [first, StyledLine(second), StyledLine(third, .dim)]
     for doubt in node.doubts {
       lines.append(

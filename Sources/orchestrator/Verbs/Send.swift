@@ -49,7 +49,10 @@ struct Send: Verb {
     let sent: Sent = try await arguments.onTopology { topology in
       let directory = try await topology.directory(fresh: false)
       let target = try topology.node(node, in: directory)
-      let own = target.kind == .composite ? try await Self.owner(of: event, node, topology) : nil
+      let own =
+        if target.kind == .composite, let event {
+          try await topology.owner(of: event, in: node)
+        } else { String?.none }
       guard target.kind != .composite || own != nil && !synchronization.hasOptions else {
         return .synchronized(
           try await synchronization.send(event, on: topology), stateFields: directory.stateFields)
@@ -79,36 +82,21 @@ struct Send: Verb {
     }
   }
 
-  /// The node of a composite that takes the event by itself; `nil` where there is none.
-  private static func owner(
-    of event: JSONValue?, _ composite: String, _ topology: TopologyClient
-  ) async throws -> String? {
-    guard let name = event?.caseName else { return nil }
-    return try await topology.conflictClasses().lazy.compactMap { $0[composite] }.first?
-      .own[name]
-  }
-
   private func show(
     _ outcome: RequestOutcome, of event: JSONValue, _ node: String, _ machine: MachineDescription?,
     _ arguments: ParsedArguments, _ console: Console
   ) throws -> ExitCode {
     if arguments.format != .text { try console.print(outcome.record(node: node, event: event)) }
+    let text = outcome.wording(of: event, by: node, fields: machine?.stateFields?.map(\.name))
     switch outcome {
-    case .moved(let version, let state):
-      if arguments.format == .text {
-        let text = machine?.stateText(state) ?? state.caseText
-        try console.print("\(node): \(text.printable)  (version \(version))")
-      }
+    case .moved:
+      if arguments.format == .text { try console.print(text) }
       return .success
-    case .refused(let refusal, let state):
+    case .refused(let refusal, _):
       // An error says what is wrong; otherwise it may be the event.
       let takes =
         refusal.error == nil ? machine.map { "; \($0.machine) takes " + $0.alphabetText } ?? "" : ""
-      // The reason stands behind it, and is to be found.
-      let text = (machine?.stateText(state) ?? state.caseText).cut(to: 200)
-      throw CommandError(
-        "node '\(node)' refused \(event.caseText.cut(to: 200)) in \(text): "
-          + "\(refusal.wording.printable)\(takes)")
+      throw CommandError(text + takes)
     case .done: return .success
     }
   }

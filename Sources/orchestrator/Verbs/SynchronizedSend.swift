@@ -60,9 +60,16 @@ struct SynchronizedSend {
       record["event"] = event ?? .null
       try console.print(JSONValue.object(record))
     }
-    let what = event.map(\.caseText) ?? "it"
     switch reply {
-    case .atomic(let reply): return try show(reply, of: what, fields, arguments, console)
+    case .atomic(let reply):
+      let text = reply.wording(of: event, by: composite, fields)
+      switch reply {
+      case .committed:
+        if arguments.format == .text { try console.print(text) }
+        return .success
+      case .refused, .busy, .unavailable: throw CommandError(text)
+      case .unknown: throw CommandError(text, code: .timedOut)
+      }
     case .broadcast(let results):
       for (participant, result) in results.sorted(by: { $0.key < $1.key })
       where arguments.format == .text {
@@ -71,51 +78,6 @@ struct SynchronizedSend {
       let hasAll = results.values.allSatisfy { if case .moved = $0 { true } else { false } }
       return hasAll ? .success : .failure
     }
-  }
-
-  private func show(
-    _ reply: SynchronizedReply, of event: String, _ fields: [String: [String]],
-    _ arguments: ParsedArguments, _ console: Console
-  ) throws -> ExitCode {
-    switch reply {
-    case .committed(let transaction, let versions):
-      if arguments.format == .text {
-        let moved = versions.sorted { $0.key < $1.key }.map { "\($0.key) version \($0.value)" }
-        try console.print(
-          "\(composite): \(event) committed as \(transaction): \(moved.joined(separator: ", "))")
-      }
-      return .success
-    case .refused(let withholdings):
-      let who = withholdings.map {
-        "'\($0.participant)' is in \($0.wording(fields))"
-      }.joined(separator: "; ")
-      throw CommandError("composite '\(composite)' refused \(event): \(who)")
-    case .busy(let names):
-      throw CommandError(
-        "composite '\(composite)' is busy: \(Self.list(names)). Nothing was applied; try again.")
-    case .unavailable(let name):
-      throw CommandError(
-        name == composite
-          ? "composite '\(composite)' did not take \(event): it does not run, or gave it up. Nothing "
-            + "was applied"
-          : "composite '\(composite)': participant '\(name)' does not run. Nothing was applied")
-    case .unknown(let transaction):
-      throw CommandError(
-        "composite '\(composite)': what became of transaction \(transaction) is not known yet; "
-          + "'orchestrator send \(composite) --ask \(transaction)' asks again", code: .timedOut)
-    }
-  }
-
-  private static func list(_ names: [String]) -> String {
-    names.map { "'\($0)'" }.joined(separator: ", ")
-      + (names.count == 1 ? " takes no event now" : " take no event now")
-  }
-}
-
-extension Withholding {
-  /// Its state and its reason.
-  fileprivate func wording(_ fields: [String: [String]]) -> String {
-    "\(state.stateText(fields: fields[participant]).cut(to: 200)): \(reason.wording)".printable
   }
 }
 

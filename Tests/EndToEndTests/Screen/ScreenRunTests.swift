@@ -5,29 +5,12 @@ import Testing
 
 @Suite("The screen, on a terminal", .timed)
 struct ScreenRunTests {
-  private func screen(
-    of topology: TopologyHarness, columns: Int = 80, rows: Int = 24,
-    environment: [String: String] = [:]
-  ) throws -> PseudoTerminal {
-    try PseudoTerminal(
-      CommandLineTool.orchestrator, ["ui", "-p", topology.topology],
-      environment: topology.directory.environment(
-        adding: environment.merging(["TZ": "UTC"]) { own, _ in own }),
-      columns: columns, rows: rows)
-  }
-
-  private func expectLeft(_ terminal: PseudoTerminal) async throws {
-    terminal.type("q")
-    #expect(try await terminal.expectEnd() == .exited(code: 0))
-    terminal.expectRestored()
-  }
-
   @Test(
     "shows a topology, sends it an event by a form, and leaves it as it goes on",
     arguments: [(80, 24), (60, 16)])
   func lift(columns: Int, rows: Int) async throws {
     try await withTopology("topologies/lift.yaml") { topology in
-      let terminal = try screen(of: topology, columns: columns, rows: rows)
+      let terminal = try topology.screen(columns: columns, rows: rows)
       let lines = try await terminal.expect("standing(floor: 0)")
       #expect(lines[0].hasPrefix("lift: running"))
       #expect(lines.count { $0.hasPrefix("▶ door") } == 1)
@@ -37,9 +20,26 @@ struct ScreenRunTests {
       terminal.type("2\r")
       try await terminal.expect("✓  open")
       try await terminal.expect("→ stopped")
+      // What the door takes with the motor goes to both.
+      terminal.type("/open\r")
+      try await terminal.expect("▶ ✓  open")
+      terminal.type("\r")
+      try await terminal.expect("send open to 'lift'")
+      terminal.type("\r")
+      try await terminal.expect("committed as")
+      try await terminal.expect("✗  open")
+      // Esc shows all events again, and then goes back. What follows it at once would be a key with Alt.
+      terminal.type("\u{1B}")
+      try await terminal.expect("emergencyStop")
       terminal.type("\u{1B}")
       try await terminal.expect("▶ door")
+      // What one of a composite takes by itself can be sent to the composite.
       terminal.type("4s")
+      let events = try await terminal.expect("▶ emergencyStop")
+      #expect(events.contains("  close"), "\(events)")
+      terminal.type("Gk\r")
+      try await terminal.expect("door: closed  (version 2)")
+      terminal.type("s")
       try await terminal.expect("▶ emergencyStop")
       terminal.type("\r")
       try await terminal.expect("committed as")
@@ -55,7 +55,7 @@ struct ScreenRunTests {
       try await terminal.expect("? help  q quit")
       terminal.resize(columns: 30, rows: 8)
       try await terminal.expect("Tab nex…")
-      try await expectLeft(terminal)
+      try await terminal.expectQuit()
       #expect(terminal.lines.joined().contains("goes on"))
       #expect(try await topology.status("door").isRunning)
     }
@@ -64,7 +64,7 @@ struct ScreenRunTests {
   @Test("what a node's page shows goes on with its steps, also over its death")
   func node() async throws {
     try await withTopology("topologies/relay.yaml") { topology in
-      let terminal = try screen(of: topology)
+      let terminal = try topology.screen()
       try await terminal.expect("▶ ")
       terminal.type("/n2\r")
       try await terminal.expect("▶ n2")
@@ -92,14 +92,14 @@ struct ScreenRunTests {
       terminal.type("uu")
       try await terminal.expect("n2: runs")
       try await terminal.expect("n2  running")
-      try await expectLeft(terminal)
+      try await terminal.expectQuit()
     }
   }
 
   @Test("ends when the topology goes down, and says so")
   func down() async throws {
     try await withTopology("topologies/relay.yaml") { topology in
-      let terminal = try screen(of: topology)
+      let terminal = try topology.screen()
       try await terminal.expect("relay: running")
       topology.orchestrator.signal(.terminate)
       #expect(try await terminal.expectEnd() == .exited(code: 0))
@@ -112,7 +112,7 @@ struct ScreenRunTests {
   @Test("says where the orchestrator does not answer, and goes on when it does")
   func silent() async throws {
     try await withTopology("topologies/relay.yaml") { topology in
-      let terminal = try screen(of: topology)
+      let terminal = try topology.screen()
       try await terminal.expect("relay: running")
       topology.orchestrator.signal(.stop)
       try await terminal.expect("relay: last seen running; its orchestrator does not answer")

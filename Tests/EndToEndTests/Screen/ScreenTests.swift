@@ -151,7 +151,7 @@ struct ScreenTests {
     chart.transitions = [StateChart.Transition("closed", "open", "opening")]
     _ = screen.take(.answer(.chart(of: "door", .found(chart))), at: 8 * Self.second)
     let lines = Self.text(&screen)
-    #expect(lines[1] == "door  running  closed" && lines[2] == "version 3")
+    #expect(lines[1] == "door  running  closed" && lines[2] == "version 3  pid 7  up 6 s")
     #expect(lines.contains("▶ ✓  open   → opening"))
     #expect(lines.contains("  ✗  close  that state has no transition for it"))
     #expect(lines.contains("  HISTORY") && lines.contains("  no state is told yet"))
@@ -190,6 +190,57 @@ struct ScreenTests {
     #expect(lines[2].hasPrefix("  door") && lines[3].hasPrefix("▶ motor"))
     Self.press("2/zzz⏎", &screen)
     #expect(Self.text(&screen)[2] == "  nothing has 'zzz'")
+  }
+
+  @Test("a filter is of one page: on another one all is there, and on it again what was filtered")
+  func filterOfPage() {
+    var screen = Self.screen()
+    Self.press("2/mot⏎", &screen)
+    #expect(!Self.text(&screen).contains { $0.contains("door") })
+    Self.press("3", &screen)
+    #expect(screen.filter.isEmpty && Self.text(&screen)[2].contains("door.out->motor.in"))
+    Self.press("1", &screen)
+    #expect(Self.text(&screen)[2].hasPrefix("  door   running"))
+    // A page about one node has one of its own, which Esc takes away first.
+    Self.press(":door⏎/opener⏎", &screen)
+    #expect(Self.text(&screen).count { $0 == "  nothing has 'opener'" } == 2)
+    Self.press("⎋", &screen)
+    #expect(screen.subject == .node("door") && screen.filter.isEmpty)
+    Self.press("/opener⏎⎋⎋2", &screen)
+    #expect(screen.filter == "mot" && !Self.text(&screen).contains { $0.contains("door") })
+  }
+
+  /// What a composite of two nodes takes: one event together, another one each for itself.
+  private static let enabled = EnabledEvents(
+    name: "pair", kind: .composite, state: "waiting", version: 3,
+    events: [
+      EventEnabledness(
+        event: CaseDescription(name: "go"), composite: "pair", participants: ["door", "motor"],
+        answers: [.init(participant: "door", verdict: .enabled)])
+    ]
+      + ["door", "motor"].map { node in
+        EventEnabledness(
+          event: CaseDescription(name: "wait"), participants: [node],
+          answers: [.init(participant: node, verdict: .enabled)])
+      })
+
+  @Test("a form for a selected event is of whoever takes it: the composite, or the node alone")
+  func recipient() {
+    var screen = Self.screen()
+    Self.press("4⏎", &screen)
+    _ = screen.take(.answer(.enabled(of: "pair", .found(Self.enabled))), at: 8 * Self.second)
+    for (key, row, recipient) in [
+      ("", "▶ ✓  go     taken by door, motor", "pair"), ("j", "▶ ✓  wait   taken by door", "door"),
+      ("j", "▶ ✓  wait   taken by motor", "motor"),
+    ] {
+      Self.press(key, &screen)
+      #expect(Self.text(&screen).contains(row), "\(Self.text(&screen))")
+      #expect(Self.press("⏎", &screen) == [.ask(.alphabet(of: recipient))])
+    }
+    // On the page of a node, too, an event goes to the composite through which it is taken.
+    Self.press("⎋2⏎", &screen)
+    _ = screen.take(.answer(.enabled(of: "door", .found(Self.enabled))), at: 8 * Self.second)
+    #expect(Self.press("s", &screen) == [.ask(.alphabet(of: "pair"))])
   }
 
   @Test(

@@ -131,6 +131,16 @@ final class PseudoTerminal {
     }
   }
 
+  /// Types a key that leaves the program, which gives the terminal back and succeeds.
+  func expectQuit(
+    by key: String = "q", isolation: isolated (any Actor)? = #isolation,
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws {
+    type(key)
+    #expect(try await expectEnd() == .exited(code: 0), sourceLocation: sourceLocation)
+    expectRestored(sourceLocation: sourceLocation)
+  }
+
   /// Whether the terminal is as it was before the program.
   func expectRestored(sourceLocation: SourceLocation = #_sourceLocation) {
     read()

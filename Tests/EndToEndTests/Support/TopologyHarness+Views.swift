@@ -10,4 +10,11 @@ extension TopologyHarness {
       CommandLineTool.products + "/" + program, ["view", view, node, "-p", topology],
       environment: directory.environment(adding: environment), columns: columns, rows: rows)
   }
+
+  /// Shows the whole topology on a terminal, as `orchestrator ui` does.
+  func screen(columns: Int = 80, rows: Int = 24) throws -> PseudoTerminal {
+    try PseudoTerminal(
+      CommandLineTool.orchestrator, ["ui", "-p", topology],
+      environment: directory.environment(), columns: columns, rows: rows)
+  }
 }

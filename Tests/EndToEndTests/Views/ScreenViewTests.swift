@@ -12,12 +12,6 @@ struct ScreenViewTests {
   private static let left = "\u{1B}[D"
   private static let end = "\u{1B}[F"
 
-  private func expectQuit(_ terminal: PseudoTerminal, by key: String = "q") async throws {
-    terminal.type(key)
-    #expect(try await terminal.expectEnd() == .exited(code: 0))
-    terminal.expectRestored()
-  }
-
   @Test("the movies are loaded when their view opens, and let go of when it is left")
   func movies() async throws {
     try await withTopology("topologies/movies.yaml") { topology in
@@ -28,7 +22,7 @@ struct ScreenViewTests {
       terminal.type(Self.end)
       let lines = try await terminal.expect("▶ Rashomon")
       #expect(!lines.contains { $0.contains("A Trip to the Moon") })
-      try await expectQuit(terminal)
+      try await terminal.expectQuit()
       try await topology.expect("movies", MoviesList.State.start)
       // Where its terminal is closed under it, it is left, too.
       let closed = try topology.view("MoviesView", "movies")
@@ -38,7 +32,7 @@ struct ScreenViewTests {
       try await topology.expect("movies", MoviesList.State.start)
       let failing = try topology.view("MoviesView", "failing")
       try await failing.expect("r tries again")
-      try await expectQuit(failing)
+      try await failing.expectQuit()
     }
   }
 
@@ -54,10 +48,10 @@ struct ScreenViewTests {
       terminal.type(Self.end)
       try await terminal.expect("Movies  23")
       try await terminal.expect("These are all")
-      try await expectQuit(terminal)
+      try await terminal.expectQuit()
       let failing = try topology.view("MoviesPagesView", "failing")
       try await failing.expect("r tries again")
-      try await expectQuit(failing)
+      try await failing.expectQuit()
     }
   }
 
@@ -75,7 +69,7 @@ struct ScreenViewTests {
       try await quiz.expect("Question 2 of 2")
       quiz.type("1")
       try await results.expect("1 of 2 answers are right")
-      for terminal in [list, results, quiz] { try await expectQuit(terminal) }
+      for terminal in [list, results, quiz] { try await terminal.expectQuit() }
       try await topology.expect("quiz", QuizScreen.State.start(quiz: nil))
     }
   }
@@ -109,7 +103,7 @@ struct ScreenViewTests {
       // 'q' is typed here, and ^C leaves.
       terminal.type("\t")
       try await terminal.expect("^C quits")
-      try await expectQuit(terminal, by: "\u{3}")
+      try await terminal.expectQuit(by: "\u{3}")
       #expect(try await topology.status("form").status?.letters == 0)
     }
   }
@@ -123,7 +117,7 @@ struct ScreenViewTests {
       counter.type("+++-")
       let lines = try await tally.expect("3 up, 1 down")
       #expect(lines[0] == "2")
-      for terminal in [counter, tally] { try await expectQuit(terminal) }
+      for terminal in [counter, tally] { try await terminal.expectQuit() }
     }
   }
 
@@ -162,7 +156,7 @@ struct ScreenViewTests {
       // Nothing is left to go back from.
       terminal.type("b")
       try await terminal.expect("refused: pop")
-      for view in [terminal, registration] { try await expectQuit(view) }
+      for view in [terminal, registration] { try await view.expectQuit() }
     }
   }
 
@@ -178,7 +172,7 @@ struct ScreenViewTests {
     let terminal = try PseudoTerminal(
       CommandLineTool.products + "/nodes", words, environment: tool.directory.environment())
     try await terminal.expect(" quits")
-    try await expectQuit(terminal, by: "\u{3}")
+    try await terminal.expectQuit(by: "\u{3}")
     let list = try await tool.run("ls", "-o", "json")
     #expect(list.code == 0 && list.output == "[]\n", "\(list)")
   }
