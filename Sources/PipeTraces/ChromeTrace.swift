@@ -12,7 +12,7 @@ struct ChromeTrace {
 
   /// All tracks belong to one process of the format.
   private static let process: JSONValue = 1
-  /// A slice of no length is not to be seen. Unit: nanoseconds.
+  /// How long the last state of all lasts at least, to be seen. Unit: nanoseconds.
   private static let leastLength: Int64 = 1_000
   /// The columns after which a slice's name is cut.
   private static let nameLimit = 80
@@ -41,16 +41,15 @@ struct ChromeTrace {
       try add(named("thread_name", on: track, ["name": .string(name)]))
       try add(named("thread_sort_index", on: track, ["sort_index": .integer(Int64(track))]))
     }
-    var next: [String: Int64] = [:]
-    for place in trace.steps.indices.reversed() {
-      let step = trace.steps[place]
-      let length = max((next[step.node] ?? end) - step.time, Self.leastLength)
-      next[step.node] = step.time
-      try add(slice(of: step, length))
-      if let cause = step.cause { for event in arrow(from: cause, to: place) { try add(event) } }
+    for (step, length) in zip(trace.steps, lengths) { try add(slice(of: step, length)) }
+    for (meeting, length) in zip(trace.meetings, lengthsOfMeetings) {
+      try add(slice(of: meeting, length))
     }
-    for (number, meeting) in trace.meetings.enumerated() {
-      for event in events(of: meeting, number) { try add(event) }
+    // What an arrow leads from and to stands before it: at one time the order of the file counts.
+    var number: Int64 = 0
+    for arrow in arrows {
+      number += 1
+      for end in arrow.ends(number) { try add(end) }
     }
     try write("\n]}\n")
   }
@@ -85,48 +84,97 @@ struct ChromeTrace {
     ]
   }
 
-  private func arrow(from cause: Int, to place: Int) -> [JSONValue] {
-    let (sent, taken) = (trace.steps[cause], trace.steps[place])
-    return ends(
-      id: "p\(place)", named: taken.eventName, from: track(sent), at: sent.time, to: track(taken),
-      at: taken.time)
-  }
-
-  private func events(of meeting: Trace.Meeting, _ number: Int) -> [JSONValue] {
-    let track = JSONValue.integer(Int64(tracks[Self.track(of: meeting.name)] ?? 0))
-    let slice: JSONValue = [
-      "ph": "X", "pid": Self.process, "tid": track, "ts": time(meeting.start),
-      "dur": .number(Double(max(meeting.end - meeting.start, Self.leastLength)) / 1_000),
-      "cat": "synchronized", "name": .string(meeting.event.printable.cut(to: Self.nameLimit)),
+  private func slice(of meeting: Trace.Meeting, _ length: Int64) -> JSONValue {
+    [
+      "ph": "X", "pid": Self.process, "tid": track(meeting), "ts": time(meeting.start),
+      "dur": .number(Double(length) / 1_000), "cat": "synchronized",
+      "name": .string(meeting.event.printable.cut(to: Self.nameLimit)),
       "args": [
         "transaction": .string("\(meeting.transaction)"),
         "nodes": .array(meeting.steps.map { .string(trace.steps[$0].node) }),
       ],
     ]
-    return [slice]
-      + meeting.steps.flatMap { place in
-        let step = trace.steps[place]
-        return ends(
-          id: "m\(number)-\(place)", named: meeting.event, from: track, at: meeting.start,
-          to: self.track(step), at: step.time)
+  }
+
+  /// Of each step, how long its state has lasted. Slices of a track may not overlap. Unit: nanoseconds.
+  private var lengths: [Int64] {
+    var next: [String: Int64] = [:]
+    var lengths: [Int64] = []
+    for step in trace.steps.reversed() {
+      lengths.append((next[step.node] ?? end) - step.time)
+      next[step.node] = step.time
+    }
+    return lengths.reversed()
+  }
+
+  /// Of each synchronized event, how long it took; at most until the next one of its track. Unit: nanoseconds.
+  private var lengthsOfMeetings: [Int64] {
+    var next: [String: Int64] = [:]
+    var lengths: [Int64] = []
+    for meeting in trace.meetings.reversed() {
+      let length = max(meeting.end - meeting.start, Self.leastLength)
+      lengths.append(min(length, (next[meeting.name] ?? .max) - meeting.start))
+      next[meeting.name] = meeting.start
+    }
+    return lengths.reversed()
+  }
+
+  // MARK: Arrows
+
+  private struct Arrow {
+    var name: String
+    /// The track and the time that it leads from, and those that it leads to.
+    var source: (track: JSONValue, time: JSONValue)
+    var target: (track: JSONValue, time: JSONValue)
+
+    /// - Parameter number: Tells its ends from others'; Perfetto reads nothing but numbers.
+    func ends(_ number: Int64) -> [JSONValue] {
+      func end(_ phase: JSONValue, _ place: (track: JSONValue, time: JSONValue)) -> [String:
+        JSONValue]
+      {
+        [
+          "ph": phase, "id": .integer(number), "cat": "event", "name": .string(name),
+          "pid": ChromeTrace.process, "tid": place.track, "ts": place.time,
+        ]
+      }
+      var last = end("f", target)
+      // It ends at the slice around its time, not at the next one.
+      last["bp"] = "e"
+      return [.object(end("s", source)), .object(last)]
+    }
+  }
+
+  /// From what has sent an event to what has taken it, and from a synchronized event to those who took it.
+  private var arrows: [Arrow] {
+    let sent = trace.steps.compactMap { step in
+      step.cause.map { cause in
+        let sender = trace.steps[cause]
+        return arrow(
+          step.eventName, from: (track(sender), sender.time), to: (track(step), step.time))
+      }
+    }
+    return sent
+      + trace.meetings.flatMap { meeting in
+        meeting.steps.map { place in
+          arrow(
+            meeting.event, from: (track(meeting), meeting.start),
+            to: (track(trace.steps[place]), trace.steps[place].time))
+        }
       }
   }
 
-  private func ends(
-    id: String, named name: String, from source: JSONValue, at start: Int64, to target: JSONValue,
-    at end: Int64
-  ) -> [JSONValue] {
-    func flow(_ phase: JSONValue, _ track: JSONValue, _ moment: Int64) -> [String: JSONValue] {
-      [
-        "ph": phase, "id": .string(id), "cat": "event",
-        "name": .string(name.printable.cut(to: Self.nameLimit)), "pid": Self.process, "tid": track,
-        "ts": time(moment),
-      ]
-    }
-    // An arrow does not lead back in time, where two clocks differ by a little.
-    var last = flow("f", target, max(start, end))
-    last["bp"] = "e"
-    return [.object(flow("s", source, start)), .object(last)]
+  private func arrow(
+    _ name: String, from source: (track: JSONValue, time: Int64),
+    to target: (track: JSONValue, time: Int64)
+  ) -> Arrow {
+    // It does not lead back in time, where two clocks differ by a little.
+    Arrow(
+      name: name.printable.cut(to: Self.nameLimit), source: (source.track, time(source.time)),
+      target: (target.track, time(max(source.time, target.time))))
+  }
+
+  private func track(_ meeting: Trace.Meeting) -> JSONValue {
+    .integer(Int64(tracks[Self.track(of: meeting.name)] ?? 0))
   }
 
   private func track(_ step: Trace.Step) -> JSONValue { .integer(Int64(tracks[step.node] ?? 0)) }

@@ -33,19 +33,25 @@ struct OTLPTrace {
     try write("\n]}\n")
   }
 
-  /// Of each step the numbers of its trace.
+  /// Of each step the numbers of its trace: those of the first cause.
   private var roots: [SpanID] {
-    var roots: [SpanID] = []
-    for (place, step) in trace.steps.enumerated() {
-      if let meeting = step.meeting {
-        roots.append(id(of: trace.meetings[meeting]))
-      } else if let cause = step.cause, cause < place {
-        roots.append(roots[cause])
-      } else {
-        roots.append(id(of: step))
+    var roots: [SpanID?] = Array(repeating: nil, count: trace.steps.count)
+    for place in trace.steps.indices where roots[place] == nil {
+      // Where clocks differ by a little, a cause may come behind what it has caused.
+      var path: [Int] = []
+      var next: Int? = place
+      while let step = next, roots[step] == nil, path.count < trace.steps.count {
+        path.append(step)
+        next = trace.steps[step].meeting == nil ? trace.steps[step].cause : nil
       }
+      let root = next.flatMap { roots[$0] } ?? ownRoot(of: path.last ?? place)
+      for step in path { roots[step] = root }
     }
-    return roots
+    return roots.enumerated().map { $1 ?? ownRoot(of: $0) }
+  }
+
+  private func ownRoot(of place: Int) -> SpanID {
+    trace.steps[place].meeting.map { id(of: trace.meetings[$0]) } ?? id(of: trace.steps[place])
   }
 
   private func id(of step: Trace.Step) -> SpanID {

@@ -198,6 +198,49 @@ struct TraceTests {
     }
   }
 
+  @Test(
+    "for OpenTelemetry: what a clock that is behind puts before its cause is in the cause's trace")
+  func skewed() throws {
+    var recorder = TraceRecorder(topology: "t", nodes: ["door", "display"])
+    for text in told.prefix(3) {
+      var step = try JSONRecord.decode(NodeStep.self, from: Array(text.utf8))
+      if step.node == "door" { step.time = step.time.map { $0 + 1_000_000 } }
+      recorder.take(step)
+    }
+    #expect(recorder.trace.steps.map(\.cause) == [1, nil, 0])
+    var text = ""
+    try TraceForm.otlp.write(recorder.trace) { text += $0 }
+    let traces = text.matches(of: /"traceId":"([0-9a-f]*)"/).map(\.1)
+    #expect(traces.count == 3 && Set(traces).count == 1, "\(text)")
+  }
+
+  @Test("for Chromium: arrows have numbers, and stand behind the slices that they are of")
+  func arrows() throws {
+    let file = try JSONValue(parsing: written(.chrome).utf8)
+    guard case .array(let all)? = file["traceEvents"] else {
+      Issue.record("no events")
+      return
+    }
+    let phases = all.compactMap { $0["ph"]?.string }.joined()
+    #expect(phases.firstIndex(of: "s")! > phases.lastIndex(of: "X")!, "\(phases)")
+    #expect(
+      all.filter { $0["ph"] == "s" }.map { $0["id"]?.integer } == [1, 2, 3, 4, 5])
+  }
+
+  @Test("for Chromium: slices of a track do not overlap, however short they are")
+  func slices() throws {
+    var recorder = TraceRecorder(topology: "t", nodes: ["a"])
+    for (version, time) in [(1, 0), (2, 400), (3, 400), (4, 5_000)] {
+      let text =
+        #"{"node":"a","incarnation":1,"version":\#(version),"place":\#(version),"time":\#(time)}"#
+      recorder.take(try JSONRecord.decode(NodeStep.self, from: Array(text.utf8)))
+    }
+    var text = ""
+    try TraceForm.chrome.write(recorder.trace) { text += $0 }
+    let lengths = text.matches(of: /"dur":([0-9.]*)/).map(\.1)
+    #expect(lengths == ["0.4", "0.0", "4.6", "1.0"], "\(text)")
+  }
+
   @Test("more steps than are kept are counted")
   func bounded() throws {
     var recorder = TraceRecorder(topology: "t", nodes: ["a"])
