@@ -7,30 +7,9 @@ import Testing
 
 @Suite("Supervision of processes", .timed)
 struct SupervisionTests {
-  /// One node that can be made to die or hang.
-  private static func fragile(
-    _ restart: String = "{ backoff: { initial: 20ms, max: 1s, jitter: 0 } }",
-    required: Bool = false, timeouts: String = "{ heartbeat: 30s }",
-    durability: Durability = .volatile, more: String = ""
-  ) -> String {
-    """
-    topology: ward
-    program: TestNodes
-    nodes:
-      patient:
-        machine: Fragile
-        restart: \(restart)
-        required: \(required)
-        durability: \(durability.rawValue)
-      nurse: { machine: Button }
-    \(more)
-    timeouts: \(timeouts)
-    """
-  }
-
   @Test("a killed node is started again after a growing pause, in its initial state")
   func restarts() async throws {
-    try await withTopology(yaml: Self.fragile()) { ward in
+    try await withTopology(yaml: FragileWard.yaml()) { ward in
       try await ward.send("patient", Fragile.Event.touch)
       for attempt in 1...3 {
         let before = try await ward.status("patient")
@@ -62,7 +41,7 @@ struct SupervisionTests {
     ] as [(String, Int, String)])
   func policies(policy: String, code: Int, phase: String) async throws {
     let restart = "{ policy: \(policy), backoff: { initial: 1ms } }"
-    try await withTopology(yaml: Self.fragile(restart)) { ward in
+    try await withTopology(yaml: FragileWard.yaml(restart)) { ward in
       await #expect(throws: TopologyClientError.unknownOutcome("patient", after: nil)) {
         try await ward.send("patient", Fragile.Event.exit(code: code))
       }
@@ -77,7 +56,7 @@ struct SupervisionTests {
   @Test("a node that keeps dying is failed after `max` restarts, and the others go on")
   func givesUp() async throws {
     let restart = "{ max: 2, window: 60s, backoff: { initial: 1ms } }"
-    let dying = Self.fragile(restart).replacing(
+    let dying = FragileWard.yaml(restart).replacing(
       "machine: Fragile", with: "machine: Fragile\n    parameters: { diesAtStart: true }")
     var options = TopologyHarness.Options()
     options.waitsUntilRunning = false
@@ -97,7 +76,7 @@ struct SupervisionTests {
   @Test("a required node's failure takes the topology down with exit code 1, and says why")
   func required() async throws {
     let restart = "{ policy: never }"
-    try await withTopology(yaml: Self.fragile(restart, required: true)) { ward in
+    try await withTopology(yaml: FragileWard.yaml(restart, required: true)) { ward in
       try await ward.kill("patient")
       #expect(try await ward.expectEnd() == 1)
       #expect(
@@ -107,92 +86,9 @@ struct SupervisionTests {
     }
   }
 
-  @Test("a node that stands still is found by its missing heartbeat, killed and replaced")
-  func heartbeat() async throws {
-    try await withTopology(yaml: Self.fragile(timeouts: "{ heartbeat: 2s }")) { ward in
-      let before = try await ward.status("patient")
-      try await ward.pause("patient")
-      let after = try await ward.expectStatus(of: "patient", "a new process") {
-        $0.isRunning && $0.incarnation == 2
-      }
-      #expect(after.pid != before.pid)
-      #expect(kill(before.pid ?? 0, 0) != 0)
-      try await ward.expectLog("patient", contains: "hung: no sign of life for 2 s")
-    }
-  }
-
-  @Test("a node that gets hardly any processor is not taken for one that stands still")
-  func starved() async throws {
-    // Four programs that never pause, on the one processor that the node may use.
-    let burners = try (0..<4).map { _ in
-      try LaunchedProgram("/bin/sh", ["-c", "while :; do :; done"], environment: [:])
-    }
-    defer { for burner in burners { burner.signal(.kill) } }
-    for burner in burners { try await pin(burner.pid) }
-    try await withTopology(yaml: Self.fragile(timeouts: "{ heartbeat: 200ms }")) { ward in
-      let pid = try #require(try await ward.status("patient").pid)
-      try await pin(pid)
-      try await run("/usr/bin/chrt", "--idle", "-p", "0", String(pid))
-      let before = try #require(ProcessorQueue.threads(of: pid)[pid])
-      let hasWaited = try await poll(every: .milliseconds(20), within: .seconds(60)) {
-        guard let now = ProcessorQueue.threads(of: pid)[pid] else { return false }
-        return now.queued - before.queued > .seconds(3) ? true : nil
-      }
-      #expect(hasWaited == true)
-      try await run("/usr/bin/chrt", "--other", "-p", "0", String(pid))
-      #expect(try await ward.status("patient").incarnation == 1)
-      #expect(!ward.logs("patient").contains { $0.contains("no sign of life") })
-    }
-  }
-
-  @Test("an orchestrator that stood still itself takes no node for one that does")
-  func stalled() async throws {
-    try await withTopology(yaml: Self.fragile(timeouts: "{ heartbeat: 500ms }")) { ward in
-      // From when the next ping is due until so late that it is plain whose silence it was.
-      for time in stride(from: 300, through: 750, by: 50) {
-        ward.orchestrator.signal(.stop)
-        let end = ContinuousClock.now + .milliseconds(time)
-        let hasPassed = try await poll(every: .milliseconds(5), within: .seconds(20)) {
-          ContinuousClock.now >= end ? true : nil
-        }
-        #expect(hasPassed == true)
-        ward.orchestrator.signal(.resume)
-        #expect(try await ward.status("patient").incarnation == 1, "after \(time) ms")
-      }
-      #expect(!ward.logs("patient").contains { $0.contains("no sign of life") })
-    }
-  }
-
-  /// Lets a process use the first processor that this one may use, and no other.
-  private func pin(_ pid: Int32) async throws {
-    let status = try #require(FileSystem.text(of: "/proc/self/status"))
-    let line = status.split(separator: "\n").first { $0.hasPrefix("Cpus_allowed_list:") }
-    let first = try #require(
-      line?.split(whereSeparator: { " \t,-".contains($0) }).dropFirst().first)
-    try await run("/usr/bin/taskset", "-cp", String(first), String(pid))
-  }
-
-  private func run(_ program: String, _ arguments: String...) async throws {
-    let exit = try await LaunchedProgram(program, arguments, environment: [:])
-      .waitForExit(within: .seconds(20))
-    #expect(exit?.isSuccess == true, "\(program) \(arguments)")
-  }
-
-  @Test("a node whose step never returns is replaced, and its caller is not told a lie")
-  func deadlock() async throws {
-    try await withTopology(yaml: Self.fragile(timeouts: "{ heartbeat: 2s }")) { ward in
-      await #expect(throws: TopologyClientError.unknownOutcome("patient", after: nil)) {
-        try await ward.send("patient", Fragile.Event.hang)
-      }
-      try await ward.expectStatus(of: "patient", "a new process") {
-        $0.isRunning && $0.incarnation == 2
-      }
-    }
-  }
-
   @Test("what a node writes last is in its log, also when it dies by a trap")
   func lastWords() async throws {
-    try await withTopology(yaml: Self.fragile(), options: .crashing("patient")) { ward in
+    try await withTopology(yaml: FragileWard.yaml(), options: .crashing("patient")) { ward in
       try await ward.send("patient", Fragile.Event.shout(lines: 500))
       _ = try? await ward.send("patient", Fragile.Event.trap)
       try await ward.expectLog("patient", contains: "killed by SIGABRT")
@@ -230,7 +126,7 @@ struct SupervisionTests {
 
   @Test("SIGTERM and the end of the lifeline stop in order", arguments: ["SIGTERM", "lifeline"])
   func stopRequests(by cause: String) async throws {
-    try await withTopology(yaml: Self.fragile()) { ward in
+    try await withTopology(yaml: FragileWard.yaml()) { ward in
       if cause == "SIGTERM" {
         ward.orchestrator.signal(.terminate)
       } else {
@@ -246,7 +142,8 @@ struct SupervisionTests {
   @Test("the second ^C kills, with exit code 130")
   func forced() async throws {
     // A node that stands still does not stop when it is asked.
-    try await withTopology(yaml: Self.fragile(timeouts: "{ heartbeat: 60s, stop: 60s }")) { ward in
+    try await withTopology(yaml: FragileWard.yaml(timeouts: "{ heartbeat: 60s, stop: 60s }")) {
+      ward in
       try await ward.pause("patient")
       ward.orchestrator.signal(.interrupt)
       try await ward.expectStatus(of: "patient", "it is asked to stop") { $0.phase == "stopping" }
@@ -259,7 +156,7 @@ struct SupervisionTests {
 
   @Test("a node that does not stop is terminated, and then killed")
   func stopTimeout() async throws {
-    try await withTopology(yaml: Self.fragile(timeouts: "{ heartbeat: 60s, stop: 2s }")) {
+    try await withTopology(yaml: FragileWard.yaml(timeouts: "{ heartbeat: 60s, stop: 2s }")) {
       ward in
       try await ward.pause("patient")
       await #expect {
@@ -278,7 +175,7 @@ struct SupervisionTests {
 
   @Test("kill -9 of the orchestrator leaves no process behind, and the topology can start again")
   func orchestratorKilled() async throws {
-    try await withTopology(yaml: Self.fragile()) { ward in
+    try await withTopology(yaml: FragileWard.yaml()) { ward in
       #expect(ward.directory.processes.count >= 3)
       ward.orchestrator.signal(.kill)
       #expect(try await ward.expectEnd() == 137)
@@ -297,104 +194,9 @@ struct SupervisionTests {
     }
   }
 
-  /// A node program that answers a description and cannot be executed any more afterwards.
-  private func vanishingProgram(in tool: CommandLineTool) throws {
-    let script = """
-      #!/bin/sh
-      "\(CommandLineTool.products)/TestNodes" "$@"
-      chmod -x "$0"
-      """
-    try tool.directory.write(script, to: "vanishing", mode: 0o700)
-  }
-
-  @Test("of many nodes, those whose program does not run fail with its reason, and the others run")
-  func manySpawns() async throws {
-    try await CommandLineTool.launching { tool in
-      try vanishingProgram(in: tool)
-      let nodes = (0..<30).map { index in
-        "  n\(index): { machine: Button\(index.isMultiple(of: 2) ? ", program: ./vanishing" : "") }\n"
-      }
-      try tool.directory.write(
-        "topology: ward\nprogram: TestNodes\ntimeouts: { start: 60s, stop: 60s }\nnodes:\n"
-          + nodes.joined(), to: "ward.yaml")
-      let up = try await tool.run("up", "--wait", "ward.yaml", within: .seconds(60), code: 1)
-      #expect(up.error.contains("ward: 15 of 30 nodes failed. "), "\(up)")
-      let client = try TopologyClient(
-        topology: "ward",
-        control: RuntimeDirectories(topology: "ward", roots: tool.directory.roots)
-          .endpoint(.control))
-      defer { client.close() }
-      for (index, node) in try await client.directory().nodes.enumerated() {
-        if index.isMultiple(of: 2) {
-          #expect(node.phase == "failed" && node.pid == nil)
-          #expect(
-            node.reason?.hasSuffix(
-              "/vanishing': Permission denied; make it executable with chmod +x")
-              == true, "\(node.reason ?? "")")
-        } else {
-          #expect(node.isRunning, "\(node)")
-        }
-      }
-      #expect(tool.directory.processes.count == 16)
-      try await tool.run("down", code: 0)
-      #expect(tool.directory.processes.isEmpty && tool.directory.sockets.isEmpty)
-    }
-  }
-
-  @Test("a node that says in its hello that it cannot run is failed for good, with its reason")
-  func problem() async throws {
-    try await CommandLineTool.launching { tool in
-      // The process is a shell that only waits; what a node would say is said here.
-      let script = """
-        #!/bin/sh
-        [ "$1" = run ] && exec sleep 60
-        exec "\(CommandLineTool.products)/TestNodes" "$@"
-        """
-      try tool.directory.write(script, to: "mute", mode: 0o700)
-      let yaml = """
-        topology: ward
-        program: ./mute
-        nodes: { patient: { machine: Button, restart: { policy: always }, required: true } }
-        timeouts: { start: 60s }
-        """
-      try tool.directory.write(yaml, to: "ward.yaml")
-      let run = try tool.start(["run", "--plain", "ward.yaml"])
-      let directories = try RuntimeDirectories(topology: "ward", roots: tool.directory.roots)
-      let client = try TopologyClient(topology: "ward", control: directories.endpoint(.control))
-      defer { client.close() }
-      let spawned: NodeInformation? = try await poll(within: .seconds(20)) {
-        // The orchestrator may not be there yet.
-        let node = try? await client.directory(fresh: false)[node: "patient"]
-        return node?.pid == nil ? nil : node
-      }
-      let node = try #require(spawned, "\(run.errorText)")
-      let description = try #require(try await describe("patient", client))
-      let hello = NodeHello(
-        node: "patient", pid: try #require(node.pid), incarnation: 1, description: description,
-        problem: "its journal is damaged")
-      let control = try Socket(.dealer, in: Context())
-      try control.setRoutingID("node/patient")
-      try control.connect(directories.endpoint(.control))
-      control.send(FrameHeader(.hello, number: 1), body: try JSONValue(encoding: hello).bytes)
-      control.setLinger(milliseconds: 1000)
-      #expect(try await run.waitForExit(within: .seconds(20)) == .exited(code: 1))
-      #expect(
-        run.errorText.contains("required node 'patient' failed: its journal is damaged"),
-        "\(run.errorText)")
-    }
-  }
-
-  private func describe(
-    _ node: String, _ client: TopologyClient
-  ) async throws -> MachineDescription? {
-    guard case .description(let description) = try await client.command(.describe(node: node))
-    else { return nil }
-    return description
-  }
-
   @Test("a stopped node stays stopped until it is started, and the topology stays too")
   func stopAndStart() async throws {
-    try await withTopology(yaml: Self.fragile()) { ward in
+    try await withTopology(yaml: FragileWard.yaml()) { ward in
       try await ward.stop("patient", "nurse")
       for node in ["patient", "nurse"] {
         #expect(try await ward.status(node).phase == "stopped")

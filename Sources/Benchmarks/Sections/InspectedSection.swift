@@ -19,56 +19,16 @@ struct InspectedSection {
     directory = try TemporaryDirectory()
   }
 
-  private struct Measured {
-    var elapsed = Samples()
-    var uses = ProcessorUses()
-    var ratios = (elapsed: Samples(), time: Samples())
-  }
-
   func run(_ report: inout Report) throws {
     let count = setting.pick(600_000, quick: 160_000)
     let repeats = setting.pick(7, quick: 3)
     let flow = try Flow(
       hasPayload: false, count: count, idle: setting.pick(100, quick: 20), in: directory)
-    var measured: [Page: Measured] = [:]
     var inspector = (share: Samples(), memory: Samples())
-    // The first round is thrown away, and every other one goes backwards, as in the section `watched`.
-    for round in 0...repeats {
-      var results: [Page: (elapsed: Double, use: ProcessorUse)] = [:]
-      for page in round.isMultiple(of: 2) ? Page.allCases : Page.allCases.reversed() {
-        results[page] = try measure(flow.topology, page, count, &inspector)
-      }
-      guard round > 0, let none = results[.none] else { continue }
-      for (page, result) in results {
-        measured[page, default: Measured()].elapsed.add(result.elapsed)
-        measured[page, default: Measured()].uses.add(result.use)
-        measured[page, default: Measured()].ratios.elapsed.add(result.elapsed / none.elapsed)
-        measured[page, default: Measured()].ratios.time.add(
-          result.use.total.time / none.use.total.time)
-      }
+    let turns = try FlowTurns<Page>(rounds: repeats, baseline: .none) {
+      try measure(flow.topology, $0, count, &inspector)
     }
-    guard let none = measured[.none] else { return }
-    for page in Page.allCases {
-      guard let own = measured[page] else { continue }
-      let isFirst = page == .none
-      report.add(
-        Figure(
-          name: "time of an event, \(page.rawValue)", value: .seconds(own.elapsed.median),
-          baseline: isFirst ? nil : .seconds(none.elapsed.median)))
-      report.add(
-        Figure(
-          name: "processor time of an event, \(page.rawValue)", value: own.uses.time,
-          baseline: isFirst ? nil : none.uses.time))
-      guard !isFirst else { continue }
-      report.add(
-        Figure(
-          name: "time, \(page.rawValue), of that without",
-          value: .count(own.ratios.elapsed.median), target: .atMost(.count(1.02))))
-      report.add(
-        Figure(
-          name: "processor time, \(page.rawValue), of that without",
-          value: .count(own.ratios.time.median), target: .atMost(.count(1.02))))
-    }
+    turns.add(to: &report) { _ in [.time, .processorTime] }
     report.add(
       Figure(
         name: "the inspector, cores of processor time, page looked at",
@@ -85,7 +45,7 @@ struct InspectedSection {
   private func measure(
     _ topology: TopologyRun, _ page: Page, _ count: Int,
     _ inspector: inout (share: Samples, memory: Samples)
-  ) throws -> (elapsed: Double, use: ProcessorUse) {
+  ) throws -> FlowResult {
     var standIn: PageStandIn?
     if page != .none { standIn = try PageStandIn(topology.name, in: directory) }
     defer { if page != .killed { standIn?.kill() } }
@@ -105,6 +65,6 @@ struct InspectedSection {
       inspector.share.add(time / (Double(span.wholeMilliseconds) / 1_000))
       inspector.memory.add(Double(ProcessMemory(of: pid).resident))
     }
-    return (elapsed / Double(count), use)
+    return FlowResult(elapsed: elapsed / Double(count), use: use)
   }
 }

@@ -1,0 +1,92 @@
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import TestTraits
+import Testing
+
+@Suite("Processes that stand still", .timed)
+struct StandstillTests {
+  @Test("a node that stands still is found by its missing heartbeat, killed and replaced")
+  func heartbeat() async throws {
+    try await withTopology(yaml: FragileWard.yaml(timeouts: "{ heartbeat: 2s }")) { ward in
+      let before = try await ward.status("patient")
+      try await ward.pause("patient")
+      let after = try await ward.expectStatus(of: "patient", "a new process") {
+        $0.isRunning && $0.incarnation == 2
+      }
+      #expect(after.pid != before.pid)
+      #expect(kill(before.pid ?? 0, 0) != 0)
+      try await ward.expectLog("patient", contains: "hung: no sign of life for 2 s")
+    }
+  }
+
+  @Test("a node that gets hardly any processor is not taken for one that stands still")
+  func starved() async throws {
+    // Four programs that never pause, on the one processor that the node may use.
+    let burners = try (0..<4).map { _ in
+      try LaunchedProgram("/bin/sh", ["-c", "while :; do :; done"], environment: [:])
+    }
+    defer { for burner in burners { burner.signal(.kill) } }
+    for burner in burners { try await pin(burner.pid) }
+    try await withTopology(yaml: FragileWard.yaml(timeouts: "{ heartbeat: 200ms }")) { ward in
+      let pid = try #require(try await ward.status("patient").pid)
+      try await pin(pid)
+      try await run("/usr/bin/chrt", "--idle", "-p", "0", String(pid))
+      let before = try #require(ProcessorQueue.threads(of: pid)[pid])
+      let hasWaited = try await poll(every: .milliseconds(20), within: .seconds(60)) {
+        guard let now = ProcessorQueue.threads(of: pid)[pid] else { return false }
+        return now.queued - before.queued > .seconds(3) ? true : nil
+      }
+      #expect(hasWaited == true)
+      try await run("/usr/bin/chrt", "--other", "-p", "0", String(pid))
+      #expect(try await ward.status("patient").incarnation == 1)
+      #expect(!ward.logs("patient").contains { $0.contains("no sign of life") })
+    }
+  }
+
+  @Test("an orchestrator that stood still itself takes no node for one that does")
+  func stalled() async throws {
+    try await withTopology(yaml: FragileWard.yaml(timeouts: "{ heartbeat: 500ms }")) { ward in
+      // From when the next ping is due until so late that it is plain whose silence it was.
+      for time in stride(from: 300, through: 750, by: 50) {
+        ward.orchestrator.signal(.stop)
+        let end = ContinuousClock.now + .milliseconds(time)
+        let hasPassed = try await poll(every: .milliseconds(5), within: .seconds(20)) {
+          ContinuousClock.now >= end ? true : nil
+        }
+        #expect(hasPassed == true)
+        ward.orchestrator.signal(.resume)
+        #expect(try await ward.status("patient").incarnation == 1, "after \(time) ms")
+      }
+      #expect(!ward.logs("patient").contains { $0.contains("no sign of life") })
+    }
+  }
+
+  @Test("a node whose step never returns is replaced, and its caller is not told a lie")
+  func deadlock() async throws {
+    try await withTopology(yaml: FragileWard.yaml(timeouts: "{ heartbeat: 2s }")) { ward in
+      await #expect(throws: TopologyClientError.unknownOutcome("patient", after: nil)) {
+        try await ward.send("patient", Fragile.Event.hang)
+      }
+      try await ward.expectStatus(of: "patient", "a new process") {
+        $0.isRunning && $0.incarnation == 2
+      }
+    }
+  }
+
+  /// Lets a process use the first processor that this one may use, and no other.
+  private func pin(_ pid: Int32) async throws {
+    let status = try #require(FileSystem.text(of: "/proc/self/status"))
+    let line = status.split(separator: "\n").first { $0.hasPrefix("Cpus_allowed_list:") }
+    let first = try #require(
+      line?.split(whereSeparator: { " \t,-".contains($0) }).dropFirst().first)
+    try await run("/usr/bin/taskset", "-cp", String(first), String(pid))
+  }
+
+  private func run(_ program: String, _ arguments: String...) async throws {
+    let exit = try await LaunchedProgram(program, arguments, environment: [:])
+      .waitForExit(within: .seconds(20))
+    #expect(exit?.isSuccess == true, "\(program) \(arguments)")
+  }
+}

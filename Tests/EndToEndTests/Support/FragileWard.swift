@@ -1,0 +1,20 @@
+/// A topology of a node that can be made to die or hang, and another one beside it.
+enum FragileWard {
+  static func yaml(
+    _ restart: String = "{ backoff: { initial: 20ms, max: 1s, jitter: 0 } }",
+    required: Bool = false, timeouts: String = "{ heartbeat: 30s }"
+  ) -> String {
+    """
+    topology: ward
+    program: TestNodes
+    nodes:
+      patient:
+        machine: Fragile
+        restart: \(restart)
+        required: \(required)
+        durability: none
+      nurse: { machine: Button }
+    timeouts: \(timeouts)
+    """
+  }
+}
