@@ -57,6 +57,18 @@ struct FrameTests {
     #expect(fresh.phase == nil && fresh.problem == nil)
   }
 
+  @Test("each kind is in the protocol document by its number, and the document has no others")
+  func documented() throws {
+    let text = try #require(FileSystem.text(of: packageRoot + "/docs/PROTOCOL.md"))
+    var documented: [UInt8: String] = [:]
+    for row in text.matches(of: /(?m)^\| ([0-9]+) `([a-zA-Z]+)` \|/) {
+      documented[try #require(UInt8(row.1))] = String(row.2)
+    }
+    // A program calls a letter so, and the library a dead letter.
+    let kinds = FrameKind.allCases.map { ($0.rawValue, $0 == .deadLetter ? "letter" : "\($0)") }
+    #expect(documented == Dictionary(uniqueKeysWithValues: kinds))
+  }
+
   @Test("every kind survives the way there and back", arguments: FrameKind.allCases)
   func roundTrip(kind: FrameKind) throws {
     let header = FrameHeader(
