@@ -8,7 +8,7 @@ import Testing
 @Suite("docs/grafana.json", .timed, .stallLimit(.seconds(120)))
 struct DashboardTests {
   /// Pipes, journals and synchronized events, with which something happens by itself.
-  private static let house = """
+  static let house = """
     topology: house
     program: nodes
     nodes:
@@ -76,10 +76,7 @@ struct DashboardTests {
       ])
   }
 
-  @Test(
-    "gets data for each of its queries from Prometheus",
-    .enabled(if: FileSystem.exists("/usr/bin/prometheus"), "Debian's 'prometheus' is not installed")
-  )
+  @Test("gets data for each of its queries from Prometheus", .needsPrometheus)
   func data() async throws {
     try await DetachedTopology.with(Self.house, name: "house") { topology in
       let tool = topology.tool

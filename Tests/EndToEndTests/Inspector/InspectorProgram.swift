@@ -47,13 +47,18 @@ struct InspectorProgram {
   }
 
   /// Waits until its metrics have a line.
-  func await(_ line: String) async throws {
+  func await(_ line: String) async throws { try await self.await(line) { $0 == line } }
+
+  /// Waits until one of its metrics' lines is so.
+  func await(
+    _ what: String = "what is waited for", _ isMeant: (String) -> Bool
+  ) async throws {
     var last: [String] = []
     let found: Bool? = try await poll(every: .milliseconds(20), within: .seconds(60)) {
       last = try await metrics()
-      return last.contains(line) ? true : nil
+      return last.contains(where: isMeant) ? true : nil
     }
-    #expect(found == true, "\(line) is not in:\n\(last.joined(separator: "\n"))")
+    #expect(found == true, "\(what) is not in:\n\(last.joined(separator: "\n"))")
   }
 
   /// Ends it in order.

@@ -3,6 +3,15 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
+extension Trait where Self == ConditionTrait {
+  /// The test needs Prometheus and its `promtool`, and is skipped aloud where they are not installed.
+  static var needsPrometheus: Self {
+    .enabled(
+      if: ["/usr/bin/prometheus", "/usr/bin/promtool"].allSatisfy(FileSystem.exists),
+      "Debian's 'prometheus' is not installed: 'tools/setup prometheus' does that")
+  }
+}
+
 /// Debian's Prometheus, which scrapes an inspector each second.
 struct Prometheus {
   let program: LaunchedProgram

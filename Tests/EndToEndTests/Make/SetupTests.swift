@@ -64,6 +64,28 @@ struct SetupTests {
   }
 
   @Test(
+    "installs what is named, and lets no service of that start",
+    .enabled(if: geteuid() == 0, "only root can say that no service may start"))
+  func named() async throws {
+    let checkout = try await CopiedTools()
+    defer { checkout.remove() }
+    let policy = "/usr/sbin/policy-rc.d"
+    let wasThere = FileSystem.exists(policy)
+    try checkout.standIn(
+      "apt-get", "{ echo \"$@\"; \(policy) prometheus start; echo $?; } >> '\(checkout.path)/calls'"
+    )
+    try checkout.write("no-such-library-dev\n", to: "debian-packages.txt")
+    let result = try await checkout.call("tools/setup", "dpkg", "no-such-server")
+    #expect(result.code == 0 && result.error == "", "\(result)")
+    #expect(result.output == "installing no-such-server\n")
+    let calls = try await checkout.call("cat", "calls").output.split(separator: "\n")
+    #expect(calls.count == 4 && calls[2].hasSuffix(" no-such-server"), "\(calls)")
+    // What the policy says: it is forbidden.
+    #expect(calls[1] == "101" && calls[3] == "101", "\(calls)")
+    #expect(FileSystem.exists(policy) == wasThere)
+  }
+
+  @Test(
     "says who may install, to somebody who may not",
     .enabled(
       if: !FileSystem.exists("/usr/bin/sudo")
