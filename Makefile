@@ -103,7 +103,7 @@ test-release: build
 # Without XCTest's own run, which has no test of ours and leaks.
 sanitize: setup
 	@for sanitizer in $(SANITIZERS); do \
-	  command="$(SWIFT) test --disable-xctest --scratch-path .build/$$sanitizer --sanitize $$sanitizer \
+	  command="PIPERUNTIME_UNIT_TESTS=1 $(SWIFT) test --disable-xctest --scratch-path .build/$$sanitizer --sanitize $$sanitizer \
 	    $$([ $$sanitizer = thread ] && echo '-Xswiftc -DPIPERUNTIME_TSAN ')--filter '$(SANITIZED)'"; \
 	  echo "$$command"; eval "$$command" || exit 1; \
 	done
