@@ -95,9 +95,13 @@ let package = Package(
       ],
       swiftSettings: strict + direct),
     .target(
+      name: "PipeLogs", dependencies: ["PipeSystem", "PipeSupport"],
+      swiftSettings: strict + direct),
+    .target(
       name: "PipeSupervision",
       dependencies: [
-        "PipeClient", "PipeTopology", "PipeTransport", "PipeWire", "PipeMachines", "PipeSystem",
+        "PipeLogs", "PipeClient", "PipeTopology", "PipeTransport", "PipeWire", "PipeMachines",
+        "PipeSystem",
         "PipeSupport",
         "CProcess",
       ],
@@ -122,7 +126,8 @@ let package = Package(
     .target(
       name: "PipeInspection",
       dependencies: [
-        "PipeClient", "PipeJournal", "PipeWire", "PipeMachines", "PipeSystem", "PipeSupport",
+        "PipeLogs", "PipeClient", "PipeJournal", "PipeWire", "PipeMachines", "PipeSystem",
+        "PipeSupport",
       ],
       swiftSettings: strict + direct),
     .target(
@@ -147,7 +152,7 @@ let package = Package(
       ],
       swiftSettings: strict + specialized),
     .target(
-      name: "PipeRuntimeTestKit", dependencies: ["PipeRuntime", "PipeSupervision"],
+      name: "PipeRuntimeTestKit", dependencies: ["PipeRuntime", "PipeSupervision", "PipeLogs"],
       swiftSettings: strict),
     .target(
       name: "Kettles", dependencies: ["PipeRuntime"], path: "Sources/Nodes/Kettle",
@@ -163,7 +168,9 @@ let package = Package(
       exclude: ["Kettle", "Screens", "Compositions"], swiftSettings: strict + direct),
     .executableTarget(
       name: "orchestrator",
-      dependencies: ["PipeRuntime", "PipeSupervision", "PipeExplorer", "PipeGraphs", "PipeTraces"],
+      dependencies: [
+        "PipeRuntime", "PipeSupervision", "PipeLogs", "PipeExplorer", "PipeGraphs", "PipeTraces",
+      ],
       swiftSettings: strict + direct),
     .executableTarget(
       name: "inspector",
@@ -186,7 +193,8 @@ let package = Package(
     .executableTarget(
       name: "Soak",
       dependencies: [
-        "PipeRuntime", "PipeSupervision", "PipeExplorer", "PipeRuntimeTestKit", "NumberMachines",
+        "PipeRuntime", "PipeSupervision", "PipeLogs", "PipeExplorer", "PipeRuntimeTestKit",
+        "NumberMachines",
       ],
       path: "Tests/Soak", swiftSettings: strict),
     .executableTarget(
@@ -205,7 +213,9 @@ let package = Package(
       path: "Tests/KettleSuite", swiftSettings: strict),
     .testTarget(
       name: "PipeRuntimeTests",
-      dependencies: ["PipeRuntime", "PipeSupervision", "PipeRuntimeTestKit", "TestTraits"],
+      dependencies: [
+        "PipeRuntime", "PipeSupervision", "PipeLogs", "PipeRuntimeTestKit", "TestTraits",
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "PipeMachinesTests", dependencies: ["PipeMachines"], swiftSettings: strict),
@@ -228,7 +238,8 @@ let package = Package(
     .testTarget(
       name: "PipeInspectionTests",
       dependencies: [
-        "PipeInspector", "PipeInspection", "PipeWeb", "PipeRuntime", "PipeRuntimeTestKit",
+        "PipeInspector", "PipeInspection", "PipeLogs", "PipeWeb", "PipeRuntime",
+        "PipeRuntimeTestKit",
         "TestTraits",
       ],
       swiftSettings: strict),
@@ -254,9 +265,8 @@ let package = Package(
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
-        "PipeRuntime", "PipeSupervision", "PipeExplorer", "PipeRuntimeTestKit", "Nodes", "Kettles",
-        "Screens",
-        "Compositions", "NumberMachines", "TestNodes",
+        "PipeRuntime", "PipeSupervision", "PipeLogs", "PipeExplorer", "PipeRuntimeTestKit",
+        "Nodes", "Kettles", "Screens", "Compositions", "NumberMachines", "TestNodes",
         "CrashingTest", "Soak", "Fuzz", "orchestrator", "inspector", "PipeInspector",
         "PipeInspection", "CSQLite", "KettleSuite", "TestTraits",
       ],

@@ -1,4 +1,5 @@
 import NumberMachines
+import PipeLogs
 import PipeRuntime
 import PipeSupervision
 import Soak

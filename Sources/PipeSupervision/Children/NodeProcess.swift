@@ -1,4 +1,5 @@
 import PipeClient
+import PipeLogs
 import PipeSystem
 import PipeTransport
 

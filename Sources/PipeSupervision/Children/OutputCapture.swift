@@ -1,4 +1,5 @@
 import Glibc
+import PipeLogs
 import PipeWire
 
 /// One process's output on its way from the pipes into the log of its node. The lines of lodgers, other

@@ -1,4 +1,5 @@
 import PipeClient
+import PipeLogs
 
 /// What becomes of the processes that an orchestrator left that was killed.
 package struct Adoption {

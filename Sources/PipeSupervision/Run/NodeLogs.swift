@@ -1,4 +1,5 @@
 import PipeClient
+import PipeLogs
 
 /// The logs of a topology's nodes, and what is wrong with their files.
 final class NodeLogs {

@@ -1,5 +1,6 @@
 import Glibc
 import PipeClient
+import PipeLogs
 import PipeSystem
 import PipeTransport
 import PipeWire

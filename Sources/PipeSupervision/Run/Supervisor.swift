@@ -1,5 +1,6 @@
 import Glibc
 import PipeClient
+import PipeLogs
 import PipeSupport
 import PipeSystem
 import PipeTopology

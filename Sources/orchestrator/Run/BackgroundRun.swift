@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Glibc
+import PipeLogs
 import PipeRuntime
 import PipeSupervision
 

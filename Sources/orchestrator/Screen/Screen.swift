@@ -1,4 +1,5 @@
 import PipeGraphs
+import PipeLogs
 import PipeRuntime
 import PipeSupervision
 

@@ -1,3 +1,4 @@
+import PipeLogs
 import PipeRuntime
 import PipeSupervision
 

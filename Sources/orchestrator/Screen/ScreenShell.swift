@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Glibc
 import PipeExplorer
+import PipeLogs
 import PipeRuntime
 import PipeSupervision
 

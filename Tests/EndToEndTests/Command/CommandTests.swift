@@ -1,4 +1,5 @@
 import Glibc
+import PipeLogs
 import PipeRuntime
 import PipeRuntimeTestKit
 import PipeSupervision

@@ -1,4 +1,5 @@
 import Glibc
+import PipeLogs
 import PipeRuntime
 import PipeSupervision
 import Testing

@@ -1,5 +1,4 @@
 import Glibc
-import PipeClient
 import PipeSupport
 import PipeSystem
 
@@ -31,11 +30,6 @@ package final class LogWriter {
     self.path = path
     self.sizeLimit = sizeLimit
     self.fileCount = max(fileCount, 1)
-  }
-
-  /// The log of a node in its topology's state directory.
-  package convenience init(node: String, in directories: RuntimeDirectories) {
-    self.init(path: directories.logs + "/" + node + ".log")
   }
 
   deinit { if descriptor >= 0 { close(descriptor) } }
