@@ -140,6 +140,8 @@ let package = Package(
         .embedInCode("Page/icon.svg"), .embedInCode("Page/page.js"),
         .embedInCode("Page/panels.js"), .embedInCode("Page/graph.js"),
         .embedInCode("Page/node.js"), .embedInCode("Page/chart.js"),
+        .embedInCode("Page/logs.js"), .embedInCode("Page/fold.js"),
+        .embedInCode("Page/moment.js"), .embedInCode("Page/act.js"),
         .embedInCode("Page/talk.js"),
       ],
       swiftSettings: strict + direct),

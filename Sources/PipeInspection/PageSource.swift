@@ -15,6 +15,8 @@ package enum PageQuestion: Hashable, Sendable {
   case machine(node: String)
   /// Which events a node, or a composite, takes now, and why it withholds the others.
   case enabled(node: String)
+  /// The state of a node, however large it is.
+  case state(node: String)
   /// The dead letters of a node.
   case letters(node: String)
   /// Sends an event.

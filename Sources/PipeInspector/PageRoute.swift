@@ -6,6 +6,7 @@ package enum PageRoute: String, CaseIterable, Sendable {
   case changes = "GET /api/changes"
   case machine = "GET /api/machine"
   case enabled = "GET /api/enabled"
+  case state = "GET /api/state"
   case letters = "GET /api/letters"
   case send = "POST /api/send"
   case letter = "POST /api/letter"

@@ -38,6 +38,7 @@ package struct WebService: Sendable {
     case .changes: return await changes(request)
     case .machine: return await answer { .machine(node: try Self.node(of: request)) }
     case .enabled: return await answer { .enabled(node: try Self.node(of: request)) }
+    case .state: return await answer { .state(node: try Self.node(of: request)) }
     case .letters: return await answer { .letters(node: try Self.node(of: request)) }
     case .send: return await answer { try Self.event(of: request) }
     case .letter: return await answer { try Self.letter(of: request) }

@@ -71,17 +71,32 @@ struct InspectionHistoryTests {
     #expect(history.append(tooLarge) == false && history.last == last)
   }
 
+  @Test("lines of logs have room of their own, and take none from what has happened")
+  func logs() {
+    var history = InspectionHistory(room: 10_000, logRoom: 10_000, origin: 1)
+    history.append(Self.bytes("step"))
+    for number in 0..<50_000 { history.write(Self.bytes("\(number)")) }
+    #expect(history.count == 1 && history.forgotten == 0 && history.logCount < 200)
+    let delta = history.delta(after: 1, limit: 20)
+    #expect(Self.texts(delta.happened) == ["step"] && delta.skipped == 0)
+    #expect(Self.texts(delta.written) == ["49996", "49997", "49998", "49999"])
+    #expect(delta.unwritten == UInt64(history.logCount - 4))
+    let after = history.delta(after: delta.cursor, limit: 20)
+    #expect(after.written == [] && after.unwritten == 0)
+  }
+
   @Test("travels as JSON")
   func json() throws {
     var history = InspectionHistory(origin: 1 << 52)
     history.append(Self.bytes("{\"a\":1}"))
     history.append(Self.bytes("[]"))
     history.set("x", Self.bytes("null"))
+    history.write(Self.bytes("{\"text\":\"on\"}"))
     let delta = history.delta(after: 0, limit: 100)
     #expect(
       try JSONValue(parsing: delta.json) == [
-        "cursor": "4503599627370499", "whole": true, "skipped": 0, "standing": [.null],
-        "happened": [["a": 1], []],
+        "cursor": "4503599627370500", "time": 0, "whole": true, "skipped": 0, "unwritten": 0,
+        "standing": [.null], "happened": [["a": 1], []], "written": [["text": "on"]],
       ])
   }
 }

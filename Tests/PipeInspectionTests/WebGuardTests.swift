@@ -168,7 +168,9 @@ struct WebServiceTests {
   @Test("is some files of 90 KB at most, which name no other server")
   func page() async {
     var byteCount = 0
-    let scripts = ["page", "panels", "graph", "node", "chart", "talk"].map { "/\($0).js" }
+    let scripts = [
+      "page", "moment", "panels", "fold", "graph", "node", "act", "chart", "logs", "talk",
+    ].map { "/\($0).js" }
     for path in ["/", "/page.css", "/icon.svg"] + scripts {
       let answer = await Self.answer("GET", path)
       #expect(answer.status == 200)
@@ -190,6 +192,7 @@ struct WebServiceTests {
     arguments: [
       ("/api/machine", "machine(node: \\\"a b\\\")"),
       ("/api/enabled", "enabled(node: \\\"a b\\\")"),
+      ("/api/state", "state(node: \\\"a b\\\")"),
       ("/api/letters", "letters(node: \\\"a b\\\")"),
     ])
   func questions(_ path: String, _ question: String) async {

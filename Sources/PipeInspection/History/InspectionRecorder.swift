@@ -22,6 +22,12 @@ package final class InspectionRecorder: Sendable {
 
   package func append(_ record: JSONValue) { append(record.bytes) }
 
+  /// Takes lines of logs.
+  package func write(_ records: [JSONValue]) {
+    let lines = records.map(\.bytes)
+    history.withLock { for line in lines { $0.write(line) } }
+  }
+
   /// Takes how something stands now.
   package func set(_ name: String, _ record: JSONValue) {
     let json = record.bytes
@@ -31,7 +37,7 @@ package final class InspectionRecorder: Sendable {
   /// Forgets how all stands that has none of these names.
   package func keep(only names: Set<String>) { history.withLock { $0.keep(only: names) } }
 
-  /// What a client has not seen; where there is nothing, it is waited for.
+  /// What a client has not seen, and when that was; where there is nothing, it is waited for.
   /// - Parameters:
   ///   - cursor: The last number that the client has seen.
   ///   - patience: How long it waits at most.
@@ -45,6 +51,8 @@ package final class InspectionRecorder: Sendable {
       try? await Task.sleep(for: Self.pace)
       if history.withLock({ $0.last != cursor }) { break }
     } while ContinuousClock.now < deadline && !Task.isCancelled
-    return history.withLock { $0.delta(after: cursor, limit: limit) }
+    var delta = history.withLock { $0.delta(after: cursor, limit: limit) }
+    delta.time = WallClock.nanoseconds
+    return delta
   }
 }

@@ -23,6 +23,7 @@ extension LiveRecording {
     switch question {
     case .machine(let node): return try JSONValue(encoding: await client.describe(node))
     case .enabled(let node): return try await client.enabledEvents(of: node).inspected
+    case .state(let node): return try await state(of: node, client)
     case .letters(let node):
       return .array(
         try await client.letters(of: node).suffix(100).map { try JSONValue(encoding: $0) })
@@ -40,6 +41,29 @@ extension LiveRecording {
     case .letter(let node, let id, drops: false):
       return try await client.resend(letter: id, of: node, timeout: Self.patience).inspected
     }
+  }
+}
+
+extension LiveRecording {
+  /// How long a node has to tell its state.
+  private static let statePatience: Duration = .seconds(2)
+
+  /// All of it: what is told unasked is cut.
+  private func state(of node: String, _ client: TopologyClient) async throws -> JSONValue {
+    let states = try await client.states(of: [node], .latest)
+    let found = await withTaskGroup(of: StateChange?.self) { group in
+      group.addTask { await states.first { _ in true } }
+      group.addTask {
+        try? await Task.sleep(for: Self.statePatience)
+        return nil
+      }
+      defer { group.cancelAll() }
+      return await group.next() ?? nil
+    }
+    guard let found else {
+      throw PageProblem("node '\(node)' does not tell its state: does it run?")
+    }
+    return ["version": .count(found.version), "state": found.state]
   }
 }
 
@@ -62,7 +86,7 @@ extension EnabledEvents {
   /// Each event with its fields, and what is to be said of it.
   fileprivate var inspected: JSONValue {
     [
-      "name": .string(name), "kind": .string(kind.rawValue), "state": state ?? .null,
+      "name": .string(name), "kind": .string(kind.rawValue),
       "version": version.map { .count($0) } ?? .null,
       "events": .array(
         events.map { event in

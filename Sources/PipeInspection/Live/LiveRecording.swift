@@ -10,18 +10,20 @@ package final class LiveRecording: PageSource {
   package let recorder: InspectionRecorder
   /// While the topology runs.
   let client = Locked<TopologyClient?>(nil)
-  private let task = Locked<Task<Void, Never>?>(nil)
+  private let tasks = Locked<[Task<Void, Never>]>([])
   private let hasPast = Locked(false)
 
   /// Between two looks at which nodes there are, and how they live.
   private static let pause: Duration = .milliseconds(500)
+  /// Between two looks at the logs.
+  private static let logPause: Duration = .milliseconds(250)
 
   package init(_ name: String, room: Int = 64 << 20) {
     self.name = name
     recorder = InspectionRecorder(room: room)
   }
 
-  deinit { task.withLock { $0?.cancel() } }
+  deinit { tasks.withLock { for task in $0 { task.cancel() } } }
 
   /// Begins to record.
   package func start() {
@@ -39,7 +41,19 @@ package final class LiveRecording: PageSource {
         try? await Task.sleep(for: Self.pause)
       }
     }
-    self.task.withLock { $0 = task }
+    tasks.withLock { $0 = [task, recordLogs()] }
+  }
+
+  /// Logs are files, which are there while the topology does not run: of what ended it they tell.
+  private func recordLogs() -> Task<Void, Never> {
+    Task { [weak self, name] in
+      guard let directory = try? RuntimeDirectories(topology: name).logs else { return }
+      var logs = RecordedLogs(directory: directory)
+      while !Task.isCancelled, let recorder = self?.recorder {
+        recorder.write(logs.next())
+        try? await Task.sleep(for: Self.logPause)
+      }
+    }
   }
 
   /// What takes more steps than may be told is asked for some now and then: it would feel to be asked all the time.
@@ -136,30 +150,5 @@ extension FeedFrame {
       "node": .string(node), "incarnation": .count(incarnation), "version": .count(version),
       "time": .integer(WallClock.nanoseconds), "large": .integer(Int64(json.count)),
     ]
-  }
-}
-
-/// Tells when nodes have begun, ended and come back.
-struct NodeLives {
-  private struct Life: Equatable {
-    var incarnation: UInt64
-    var phase: String
-  }
-
-  private var known: [String: Life] = [:]
-
-  /// What has changed since the last time; of a node that is seen for the first time nothing is told.
-  mutating func changes(in directory: TopologyDirectory, now: Int64) -> [JSONValue] {
-    directory.nodes.compactMap { node in
-      let life = Life(incarnation: node.incarnation, phase: node.phase)
-      guard let former = known.updateValue(life, forKey: node.name), former != life else {
-        return nil
-      }
-      return [
-        "is": "life", "node": .string(node.name), "time": .integer(now),
-        "incarnation": .count(node.incarnation), "phase": .string(node.phase),
-        "again": .bool(former.incarnation != life.incarnation), "reason": .optional(node.reason),
-      ]
-    }
   }
 }

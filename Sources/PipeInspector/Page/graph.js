@@ -1,24 +1,23 @@
 'use strict';
 // The topology as layers: a node stands behind those that send to it, as far as there is no circle.
 
-function layers(nodes, pipes) {
-  const rank = new Map(nodes.map((node) => [node.name, 0]));
-  // A composite stands behind its nodes.
-  const wires = pipes.concat(memberships());
-  for (let round = 0; round < Math.min(nodes.length, 12); round += 1) {
+function layers(boxes, wires) {
+  const rank = new Map(boxes.map((box) => [box.name, 0]));
+  const order = new Map(boxes.map((box, index) => [box.name, index]));
+  // The order of the file says what is forward; a composite stands behind its nodes.
+  const forward = wires.filter((wire) => wire.from !== wire.to &&
+    (wire.isMembership || order.get(wire.from) <= order.get(wire.to)));
+  for (let round = 0; round < Math.min(boxes.length, 12); round += 1) {
     let hasMoved = false;
-    for (const pipe of wires) {
-      if (!rank.has(pipe.from) || !rank.has(pipe.to) || pipe.from === pipe.to) continue;
-      if (!pipe.isMembership && isBack(pipe, nodes)) continue;
-      if (rank.get(pipe.to) <= rank.get(pipe.from)) {
-        rank.set(pipe.to, rank.get(pipe.from) + 1);
-        hasMoved = true;
-      }
+    for (const wire of forward) {
+      if (rank.get(wire.to) > rank.get(wire.from)) continue;
+      rank.set(wire.to, rank.get(wire.from) + 1);
+      hasMoved = true;
     }
     if (!hasMoved) break;
   }
   const columns = [];
-  for (const node of nodes) (columns[rank.get(node.name)] ||= []).push(node);
+  for (const box of boxes) (columns[rank.get(box.name)] ||= []).push(box);
   // One that is too long is several.
   return columns.filter((column) => column && column.length).flatMap((column) => {
     const count = Math.ceil(column.length / 8);
@@ -26,79 +25,100 @@ function layers(nodes, pipes) {
     return Array.from({ length: count }, (_, part) => column.slice(part * length, (part + 1) * length));
   });
 }
-const memberships = () => (model.topology.composites || []).flatMap((composite) =>
-  composite.nodes.map((node) => ({ from: node, to: composite.name, isMembership: true })));
-// The order of the file says what is forward.
-const isBack = (pipe, nodes) => nodes.findIndex((node) => node.name === pipe.from) >
-  nodes.findIndex((node) => node.name === pipe.to);
 
-function near(nodes, pipes) {
-  const names = new Set([model.chosen]);
-  for (const pipe of pipes.concat(memberships())) {
-    if (pipe.from === model.chosen) names.add(pipe.to);
-    if (pipe.to === model.chosen) names.add(pipe.from);
+const BOX = { width: 150, height: 46, gap: 60, space: 16 };
+
+let picture = null;   // What is drawn, and of which boxes and wires.
+
+// Laid out anew where there are others; of the same ones, those are drawn anew that look different.
+function showGraph(states) {
+  const { boxes, wires, note } = pictured(states);
+  const sign = JSON.stringify([boxes.map((box) => [box.name, box.kind]),
+    wires.map((wire) => [wire.from, wire.to, wire.name])]);
+  if (!picture || picture.sign !== sign) {
+    picture = { sign, ...layOut(boxes, wires) };
+    put(byId('graph'), boxes.length ? picture.svg : make('p', null, 'No node is like that.'));
   }
-  return nodes.filter((node) => names.has(node.name));
+  const { place } = picture;
+  putRows(picture.lines, wires.map((wire, index) => {
+    const look = wireLook(wire);
+    return { key: index, sign: look.label + look.isFull + wire.count, build: () =>
+      draw('g', null, ...wireParts(wire, place.get(wire.from), place.get(wire.to), look)) };
+  }));
+  putRows(picture.boxes, boxes.map((box) => {
+    const look = box.members ? foldLook(box) : nodeLook(box, states);
+    return { key: box.name, sign: JSON.stringify(look), build: () => boxPart(place.get(box.name), look,
+      () => box.members ? unfold(box) : choose(box.name)) };
+  }));
+  byId('folded').textContent = note;
 }
 
-function showGraph(states) {
-  let nodes = model.topology.nodes;
-  const pipes = model.topology.pipes;
-  const mustFold = nodes.length > MANY;
-  if ((byId('near').checked || mustFold) && model.chosen) nodes = near(nodes, pipes);
-  else if (mustFold) {
-    put(byId('graph'), make('p', null, nodes.length + ' nodes: choose one to see its neighbours.'));
-    return;
-  }
-  const [width, height, gap, space] = [150, 46, 60, 16];
+function layOut(boxes, wires) {
+  const { width, height, gap, space } = BOX;
   const place = new Map();
-  const columns = layers(nodes, pipes);
-  columns.forEach((column, x) => column.forEach((node, y) =>
-    place.set(node.name, { x: 8 + x * (width + gap), y: 20 + y * (height + space) })));
+  const columns = layers(boxes, wires);
+  columns.forEach((column, x) => column.forEach((box, y) =>
+    place.set(box.name, { x: 8 + x * (width + gap), y: 20 + y * (height + space) })));
   const rows = Math.max(1, ...columns.map((column) => column.length));
+  const [lines, shapes] = [draw('g'), draw('g')];
   const svg = draw('svg', { width: 16 + columns.length * (width + gap),
-    height: 34 + rows * (height + space), role: 'group', 'aria-label': 'Nodes and pipes' });
-  for (const pipe of memberships()) {
-    const [from, to] = [place.get(pipe.from), place.get(pipe.to)];
-    if (from && to) {
-      svg.append(draw('path', { class: 'wire member',
-        d: `M${from.x + width} ${from.y + height / 2}L${to.x} ${to.y + height / 2}` },
-      draw('title', null, pipe.from + ' takes part in ' + pipe.to)));
-    }
+    height: 34 + rows * (height + space), role: 'group', 'aria-label': 'Nodes and pipes' }, lines, shapes);
+  return { place, lines, boxes: shapes, svg };
+}
+
+function wireLook(wire) {
+  if (wire.isMembership) return { label: null, isFull: false };
+  if (wire.count) return { label: wire.count > 1 ? '×' + wire.count : null, isFull: false };
+  const { out, full } = pipeEnds(wire.name);
+  return { label: out && out.waiting ? out.waiting + '/' + wire.capacity + (full ? ' full' : '') : null,
+    isFull: Boolean(full) };
+}
+
+function wireParts(wire, from, to, { label, isFull }) {
+  const { width, height, gap } = BOX;
+  if (wire.isMembership) {
+    return [draw('path', { class: 'wire member',
+      d: `M${from.x + width} ${from.y + height / 2}L${to.x} ${to.y + height / 2}` },
+    draw('title', null, wire.count ? wire.count + ' nodes take part' : wire.from + ' takes part in ' + wire.to))];
   }
-  for (const pipe of pipes) {
-    const [from, to] = [place.get(pipe.from), place.get(pipe.to)];
-    if (!from || !to) continue;
-    const ends = pipeEnds(pipe.name);
-    const isForward = to.x > from.x;
-    const [x1, x2] = [from.x + (isForward ? width : 0), to.x + (isForward ? 0 : width)];
-    // There and back are two lines.
-    const [y1, y2] = [from.y, to.y].map((y) => y + height * (isForward ? .35 : .7));
-    const bend = isForward ? (x2 - x1) / 2 : -gap / 2;
-    svg.append(draw('path', { class: 'wire' + (ends.full ? ' gone' : ''), 'marker-end': 'url(#tip)',
-      d: `M${x1} ${y1} C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}` },
-      draw('title', null, pipe.name)));
-    if (ends.out && ends.out.waiting) {
-      svg.append(draw('text', { x: (x1 + x2) / 2, y: (y1 + y2) / 2 - 3, 'text-anchor': 'middle',
-        class: 'small' }, ends.out.waiting + '/' + pipe.capacity));
-    }
-  }
-  svg.prepend(draw('defs', null, draw('marker', { id: 'tip', viewBox: '0 0 8 8', refX: 8, refY: 4,
-    markerWidth: 8, markerHeight: 8, markerUnits: 'userSpaceOnUse', orient: 'auto' }, draw('path', { class: 'tip', d: 'M0 0 8 4 0 8z' }))));
-  for (const node of nodes) {
-    const { x, y } = place.get(node.name);
-    const state = states.get(node.name) || {};
-    const text = state.large ? state.case || '…' : short(state.state, 20);
-    const kind = !node.running ? 'box gone' : node.name === model.chosen ? 'box now' : 'box';
-    const pick = () => choose(node.name);
-    svg.append(draw('g', { tabindex: 0, role: 'button', 'data-key': 'g' + node.name, onclick: pick,
-      onkeydown: (event) => { if (event.key === 'Enter' || event.key === ' ') {
-        event.preventDefault(); pick(); } },
-      'aria-label': node.name + ', ' + (node.running ? stateText(state.state) : node.phase) },
-      draw('rect', { class: kind, x, y, width, height, rx: node.kind === 'composite' ? 14 : 3 }),
-      draw('text', { x: x + 8, y: y + 18 }, short(node.name, 20)),
-      draw('text', { x: x + 8, y: y + 36, class: 'small' }, node.running ? text : node.phase),
-      draw('title', null, node.name + ': ' + stateText(state.state))));
-  }
-  put(byId('graph'), svg);
+  const isForward = to.x > from.x;
+  // Those of one column are beside it.
+  const isBeside = to.x === from.x;
+  const [x1, x2] = [from.x + (isForward || isBeside ? width : 0), to.x + (isForward ? 0 : width)];
+  // There and back are two lines.
+  const [y1, y2] = [from.y, to.y].map((y, end) => y + height * (isBeside ? .4 + .2 * end : isForward ? .35 : .7));
+  const [bend1, bend2] = isBeside ? [gap * .6, -gap * .6] : Array(2).fill(isForward ? (x2 - x1) / 2 : -gap / 2);
+  return [draw('path', { class: 'wire' + (isFull ? ' gone' : ''), 'marker-end': 'url(#tip)',
+    d: `M${x1} ${y1} C${x1 + bend1} ${y1} ${x2 - bend2} ${y2} ${x2} ${y2}` },
+  draw('title', null, wire.count ? wire.count + ' pipes' : wire.name)),
+  label && draw('text', { x: (x1 + x2) / 2, y: (y1 + y2) / 2 - 3, 'text-anchor': 'middle', class: 'small' },
+    label)].filter((part) => part);
+}
+
+function nodeLook(node, states) {
+  const state = states.get(node.name) || {};
+  const text = node.running ? stateOf(state, 20) : node.phase;
+  const kind = 'box' + (node.running ? '' : ' gone') + (node.name === model.chosen ? ' now' : '');
+  return { kind, key: 'g' + node.name, round: node.kind === 'composite' ? 14 : 3,
+    lines: [short(node.name, 20), short(text, 22)], title: node.name + ': ' + stateOf(state, 400),
+    says: node.name + ', ' + (node.running ? stateOf(state, 120) : node.phase) };
+}
+
+function foldLook(box) {
+  const down = box.members.filter((node) => !node.running).length;
+  const life = down ? down + ' not running' : 'all running';
+  return { kind: box.running ? 'box fold' : 'box fold gone', key: 'g' + box.name, round: 3,
+    lines: [box.members.length + ' × ' + short(box.stem, 14), life], says: box.members.length + ' nodes ' +
+      box.stem + ', ' + life + ': search for them', title: box.members.length + ' nodes, ' + life };
+}
+
+function boxPart({ x, y }, { kind, key, round, lines, says, title }, pick) {
+  return draw('g', { tabindex: 0, role: 'button', 'data-key': key, onclick: pick, 'aria-label': says,
+    onkeydown: (event) => { if (event.key === 'Enter' || event.key === ' ') {
+      event.preventDefault(); pick(); } } },
+  kind.includes('fold') ? draw('rect', { class: kind, x: x + 4, y: y - 4, width: BOX.width, height: BOX.height,
+    rx: round }) : null,
+  draw('rect', { class: kind, x, y, width: BOX.width, height: BOX.height, rx: round }),
+  draw('text', { x: x + 8, y: y + 18 }, lines[0]), draw('text', { x: x + 8, y: y + 36, class: 'small' }, lines[1]),
+  draw('title', null, title));
 }

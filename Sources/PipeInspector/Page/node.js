@@ -1,49 +1,134 @@
 'use strict';
-// One node
+// One node: chosen, looked at, and shown.
 
+function choose(name) {
+  model.chosen = name;
+  model.machine = model.enabled = model.letters = model.whole = null;
+  model.message = '';
+  show();
+  lookAtMachine();
+  lookAtChosen();
+}
+
+function lookAtMachine() {
+  const name = model.chosen;
+  const node = model.latest && model.latest.nodes.find((one) => one.name === name);
+  if (!node || node.kind !== 'machine') return;
+  ask('/api/machine?node=' + encodeURIComponent(name)).then((machine) => {
+    if (model.chosen === name) { model.machine = machine; show(); }
+  }).catch(() => {});
+}
+
+let isLooking = false;
+let mustLookAgain = false;
+async function lookAtChosen() {
+  const name = model.chosen;
+  if (!name) return;
+  if (isLooking) { mustLookAgain = true; return; }
+  isLooking = true;
+  try {
+    const enabled = await ask('/api/enabled?node=' + encodeURIComponent(name));
+    if (model.chosen === name) model.enabled = enabled;
+    const state = model.states.get(name);
+    if (state && state.counts && state.counts.letters) {
+      const letters = await ask('/api/letters?node=' + encodeURIComponent(name));
+      if (model.chosen === name) model.letters = letters;
+    } else model.letters = null;
+  } catch (problem) {
+    // What is being filled in stays.
+    if (model.chosen === name) model.enabled = { events: [], ...model.enabled, problem: problem.message };
+  }
+  show();
+  // Twice a second at most.
+  setTimeout(() => {
+    isLooking = false;
+    if (mustLookAgain) { mustLookAgain = false; lookAtChosen(); }
+  }, 500);
+}
+
+// A part for each thing that is told, which stays as long as that is the same: so does what is being typed.
 function showNode(states) {
   const name = model.chosen;
   byId('h-node').textContent = name || 'No node chosen';
-  const box = byId('node');
-  if (!name) return;
   const node = model.topology.nodes.find((one) => one.name === name);
-  if (!node) return;
-  // What is being typed stays.
-  const active = document.activeElement;
-  if (active && box.contains(active) && /^(INPUT|SELECT)$/.test(active.tagName) && box.dataset.of === name) {
-    return;
-  }
-  box.dataset.of = name;
-  const state = states.get(name) || {};
-  const parts = [make('p', { class: 'code' }, state.large ? (state.case || '') + ' (' + state.large + ' bytes)'
-    : stateText(state.state)),
-  make('p', null, [node.kind + (node.hosts ? ' ' + node.hosts : ''), node.phase,
+  const parts = node ? nodeParts(node, states.get(name) || {})
+    : [part('none', name ? 'There is no such node at this time.' : 'Choose a node: its states, and which events it takes.')];
+  putRows(byId('node'), parts.map((one) => ({ ...one, key: name + ' ' + one.key })));
+  const said = byId('said');
+  if (said && said.textContent !== model.message) said.textContent = model.message;
+}
+
+const part = (key, text, style) => ({ key, sign: text + style, build: () => make('p', { class: style }, text) });
+
+function nodeParts(node, state) {
+  const facts = [node.kind + (node.hosts ? ' ' + node.hosts : ''), node.phase,
     state.version === undefined ? null : 'version ' + state.version,
     state.cause ? 'by ' + state.cause : null, state.time ? 'since ' + clock(state.time) : null,
-    node.pid ? 'pid ' + node.pid : null, node.within ? 'within ' + node.within : null]
-    .filter((part) => part).join(' · '))];
-  if (node.reason) parts.push(make('p', { class: 'note bad' }, node.reason));
+    node.pid ? 'pid ' + node.pid : null, node.within ? 'within ' + node.within : null];
+  const parts = [part('state', stateOf(state, LARGE), 'code'), ...wholeParts(node.name, state),
+    part('facts', facts.filter((fact) => fact).join(' · '))];
+  if (node.reason) parts.push(part('reason', node.reason, 'note bad'));
   for (const doubt of state.doubts || []) {
-    parts.push(make('p', { class: 'note bad' }, doubt.participant + ' is in doubt of ' +
-      doubt.composite + ': ' + doubt.event + ' (' + doubt.transaction + ')'));
+    parts.push(part(doubt.transaction + doubt.participant, doubt.participant + ' is in doubt of ' +
+      doubt.composite + ': ' + doubt.event + ' (' + doubt.transaction + ')', 'note bad'));
   }
-  if (model.machine) parts.push(make('h3', null, 'States'), stateChart(name, state));
-  parts.push(...eventParts(node));
-  parts.push(...letterParts(node));
-  put(box, ...parts);
+  if (model.machine) parts.push(chartPart(node.name, state));
+  if (model.at === null) return parts.concat(eventParts(node), letterParts(node));
+  return parts.concat(part('then', 'Which events it takes, and its dead letters, are known of now alone.', 'note'));
+}
+
+// A large state, a part at a time, as it was when it was asked for.
+const PART = 16384;
+
+function wholeParts(name, state) {
+  const whole = model.whole;
+  if (model.at !== null || (!whole && !state.large)) return [];
+  if (!whole) {
+    return [{ key: 'whole', sign: '', build: () => make('p', null, make('button', { type: 'button',
+      'data-key': 'whole', onclick: () => lookAtWhole(name) }, 'Show all of it')) }];
+  }
+  const count = Math.max(1, Math.ceil(whole.text.length / PART));
+  const turn = (by, words) => make('button', { type: 'button', 'data-key': words, disabled: !whole.text ||
+    whole.part + by < 0 || whole.part + by >= count, onclick: () => { whole.part += by; show(); } }, words);
+  const sign = whole.words + whole.part + whole.text.length;
+  return [{ key: 'whole', sign, build: () =>
+    make('p', null, whole.words + (count > 1 ? ', part ' + (whole.part + 1) + ' of ' + count : '') + ' ',
+      turn(-1, 'Earlier part'), ' ', turn(1, 'Later part'), ' ', make('button', { type: 'button', 'data-key': 'whole',
+        onclick: () => { model.whole = null; show(); } }, 'Close')) },
+  { key: 'text', sign, build: () =>
+    make('pre', { class: 'scroll code', tabindex: 0, role: 'group', 'aria-label': 'State', 'data-key': 'text' },
+      whole.text.slice(whole.part * PART, (whole.part + 1) * PART)) }];
+}
+
+async function lookAtWhole(name) {
+  model.whole = { words: 'It is asked for', text: '', part: 0 };
+  show();
+  let found;
+  try {
+    const whole = await ask('/api/state?node=' + encodeURIComponent(name));
+    found = { words: 'Version ' + whole.version, text: JSON.stringify(whole.state, null, 1), part: 0 };
+  } catch (problem) { found = { words: problem.message, text: '', part: 0 }; }
+  // Another one may have been chosen, or it was closed.
+  if (model.chosen === name && model.whole) { model.whole = found; show(); }
 }
 
 // States in a column; to their right the transitions that were seen, each with a lane and a line of its own,
 // the one just taken in bold.
-function stateChart(name, state) {
+function chartPart(name, state) {
   const names = model.machine.states.map((one) => one.name).slice(0, 24);
-  const [wide, high, gap, line] = [130, 26, 44, 18];
   const edges = seenTransitions(name).filter((edge) => names.includes(edge.from) && names.includes(edge.to))
-    .slice(0, 40);
+    .slice(0, 40).map((edge) => ({ ...edge, events: short([...edge.events].join(', '), 30) }));
+  const now = caseName(state.state) || state.case;
+  return { key: 'chart', sign: JSON.stringify([names, edges, now]), build: () =>
+    make('div', null, make('h3', null, 'States'), stateChart(names, edges, now)) };
+}
+
+function stateChart(names, edges, now) {
+  const [wide, high, gap, line] = [130, 26, 44, 18];
   const lanes = wide + 24 + edges.length * 9;
   const middle = (one) => 20 + names.indexOf(one) * gap;
-  const now = caseName(state.state) || state.case;
-  const svg = draw('svg', { width: lanes + 360, role: 'img',
+  const longest = Math.max(0, ...edges.map((edge) => (edge.events + edge.from + edge.to).length));
+  const svg = draw('svg', { width: lanes + 56 + longest * 6.4, role: 'img',
     height: Math.max(names.length * gap, edges.length * line) + 16,
     'aria-label': 'States: ' + names.join(', ') + '; now ' + now });
   edges.forEach((edge, index) => {
@@ -56,7 +141,7 @@ function stateChart(name, state) {
     draw('path', { class: 'wire thin', d: `M${x} ${Math.min(Math.max(y, Math.min(from, to)), Math.max(from, to))}` +
       `L${x} ${y}H${lanes}` }),
     draw('text', { x: lanes + 6, y: y + 4, class: 'small' }, (edge.isLast ? '▶ ' : '') +
-      short([...edge.events].join(', '), 30) + ': ' + edge.from + ' → ' + edge.to));
+      edge.events + ': ' + edge.from + ' → ' + edge.to));
   });
   for (const one of names) {
     svg.append(draw('rect', { class: one === now ? 'box now' : 'box', x: 3, y: middle(one) - high / 2,
@@ -87,86 +172,24 @@ const verdicts = { enabled: '✓ takes it', withheld: '✗ withholds it', depend
 
 function eventParts(node) {
   if (!model.enabled) return [];
-  if (model.enabled.problem) return [make('p', { class: 'note' }, model.enabled.problem)];
-  const rows = model.enabled.events.map((event) => make('tr', null,
-    make('td', { class: 'code' }, event.event + (event.fields.length ? '(' + event.fields.map((field) =>
-      field.name + ': ' + field.type).join(', ') + ')' : '')),
-    make('td', null, verdicts[event.verdict]),
-    make('td', null, event.because.map((one) => (one.participant === node.name ? '' : one.participant +
-      ' in ' + short(one.state, 40) + ': ') + one.reason).join('; ') || (event.composite ?
-      'together: ' + event.participants.join(', ') : ''))));
-  if (!rows.length) return [];
-  return [make('h3', null, 'Events now'), make('div', { class: 'scroll', tabindex: 0, role: 'group',
-    'aria-label': 'Events', 'data-key': 'events' }, make('table', null, make('thead', null, make('tr', null,
-    make('th', { scope: 'col' }, 'Event'), make('th', { scope: 'col' }, 'Now'),
-    make('th', { scope: 'col' }, 'Because'))), make('tbody', null, ...rows))),
-  model.readOnly ? null : formOf(node), make('p', { id: 'said', role: 'status' }, model.message)]
-    .filter((part) => part);
+  const { problem, events } = model.enabled;
+  const parts = problem ? [part('problem', problem, 'note')] : events.length ? [eventTable(node)] : [];
+  // The form goes with the focus of who is in it: it stays while the node is down, and asks for nothing.
+  if (events.length && !model.readOnly) parts.push(formPart(node));
+  return parts.concat(saidPart);
 }
+const saidPart = { key: 'said', sign: '', build: () => make('p', { id: 'said', role: 'status' }) };
 
-// What was filled in stays while the events are the same.
-function formOf(node) {
-  const key = node.name + JSON.stringify(model.enabled.events.map((event) =>
-    [event.event, event.composite, event.fields]));
-  if (!model.form || model.form.key !== key) model.form = { key, element: sendForm(node) };
-  return model.form.element;
-}
-
-// A form from the types of the event's fields.
-function sendForm(node) {
-  const fields = make('span');
-  const choice = make('select', { 'data-key': 'choice', onchange: () => putFields() },
-    ...model.enabled.events.map((event, index) => make('option', { value: index }, event.event)));
-  function putFields() {
-    fields.replaceChildren(...model.enabled.events[choice.value].fields.map((field) =>
-      make('label', null, field.name + ' (' + field.type + ') ', make('input', { name: field.name,
-        'data-type': field.type, autocomplete: 'off', size: 12 }))));
-  }
-  const chosen = model.choice && model.enabled.events.findIndex((event) => event.event === model.choice);
-  if (chosen > 0) choice.value = chosen;
-  putFields();
-  return make('form', { onsubmit: (submitted) => {
-    submitted.preventDefault();
-    const event = model.enabled.events[choice.value];
-    model.choice = event.event;
-    const values = {};
-    for (const input of fields.querySelectorAll('input')) {
-      values[input.name] = valueOf(input.value, input.dataset.type);
-    }
-    const target = event.composite || (event.participants.length === 1 ? event.participants[0] : node.name);
-    say(ask('/api/send', { node: target, event: event.fields.length ? { [event.event]: values } : event.event }),
-      event.event);
-  } }, make('label', null, 'Send ', choice), fields,
-  make('button', { type: 'submit', 'data-key': 'send' }, 'Send'));
-}
-
-function valueOf(text, type) {
-  if (/^String\b/.test(type)) return text;
-  try { return JSON.parse(text); } catch { return text; }
-}
-
-async function say(promise, what) {
-  try {
-    const answer = await promise;
-    model.message = what + ': ' + answer.outcome + (answer.reason ? ', ' + answer.reason : '') +
-      (answer.state === undefined ? '' : ', ' + short(answer.state, 80));
-  } catch (problem) { model.message = what + ': ' + problem.message; }
-  const said = byId('said');
-  if (said) said.textContent = model.message;
-  lookAtChosen();
-}
-
-function letterParts(node) {
-  if (!model.letters || !model.letters.length) return [];
-  const act = (letter, drops) => say(ask('/api/letter', { node: node.name, id: letter.id, drops }),
-    (drops ? 'drop ' : 'resend ') + letter.id);
-  return [make('h3', null, 'Dead letters'), make('div', { class: 'scroll', tabindex: 0, role: 'group',
-    'aria-label': 'Dead letters', 'data-key': 'letters' }, make('table', null, make('tbody', null,
-    ...model.letters.map((letter) => make('tr', null, make('td', { class: 'number' }, letter.id),
-      make('td', { class: 'code' }, short(letter.event, 60)), make('td', null, letter.pipe),
-      make('td', null, letter.reason), model.readOnly ? null : make('td', null,
-        make('button', { type: 'button', 'data-key': 'r' + letter.id, onclick: () => act(letter, false) },
-          'Resend'), ' ',
-        make('button', { type: 'button', 'data-key': 'd' + letter.id, onclick: () => act(letter, true) },
-          'Drop')))))))];
+function eventTable(node) {
+  const rows = model.enabled.events.map((event) => [event.event + (event.fields.length ? '(' +
+    event.fields.map((field) => field.name + ': ' + field.type).join(', ') + ')' : ''), verdicts[event.verdict],
+  event.because.map((one) => (one.participant === node.name ? '' : one.participant + ' in ' +
+    short(one.state, 40) + ': ') + one.reason).join('; ') ||
+    (event.composite ? 'together: ' + event.participants.join(', ') : '')]);
+  return { key: 'events', sign: JSON.stringify(rows), build: () => make('div', null, make('h3', null, 'Events now'),
+    make('div', { class: 'scroll', tabindex: 0, role: 'group', 'aria-label': 'Events', 'data-key': 'events' },
+      make('table', null, make('thead', null, make('tr', null, ...['Event', 'Now', 'Because'].map((title) =>
+        make('th', { scope: 'col' }, title)))), make('tbody', null, ...rows.map(([event, verdict, why]) =>
+        make('tr', null, make('td', { class: 'code' }, event), make('td', null, verdict),
+          make('td', null, why))))))) };
 }

@@ -4,27 +4,38 @@
 byId('search').addEventListener('input', show);
 byId('near').addEventListener('change', show);
 byId('only').addEventListener('change', show);
-byId('freeze').addEventListener('click', (event) => {
-  model.frozen = !model.frozen;
-  event.target.setAttribute('aria-pressed', model.frozen);
-  show();
-});
+byId('grep').addEventListener('input', toNewest);
+byId('mine').addEventListener('change', toNewest);
+byId('newest').addEventListener('click', () => { toNewest(); byId('logbox').focus(); });
+byId('freeze').addEventListener('click', () => lookAt(model.at === null && model.latest ? now() : null));
 byId('slider').addEventListener('input', (event) => {
-  const steps = model.steps.filter((step) => step.time);
-  const part = Number(event.target.value) / 1000;
-  if (part >= 1 || !steps.length) model.at = null;
-  else {
-    const [first, last] = [steps[0].time, Date.now() * 1e6];
-    model.at = first + (last - first) * part;
-  }
-  show();
+  const place = Number(event.target.value);
+  // One step after the other: each has a place of its own, however much time is between them.
+  lookAt(place < Number(event.target.max) && model.steps[place] ? model.steps[place].time : null);
 });
 byId('live').addEventListener('click', () => {
-  model.at = null;
-  byId('slider').value = 1000;
   byId('slider').focus();
-  show();
+  lookAt(null);
 });
+
+function lookAt(time) {
+  model.at = time;
+  show();
+}
+
+// What is looked for, and at, outlasts a reload.
+const KEPT_TEXTS = ['search', 'grep'];
+const KEPT_BOXES = ['near', 'only', 'mine'];
+addEventListener('pagehide', () => {
+  const view = { chosen: model.chosen };
+  for (const name of KEPT_TEXTS) view[name] = byId(name).value;
+  for (const name of KEPT_BOXES) view[name] = byId(name).checked;
+  sessionStorage.setItem('view', JSON.stringify(view));
+});
+const view = JSON.parse(sessionStorage.getItem('view') || '{}');
+for (const name of KEPT_TEXTS) byId(name).value = view[name] || '';
+for (const name of KEPT_BOXES) byId(name).checked = Boolean(view[name]);
+model.chosen = view.chosen || null;
 
 // The talk with the inspector
 

@@ -1,0 +1,63 @@
+import PipeLogs
+import PipeMachines
+import PipeSupport
+
+/// What the nodes of a topology write, and what the orchestrator notes of them, read from their logs as they grow.
+package struct RecordedLogs {
+  private var reader: LogReader
+  private var notes = RepeatedNotes()
+  private var isFirst = true
+  private let directory: String
+
+  /// Of one look: what is more is counted, so that who writes much costs no more. Unit: lines.
+  package static let limit = 500
+  /// Longer lines are cut. Unit: bytes.
+  package static let lineByteCount = 4 << 10
+  /// Of a node that had written before, the last lines.
+  private static let firstLines = 100
+  /// Of all nodes together.
+  private static let firstLimit = 5_000
+
+  /// - Parameter directory: Where the logs are, or will be.
+  package init(directory: String) {
+    self.directory = directory
+    reader = LogReader(directory: directory)
+  }
+
+  /// What was written since the last look, in the order of its times; at the first one, the last lines of each node.
+  /// The orchestrator's lines come a look later.
+  package mutating func next() -> [JSONValue] {
+    let nodes = isFirst ? LogReader.nodes(in: directory).count : 1
+    let most = isFirst ? Self.firstLimit : Self.limit
+    let entries = notes.without(
+      reader.next(limit: max(1, min(Self.firstLines, Self.firstLimit / max(1, nodes)))))
+    isFirst = false
+    let skipped = max(0, entries.count - most)
+    let lines = entries.dropFirst(skipped).map(Self.record)
+    guard skipped > 0 else { return lines }
+    return [
+      [
+        "skipped": .integer(Int64(skipped)),
+        "time": .integer(entries[skipped - 1].time.milliseconds * 1_000_000),
+      ]
+    ] + lines
+  }
+
+  private static func record(_ entry: LogEntry) -> JSONValue {
+    let byteCount = entry.text.utf8.count
+    return [
+      "node": .string(entry.node), "time": .integer(entry.time.milliseconds * 1_000_000),
+      "stream": .string(entry.stream.rawValue),
+      "text": .string(byteCount > lineByteCount ? beginning(of: entry.text) : entry.text),
+      "large": byteCount > lineByteCount ? .integer(Int64(byteCount)) : .null,
+    ]
+  }
+
+  private static func beginning(of text: String) -> String {
+    // Between characters, which have four bytes at most.
+    for count in stride(from: lineByteCount, to: lineByteCount - 4, by: -1) {
+      if let beginning = String(text.utf8.prefix(count)) { return beginning }
+    }
+    return ""
+  }
+}

@@ -1,0 +1,71 @@
+'use strict';
+// What is asked of a node: events are sent by a form, dead letters taken again or dropped.
+
+// What was filled in stays while the events are the same.
+function formPart(node) {
+  const key = node.name + JSON.stringify(model.enabled.events.map((event) =>
+    [event.event, event.composite, event.participants, event.fields]));
+  if (!model.form || model.form.key !== key) model.form = { key, element: sendForm(node, model.enabled.events) };
+  return { key: 'form', sign: key, build: () => model.form.element };
+}
+
+// A form from the types of the event's fields.
+function sendForm(node, events) {
+  const fields = make('span');
+  const choice = make('select', { 'data-key': 'choice', onchange: () => putFields() },
+    ...events.map((event, index) => make('option', { value: index }, event.event)));
+  function putFields() {
+    fields.replaceChildren(...events[choice.value].fields.map((field) =>
+      make('label', null, field.name + ' (' + field.type + ') ', make('input', { name: field.name,
+        'data-type': field.type, autocomplete: 'off', size: 12 }))));
+  }
+  const chosen = model.choice && events.findIndex((event) => event.event === model.choice);
+  if (chosen > 0) choice.value = chosen;
+  putFields();
+  return make('form', { onsubmit: (submitted) => {
+    submitted.preventDefault();
+    const event = events[choice.value];
+    model.choice = event.event;
+    const values = {};
+    for (const input of fields.querySelectorAll('input')) {
+      values[input.name] = valueOf(input.value, input.dataset.type);
+    }
+    const target = event.composite || (event.participants.length === 1 ? event.participants[0] : node.name);
+    say(ask('/api/send', { node: target, event: event.fields.length ? { [event.event]: values } : event.event }),
+      event.event);
+  } }, make('label', null, 'Send ', choice), fields,
+  make('button', { type: 'submit', 'data-key': 'send' }, 'Send'));
+}
+
+function valueOf(text, type) {
+  if (/^String\b/.test(type)) return text;
+  try { return JSON.parse(text); } catch { return text; }
+}
+
+async function say(promise, what) {
+  try {
+    const answer = await promise;
+    model.message = what + ': ' + answer.outcome + (answer.reason ? ', ' + answer.reason : '') +
+      (answer.state === undefined ? '' : ', ' + short(answer.state, 80));
+  } catch (problem) { model.message = what + ': ' + problem.message; }
+  show();
+  lookAtChosen();
+}
+
+function letterParts(node) {
+  if (!model.letters || !model.letters.length) return [];
+  const act = (letter, drops) => say(ask('/api/letter', { node: node.name, id: letter.id, drops }),
+    (drops ? 'drop ' : 'resend ') + letter.id);
+  const rows = model.letters.map((letter) => [letter.id, short(letter.event, 60), letter.pipe, letter.reason]);
+  return [{ key: 'letters', sign: JSON.stringify(rows) + model.readOnly, build: () =>
+    make('div', null, make('h3', null, 'Dead letters'), make('div', { class: 'scroll', tabindex: 0, role: 'group',
+      'aria-label': 'Dead letters', 'data-key': 'letters' }, make('table', null, make('tbody', null,
+      ...model.letters.map((letter, index) => letterRow(letter, rows[index], act)))))) }];
+}
+
+function letterRow(letter, [number, event, pipe, reason], act) {
+  return make('tr', null, make('td', { class: 'number' }, number), make('td', { class: 'code' }, event),
+    make('td', { class: 'code' }, pipe), make('td', null, reason), model.readOnly ? null : make('td', null,
+      make('button', { type: 'button', 'data-key': 'r' + number, onclick: () => act(letter, false) }, 'Resend'), ' ',
+      make('button', { type: 'button', 'data-key': 'd' + number, onclick: () => act(letter, true) }, 'Drop')));
+}

@@ -1,0 +1,85 @@
+import PipeInspection
+import PipeLogs
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+@Suite("The logs that an inspector reads")
+struct RecordedLogsTests {
+  private static func texts(_ lines: [JSONValue]) -> [String] {
+    lines.map { $0["text"]?.string ?? "skipped \($0["skipped"]?.integer ?? -1)" }
+  }
+
+  @Test("are told from the last lines on, once, with who wrote them and where")
+  func lines() throws {
+    let directory = try TestDirectory()
+    let door = LogWriter(path: directory.path + "/door.log")
+    var logs = RecordedLogs(directory: directory.path)
+    _ = door.write(["opened"], from: .out, at: Timestamp(milliseconds: 1))
+    _ = door.write(["exited"], from: .note, at: Timestamp(milliseconds: 2))
+    #expect(
+      logs.next() == [
+        [
+          "node": "door", "time": 1_000_000, "stream": "out", "text": "opened", "large": .null,
+        ],
+        [
+          "node": "door", "time": 2_000_000, "stream": "note", "text": "exited", "large": .null,
+        ],
+      ])
+    #expect(logs.next() == [])
+    _ = door.write(["closed"], from: .err, at: Timestamp(milliseconds: 3))
+    #expect(Self.texts(logs.next()) == ["closed"])
+  }
+
+  @Test("of a node that writes more than is told, the latest lines are, and the others are counted")
+  func much() throws {
+    let directory = try TestDirectory()
+    let door = LogWriter(path: directory.path + "/door.log")
+    var logs = RecordedLogs(directory: directory.path)
+    _ = door.write(["first"], from: .out)
+    #expect(Self.texts(logs.next()) == ["first"])
+    _ = door.write((0..<RecordedLogs.limit + 7).map { "\($0)" }, from: .out)
+    let lines = Self.texts(logs.next())
+    #expect(lines.count == RecordedLogs.limit + 1 && lines.first == "skipped 7")
+    #expect(lines.last == "\(RecordedLogs.limit + 6)")
+  }
+
+  @Test("a long line is cut between characters, and its size is told")
+  func long() throws {
+    let directory = try TestDirectory()
+    let door = LogWriter(path: directory.path + "/door.log")
+    _ = door.write(["a" + String(repeating: "é", count: 5_000)], from: .out)
+    var logs = RecordedLogs(directory: directory.path)
+    let line = try #require(logs.next().first)
+    #expect(line["large"] == 10_001)
+    #expect(line["text"]?.string == "a" + String(repeating: "é", count: 2_047))
+  }
+
+  @Test(
+    "what the orchestrator notes of a node is told once, whichever of the two logs is read first")
+  func repeated() throws {
+    let directory = try TestDirectory()
+    let door = LogWriter(path: directory.path + "/door.log")
+    let orchestrator = LogWriter(path: directory.path + "/orchestrator.log")
+    var logs = RecordedLogs(directory: directory.path)
+    _ = door.write(["started", "exited", "exited"], from: .note)
+    _ = orchestrator.write(
+      ["house: starting", "door: started", "door: exited", "door: exited", "door: exited"],
+      from: .note)
+    #expect(Self.texts(logs.next()) == ["started", "exited", "exited"])
+    // One of them stands in no other log: nothing is lost.
+    #expect(Self.texts(logs.next()) == ["house: starting", "door: exited"])
+    // A look between the two.
+    _ = door.write(["ready"], from: .note)
+    #expect(Self.texts(logs.next()) == ["ready"])
+    _ = orchestrator.write(["door: ready"], from: .note)
+    #expect(Self.texts(logs.next()) == [])
+    #expect(Self.texts(logs.next()) == [])
+    // As if the node's log was read before it was written, and the other behind.
+    _ = orchestrator.write(["door: stopped"], from: .note)
+    #expect(Self.texts(logs.next()) == [])
+    _ = door.write(["stopped"], from: .note)
+    #expect(Self.texts(logs.next()) == ["stopped"])
+    #expect(Self.texts(logs.next()) == [])
+  }
+}
