@@ -45,7 +45,7 @@ help:
 	@echo "make run     build quickly, and run $(TOPOLOGY) in the foreground (TOPOLOGY=FILE for another)"
 	@echo "make test    build, and run every test but the next"
 	@echo "make test-package  write, build and test the package of README.md, as it stands there"
-	@echo "make test-web   run the tests of the inspector's page in Chromium, which has to be installed"
+	@echo "make test-web   run the tests of the inspector's page in Chromium, which it installs"
 	@echo "make test-release  run the tests with nodes on the programs of 'make build'"
 	@echo "make build   build the programs that run fast"
 	@echo "make sanitize  run the unit tests under Thread Sanitizer and Address Sanitizer"
@@ -80,7 +80,7 @@ test: setup
 	tools/build $(TESTS)
 	@tools/test
 
-# The inspector's page in Chromium. Its pictures are in .build/web.
+# The inspector's page in Chromium, which is installed first. Its pictures are in .build/web.
 test-web: setup
 	tools/build --product nodes
 	tools/build --product orchestrator

@@ -1,27 +1,15 @@
-"""The inspector's page in Chromium, as people use it: 'make test-web' calls it.
+"""The page of a topology that runs, as people use it. Screenshots stay in .build/web."""
 
-Debian's chromium, chromium-driver and python3-selenium are needed. Screenshots stay in .build/web.
-"""
-
-import os
 import re
-import shutil
-import signal
-import subprocess
-import tempfile
+import socket
 import time
-import unittest
+import urllib.parse
 
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
-from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import WebDriverWait
 
-ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
-PROGRAMS = os.environ.get("PROGRAMS", os.path.join(ROOT, ".build", "debug"))
-PICTURES = os.path.join(ROOT, ".build", "web")
+from support import PageTest
+
 ATTACK = "<img src=x onerror=\"document.title='taken'\">"
 
 HOUSE = """
@@ -30,6 +18,7 @@ program: nodes
 nodes:
   door: { machine: ElevatorDoor, durability: process, restart: { policy: on-failure } }
   motor: { machine: ElevatorMotor }
+  shed: { machine: ElevatorDoor, durability: process, restart: { policy: on-failure } }
   display: { machine: FloorDisplay }
   passengers: { machine: Passengers }
   philosopher1: { machine: Philosopher, parameters: { thought: 300, meal: 300 } }
@@ -52,123 +41,18 @@ pipes:
 """ % ("'" + ATTACK.replace("'", "''") + "'")
 
 
-class Topology:
-    """A topology in a folder of its own, and an inspector that serves its page."""
-
-    def __init__(self, text, *options):
-        self.folder = tempfile.mkdtemp(prefix="prw-", dir="/tmp")
-        self.environment = dict(os.environ, PIPERUNTIME_ROOT=self.folder, NO_COLOR="1")
-        with open(os.path.join(self.folder, "house.yaml"), "w") as file:
-            file.write(text)
-        self.orchestrator("up", "--wait", "house.yaml")
-        self.inspector = subprocess.Popen(
-            [os.path.join(PROGRAMS, "orchestrator"), "web", *options], cwd=self.folder,
-            env=self.environment, stdout=subprocess.PIPE, text=True)
-        self.address = re.search(r"http\S+", self.inspector.stdout.readline()).group()
-
-    def orchestrator(self, *words):
-        return subprocess.run(
-            [os.path.join(PROGRAMS, "orchestrator"), *words], cwd=self.folder,
-            env=self.environment, check=True, stdout=subprocess.PIPE, text=True).stdout
-
-    def end(self):
-        self.inspector.send_signal(signal.SIGTERM)
-        self.inspector.wait()
-        self.inspector.stdout.close()
-        subprocess.run(
-            [os.path.join(PROGRAMS, "orchestrator"), "down"], cwd=self.folder,
-            env=self.environment, capture_output=True)
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def browser(*arguments):
-    options = webdriver.ChromeOptions()
-    profile = tempfile.mkdtemp(prefix="prw-chromium-", dir="/tmp")
-    for argument in ["--headless=new", "--disable-gpu", "--no-sandbox",
-                     "--user-data-dir=" + profile, *arguments]:
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
-    driver.profile = profile
-    return driver
-
-
-class PageTest(unittest.TestCase):
-    options = ()
-
-    @classmethod
-    def setUpClass(cls):
-        os.makedirs(PICTURES, exist_ok=True)
-        cls.topology = Topology(HOUSE, *cls.options)
-        cls.driver = browser("--window-size=1280,1000")
-        cls.driver.get(cls.topology.address)
-        cls.wait(lambda: cls.cell("fork2", 1))
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.driver.quit()
-        shutil.rmtree(cls.driver.profile, ignore_errors=True)
-        cls.topology.end()
-
-    # What is on the page
-
-    @classmethod
-    def wait(cls, condition):
-        """Waits until it holds. Elements may be drawn anew at any time: what is looked at, scripts read."""
-        return WebDriverWait(cls.driver, 60, poll_frequency=0.05).until(lambda _: condition())
-
-    @classmethod
-    def script(cls, text, *values):
-        return cls.driver.execute_script(text, *values)
-
-    @classmethod
-    def cell(cls, node, column):
-        return cls.script(
-            "for (const row of document.querySelectorAll('#nodes tr'))"
-            " if (row.cells[0].textContent === arguments[0]) return row.cells[arguments[1]].textContent;"
-            " return null", node, column)
-
-    def text(self, selector):
-        return self.script(
-            "const found = document.querySelector(arguments[0]); return found ? found.textContent : ''",
-            selector)
-
-    def count(self, selector):
-        return self.script("return document.querySelectorAll(arguments[0]).length", selector)
-
-    def choose(self, node):
-        self.wait(lambda: self.script(
-            "const button = document.querySelector(`#nodes [data-key=\"n${arguments[0]}\"]`);"
-            " if (button) button.click(); return button !== null", node))
-        self.wait(lambda: self.text("#h-node") == node)
-
-    def keys(self, *keys):
-        # To whatever has the focus: an element may be drawn anew between a look at it and the key.
-        for key in keys:
-            ActionChains(self.driver).send_keys(key).perform()
-
-    def focused(self):
-        return self.script(
-            "const one = document.activeElement;"
-            " return one.id || one.getAttribute('data-key') || one.getAttribute('aria-label') || one.tagName")
-
-    def tab_to(self, wanted):
-        for _ in range(60):
-            if self.focused() == wanted:
-                return
-            self.keys(Keys.TAB)
-        self.fail(f"the keyboard does not reach {wanted}")
-
-    def picture(self, name):
-        self.driver.save_screenshot(os.path.join(PICTURES, name + ".png"))
-
-
 class Watching(PageTest):
+    file = HOUSE
+
+    @classmethod
+    def is_ready(cls):
+        return cls.cell("fork2", 1)
+
     def test_panels(self):
         self.choose("door")
         self.assertEqual(self.cell("fork1", 2), "running")
         self.wait(lambda: self.count("#pipes tr") == 6)
-        self.wait(lambda: self.count("#graph g[role=button]") == 9)
+        self.wait(lambda: self.count("#graph g[role=button]") == 10)
         self.wait(lambda: self.count("#graph .member") == 3)
         self.wait(lambda: self.count("#chart circle") > 5)
         self.wait(lambda: self.count("#chart .bar") > 0)
@@ -191,10 +75,8 @@ class Watching(PageTest):
         self.assertNotEqual(self.driver.title, "taken")
 
     def test_keyboard(self):
-        self.addCleanup(
-            self.script,
-            "const search = document.getElementById('search'); search.value = '';"
-            " search.dispatchEvent(new Event('input'))")
+        self.addCleanup(self.fill, "search", "")
+        self.addCleanup(self.fill, "grep", "")
         self.script("document.body.focus(); document.activeElement.blur()")
         self.tab_to("slider")
         self.tab_to("search")
@@ -216,15 +98,117 @@ class Watching(PageTest):
         self.assertEqual(self.focused(), "gmotor")
         self.keys(Keys.ENTER)
         self.wait(lambda: self.text("#h-node") == "motor")
+        # An instant is held, and looked at from step to step.
+        self.tab_to("freeze")
+        self.keys(Keys.SPACE)
+        self.wait(lambda: self.text("#moment") != "now")
+        self.back_tab_to("slider")
+        self.keys(Keys.ARROW_LEFT, Keys.ARROW_LEFT)
+        frozen = self.wait(lambda: self.script(
+            "return model.steps.length > 2 && model.at === model.steps[slider.max - 2].time && !isDue"
+            " && document.getElementById('chart').textContent"))
+        self.keys(Keys.TAB)
+        self.assertEqual(self.focused(), "live")
+        self.assertEqual(self.text("#chart"), frozen)
+        self.keys(Keys.ENTER)
+        self.wait(lambda: self.text("#moment") == "now")
+        # Logs: filtered, scrolled, and followed again.
+        self.tab_to("grep")
+        self.keys("spawned")
+        self.wait(lambda: self.script(
+            "const rows = [...document.querySelectorAll('#logs li')];"
+            " return rows.length > 3 && rows.every((row) => row.textContent.includes('spawned'))"))
+        self.keys(Keys.ESCAPE)
+        self.tab_to("mine")
+        self.keys(Keys.SPACE)
+        self.wait(lambda: self.script(
+            "const names = [...document.querySelectorAll('#logs b')].map((one) => one.textContent);"
+            " return names.length > 1 && names.every((one) => one === 'motor')"))
+        self.keys(Keys.SPACE)
+        self.wait(lambda: self.script(
+            "const box = document.getElementById('logbox'); return box.scrollHeight > box.clientHeight + 60"))
+        self.tab_to("logbox")
 
-    def test_a_killed_node_comes_back(self):
+        def is_at_top():
+            # It glides there, and a line that is written meanwhile may hold it.
+            self.keys(Keys.HOME)
+            return self.script("return document.getElementById('logbox').scrollTop === 0")
+        self.wait(is_at_top)
+        self.wait(lambda: not self.script("return document.getElementById('newest').hidden"))
+        self.back_tab_to("newest")
+        self.keys(Keys.ENTER)
+        self.wait(lambda: self.script("return document.getElementById('newest').hidden"))
+
+    def test_a_killed_node_comes_back_in_the_same_state(self):
+        self.choose("shed")
+        self.wait(lambda: self.count("#node form") == 1)
+        self.tab_to("choice")
+        self.keys("personsHave", Keys.TAB, "7", Keys.ENTER)
+        self.wait(lambda: self.cell("shed", 1) == "open(persons: 7)")
+        self.wait(lambda: "version 1" in self.text("#node"))
+        pid = re.search(r"pid (\d+)", self.text("#node")).group(1)
+        self.topology.orchestrator("kill", "shed")
+        self.wait(lambda: self.cell("shed", 5) == "1" and self.cell("shed", 2) == "running")
+        self.wait(lambda: "pid" in self.text("#node") and f"pid {pid} " not in self.text("#node") + " ")
+        self.assertEqual(self.cell("shed", 1), "open(persons: 7)")
+        self.assertIn("version 1 ", self.text("#node"))
+        self.wait(lambda: self.script(
+            "return model.steps.some((step) => step.is === 'life' && step.node === 'shed' && step.again)"))
+
+    def test_who_stops_reading_costs_nothing(self):
+        address = urllib.parse.urlsplit(self.topology.address)
+        token = address.fragment.split("=")[1]
+
+        def memory():
+            with open(f"/proc/{self.topology.inspector.pid}/status") as file:
+                return int(re.search(r"VmRSS:\s+(\d+)", file.read()).group(1))
+
+        def cursor():
+            return self.script("return Number(model.cursor)")
+        before = memory()
+        for _ in range(4):
+            one = socket.socket()
+            self.addCleanup(one.close)
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+            one.connect((address.hostname, address.port))
+            one.sendall(f"GET /api/changes?after=0 HTTP/1.1\r\nHost: {address.netloc}\r\n"
+                        f"Authorization: Bearer {token}\r\n\r\n".encode())
+        # The page is told of a hundred things more, and what nobody reads is kept for nobody.
+        first = cursor()
+        self.wait(lambda: cursor() > first + 100)
+        self.assertLess(memory() - before, 32 << 10)
+
+    def test_effects_are_causes(self):
+        # A chain of one's own effects: each is drawn from the step that started it.
+        self.choose("passengers")
+        self.wait(lambda: self.count("#chart .effect") > 0)
+        self.wait(lambda: "an effect of version" in self.text("#chart .effect title"))
+
+    def test_logs(self):
         self.choose("door")
-        version = self.wait(lambda: int(re.search(r"version (\d+)", self.text("#node")).group(1)))
+        self.addCleanup(self.fill, "grep", "")
+        self.addCleanup(
+            self.script, "const mine = document.getElementById('mine'); if (mine.checked) mine.click()")
+        self.wait(lambda: self.count("#logs li") > 5)
+        before = self.count("#logs .note")
         self.topology.orchestrator("kill", "door")
-        self.wait(lambda: self.cell("door", 5) == "1" and self.cell("door", 2) == "running")
-        self.wait(lambda: "began again" in self.text("#chart"))
-        # It goes on where it was, and does not begin with version 0.
-        self.wait(lambda: int(re.search(r"version (\d+)", self.text("#node")).group(1)) >= version)
+        # What the orchestrator did is told in words, not by colour, and once, though it stands in two logs.
+        self.wait(lambda: self.count("#logs .note") > before and "orchestrator:" in self.text("#logs"))
+        self.assertEqual(self.script(
+            "return model.lines.filter((line) => line.node === 'orchestrator' && line.text.startsWith('door: '))"), [])
+        self.script("document.getElementById('mine').click()")
+        self.wait(lambda: self.script(
+            "const names = [...document.querySelectorAll('#logs b')].map((one) => one.textContent);"
+            " return names.length > 0 && names.every((one) => one === 'door')"))
+        self.fill("grep", "no line has this")
+        self.wait(lambda: self.count("#logs li") == 0 and "No line" in self.text("#lines"))
+        self.fill("grep", "")
+        self.wait(lambda: self.count("#logs li") > 0)
+        # Before the first step nothing was written that a later instant has.
+        self.wait(lambda: self.script(
+            "const all = document.querySelectorAll('#logs li').length; model.at = 1; showAll();"
+            " const then = document.querySelectorAll('#logs li').length; model.at = null; showAll();"
+            " return all > 0 && then === 0"))
 
     def test_time(self):
         self.wait(lambda: self.count("#chart circle") > 20)
@@ -245,23 +229,9 @@ class Watching(PageTest):
         self.wait(lambda: self.text("#moment") == "now")
         self.wait(lambda: self.script(rows) > 20)
 
-    def test_pictures(self):
-        self.choose("door")
-        self.wait(lambda: "▶" in self.text("#node svg"))
-        for scheme in ["light", "dark"]:
-            self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
-                "features": [{"name": "prefers-color-scheme", "value": scheme}]})
-            for width in [1280, 400]:
-                self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
-                    "width": width, "height": 2000, "deviceScaleFactor": 1, "mobile": False})
-                # Nothing is wider than the screen.
-                self.assertLessEqual(
-                    self.script("return document.documentElement.scrollWidth"), width)
-                self.picture(f"{scheme}-{width}")
-        self.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-
 
 class ReadingOnly(PageTest):
+    file = HOUSE
     options = ("--read-only",)
 
     def test_nothing_is_sent(self):
@@ -290,6 +260,3 @@ class ReadingOnly(PageTest):
         self.topology.orchestrator("up", "--wait", "house.yaml")
         self.wait(lambda: self.cell("door", 2) == "running")
 
-
-if __name__ == "__main__":
-    unittest.main(verbosity=2)

@@ -1,0 +1,316 @@
+"""The page as it tells of what never changes: pictures of it, and what seldom happens to a topology that runs.
+
+The page comes from an inspector, its answers from recording.py.
+"""
+
+import copy
+import io
+import json
+import os
+import unittest
+
+from PIL import Image
+
+import goldens
+import recording
+from recording import at, delta, end, counts, line, node, pipe, state, step
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from support import PageTest
+
+FONTS = "* { font-family: 'DejaVu Sans' !important } .code, .code * { font-family: 'DejaVu Sans Mono' !important }"
+PANELS = ["nodes", "node", "graph", "pipes", "chart", "logs"]
+AXE = os.environ.get("AXE")
+NOTHING = "topology: quiet\nprogram: nodes\nnodes:\n  fork: { machine: Fork }\n"
+
+
+class Recorded(PageTest):
+    file = NOTHING
+
+    @classmethod
+    def prepare(cls):
+        cls.driver.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "UTC"})
+        source = recording.INSPECTOR % json.dumps(recording.REPLIES)
+        cls.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": source})
+
+    @classmethod
+    def is_ready(cls):
+        return cls.script("return recorded.waiting !== null")
+
+    def setUp(self):
+        self.show_as("light", 1280)
+        self.load()
+
+    def load(self):
+        self.driver.get("about:blank")
+        self.driver.get(self.topology.address)
+        self.script("sessionStorage.removeItem('view')")
+        self.wait(self.is_ready)
+        self.script("model.chosen = null; for (const one of document.querySelectorAll('input')) {"
+                    " one.value = one.type === 'search' ? '' : one.value; one.checked = false; }")
+        self.give(recording.WHOLE)
+
+    def give(self, answer):
+        """An answer of the inspector, which is drawn."""
+        self.script("recorded.give(arguments[0])", answer)
+        self.wait(lambda: self.script(
+            "return model.cursor === arguments[0] && recorded.waiting !== null && !isDue", answer["cursor"]))
+
+    def drawn(self):
+        self.wait(lambda: self.script("return !isDue"))
+
+    def choose_door(self):
+        self.choose("door")
+        self.wait(lambda: self.count("#node form") == 1 and "Dead letters" in self.text("#node"))
+        self.wait(lambda: "▶" in self.text("#node svg"))
+
+    def look_back(self, place):
+        self.script("const slider = document.getElementById('slider'); slider.value = arguments[0];"
+                    " slider.dispatchEvent(new Event('input'))", place)
+        self.drawn()
+
+    def each_look(self):
+        for scheme in ["light", "dark"]:
+            for width in [1280, 400]:
+                self.show_as(scheme, width, 1000)
+                height = self.script("return document.documentElement.scrollHeight")
+                self.show_as(scheme, width, height)
+                self.assertLessEqual(
+                    self.script("return document.documentElement.scrollWidth"), width,
+                    "something is wider than the screen")
+                yield f"{scheme}-{width}"
+
+    def test_goldens(self):
+        self.choose_door()
+        # Whatever else the machine has: these come with Chromium.
+        self.script("const fonts = new CSSStyleSheet(); fonts.replaceSync(arguments[0]);"
+                    " document.adoptedStyleSheets = [fonts]", FONTS)
+        problems = []
+        for look in self.each_look():
+            picture = Image.open(io.BytesIO(self.driver.get_screenshot_as_png())).convert("RGB")
+            picture.save(os.path.join(os.path.dirname(self.picture(look)), look + ".png"))
+            for panel in PANELS:
+                place = self.script(
+                    "const place = document.getElementById('h-' + arguments[0]).closest('section')"
+                    ".getBoundingClientRect(); return [place.left, place.top, place.right, place.bottom]", panel)
+                problems.append(goldens.difference(f"{panel}-{look}", picture.crop(tuple(map(round, place)))))
+        self.assertEqual([problem for problem in problems if problem], [])
+
+    @unittest.skipUnless(AXE, "axe is not installed, since PyPI was out of reach")
+    def test_axe(self):
+        self.choose_door()
+        with open(AXE) as file:
+            axe = file.read()
+        for look in self.each_look():
+            self.check(axe, look)
+        self.look_back(4)
+        self.check(axe, "looking back")
+
+    def check(self, axe, look):
+        if not self.script("return 'axe' in window"):
+            self.script(axe)
+        found = self.driver.execute_async_script(
+            "const done = arguments[0]; axe.run(document).then((found) => done(found.violations.map((one) =>"
+            " one.id + ': ' + one.nodes.map((node) => node.html).slice(0, 3).join(' '))),"
+            " (problem) => done([String(problem)]))")
+        self.assertEqual(found, [], look)
+
+    def test_the_slider_sets_all_panels(self):
+        # While the page is open more happens to all that panels show.
+        later = copy.deepcopy(recording.HOUSE)
+        later["nodes"][6].update(phase="failed", running=False, restarts=2, pid=None, reason="killed")
+        self.choose("till")
+        self.wait(lambda: self.count("#node form") == 1)
+        self.give(delta(20, [
+            later,
+            state("till", {"open": {"orders": 1300}}, 1300, 19, counts(1300, letters=9, outs=[
+                end(recording.ORDERS, 1300, waiting=3, capacity=64)])),
+        ], [step("door", 5, 19, "doorIsOpen", "opening", "held", incarnation=2)],
+            [line("till", 19, "more orders")]))
+        self.wait(lambda: "Dead letters" in self.text("#node"))
+        self.give(delta(30, [], [step("door", 6, 29, "x", "held", "open", incarnation=2)]))
+
+        def told():
+            return {
+                "nodes": [self.cell("till", column) for column in (1, 2, 4, 5)],
+                "node": self.text("#node"), "graph": self.text("#graph [data-key=gtill]"),
+                "pipes": self.script("return document.querySelector('#pipes tr:last-child').textContent"),
+                "chart": self.count("#chart circle"), "logs": self.text("#logs"),
+                "moment": self.text("#moment")}
+        now = told()
+        self.assertEqual(self.script("const one = document.getElementById('slider'); return [one.max, one.value]"), ["15", "15"])
+        self.assertEqual(now["nodes"], ["open(orders: 1300)", "failed", "9", "2"])
+        self.assertIn("3 of 64", now["pipes"])
+        self.assertIn("more orders", now["logs"])
+        steps = self.script("return model.steps.length")
+        # To the last step before that.
+        self.look_back(steps - 3)
+        then = told()
+        self.assertEqual(then["moment"], "10:00:08.010")
+        self.assertEqual(then["nodes"], ["–", "running", "", "0"])
+        self.assertIn("Fill", self.text("#h-pipes + .scroll th:nth-child(2)"))
+        self.assertIn("–", then["pipes"])
+        self.assertEqual(now["chart"] - then["chart"], 2)
+        self.assertNotIn("more orders", then["logs"])
+        self.assertIn("known of now alone", then["node"])
+        self.assertNotIn("failed", then["node"] + then["graph"])
+        # Between the two answers all is as the first one told it.
+        self.script("lookAt(arguments[0])", at(15))
+        self.drawn()
+        then = told()
+        self.assertEqual(then["nodes"], ["open(orders: 1200)", "running, blocked", "0", "0"])
+        self.assertIn("64 of 64, full", then["pipes"])
+        self.assertIn("open(orders: 1200)", then["graph"])
+        # Before the page was opened nodes lived as their ends and beginnings tell.
+        self.look_back(0)
+        self.assertEqual([self.cell("passengers", column) for column in (2, 5)], ["running", "3"])
+        self.driver.find_element(By.ID, "live").click()
+        self.wait(lambda: told() == now)
+
+    def test_freezing_holds_an_instant(self):
+        self.script("document.getElementById('freeze').click()")
+        self.drawn()
+        before = self.text("main")
+        self.give(delta(11, [state("motor", "moving", 3, 10.9)], [
+            step("motor", 3, 10.9, "start", "standing", "moving")], [line("motor", 10.9, "it moves")]))
+        self.assertEqual(self.text("main"), before)
+        self.choose("motor")
+        self.assertNotIn("moving", self.text("#node p"))
+        self.script("document.getElementById('freeze').click()")
+        self.drawn()
+        self.assertIn("it moves", self.text("#logs"))
+        self.assertEqual(self.cell("motor", 1), "moving")
+
+    def test_what_is_skipped_is_counted(self):
+        self.assertEqual(self.text("#skipped"), "")
+        self.give(delta(11, [], [step("motor", 53, 10.5, "start", "standing", "moving")], skipped=70))
+        # Fifty of the motor's are among the seventy.
+        self.assertEqual(self.text("#skipped"), "70 steps not shown")
+        self.give(delta(12, [], [step("motor", 55, 11.5, "start", "standing", "moving")]))
+        self.assertEqual(self.text("#skipped"), "71 steps not shown")
+        self.give(delta(13, written=[line("motor", 12, "on")], unwritten=5))
+        self.assertIn("5 lines are not shown here", self.text("#logs"))
+
+    def test_what_is_typed_stays_and_the_rest_goes_on(self):
+        self.choose_door()
+        self.tab_to("choice")
+        self.keys("p", Keys.TAB, "4")
+        self.script("window.input = document.activeElement")
+        self.give(delta(12, [state("door", {"open": {"persons": 8}}, 5, 11, counts(5), incarnation=2)]))
+        self.wait(lambda: "version 5" in self.text("#node"))
+        self.assertIn("open(persons: 8)", self.text("#node p"))
+        self.assertTrue(self.script("return document.activeElement === input && input.isConnected"))
+        self.keys("2")
+        self.assertEqual(self.script("return input.value"), "42")
+        self.keys(Keys.ENTER)
+        self.wait(lambda: "personsHaveEntered: moved" in self.text("#said"))
+        self.assertIn('{"persons":42}', self.script("return recorded.asked.find((one) => one.includes('send'))"))
+
+    def test_another_history_begins_anew(self):
+        self.choose_door()
+        self.give(delta(11, [], [step("motor", 53, 10.5, "start", "standing", "moving")]))
+        self.assertEqual(self.text("#skipped"), "50 steps not shown")
+        self.give(delta(12, [state("motor", "standing", 12, 12, counts(12))]))
+        self.assertEqual(self.cell("motor", 3), "5")
+        self.look_back(3)
+        other = dict(recording.HOUSE, nodes=[node("motor", "ElevatorMotor")], pipes=[], composites=[])
+        self.give(delta(500, [other, state("motor", "standing", 1, 499)], [
+            step("motor", 900, 499, "start", "standing", "moving")], [line("motor", 499, "new")], whole=True))
+        self.assertEqual(self.text("#moment"), "now")
+        self.assertEqual(self.text("#skipped"), "")
+        self.assertEqual(self.count("#logs li"), 1)
+        self.assertEqual(self.cell("motor", 3), "")
+        self.assertIn("no such node", self.text("#node"))
+
+    def test_filters_outlast_a_reload(self):
+        self.choose_door()
+        self.fill("search", "fork")
+        self.fill("grep", "stove")
+        self.script("document.getElementById('only').click()")
+        self.driver.refresh()
+        self.wait(self.is_ready)
+        self.give(recording.WHOLE)
+        self.assertEqual(self.count("#nodes tr"), 2)
+        self.assertEqual(self.count("#logs li"), 1)
+        self.assertTrue(self.script("return document.getElementById('only').checked"))
+        self.wait(lambda: self.text("#h-node") == "door" and self.count("#node form") == 1)
+        self.fill("search", "no node")
+        self.drawn()
+        self.assertEqual(self.text("#nodes"), "No node is like that.")
+
+    def test_five_hundred_nodes(self):
+        nodes = [node("hub", "Hub")] + [node(f"worker{number}", "Worker") for number in range(1, 500)]
+        pipes = [pipe(f"hub->worker{number}", "hub", f"worker{number}") for number in range(1, 500)]
+        states = [state(one["name"], "idle", 1, 1, counts(1, ins=[end("hub->" + one["name"], 1)]))
+                  for one in nodes]
+        large = dict(recording.HOUSE, nodes=nodes, pipes=pipes, composites=[])
+        self.give(delta(11, [large, *states], whole=True))
+        boxes = "return [...document.querySelectorAll('#graph [role=button]')].map((one) =>" \
+                " one.getAttribute('aria-label'))"
+        self.assertEqual(self.script(boxes), ["hub, idle", "499 nodes worker…, all running: search for them"])
+        # One node changes: what is drawn anew is about it.
+        found = self.script("""
+          const times = [];
+          let changes = 0;
+          const watcher = new MutationObserver((records) => { changes += records.length; });
+          watcher.observe(document.body, { childList: true, subtree: true, characterData: true });
+          for (let turn = 0; turn < 40; turn += 1) {
+            const answer = JSON.parse(arguments[0]);
+            answer.time += turn * 1e8;
+            answer.standing[0].version += turn;
+            answer.standing[0].state = 'busy' + turn;
+            const start = performance.now();
+            take(answer);
+            showAll();
+            document.body.getBoundingClientRect();
+            times.push(performance.now() - start);
+            changes += watcher.takeRecords().length;
+          }
+          watcher.disconnect();
+          return { times: times.sort((a, b) => a - b), changes: changes / 40 };
+          """, json.dumps(delta(12, [state("worker7", "busy", 2, 11.5, counts(2))], [
+              step("worker7", 2, 11.5, "work", "idle", "busy")])))
+        times = found["times"]
+        print(f"500 nodes: an answer takes {times[20]:.1f} ms, {times[-1]:.0f} ms at most,"
+              f" {found['changes']:.0f} changes of the page")
+        self.assertLess(found["changes"], 12)
+        self.assertLess(times[0], 100)
+        self.script("document.querySelectorAll('#graph [role=button]')[1].dispatchEvent(new MouseEvent('click'))")
+        self.drawn()
+        self.assertEqual(self.script("return document.getElementById('search').value"), "worker")
+        self.assertEqual(self.count("#graph [role=button]"), 60)
+        self.assertIn("439 more", self.text("#folded"))
+
+    def test_a_large_state_is_shown_in_parts(self):
+        large = {"full": {"text": "x" * (1 << 20)}}
+        told = state("door", None, 5, 11, counts(5), incarnation=2, large=(1 << 20) + 20, case="full")
+        self.script("recorded.replies['/api/state'] = { version: 5, state: arguments[0] }", large)
+        self.choose_door()
+        self.give(delta(12, [told]))
+        self.assertIn("full (1,048,", self.text("#node p"))
+        self.tab_to("whole")
+        self.keys(Keys.ENTER)
+        self.wait(lambda: "part 1 of 65" in self.text("#node"))
+        length = "return document.querySelector('#node pre').textContent.length"
+        self.assertEqual(self.script(length), 16384)
+        self.keys(Keys.TAB)
+        self.tab_to("Later part")
+        self.keys(Keys.ENTER)
+        self.wait(lambda: "part 2 of 65" in self.text("#node"))
+        # It is cut once: further answers do not touch it.
+        found = self.script("""
+          const pre = document.querySelector('#node pre');
+          const start = performance.now();
+          for (let turn = 0; turn < 20; turn += 1) { take(JSON.parse(arguments[0])); showAll(); }
+          return { time: (performance.now() - start) / 20, isSame: pre === document.querySelector('#node pre') };
+          """, json.dumps(delta(13, [dict(told, version=6)])))
+        print(f"a state of 1 MiB: an answer takes {found['time']:.1f} ms")
+        self.assertTrue(found["isSame"])
+
+    def test_nothing_moves_for_who_wants_that(self):
+        self.choose_door()
+        moves = "return getComputedStyle(document.querySelector('#node .taken')).transitionDuration"
+        self.show_as("light", 1280, 1000, {"name": "prefers-reduced-motion", "value": "no-preference"})
+        self.assertEqual(self.script(moves), "0.3s")
+        self.show_as("light", 1280, 1000, {"name": "prefers-reduced-motion", "value": "reduce"})
+        self.assertEqual(self.script(moves), "0s")

@@ -1,0 +1,185 @@
+"""What an inspector might tell of a small topology: always the same, at times that never change.
+
+A page that gets it instead of its inspector's answers can be compared with pictures of it, and given what a
+topology that runs would give only by chance.
+"""
+
+BEGIN = 1_767_261_600_000_000_000   # 2026-01-01, 10:00 UTC.
+CURSOR = 1 << 20
+
+
+def at(seconds):
+    return BEGIN + round(seconds * 1000) * 1_000_000
+
+
+def node(name, hosts=None, kind="machine", **others):
+    return {"name": name, "kind": kind, "hosts": hosts, "within": None, "phase": "running", "running": True,
+            "reason": None, "pid": 4000 + len(name), "incarnation": 1, "restarts": 0,
+            "durability": "process", **others}
+
+
+def pipe(name, sender, receiver, capacity=1024):
+    return {"name": name, "from": sender, "to": receiver, "capacity": capacity}
+
+
+def counts(events, letters=0, blocked=(), outs=(), ins=()):
+    return {"events": events, "refused": 0, "letters": letters, "effects": 0, "gaps": 0,
+            "blocked": list(blocked), "outs": list(outs), "ins": list(ins)}
+
+
+def end(name, events, waiting=0, capacity=1024):
+    return {"name": name, "events": events, "applied": events - waiting, "waiting": waiting,
+            "capacity": capacity}
+
+
+def state(name, value, version, seconds, counted=None, incarnation=1, doubts=(), **others):
+    return {"is": "state", "node": name, "incarnation": incarnation, "version": version, "time": at(seconds),
+            "cause": "pipe", "case": value if isinstance(value, str) else None, "doubts": list(doubts),
+            "state": value, "counts": counted or counts(version), **others}
+
+
+def step(name, place, seconds, event, before, after, cause="pipe", incarnation=1, **others):
+    return {"node": name, "incarnation": incarnation, "place": place, "version": place, "time": at(seconds),
+            "event": event, "from": before, "state": after, "sent": [],
+            "cause": others["source"]["pipe"] if "source" in others else cause, **others}
+
+
+def event(name, number):
+    return {"pipe": name, "stream": 7, "number": number}
+
+
+def life(name, seconds, phase, former, running, restarts=0, incarnation=1, **others):
+    return {"is": "life", "node": name, "time": at(seconds), "phase": phase, "running": running,
+            "restarts": restarts, "incarnation": incarnation, "reason": None,
+            "again": former.get("incarnation", incarnation) != incarnation,
+            "former": {"incarnation": incarnation, "restarts": restarts, "reason": None, **former}, **others}
+
+
+def line(name, seconds, text, stream="out", **others):
+    return {"node": name, "time": at(seconds), "stream": stream, "text": text, "large": None, **others}
+
+
+def delta(seconds, standing=(), happened=(), written=(), **others):
+    """An answer; `seconds` is when it was given, and its number."""
+    return {"cursor": str(CURSOR + round(seconds * 1000)), "time": at(seconds), "whole": False, "skipped": 0,
+            "unwritten": 0, "standing": list(standing), "happened": list(happened), "written": list(written),
+            **others}
+
+
+ARRIVALS = "motor:arrived->door:openButtonWasPressed"
+START = "door:closed->motor:start"
+BOARDING = "passengers:boarding->door:personsHaveEntered"
+ORDERS = "till.orders->kitchen.orders"
+
+HOUSE = {
+    "is": "topology", "topology": "house", "file": "/home/me/house.yaml", "phase": "degraded",
+    "running": True, "reason": None,
+    "nodes": [
+        node("door", "ElevatorDoor", restarts=1, incarnation=2),
+        node("motor", "ElevatorMotor"),
+        node("passengers", "Passengers", phase="failed", running=False, pid=None, restarts=3,
+             reason="exited with code 1, 4 times in 10 s: it is not started again"),
+        node("philosopher1", "Philosopher"),
+        node("fork1", "Fork"),
+        node("fork2", "Fork"),
+        node("till", "Till"),
+        node("kitchen", "Kitchen"),
+        node("sign", kind="constant"),
+        node("seat1", kind="composite"),
+    ],
+    "composites": [{"name": "seat1", "nodes": ["philosopher1", "fork1", "fork2"]}],
+    "pipes": [pipe(ARRIVALS, "motor", "door"), pipe(START, "door", "motor"),
+              pipe(BOARDING, "passengers", "door"), pipe(ORDERS, "till", "kitchen", 64)],
+}
+
+TAKE = [
+    step(name, 1, 2.5, "take", before, after, cause="seat1", transaction="1.1")
+    for name, before, after in [("philosopher1", "thinking", "eating"), ("fork1", "free", "held"),
+                                ("fork2", "free", "held")]]
+STEPS = [
+    step("passengers", 1, 1, "called", "waiting", {"boarding": {"persons": 3}}, cause="effect", effect=0,
+         sent=[event(BOARDING, 1)]),
+    step("door", 1, 1.02, {"personsHaveEntered": {"persons": 3}}, {"open": {"persons": 0}}, {"open": {"persons": 3}},
+         source=event(BOARDING, 1)),
+    step("door", 2, 2, "closeButtonWasPressed", {"open": {"persons": 3}}, {"closing": {"persons": 3}},
+         cause="client"),
+    *TAKE,
+    step("door", 3, 4, "doorHasLocked", {"closing": {"persons": 3}}, "closed", cause="effect",
+         effect=2, sent=[event(START, 1)]),
+    step("motor", 1, 4.01, "start", "standing", "moving", source=event(START, 1)),
+    life("passengers", 5, "failed", {"phase": "running", "running": True}, False, restarts=3),
+    life("door", 6, "starting", {"phase": "running", "running": True, "incarnation": 1}, False, restarts=1,
+         incarnation=2),
+    life("door", 6.1, "running", {"phase": "starting", "running": False}, True, restarts=1, incarnation=2),
+    step("motor", 2, 8, "floorReached", "moving", "standing", cause="effect", effect=1,
+         sent=[event(ARRIVALS, 1)]),
+    step("door", 4, 8.01, "openButtonWasPressed", "closed", {"open": {"persons": 0}},
+         source=event(ARRIVALS, 1), incarnation=2),
+]
+STANDING = [
+    HOUSE,
+    state("door", {"open": {"persons": 0}}, 4, 8.01, counts(4, letters=2, outs=[end(START, 1)], ins=[
+        end(ARRIVALS, 1), end(BOARDING, 1)]), incarnation=2),
+    state("motor", "standing", 2, 8, counts(2, outs=[end(ARRIVALS, 1)], ins=[end(START, 1)])),
+    state("philosopher1", "eating", 1, 2.5),
+    state("fork1", "held", 1, 2.5),
+    state("fork2", "held", 1, 2.5, doubts=[{
+        "participant": "fork2", "composite": "seat1", "event": "release", "transaction": "1.2"}]),
+    state("till", {"open": {"orders": 1200}}, 1200, 7.9, counts(
+        1200, blocked=[ORDERS], outs=[end(ORDERS, 1200, waiting=64, capacity=64)])),
+    state("kitchen", {"cooking": {"dish": "dumplings with a sauce whose name is long"}}, 1136, 7.9, counts(
+        1136, ins=[end(ORDERS, 1136, waiting=16)])),
+    state("sign", {"notice": {"text": "<img src=x onerror=\"document.title='taken'\">"}}, 0, 0),
+    state("seat1", "eating", 1, 2.5),
+]
+LINES = [
+    line("door", 0.1, "started as process 4004", "note"),
+    line("door", 1.02, "3 persons have entered"),
+    line("kitchen", 3, "the stove is hot: " + "very " * 80 + "hot"),
+    line("passengers", 5, "Fatal error: nobody is left", "err"),
+    line("passengers", 5, "exited with code 1, 4 times in 10 s: it is not started again", "note"),
+    line("door", 6, "killed by SIGKILL; restart 1 of 5 in 192 ms", "note"),
+    line("door", 6.1, "started as process 4104", "note"),
+]
+WHOLE = delta(10, STANDING, STEPS, LINES, whole=True)
+
+REPLIES = {
+    "/api/about": {"readOnly": False},
+    "/api/machine": {"states": [{"name": name} for name in ["open", "closing", "closed"]]},
+    "/api/enabled": {"name": "door", "kind": "machine", "version": 4, "events": [
+        {"event": "doorHasLocked", "composite": None, "verdict": "withheld", "participants": ["door"],
+         "fields": [], "because": [{"participant": "door", "state": {"open": {"persons": 0}},
+                                    "reason": "that state has no transition for it"}]},
+        {"event": "closeButtonWasPressed", "composite": None, "verdict": "enabled", "participants": ["door"],
+         "fields": [], "because": []},
+        {"event": "personsHaveEntered", "composite": None, "verdict": "dependsOnValue",
+         "participants": ["door"], "fields": [{"name": "persons", "type": "Int"}],
+         "because": []}]},
+    "/api/letters": [
+        {"id": 1, "event": "openButtonWasPressed", "pipe": ARRIVALS, "reason": "not in 'open'"},
+        {"id": 2, "event": {"personsHaveEntered": {"persons": 90}}, "pipe": BOARDING,
+         "reason": "at most 8 persons"}],
+    "/api/send": {"outcome": "moved", "version": 5, "state": {"open": {"persons": 3}}},
+}
+
+# Stands in for the inspector: what the page asks for is answered from here. `recorded.give` is a further answer to
+# the question what is new, `recorded.asked` what else it has asked.
+INSPECTOR = """
+window.recorded = { replies: %s, given: [], waiting: null, asked: [], give(answer) {
+  recorded.given.push(answer);
+  recorded.deliver();
+}, deliver() {
+  if (!recorded.waiting || !recorded.given.length) return;
+  const answer = recorded.waiting;
+  recorded.waiting = null;
+  answer(recorded.response(recorded.given.shift()));
+}, response(value) {
+  return new Response(JSON.stringify(value), { headers: { 'Content-Type': 'application/json' } });
+} };
+window.fetch = (address, options) => new Promise((answer) => {
+  const path = new URL(address, location).pathname;
+  if (path === '/api/changes') { recorded.waiting = answer; recorded.deliver(); return; }
+  recorded.asked.push(address + (options.body ? ' ' + options.body : ''));
+  answer(recorded.response(recorded.replies[path]));
+});
+"""
