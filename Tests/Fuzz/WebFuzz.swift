@@ -65,7 +65,8 @@ enum WebFuzz {
     }
     guard let asked else { return }
     switch asked {
-    case .machine, .enabled, .letters: check(request.method == "GET", "read by \(request)")
+    case .machine, .enabled, .state, .letters:
+      check(request.method == "GET", "read by \(request)")
     case .send, .letter:
       check(request.method == "POST" && !isReadOnly, "changed by \(request)")
       check(
