@@ -23,9 +23,11 @@ struct StandstillTests {
 
   @Test("a node that gets hardly any processor is not taken for one that stands still")
   func starved() async throws {
-    // Four programs that never pause, on the one processor that the node may use.
+    // Four programs that never pause, on the one processor that the node may use; they end by themselves where
+    // nobody is left to end them.
     let burners = try (0..<4).map { _ in
-      try LaunchedProgram("/bin/sh", ["-c", "while :; do :; done"], environment: [:])
+      try LaunchedProgram(
+        "/bin/sh", ["-c", "ulimit -t 120; while :; do :; done"], environment: [:])
     }
     defer { for burner in burners { burner.signal(.kill) } }
     for burner in burners { try await pin(burner.pid) }
