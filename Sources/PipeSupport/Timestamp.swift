@@ -13,6 +13,12 @@ package struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertibl
   /// The millisecond of a time in nanoseconds since 1970.
   package init(nanoseconds: Int64) { milliseconds = nanoseconds / 1_000_000 }
 
+  /// The time in nanoseconds since 1970; the nearest that there is, before 1677 and after 2262.
+  package var nanoseconds: Int64 {
+    let (product, isTooFar) = milliseconds.multipliedReportingOverflow(by: 1_000_000)
+    return isTooFar ? (milliseconds < 0 ? .min : .max) : product
+  }
+
   package static var now: Timestamp {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)

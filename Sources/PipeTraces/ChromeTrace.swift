@@ -113,7 +113,7 @@ struct ChromeTrace {
     var lengths: [Int64] = []
     for meeting in trace.meetings.reversed() {
       let length = max(meeting.end - meeting.start, Self.leastLength)
-      lengths.append(min(length, (next[meeting.name] ?? .max) - meeting.start))
+      lengths.append(next[meeting.name].map { min(length, $0 - meeting.start) } ?? length)
       next[meeting.name] = meeting.start
     }
     return lengths.reversed()

@@ -10,6 +10,17 @@ struct RecordedLogsTests {
     lines.map { $0["text"]?.string ?? "skipped \($0["skipped"]?.integer ?? -1)" }
   }
 
+  @Test("are told with the nearest time that there is, where theirs is out of reach")
+  func farTimes() throws {
+    let directory = try TestDirectory()
+    let door = LogWriter(path: directory.path + "/door.log")
+    var logs = RecordedLogs(directory: directory.path)
+    for time in ["0000-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z"] {
+      _ = door.write(["at \(time)"], from: .out, at: try #require(Timestamp(time)))
+    }
+    #expect(logs.next().compactMap { $0["time"]?.integer } == [.min, .max])
+  }
+
   @Test("are told from the last lines on, once, with who wrote them and where")
   func lines() throws {
     let directory = try TestDirectory()

@@ -274,7 +274,6 @@ class Recorded(PageTest):
         print(f"500 nodes: an answer takes {times[20]:.1f} ms, {times[-1]:.0f} ms at most,"
               f" {found['changes']:.0f} changes of the page")
         self.assertLess(found["changes"], 12)
-        self.assertLess(times[0], 100)
         self.script("document.querySelectorAll('#graph [role=button]')[1].dispatchEvent(new MouseEvent('click'))")
         self.drawn()
         self.assertEqual(self.script("return document.getElementById('search').value"), "worker")

@@ -27,6 +27,14 @@ class Topology:
     def __init__(self, text, *options):
         self.folder = tempfile.mkdtemp(prefix="prw-", dir="/tmp")
         self.environment = dict(os.environ, PIPERUNTIME_ROOT=self.folder, NO_COLOR="1")
+        self.inspector = None
+        try:
+            self.start(text, options)
+        except BaseException:
+            self.end()
+            raise
+
+    def start(self, text, options):
         with open(os.path.join(self.folder, "house.yaml"), "w") as file:
             file.write(text)
         self.orchestrator("up", "--wait", "house.yaml")
@@ -41,9 +49,14 @@ class Topology:
             env=self.environment, check=True, stdout=subprocess.PIPE, text=True).stdout
 
     def end(self):
-        self.inspector.send_signal(signal.SIGTERM)
-        self.inspector.wait()
-        self.inspector.stdout.close()
+        if self.inspector:
+            self.inspector.send_signal(signal.SIGTERM)
+            try:
+                self.inspector.wait(timeout=60)
+            except subprocess.TimeoutExpired:
+                self.inspector.kill()
+                self.inspector.wait()
+            self.inspector.stdout.close()
         subprocess.run(
             [os.path.join(PROGRAMS, "orchestrator"), "down"], cwd=self.folder,
             env=self.environment, capture_output=True)

@@ -28,13 +28,10 @@ extension LiveRecording {
       return .array(
         try await client.letters(of: node).suffix(100).map { try JSONValue(encoding: $0) })
     case .send(let node, let event):
-      let kind = try await client.directory(fresh: false)[node: node]?.kind
-      guard kind == .composite else {
-        return try await client.send(node, json: event, timeout: Self.patience).inspected
+      switch try await client.deliver(event, to: node, timeout: Self.patience).outcome {
+      case .node(let outcome): return outcome.inspected
+      case .composite(let reply): return TransactionReply.atomic(reply).json
       }
-      return TransactionReply.atomic(
-        try await client.synchronize(node, json: event, mode: .try, timeout: Self.patience)
-      ).json
     case .letter(let node, let id, drops: true):
       try await client.drop(letter: id, of: node, timeout: Self.patience)
       return ["outcome": "dropped"]

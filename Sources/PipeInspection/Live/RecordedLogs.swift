@@ -38,7 +38,7 @@ package struct RecordedLogs {
     return [
       [
         "skipped": .integer(Int64(skipped)),
-        "time": .integer(entries[skipped - 1].time.milliseconds * 1_000_000),
+        "time": .integer(entries[skipped - 1].time.nanoseconds),
       ]
     ] + lines
   }
@@ -46,7 +46,7 @@ package struct RecordedLogs {
   private static func record(_ entry: LogEntry) -> JSONValue {
     let byteCount = entry.text.utf8.count
     return [
-      "node": .string(entry.node), "time": .integer(entry.time.milliseconds * 1_000_000),
+      "node": .string(entry.node), "time": .integer(entry.time.nanoseconds),
       "stream": .string(entry.stream.rawValue),
       "text": .string(byteCount > lineByteCount ? beginning(of: entry.text) : entry.text),
       "large": byteCount > lineByteCount ? .integer(Int64(byteCount)) : .null,

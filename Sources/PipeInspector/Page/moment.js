@@ -91,7 +91,9 @@ function takeLines(delta) {
     line.id = nextLine();
     model.lines.push(line);
   }
-  if (model.lines.length > KEPT_LINES) model.lines.splice(0, model.lines.length - KEPT_LINES);
+  // What is looked at stays for a while.
+  const kept = model.at !== null || heldAt !== null ? 5 * KEPT_LINES : KEPT_LINES;
+  if (model.lines.length > kept) model.lines.splice(0, model.lines.length - kept);
 }
 let lineCount = 0;
 const nextLine = () => (lineCount += 1);

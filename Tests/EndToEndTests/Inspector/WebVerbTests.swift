@@ -97,6 +97,29 @@ struct WebVerbTests {
     }
   }
 
+  @Test(
+    "sends a composite what its nodes take together, and through it what one of them takes alone")
+  func composite() async throws {
+    let lift = """
+      topology: webbed
+      program: nodes
+      nodes:
+        door: { machine: LiftDoor }
+        motor: { machine: LiftMotor }
+      composites:
+        lift: { components: [door, motor], synchronize: { open: [door, motor], go: [door, motor] } }
+      """
+    try await DetachedTopology.with(lift) { topology in
+      let inspector = try await InspectorProgram(topology.tool, "web")
+      let page = try Page(inspector)
+      let opened = try await page.ask("/api/send", ["node": "lift", "event": "open"])
+      #expect(opened.body.contains(#""outcome":"committed""#))
+      let closed = try await page.ask("/api/send", ["node": "lift", "event": "close"])
+      #expect(closed.body.contains(#""outcome":"moved""#) && closed.body.contains(#""version":2"#))
+      try await inspector.stop(topology.tool)
+    }
+  }
+
   @Test("begins with what the nodes' journals have recorded")
   func past() async throws {
     let yaml = """
