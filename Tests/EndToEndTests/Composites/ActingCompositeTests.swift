@@ -34,7 +34,7 @@ struct ActingCompositeTests {
       ("pair:step.before", [5, 6]), ("pair:step.after", [5, 6]), ("pair:record.after", [5, 6]),
       ("pair:send.before", [2, 3]), ("pair:send.after", [2, 3]), ("pair:commit.recorded", [3, 4]),
       ("left:step.recorded", [3, 4]), ("left:send.before", [3, 4]), ("left:record.after", [3, 4]),
-      ("right:acknowledge.after", [3, 4]), ("sink:step.after", [3, 4]),
+      ("right:yes.after", [3, 4]), ("right:acknowledge.after", [1]), ("sink:step.after", [3, 4]),
       ("sink:record.after", [3, 4]), ("sink:ack.after", [1]),
     ])
   func once(place: String, hits: [Int]) async throws {

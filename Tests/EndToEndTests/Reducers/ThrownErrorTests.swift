@@ -57,10 +57,10 @@ struct ThrownErrorTests {
       let terminal = try PseudoTerminal(
         CommandLineTool.products + "/TestNodes",
         ["view", "TurnerView", "alone", "-p", topology.topology],
-        environment: topology.directory.environment(), columns: 60, rows: 4)
+        environment: topology.directory.environment(), columns: 70, rows: 4)
       try await terminal.expect("turned 0 times")
       terminal.type("f")
-      try await terminal.expect("refused: fail, it will not fail")
+      try await terminal.expect("refused: fail, its function threw: it will not fail")
       terminal.type("t")
       try await terminal.expect("turned 1 times")
       #expect(!terminal.lines.joined().contains("refused"))
