@@ -105,7 +105,12 @@ struct Lamps {
     return try Blocking.run {
       var last: [NodeStatus] = []
       while true {
-        let now = try await client.directory().nodes.compactMap(\.status)
+        let now = try await client.directory().nodes.compactMap { node in
+          var status = node.status
+          // It is another one each time.
+          status?.time = nil
+          return status
+        }
         if now == last { return Costs(now) }
         last = now
         try await Task.sleep(for: Self.silence)
