@@ -68,7 +68,8 @@ struct WebPlaceTests {
   }
 
   @Test(
-    "by TLS, both page and metrics", .enabled(if: FileSystem.exists(curl)),
+    "by TLS, both page and metrics, as curl sees them (skipped without it)",
+    .enabled(if: FileSystem.exists(curl)),
     arguments: ["web", "metrics"])
   func encrypted(_ verb: String) async throws {
     try await DetachedTopology.with(Self.yaml, name: "gates") { topology in
