@@ -1,6 +1,7 @@
 /// The cases of an enum, by tag: cases with a payload come first, each group as declared.
 ///
 /// Where `Value` is not an enum there are no cases, and the answers are empty.
+@usableFromInline
 package enum EnumCases<Value> {
   /// The names of the cases.
   package static var names: [String] { descriptions.map(\.name) }
@@ -9,6 +10,7 @@ package enum EnumCases<Value> {
   package static var descriptions: [CaseDescription] { EnumLayout.of(Value.self).cases }
 
   /// The tag of `value`.
+  @inlinable
   package static func tag(of value: Value) -> Int? {
     let metadata = TypeMetadata(Value.self)
     guard metadata.isEnum else { return nil }

@@ -226,6 +226,7 @@ extension Engine {
       transition = nil
       isInTransition = false
       takesOwnEvent = ended.isOwn
+      trace.tally?.count(ended.event, in: settledState)
       move(to: next, on: ended.event) { onEntry?(state, version, ended.cause) }
       takesOwnEvent = false
       (ended.done ?? onTransitionEnd)?(.moved(state, version: version))
@@ -286,6 +287,7 @@ extension Engine {
   @inlinable
   package func take(_ event: Event?, leadingTo next: State, cause: String) {
     if hasEventMiddleware, let event { observe(event) }
+    if let tally = trace.tally, let event { tally.count(event, in: state) }
     move(to: next, on: event) { onEntry?(state, version, cause) }
   }
 
@@ -317,6 +319,7 @@ extension Engine {
     if hasEventMiddleware { observe(event) }
     switch machine.step(state, event) {
     case .next(let next):
+      if let tally = trace.tally { tally.count(event, in: state) }
       move(to: next, on: event, entered: entered)
       return .moved(state, version: version)
     case .refused(let refusal):

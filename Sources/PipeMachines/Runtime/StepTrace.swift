@@ -1,11 +1,16 @@
-/// Tells of each step, as far as somebody asks for that: before it, ahead of all that it sends, and after it.
+/// Counts steps and tells of each, as far as somebody asks for that: before it, ahead of all that it sends, and
+/// after it.
 @usableFromInline
 package struct StepTrace<State, Event> {
-  /// Whether steps are told of.
-  @usableFromInline package var isOn = false
+  /// What counts them, where somebody wants that.
+  @usableFromInline package var tally: TransitionTally<State, Event>?
+  /// Whether they are told of.
+  @usableFromInline private(set) var isOn = false
   /// Told of the event of a step and the state before it; answers whether ``hasMoved`` is to be called once
-  /// it has.
-  @usableFromInline package var willMove: ((_ event: Event?, _ from: State) -> Bool)?
+  /// it has. `nil` where no step is told of.
+  @usableFromInline package var willMove: ((_ event: Event?, _ from: State) -> Bool)? {
+    didSet { isOn = willMove != nil }
+  }
   /// Called at the end of a step of which ``willMove`` said so.
   @usableFromInline package var hasMoved: (() -> Void)?
 

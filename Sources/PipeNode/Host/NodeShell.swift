@@ -96,7 +96,10 @@ final class NodeShell {
     feed.last = { [weak self] in self?.lastSteps() ?? [] }
     feed.onChange = { [weak self] in self?.feedChanged(asksForSummaries: $0) }
     content.observe(
-      onEntry: { [weak self] in self?.entered(isCommitted: $0) },
+      onEntry: { [weak self, feed] isCommitted in
+        // Of most states nobody asks for, and a weak reference costs as much as a step.
+        if feed.isWanted(isCommitted: isCommitted) { self?.entered(isCommitted: isCommitted) }
+      },
       onEnd: { [weak self] reason in
         if let reason { self?.fail(reason) } else { self?.leave() }
       })
@@ -130,8 +133,7 @@ final class NodeShell {
   private var hasWork: Bool { handshake.isRunning && content.hasWork }
 
   private func entered(isCommitted: Bool) {
-    guard feed.isWanted(isCommitted: isCommitted), var entry = content.calls.lastStep()
-    else { return }
+    guard var entry = content.calls.lastStep() else { return }
     entry.isCommitted = isCommitted
     feed.keep(entry)
   }

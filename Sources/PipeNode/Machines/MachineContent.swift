@@ -63,10 +63,9 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
   /// Lets the engine tell of each entry, and the participant ask. The caller is compiled for the machine,
   /// and so is what is made here for each turn and step: a conformance is one for all machines.
   func hosted() -> HostedContent {
-    core.engine.onEntry = { [unowned self] state, _, cause in entered(state, cause: cause) }
+    // The content has the engine, which calls nobody once that is gone.
+    core.engine.onEntry = { [unowned(unsafe) self] state, _, cause in entered(state, cause: cause) }
     core.engine.onPassage = { [unowned self] _, _, cause in passed(because: cause) }
-    // The content has both, and the engine calls nobody once that is gone.
-    core.engine.trace.willMove = { [unowned(unsafe) trace] in trace.willMove(on: $0, from: $1) }
     core.engine.trace.hasMoved = { [unowned trace] in trace.hasMoved() }
     part.specialize()
     return HostedContent(

@@ -49,7 +49,7 @@ package struct MachineInbox<Event, Request> {
 
   package mutating func append(_ request: Request) { requests.append(request) }
 
-  package mutating func append(_ event: PipeEvent<Event>, of pipe: Int) {
+  package mutating func append(_ event: consuming PipeEvent<Event>, of pipe: Int) {
     lanes[pipe].waiting.append(event)
     waiting.insert(pipe)
   }

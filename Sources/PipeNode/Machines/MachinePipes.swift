@@ -18,8 +18,12 @@ final class MachinePipes<Hosted: Machine> {
   /// Events that did not decode.
   private(set) var undecodable: UInt64 = 0
   /// Made once: a closure for each event would be an allocation for each.
-  private lazy var stepDone: (StepOutcome<Hosted.State>) -> Void = { [unowned self] outcome in
-    finishStep(outcome)
+  @exclusivity(unchecked)
+  private var stepDone: StepDone?
+
+  /// Keeps a closure that an optional one would be wrapped in another for, at each use.
+  private struct StepDone {
+    let call: (StepOutcome<Hosted.State>) -> Void
   }
 
   init(_ core: MachineCore<Hosted>) { self.core = core }
@@ -78,7 +82,7 @@ final class MachinePipes<Hosted: Machine> {
 
   // MARK: Steps
 
-  func take(_ event: PipeEvent<Hosted.Event>, of pipe: Int) {
+  func take(_ event: consuming PipeEvent<Hosted.Event>, of pipe: Int) {
     switch event.content {
     case .undecodable(let problem, let text):
       undecodable += 1
@@ -90,16 +94,23 @@ final class MachinePipes<Hosted: Machine> {
       if let problem = core.problem(withDirect: content) {
         return dispose(of: event, core.json(of: content), of: pipe, because: problem)
       }
-      inFlight = (event, pipe)
       if !marks.isEmpty { marks[pipe].begin(event.sequence) }
-      core.engine.take(content, cause: ins[pipe].name, done: stepDone)
+      inFlight = (event, pipe)
+      core.engine.take(content, cause: ins[pipe].name, done: (stepDone ?? makeStepDone()).call)
     }
+  }
+
+  /// Called where the code is compiled for the machine, so that the closure is, too.
+  private func makeStepDone() -> StepDone {
+    // What has these pipes has the engine, which calls nobody once that is gone.
+    let done = StepDone { [unowned(unsafe) self] outcome in finishStep(outcome) }
+    stepDone = done
+    return done
   }
 
   /// The step that an event led to is done, now or after an asynchronous transition.
   private func finishStep(_ outcome: StepOutcome<Hosted.State>) {
-    guard let (event, pipe) = inFlight else { return }
-    inFlight = nil
+    guard let (event, pipe) = inFlight.take() else { return }
     if !marks.isEmpty { marks[pipe].end() }
     switch outcome {
     case .moved:

@@ -11,9 +11,6 @@ final class MachineTrace<Hosted: Machine> {
   private let pipes: MachinePipes<Hosted>
   private let part: MachineParticipant<Hosted>
   private let outlets: MachineOutlets
-  /// By the tag of the state, and in that of the event; empty where they are not counted.
-  @exclusivity(unchecked)
-  private var counts: [UInt64] = []
   private var countedSince: UInt64 = 0
   private let stateNames: [String]
   private let eventNames: [String]
@@ -38,45 +35,35 @@ final class MachineTrace<Hosted: Machine> {
     eventNames = Self.names(of: Hosted.Event.self)
   }
 
+  deinit { stopCounting() }
+
   private static func names<Value>(of type: Value.Type) -> [String] {
     let names = EnumCases<Value>.names
     return names.isEmpty ? [TransitionCounts.anyCase] : names
   }
 
-  private func changed() { core.engine.trace.isOn = !counts.isEmpty || told != nil }
-
   // MARK: Transitions
 
   @export(interface)
   func count(_ isAsked: Bool) {
-    guard isAsked != !counts.isEmpty else { return }
+    guard isAsked != (core.engine.trace.tally != nil) else { return }
     countedSince = core.engine.version
-    counts = isAsked ? Array(repeating: 0, count: stateNames.count * eventNames.count) : []
-    changed()
+    stopCounting()
+    if isAsked { core.engine.trace.tally = TransitionTally() }
+  }
+
+  private func stopCounting() {
+    core.engine.trace.tally.take()?.deallocate()
   }
 
   @export(interface)
   var transitions: TransitionCounts? {
-    guard !counts.isEmpty else { return nil }
+    guard let tally = core.engine.trace.tally else { return nil }
     var result = TransitionCounts(since: countedSince)
-    for (state, name) in stateNames.enumerated() {
-      for (event, eventName) in eventNames.enumerated() {
-        let count = counts[state * eventNames.count + event]
-        if count > 0 { result.counts[name, default: [:]][eventName] = count }
-      }
+    tally.forEach { state, event, count in
+      result.counts[stateNames[state], default: [:]][eventNames[event]] = count
     }
     return result
-  }
-
-  private func count(_ event: Hosted.Event?, in state: Hosted.State) {
-    guard let event else { return }
-    let state = Self.tag(of: state, among: stateNames.count)
-    counts[state * eventNames.count + Self.tag(of: event, among: eventNames.count)] &+= 1
-  }
-
-  /// - Parameter count: How many cases are told apart.
-  private static func tag<Value>(of value: Value, among count: Int) -> Int {
-    count == 1 ? 0 : EnumCases<Value>.tag(of: value) ?? 0
   }
 
   // MARK: Steps
@@ -85,7 +72,9 @@ final class MachineTrace<Hosted: Machine> {
   func tellSteps(to feed: Feed?) {
     if (feed == nil) != (told == nil) {
       told = feed.map { ($0, sequence(to: $0)) }
-      changed()
+      // The content has both, and the engine calls nobody once that is gone.
+      core.engine.trace.willMove =
+        told == nil ? nil : { [unowned(unsafe) self] in willMove(on: $0, from: $1) }
     }
     // Also of pipes that have come since.
     outlets.watch(told == nil ? nil : { [unowned self] in send($0, $1, $2, $3) })
@@ -107,7 +96,6 @@ final class MachineTrace<Hosted: Machine> {
 
   /// A step is about to be taken; returns whether it is told.
   func willMove(on event: Hosted.Event?, from state: Hosted.State) -> Bool {
-    if !counts.isEmpty { count(event, in: state) }
     guard let told, told.sequence.begin() else { return false }
     step = ((try? core.states.encode(state)) ?? [], event.flatMap { try? core.events.encode($0) })
     return true

@@ -16,7 +16,7 @@ package struct PipeEvent<Event> {
   package var postponement: Int64?
 
   package init(
-    _ content: Content, sequence: UInt64, stream: UInt64, postponement: Int64? = nil
+    _ content: consuming Content, sequence: UInt64, stream: UInt64, postponement: Int64? = nil
   ) {
     self.sequence = sequence
     self.stream = stream
