@@ -24,6 +24,10 @@ package final class Socket {
 
   let handle: UnsafeMutableRawPointer
   private let context: Context
+  private let kind: Kind
+  /// Who may send to it, where it is bound for other hosts. It looks at the last part of a message.
+  @exclusivity(unchecked)
+  var gate: PeerGate?
   /// The peer of the last message, kept for its room.
   // Exclusivity is not checked at run time for what each message touches: the loop's thread alone does.
   @exclusivity(unchecked)
@@ -54,6 +58,7 @@ package final class Socket {
     guard let handle = zmq_socket(context.handle, kind.code) else { throw .last("zmq_socket") }
     self.handle = handle
     self.context = context
+    self.kind = kind
     var descriptor: Int32 = -1
     var byteCount = MemoryLayout<Int32>.size
     let code = zmq_getsockopt(handle, ZMQ_FD, &descriptor, &byteCount)
@@ -249,6 +254,12 @@ package final class Socket {
     }
   }
 
+  /// Reads one message, if one waits: all of its parts.
+  func receiveAll() -> [[UInt8]]? {
+    var parts: [[UInt8]] = []
+    return receiveParts({ bytes, _ in parts.append(Array(bytes)) }) ? parts : nil
+  }
+
   private func receiveParts(_ part: (UnsafeRawBufferPointer, _ more: Bool) -> Void) -> Bool {
     // Who reads one message after the other may be told by one of them to close it.
     while isOpen {
@@ -265,6 +276,7 @@ package final class Socket {
       let bytes = UnsafeRawBufferPointer(
         start: zmq_msg_data(&message), count: zmq_msg_size(&message))
       let more = zmq_msg_more(&message) != 0
+      if !more, let gate, !gate.admits(&message, as: kind == .router ? peer : nil) { return true }
       part(bytes, more)
       if !more { return true }
     }

@@ -14,4 +14,12 @@ package enum WireName {
   package static func coordinator(_ name: String) -> String { "sync/" + name }
   /// A node, at the orchestrator's control socket.
   package static func node(_ name: String) -> String { "node/" + name }
+
+  /// Whether a routing id may be a client's: none of these is.
+  package static func isOfClient(_ name: [UInt8]) -> Bool {
+    for prefix in prefixes where name.starts(with: prefix) { return false }
+    return true
+  }
+
+  private static let prefixes = [pipe(""), coordinator(""), node("")].map { Array($0.utf8) }
 }

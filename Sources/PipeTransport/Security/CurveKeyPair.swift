@@ -1,0 +1,65 @@
+import CZMQ
+import Glibc
+
+/// Both halves of a CURVE key pair. The secret one is told to nobody but libzmq and a ``KeyFile``.
+package final class CurveKeyPair: Sendable, CustomStringConvertible {
+  package let publicKey: PublicKey
+  private let secret: SecretText
+
+  private init(_ publicKey: PublicKey, _ secret: SecretText) {
+    self.publicKey = publicKey
+    self.secret = secret
+  }
+
+  /// Makes a new one.
+  package static func make() throws(TransportError) -> CurveKeyPair {
+    let secret = SecretText()
+    guard let key = publicKey({ zmq_curve_keypair($0, secret.buffer.baseAddress) }) else {
+      throw .last("zmq_curve_keypair")
+    }
+    return CurveKeyPair(key, secret)
+  }
+
+  /// The pair of a secret key, from which the public one follows.
+  /// - Returns: `nil` where the text is no key.
+  package convenience init?(secret text: some Collection<UInt8>) {
+    guard text.count == PublicKey.characterCount, !text.contains(0) else { return nil }
+    let secret = SecretText()
+    for (place, byte) in text.enumerated() { secret.buffer[place] = CChar(bitPattern: byte) }
+    guard let key = Self.publicKey({ zmq_curve_public($0, secret.buffer.baseAddress) }) else {
+      return nil
+    }
+    self.init(key, secret)
+  }
+
+  /// The key that a function of libzmq writes.
+  private static func publicKey(_ write: (UnsafeMutablePointer<CChar>) -> Int32) -> PublicKey? {
+    var text = [CChar](repeating: 0, count: PublicKey.characterCount + 1)
+    guard text.withUnsafeMutableBufferPointer({ write($0.baseAddress!) }) == 0 else { return nil }
+    return PublicKey(String(decoding: text.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self))
+  }
+
+  /// Lends the secret key: 40 characters of Z85.
+  func withSecret<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+    let bytes = UnsafeRawBufferPointer(secret.buffer)
+    return try body(UnsafeRawBufferPointer(rebasing: bytes.dropLast()))
+  }
+
+  package var description: String { "the key pair of '\(publicKey)'" }
+}
+
+/// A secret key and a zero byte, wiped when nobody has it any more.
+private final class SecretText: Sendable {
+  // Written before anybody else has it.
+  nonisolated(unsafe) let buffer: UnsafeMutableBufferPointer<CChar>
+
+  init() {
+    buffer = .allocate(capacity: PublicKey.characterCount + 1)
+    buffer.initialize(repeating: 0)
+  }
+
+  deinit {
+    explicit_bzero(buffer.baseAddress!, buffer.count)
+    buffer.deallocate()
+  }
+}

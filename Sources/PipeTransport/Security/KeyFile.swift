@@ -1,0 +1,91 @@
+import Glibc
+import PipeMachines
+import PipeSystem
+
+/// A file with a key pair, which only its owner may read: `{"public":KEY,"secret":KEY}`.
+///
+/// Keys stand in no command line and no environment: those are shown to all users of a host.
+package enum KeyFile {
+  private struct Contents: Codable {
+    var `public`: String
+    var secret: String
+  }
+
+  private static let mode: mode_t = 0o600
+  private static let sizeLimit = 4096
+
+  /// Writes a pair, in the place of whatever is there: a reader finds the old pair or the new one.
+  package static func write(_ pair: CurveKeyPair, to path: String) throws(KeyFileError) {
+    let new = path + ".new"
+    do {
+      let secret = pair.withSecret { String(decoding: $0, as: UTF8.self) }
+      let text = try JSONRecord.encode(Contents(public: pair.publicKey.text, secret: secret))
+      // What an earlier writer has left may be open to others.
+      guard unlink(new) == 0 || errno == ENOENT else {
+        throw SystemError("unlink", on: new, code: errno)
+      }
+      let descriptor = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)
+      guard descriptor >= 0 else { throw SystemError("open", on: new, code: errno) }
+      defer { close(descriptor) }
+      try FileSystem.write(text + Array("\n".utf8), to: descriptor, path: new)
+      guard rename(new, path) == 0 else { throw SystemError("rename", on: path, code: errno) }
+    } catch let error as SystemError {
+      throw .system(error)
+    } catch {
+      throw .malformed(path)
+    }
+  }
+
+  /// Reads a pair.
+  /// - Throws: ``KeyFileError`` also where others may read the file: who has seen the secret cannot be told.
+  package static func read(_ path: String) throws(KeyFileError) -> CurveKeyPair {
+    // A FIFO would be waited for.
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+    guard descriptor >= 0 else { throw .system(SystemError("open", on: path, code: errno)) }
+    defer { close(descriptor) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else {
+      throw .system(SystemError("fstat", on: path, code: errno))
+    }
+    guard status.st_mode & S_IFMT == S_IFREG else { throw .notAFile(path) }
+    guard status.st_uid == geteuid() else { throw .notOurs(path, owner: status.st_uid) }
+    guard status.st_mode & 0o077 == 0 else {
+      throw .open(path, mode: UInt32(status.st_mode & 0o777))
+    }
+    guard let text = try? FileSystem.read(descriptor, limit: sizeLimit),
+      let contents = try? JSONRecord.decode(Contents.self, from: text),
+      let pair = CurveKeyPair(secret: Array(contents.secret.utf8)),
+      pair.publicKey.text == contents.public
+    else { throw .malformed(path) }
+    return pair
+  }
+}
+
+/// Why a key file cannot be written or read.
+package enum KeyFileError: Error, Hashable, Sendable {
+  case system(SystemError)
+  case notAFile(String)
+  case notOurs(String, owner: UInt32)
+  /// Others than its owner may read or write it.
+  case open(String, mode: UInt32)
+  case malformed(String)
+}
+
+extension KeyFileError: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .system(let error): "the key file cannot be used: \(error)"
+    case .notAFile(let path):
+      "the key file '\(path)' is no file: name the one that holds the key pair"
+    case .notOurs(let path, let owner):
+      "the key file '\(path)' belongs to user \(owner) and is not used: make a copy of your own, "
+        + "of mode 600"
+    case .open(let path, let mode):
+      "the key file '\(path)' has mode \(String(mode, radix: 8)), so that others may have read it: "
+        + "make a new pair, and keep it in a file of mode 600"
+    case .malformed(let path):
+      "the key file '\(path)' does not hold a key pair, {\"public\":KEY,\"secret\":KEY} with 40 "
+        + "characters each: it was cut off, or is another file"
+    }
+  }
+}

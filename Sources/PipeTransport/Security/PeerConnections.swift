@@ -1,0 +1,59 @@
+import Glibc
+
+/// The connections of those who have sent something, so that they can be cut.
+///
+/// libzmq parts from no peer of a socket that is bound. A connection is known by its descriptor, which is
+/// libzmq's: it may have been closed since, and be another one's. So the far end's address is kept as well, and
+/// looked at before. A wrong one that is cut all the same is connected anew by its peer.
+struct PeerConnections {
+  /// A descriptor, and what was at its far end.
+  private struct End: Equatable {
+    let descriptor: Int32
+    let farEnd: [UInt8]
+
+    var isThere: Bool { PeerConnections.farEnd(of: descriptor) == farEnd }
+
+    func cut() {
+      if isThere { shutdown(descriptor, Int32(SHUT_RDWR)) }
+    }
+  }
+
+  /// By member, and then by connection.
+  private var ends: [UInt64: [UInt64: End]] = [:]
+
+  func contains(_ tag: ConnectionTag) -> Bool { ends[tag.member]?[tag.connection] != nil }
+
+  /// Notes a connection, and forgets those of the same member that have ended.
+  mutating func add(_ tag: ConnectionTag, _ descriptor: Int32) {
+    var own = ends[tag.member] ?? [:]
+    own = own.filter { $0.value.isThere }
+    own[tag.connection] = End(descriptor: descriptor, farEnd: Self.farEnd(of: descriptor) ?? [])
+    ends[tag.member] = own
+  }
+
+  /// Cuts one connection.
+  mutating func cut(_ tag: ConnectionTag) {
+    ends[tag.member]?.removeValue(forKey: tag.connection)?.cut()
+    if ends[tag.member]?.isEmpty == true { ends[tag.member] = nil }
+  }
+
+  /// Cuts all connections of a member.
+  mutating func cut(of member: UInt64) {
+    for end in (ends.removeValue(forKey: member) ?? [:]).values { end.cut() }
+  }
+
+  /// The address of a network connection's far end; `nil` where the descriptor is none.
+  private static func farEnd(of descriptor: Int32) -> [UInt8]? {
+    var address = sockaddr_storage()
+    var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
+    let code = withUnsafeMutablePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        getpeername(descriptor, $0, &size)
+      }
+    }
+    guard code == 0,
+      [AF_INET, AF_INET6].contains(Int32(address.ss_family))
+    else { return nil }
+    return withUnsafeBytes(of: address) { Array($0.prefix(Int(size))) }
+  }
+}
