@@ -16,6 +16,8 @@ RELEASE_FLAGS := -c release --static-swift-stdlib --disable-local-rpath -Xswiftc
 # The tests, and the programs that they start; not the benchmarks.
 TESTS := --product PipeRuntimePackageTests
 RELEASE := .build/release
+# What is linked with RELEASE_FLAGS, by 'make build' and by 'make test-release'.
+LINKED := nodes orchestrator inspector TestNodes CrashingTest soak Fuzz
 DEBUG := .build/debug
 
 # The unit tests of the library; what starts processes is out of a sanitizer's sight.
@@ -65,7 +67,11 @@ preflight:
 setup: preflight
 	@tools/setup
 
+# The order of functions is no input that a build knows of: a program from before it is linked anew.
 build: setup
+	@for product in $(LINKED); do \
+	  [ ! tools/start.order -nt $(RELEASE)/$$product ] || rm -f $(RELEASE)/$$product; \
+	done
 	tools/build $(RELEASE_FLAGS) --product nodes
 	tools/build $(RELEASE_FLAGS) --product orchestrator
 	tools/build $(RELEASE_FLAGS) --product inspector

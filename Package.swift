@@ -225,8 +225,9 @@ let package = Package(
       name: "PipeExplorationTests", dependencies: ["PipeExploration"],
       swiftSettings: strict + optimized),
     .testTarget(
-      name: "PipeTracesTests", dependencies: ["PipeTraces", "PipeWire", "PipeMachines"],
-      swiftSettings: strict),
+      name: "PipeTracesTests",
+      dependencies: ["PipeTraces", "PipeWire", "PipeMachines", "PipeSystem"],
+      exclude: ["goldens"], swiftSettings: strict),
     .testTarget(
       name: "PipeGraphsTests", dependencies: ["PipeGraphs", "PipeSupport"],
       swiftSettings: strict + optimized),

@@ -40,7 +40,12 @@ package struct WebHosts: Hashable, Sendable {
     let host = host.lowercased()
     // What leads here may put TLS in front.
     let schemes = exact.contains(host) ? [scheme] : ["http", "https"]
-    return schemes.contains { origin.lowercased() == "\($0)://\(host)" }
+    return schemes.contains { scheme in
+      // A browser leaves the port of the scheme out; a proxy may have written it into the host.
+      let port = scheme == "https" ? ":443" : ":80"
+      let hosts = host.hasSuffix(port) ? [host, String(host.dropLast(port.utf8.count))] : [host]
+      return hosts.contains { origin.lowercased() == "\(scheme)://\($0)" }
+    }
   }
 
   /// A host without its port; `nil` where it is none.

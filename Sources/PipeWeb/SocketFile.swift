@@ -17,8 +17,13 @@ struct SocketFile: Sendable {
     guard stat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
       throw .noFolder(folder)
     }
-    // Anybody could put a socket of theirs in its place, and be told the token.
-    guard status.st_mode & (S_IWOTH | S_ISVTX) != S_IWOTH else { throw .folderOfAll(folder) }
+    // Others could put a socket of theirs in its place, and be told the token.
+    guard [0, geteuid()].contains(status.st_uid) else {
+      throw .folderOfOther(folder, owner: status.st_uid)
+    }
+    guard status.st_mode & (S_IWGRP | S_IWOTH) == 0 || status.st_mode & S_ISVTX != 0 else {
+      throw .folderOfMany(folder)
+    }
     // The socket's file has the mode of the descriptor from its beginning.
     fchmod(descriptor, 0o600)
     // Who looks whether it is forsaken must not meet one that does not listen yet.
@@ -67,7 +72,8 @@ struct SocketFile: Sendable {
   private static func lock(_ folder: String) -> Int32 {
     let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard descriptor >= 0 else { return -1 }
-    for _ in 0..<200 where flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK {
+    for _ in 0..<200 {
+      guard flock(descriptor, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK else { break }
       usleep(10_000)
     }
     return descriptor

@@ -19,8 +19,10 @@ package enum WebListenerError: Error, Hashable {
   /// Something else is there than a socket.
   case noSocket(String)
   case noFolder(String)
-  /// Everybody may remove what is in the folder of the path.
-  case folderOfAll(String)
+  /// A group, or everybody, may remove what is in the folder of the path.
+  case folderOfMany(String)
+  /// The folder of the path is another user's, who may remove what is in it.
+  case folderOfOther(String, owner: uid_t)
   /// Nothing may be made in the folder of the path.
   case folderNotAllowed(String)
   case failed(SystemError)
@@ -58,8 +60,12 @@ extension WebListenerError: CustomStringConvertible {
       "'\(path)' is there and no socket: it is not replaced; choose another path, or remove it"
     case .noFolder(let folder):
       "there is no folder '\(folder)' for the socket: 'mkdir -p' makes it"
-    case .folderOfAll(let folder):
-      "everybody may replace what is in '\(folder)': choose a folder of your own, as 'mkdir -m 700' makes it"
+    case .folderOfMany(let folder):
+      "others may replace what is in '\(folder)': 'chmod go-w' keeps them from it where it is yours; else choose "
+        + "a folder of your own, as 'mkdir -m 700' makes it"
+    case .folderOfOther(let folder, let owner):
+      "'\(folder)' belongs to user \(owner), who may replace what is in it, and this is user \(geteuid()): choose "
+        + "a folder of your own, as 'mkdir -m 700' makes it"
     case .folderNotAllowed(let folder):
       "no socket may be made in '\(folder)': choose a folder of your own"
     case .failed(let error): "cannot listen: \(error)"

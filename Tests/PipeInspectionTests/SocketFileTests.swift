@@ -87,10 +87,36 @@ struct SocketFileTests {
       #expect(throws: WebListenerError.noFolder(folder + "/none")) {
         _ = try WebListener(socket: folder + "/none/page.socket")
       }
-      chmod(folder, 0o777)
-      #expect(throws: WebListenerError.folderOfAll(folder)) { _ = try WebListener(socket: path) }
-      chmod(folder, 0o700)
       #expect("\(WebListenerError.pathTooLong(long, limit: 107))".contains("108 bytes"))
+    }
+  }
+
+  @Test(
+    "is refused in a folder in which others may replace it",
+    arguments: [
+      (0o700, true), (0o755, true), (0o770, false), (0o707, false), (0o777, false), (0o1777, true),
+    ])
+  func folderOfOthers(_ mode: mode_t, _ isTaken: Bool) async throws {
+    try await Self.placing { path throws in
+      let folder = FileSystem.directory(of: path)
+      #expect(chmod(folder, mode) == 0)
+      if isTaken {
+        try Self.server(path).stop()
+      } else {
+        #expect(throws: WebListenerError.folderOfMany(folder)) { _ = try WebListener(socket: path) }
+        #expect(!FileSystem.exists(path))
+      }
+    }
+  }
+
+  @Test("is refused in another user's folder", .enabled(if: geteuid() == 0))
+  func folderOfOther() async throws {
+    try await Self.placing { path throws in
+      let folder = FileSystem.directory(of: path)
+      #expect(chown(folder, 65_534, 65_534) == 0)
+      #expect(throws: WebListenerError.folderOfOther(folder, owner: 65_534)) {
+        _ = try WebListener(socket: path)
+      }
     }
   }
 }

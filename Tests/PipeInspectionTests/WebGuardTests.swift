@@ -85,44 +85,75 @@ struct WebGuardTests {
   }
 }
 
+/// The status with which somebody is refused who calls the server so; `nil` where they are not.
+private func check(
+  _ hosts: WebHosts, _ host: String, _ origin: String? = nil
+) -> Int? {
+  var headers = ["host": host]
+  headers["origin"] = origin
+  return WebGuard(hosts: hosts, token: "t", isReadOnly: false)
+    .refusal(of: WebRequest(path: "/", headers: headers))?.status
+}
+
 @Suite("By which names the page's server is called")
 struct WebHostsTests {
-  private static func check(
-    _ hosts: WebHosts, _ host: String, _ origin: String? = nil
-  ) -> Int? {
-    var headers = ["host": host]
-    headers["origin"] = origin
-    return WebGuard(hosts: hosts, token: "t", isReadOnly: false)
-      .refusal(of: WebRequest(path: "/", headers: headers))?.status
-  }
-
   @Test("by TLS, its pages have that scheme, and its port is 443 where none is named")
   func encrypted() {
     let hosts = WebHosts(
       own: ["192.0.2.1"], port: 443, others: ["Page.Example"], isEncrypted: true)
-    #expect(Self.check(hosts, "192.0.2.1", "https://192.0.2.1") == nil)
-    #expect(Self.check(hosts, "192.0.2.1:443", "https://192.0.2.1:443") == nil)
-    #expect(Self.check(hosts, "192.0.2.1", "http://192.0.2.1") == 403)
-    #expect(Self.check(hosts, "192.0.2.1:80") == 421)
-    #expect(Self.check(hosts, "page.example", "https://page.example") == nil)
-    #expect(Self.check(hosts, "page.example", "https://other.example") == 403)
+    #expect(check(hosts, "192.0.2.1", "https://192.0.2.1") == nil)
+    #expect(check(hosts, "192.0.2.1:443", "https://192.0.2.1:443") == nil)
+    #expect(check(hosts, "192.0.2.1", "http://192.0.2.1") == 403)
+    #expect(check(hosts, "192.0.2.1:80") == 421)
+    #expect(check(hosts, "page.example", "https://page.example") == nil)
+    #expect(check(hosts, "page.example", "https://other.example") == 403)
   }
 
   @Test("a name of something that leads here has any port, and is that name alone")
   func others() {
     let hosts = WebHosts(own: ["127.0.0.1"], port: nil, others: ["page.example", "[2001:db8::1]"])
     for host in ["127.0.0.1:8080", "127.0.0.1", "page.example:9", "[2001:db8::1]:443"] {
-      #expect(Self.check(hosts, host, "http://\(host)") == nil, "\(host)")
-      #expect(Self.check(hosts, host, "https://\(host)") == nil, "\(host)")
+      #expect(check(hosts, host, "http://\(host)") == nil, "\(host)")
+      #expect(check(hosts, host, "https://\(host)") == nil, "\(host)")
     }
     for host in [
       "", ":", "127.0.0.1:", "127.0.0.1:a", "127.0.0.1:80:80", "127.0.0.1.evil.example",
       "127.0.0.2",
       "evil.example", "page.example.evil.example:80", "page.example@evil.example", "[2001:db8::1",
       "[2001:db8::1]x", "[2001:db8::2]:443", "page.example:80, evil.example", " page.example",
-    ] { #expect(Self.check(hosts, host) == 421, "\(host)") }
-    #expect(Self.check(hosts, "page.example:9", "http://page.example:10") == 403)
-    #expect(Self.check(hosts, "page.example:9", "http://127.0.0.1:9") == 403)
+    ] { #expect(check(hosts, host) == 421, "\(host)") }
+    #expect(check(hosts, "page.example:9", "http://page.example:10") == 403)
+    #expect(check(hosts, "page.example:9", "http://127.0.0.1:9") == 403)
+  }
+}
+
+@Suite("By which names the page's server is called behind a proxy that adds TLS")
+struct ProxiedHostsTests {
+  /// At a port, or at a socket.
+  private static let places = [
+    WebHosts(own: ["127.0.0.1"], port: 8080, others: ["page.example"]),
+    WebHosts(own: ["127.0.0.1"], port: nil, others: ["page.example"]),
+  ]
+
+  @Test(
+    "are those of --host, with the port of TLS or without it, whichever of the two the browser says",
+    arguments: places)
+  func proxied(_ hosts: WebHosts) {
+    for host in ["page.example", "page.example:443", "Page.Example:443"] {
+      #expect(check(hosts, host) == nil, "\(host)")
+      #expect(check(hosts, host, "https://page.example") == nil, "\(host)")
+    }
+    #expect(check(hosts, "page.example:443", "https://page.example:443") == nil)
+    #expect(check(hosts, "page.example:80", "http://page.example") == nil)
+    for (host, origin) in [
+      ("page.example:443", "http://page.example"), ("page.example:80", "https://page.example"),
+      ("page.example:8443", "https://page.example"), ("page.example", "https://page.example:8443"),
+      ("page.example:443", "https://page.example.evil.example"),
+      ("page.example:443", "https://evil.example"), ("page.example:443", "https://"),
+    ] { #expect(check(hosts, host, origin) == 403, "\(host) of \(origin)") }
+    for host in ["evil.example", "evil.example:443", "page.example.evil.example:443", ":443"] {
+      #expect(check(hosts, host, "https://\(host)") == 421, "\(host)")
+    }
   }
 }
 

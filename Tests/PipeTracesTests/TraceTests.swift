@@ -3,65 +3,11 @@ import PipeTraces
 import PipeWire
 import Testing
 
-/// A door that sends to a display, and three nodes that take an event together.
-private let told = [
-  #"""
-  {"node":"door","incarnation":1,"version":1,"place":1,"time":1700000000000000000,"cause":"request",
-   "from":"closed","event":"open","state":{"open":{"persons":0}},"request":{"client":7,"number":3},
-   "sent":[{"pipe":"door.out->display.in","stream":5,"number":9,"event":{"persons":{"count":0}}}]}
-  """#,
-  // The clock of the other process is a little behind, and its step is told first.
-  #"""
-  {"node":"display","incarnation":2,"version":8,"place":8,"time":1700000000000250000,
-   "cause":"door.out->display.in","from":"dark","event":{"persons":{"count":0}},"state":"lit",
-   "source":{"pipe":"door.out->display.in","stream":5,"number":9}}
-  """#,
-  #"""
-  {"node":"display","incarnation":2,"version":9,"place":9,"time":1700000000002000000,"cause":"effect",
-   "from":"lit","event":"fade","state":"dark","effect":8}
-  """#,
-  #"""
-  {"node":"left","incarnation":1,"version":4,"place":4,"time":1700000000003000000,"cause":"both",
-   "from":"a","event":"meet","state":"b","transaction":"3.17"}
-  """#,
-  #"""
-  {"node":"both","incarnation":1,"version":2,"place":2,"time":1700000000003100000,"cause":"meet",
-   "from":{"left":"a","right":"x"},"state":{"left":"b","right":"y"},"transaction":"3.17"}
-  """#,
-  #"""
-  {"node":"right","incarnation":1,"version":6,"place":6,"time":1700000000003500000,"cause":"both",
-   "from":"x","event":"meet","state":"y; \"<b>\"","transaction":"3.17"}
-  """#,
-  #"{"node":"door","incarnation":1,"version":90,"place":90,"skipped":89}"#,
-]
-
-private func recorder() throws -> TraceRecorder {
-  let composite = CompositePlan(
-    name: "both", components: ["left", "right"], nodes: ["left", "right"], vectors: [], events: [])
-  var recorder = TraceRecorder(
-    topology: "house", nodes: ["door", "display", "left", "right", "both"],
-    classes: [
-      ConflictClassPlan(
-        name: "both", program: "nodes", durability: .volatile, composites: [composite],
-        components: [])
-    ])
-  for text in told.reversed() {
-    recorder.take(try JSONRecord.decode(NodeStep.self, from: Array(text.utf8)))
-  }
-  return recorder
-}
-
-private func written(_ form: TraceForm) throws -> String {
-  var text = ""
-  try form.write(try recorder().trace) { text += $0 }
-  return text
-}
-
 @Suite("A trace of several nodes")
 struct TraceTests {
   @Test("puts steps in the order of their times, below their causes, and together where they met")
   func causes() throws {
-    let trace = try recorder().trace
+    let trace = try House.recorder().trace
     #expect(trace.steps.map(\.node) == ["door", "display", "display", "left", "both", "right"])
     #expect(trace.steps.map(\.cause) == [nil, 0, 1, nil, nil, nil])
     #expect(trace.steps.map(\.meeting) == [nil, nil, nil, 0, 0, 0])
@@ -91,7 +37,7 @@ struct TraceTests {
 
   @Test("for a person: what has caused what")
   func text() throws {
-    let lines = try written(.text).split(separator: "\n").map(String.init)
+    let lines = try House.written(.text).split(separator: "\n").map(String.init)
     #expect(
       lines == [
         "   0.000000  door     closed --open→ open(persons: 0)  (request 3 of client 7)",
@@ -107,7 +53,7 @@ struct TraceTests {
   @Test("for Mermaid: signs that mean something there stand for themselves")
   func mermaid() throws {
     #expect(
-      try written(.mermaid) == """
+      try House.written(.mermaid) == """
         sequenceDiagram
           actor client
           participant n1 as door
@@ -124,7 +70,7 @@ struct TraceTests {
 
   @Test("for Chromium: a slice for each state, two ends for each arrow, one bar for who met")
   func chrome() throws {
-    let file = try JSONValue(parsing: written(.chrome).utf8)
+    let file = try JSONValue(parsing: House.written(.chrome).utf8)
     #expect(file["otherData"]?["untold"]?["door"] == 89)
     guard case .array(let all)? = file["traceEvents"] else {
       Issue.record("no events")
@@ -156,7 +102,7 @@ struct TraceTests {
 
   @Test("for OpenTelemetry: a span for each step below its cause's, in one trace with it")
   func otlp() throws {
-    let file = try JSONValue(parsing: written(.otlp).utf8)
+    let file = try JSONValue(parsing: House.written(.otlp).utf8)
     var spans: [JSONValue] = []
     var services: [JSONValue] = []
     guard case .array(let resources)? = file["resourceSpans"] else {
@@ -202,7 +148,7 @@ struct TraceTests {
     "for OpenTelemetry: what a clock that is behind puts before its cause is in the cause's trace")
   func skewed() throws {
     var recorder = TraceRecorder(topology: "t", nodes: ["door", "display"])
-    for text in told.prefix(3) {
+    for text in House.told.prefix(3) {
       var step = try JSONRecord.decode(NodeStep.self, from: Array(text.utf8))
       if step.node == "door" { step.time = step.time.map { $0 + 1_000_000 } }
       recorder.take(step)
@@ -216,7 +162,7 @@ struct TraceTests {
 
   @Test("for Chromium: arrows have numbers, and stand behind the slices that they are of")
   func arrows() throws {
-    let file = try JSONValue(parsing: written(.chrome).utf8)
+    let file = try JSONValue(parsing: House.written(.chrome).utf8)
     guard case .array(let all)? = file["traceEvents"] else {
       Issue.record("no events")
       return

@@ -24,6 +24,7 @@ final class ScreenShell {
   private let terminal: TerminalDriver
   private var screen: Screen
   private var logs: LogReader
+  private var notes = RepeatedNotes()
   private var ending: Ending?
   private var asking: Task<Void, Never>?
   private var watching: Task<Void, Never>?
@@ -119,7 +120,7 @@ final class ScreenShell {
   }
 
   private func readLogs() {
-    let entries = logs.next(limit: Self.logLines)
+    let entries = notes.without(logs.next(limit: Self.logLines))
     if !entries.isEmpty { take(.logs(entries)) }
     loop.schedule(after: Self.logPause, for: self) { $0.readLogs() }
   }

@@ -96,6 +96,25 @@ struct ScreenRunTests {
     }
   }
 
+  @Test("what the orchestrator notes of a node stands among the logs once")
+  func notes() async throws {
+    // Only in the background the orchestrator has a log of its own.
+    try await DetachedTopology.with(ViewTests.constants, name: "still") { topology in
+      let terminal = try PseudoTerminal(
+        CommandLineTool.orchestrator, ["ui", "-p", "still"],
+        environment: topology.tool.directory.environment(), columns: 120, rows: 40)
+      try await terminal.expect("still: running")
+      terminal.type("5")
+      // Of the topology as a whole, behind what it has noted of all nodes.
+      let lines = try await terminal.expect("orchestrator still: 5 nodes running")
+      for node in try await topology.directory().nodes.map(\.name) {
+        #expect(lines.contains { $0.contains(" \(node) ") && $0.contains("ready") }, "\(lines)")
+        #expect(!lines.contains { $0.contains("orchestrator \(node): ") }, "\(lines)")
+      }
+      try await terminal.expectQuit()
+    }
+  }
+
   @Test("ends when the topology goes down, and says so")
   func down() async throws {
     try await withTopology("topologies/relay.yaml") { topology in

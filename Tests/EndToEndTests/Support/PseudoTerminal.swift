@@ -104,6 +104,9 @@ final class PseudoTerminal {
     }
   }
 
+  /// How often its screen was looked at for an expectation.
+  private(set) var lookCount = 0
+
   /// Waits until a line of the screen contains the text. Returns the screen.
   @discardableResult
   func expect(
@@ -111,7 +114,12 @@ final class PseudoTerminal {
     isolation: isolated (any Actor)? = #isolation,
     sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> [String] {
-    let found = try await poll(within: timeout) { () -> [String]? in
+    var seen: Int?
+    let found = try await poll(every: .milliseconds(5), within: timeout) { () -> [String]? in
+      // Who looks again at what is as it was computes all the time, and would take that for progress.
+      guard byteCount != seen else { return nil }
+      seen = byteCount
+      lookCount += 1
       let lines = lines
       return lines.contains { $0.contains(text) } ? lines : nil
     }

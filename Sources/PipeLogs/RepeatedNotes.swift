@@ -1,10 +1,8 @@
-import PipeLogs
-
 /// Leaves out what the orchestrator's own log repeats: whatever it notes of a node stands in the node's log, too.
 ///
 /// The node's is written first, but a look may come between the two, or read the node's log before and the other
 /// behind: so a note is remembered for one look more, and a repetition that is not known for one waits as long.
-struct RepeatedNotes {
+package struct RepeatedNotes {
   /// The log of the orchestrator, which is read like a node's.
   private static let orchestrator = "orchestrator"
 
@@ -13,8 +11,10 @@ struct RepeatedNotes {
   private var earlierNotes: [String: Int] = [:]
   private var held: [LogEntry] = []
 
+  package init() {}
+
   /// The entries of a look without repetitions; with those of the look before that turned out to be none.
-  mutating func without(_ entries: [LogEntry]) -> [LogEntry] {
+  package mutating func without(_ entries: [LogEntry]) -> [LogEntry] {
     earlierNotes = notes
     notes = [:]
     for entry in entries where entry.stream == .note && entry.node != Self.orchestrator {
