@@ -97,7 +97,7 @@ final class NodeShell {
     feed.onChange = { [weak self] in self?.feedChanged(asksForSummaries: $0) }
     content.observe(
       onEntry: { [weak self, feed] isCommitted in
-        // Of most states nobody asks for, and a weak reference costs as much as a step.
+        // Mostly nobody asks for states, and the question costs less than a weak reference.
         if feed.isWanted(isCommitted: isCommitted) { self?.entered(isCommitted: isCommitted) }
       },
       onEnd: { [weak self] reason in

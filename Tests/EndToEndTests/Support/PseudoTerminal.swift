@@ -104,9 +104,6 @@ final class PseudoTerminal {
     }
   }
 
-  /// How often its screen was looked at for an expectation.
-  private(set) var lookCount = 0
-
   /// Waits until a line of the screen contains the text. Returns the screen.
   @discardableResult
   func expect(
@@ -119,7 +116,6 @@ final class PseudoTerminal {
       // Who looks again at what is as it was computes all the time, and would take that for progress.
       guard byteCount != seen else { return nil }
       seen = byteCount
-      lookCount += 1
       let lines = lines
       return lines.contains { $0.contains(text) } ? lines : nil
     }
