@@ -8,6 +8,7 @@ extension SoakPlan: SoakSubject {
   var details: String { nodes.map { "\($0.name)" }.joined(separator: " ") }
   var topic: SoakTopic { .pipes }
   var struck: [String] { nodes.map(\.name) }
+  var hosts: [String: String] { [:] }
   var coordinated: [Coordinated] { [] }
 
   /// What the sinks have counted.

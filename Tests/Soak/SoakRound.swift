@@ -79,6 +79,8 @@ struct SoakRound {
         }
       }
     } catch {
+      // What is stopped in order after this must not be struck meanwhile.
+      failpoints.disarm()
       load.stop()
       _ = await loading.result
       throw error

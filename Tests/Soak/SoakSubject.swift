@@ -65,6 +65,8 @@ protocol SoakSubject: Sendable {
   var topic: SoakTopic { get }
   /// The nodes that faults strike; one that stands here twice is struck twice as often.
   var struck: [String] { get }
+  /// The nodes in whose processes others live, by these others.
+  var hosts: [String: String] { get }
   /// Who takes part in synchronized events, and of whose coordinators there may be namesakes.
   var coordinated: [Coordinated] { get }
   /// A number that grows while events arrive.

@@ -11,7 +11,7 @@ final class FaultInjector: Sendable {
 
   private let running: RunningTopology
   private let subject: any SoakSubject
-  private let claims = Claims()
+  private let claims: Claims
   private let nodeFaults: NodeFaults
   private let topologyFaults: TopologyFaults
   private let state = Mutex(State())
@@ -21,6 +21,7 @@ final class FaultInjector: Sendable {
   ) {
     self.running = running
     self.subject = subject
+    claims = Claims(hosts: subject.hosts)
     nodeFaults = NodeFaults(running, subject, claims)
     topologyFaults = TopologyFaults(running, nodeFaults, claims, failpoints)
   }
