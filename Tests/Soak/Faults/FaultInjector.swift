@@ -23,7 +23,8 @@ final class FaultInjector: Sendable {
     self.subject = subject
     claims = Claims(hosts: subject.hosts)
     nodeFaults = NodeFaults(running, subject, claims)
-    topologyFaults = TopologyFaults(running, nodeFaults, claims, failpoints)
+    topologyFaults = TopologyFaults(
+      running, nodeFaults, claims, failpoints, hosts: subject.hosts)
   }
 
   /// What has struck so far, except for failpoints.

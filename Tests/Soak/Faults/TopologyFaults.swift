@@ -7,6 +7,8 @@ struct TopologyFaults: Sendable {
   private let nodes: NodeFaults
   private let claims: Claims
   private let failpoints: FailpointSwitch
+  /// The nodes in whose processes others live, by these others.
+  private let hosts: [String: String]
 
   /// The longest until a full disk is told of.
   private static let fullLimit: Duration = .seconds(5)
@@ -19,12 +21,13 @@ struct TopologyFaults: Sendable {
 
   init(
     _ running: RunningTopology, _ nodes: NodeFaults, _ claims: Claims,
-    _ failpoints: FailpointSwitch
+    _ failpoints: FailpointSwitch, hosts: [String: String]
   ) {
     self.running = running
     self.nodes = nodes
     self.claims = claims
     self.failpoints = failpoints
+    self.hosts = hosts
   }
 
   /// - Returns: Whether it has struck.
@@ -119,6 +122,10 @@ struct TopologyFaults: Sendable {
     let journal = running.directories.journal(of: node)
     let variants: [[String]] = [[""], ["", "-wal"], [".step"], ["", "-wal", "-shm", ".step"]]
     for suffix in variants[draw % variants.count] { unlink(journal + suffix) }
+    guard hosts[node] == nil else {
+      // It ends alone, and its process goes on. Who wrote the files is not seen then: a loss would be.
+      return try await awaitStart(after: survivor)
+    }
     try await running.wait(for: "the end of '\(node)', whose journal was removed") {
       survivor.process.hasEnded
     }
