@@ -10,11 +10,15 @@ final class EventWaiter {
   /// one each time.
   private let alarm: Int32
   /// When it fires; `nil` where it is not set.
+  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  @exclusivity(unchecked)
   private var alarmDue: Int64?
   private let events = UnsafeMutableBufferPointer<epoll_event>.allocate(capacity: 64)
   /// Which number each watched descriptor was last added with.
+  @exclusivity(unchecked)
   private var numbers: [Int32: UInt64] = [:]
   /// What cannot be waited for, such as files: always readable.
+  @exclusivity(unchecked)
   private var files: [Int32: UInt64] = [:]
 
   init() {

@@ -69,6 +69,7 @@ package final class PollLoop {
   @exclusivity(unchecked)
   private(set) var resident = 0
   /// Called whenever another one's work begins.
+  @exclusivity(unchecked)
   package var onResident: ((Int) -> Void)?
 
   private final class Turns {

@@ -60,6 +60,34 @@ struct WebServerTests {
     }
   }
 
+  @Test("goes on whatever bytes come, and hands on what is a request alone", arguments: 1...4)
+  func mutations(_ seed: UInt64) async throws {
+    let listener = try WebListener(address: "127.0.0.1", port: 0)
+    let client = WebClient(port: listener.port)
+    var limits = WebServer.Limits()
+    limits.bodyByteCount = 64
+    let taken = Locked<[WebRequest]>([])
+    let server = try WebServer(listener, limits: limits) { request in
+      taken.withLock { $0.append(request) }
+      return WebResponse(200, "taken")
+    }
+    var requests = DamagedRequests(seed: seed)
+    var refused = 0
+    for _ in 0..<500 {
+      let before = taken.withLock { $0.count }
+      let answer = try await client.sayOnly(requests.next())
+      let isTaken = taken.withLock { $0.count } > before
+      // What is taken is answered so. All else is refused, or the connection is closed without a word.
+      #expect(isTaken == (answer.status == 200), "\(answer)")
+      #expect([0, 200, 400, 411, 413, 414, 431, 500, 501, 505].contains(answer.status), "\(answer)")
+      refused += isTaken ? 0 : 1
+    }
+    #expect(taken.withLock { $0.allSatisfy { $0.body.count <= 64 && $0.path.hasPrefix("/") } })
+    #expect(refused > 50 && refused < 500)
+    #expect(try await client.get("/").body == "taken\n")
+    server.stop()
+  }
+
   @Test("gives up connections on which nothing moves")
   func idle() async throws {
     var limits = WebServer.Limits()

@@ -52,12 +52,27 @@ package struct WebClient: Sendable {
     return try await say(lines.joined(separator: "\r\n") + "\r\n\r\n" + body)
   }
 
-  /// Sends bytes, and reads until the server closes the connection.
+  /// Sends text, and reads until the server closes the connection.
   package func say(_ text: String) async throws -> Answer {
-    let text = try await elsewhere {
-      let connection = try begin(text)
-      return connection.all()
-    }
+    answer(
+      try await elsewhere {
+        let connection = try begin(text)
+        return connection.all()
+      })
+  }
+
+  /// Sends bytes and nothing behind them, and reads until the server closes the connection.
+  package func sayOnly(_ bytes: [UInt8]) async throws -> Answer {
+    answer(
+      try await elsewhere {
+        let connection = try connect()
+        connection.send(bytes)
+        connection.endSending()
+        return connection.all()
+      })
+  }
+
+  private func answer(_ text: String) -> Answer {
     let end = text.range(of: "\r\n\r\n")
     return Answer(
       head: end.map { String(text[..<$0.lowerBound]) } ?? text,
@@ -66,13 +81,16 @@ package struct WebClient: Sendable {
 
   /// Connects and sends, and does not read.
   package func begin(_ text: String) throws -> Connection {
-    let connection =
-      switch place {
-      case .port(let port): try Connection(port)
-      case .socket(let path): try Connection(path)
-      }
+    let connection = try connect()
     connection.send(text)
     return connection
+  }
+
+  private func connect() throws -> Connection {
+    switch place {
+    case .port(let port): try Connection(port)
+    case .socket(let path): try Connection(path)
+    }
   }
 
   /// A connection to a server.
@@ -110,8 +128,13 @@ package struct WebClient: Sendable {
     /// Sends text; less where the server has gone.
     /// - Returns: Whether all of it is on its way.
     @discardableResult
-    package func send(_ text: String) -> Bool {
-      var rest = Array(text.utf8)[...]
+    package func send(_ text: String) -> Bool { send(Array(text.utf8)) }
+
+    /// Sends bytes; fewer where the server has gone.
+    /// - Returns: Whether all of them are on their way.
+    @discardableResult
+    package func send(_ bytes: [UInt8]) -> Bool {
+      var rest = bytes[...]
       while !rest.isEmpty {
         let count = rest.withUnsafeBytes {
           Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
@@ -121,6 +144,9 @@ package struct WebClient: Sendable {
       }
       return true
     }
+
+    /// Nothing more will come.
+    fileprivate func endSending() { _ = shutdown(descriptor, Int32(SHUT_WR)) }
 
     /// What comes until the server closes the connection.
     package func readAll() async throws -> String { try await elsewhere { self.all() } }

@@ -2,21 +2,30 @@
 /// cost, however many there are.
 @usableFromInline
 struct SenderRules<State: DSLCompatible>: Sendable {
+  /// What a rule does. Without what describes it, which would be counted with each entry.
+  private struct Rule: Sendable {
+    let fire: @Sendable (State) -> Void
+  }
+
   /// For each case those that may be about it, in the order declared; empty where no rule names a case.
-  private let ofCase: [[Sender<State>]]
+  private let ofCase: [[Rule]]
   /// In the order declared.
-  private let all: [Sender<State>]
+  private let all: [Rule]
 
   init(_ senders: [Sender<State>]) {
-    all = senders
+    var all: [Rule] = []
+    for sender in senders { all.append(Rule(fire: sender.fire)) }
+    self.all = all
     // By hand: what the standard library does in generic code has it look for conformances.
     var isAboutCases = false
     for sender in senders where sender.cases != nil { isAboutCases = true }
-    var ofCase: [[Sender<State>]] = []
+    var ofCase: [[Rule]] = []
     if isAboutCases {
       for tag in 0..<EnumCases<State>.descriptions.count {
-        var rules: [Sender<State>] = []
-        for sender in senders where sender.cases?.contains(tag) ?? true { rules.append(sender) }
+        var rules: [Rule] = []
+        for (place, sender) in senders.enumerated() where sender.cases?.contains(tag) ?? true {
+          rules.append(all[place])
+        }
         ofCase.append(rules)
       }
     }
@@ -29,9 +38,9 @@ struct SenderRules<State: DSLCompatible>: Sendable {
   @usableFromInline
   func fire(_ state: State) {
     guard !ofCase.isEmpty, let tag = EnumCases<State>.tag(of: state), tag < ofCase.count else {
-      for sender in all { sender.fire(state) }
+      for rule in all { rule.fire(state) }
       return
     }
-    for sender in ofCase[tag] { sender.fire(state) }
+    for rule in ofCase[tag] { rule.fire(state) }
   }
 }

@@ -39,9 +39,12 @@ final class Feed {
   private(set) var areSummariesWanted = false
   private(set) var areStepsWanted = false
   /// What subscribers are told of once it is recorded.
+  @exclusivity(unchecked)
   private var kept: [FeedEntry] = []
+  @exclusivity(unchecked)
   private var keptFrames: [(header: FrameHeader, body: [UInt8])] = []
   /// Asked for the last steps when somebody comes who wants states.
+  @exclusivity(unchecked)
   var last: (() -> [FeedEntry])?
   /// Those that may still have something to tell, and are asked for it at the end.
   private var endings: [UInt64: () -> Void] = [:]

@@ -10,16 +10,24 @@ final class NodeInbox {
   private let content: HostedContent
   private let session: UInt64
   /// The content's part in synchronized events, where it has one.
+  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  @exclusivity(unchecked)
   private var participant: Participant?
   private var pipes: [InPipe] = []
   private let touched = TouchedPipes<InPipe>()
+  @exclusivity(unchecked)
   private var pipeByPeer: [[UInt8]: InPipe] = [:]
   /// Senders, and coordinators, that connected before this node knew of them.
+  @exclusivity(unchecked)
   private var early: Set<[UInt8]> = []
+  @exclusivity(unchecked)
   private var isOpen = false
+  @exclusivity(unchecked)
   private var acknowledgementDue = false
+  @exclusivity(unchecked)
   private(set) var garbage: UInt64 = 0
   /// What requests are answered while the node does not run; `nil` while it does.
+  @exclusivity(unchecked)
   var unavailable: String? = "it has not started yet; try again"
 
   private static let coordinatorPrefix = Array(WireName.coordinator("").utf8)

@@ -25,10 +25,13 @@ final class NodeShell {
   private let journal: Journal?
   private let recorder: NodeRecorder
   private var handshake = NodeHandshake()
+  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  @exclusivity(unchecked)
   private var hasLeft = false
   /// The last of the pings that are not answered yet.
   private var unansweredPing: UInt64?
   /// Whether it is to stop as soon as its content may.
+  @exclusivity(unchecked)
   private var isStopDue = false
   /// Whether all others stop as well.
   private var areAllStopping = false

@@ -20,6 +20,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
   private let pipes: MachinePipes<Hosted>
   private let part: MachineParticipant<Hosted>
   private let trace: MachineTrace<Hosted>
+  @exclusivity(unchecked)
   private var hasStarted = false
 
   /// Steps taken before the loop looks at its sockets again. Unit: steps.

@@ -14,10 +14,12 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
   @exclusivity(unchecked)
   private var prepared: (event: Hosted.Event, composite: String, next: Hosted.State)?
   /// Whether a transition has run, or runs, whose step is not taken.
+  @exclusivity(unchecked)
   private var isTentative = false
   /// As the description says, by the names of the events.
   private lazy var toldLimits = core.engine.machine.selfContainedEvents
   /// The transition that runs to find out where an event leads, by its number.
+  @exclusivity(unchecked)
   private var evaluation: (number: UInt64, task: Task<Void, Never>)?
   private var lastEvaluation: UInt64 = 0
   private var unreturned = UnreturnedTransitions()
@@ -28,6 +30,7 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
   @exclusivity(unchecked)
   private(set) var isCommitted = false
   /// The transaction of that step.
+  @exclusivity(unchecked)
   private(set) var transaction: TransactionID?
   /// Names the synchronized events that effects give.
   private var emittedNumbers = EmittedNumbers()

@@ -16,12 +16,17 @@ enum ClientInput<Event> {
 final class MachineRequests<Hosted: Machine> {
   private let core: MachineCore<Hosted>
   private let outlets: MachineOutlets
+  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  @exclusivity(unchecked)
   private var book: RequestBook
   /// Due after the record.
+  @exclusivity(unchecked)
   private var replies: [(RequestReply, Reply)] = []
   /// The request whose step is under way.
+  @exclusivity(unchecked)
   private(set) var current: RequestKey?
   /// Whether the event that is not tried again is a dead letter; its request may come again.
+  @exclusivity(unchecked)
   private var isPoisonDisposed = false
 
   /// Requests that may wait. Unit: requests.

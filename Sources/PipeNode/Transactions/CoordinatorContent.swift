@@ -19,8 +19,11 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
   private let node: String
   private let journal: Journal?
   private let projections: CompositeFeed.Projections
+  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  @exclusivity(unchecked)
   private var coordinator: CoordinatorStateMachine
   private var records: CoordinatorRecords
+  @exclusivity(unchecked)
   private var callers = CoordinatorCallers()
   private lazy var pipes = CoordinatorPipes(
     of: self, letters: DeadLetters(journal: journal), log: log)
@@ -28,18 +31,24 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
   private var rules: CoordinatorRules?
   private var outs: [(NodeConfiguration.Out, OutPipe)] = []
   private var ins: [InPipe] = []
+  @exclusivity(unchecked)
   private var services: NodeServices?
   private var plan: CoordinatorPlan?
   /// The composites by their names.
   private var composites: [String: CompositePlan] = [:]
   private var feed: CompositeFeed?
   private var watch: FeedWatch?
+  @exclusivity(unchecked)
   private var links: CoordinatorLinks?
+  @exclusivity(unchecked)
   private var timers: CoordinatorTimers?
+  @exclusivity(unchecked)
   private var isStarted = false
   /// The event of the commit that is being performed.
+  @exclusivity(unchecked)
   private var committing: String?
   /// Those of callers that are connected to the inbox.
+  @exclusivity(unchecked)
   private var messages = NodeStatus.Messages()
 
   /// - Parameter incarnation: No two processes of the node have the same.

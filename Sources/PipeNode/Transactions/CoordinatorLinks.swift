@@ -17,9 +17,13 @@ protocol CoordinatorLinksOwner: AnyObject {
 final class CoordinatorLinks {
   fileprivate weak var owner: (any CoordinatorLinksOwner)?
   private let loop: PollLoop
+  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  @exclusivity(unchecked)
   private var links: [String: CoordinatorLink] = [:]
   /// Those with replies that go out when the batch is done.
+  @exclusivity(unchecked)
   private var withReplies: [CoordinatorLink] = []
+  @exclusivity(unchecked)
   private var isInBatch = false
 
   /// How often a participant that has said nothing is asked for an answer.
@@ -94,21 +98,30 @@ private final class CoordinatorLink {
   /// Tells of connections; of one within this process there is nothing to tell.
   private let connections: ConnectionMonitor?
   private let log: NodeLog
+  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  @exclusivity(unchecked)
   private var isConnected = false
   /// Whether the participant has said that it takes part, on the connection that there is.
+  @exclusivity(unchecked)
   private(set) var isJoined = false
   /// Whether it ever has.
   private var hasJoined = false
   private(set) var garbage: UInt64 = 0
+  @exclusivity(unchecked)
   private(set) var messages = NodeStatus.Messages()
+  @exclusivity(unchecked)
   private var replies: [(RequestReply, request: UInt64)] = []
   private let name: String
   private let loop: PollLoop
+  @exclusivity(unchecked)
   private var silence = PeerSilence()
   /// Whether the participant owes an answer, and messages that it has sent.
+  @exclusivity(unchecked)
   private var isWaiting = false
+  @exclusivity(unchecked)
   private var answers: UInt64 = 0
   private var answersAtProbe: UInt64 = 0
+  @exclusivity(unchecked)
   private var isWatching = false
   private var reconnections: UInt64 = 0
   private weak var links: CoordinatorLinks?

@@ -6,6 +6,8 @@ final class CoordinatorTimers {
 
   private let loop: PollLoop
   private let fire: (Timer) -> Void
+  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  @exclusivity(unchecked)
   private var running: [Timer: TimerQueue.ID] = [:]
 
   /// How long participants have to answer before the event is aborted.
@@ -38,15 +40,16 @@ final class CoordinatorTimers {
       case .patience: Self.patience
       case .join: Self.joinTimeout
       }
-    cancel(timer)
-    running[timer] = loop.schedule(after: delay, for: self) { timers in
+    let id = loop.schedule(after: delay, for: self) { timers in
       timers.running[timer] = nil
       timers.fire(timer)
     }
+    if let former = running.updateValue(id, forKey: timer) { loop.cancel(former) }
   }
 
   func cancel(_ timer: Timer) {
-    if let id = running.removeValue(forKey: timer) { loop.cancel(id) }
+    guard !running.isEmpty, let id = running.removeValue(forKey: timer) else { return }
+    loop.cancel(id)
   }
 
   func cancelAll() {

@@ -33,8 +33,11 @@ final class InDoubtWatch {
   }
 
   /// Whether it has asked for the end, and is not told.
+  // Exclusivity is not checked at run time for what each event touches: the loop's thread alone does.
+  @exclusivity(unchecked)
   var isInDoubt: Bool
   /// Since when it is prepared, or this process runs. Unit: nanoseconds since 1970.
+  @exclusivity(unchecked)
   private(set) var preparedAt = WallClock.nanoseconds
   private let coordinator: String
   private let log: NodeLog
@@ -42,8 +45,10 @@ final class InDoubtWatch {
   private let query: () -> Void
   /// Whether the log says that the end is not known.
   private var isNoted = false
+  @exclusivity(unchecked)
   private var timer: TimerQueue.ID?
   /// When the coordinator is to be asked; `nil` where nothing is prepared.
+  @exclusivity(unchecked)
   private var due: Int64?
 
   /// How long a prepared participant waits for the end before it asks. Unit: nanoseconds.

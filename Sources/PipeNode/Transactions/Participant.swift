@@ -13,6 +13,7 @@ final class Participant {
   /// The coordinator's routing id at the inbox.
   let peer: [UInt8]
   /// Whether no other input may be taken.
+  @exclusivity(unchecked)
   private(set) var isFrozen: Bool
   /// What has passed between the coordinator and this node.
   @exclusivity(unchecked)
@@ -33,16 +34,21 @@ final class Participant {
     isInDoubt: state.isPrepared, coordinator: configuration.coordinator, loop: services.loop,
     log: log
   ) { [unowned self] in queryIsDue() }
+  @exclusivity(unchecked)
   private var isStarted = false
   /// Whether the coordinator has connected to this process; what came before that was meant for the
   /// process before.
+  @exclusivity(unchecked)
   private var isConnected = false
+  @exclusivity(unchecked)
   private var toldVersion: UInt64
   /// What is taken and recorded: the next yes tells it, or else it is told before the next message, or soon.
   @exclusivity(unchecked)
   private var unacknowledged: [TransactionID] = []
+  @exclusivity(unchecked)
   private var acknowledgementTimer: TimerQueue.ID?
   /// When the transition that runs must have returned.
+  @exclusivity(unchecked)
   private var limitTimer: TimerQueue.ID?
 
   /// How late an acknowledgement may be. Well before the coordinator says the commit again, and long enough

@@ -225,8 +225,10 @@ struct RequestQueue: Sendable {
 
   /// Frees the locks of a transaction.
   mutating func unlock(_ participants: [String], of transaction: TransactionID) {
-    for participant in participants where locks[participant] == transaction {
-      locks[participant] = nil
+    for participant in participants {
+      if let place = locks.index(forKey: participant), locks[place].value == transaction {
+        locks.remove(at: place)
+      }
     }
   }
 
