@@ -13,9 +13,11 @@ struct DamagedRequests {
 
   /// What a reader of requests looks for, and what it may not expect.
   private static let words = [
-    "\r\n", "\r\n\r\n", "\n", "\r", " ", ":", "%", "%00", "?", "&", "=", "\0", "\u{FFFF}", "//", "..",
+    "\r\n", "\r\n\r\n", "\n", "\r", " ", ":", "%", "%00", "?", "&", "=", "\0", "\u{FFFF}", "//",
+    "..",
     "HTTP/1.1", "HTTP/9.9", "Content-Length: 18446744073709551616\r\n", "Content-Length: -1\r\n",
-    "Transfer-Encoding: chunked\r\n", "Transfer-Encoding: x\r\n", "FFFFFFFFFFFFFFFFF\r\n", "0\r\n\r\n",
+    "Transfer-Encoding: chunked\r\n", "Transfer-Encoding: x\r\n", "FFFFFFFFFFFFFFFFF\r\n",
+    "0\r\n\r\n",
     "Expect: 100-continue\r\n", "Upgrade: websocket\r\n", String(repeating: "a", count: 70),
   ].map { Array($0.utf8) }
 

@@ -65,7 +65,7 @@ package struct WebClient: Sendable {
   package func sayOnly(_ bytes: [UInt8]) async throws -> Answer {
     answer(
       try await elsewhere {
-        let connection = try connect()
+        let connection = try connected()
         connection.send(bytes)
         connection.endSending()
         return connection.all()
@@ -81,12 +81,12 @@ package struct WebClient: Sendable {
 
   /// Connects and sends, and does not read.
   package func begin(_ text: String) throws -> Connection {
-    let connection = try connect()
+    let connection = try connected()
     connection.send(text)
     return connection
   }
 
-  private func connect() throws -> Connection {
+  private func connected() throws -> Connection {
     switch place {
     case .port(let port): try Connection(port)
     case .socket(let path): try Connection(path)
