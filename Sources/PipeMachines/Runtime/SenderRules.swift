@@ -23,8 +23,8 @@ struct SenderRules<State: DSLCompatible>: Sendable {
     if isAboutCases {
       for tag in 0..<EnumCases<State>.descriptions.count {
         var rules: [Rule] = []
-        for (place, sender) in senders.enumerated() where sender.cases?.contains(tag) ?? true {
-          rules.append(all[place])
+        for sender in senders where sender.cases?.contains(tag) ?? true {
+          rules.append(Rule(fire: sender.fire))
         }
         ofCase.append(rules)
       }
