@@ -8,9 +8,16 @@ extension LiveRecording {
   private static let patience: Duration = .seconds(5)
 
   package func answer(_ question: PageQuestion) async throws -> JSONValue {
-    guard let client = client.withLock({ $0 }) else {
+    if let client = client.withLock({ $0 }) { return try await tell(question, client) }
+    // It may have come since it was last looked for.
+    guard let client = try? TopologyClient.attach(to: name) else {
       throw PageProblem("topology '\(name)' does not run now")
     }
+    defer { client.close() }
+    return try await tell(question, client)
+  }
+
+  private func tell(_ question: PageQuestion, _ client: TopologyClient) async throws -> JSONValue {
     do {
       return try await answer(question, client)
     } catch {
