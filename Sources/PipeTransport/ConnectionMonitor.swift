@@ -28,12 +28,18 @@ package final class ConnectionMonitor {
   }
 
   /// Reads what has happened since the last call.
-  package func read(_ event: (Event) -> Void) {
+  package func read(_ event: (Event) -> Void) { readEndpoints { what, _ in event(what) } }
+
+  /// Reads what has happened since the last call, and to which connection.
+  /// - Parameter event: Called with the endpoint as it was given to `connect`, where this end has connected.
+  package func readEndpoints(_ event: (Event, _ endpoint: String) -> Void) {
     // Two parts: a 16-bit event with a 32-bit value, and the endpoint.
-    while socket.receiveFirst({ bytes in
-      guard bytes.count >= 2 else { return }
-      let code = Int32(bytes.loadUnaligned(as: UInt16.self))
-      event(code == ZMQ_EVENT_DISCONNECTED ? .disconnected : .connected)
-    }) {}
+    while let parts = socket.receiveAll() {
+      guard parts.count == 2, parts[0].count >= 2 else { continue }
+      let code = parts[0].withUnsafeBytes { Int32($0.loadUnaligned(as: UInt16.self)) }
+      event(
+        code == ZMQ_EVENT_DISCONNECTED ? .disconnected : .connected,
+        String(decoding: parts[1], as: UTF8.self))
+    }
   }
 }

@@ -44,8 +44,8 @@ final class NodeShell {
   private static let drainTimeout: Duration = .seconds(1)
   /// How long a stopping node waits until what others take part in has ended.
   private static let partTimeout: Duration = .milliseconds(500)
-  /// What each pipe and each participant takes at most: its own socket, and those that watch its connections.
-  private static let socketsOfPeer = 5
+  /// What each pipe takes at most: its own socket, and those that watch its connections.
+  private static let socketsOfPipe = 5
   /// How long its goodbyes wait where all others stop as well: a peer that was faster does not take them.
   private static let lastLinger: Duration = .milliseconds(100)
   /// How long a started process waits for its orchestrator.
@@ -265,10 +265,9 @@ final class NodeShell {
     }
   }
 
-  /// The process's own context, or one with room for the sockets of very many pipes or participants.
+  /// The process's own context, or one with room for the sockets of very many pipes.
   private func contextOfPeers(_ configuration: NodeConfiguration) -> Context {
-    let peers = configuration.outs.count + (configuration.plan?.components.count ?? 0)
-    return peers * Self.socketsOfPeer <= place.roomForPeers ? place.context : Context()
+    configuration.outs.count * Self.socketsOfPipe <= place.roomForPeers ? place.context : Context()
   }
 
   private func services(in context: Context) -> NodeServices {
