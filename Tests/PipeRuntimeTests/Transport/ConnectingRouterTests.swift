@@ -85,8 +85,11 @@ struct ConnectingRouterTests {
     try withLoop { folder, context, loop in
       let inbox = try Inbox(7, in: folder, context: context, loop: loop)
       let router = try ConnectingRouter(as: "sync/LIFT", in: context)
+      var count = 0
       let heard = Heard(router, loop: loop) { heard in
-        guard heard.messages.count < 50 else { return true }
+        guard heard.messages.count > count else { return false }
+        count = heard.messages.count
+        if count == 50 { return true }
         // The answer to the first is under way, or here and not read yet.
         router.send(FrameHeader(.ping), to: 0)
         try router.connect(0, to: inbox.endpoint)
@@ -96,9 +99,10 @@ struct ConnectingRouterTests {
       try router.connect(0, to: inbox.endpoint)
       router.send(FrameHeader(.ping), to: 0)
       loop.run()
+      #expect(heard.messages.count == 50)
       #expect(heard.messages.allSatisfy { $0.peer == 0 && $0.number == 7 })
-      #expect(Set(inbox.names) == ["sync/LIFT"])
-      #expect(inbox.names.count >= heard.messages.count)
+      // What is left of a connection whose name another one has taken comes under a name of libzmq's.
+      #expect(Set(inbox.names.filter { $0.utf8.first != 0 }) == ["sync/LIFT"])
       router.close(linger: 0)
     }
   }
