@@ -27,6 +27,13 @@ struct Sender<Cause: DSLCompatible>: Sendable {
     fire = { if let event = event($0) { pipe.send(event) } }
     self.pipe = SentPipe(pipe)
   }
+
+  /// Where its pipe is among those that the machine sends into.
+  func place(in pipes: [SentPipe]) -> Int {
+    var place = 0
+    while pipes[place].id != pipe.id { place += 1 }
+    return place
+  }
 }
 
 extension Runtime {

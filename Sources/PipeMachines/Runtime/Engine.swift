@@ -57,8 +57,11 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   private let observers: MiddlewareQueues
   private let hasObservers: Bool
   private let senders: SenderRules<State>
-  /// The pipes that it sends into, each once.
-  private let pipes: [SentPipe]
+  /// The pipes that it sends into.
+  @exclusivity(unchecked)
+  private var pipes: SentPipes
+  /// Of each rule that sends for an event, the place of its pipe.
+  private let eventPipes: [Int]
   // What a step can leave out.
   @usableFromInline package let hasEventMiddleware: Bool
   @usableFromInline let hasEntryRules: Bool
@@ -121,12 +124,16 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     state = machine.initial
     observers = MiddlewareQueues(runtime.middlewareQueues) { post(.wake) }
     hasObservers = !observers.isEmpty
-    senders = SenderRules(runtime.senders)
-    pipes = runtime.sentPipes
+    let sent = runtime.sentPipes
+    senders = SenderRules(runtime.senders, into: sent)
+    var eventPipes: [Int] = []
+    for sender in runtime.eventSenders { eventPipes.append(sender.place(in: sent)) }
+    self.eventPipes = eventPipes
+    pipes = SentPipes(sent)
     hasEventMiddleware = !runtime.eventMiddleware.isEmpty
     hasEntryRules = !runtime.stateMiddleware.isEmpty || !runtime.senders.isEmpty
     hasEffects = !runtime.effects.isEmpty || !runtime.feedbacks.isEmpty
-    hasBounds = hasObservers || !pipes.isEmpty
+    hasBounds = hasObservers || !sent.isEmpty
     hasEventSenders = !runtime.eventSenders.isEmpty
   }
 
@@ -145,8 +152,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   @usableFromInline
   var hasRoom: Bool {
     if hasObservers && observers.isFull { return false }
-    for pipe in pipes where pipe.isFull() { return false }
-    return true
+    return pipes.haveRoom()
   }
 
   /// The number of effects that run; those that are held are not among them.
@@ -174,7 +180,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   @export(interface)
   private func watchRoom() {
     let post = post
-    for pipe in pipes { roomWatches.append(pipe.watchRoom { post(.wake) }) }
+    for pipe in pipes.all { roomWatches.append(pipe.watchRoom { post(.wake) }) }
   }
 
   /// Cancels the effects and the running transition; what is posted later is ignored.
@@ -361,7 +367,10 @@ extension Engine {
   /// Sends what the event that was taken is turned into.
   @usableFromInline
   func send(_ event: Event) {
-    for sender in runtime.eventSenders { sender.fire(event) }
+    for (place, sender) in runtime.eventSenders.enumerated() {
+      sender.fire(event)
+      pipes.sent(into: eventPipes[place])
+    }
   }
 
   @inlinable
@@ -412,7 +421,12 @@ extension Engine {
   @usableFromInline
   func applyEntryRules() {
     observe(state, runtime.stateMiddleware)
-    senders.fire(state)
+    fireSenders(state)
+  }
+
+  /// Who receives may step on this thread, and send back: the pipes are not held meanwhile.
+  private func fireSenders(_ state: State) {
+    senders.fire(state) { pipes.sent(into: $0) }
   }
 
   @usableFromInline
@@ -473,7 +487,7 @@ extension Engine {
   func actOnPassed() {
     for state in passing.end() {
       onPassed?(state)
-      senders.fire(state)
+      fireSenders(state)
     }
   }
 }

@@ -52,12 +52,15 @@ public final class EventPipe<Event: DSLCompatible>: Sendable {
   }
 
   /// Whether a sender has to wait.
-  package var isFull: Bool {
+  package var isFull: Bool { room == .none }
+
+  var room: PipeRoom {
     let (outlet, full) = state.withLock { state -> ((any PipeOutlet<Event>)?, Bool) in
       if let outlet = state.outlet { return (outlet, false) }
       return (nil, state.receivers.contains { $0.isFull })
     }
-    return outlet?.isFull ?? full
+    guard let outlet else { return full ? .none : .forNow }
+    return outlet.isFull ? .none : .untilSent
   }
 
   /// Queues one event. The caller has looked at ``isFull`` before its step began, so the bound may

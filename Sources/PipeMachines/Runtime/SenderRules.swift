@@ -3,8 +3,10 @@
 @usableFromInline
 struct SenderRules<State: DSLCompatible>: Sendable {
   /// What a rule does. Without what describes it, which would be counted with each entry.
-  private struct Rule: Sendable {
+  fileprivate struct Rule: Sendable {
     let fire: @Sendable (State) -> Void
+    /// The place of its pipe among those that the machine sends into.
+    let pipe: Int
   }
 
   /// For each case those that may be about it, in the order declared; empty where no rule names a case.
@@ -12,9 +14,10 @@ struct SenderRules<State: DSLCompatible>: Sendable {
   /// In the order declared.
   private let all: [Rule]
 
-  init(_ senders: [Sender<State>]) {
+  /// - Parameter pipes: Those that the machine sends into.
+  init(_ senders: [Sender<State>], into pipes: [SentPipe]) {
     var all: [Rule] = []
-    for sender in senders { all.append(Rule(fire: sender.fire)) }
+    for sender in senders { all.append(Rule(sender, into: pipes)) }
     self.all = all
     // By hand: what the standard library does in generic code has it look for conformances.
     var isAboutCases = false
@@ -24,7 +27,7 @@ struct SenderRules<State: DSLCompatible>: Sendable {
       for tag in 0..<EnumCases<State>.descriptions.count {
         var rules: [Rule] = []
         for sender in senders where sender.cases?.contains(tag) ?? true {
-          rules.append(Rule(fire: sender.fire))
+          rules.append(Rule(sender, into: pipes))
         }
         ofCase.append(rules)
       }
@@ -35,12 +38,25 @@ struct SenderRules<State: DSLCompatible>: Sendable {
   @usableFromInline var isEmpty: Bool { all.isEmpty }
 
   /// Sends what is to be sent on entering the state.
-  @usableFromInline
-  func fire(_ state: State) {
+  /// - Parameter sent: Called behind each rule with the place of its pipe, which may have less room by now.
+  func fire(_ state: State, sent: (Int) -> Void) {
     guard !ofCase.isEmpty, let tag = EnumCases<State>.tag(of: state), tag < ofCase.count else {
-      for rule in all { rule.fire(state) }
+      for rule in all {
+        rule.fire(state)
+        sent(rule.pipe)
+      }
       return
     }
-    for rule in ofCase[tag] { rule.fire(state) }
+    for rule in ofCase[tag] {
+      rule.fire(state)
+      sent(rule.pipe)
+    }
+  }
+}
+
+extension SenderRules.Rule {
+  fileprivate init(_ sender: Sender<State>, into pipes: [SentPipe]) {
+    fire = sender.fire
+    pipe = sender.place(in: pipes)
   }
 }

@@ -12,6 +12,9 @@ final class MachineOutlets: PortBinder {
   /// Those of the rules, and those that tell of steps.
   @exclusivity(unchecked)
   private var ruled: [OutPipe] = []
+  /// Those of them that were sent into since they were last seen to have room.
+  @exclusivity(unchecked)
+  private var doubtful: [OutPipe] = []
   /// Those that tell coordinators of each step, with what of it.
   @exclusivity(unchecked)
   private var tellers: [(OutPipe, NodeConfiguration.Steps)] = []
@@ -41,6 +44,8 @@ final class MachineOutlets: PortBinder {
         ruled.append(pipe)
       }
     }
+    // A journal may have filled them.
+    ruled.forEach(doubt)
     ports.bind(with: self)
     if let unknown = byPort.keys.first(where: { !ports.names.contains($0) }) {
       throw NodeProblem("machine '\(machine.machine)' has no port '\(unknown)'")
@@ -99,6 +104,7 @@ final class MachineOutlets: PortBinder {
       let step = ToldStep(
         entry, transaction: steps == .transactions ? transaction : nil, state: told)
       pipe.enqueue { step.write(into: &$0) }
+      doubt(pipe)
     }
   }
 
@@ -112,7 +118,21 @@ final class MachineOutlets: PortBinder {
   }
 
   /// Whether a pipe of a rule is full: the next step waits, since it may fire the rule.
-  var isRuleFull: Bool { ruled.contains { $0.isFull } }
+  var isRuleFull: Bool {
+    while let pipe = doubtful.last {
+      if pipe.isFull { return true }
+      pipe.isDoubtful = false
+      doubtful.removeLast()
+    }
+    return false
+  }
+
+  /// The pipe of a rule was sent into.
+  private func doubt(_ pipe: OutPipe) {
+    guard !pipe.isDoubtful else { return }
+    pipe.isDoubtful = true
+    doubtful.append(pipe)
+  }
 
   /// Sends what the rules make of the state with this tag.
   /// - Parameter state: The state as JSON; asked for only where a rule takes something of it.
@@ -126,6 +146,7 @@ final class MachineOutlets: PortBinder {
         return bytes
       }
       pipe.enqueue { $0.append(contentsOf: event) }
+      doubt(pipe)
     }
   }
 

@@ -14,6 +14,9 @@ final class OutPipe: Touchable {
   private(set) var state: OutPipeStateMachine
   @exclusivity(unchecked)
   var isTouched = false
+  /// Whether it was sent into since it was last seen to have room, by who asks for that.
+  @exclusivity(unchecked)
+  var isDoubtful = false
   private let touched: TouchedPipes<OutPipe>
   private let endpoint: String
   private let receiver: String

@@ -143,6 +143,50 @@ struct EngineTests {
     #expect(sent == working + working + [.started(0), .stopped])
   }
 
+  /// Where a host takes what goes through one port.
+  private final class Outlet: PipeOutlet {
+    let full = Mutex(false)
+    let asked = Mutex(0)
+
+    func enqueue(_ event: Elsewhere) {}
+    var isFull: Bool {
+      asked.withLock { $0 += 1 }
+      return full.withLock { $0 }
+    }
+  }
+
+  @Test("of a host's pipes those are asked for room that were sent into, each time")
+  func roomOfHostedPipes() {
+    let outlets = (0..<20).map { _ in Outlet() }
+    var runtime = Runtime<Job, Order, Task_>()
+    for (number, outlet) in outlets.enumerated() {
+      let pipe = EventPipe<Elsewhere>()
+      pipe.bind(to: outlet)
+      runtime =
+        number == 19
+        ? runtime.connectAsSender(to: pipe, when: Job.paused, send: .stopped)
+        : runtime.connectAsSender(to: pipe, when: Job.working, send: Elsewhere.started)
+    }
+    let owner = Owner(runtime)
+    for _ in 0..<10 {
+      #expect(owner.engine.canTakeInput)
+      owner.engine.take(.pause, cause: "test")
+    }
+    #expect(outlets.map { $0.asked.withLock { $0 } } == Array(repeating: 1, count: 19) + [10])
+    outlets[19].full.withLock { $0 = true }
+    #expect(!owner.engine.canTakeInput)
+    outlets[19].full.withLock { $0 = false }
+    owner.engine.take(.work(1), cause: "test")
+    #expect(owner.engine.canTakeInput)
+    owner.engine.take(.work(2), cause: "test")
+    for outlet in outlets { outlet.full.withLock { $0 = true } }
+    #expect(!owner.engine.canTakeInput)
+    for outlet in outlets.dropFirst() { outlet.full.withLock { $0 = false } }
+    #expect(!owner.engine.canTakeInput)
+    outlets[0].full.withLock { $0 = false }
+    #expect(owner.engine.canTakeInput)
+  }
+
   @Test("a full pipe keeps the engine from taking inputs until it has room")
   func backPressure() async {
     let pipe = EventPipe<Elsewhere>(capacity: 2)
