@@ -39,7 +39,7 @@ FAULTS ?= 2000
 TIME ?=
 
 # What 'make fuzz' gives bytes to, and for how long each.
-TOPICS ?= topology json frames web
+TOPICS ?= topology deployment json frames web
 FUZZ_SECONDS ?= 60
 
 help:

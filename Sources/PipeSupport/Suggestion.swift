@@ -1,16 +1,18 @@
 /// The wording shared by every message that names choices.
 package enum Suggestion {
   /// `; it has 'a', 'b'. Did you mean 'a'?`, or what is left of that.
+  /// - Parameter limit: How many choices are shown, at most.
   package static func among(
-    _ choices: some Sequence<String>, like name: String, verb: String = "it has"
+    _ choices: some Sequence<String>, like name: String, verb: String = "it has",
+    limit: Int = 10
   )
     -> String
   {
     var all: [String] = []
     for choice in choices where !all.contains(choice) { all.append(choice) }
     guard !all.isEmpty else { return "; \(verb) none" }
-    let shown = all.prefix(10).map { "'\($0)'" }.joined(separator: ", ")
-    let rest = all.count > 10 ? " and \(all.count - 10) more" : ""
+    let shown = all.prefix(limit).map { "'\($0)'" }.joined(separator: ", ")
+    let rest = all.count > limit ? " and \(all.count - limit) more" : ""
     return "; \(verb) \(shown)\(rest)\(hint(for: name, among: all))"
   }
 

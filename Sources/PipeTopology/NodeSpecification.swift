@@ -29,12 +29,18 @@ public struct NodeSpecification: Hashable, Sendable {
   public var dependsOn: Set<NodeDependency>
   /// What the node's state survives; `nil` takes the default, ``Durability/process``.
   public var durability: Durability?
+  /// The place where the node runs, by the name that a deployment has for it; `nil` for where the
+  /// orchestrator does. Without a deployment it says nothing.
+  public var place: String?
+  /// What becomes of the node when its host may be lost; only with a place. Default: ``HostLossPolicy/wait``.
+  public var hostLossPolicy: HostLossPolicy
 
   /// Makes a node.
   public init(
     name: String, content: Content, program: String? = nil, parameters: JSONValue = [:],
     environment: [String: String] = [:], restart: RestartPolicy = RestartPolicy(),
-    required: Bool = false, dependsOn: Set<NodeDependency> = [], durability: Durability? = nil
+    required: Bool = false, dependsOn: Set<NodeDependency> = [], durability: Durability? = nil,
+    place: String? = nil, hostLossPolicy: HostLossPolicy = .wait
   ) {
     self.name = name
     self.content = content
@@ -45,18 +51,21 @@ public struct NodeSpecification: Hashable, Sendable {
     self.required = required
     self.dependsOn = dependsOn
     self.durability = durability
+    self.place = place
+    self.hostLossPolicy = hostLossPolicy
   }
 
   /// Makes a node that hosts a machine.
   public static func machine(
     _ machine: String, name: String, program: String? = nil, parameters: JSONValue = [:],
     environment: [String: String] = [:], restart: RestartPolicy = RestartPolicy(),
-    required: Bool = false, dependsOn: Set<NodeDependency> = [], durability: Durability? = nil
+    required: Bool = false, dependsOn: Set<NodeDependency> = [], durability: Durability? = nil,
+    place: String? = nil, hostLossPolicy: HostLossPolicy = .wait
   ) -> NodeSpecification {
     NodeSpecification(
       name: name, content: .machine(machine), program: program, parameters: parameters,
       environment: environment, restart: restart, required: required, dependsOn: dependsOn,
-      durability: durability)
+      durability: durability, place: place, hostLossPolicy: hostLossPolicy)
   }
 
   /// Makes a node that stays in one state.
@@ -65,6 +74,12 @@ public struct NodeSpecification: Hashable, Sendable {
   ) -> NodeSpecification {
     NodeSpecification(
       name: name, content: .constant(state, machine: machine), program: program)
+  }
+
+  /// The policy as a file has it: left out beside no place, where it must not stand.
+  var writtenHostLossPolicy: HostLossPolicy? {
+    get { place == nil && hostLossPolicy == .wait ? nil : hostLossPolicy }
+    set { hostLossPolicy = newValue ?? .wait }
   }
 
   /// The machine's registered name, which a constant may do without.

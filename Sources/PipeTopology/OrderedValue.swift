@@ -1,7 +1,7 @@
 import PipeMachines
 
 /// A document whose mappings keep their order: the common source of JSON and YAML text.
-enum OrderedValue {
+enum OrderedValue: Sendable {
   /// Any value, written on one line.
   case leaf(JSONValue)
   case list([OrderedValue])

@@ -71,6 +71,12 @@ public struct Topology: Sendable {
       ?? .standard
   }
 
+  /// The place of a node, or of the node within which a composite is coordinated; `nil` for where the
+  /// orchestrator runs.
+  public func place(of name: String) -> String? {
+    node(name)?.place ?? composite(name)?.within.flatMap(node)?.place
+  }
+
   /// The nodes that a composite consists of, those of composites in it included.
   func machines(of composite: String) -> Set<String> {
     var names: Set<String> = []

@@ -2,7 +2,7 @@ import Glibc
 import PipeSystem
 import PipeWire
 
-/// Where the text of a topology comes from.
+/// Where the text of a topology, a scenario or a deployment comes from.
 package enum TopologyInput: Hashable, Sendable {
   case file(String)
   case standardInput
@@ -53,7 +53,7 @@ package enum TopologyInput: Hashable, Sendable {
   private func bytes(of file: Int32) throws(TopologyErrors) -> [UInt8] {
     var status = stat()
     guard fstat(file, &status) == 0, status.st_mode & S_IFMT != S_IFDIR else {
-      throw failure("this is a directory; name a topology file in it")
+      throw failure("this is a directory; name a file in it")
     }
     let limit = TopologyReader.byteLimit
     var bytes: [UInt8] = []

@@ -99,7 +99,8 @@ struct TopologyMapping<Model: Sendable>: Sendable {
       reading.report(
         .unknownKey, at: member.mark,
         "\(place.title) has no key '\(member.key)'"
-          + Suggestion.among(names, like: member.key, verb: "the keys are"))
+          + Suggestion.among(
+            names, like: member.key, verb: "the keys are", limit: names.count))
     }
     for key in keys {
       guard let place = members.first(where: { $0.key == key.name })?.value else { continue }

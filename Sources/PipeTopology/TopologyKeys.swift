@@ -100,9 +100,20 @@ package enum TopologyKeys {
         "What its state and its events survive: `none`; `process`, the end of any process at any "
           + "instant; `power`, a loss of power as well",
         standard: "`\(Durability.standard.rawValue)`"),
+      TopologyKey(
+        "place", \.place, .placeName,
+        "Where it runs: a name for which a deployment file has the address. Without a deployment it "
+          + "says nothing",
+        standard: "where the orchestrator runs"),
+      TopologyKey(
+        "on_host_loss", \.writtenHostLossPolicy, .choice,
+        "What becomes of it when its host may be lost, beside `place`: `wait` until it is certain "
+          + "that its process has ended, or `move` to another host",
+        standard: "`\(HostLossPolicy.wait.rawValue)`"),
     ],
     rules: [
       "anyOf": [["required": ["machine"]], ["required": ["constant"]]],
+      "if": ["required": ["on_host_loss"]], "then": ["required": ["place"]],
       "not": ["required": ["constant", "parameters"]],
     ]
   ) { reading, fields, node in
@@ -326,10 +337,15 @@ package enum TopologyKeys {
 }
 
 extension TopologyReading {
-  /// Makes sure that a node hosts something, and a constant one nothing else; returns whether it does.
+  /// Makes sure that a node hosts something, a constant one nothing else, and that a key has its companion; returns whether it does.
   fileprivate mutating func complete(
     _ node: inout NodeSpecification, _ fields: TopologyFields
   ) -> Bool {
+    if let policy = fields["on_host_loss"], fields["place"] == nil {
+      report(
+        .conflictingKeys, at: source.mark(ofKey: policy.path),
+        "\(fields.place.owner) has 'on_host_loss' and no 'place'; add 'place: NAME', or remove it")
+    }
     guard fields["constant"] == nil else {
       if let parameters = fields["parameters"] {
         report(

@@ -70,26 +70,9 @@ public enum TopologyReader {
   package static func examine(
     text: [UInt8], file: String, variables: TopologyVariables
   ) throws(TopologyErrors) -> Examined {
-    let root: YAMLNode?
-    do {
-      root = try YAMLDocument.parse(text)
-    } catch {
-      throw TopologyErrors([
-        Diagnostic(file: file, mark: error.mark, code: error.code, message: error.message)
-      ])
-    }
-    var reading = TopologyReading(file: file)
-    guard let root else {
-      throw TopologyErrors([
-        Diagnostic(
-          file: file, mark: SourceMark(line: 1, column: 1), code: .missingKey,
-          message: "the file is empty; a topology starts with 'topology: NAME'")
-      ])
-    }
-    let complete = reading.filledIn(root, variables: variables)
-    guard let topology = reading.topology(complete) else {
-      throw TopologyErrors(reading.diagnostics)
-    }
+    var (reading, place) = try TopologyReading.opened(
+      text, file: file, as: .topology, variables: variables)
+    guard let topology = reading.topology(place) else { throw TopologyErrors(reading.diagnostics) }
     return (topology, reading.source, reading.diagnostics)
   }
 }

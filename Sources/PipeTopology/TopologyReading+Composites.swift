@@ -53,7 +53,7 @@ extension TopologyReading {
         .badHost, at: mark,
         "\(owner): '\(name)' is a monitor, which only watches; name a node that takes part in its "
           + "events")
-    case nil:
+    case .place, nil:
       let nodes = topology.machines(of: composite.name).filter { topology.node($0) != nil }
       report(
         .unknownNode, at: mark,

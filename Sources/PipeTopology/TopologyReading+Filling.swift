@@ -2,9 +2,11 @@
 extension TopologyReading {
   /// The document with what `<<` names merged in, with its variables put in, and without sections
   /// `x-…`.
-  mutating func filledIn(_ root: YAMLNode, variables: TopologyVariables) -> YAMLNode {
+  mutating func filledIn(
+    _ root: YAMLNode, of kind: FileKind, variables: TopologyVariables
+  ) -> YAMLNode {
     let whole = merged(root.withoutSections).withoutSections
-    var filling = VariableFilling(variables, file: source.file)
+    var filling = VariableFilling(variables, file: source.file, of: kind)
     let filled = filling.filled(whole)
     diagnostics += filling.diagnostics
     return filled

@@ -4,9 +4,11 @@ import PipeWire
 ///
 /// A reader returns `nil` after it has reported why, so that all errors are found at once.
 struct TopologyReading: Examiner {
-  /// What has a name of its own, of one space.
+  /// What has a name of its own, of one space for each file.
   enum Kind: String {
     case node, composite, monitor
+    /// Of a deployment.
+    case place
   }
 
   var diagnostics: [Diagnostic] = []
@@ -18,14 +20,8 @@ struct TopologyReading: Examiner {
     source = SourceMap(file: file)
   }
 
-  /// Reads the whole file; `nil` where not even a value can be made of it.
-  mutating func topology(_ root: YAMLNode) -> Topology? {
-    let place = TopologyPlace(node: root, path: [], owner: "the topology")
-    source.record([], key: root.mark, value: root.mark)
-    guard case .mapping = root.content else {
-      refuse(place, wanted: "a mapping that starts with 'topology: NAME'")
-      return nil
-    }
+  /// Reads a whole topology; `nil` where not even a value can be made of it.
+  mutating func topology(_ place: TopologyPlace) -> Topology? {
     let keys = TopologyKeys.top
     guard let topology = keys.read(&self, place, into: keys.start) else { return nil }
     checkReferences(of: topology)

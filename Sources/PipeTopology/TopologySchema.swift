@@ -4,16 +4,21 @@ import PipeSupport
 /// The JSON Schema of topology files, for editors; `orchestrator schema` prints it.
 public enum TopologySchema {
   /// The text of `topologies/topology.schema.json`; a test holds the two to be equal.
-  public static let text = json.indented + "\n"
+  public static let text = text(
+    of: TopologyKeys.top, title: "Topology", shared: Array(shared.keys))
 
-  private static let json: JSONValue = {
-    let top = TopologyKeys.top
-    guard case .object(var schema) = top.schema.described(top.meaning) else { return .null }
+  /// The schema of files with these keys.
+  /// - Parameter names: The shared definitions that its values refer to.
+  static func text<Model>(
+    of top: TopologyMapping<Model>, title: String, shared names: [String]
+  ) -> String {
+    guard case .object(var schema) = top.schema.described(top.meaning) else { return "" }
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    schema["title"] = "Topology"
+    schema["title"] = .string(title)
+    let shared = shared.filter { names.contains($0.key) }
     schema["$defs"] = .object(top.definitions.merging(shared) { first, _ in first })
-    return .object(schema)
-  }()
+    return JSONValue.object(schema).indented + "\n"
+  }
 
   /// What several kinds of values refer to.
   private static let shared: [String: JSONValue] = [

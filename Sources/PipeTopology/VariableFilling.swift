@@ -8,13 +8,15 @@ struct VariableFilling: Examiner {
   /// What is wrong with the document's variables, and with the file that has some of them.
   var diagnostics: [Diagnostic] = []
   let source: SourceMap
+  private let kind: FileKind
   private let variables: TopologyVariables
   /// Read when the first variable is met: a document without any needs none.
   private var known: [String: String]?
   /// Whether a variable that is not known may stand in a line that could not be read.
   private var isFileBroken = false
 
-  init(_ variables: TopologyVariables, file: String) {
+  init(_ variables: TopologyVariables, file: String, of kind: FileKind) {
+    self.kind = kind
     self.variables = variables
     source = SourceMap(file: file)
   }
@@ -86,8 +88,8 @@ struct VariableFilling: Examiner {
     if value == nil, !isFileBroken {
       report(
         .unsetVariable, at: mark,
-        "variable '\(name)' is not set; set it in the environment or in '.env' beside the topology "
-          + "file, or give it a default: '${\(name):-VALUE}'")
+        "variable '\(name)' is not set; set it in the environment or in '.env' beside the "
+          + "\(kind.noun) file, or give it a default: '${\(name):-VALUE}'")
     }
     return value
   }

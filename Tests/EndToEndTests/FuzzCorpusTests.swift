@@ -13,7 +13,7 @@ struct FuzzCorpusTests {
       program: CommandLineTool.products + "/Fuzz", ["Tests/Fuzz/corpus"], in: nil)
     let result = try await tool.end(of: program, within: .seconds(60))
     let topics = result.output.split(separator: "\n").map { $0.prefix { $0 != ":" } }
-    #expect(topics == ["topology", "json", "frames", "web"], "\(result)")
+    #expect(topics == ["topology", "deployment", "json", "frames", "web"], "\(result)")
     #expect(!result.output.contains(": 0 inputs"), "\(result)")
   }
 }

@@ -3,11 +3,12 @@ import PipeRuntime
 
 /// What is given arbitrary bytes; each traps where a promise does not hold.
 enum FuzzTopic: String, CaseIterable {
-  case topology, json, frames, web
+  case topology, deployment, json, frames, web
 
   func take(_ bytes: UnsafeRawBufferPointer) {
     switch self {
     case .topology: TopologyFuzz.take(bytes)
+    case .deployment: DeploymentFuzz.take(bytes)
     case .json: JSONFuzz.take(bytes)
     case .frames: FrameFuzz.take(bytes)
     case .web: WebFuzz.take(bytes)

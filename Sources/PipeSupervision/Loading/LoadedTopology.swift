@@ -22,10 +22,12 @@ package struct LoadedTopology {
   /// - Parameters:
   ///   - name: Another name than the file's.
   ///   - variables: What `${NAME}` in the file stands for, before a file `.env` beside it.
+  ///   - deployment: Where its nodes are to run; `nil` where their places say nothing.
   /// - Throws: ``TopologyErrors``: everything that is wrong, at once.
   package static func load(
     _ input: TopologyInput, name: String? = nil,
-    variables: [String: String] = ProcessEnvironment.current
+    variables: [String: String] = ProcessEnvironment.current,
+    in deployment: DeploymentFile.Examined? = nil
   ) throws(TopologyErrors) -> LoadedTopology {
     var (topology, source, found) = try TopologyReader.examine(input, environment: variables)
     if let name { topology.name = name }
@@ -34,17 +36,23 @@ package struct LoadedTopology {
     let descriptions = TopologyChecker.Descriptions(
       programs: describing.programs, nodes: describing.nodes)
     let checked = TopologyChecker.check(topology, source: source, against: descriptions)
+    // What is wrong with composites has been told.
+    let classes =
+      (try? TopologyComposites(topology, machines: describing.nodes))?.plans ?? []
+    let placed =
+      deployment.map {
+        PlacementChecker.check(topology, source: source, classes: classes, in: $0)
+      } ?? []
     // What a file with errors leaves out may be what a warning misses.
     let isWhole = !found.hasErrors
     let diagnostics =
-      found + describing.diagnostics + checked.filter { isWhole || $0.severity == .error }
+      found + describing.diagnostics + placed
+      + checked.filter { isWhole || $0.severity == .error }
     if diagnostics.hasErrors { throw TopologyErrors(diagnostics) }
     return LoadedTopology(
       file: input.name, topology: topology, programs: describing.paths,
-      descriptions: describing.nodes,
-      // What is wrong with composites has been told.
-      conflictClasses: (try? TopologyComposites(topology, machines: describing.nodes))?.plans ?? [],
-      warnings: diagnostics, source: source)
+      descriptions: describing.nodes, conflictClasses: classes, warnings: diagnostics,
+      source: source)
   }
 }
 

@@ -17,25 +17,8 @@ package enum ScenarioFile {
   /// - Parameter file: What diagnostics call it.
   /// - Throws: All errors of the text, in its order.
   package static func read(text: [UInt8], file: String) throws(TopologyErrors) -> Result {
-    let root: YAMLNode?
-    do {
-      root = try YAMLDocument.parse(text)
-    } catch {
-      throw TopologyErrors([
-        Diagnostic(file: file, mark: error.mark, code: error.code, message: error.message)
-      ])
-    }
-    guard let root else {
-      throw TopologyErrors([
-        Diagnostic(
-          file: file, mark: SourceMark(line: 1, column: 1), code: .missingKey,
-          message: "the file is empty; a scenario starts with 'scenario: NAME'")
-      ])
-    }
-    var reading = TopologyReading(file: file)
-    let whole = reading.filledIn(root, variables: TopologyVariables())
-    let place = TopologyPlace(node: whole, path: [], owner: "the scenario")
-    reading.source.record([], key: root.mark, value: root.mark)
+    var (reading, place) = try TopologyReading.opened(
+      text, file: file, as: .scenario, variables: TopologyVariables())
     let scenario = ScenarioKeys.top.read(&reading, place, into: ScenarioKeys.top.start)
     guard let scenario, !reading.diagnostics.hasErrors else {
       throw TopologyErrors(reading.diagnostics)

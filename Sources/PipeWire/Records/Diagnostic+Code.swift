@@ -1,5 +1,5 @@
 extension Diagnostic {
-  /// The kinds of things that can be wrong with a topology; stable, for scripts and for tests.
+  /// The kinds of things that can be wrong with a topology or a deployment; stable, for scripts and for tests.
   public enum Code: String, CaseIterable, Codable, Hashable, Sendable {
     /// The file is missing, unreadable, too large, or no file.
     case unreadableFile = "unreadable-file"
@@ -95,5 +95,13 @@ extension Diagnostic {
     case notSynchronized = "not-synchronized"
     /// An out-port without a pipe: what is sent there goes nowhere.
     case unconnectedPort = "unconnected-port"
+    /// A place of a node that the deployment does not have.
+    case unknownPlace = "unknown-place"
+    /// A place of a deployment where no node runs.
+    case unusedPlace = "unused-place"
+    /// An address of a deployment that is not this machine's, where its processes are to start.
+    case foreignAddress = "foreign-address"
+    /// A node that is to move when its host is lost, and what it has recorded cannot.
+    case badHostLoss = "bad-host-loss"
   }
 }

@@ -1,6 +1,5 @@
 import PipeExplorer
 import PipeRuntime
-import PipeSupervision
 
 /// `orchestrator check`
 struct Check: Verb {
@@ -13,6 +12,9 @@ struct Check: Verb {
       + "found, 6 the search was not complete and has found nothing.",
     options: [
       Option("file-only", "Checks the file alone, without asking its programs"),
+      Option(
+        "deployment", value: .file,
+        "Checks as well whether the topologies can run by this deployment file: docs/DEPLOYMENT.md"),
       Option("explore", "Searches all states that can be reached, by the file's section 'explore'"),
       Option("time", value: .duration, "With --explore: how long, at most. Default: no limit"),
       Option(
@@ -43,6 +45,10 @@ struct Check: Verb {
     examples: [
       ("orchestrator check topologies/elevator.yaml", "Checks the elevator and all its pipes"),
       (
+        "orchestrator check elevator.yaml --deployment lab.yaml",
+        "Checks the elevator, and whether its places are there"
+      ),
+      (
         "orchestrator check --explore topologies/lift.yaml",
         "Searches all that the lift can do, and tells what can go wrong"
       ),
@@ -51,27 +57,52 @@ struct Check: Verb {
   private static let sarif = "sarif"
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
+    if arguments.flag("explore"), arguments.flag("deployment") {
+      throw CommandError(
+        "--explore searches what nodes do wherever they run, so it cannot be used with --deployment; "
+          + "leave one out", code: .usage)
+    }
     if arguments.flag("explore") { return try await explore(arguments, console: console) }
     let exploring = ["time", "memory", "threads", "property", "hash", "out", "graph"]
     if let option = exploring.first(where: arguments.flag) {
       throw CommandError("--\(option) needs --explore", code: .usage)
     }
+    var deployment = try deployment(of: arguments)
     let reports = arguments.positionals.map {
-      CheckReport(TopologyInput(argument: $0), isFileOnly: arguments.flag("file-only"))
+      CheckReport(
+        TopologyInput(argument: $0), isFileOnly: arguments.flag("file-only"),
+        in: deployment?.examined)
     }
+    try deployment?.check(for: reports)
+    let diagnostics = reports.flatMap(\.diagnostics) + (deployment?.diagnostics ?? [])
+    let isValid = reports.allSatisfy(\.isValid) && deployment?.isValid != false
     if arguments.value("output") == Self.sarif {
       var log = SARIFLog(version: ShowVersion.current)
-      log.add(reports.flatMap(\.diagnostics))
+      log.add(diagnostics)
       try console.print(log.json)
-      return reports.allSatisfy(\.isValid) ? .success : .usage
+      return isValid ? .success : .usage
     }
     if arguments.format == .text {
-      for diagnostic in reports.flatMap(\.diagnostics) { console.diagnostic(diagnostic) }
+      for diagnostic in diagnostics { console.diagnostic(diagnostic) }
     }
+    var lines = reports.filter(\.isValid).map(\.line)
+    if let deployment, deployment.isValid { lines.append(deployment.line) }
     try console.print(
-      reports.map(\.record), as: arguments.format,
-      lines: reports.filter(\.isValid).map(\.line))
-    return reports.allSatisfy(\.isValid) ? .success : .usage
+      reports.map(\.record) + (deployment.map { [$0.record] } ?? []), as: arguments.format,
+      lines: lines)
+    return isValid ? .success : .usage
+  }
+
+  /// The deployment file that a command line names.
+  private func deployment(of arguments: ParsedArguments) throws -> DeploymentReport? {
+    guard let path = arguments.value("deployment") else { return nil }
+    let inputs = ([path] + arguments.positionals).map(TopologyInput.init(argument:))
+    if inputs[0] == .standardInput, inputs.dropFirst().contains(.standardInput) {
+      throw CommandError(
+        "standard input cannot be both a topology and the deployment; name a file for one",
+        code: .usage)
+    }
+    return DeploymentReport(inputs[0])
   }
 
   // MARK: Exploring
@@ -121,67 +152,5 @@ extension ExitCode {
   fileprivate func worse(_ other: ExitCode) -> ExitCode {
     if self == .failure || other == .failure { return .failure }
     return self == .incomplete ? self : other
-  }
-}
-
-/// What was found out about one file.
-private struct CheckReport {
-  let path: String
-  let topology: Topology?
-  let diagnostics: [Diagnostic]
-
-  var isValid: Bool { topology != nil }
-
-  init(_ input: TopologyInput, isFileOnly: Bool) {
-    path = input.name
-    do throws(TopologyErrors) {
-      if isFileOnly {
-        let examined = try TopologyReader.examine(input)
-        diagnostics = examined.diagnostics.inFileOrder
-        topology = diagnostics.hasErrors ? nil : examined.topology
-      } else {
-        let loaded = try LoadedTopology.load(input)
-        topology = loaded.topology
-        diagnostics = loaded.warnings
-      }
-    } catch {
-      topology = nil
-      diagnostics = error.diagnostics
-    }
-  }
-
-  /// `topologies/elevator.yaml: ok: 4 nodes, 9 pipes`
-  var line: String {
-    let always = [(topology?.nodes.count ?? 0, "node"), (topology?.pipes.count ?? 0, "pipe")]
-    let others = [
-      (topology?.composites.count ?? 0, "composite"), (topology?.monitors.count ?? 0, "monitor"),
-      (diagnostics.count, "warning"),
-    ]
-    let parts = always + others.filter { $0.0 > 0 }
-    return "\(path): ok: " + parts.map { $0.counted($1) }.joined(separator: ", ")
-  }
-
-  var record: JSONValue {
-    [
-      "file": .string(path), "valid": .bool(isValid),
-      "topology": topology.map { .string($0.name) } ?? .null,
-      "nodes": topology.map { .integer(Int64($0.nodes.count)) } ?? .null,
-      "pipes": topology.map { .integer(Int64($0.pipes.count)) } ?? .null,
-      "composites": topology.map { .integer(Int64($0.composites.count)) } ?? .null,
-      "monitors": topology.map { .integer(Int64($0.monitors.count)) } ?? .null,
-      "diagnostics": .array(diagnostics.map(\.record)),
-    ]
-  }
-}
-
-extension Diagnostic {
-  /// The JSON form; the place is `null` where it is not known.
-  package var record: JSONValue {
-    [
-      "file": .string(file), "line": line > 0 ? .integer(Int64(line)) : .null,
-      "column": column > 0 ? .integer(Int64(column)) : .null,
-      "severity": .string(severity.rawValue), "code": .string(code.rawValue),
-      "message": .string(message),
-    ]
   }
 }

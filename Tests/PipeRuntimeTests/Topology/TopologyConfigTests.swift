@@ -28,9 +28,11 @@ struct TopologyConfigTests {
           .never, max: 0, window: .milliseconds(1),
           backoff: .init(initial: .zero, max: .nanoseconds(1_000_001))),
         required: true),
-      .machine("M", name: "a", dependsOn: ["z"]),
+      .machine("M", name: "a", dependsOn: ["z"], place: "front"),
       .constant("s", name: "c"), .constant(["s": ["v": [1]]], name: "d", machine: "M"),
-      .machine("M", name: "e", dependsOn: ["a", NodeDependency("z", .state("y"))]),
+      .machine(
+        "M", name: "e", dependsOn: ["a", NodeDependency("z", .state("y"))], place: "back-2",
+        hostLossPolicy: .move),
       .machine(
         "M", name: "f",
         dependsOn: [
@@ -92,6 +94,28 @@ struct TopologyConfigTests {
         pipe.durability
           == min(topology.durability(of: pipe.sender), topology.durability(of: pipe.receiver)))
     }
+  }
+
+  @Test("what becomes of a node whose host may be lost is written beside its place alone")
+  func hostLoss() throws {
+    let topology = Topology(
+      name: "t", program: "p",
+      nodes: [.machine("M", name: "a"), .machine("M", name: "b", place: "front")])
+    let nodes = try #require(topology.resolved.json["nodes"])
+    #expect(nodes["a"]?["place"] == nil && nodes["a"]?["on_host_loss"] == nil)
+    #expect(nodes["b"]?["place"] == "front" && nodes["b"]?["on_host_loss"] == "wait")
+  }
+
+  @Test("a coordinator within a node has the place of that node")
+  func placeOfLodger() {
+    let topology = Topology(
+      name: "t", program: "p",
+      nodes: [.machine("M", name: "a", place: "front"), .machine("M", name: "b")],
+      composites: [
+        CompositeSpecification(name: "c", components: ["a", "b"], within: "a"),
+        CompositeSpecification(name: "d", components: ["a", "b"]),
+      ])
+    #expect(["a", "b", "c", "d"].map(topology.place(of:)) == ["front", nil, "front", nil])
   }
 
   @Test("equal topologies may list their nodes in another order, not their pipes")

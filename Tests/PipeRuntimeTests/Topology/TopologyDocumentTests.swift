@@ -26,6 +26,39 @@ struct TopologyDocumentTests {
     #expect(try rows(under: heading, of: "docs/EXPLORE.md") == lines)
   }
 
+  @Test("docs/DEPLOYMENT.md has every key of deployment files", arguments: DeploymentKeys.tables)
+  func deploymentKeys(heading: String, lines: [String]) throws {
+    #expect(try rows(under: heading, of: "docs/DEPLOYMENT.md") == lines)
+  }
+
+  @Test("docs/DEPLOYMENT.md has every kind of error that only a deployment has")
+  func deploymentCodes() throws {
+    let text = try rows(under: "Errors", of: "docs/DEPLOYMENT.md").joined()
+    for code: Diagnostic.Code in [.unknownPlace, .unusedPlace, .foreignAddress, .badHostLoss] {
+      #expect(text.contains("`\(code.rawValue)`"))
+    }
+  }
+
+  @Test("the example of docs/DEPLOYMENT.md is read as it is explained")
+  func deploymentExample() throws {
+    let text = String(decoding: try packageFile("docs/DEPLOYMENT.md"), as: UTF8.self)
+    let blocks = text.split(separator: "```yaml\n").dropFirst()
+      .map { $0.split(separator: "```", omittingEmptySubsequences: false)[0] }
+    let (deployment, _) = try DeploymentFile.read(
+      text: try #require(blocks.last).utf8, file: "lab.yaml", variables: TopologyVariables([:]))
+    #expect(
+      deployment
+        == Deployment(
+          places: [
+            DeploymentPlace(name: "front", address: "127.0.0.1"),
+            DeploymentPlace(name: "back", address: "127.0.0.2"),
+          ], journals: "/shared/piperuntime"))
+    let nodes = withNodes(
+      try #require(blocks.first).split(separator: "\n").dropFirst().map { String($0.dropFirst(2)) }
+        .joined(separator: "\n"))
+    #expect(try topology(nodes).node("motor")?.hostLossPolicy == .move)
+  }
+
   @Test("docs/EXPLORE.md has every code of a finding")
   func codes() throws {
     let text = try rows(under: "Findings", of: "docs/EXPLORE.md").joined()

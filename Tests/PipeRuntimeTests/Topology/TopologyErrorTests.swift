@@ -120,6 +120,17 @@ struct BadTopology: CustomTestStringConvertible {
       schemaTells: false),
     .node("{ machine: M, durability: proces }", "4:32", "Did you mean 'process'?", .badValue),
     .node(
+      "{ machine: M, on_host_loss: wait }", "4:20",
+      "node 'a' has 'on_host_loss' and no 'place'; add 'place: NAME', or remove it",
+      .conflictingKeys),
+    .node(
+      "{ constant: s, place: front, on_host_loss: mov }", "4:49", "Did you mean 'move'?", .badValue),
+    .node(
+      "{ machine: M, place: the lab }", "4:27",
+      "node 'a': 'place': 'the lab' is no name; use 1 to 41 of A-Z a-z 0-9 _ -", .badName),
+    .node("{ machine: M, place: 12 }", "4:27", "put 12 in quotes", .badValue),
+    .node("{ machine: M, place: [] }", "4:27", "must be a place's name, not", .badValue),
+    .node(
       "{ machine: M, restart: { policy: on_failure } }", "4:39", "Did you mean 'on-failure'?",
       .badValue),
     .node("{ machine: M, restart: { window: 0s } }", "4:39", "longer than 0s", .badDuration),

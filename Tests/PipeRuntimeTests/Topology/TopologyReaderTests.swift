@@ -19,6 +19,8 @@ struct TopologyReaderTests {
           restart: { policy: always, max: 0, window: 1m30s, backoff: { initial: 0s, max: 2h, jitter: 0.25 } }
           required: true
           durability: none
+          place: front
+          on_host_loss: move
         motor: { machine: ElevatorMotor, depends_on: { door: ready } }
         display: { machine: FloorDisplay, depends_on: [motor, door] }
         guest:
@@ -47,6 +49,8 @@ struct TopologyReaderTests {
       parameters: ["capacity": 10, "list": [1, "a"]], environment: ["B": "y", "C": ""],
       restart: restart, required: true)
     door.durability = .volatile
+    door.place = "front"
+    door.hostLossPolicy = .move
     var ports = PipeSpecification.ports(from: "door.arrivals", to: "display.updates", name: "p")
     ports.durability = .volatile
     let expected = Topology(
@@ -120,7 +124,7 @@ struct TopologyReaderTests {
           + "[missing-key]",
         "test.yaml:5:5: error: node 'door' has no key 'machin'; the keys are 'machine', "
           + "'constant', 'program', 'parameters', 'environment', 'restart', 'required', "
-          + "'depends_on', 'durability'. Did you mean 'machine'? [unknown-key]",
+          + "'depends_on', 'durability', 'place', 'on_host_loss'. Did you mean 'machine'? [unknown-key]",
         "test.yaml:6:21: error: node 'door': 'restart.max' must be a whole number of restarts from "
           + "0 to 1000000, not -1 [bad-value]",
         "test.yaml:6:33: error: node 'door': 'restart.window' has no unit; write 60s, 60ms or 60m "
@@ -149,7 +153,7 @@ struct TopologyReaderTests {
         == "\(folder)/none.yaml: error: there is no such file; check the path [unreadable-file]")
     #expect(
       failure(folder)
-        == "\(folder): error: this is a directory; name a topology file in it [unreadable-file]")
+        == "\(folder): error: this is a directory; name a file in it [unreadable-file]")
     func write(_ bytes: [UInt8]) throws {
       let large = try #require(fopen("\(folder)/large", "w"))
       #expect(fwrite(bytes, 1, bytes.count, large) == bytes.count)

@@ -76,6 +76,8 @@ struct TopologyVariableTests {
       a:
         machine: "${M:-M}"
         durability: "${L:-none}"
+        place: "${PLACE:-front}"
+        on_host_loss: "${LOSS:-move}"
         required: "${R:-true}"
         depends_on: { b: "${C:-ready}" }
         restart:
@@ -101,6 +103,7 @@ struct TopologyVariableTests {
     #expect(found.name == "t" && found.environment == ["A": "1"])
     #expect(found.timeouts.start == .seconds(1))
     #expect(node.machine == "M" && node.required && node.durability == .volatile)
+    #expect(node.place == "front" && node.hostLossPolicy == .move)
     #expect(node.restart.mode == .always && node.restart.max == 3)
     #expect(node.restart.backoff == .init(initial: .zero, jitter: 0.5))
     #expect(node.dependsOn == ["b"])

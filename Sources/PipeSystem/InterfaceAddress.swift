@@ -1,0 +1,49 @@
+import Glibc
+
+/// An address of one of this machine's network interfaces.
+package struct InterfaceAddress: Hashable, Sendable {
+  package var address: IPv4Address
+  /// The bits of an address that name the network.
+  package var mask: UInt32
+  /// Whether what is sent there stays on this machine.
+  package var isLoopback: Bool
+
+  package init(address: IPv4Address, mask: UInt32, isLoopback: Bool) {
+    self.address = address
+    self.mask = mask
+    self.isLoopback = isLoopback
+  }
+
+  /// Whether an address is the interface's: Linux takes a whole loopback network for its own.
+  package func owns(_ other: IPv4Address) -> Bool {
+    other == address || isLoopback && other.number & mask == address.number & mask
+  }
+
+  /// The IPv4 addresses of all interfaces that are up, as the system lists them.
+  package static func ofThisMachine() throws(SystemError) -> [InterfaceAddress] {
+    var first: UnsafeMutablePointer<ifaddrs>?
+    guard getifaddrs(&first) == 0 else { throw SystemError("getifaddrs", code: errno) }
+    defer { freeifaddrs(first) }
+    var found: [InterfaceAddress] = []
+    var next = first
+    while let interface = next?.pointee {
+      next = interface.ifa_next
+      guard interface.ifa_flags & UInt32(IFF_UP) != 0,
+        let address = number(interface.ifa_addr), let mask = number(interface.ifa_netmask)
+      else { continue }
+      found.append(
+        InterfaceAddress(
+          address: IPv4Address(number: address), mask: mask,
+          isLoopback: interface.ifa_flags & UInt32(IFF_LOOPBACK) != 0))
+    }
+    return found
+  }
+
+  /// The bytes of an IPv4 address; `nil` for one of another kind.
+  private static func number(_ address: UnsafeMutablePointer<sockaddr>?) -> UInt32? {
+    guard let address, address.pointee.sa_family == sa_family_t(AF_INET) else { return nil }
+    return address.withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
+      UInt32(bigEndian: $0.pointee.sin_addr.s_addr)
+    }
+  }
+}

@@ -1,0 +1,69 @@
+import PipeMachines
+
+/// Where the places are that the nodes of topologies name: a deployment file as a value.
+///
+/// Source: decision 0062.
+public struct Deployment: Sendable {
+  /// What starts processes.
+  public enum Engine: String, CaseIterable, Codable, Hashable, Sendable {
+    /// The orchestrator itself, on its own machine.
+    case local
+  }
+
+  /// What starts processes. Default: ``Engine/local``.
+  public var engine: Engine
+  /// The IPv4 address, in numbers, where the orchestrator and the nodes without a place listen.
+  public var address: String
+  /// The places, in the order of the file.
+  public var places: [DeploymentPlace]
+  /// The directory of the nodes' journals, which all hosts see; `nil` for each host's own.
+  public var journals: String?
+
+  /// The address that a deployment has which names none.
+  public static let standardAddress = "127.0.0.1"
+
+  /// Makes a deployment.
+  public init(
+    engine: Engine = .local, address: String = standardAddress, places: [DeploymentPlace] = [],
+    journals: String? = nil
+  ) {
+    self.engine = engine
+    self.address = address
+    self.places = places
+    self.journals = journals
+  }
+
+  /// The place of a name, or `nil`.
+  public func place(_ name: String) -> DeploymentPlace? {
+    places.first { $0.name == name }
+  }
+
+  /// The deployment as JSON, which ``DeploymentFile`` reads back to an equal value.
+  public var json: JSONValue { DeploymentKeys.top.written(self).json }
+
+  /// The deployment as YAML, which ``DeploymentFile`` reads back to an equal value, in its order.
+  public var yaml: String { DeploymentKeys.top.written(self).yaml }
+}
+
+extension Deployment: Equatable {
+  /// Equal in all but the order of the places, which are a map in the file.
+  public static func == (left: Deployment, right: Deployment) -> Bool {
+    left.engine == right.engine && left.address == right.address
+      && left.journals == right.journals
+      && left.places.sorted { $0.name < $1.name } == right.places.sorted { $0.name < $1.name }
+  }
+}
+
+/// A place that nodes can name, and its address.
+public struct DeploymentPlace: Hashable, Sendable {
+  /// The name: `[A-Za-z0-9][A-Za-z0-9_-]{0,40}`.
+  public var name: String
+  /// The IPv4 address, in numbers, where its nodes listen.
+  public var address: String
+
+  /// Makes a place.
+  public init(name: String, address: String) {
+    self.name = name
+    self.address = address
+  }
+}

@@ -1,0 +1,69 @@
+import PipeRuntime
+import PipeSupervision
+
+/// What `check` has found out about one topology file.
+struct CheckReport {
+  let path: String
+  let topology: Topology?
+  let diagnostics: [Diagnostic]
+
+  var isValid: Bool { topology != nil }
+
+  /// - Parameter deployment: Where its nodes are to run; `nil` where their places say nothing.
+  init(_ input: TopologyInput, isFileOnly: Bool, in deployment: DeploymentFile.Examined?) {
+    path = input.name
+    do throws(TopologyErrors) {
+      if isFileOnly {
+        let examined = try TopologyReader.examine(input)
+        let placed =
+          deployment.map {
+            PlacementChecker.check(examined.topology, source: examined.source, in: $0)
+          } ?? []
+        diagnostics = (examined.diagnostics + placed).inFileOrder
+        topology = diagnostics.hasErrors ? nil : examined.topology
+      } else {
+        let loaded = try LoadedTopology.load(input, in: deployment)
+        topology = loaded.topology
+        diagnostics = loaded.warnings
+      }
+    } catch {
+      topology = nil
+      diagnostics = error.diagnostics
+    }
+  }
+
+  /// `topologies/elevator.yaml: ok: 4 nodes, 9 pipes`
+  var line: String {
+    let always = [(topology?.nodes.count ?? 0, "node"), (topology?.pipes.count ?? 0, "pipe")]
+    let others = [
+      (topology?.composites.count ?? 0, "composite"), (topology?.monitors.count ?? 0, "monitor"),
+      (diagnostics.count, "warning"),
+    ]
+    let parts = always + others.filter { $0.0 > 0 }
+    return "\(path): ok: " + parts.map { $0.counted($1) }.joined(separator: ", ")
+  }
+
+  var record: JSONValue {
+    [
+      "file": .string(path), "valid": .bool(isValid),
+      "topology": topology.map { .string($0.name) } ?? .null,
+      "nodes": topology.map { .integer(Int64($0.nodes.count)) } ?? .null,
+      "pipes": topology.map { .integer(Int64($0.pipes.count)) } ?? .null,
+      "composites": topology.map { .integer(Int64($0.composites.count)) } ?? .null,
+      "monitors": topology.map { .integer(Int64($0.monitors.count)) } ?? .null,
+      "diagnostics": .array(diagnostics.map(\.record)),
+    ]
+  }
+}
+
+extension Diagnostic {
+  /// The JSON form; the place is `null` where it is not known.
+  package var record: JSONValue {
+    [
+      "file": .string(file), "line": line > 0 ? .integer(Int64(line)) : .null,
+      "column": column > 0 ? .integer(Int64(column)) : .null,
+      "severity": .string(severity.rawValue), "code": .string(code.rawValue),
+      "message": .string(message),
+    ]
+  }
+}

@@ -1,0 +1,52 @@
+import PipeRuntime
+
+/// What `check` has found out about a deployment file.
+struct DeploymentReport {
+  let path: String
+  /// What could be read of it; `nil` where that is nothing.
+  let examined: DeploymentFile.Examined?
+  private(set) var diagnostics: [Diagnostic]
+
+  var isValid: Bool { examined != nil && !diagnostics.hasErrors }
+
+  /// Reads the file, whatever topologies are to run by it.
+  init(_ input: TopologyInput) {
+    path = input.name
+    do throws(TopologyErrors) {
+      let examined = try DeploymentFile.examine(input)
+      self.examined = examined
+      diagnostics = examined.diagnostics
+    } catch {
+      examined = nil
+      diagnostics = error.diagnostics
+    }
+  }
+
+  /// Checks it against this machine, and the topologies that are to run by it.
+  mutating func check(for reports: [CheckReport]) throws(SystemError) {
+    guard let examined else { return }
+    let topologies = reports.compactMap(\.topology)
+    let found = DeploymentChecker.check(
+      examined, for: topologies.count == reports.count ? topologies : nil,
+      interfaces: try InterfaceAddress.ofThisMachine())
+    diagnostics = (diagnostics + found).inFileOrder
+  }
+
+  /// `lab.yaml: ok: engine local, 2 places`
+  var line: String {
+    var parts = ["engine \(examined?.deployment.engine.rawValue ?? "")"]
+    parts.append((examined?.deployment.places.count ?? 0).counted("place"))
+    if !diagnostics.isEmpty { parts.append(diagnostics.count.counted("warning")) }
+    return "\(path): ok: " + parts.joined(separator: ", ")
+  }
+
+  var record: JSONValue {
+    let deployment = isValid ? examined?.deployment : nil
+    return [
+      "file": .string(path), "valid": .bool(isValid),
+      "engine": deployment.map { .string($0.engine.rawValue) } ?? .null,
+      "places": deployment.map { .integer(Int64($0.places.count)) } ?? .null,
+      "diagnostics": .array(diagnostics.map(\.record)),
+    ]
+  }
+}

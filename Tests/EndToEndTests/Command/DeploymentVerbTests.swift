@@ -1,0 +1,195 @@
+import PipeRuntime
+import TestTraits
+import Testing
+
+@Suite("A deployment file on the command line", .timed, .blocking)
+struct DeploymentVerbTests {
+  /// Two nodes at places, and one at none.
+  private static let topology = """
+    topology: hall
+    program: TestNodes
+    nodes:
+      a: { machine: Button, place: front }
+      b: { machine: Button, place: back, on_host_loss: move, durability: power }
+      c: { machine: Button }
+    """
+  private static let deployment = """
+    engine: local
+    places:
+      front: { address: 127.0.0.1 }
+      back: { address: 127.0.0.2 }
+    journals: /shared
+    """
+
+  private func run(
+    _ line: String, topology: String = topology, deployment: String = deployment
+  ) throws -> Command.Result {
+    let command = try Command()
+    defer { command.remove() }
+    return try command.run(
+      shell: "cat > hall.yaml <<'TEXT'\n\(topology)\nTEXT\n"
+        + "cat > lab.yaml <<'TEXT'\n\(deployment)\nTEXT\n\(line)")
+  }
+
+  private static let good =
+    "hall.yaml: ok: 3 nodes, 0 pipes\nlab.yaml: ok: engine local, 2 places\n"
+
+  @Test(
+    "check reads a topology and its deployment, in any order and from anywhere",
+    arguments: [
+      ("orchestrator check hall.yaml --deployment lab.yaml", 0, good, ""),
+      ("orchestrator check --deployment=lab.yaml --file-only hall.yaml", 0, good, ""),
+      (
+        "orchestrator check hall.yaml --deployment - < lab.yaml", 0,
+        good.replacing("lab.yaml", with: "<stdin>"), ""
+      ),
+      (
+        "sed 's/127.0.0.2/${BACK}/' lab.yaml > v.yaml; echo BACK=127.0.0.3 > .env; "
+          + "orchestrator check hall.yaml --deployment v.yaml", 0,
+        good.replacing("lab.yaml", with: "v.yaml"), ""
+      ),
+      ("orchestrator check hall.yaml", 0, "hall.yaml: ok: 3 nodes, 0 pipes\n", ""),
+      (
+        "orchestrator check - --deployment - < lab.yaml", 2, "",
+        "standard input cannot be both a topology and the deployment; name a file for one"
+      ),
+      (
+        "orchestrator check --explore hall.yaml --deployment lab.yaml", 2, "",
+        "--explore searches what nodes do wherever they run, so it cannot be used with --deployment"
+      ),
+      (
+        "orchestrator check hall.yaml --deployment none.yaml", 2,
+        "hall.yaml: ok: 3 nodes, 0 pipes\n",
+        "none.yaml: error: there is no such file; check the path [unreadable-file]"
+      ),
+      (
+        "orchestrator check hall.yaml --deployment hall.yaml", 2,
+        "",
+        "hall.yaml:1:1: error: the deployment has no key 'topology'; the keys are 'engine', 'address', "
+          + "'places', 'journals' [unknown-key]"
+      ),
+    ] as [(String, Int32, String, String)])
+  func check(line: String, code: Int32, output: String, error: String) throws {
+    let result = try run(line)
+    #expect(result.exit == .exited(code: code), "\(result)")
+    #expect(result.output == output)
+    #expect(error.isEmpty ? result.error.isEmpty : result.error.contains(error), "\(result.error)")
+  }
+
+  /// A topology and a deployment that fit nowhere.
+  private static let misfits = (
+    topology: topology.replacing("place: front", with: "place: frnt")
+      .replacing("machine: Button }", with: "machine: Buton }"),
+    deployment: deployment.replacing("127.0.0.2", with: "192.0.2.1")
+      .replacing("journals: /shared", with: "x-y: z")
+  )
+
+  @Test("all that is wrong in both files is told at once")
+  func allAtOnce() throws {
+    let result = try run(
+      "orchestrator check hall.yaml --deployment lab.yaml",
+      topology: Self.misfits.topology, deployment: Self.misfits.deployment)
+    #expect(result.exit == .exited(code: 2))
+    #expect(result.output == "")
+    let lines = result.error.split(separator: "\n").map(String.init)
+    try #require(lines.count == 4, "\(result.error)")
+    #expect(
+      lines[0]
+        == "hall.yaml:4:32: error: node 'a': place 'frnt' is not in lab.yaml:2:1; it has 'front', "
+        + "'back'. Did you mean 'front'? [unknown-place]")
+    #expect(
+      lines[1]
+        == "hall.yaml:5:52: error: node 'b' cannot move to another host: what it has recorded stays on "
+        + "the one that is lost, since lab.yaml:1:1 has no 'journals'; add 'journals: PATH' there, a "
+        + "directory that all hosts see, or write 'on_host_loss: wait' [bad-host-loss]")
+    #expect(
+      lines[2].hasPrefix("hall.yaml:6:17: error: node 'c': program 'TestNodes' has no machine"))
+    #expect(
+      lines[3].hasPrefix(
+        "lab.yaml:4:20: error: place 'back': 'address' 192.0.2.1 is not this machine's, and engine "
+          + "'local' starts processes on this machine alone; write one that it has: 127.0.0.1"))
+    #expect(lines[3].hasSuffix("[foreign-address]"))
+  }
+
+  @Test("a place is unused where no topology of all that are checked names it")
+  func severalFiles() throws {
+    let line = """
+      sed 's/front/side/; s/hall/other/' hall.yaml > other.yaml
+      sed '/back:/a\\  side: { address: 127.0.0.1 }' lab.yaml > all.yaml
+      orchestrator check hall.yaml other.yaml --deployment all.yaml
+      echo $?
+      orchestrator check hall.yaml --deployment all.yaml
+      """
+    let result = try run(line)
+    #expect(result.exit == .exited(code: 0), "\(result)")
+    #expect(
+      result.output == """
+        hall.yaml: ok: 3 nodes, 0 pipes
+        other.yaml: ok: 3 nodes, 0 pipes
+        all.yaml: ok: engine local, 3 places
+        0
+        hall.yaml: ok: 3 nodes, 0 pipes
+        all.yaml: ok: engine local, 3 places, 1 warning
+
+        """)
+    #expect(
+      result.error
+        == "all.yaml:5:3: warning: place 'side': no node runs there; give a node 'place: "
+        + "side', or remove it [unused-place]\n")
+  }
+
+  @Test("for programs, the deployment is the last record", arguments: ["json", "jsonl"])
+  func records(format: String) throws {
+    let result = try run("orchestrator check hall.yaml --deployment lab.yaml -o \(format)")
+    #expect(result.exit == .exited(code: 0))
+    let records = try result.output.split(separator: "\n").map { try JSONValue(parsing: $0.utf8) }
+    var last = try #require(records.last)
+    if format == "json", case .array(let files) = last { last = try #require(files.last) }
+    #expect(
+      last == [
+        "file": "lab.yaml", "valid": true, "engine": "local", "places": 2, "diagnostics": [],
+      ])
+    let bad = try run(
+      "orchestrator check hall.yaml --deployment lab.yaml -o \(format)",
+      topology: Self.misfits.topology, deployment: Self.misfits.deployment)
+    #expect(bad.exit == .exited(code: 2) && bad.error == "")
+    for code in ["unknown-place", "bad-host-loss", "unknown-machine", "foreign-address"] {
+      #expect(bad.output.contains("\"code\":\"\(code)\""), "\(bad.output)")
+    }
+  }
+
+  @Test("SARIF names the file of each result")
+  func sarif() throws {
+    let result = try run(
+      "orchestrator check hall.yaml --deployment lab.yaml -o sarif",
+      topology: Self.misfits.topology, deployment: Self.misfits.deployment)
+    #expect(result.exit == .exited(code: 2))
+    let log = try JSONValue(parsing: result.output.utf8)
+    guard case .array(let runs)? = log["runs"], case .array(let results)? = runs.first?["results"]
+    else {
+      Issue.record("\(result.output)")
+      return
+    }
+    let places = results.map { result -> String in
+      guard case .array(let places)? = result["locations"] else { return "" }
+      let place = places.first?["physicalLocation"]
+      let line = place?["region"]?["startLine"]?.text ?? ""
+      return "\(place?["artifactLocation"]?["uri"]?.string ?? ""):\(line)"
+    }
+    #expect(places == ["hall.yaml:4", "hall.yaml:5", "hall.yaml:6", "lab.yaml:4"])
+  }
+
+  @Test("schema prints that of deployment files, and config shows the keys of nodes")
+  func shown() throws {
+    let schema = try run("orchestrator schema --deployment").output
+    #expect(schema == DeploymentFile.schema)
+    let config = try run(
+      "orchestrator config hall.yaml > one; orchestrator config one | cmp one; cat one")
+    #expect(config.exit == .exited(code: 0) && config.error == "")
+    #expect(config.output.contains("    place: front\n    on_host_loss: wait\n"))
+    #expect(config.output.contains("    place: back\n    on_host_loss: move\n"))
+    #expect(
+      config.output.hasSuffix(
+        "    durability: process\ntimeouts:\n  start: 10s\n  heartbeat: 5s\n  stop: 5s\n"))
+  }
+}

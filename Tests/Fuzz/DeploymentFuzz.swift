@@ -1,0 +1,24 @@
+import PipeRuntime
+
+/// Deployment files: any bytes are read or refused with a place, and what was read is written and read the same.
+enum DeploymentFuzz {
+  static func take(_ bytes: UnsafeRawBufferPointer) {
+    let deployment: Deployment
+    do {
+      deployment = try DeploymentFile.read(text: bytes, file: "fuzz.yaml").deployment
+    } catch {
+      check(!error.diagnostics.isEmpty, "refused without a reason")
+      for diagnostic in error.diagnostics {
+        check("\(diagnostic)".hasPrefix("fuzz.yaml"), "a diagnostic without a place")
+      }
+      return
+    }
+    let text = deployment.yaml
+    do {
+      let again = try DeploymentFile.read(text: text.utf8, file: "again.yaml").deployment
+      check(again == deployment, "read otherwise when it was written:\n\(text)")
+    } catch {
+      fail("what was read cannot be read when it was written: \(error)\n\(text)")
+    }
+  }
+}

@@ -1,0 +1,195 @@
+import PipeRuntime
+import Testing
+
+@Suite("Reading a deployment")
+struct DeploymentFileTests {
+  static let schema = JSONSchema(root: try! JSONValue(parsing: DeploymentFile.schema.utf8))
+
+  private func read(_ text: String, _ variables: [String: String] = [:]) throws -> Deployment {
+    try DeploymentFile.read(
+      text: text.utf8, file: "lab.yaml", variables: TopologyVariables(variables)
+    ).deployment
+  }
+
+  private func json(_ text: String) throws -> JSONValue {
+    try #require(try YAMLDocument.parse(Array(text.utf8))).json
+  }
+
+  static let whole = Deployment(
+    address: "10.1.2.3",
+    places: [
+      DeploymentPlace(name: "front", address: "127.0.0.1"),
+      DeploymentPlace(name: "back-2", address: "127.0.0.2"),
+    ], journals: "/shared/a $b")
+
+  @Test("every key of the schema is read into the model")
+  func everything() throws {
+    let text = """
+      engine: local
+      address: 10.1.2.3
+      places: { front: { address: 127.0.0.1 }, back-2: { address: 127.0.0.2 } }
+      journals: /shared/a $$b
+      """
+    let found = try read(text)
+    #expect(found == Self.whole)
+    #expect(found.places.map(\.name) == ["front", "back-2"])
+    #expect(found.place("back-2")?.address == "127.0.0.2" && found.place("back") == nil)
+    #expect(Self.schema.accepts(try json(text)))
+  }
+
+  @Test("what is left out has its default")
+  func defaults() throws {
+    let found = try read("places: { a: { address: 10.0.0.1 } }")
+    #expect(found.engine == .local && found.address == "127.0.0.1" && found.journals == nil)
+    #expect(try read("engine: local") == Deployment())
+  }
+
+  @Test("YAML text and JSON read back to an equal deployment")
+  func roundTrip() throws {
+    #expect(try read(Self.whole.yaml) == Self.whole)
+    #expect(try read(Self.whole.json.text) == Self.whole)
+    #expect(Self.schema.accepts(Self.whole.json))
+    #expect(try read(Deployment().yaml) == Deployment())
+  }
+
+  @Test("variables, merge keys and sections of one's own are as in a topology")
+  func shared() throws {
+    let text = """
+      x-lab: &lab { address: "${LAB}" }
+      engine: ${E:-local}
+      address: "${LAB}"
+      places: { a: { <<: *lab }, b: *lab, c: { address: 10.0.0.2 } }
+      journals: ${J:-/j}/x
+      """
+    let found = try read(text, ["LAB": "10.0.0.9"])
+    #expect(found.address == "10.0.0.9" && found.journals == "/j/x")
+    #expect(found.places.map(\.address) == ["10.0.0.9", "10.0.0.9", "10.0.0.2"])
+    let plain = "engine: ${E}\naddress: ${A}\nplaces: { a: { address: '${B}' } }\nx-y: [1]\n"
+    #expect(Self.schema.accepts(try json(plain)))
+  }
+
+  /// A text, the place of its only error, a part of the message, the code, and whether the schema tells it.
+  static let bad: [(text: String, place: String, message: String, code: String, schema: Bool)] = [
+    ("engine: slurm", "1:9", "this engine is not available yet; write 'local'", "bad-value", true),
+    ("engine: locl", "1:9", "it takes 'local'. Did you mean 'local'?", "bad-value", true),
+    ("engine: {}", "1:9", "the deployment: 'engine' cannot be", "bad-value", true),
+    ("engin: local", "1:1", "Did you mean 'engine'?", "unknown-key", true),
+    (
+      "address: localhost", "1:10",
+      "an IPv4 address in numbers, such as 127.0.0.1, not 'localhost'",
+      "bad-value", true
+    ),
+    ("address: 10.0.0", "1:10", "must be an IPv4 address", "bad-value", true),
+    ("address: 10.0.0.256", "1:10", "must be an IPv4 address", "bad-value", true),
+    ("address: 10.0.00.1", "1:10", "must be an IPv4 address", "bad-value", true),
+    ("address: 10.0.0.1.", "1:10", "must be an IPv4 address", "bad-value", true),
+    ("address: '::1'", "1:10", "must be an IPv4 address", "bad-value", true),
+    ("address: 7", "1:10", "must be an IPv4 address", "bad-value", true),
+    (
+      "address: 0.0.0.0", "1:10", "cannot be 0.0.0.0, where nobody can connect to", "bad-value",
+      true
+    ),
+    ("places: [a]", "1:9", "must be a mapping from names, not a list", "bad-value", true),
+    ("places: { a: 10.0.0.1 }", "1:14", "place 'a' must be a mapping", "bad-value", true),
+    ("places: { a: {} }", "1:14", "place 'a' has no 'address'; add it", "missing-key", true),
+    (
+      "places: { a: { addres: 10.0.0.1, address: 10.0.0.1 } }", "1:16",
+      "place 'a' has no key 'addres'",
+      "unknown-key", true
+    ),
+    (
+      "places: { a: { address: front } }", "1:25", "place 'a': 'address' must be an IPv4 address",
+      "bad-value", true
+    ),
+    ("places: { a.b: { address: 10.0.0.1 } }", "1:11", "'a.b' is no name", "bad-name", true),
+    (
+      "places: { 1: { address: 10.0.0.1 } }", "1:11",
+      "a name is text, and 1 without quotes is none",
+      "bad-name", false
+    ),
+    (
+      "places: { a: { address: 10.0.0.1 }, a: { address: 10.0.0.2 } }", "1:37",
+      "place 'a' is named twice, first at line 1, column 11", "duplicate-key", false
+    ),
+    ("journals: 3", "1:11", "must be a path; put 3 in quotes", "bad-value", true),
+    ("journals:", "1:10", "must be a path, not nothing", "bad-value", true),
+    (
+      "journals: ${NONE}/x", "1:11",
+      "variable 'NONE' is not set; set it in the environment or in '.env' beside the deployment file",
+      "unset-variable", false
+    ),
+    (
+      "local", "1:1", "must be a mapping that starts with 'engine: local', not 'local'",
+      "bad-value",
+      true
+    ),
+  ]
+
+  @Test("a bad one is refused with its place, what is wrong and what to do", arguments: bad)
+  func refused(
+    text: String, place: String, message: String, code: String, schemaTells: Bool
+  ) throws {
+    do {
+      let found = try DeploymentFile.read(
+        text: text.utf8, file: "lab.yaml", variables: TopologyVariables([:]))
+      Issue.record("it was read as \(found.deployment)")
+    } catch {
+      let found = error.diagnostics.map(\.description)
+      #expect(found.count == 1, "\(found)")
+      #expect(found[0].hasPrefix("lab.yaml:\(place): error: "), "\(found)")
+      #expect(found[0].contains(message), "\(found)")
+      #expect(found[0].hasSuffix("[\(code)]"), "\(found)")
+    }
+    #expect(Self.schema.accepts(try json(text)) == !schemaTells)
+  }
+
+  @Test("all errors are found at once, in the order of the file")
+  func allAtOnce() throws {
+    let text = "engine: slurm\naddress: x\nplaces:\n  a: { address: y }\n  b: {}\njurnals: z\n"
+    #expect {
+      try read(text)
+    } throws: { error in
+      let lines = (error as? TopologyErrors)?.diagnostics.map(\.line)
+      return lines == [1, 2, 4, 5, 6]
+    }
+  }
+
+  @Test("an empty file, and none, say what to do")
+  func nothing() {
+    #expect {
+      try read("# nothing\n")
+    } throws: {
+      "\($0)".contains(
+        "lab.yaml:1:1: error: the file is empty; a deployment starts with 'engine: local'")
+    }
+    #expect {
+      try DeploymentFile.read(path: "/no/such/lab.yaml")
+    } throws: {
+      "\($0)".contains("/no/such/lab.yaml: error: there is no such file; check the path")
+    }
+  }
+
+  @Test("the schema in the code is that of the file, and its keys are the reader's")
+  func schemaFile() throws {
+    let file = try packageFile("topologies/deployment.schema.json")
+    #expect(DeploymentFile.schema == String(decoding: file, as: UTF8.self))
+    for (pointer, text) in [
+      (["properties"], "x: 1"),
+      (["$defs", "place", "properties"], "places: { a: { address: 10.0.0.1, x: 1 } }"),
+    ] {
+      guard case .object(let members)? = pointer.reduce(Optional(Self.schema.root), { $0?[$1] })
+      else {
+        Issue.record("the schema has no \(pointer)")
+        continue
+      }
+      let names = members.keys.sorted()
+      #expect {
+        try read(text)
+      } throws: { error in
+        let list = "\(error)".split(separator: "the keys are ").last?.split(separator: " [").first
+        let told = list?.split(separator: ", ").map { $0.filter { $0 != "'" } }.sorted()
+        return told == names
+      }
+    }
+  }
+}
