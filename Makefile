@@ -10,7 +10,10 @@ export SWIFT
 # Packed relocations (glibc 2.36), and no names of what nobody else links to: a program reads 2 MB less
 # at its start, and holds less. Libraries are the system's: none is looked for beside the program.
 # What a start runs lies together: else a page of it here and there has 64 kB around it in memory.
-RELEASE_FLAGS := -c release --static-swift-stdlib --disable-local-rpath -Xswiftc -Xclang-linker -Xswiftc -fuse-ld=lld \
+# The optimizer takes bodies and layouts across modules: who has them in is compiled anew at each change of them,
+# which the compiler by itself does only where names or types have changed.
+RELEASE_FLAGS := -c release --static-swift-stdlib --disable-local-rpath -Xswiftc -disable-incremental-imports \
+  -Xswiftc -Xclang-linker -Xswiftc -fuse-ld=lld \
   -Xlinker -z -Xlinker pack-relative-relocs -Xlinker --no-export-dynamic \
   -Xlinker --symbol-ordering-file=tools/start.order -Xlinker --no-warn-symbol-ordering
 # The tests, and the programs that they start; not the benchmarks.
