@@ -13,6 +13,11 @@ final class NodeShell {
   private let content: HostedContent
   private let log: NodeLog
   private let place: NodePlace
+  /// Those with whom it talks, where it is bound for other hosts, and where its own sockets are then.
+  private let neighbours: Neighbours?
+  private var endpoints: NodeEndpoints?
+  /// Why it must end at once, where another start may go better: its sockets cannot be bound.
+  private(set) var obstacle: String?
   private var loop: PollLoop { place.loop }
   let control: ControlLink
   /// The other nodes in its process; `nil` where it is one of these itself.
@@ -54,7 +59,7 @@ final class NodeShell {
   /// - Parameter lodgers: Who else is to live in its process; `nil` where it is one of them.
   init(
     arguments: NodeArguments, content: HostedContent, journal: Journal?, at place: NodePlace,
-    lodgers: Lodgers?, log: NodeLog
+    keys: NodeKeys?, lodgers: Lodgers?, log: NodeLog
   ) throws(TransportError) {
     self.arguments = arguments
     self.content = content
@@ -63,7 +68,8 @@ final class NodeShell {
     self.lodgers = lodgers
     self.log = log
     let (loop, context) = (place.loop, place.context)
-    control = try ControlLink(arguments, context: context, loop: loop, log: log)
+    neighbours = keys.map { Neighbours($0, log: log) }
+    control = try ControlLink(arguments, keys: keys, context: context, loop: loop, log: log)
     inbox = try NodeInbox(
       session: arguments.incarnation, content: content, context: context, loop: loop, log: log)
     feed = try Feed(
@@ -71,7 +77,9 @@ final class NodeShell {
     outs = OutPipes(loop: loop, log: log)
     recorder = NodeRecorder(
       journal, content: content, inbox: inbox, outs: outs, loop: loop)
-    if place.host == nil {
+    if let keys {
+      bindForOthers(keys)
+    } else if place.host == nil {
       try inbox.socket.bind(arguments.inbox)
       try feed.socket.bind(arguments.feed)
     } else {
@@ -79,6 +87,17 @@ final class NodeShell {
       try feed.socket.bindKeepingFile(arguments.feed)
     }
     try control.connect()
+  }
+
+  /// Binds its sockets where other hosts reach them; what keeps it from that, its orchestrator is told.
+  private func bindForOthers(_ keys: NodeKeys) {
+    do {
+      endpoints = NodeEndpoints(
+        inbox: try keys.bind(inbox.socket, to: arguments.inbox),
+        feed: try keys.bind(feed.socket, to: arguments.feed))
+    } catch {
+      obstacle = "\(error)"
+    }
   }
 
   /// Runs the node, and with it the loop, until it is told to stop. Returns the process's exit code.
@@ -220,6 +239,9 @@ final class NodeShell {
     case .ping:
       if header.count > 0 { control.expectPing(within: .milliseconds(Int64(header.count))) }
       unansweredPing = max(unansweredPing ?? 0, header.sequence)
+    case .neighbours:
+      guard let neighbours else { throw FrameError.kind(header.kind.rawValue) }
+      try neighbours.take(body, number: header.sequence)
     case .greet: greeted(try JSONRecord.decode(NodeGreeting.self, from: body))
     default: throw FrameError.kind(header.kind.rawValue)
     }
@@ -239,6 +261,7 @@ final class NodeShell {
   /// Goes over to an orchestrator that came after the one that started this process.
   private func greeted(_ greeting: NodeGreeting) {
     greeting.redirectOutput()
+    neighbours?.orchestratorHasChanged()
     if let lifeline = greeting.lifeline() {
       loop.add(descriptor: lifeline) { kill(getpid(), SIGKILL) }
     }
@@ -251,7 +274,8 @@ final class NodeShell {
         configuration.ins, restored: journal?.contents?.consumed ?? [:])
       let context = contextOfPeers(configuration)
       let pairs = try outs.open(
-        configuration.outs, in: context, stream: arguments.incarnation, journal: journal
+        configuration.outs, in: context, stream: arguments.incarnation, journal: journal,
+        among: neighbours
       ) { [weak self] in self?.fail($0) }
       try content.connect(
         outs: pairs, ins: ins, services: services(in: context), configuration)
@@ -272,12 +296,12 @@ final class NodeShell {
 
   private func services(in context: Context) -> NodeServices {
     NodeServices(
-      loop: loop, context: context, host: place.host,
+      loop: loop, context: context, host: place.host, neighbours: neighbours,
       finishTurn: { [weak self] in self?.finishTurn() == true },
       send: { [socket = inbox.socket] header, body, peer in
         socket.send(header, body: body, to: peer)
       },
-      cut: { [inbox = arguments.inbox] in LocalConnections.cut(inbox) },
+      cut: { [inbox = endpoints?.inbox ?? arguments.inbox] in LocalConnections.cut(inbox) },
       publish: { [weak self, feed] entry in
         let isWanted = feed.isWanted(isCommitted: false)
         guard isWanted || feed.areStepsWanted, let entry = entry() else { return }
@@ -333,7 +357,7 @@ final class NodeShell {
     let hello = NodeHello(
       node: arguments.node, pid: getpid(), incarnation: arguments.incarnation,
       description: content.description, phase: handshake.phase, problem: content.problem,
-      setback: setback)
+      setback: setback, endpoints: endpoints)
     do {
       control.say(.hello, try JSONRecord.encode(hello))
     } catch {
