@@ -13,11 +13,8 @@ final class NodeShell {
   private let content: HostedContent
   private let log: NodeLog
   private let place: NodePlace
-  /// Those with whom it talks, where it is bound for other hosts, and where its own sockets are then.
-  private let neighbours: Neighbours?
-  private var endpoints: NodeEndpoints?
-  /// Why it must end at once, where another start may go better: its sockets cannot be bound.
-  private(set) var obstacle: String?
+  /// What it is beside that where it is bound for other hosts.
+  private let offHost: NodeOffHost?
   private var loop: PollLoop { place.loop }
   let control: ControlLink
   /// The other nodes in its process; `nil` where it is one of these itself.
@@ -68,7 +65,7 @@ final class NodeShell {
     self.lodgers = lodgers
     self.log = log
     let (loop, context) = (place.loop, place.context)
-    neighbours = keys.map { Neighbours($0, log: log) }
+    offHost = keys.map { NodeOffHost($0, log: log) }
     control = try ControlLink(arguments, keys: keys, context: context, loop: loop, log: log)
     inbox = try NodeInbox(
       session: arguments.incarnation, content: content, context: context, loop: loop, log: log)
@@ -77,8 +74,8 @@ final class NodeShell {
     outs = OutPipes(loop: loop, log: log)
     recorder = NodeRecorder(
       journal, content: content, inbox: inbox, outs: outs, loop: loop)
-    if let keys {
-      bindForOthers(keys)
+    if let offHost {
+      offHost.bind(inbox.socket, feed.socket, as: arguments)
     } else if place.host == nil {
       try inbox.socket.bind(arguments.inbox)
       try feed.socket.bind(arguments.feed)
@@ -87,17 +84,6 @@ final class NodeShell {
       try feed.socket.bindKeepingFile(arguments.feed)
     }
     try control.connect()
-  }
-
-  /// Binds its sockets where other hosts reach them; what keeps it from that, its orchestrator is told.
-  private func bindForOthers(_ keys: NodeKeys) {
-    do {
-      endpoints = NodeEndpoints(
-        inbox: try keys.bind(inbox.socket, to: arguments.inbox),
-        feed: try keys.bind(feed.socket, to: arguments.feed))
-    } catch {
-      obstacle = "\(error)"
-    }
   }
 
   /// Runs the node, and with it the loop, until it is told to stop. Returns the process's exit code.
@@ -134,7 +120,9 @@ final class NodeShell {
     turns = loop.addTurns(for: self, hasWork: { $0.hasWork }, take: { $0.turn() })
     loop.schedule(after: Self.greetingTimeout, for: self) { shell in
       if shell.handshake.phase == .greeting {
-        shell.fail("no orchestrator answered at '\(shell.arguments.control)' within 30 s")
+        shell.fail(
+          "no orchestrator answered at '\(shell.arguments.control)' within 30 s"
+            + (shell.offHost == nil ? "" : NodeOffHost.reasonsForSilence))
       }
     }
     sayHello()
@@ -149,6 +137,9 @@ final class NodeShell {
   }
 
   var name: String { arguments.node }
+
+  /// Why it must end at once, where another start may go better: its sockets cannot be bound.
+  var obstacle: String? { offHost?.obstacle }
 
   // MARK: Turns
 
@@ -240,8 +231,8 @@ final class NodeShell {
       if header.count > 0 { control.expectPing(within: .milliseconds(Int64(header.count))) }
       unansweredPing = max(unansweredPing ?? 0, header.sequence)
     case .neighbours:
-      guard let neighbours else { throw FrameError.kind(header.kind.rawValue) }
-      try neighbours.take(body, number: header.sequence)
+      guard let offHost else { throw FrameError.kind(header.kind.rawValue) }
+      try offHost.neighbours.take(body, number: header.sequence)
     case .greet: greeted(try JSONRecord.decode(NodeGreeting.self, from: body))
     default: throw FrameError.kind(header.kind.rawValue)
     }
@@ -261,7 +252,7 @@ final class NodeShell {
   /// Goes over to an orchestrator that came after the one that started this process.
   private func greeted(_ greeting: NodeGreeting) {
     greeting.redirectOutput()
-    neighbours?.orchestratorHasChanged()
+    offHost?.neighbours.orchestratorHasChanged()
     if let lifeline = greeting.lifeline() {
       loop.add(descriptor: lifeline) { kill(getpid(), SIGKILL) }
     }
@@ -275,7 +266,7 @@ final class NodeShell {
       let context = contextOfPeers(configuration)
       let pairs = try outs.open(
         configuration.outs, in: context, stream: arguments.incarnation, journal: journal,
-        among: neighbours
+        among: offHost?.neighbours
       ) { [weak self] in self?.fail($0) }
       try content.connect(
         outs: pairs, ins: ins, services: services(in: context), configuration)
@@ -296,12 +287,13 @@ final class NodeShell {
 
   private func services(in context: Context) -> NodeServices {
     NodeServices(
-      loop: loop, context: context, host: place.host, neighbours: neighbours,
+      loop: loop, context: context, host: place.host, neighbours: offHost?.neighbours,
       finishTurn: { [weak self] in self?.finishTurn() == true },
       send: { [socket = inbox.socket] header, body, peer in
         socket.send(header, body: body, to: peer)
       },
-      cut: { [inbox = endpoints?.inbox ?? arguments.inbox] in LocalConnections.cut(inbox) },
+      cut: { [inbox = offHost?.endpoints?.inbox ?? arguments.inbox] in LocalConnections.cut(inbox)
+      },
       publish: { [weak self, feed] entry in
         let isWanted = feed.isWanted(isCommitted: false)
         guard isWanted || feed.areStepsWanted, let entry = entry() else { return }
@@ -357,7 +349,7 @@ final class NodeShell {
     let hello = NodeHello(
       node: arguments.node, pid: getpid(), incarnation: arguments.incarnation,
       description: content.description, phase: handshake.phase, problem: content.problem,
-      setback: setback, endpoints: endpoints)
+      setback: setback, endpoints: offHost?.endpoints)
     do {
       control.say(.hello, try JSONRecord.encode(hello))
     } catch {

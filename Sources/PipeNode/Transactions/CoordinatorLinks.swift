@@ -45,7 +45,8 @@ final class CoordinatorLinks {
     for component in components {
       let host = services.host.flatMap { $0.name == component.name ? $0 : nil }
       let link = CoordinatorLink(
-        to: component.name, number: links.count, at: services.inbox(of: component), isLocal: host != nil, through: try router(in: host?.context ?? services.context, as: name),
+        to: component.name, number: links.count, at: services.inbox(of: component),
+        isLocal: host != nil, through: try router(in: host?.context ?? services.context, as: name),
         as: name, among: self, loop: loop, log: log)
       numbers[component.name] = links.count
       links.append(link)
