@@ -232,7 +232,8 @@ final class NodeShell {
       unansweredPing = max(unansweredPing ?? 0, header.sequence)
     case .neighbours:
       guard let offHost else { throw FrameError.kind(header.kind.rawValue) }
-      try offHost.neighbours.take(body, number: header.sequence)
+      // A lodger's pipes may be closed before its connection is.
+      if !hasLeft { try offHost.neighbours.take(body, number: header.sequence) }
     case .greet: greeted(try JSONRecord.decode(NodeGreeting.self, from: body))
     default: throw FrameError.kind(header.kind.rawValue)
     }

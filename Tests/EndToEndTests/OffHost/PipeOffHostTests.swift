@@ -54,6 +54,8 @@ struct PipeOffHostTests {
   private func untilCounted(_ count: Int, _ orchestrator: StandInOrchestrator) async throws {
     let all = try JSONValue(encoding: Sink.State.counting(last: count, count: count, wrong: 0))
     try await orchestrator.until("sink") { $0.status?.state == all }
+    let idle = try JSONValue(encoding: Source.State.idle(sent: count))
+    try await orchestrator.until("source") { $0.status?.state == idle }
   }
 
   @Test(

@@ -99,7 +99,8 @@ final class StandInOrchestrator: Sendable {
     self.members = members
     self.tool = tool
     self.tellsNeighboursFirst = tellsNeighboursFirst
-    thread.handle.post { [weak self, desk] in desk.tick { self?.turn() } }
+    let turn: @Sendable () -> Void = { [weak self] in self?.turn() }
+    thread.handle.post { [desk] in desk.tick(turn) }
   }
 
   deinit {
