@@ -31,7 +31,7 @@ struct CoordinatorOffHostTests {
     ]
     for name in Self.participants {
       members[name] = .init(
-        content: .machine("Party", parameters: .null),
+        content: .machine("Party", parameters: .object([:])),
         configuration: .init(participant: .init(coordinator: "PAIR", events: ["meet": ["PAIR"]])),
         names: ["PAIR": [WireName.coordinator("PAIR")]])
     }

@@ -19,7 +19,7 @@ struct PipeOffHostTests {
     return try StandInOrchestrator(
       [
         "source": .init(
-          content: .machine("Source", parameters: .null), configuration: .init(outs: [out]),
+          content: .machine("Source", parameters: .object([:])), configuration: .init(outs: [out]),
           names: ["sink": []]),
         "sink": .init(
           content: .machine("Sink", parameters: .object(["work": .integer(300)])),

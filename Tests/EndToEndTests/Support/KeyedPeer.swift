@@ -45,7 +45,9 @@ final class KeyedPeer {
     requests += 1
     socket.send(
       FrameHeader(kind, flags: flags, count: count, sequence: requests, number: 7), body: body)
-    let answer: (UInt32, String)? = try await poll(within: .seconds(20), of: directory) {
+    let answer: (UInt32, String)? = try await poll(
+      every: .milliseconds(20), within: .seconds(20), of: directory
+    ) {
       var answer: (UInt32, String)?
       while socket.receive({ _, bytes in
         received += 1
@@ -60,7 +62,9 @@ final class KeyedPeer {
 
   /// Says something all the while, and looks what has become of that, until something holds.
   func speak(until holds: (KeyedPeer) -> Bool) async throws {
-    let held: Bool? = try await poll(within: .seconds(20), of: directory) {
+    let held: Bool? = try await poll(
+      every: .milliseconds(20), within: .seconds(20), of: directory
+    ) {
       socket.sendPart([], more: false)
       while socket.receive({ _, _ in received += 1 }) {}
       monitor.read { event in

@@ -53,10 +53,25 @@ final class StandInOrchestrator: Sendable {
       try router.bind("tcp://127.0.0.1:*")
     }
 
-    func tick(_ body: @escaping @Sendable () -> Void) {
+    /// Calls back with each frame that comes from now on, and every 50 ms.
+    func open(
+      _ frame: @escaping (FrameHeader, [UInt8], _ name: String) -> Void,
+      tick: @escaping () -> Void
+    ) {
+      loop.add(router, for: self) { desk in
+        while desk.router.receive({ peer, bytes in
+          guard let header = try? FrameHeader(bytes) else { return }
+          let name = String(decoding: peer.dropFirst(WireName.node("").utf8.count), as: UTF8.self)
+          frame(header, Array(bytes.dropFirst(FrameHeader.byteCount)), name)
+        }) {}
+      }
+      beat(tick)
+    }
+
+    private func beat(_ tick: @escaping () -> Void) {
       loop.schedule(after: .milliseconds(50), for: self) { desk in
-        body()
-        desk.tick(body)
+        tick()
+        desk.beat(tick)
       }
     }
 
@@ -90,7 +105,6 @@ final class StandInOrchestrator: Sendable {
         return (desk, desk.router.lastEndpoint ?? "")
       }
       if case .failure = result { loop.stop() }
-      if case .success(let (desk, _)) = result { loop.add(desk.router, for: desk) { _ in } }
       made.withLock { $0 = result }
     }
     (desk, endpoint) = try #require(made.withLock { $0 }).get()
@@ -99,8 +113,11 @@ final class StandInOrchestrator: Sendable {
     self.members = members
     self.tool = tool
     self.tellsNeighboursFirst = tellsNeighboursFirst
-    let turn: @Sendable () -> Void = { [weak self] in self?.turn() }
-    thread.handle.post { [desk] in desk.tick(turn) }
+    let take: @Sendable (FrameHeader, [UInt8], String) -> Void = { [weak self] in
+      self?.take($0, $1, from: $2)
+    }
+    let ping: @Sendable () -> Void = { [weak self] in self?.pingAll() }
+    thread.handle.post { [desk] in desk.open(take, tick: ping) }
   }
 
   deinit {
@@ -155,10 +172,14 @@ final class StandInOrchestrator: Sendable {
     }
   }
 
-  /// Waits until something holds of a member's process.
+  /// Waits until something holds of a member's process, or it has ended.
   func until(_ name: String, _ holds: (Process) -> Bool) async throws {
-    let held: Bool? = try await poll(within: .seconds(30), of: tool.directory) {
-      self[name].map(holds) == true ? true : nil
+    let held: Bool? = try await poll(
+      every: .milliseconds(20), within: .seconds(20), of: tool.directory
+    ) {
+      let process = try #require(self[name])
+      let hasEnded = process.program.exit != nil
+      return holds(process) ? true : hasEnded ? false : nil
     }
     let process = self[name]
     try #require(
@@ -179,12 +200,7 @@ final class StandInOrchestrator: Sendable {
     }
   }
 
-  private func turn() {
-    while desk.router.receive({ peer, bytes in
-      guard let header = try? FrameHeader(bytes) else { return }
-      let name = String(decoding: peer.dropFirst(WireName.node("").utf8.count), as: UTF8.self)
-      take(header, Array(bytes.dropFirst(FrameHeader.byteCount)), from: name)
-    }) {}
+  private func pingAll() {
     let (number, running) = state.withLock { state in
       state.ping += 1
       return (state.ping, state.processes.filter { $0.value.hello?.phase == .running }.keys)
