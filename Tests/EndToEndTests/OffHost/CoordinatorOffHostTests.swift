@@ -63,7 +63,7 @@ struct CoordinatorOffHostTests {
     try await orchestrator.until("left") { $0.status?.state == left }
     try await orchestrator.until("right") { $0.status?.state == right }
     try await orchestrator.until("PAIR") {
-      $0.status?.composites.first?.state == .array([left, right])
+      $0.status?.composites.first?.state == .object(["left": left, "right": right])
     }
   }
 

@@ -158,8 +158,7 @@ struct PipeOffHostTests {
       let process = try orchestrator.launch("sink", at: address)
       #expect(
         try await process.program.waitForExit(within: .seconds(20)) == .exited(code: 1))
-      try await orchestrator.until("sink") { $0.hello != nil }
-      let setback = try #require(orchestrator["sink"]?.hello?.setback)
+      let setback = try #require(try await orchestrator.untilHello("sink").setback)
       for text in obstacle.says { #expect(setback.contains(text), "\(setback)") }
       #expect(process.program.errorText.contains(setback))
     }

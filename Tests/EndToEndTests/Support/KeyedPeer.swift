@@ -9,6 +9,8 @@ final class KeyedPeer {
   private let socket: Socket
   private let monitor: ConnectionMonitor
   private let directory: TestDirectory
+  /// Whose requests they are: of one client, none is taken twice.
+  private let number = UInt64.random(in: 1...UInt64.max)
   private var requests: UInt64 = 0
   private(set) var received = 0
   private(set) var connected = 0
@@ -44,7 +46,7 @@ final class KeyedPeer {
   ) async throws -> (code: UInt32, text: String) {
     requests += 1
     socket.send(
-      FrameHeader(kind, flags: flags, count: count, sequence: requests, number: 7), body: body)
+      FrameHeader(kind, flags: flags, count: count, sequence: requests, number: number), body: body)
     let answer: (UInt32, String)? = try await poll(
       every: .milliseconds(20), within: .seconds(20), of: directory
     ) {

@@ -188,6 +188,14 @@ final class StandInOrchestrator: Sendable {
     )
   }
 
+  /// Waits until a member has said hello; it may have ended since.
+  func untilHello(_ name: String) async throws -> NodeHello {
+    let hello = try await poll(
+      every: .milliseconds(20), within: .seconds(20), of: tool.directory
+    ) { self[name]?.hello }
+    return try #require(hello, "\(self[name]?.program.errorText ?? "")")
+  }
+
   /// Waits until a member runs.
   func untilRunning(_ name: String) async throws { try await until(name) { $0.status != nil } }
 

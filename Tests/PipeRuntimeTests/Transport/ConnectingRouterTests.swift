@@ -85,8 +85,12 @@ struct ConnectingRouterTests {
     try withLoop { folder, context, loop in
       let inbox = try Inbox(7, in: folder, context: context, loop: loop)
       let router = try ConnectingRouter(as: "sync/LIFT", in: context)
+      var taken = 0
       let heard = Heard(router, loop: loop) { heard in
         guard heard.messages.count < 50 else { return true }
+        // A connection that is only there has brought nothing yet.
+        guard heard.messages.count > taken else { return false }
+        taken = heard.messages.count
         // The answer to the first is under way, or here and not read yet.
         router.send(FrameHeader(.ping), to: 0)
         try router.connect(0, to: PeerPlace(inbox.endpoint))
@@ -97,7 +101,9 @@ struct ConnectingRouterTests {
       router.send(FrameHeader(.ping), to: 0)
       loop.run()
       #expect(heard.messages.allSatisfy { $0.peer == 0 && $0.number == 7 })
-      #expect(Set(inbox.names) == ["sync/LIFT"])
+      #expect(heard.messages.count >= 50)
+      // What comes late over a connection that another one has taken the name from has one of libzmq's.
+      #expect(inbox.names.allSatisfy { $0 == "sync/LIFT" || $0.first == "\0" })
       #expect(inbox.names.count >= heard.messages.count)
       router.close(linger: 0)
     }
