@@ -107,4 +107,40 @@ struct CoordinatorOffHostTests {
       try await untilShown(met: 2, steps: 0, orchestrator)
     }
   }
+
+  @Test("a coordinator that lives in the process of a participant has keys of its own, and commits")
+  func lodger() async throws {
+    try await CommandLineTool.launching { tool in
+      let orchestrator = try orchestrator(in: tool)
+      for (met, incarnation) in [(1, UInt64(1)), (2, 2)] {
+        if incarnation == 1 { try orchestrator.launch("right") }
+        try orchestrator.launch("left", incarnation: incarnation)
+        try await orchestrator.untilRunning("left")
+        try orchestrator.lodge("PAIR", in: "left", incarnation: incarnation)
+        try await orchestrator.untilRunning("PAIR")
+        try await meet(client(of: "PAIR", orchestrator))
+        try await untilShown(met: met, steps: 0, orchestrator)
+        if incarnation == 1 { try await orchestrator.kill("left") }
+      }
+    }
+  }
+
+  @Test(
+    "it commits where connections are cut as in a failing network",
+    arguments: ["PAIR:commit.sent=cut@1", "PAIR:prepare.sent=cut@1", "left:yes.after=cut@1"])
+  func cut(rule: String) async throws {
+    try await CommandLineTool.launching { tool in
+      var tool = tool
+      tool.environment["PIPERUNTIME_FAILPOINTS"] = rule
+      let orchestrator = try orchestrator(in: tool)
+      let all = Self.participants + ["PAIR"]
+      for name in all { try orchestrator.launch(name) }
+      for name in all { try await orchestrator.untilRunning(name) }
+      let client = try client(of: "PAIR", orchestrator)
+      for _ in 1...3 { try await meet(client) }
+      try await untilShown(met: 3, steps: 0, orchestrator)
+      let hit = try #require(orchestrator[String(rule.prefix { $0 != ":" })])
+      #expect(hit.program.errorText.contains("cut"), "\(hit.program.errorText)")
+    }
+  }
 }

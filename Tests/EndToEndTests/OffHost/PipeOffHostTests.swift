@@ -97,6 +97,21 @@ struct PipeOffHostTests {
     }
   }
 
+  @Test("a connection that is cut now and then is made again, and keeps everything in order")
+  func cut() async throws {
+    try await CommandLineTool.launching { tool in
+      var tool = tool
+      tool.environment["PIPERUNTIME_FAILPOINTS"] = "source:send.after=cut%0.5"
+      let orchestrator = try orchestrator(in: tool)
+      for name in ["source", "sink"] { try orchestrator.launch(name) }
+      for name in ["source", "sink"] { try await orchestrator.untilRunning(name) }
+      try await go(500, client(of: "source", orchestrator))
+      try await untilCounted(500, orchestrator)
+      let log = try #require(orchestrator["source"]).program.errorText
+      #expect(log.contains("failpoint send.after"), "\(log)")
+    }
+  }
+
   @Test("a key of a former process, an unknown one, and a foreign name are turned away, and logged")
   func intruders() async throws {
     try await CommandLineTool.launching { tool in

@@ -139,35 +139,69 @@ final class StandInOrchestrator: Sendable {
     _ name: String, incarnation: UInt64 = 1, at address: String = "tcp://127.0.0.1:*",
     mode: mode_t = 0o600
   ) throws -> Process {
+    let (arguments, own) = try prepare(name, incarnation, at: address, mode: mode)
+    let program = try tool.start(
+      program: CommandLineTool.products + "/TestNodes", arguments.arguments)
+    return register(name, Process(incarnation: incarnation, program: program, pair: own))
+  }
+
+  /// Has a member live in the process of another one.
+  func lodge(_ name: String, in host: String, incarnation: UInt64 = 1) throws {
+    let (arguments, own) = try prepare(name, incarnation)
+    let program = try #require(self[host]).program
+    let record = ProcessRecord(
+      node: name, incarnation: incarnation,
+      launch: .init(
+        program: "TestNodes", arguments: arguments.arguments, environment: [:],
+        configuration: .init(), host: host),
+      isDetached: false, dependencies: [], stopTimeout: .seconds(10))
+    let path = try tool.directory.write(
+      String(decoding: JSONRecord.encode(record), as: UTF8.self) + "\n",
+      to: "\(name).\(incarnation).process")
+    register(name, Process(incarnation: incarnation, program: program, pair: own))
+    let lodging = NodeLodging(arguments: arguments.arguments, record: path)
+    thread.handle.post { [weak self] in self?.send(.lodge, body: lodging, to: host) }
+  }
+
+  /// Gives a process its key pair.
+  private func prepare(
+    _ name: String, _ incarnation: UInt64, at address: String = "tcp://127.0.0.1:*",
+    mode: mode_t = 0o600
+  ) throws -> (NodeArguments, CurveKeyPair) {
     let member = try #require(members[name])
     let own = try CurveKeyPair.make()
     let path = "\(tool.directory.path)/\(name).\(incarnation).key"
     try KeyFile.write(own, to: path)
     #expect(chmod(path, mode) == 0)
-    var arguments = NodeArguments(
+    let arguments = NodeArguments(
       topology: Self.topology, node: name, content: member.content, control: endpoint,
       inbox: address, feed: address, incarnation: incarnation,
+      journal: .init(path: "\(tool.directory.path)/\(name).journal", durability: .process),
       keys: NodeArguments.Keys(path: path, control: pair.publicKey.text))
-    arguments.journal = .init(
-      path: "\(tool.directory.path)/\(name).journal", durability: .process)
-    let program = try tool.start(
-      program: CommandLineTool.products + "/TestNodes", arguments.arguments)
-    let process = Process(incarnation: incarnation, program: program, pair: own)
+    return (arguments, own)
+  }
+
+  @discardableResult
+  private func register(_ name: String, _ process: Process) -> Process {
     state.withLock { $0.processes[name] = process }
     thread.handle.post { [desk] in
-      desk.gate.allow(own.publicKey, as: .only(WireName.node(name)))
+      desk.gate.allow(process.pair.publicKey, as: .only(WireName.node(name)))
     }
     return process
   }
 
-  /// Kills the process of a member, and tells the others that it is gone.
+  /// Kills the process of a member, with all who live in it, and tells the others that they are gone.
   func kill(_ name: String) async throws {
-    let process = try #require(self[name])
-    process.program.signal(.kill)
-    _ = try #require(try await process.program.waitForExit(within: .seconds(20)))
-    state.withLock { $0.processes[name] = nil }
+    let program = try #require(self[name]).program
+    program.signal(.kill)
+    _ = try #require(try await program.waitForExit(within: .seconds(20)))
+    let gone = state.withLock { state in
+      let gone = state.processes.filter { $0.value.program === program }
+      for name in gone.keys { state.processes[name] = nil }
+      return gone.values.map(\.pair.publicKey)
+    }
     thread.handle.post { [weak self, desk] in
-      desk.gate.revoke(process.pair.publicKey)
+      for key in gone { desk.gate.revoke(key) }
       self?.tellNeighbours()
     }
   }
