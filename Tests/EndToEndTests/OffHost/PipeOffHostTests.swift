@@ -77,6 +77,9 @@ struct PipeOffHostTests {
       try await untilCounted(5_000, orchestrator)
       // An old list says nothing any more; by this one, there would be nobody to send to.
       orchestrator.tell("source", Neighbourhood(peers: [], clients: []), number: 1)
+      // Nor does one with a key that is none, whatever its number.
+      orchestrator.tell("source", Neighbourhood(peers: [], clients: ["key"]), number: 1_000)
+      try await orchestrator.until("source") { $0.status?.garbage == 1 }
       try await go(500, client)
       try await untilCounted(5_500, orchestrator)
     }
