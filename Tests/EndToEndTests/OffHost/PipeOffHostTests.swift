@@ -90,7 +90,7 @@ struct PipeOffHostTests {
   func replacedSender() async throws {
     try await CommandLineTool.launching { tool in
       let orchestrator = try orchestrator(in: tool)
-      for name in ["source", "sink"] { try orchestrator.launch(name) }
+      for name in ["source", "sink"] { try orchestrator.launch(name, at: "tcp://localhost:*") }
       for name in ["source", "sink"] { try await orchestrator.untilRunning(name) }
       try await go(3_000, client(of: "source", orchestrator))
       try await orchestrator.until("sink") { ($0.status?.version ?? 0) > 500 }
@@ -166,6 +166,8 @@ struct PipeOffHostTests {
       Obstacle(
         address: "tcp://192.0.2.1:*",
         says: ["'tcp://192.0.2.1:*'", "This machine does not have that address", "places"]),
+      Obstacle(
+        address: "tcp://nowhere.invalid:*", says: ["This machine does not have that address"]),
       Obstacle(address: "taken", says: ["Another program has that port"]),
       Obstacle(address: "tcp:/127.0.0.1", says: ["A node is bound to an endpoint like 'tcp://"]),
     ])
@@ -190,6 +192,23 @@ struct PipeOffHostTests {
       #expect(
         try await process.program.waitForExit(within: .seconds(20)) == .exited(code: 1))
       #expect(process.program.errorText.contains("has mode 644"), "\(process.program.errorText)")
+    }
+  }
+
+  @Test("a monitor says that it cannot be bound for other hosts yet")
+  func monitor() async throws {
+    try await CommandLineTool.launching { tool in
+      let orchestrator = try StandInOrchestrator(
+        [
+          "census": .init(
+            content: .monitor("Census", watch: nil), configuration: .init(), names: [:])
+        ], in: tool)
+      let process = try orchestrator.launch("census")
+      #expect(
+        try await process.program.waitForExit(within: .seconds(20)) == .exited(code: 1))
+      #expect(
+        process.program.errorText.contains("a monitor cannot be bound for other hosts yet"),
+        "\(process.program.errorText)")
     }
   }
 }
