@@ -140,9 +140,14 @@ final class StandInOrchestrator: Sendable {
     mode: mode_t = 0o600
   ) throws -> Process {
     let (arguments, own) = try prepare(name, incarnation, at: address, mode: mode)
-    let program = try tool.start(
-      program: CommandLineTool.products + "/TestNodes", arguments.arguments)
-    return register(name, Process(incarnation: incarnation, program: program, pair: own))
+    // Its hello is looked at when it is known whose that is.
+    return try state.withLock { state in
+      let program = try tool.start(
+        program: CommandLineTool.products + "/TestNodes", arguments.arguments)
+      let process = Process(incarnation: incarnation, program: program, pair: own)
+      state.processes[name] = process
+      return process
+    }
   }
 
   /// Has a member live in the process of another one.
@@ -158,12 +163,14 @@ final class StandInOrchestrator: Sendable {
     let path = try tool.directory.write(
       String(decoding: JSONRecord.encode(record), as: UTF8.self) + "\n",
       to: "\(name).\(incarnation).process")
-    register(name, Process(incarnation: incarnation, program: program, pair: own))
+    state.withLock {
+      $0.processes[name] = Process(incarnation: incarnation, program: program, pair: own)
+    }
     let lodging = NodeLodging(arguments: arguments.arguments, record: path)
     thread.handle.post { [weak self] in self?.send(.lodge, body: lodging, to: host) }
   }
 
-  /// Gives a process its key pair.
+  /// Gives a process its key pair, by which it is let in from now on.
   private func prepare(
     _ name: String, _ incarnation: UInt64, at address: String = "tcp://127.0.0.1:*",
     mode: mode_t = 0o600
@@ -173,21 +180,15 @@ final class StandInOrchestrator: Sendable {
     let path = "\(tool.directory.path)/\(name).\(incarnation).key"
     try KeyFile.write(own, to: path)
     #expect(chmod(path, mode) == 0)
+    thread.handle.post { [desk] in
+      desk.gate.allow(own.publicKey, as: .only(WireName.node(name)))
+    }
     let arguments = NodeArguments(
       topology: Self.topology, node: name, content: member.content, control: endpoint,
       inbox: address, feed: address, incarnation: incarnation,
       journal: .init(path: "\(tool.directory.path)/\(name).journal", durability: .process),
       keys: NodeArguments.Keys(path: path, control: pair.publicKey.text))
     return (arguments, own)
-  }
-
-  @discardableResult
-  private func register(_ name: String, _ process: Process) -> Process {
-    state.withLock { $0.processes[name] = process }
-    thread.handle.post { [desk] in
-      desk.gate.allow(process.pair.publicKey, as: .only(WireName.node(name)))
-    }
-    return process
   }
 
   /// Kills the process of a member, with all who live in it, and tells the others that they are gone.
