@@ -35,6 +35,8 @@ package enum FrameKind: UInt8, CaseIterable, Sendable {
   case greet = 60
   /// Another node is to live in this one's process.
   case lodge = 61
+  /// Where those are with whom the node talks, and by which keys they are known.
+  case neighbours = 62
   // Synchronized events: a coordinator's DEALER and a participant's inbox.
   case prepare = 80
   case commit = 81

@@ -23,6 +23,21 @@ package struct NodeArguments: Hashable, Sendable {
   package var incarnation: UInt64
   /// Where its journal is; `nil` where it keeps none.
   package var journal: Journal?
+  /// Its keys, where it is bound for other hosts; `nil` where it is on one host with all others.
+  package var keys: Keys?
+
+  /// Where a node's own key pair is, and who its orchestrator is.
+  package struct Keys: Hashable, Sendable {
+    /// The path of a file with its pair, which no other process has.
+    package var path: String
+    /// The public key of the orchestrator's control socket.
+    package var control: String
+
+    package init(path: String, control: String) {
+      self.path = path
+      self.control = control
+    }
+  }
 
   /// A journal and what it survives.
   package struct Journal: Hashable, Sendable {
@@ -37,9 +52,10 @@ package struct NodeArguments: Hashable, Sendable {
 
   package init(
     topology: String, node: String, content: Content, control: String, inbox: String, feed: String,
-    incarnation: UInt64, journal: Journal? = nil
+    incarnation: UInt64, journal: Journal? = nil, keys: Keys? = nil
   ) {
     self.journal = journal
+    self.keys = keys
     self.topology = topology
     self.node = node
     self.content = content
@@ -71,6 +87,7 @@ package struct NodeArguments: Hashable, Sendable {
     if let journal {
       list += ["--journal", journal.path, "--durability", journal.durability.rawValue]
     }
+    if let keys { list += ["--key", keys.path, "--control-key", keys.control] }
     return list + [
       "--control", control, "--inbox", inbox, "--feed", feed, "--incarnation",
       String(incarnation),
@@ -99,6 +116,9 @@ package struct NodeArguments: Hashable, Sendable {
         Option(
           "durability", value: .choice("LEVEL", [Durability.process, .power].map(\.rawValue)),
           "What its journal survives. Default: process"),
+        Option("key", value: .file, "Where its key pair is. Default: its sockets have none"),
+        Option(
+          "control-key", value: .text("KEY"), "The public key of its orchestrator, with '--key'"),
       ])
   }
 
@@ -116,6 +136,9 @@ package struct NodeArguments: Hashable, Sendable {
     incarnation = parsed.number("incarnation") ?? 1
     journal = parsed.value("journal").map {
       Journal(path: $0, durability: parsed.value("durability") ?? .process)
+    }
+    keys = try parsed.value("key").map { (path) throws(UsageError) in
+      Keys(path: path, control: try required("control-key"))
     }
     if let state = try parsed.json("constant") {
       content = .constant(state, machine: parsed.value("machine"))

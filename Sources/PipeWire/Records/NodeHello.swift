@@ -14,10 +14,13 @@ package struct NodeHello: Codable, Hashable, Sendable {
   /// Why it is about to end, where another start may go better: its disk is full, say. What it says of
   /// its machine means nothing then.
   package var setback: String?
+  /// Where its inbox and its feed are bound; `nil` where they are where they were to be.
+  package var endpoints: NodeEndpoints?
 
   package init(
     node: String, pid: Int32, incarnation: UInt64, description: MachineDescription,
-    phase: NodeHandshake.Phase? = nil, problem: String? = nil, setback: String? = nil
+    phase: NodeHandshake.Phase? = nil, problem: String? = nil, setback: String? = nil,
+    endpoints: NodeEndpoints? = nil
   ) {
     self.node = node
     self.pid = pid
@@ -26,5 +29,6 @@ package struct NodeHello: Codable, Hashable, Sendable {
     self.phase = phase
     self.problem = problem
     self.setback = setback
+    self.endpoints = endpoints
   }
 }

@@ -29,10 +29,14 @@ public struct NodeInformation: Codable, Hashable, Sendable {
   public var restarts: UInt64
   /// When its process was started. Unit: nanoseconds since 1970.
   public var startedAt: Int64?
-  /// Where it takes pipes and requests.
+  /// Where it takes pipes and requests; empty where it is bound for other hosts and not there yet.
   public var inbox: String
-  /// Where it publishes its states.
+  /// Where it publishes its states; empty where it is bound for other hosts and not there yet.
   public var feed: String
+  /// The public key of its sockets; `nil` where it is on one host with all others.
+  public var key: String?
+  /// The place that the topology file names for it; `nil` where that says nothing.
+  public var place: String?
   /// What its state survives.
   public var durability: Durability
   /// The path of its journal; `nil` where it keeps none.
