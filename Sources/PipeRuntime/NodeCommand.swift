@@ -68,7 +68,8 @@ struct NodeCommand {
     NodeHost(
       machines: machines,
       monitors: monitors.map { monitor in
-        HostedMonitor(name: monitor.name) { topology, control, watch in
+        HostedMonitor(name: monitor.name) { topology, control, keys, watch in
+          guard keys == nil else { throw MonitorOffHost() }
           try await monitor.observe(topology: topology, control: control, watch: watch)
         }
       }, composites: composites)
@@ -172,6 +173,13 @@ struct NodeCommand {
     StandardError.write("\(program): error: \(problem)\n")
     exit(code)
   }
+}
+
+/// A monitor connects as a client does, and clients have no keys yet.
+private struct MonitorOffHost: Error, CustomStringConvertible {
+  let description =
+    "a monitor cannot be bound for other hosts yet: give it no 'place', and attach it with "
+    + "'PROGRAM monitor' on the orchestrator's host"
 }
 
 /// The verbs of a node program.

@@ -38,20 +38,24 @@ package final class ConnectingRouter {
   /// Connects to a peer, in place of the connection that there was; what was queued for that is gone.
   /// - Parameters:
   ///   - peer: From 0, without large gaps.
-  ///   - endpoint: Each peer's is another.
-  package func connect(_ peer: Int, to endpoint: String) throws(TransportError) {
+  ///   - place: Each peer's endpoint is another.
+  package func connect(_ peer: Int, to place: PeerPlace) throws(TransportError) {
+    disconnect(peer)
     while connections.count <= peer { connections.append(nil) }
-    if let former = connections[peer] {
-      socket.disconnect(former.endpoint)
-      peers[former.endpoint] = nil
-      connections[peer] = nil
-    }
     count &+= 1
     let id = Self.id(of: peer, count: count)
     try socket.set(ZMQ_CONNECT_ROUTING_ID, id)
-    try socket.connect(endpoint)
-    connections[peer] = Connection(endpoint: endpoint, id: id)
-    peers[endpoint] = peer
+    try socket.connect(to: place)
+    connections[peer] = Connection(endpoint: place.endpoint, id: id)
+    peers[place.endpoint] = peer
+  }
+
+  /// Parts from a peer, if it was connected to; what was queued for it is gone.
+  package func disconnect(_ peer: Int) {
+    guard connections.indices.contains(peer), let former = connections[peer] else { return }
+    socket.disconnect(former.endpoint)
+    peers[former.endpoint] = nil
+    connections[peer] = nil
   }
 
   /// Sends one frame; what goes to a peer that is not connected yet waits for that.

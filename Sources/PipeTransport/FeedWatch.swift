@@ -63,6 +63,14 @@ package final class FeedWatch {
     check()
   }
 
+  /// Reads the feed of one more node, which tells its last value first.
+  package func connect(to place: PeerPlace) throws(TransportError) {
+    try socket.connect(to: place)
+  }
+
+  /// Reads a feed no longer; what was queued from it is gone.
+  package func disconnect(_ feed: String) { socket.disconnect(feed) }
+
   package func close() {
     if let registration { loop.remove(registration) }
     registration = nil

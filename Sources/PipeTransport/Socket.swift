@@ -245,7 +245,8 @@ package final class Socket {
     }
   }
 
-  /// Reads one message, if one waits, and calls back with its first part.
+  /// Reads one message, if one waits, and calls back with its first part: before a gate could look at it, which is
+  /// what a socket with one must not do.
   package func receiveFirst(_ body: (UnsafeRawBufferPointer) -> Void) -> Bool {
     var parts = 0
     return receiveParts { bytes, _ in

@@ -6,12 +6,14 @@ import PipeWire
 /// connects anew where its pings have stopped.
 final class ControlLink {
   private let socket: Socket
-  private let endpoint: String
+  private let place: PeerPlace
   /// The node's routing id there.
   private let name: String
   private let incarnation: UInt64
   private let loop: PollLoop
   private let log: NodeLog
+  /// How long what is said last is sent.
+  private let linger: Duration
   private var pings: PingWatch?
   private var isClosed = false
   private(set) var garbage: UInt64 = 0
@@ -24,11 +26,20 @@ final class ControlLink {
 
   /// How long it is to an orchestrator's first ping, at most.
   private static let firstPingTimeout: Duration = .seconds(1)
+  private static let linger: Duration = .milliseconds(300)
+  /// A handshake with keys may still be under way, over some distance.
+  private static let lingerOffHost: Duration = .seconds(1)
 
   init(
-    _ arguments: NodeArguments, context: Context, loop: PollLoop, log: NodeLog
+    _ arguments: NodeArguments, keys: NodeKeys?, context: Context, loop: PollLoop, log: NodeLog
   ) throws(TransportError) {
-    endpoint = arguments.control
+    place =
+      if let keys {
+        PeerPlace(arguments.control, key: keys.control, own: keys.pair)
+      } else {
+        PeerPlace(arguments.control)
+      }
+    linger = keys == nil ? Self.linger : Self.lingerOffHost
     name = WireName.node(arguments.node)
     incarnation = arguments.incarnation
     self.loop = loop
@@ -37,7 +48,7 @@ final class ControlLink {
     try socket.setRoutingID(name)
   }
 
-  func connect() throws(TransportError) { try socket.connect(endpoint) }
+  func connect() throws(TransportError) { try socket.connect(to: place) }
 
   /// Reads from now on.
   func run() { loop.add(socket, for: self) { $0.read() } }
@@ -85,9 +96,9 @@ final class ControlLink {
   /// Makes a new connection, which takes this node's name back from who else has used it.
   private func reconnect() {
     guard !isClosed else { return }
-    log.silence(of: "the orchestrator", at: endpoint, as: name, count: pings?.silences ?? 0)
-    socket.disconnect(endpoint)
-    try? socket.connect(endpoint)
+    log.silence(of: "the orchestrator", at: place.endpoint, as: name, count: pings?.silences ?? 0)
+    socket.disconnect(place.endpoint)
+    try? connect()
     onReconnection?()
   }
 
@@ -100,5 +111,5 @@ final class ControlLink {
   }
 
   /// What is said goes out within the socket's linger.
-  func close() { socket.close(lingering: .milliseconds(300)) }
+  func close() { socket.close(lingering: linger) }
 }

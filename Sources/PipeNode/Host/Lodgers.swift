@@ -100,7 +100,7 @@ final class Lodgers {
       let opened = try open(arguments, place, log)
       lodgers[name] = Lodger(
         number: number, incarnation: arguments.incarnation, shell: opened.shell, lock: lock,
-        files: [arguments.inbox, arguments.feed].map { String($0.dropFirst("ipc://".count)) })
+        files: Self.files(of: arguments))
       opened.shell.onLeave = { [weak self, weak shell] reason in
         // Not while it is still at work.
         self?.place.loop.schedule(after: .zero) {
@@ -112,6 +112,13 @@ final class Lodgers {
       case .leaving(let lodger, let reason): lodger.leaveAtOnce(because: reason)
       }
     }
+  }
+
+  /// The files of its sockets; those that are bound for other hosts have none.
+  private static func files(of arguments: NodeArguments) -> [String] {
+    let prefix = "ipc://"
+    return [arguments.inbox, arguments.feed].filter { $0.hasPrefix(prefix) }
+      .map { String($0.dropFirst(prefix.count)) }
   }
 
   /// The node itself, as its lodgers reach it.

@@ -1,20 +1,20 @@
 import PipeMachines
 import PipeTransport
 import PipeWire
+import PipeWire
 
 /// A monitor that a node can host.
 package struct HostedMonitor: Sendable {
   package let name: String
-  /// Attaches to a topology at its control socket, and watches it until it ends.
-  package let observe:
-    @Sendable (_ topology: String, _ control: String, _ watch: [String]?) async throws -> Void
+  /// Attaches to a topology at its control socket, with keys where that is bound for other hosts, and watches
+  /// it until it ends.
+  package typealias Observe =
+    @Sendable (
+      _ topology: String, _ control: String, _ keys: NodeArguments.Keys?, _ watch: [String]?
+    ) async throws -> Void
+  package let observe: Observe
 
-  package init(
-    name: String,
-    observe:
-      @escaping @Sendable (_ topology: String, _ control: String, _ watch: [String]?)
-      async throws -> Void
-  ) {
+  package init(name: String, observe: @escaping Observe) {
     self.name = name
     self.observe = observe
   }
@@ -28,28 +28,31 @@ final class MonitorContent: EndsByItself {
   private let watch: [String]?
   private let topology: String
   private let control: String
+  private let keys: NodeArguments.Keys?
   private let loop: LoopHandle
   private var task: Task<Void, Never>?
 
   init(
     _ monitor: HostedMonitor, watch: [String]?, topology: String, control: String,
-    loop: LoopHandle
+    keys: NodeArguments.Keys?, loop: LoopHandle
   ) {
     self.monitor = monitor
     self.watch = watch
     self.topology = topology
     self.control = control
+    self.keys = keys
     self.loop = loop
     description = MachineDescription(machine: monitor.name)
   }
 
   func start() {
-    let (monitor, watch, topology, control, loop) = (monitor, watch, topology, control, loop)
+    let (monitor, watch, topology, control) = (monitor, watch, topology, control)
+    let (keys, loop) = (keys, loop)
     let owner = LoopOwned(Weak(self))
     task = Task {
       var problem: String?
       do {
-        try await monitor.observe(topology, control, watch)
+        try await monitor.observe(topology, control, keys, watch)
       } catch {
         problem = "monitor '\(monitor.name)' failed: \(error)"
       }

@@ -13,6 +13,8 @@ struct NeighbouringNode {
 struct NodePlace {
   let loop: PollLoop
   let context: Context
+  /// Answers for all gates in the context; `nil` where the process is on one host with all others.
+  let handler: ZapHandler?
   /// The node in whose process it lives; `nil` where it has one of its own.
   var host: NeighbouringNode?
 

@@ -34,7 +34,10 @@ package struct NodeHost {
     let loop = PollLoop()
     // This is the main thread: what effects and features do on the main actor is done between turns.
     loop.add(descriptor: pr_main_queue_descriptor()) { pr_run_main_queue() }
-    let place = NodePlace(loop: loop, context: Context(.few))
+    let context = Context(.few)
+    // Before anything is bound: libzmq lets everybody in where nobody answers for the gates.
+    let handler = try arguments.keys.map { _ in try ZapHandler(in: context, loop: loop) }
+    let place = NodePlace(loop: loop, context: context, handler: handler)
     let lodgers = Lodgers(at: place) { arguments, place, log in
       try open(arguments, at: place, lodgers: nil, log: log)
     }
@@ -49,16 +52,20 @@ package struct NodeHost {
   private func open(
     _ arguments: NodeArguments, at place: NodePlace, lodgers: Lodgers?, log: NodeLog
   ) throws -> Lodgers.Opened {
+    // Whoever has no keys is heard by nobody: its log alone tells why.
+    let keys = try NodeKeys(arguments, at: place, log: log)
     func shell(_ content: HostedContent, _ journal: Journal?) throws -> NodeShell {
       try NodeShell(
-        arguments: arguments, content: content, journal: journal, at: place, lodgers: lodgers,
-        log: log)
+        arguments: arguments, content: content, journal: journal, at: place, keys: keys,
+        lodgers: lodgers, log: log)
     }
     do {
       let journal = try journal(arguments, log: log)
       let content = try content(
         arguments, journal: journal, log: log, loop: place.loop.handle)
-      return .running(try shell(content, journal))
+      let shell = try shell(content, journal)
+      if let obstacle = shell.obstacle { return .leaving(shell, because: obstacle) }
+      return .running(shell)
     } catch let error as JournalError {
       log.failure("\(error)")
       guard error.isTransient else {
@@ -124,7 +131,7 @@ package struct NodeHost {
       return HostedContent(
         MonitorContent(
           monitor, watch: watch, topology: arguments.topology, control: arguments.control,
-          loop: loop))
+          keys: arguments.keys, loop: loop))
     }
   }
 

@@ -7,6 +7,8 @@ struct NodeServices {
   let context: Context
   /// The node in whose process it lives; `nil` where it has one of its own.
   let host: NeighbouringNode?
+  /// Where its peers are; `nil` where it is on one host with them.
+  let neighbours: Neighbours?
   /// Does at once what the end of a turn does: records what was taken, and takes what waits. Returns
   /// `false` where that has ended the node.
   let finishTurn: () -> Bool

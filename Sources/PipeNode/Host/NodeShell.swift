@@ -13,6 +13,8 @@ final class NodeShell {
   private let content: HostedContent
   private let log: NodeLog
   private let place: NodePlace
+  /// What it is beside that where it is bound for other hosts.
+  private let offHost: NodeOffHost?
   private var loop: PollLoop { place.loop }
   let control: ControlLink
   /// The other nodes in its process; `nil` where it is one of these itself.
@@ -54,7 +56,7 @@ final class NodeShell {
   /// - Parameter lodgers: Who else is to live in its process; `nil` where it is one of them.
   init(
     arguments: NodeArguments, content: HostedContent, journal: Journal?, at place: NodePlace,
-    lodgers: Lodgers?, log: NodeLog
+    keys: NodeKeys?, lodgers: Lodgers?, log: NodeLog
   ) throws(TransportError) {
     self.arguments = arguments
     self.content = content
@@ -63,7 +65,8 @@ final class NodeShell {
     self.lodgers = lodgers
     self.log = log
     let (loop, context) = (place.loop, place.context)
-    control = try ControlLink(arguments, context: context, loop: loop, log: log)
+    offHost = keys.map { NodeOffHost($0, log: log) }
+    control = try ControlLink(arguments, keys: keys, context: context, loop: loop, log: log)
     inbox = try NodeInbox(
       session: arguments.incarnation, content: content, context: context, loop: loop, log: log)
     feed = try Feed(
@@ -71,7 +74,9 @@ final class NodeShell {
     outs = OutPipes(loop: loop, log: log)
     recorder = NodeRecorder(
       journal, content: content, inbox: inbox, outs: outs, loop: loop)
-    if place.host == nil {
+    if let offHost {
+      offHost.bind(inbox.socket, feed.socket, as: arguments)
+    } else if place.host == nil {
       try inbox.socket.bind(arguments.inbox)
       try feed.socket.bind(arguments.feed)
     } else {
@@ -115,7 +120,9 @@ final class NodeShell {
     turns = loop.addTurns(for: self, hasWork: { $0.hasWork }, take: { $0.turn() })
     loop.schedule(after: Self.greetingTimeout, for: self) { shell in
       if shell.handshake.phase == .greeting {
-        shell.fail("no orchestrator answered at '\(shell.arguments.control)' within 30 s")
+        shell.fail(
+          "no orchestrator answered at '\(shell.arguments.control)' within 30 s"
+            + (shell.offHost == nil ? "" : NodeOffHost.reasonsForSilence))
       }
     }
     sayHello()
@@ -130,6 +137,9 @@ final class NodeShell {
   }
 
   var name: String { arguments.node }
+
+  /// Why it must end at once, where another start may go better: its sockets cannot be bound.
+  var obstacle: String? { offHost?.obstacle }
 
   // MARK: Turns
 
@@ -220,6 +230,10 @@ final class NodeShell {
     case .ping:
       if header.count > 0 { control.expectPing(within: .milliseconds(Int64(header.count))) }
       unansweredPing = max(unansweredPing ?? 0, header.sequence)
+    case .neighbours:
+      guard let offHost else { throw FrameError.kind(header.kind.rawValue) }
+      // A lodger's pipes may be closed before its connection is.
+      if !hasLeft { try offHost.neighbours.take(body, number: header.sequence) }
     case .greet: greeted(try JSONRecord.decode(NodeGreeting.self, from: body))
     default: throw FrameError.kind(header.kind.rawValue)
     }
@@ -239,6 +253,7 @@ final class NodeShell {
   /// Goes over to an orchestrator that came after the one that started this process.
   private func greeted(_ greeting: NodeGreeting) {
     greeting.redirectOutput()
+    offHost?.neighbours.orchestratorHasChanged()
     if let lifeline = greeting.lifeline() {
       loop.add(descriptor: lifeline) { kill(getpid(), SIGKILL) }
     }
@@ -251,7 +266,8 @@ final class NodeShell {
         configuration.ins, restored: journal?.contents?.consumed ?? [:])
       let context = contextOfPeers(configuration)
       let pairs = try outs.open(
-        configuration.outs, in: context, stream: arguments.incarnation, journal: journal
+        configuration.outs, in: context, stream: arguments.incarnation, journal: journal,
+        among: offHost?.neighbours
       ) { [weak self] in self?.fail($0) }
       try content.connect(
         outs: pairs, ins: ins, services: services(in: context), configuration)
@@ -272,12 +288,13 @@ final class NodeShell {
 
   private func services(in context: Context) -> NodeServices {
     NodeServices(
-      loop: loop, context: context, host: place.host,
+      loop: loop, context: context, host: place.host, neighbours: offHost?.neighbours,
       finishTurn: { [weak self] in self?.finishTurn() == true },
       send: { [socket = inbox.socket] header, body, peer in
         socket.send(header, body: body, to: peer)
       },
-      cut: { [inbox = arguments.inbox] in LocalConnections.cut(inbox) },
+      cut: { [inbox = offHost?.endpoints?.inbox ?? arguments.inbox] in LocalConnections.cut(inbox)
+      },
       publish: { [weak self, feed] entry in
         let isWanted = feed.isWanted(isCommitted: false)
         guard isWanted || feed.areStepsWanted, let entry = entry() else { return }
@@ -333,7 +350,7 @@ final class NodeShell {
     let hello = NodeHello(
       node: arguments.node, pid: getpid(), incarnation: arguments.incarnation,
       description: content.description, phase: handshake.phase, problem: content.problem,
-      setback: setback)
+      setback: setback, endpoints: offHost?.endpoints)
     do {
       control.say(.hello, try JSONRecord.encode(hello))
     } catch {

@@ -18,8 +18,11 @@ final class OutPipe: Touchable {
   @exclusivity(unchecked)
   var isDoubtful = false
   private let touched: TouchedPipes<OutPipe>
-  private let endpoint: String
-  private let receiver: String
+  /// Where the receiver is; `nil` while that is not known.
+  private var place: PeerPlace?
+  /// Where it was before; a connection to there may still be ending.
+  private var formerEndpoint: String?
+  let receiver: String
   private let log: NodeLog
   /// Events that could not be encoded, or were over the size limit.
   private(set) var unsendable: UInt64 = 0
@@ -49,15 +52,16 @@ final class OutPipe: Touchable {
   private var isWatched = false
 
   /// - Parameters:
+  ///   - place: Where the receiver is; `nil` where that is not known yet.
   ///   - stream: Names the numbering of this process's events where they are not recorded.
   ///   - former: What the journal has of the pipe.
   init(
-    _ configuration: NodeConfiguration.Out, stream: UInt64, journal: Journal?,
+    _ configuration: NodeConfiguration.Out, at place: PeerPlace?, stream: UInt64, journal: Journal?,
     former: FormerPipe?, among touched: TouchedPipes<OutPipe>, context: Context, log: NodeLog
   ) throws(TransportError) {
     self.touched = touched
     name = configuration.name
-    endpoint = configuration.endpoint
+    self.place = place
     receiver = configuration.receiver
     let capacity = configuration.capacity
     if configuration.isDurable, let journal {
@@ -81,7 +85,7 @@ final class OutPipe: Touchable {
     // Neither ZMQ_PROBE_ROUTER, which announces only the first connection, nor with it
     // ZMQ_IMMEDIATE, which throws away what a lost connection had brought: a goodbye, say.
     connections = try ConnectionMonitor(of: socket, in: context)
-    try socket.connect(endpoint)
+    if let place { try socket.connect(to: place) }
   }
 
   var isFull: Bool { state.isFull }
@@ -187,7 +191,8 @@ final class OutPipe: Touchable {
   /// Announces each new connection by an empty message.
   func readConnections() {
     touched.touch(self)
-    connections.read { event in
+    connections.readEndpoints { event, endpoint in
+      if endpoint == formerEndpoint { return }
       isConnected = event == .connected
       if isConnected { announce() } else { state.disconnected() }
     }
@@ -215,7 +220,7 @@ final class OutPipe: Touchable {
       if state.hasMet {
         reconnections += 1
         log.silence(
-          of: "the receiver of pipe '\(name)'", at: endpoint, as: WireName.pipe(name),
+          of: "the receiver of pipe '\(name)'", at: place?.endpoint ?? "", as: WireName.pipe(name),
           count: reconnections)
       }
       isConnected = false
@@ -296,8 +301,35 @@ final class OutPipe: Touchable {
 
   /// Parts from the receiver and connects again. What is under way is lost, as in a failing network.
   private func reconnect() {
-    socket.disconnect(endpoint)
-    try? socket.connect(endpoint)
+    guard let place else { return }
+    socket.disconnect(place.endpoint)
+    try? socket.connect(to: place)
+  }
+
+  // MARK: Receivers off this host
+
+  /// Parts from the receiver, which is gone or is another process now.
+  func part() {
+    guard let place else { return }
+    touched.touch(self)
+    socket.disconnect(place.endpoint)
+    formerEndpoint = place.endpoint
+    self.place = nil
+    isConnected = false
+    state.disconnected()
+  }
+
+  /// Connects to the receiver, where it is now.
+  func meet(at place: PeerPlace) {
+    part()
+    self.place = place
+    if formerEndpoint == place.endpoint { formerEndpoint = nil }
+    silence = PeerSilence()
+    do {
+      try socket.connect(to: place)
+    } catch {
+      log.warning("pipe '\(name)' does not get to its receiver '\(receiver)': \(error)")
+    }
   }
 }
 

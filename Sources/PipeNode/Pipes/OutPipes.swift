@@ -17,16 +17,21 @@ final class OutPipes {
 
   /// - Parameters:
   ///   - stream: Names the numbering of this process's events where they are not recorded.
+  ///   - neighbours: They know where the receivers are, where these may be on other hosts.
   ///   - onFailure: Called where an end cannot go on.
   func open(
     _ configurations: [NodeConfiguration.Out], in context: Context, stream: UInt64,
-    journal: Journal?,
+    journal: Journal?, among neighbours: Neighbours?,
     onFailure: @escaping (String) -> Void
   ) throws -> [(NodeConfiguration.Out, OutPipe)] {
     let former = try journal.map { try FormerPipe.all(of: configurations, in: $0, log: log) } ?? [:]
     let pairs = try configurations.map { configuration in
       let pipe = try OutPipe(
-        configuration, stream: stream, journal: journal, former: former[configuration.name],
+        configuration,
+        at: neighbours == nil
+          ? PeerPlace(configuration.endpoint)
+          : neighbours?.places(of: configuration.receiver)?.inbox,
+        stream: stream, journal: journal, former: former[configuration.name],
         among: touched, context: context, log: log)
       pipe.onFailure = onFailure
       loop.add(pipe.socket, for: pipe) { $0.read() }
@@ -35,6 +40,7 @@ final class OutPipes {
     }
     pipes = pairs.map(\.1)
     pipes.forEach(touched.touch)
+    neighbours?.tell(self)
     return pairs
   }
 
@@ -101,5 +107,15 @@ final class OutPipes {
   /// What is said goes out within the sockets' linger.
   func close(lingering linger: Duration) {
     for pipe in pipes { pipe.socket.close(lingering: linger) }
+  }
+}
+
+extension OutPipes: TalksWithPeers {
+  func part(from peer: String, at places: PeerPlaces) {
+    for pipe in pipes where pipe.receiver == peer { pipe.part() }
+  }
+
+  func meet(_ peer: String, at places: PeerPlaces) {
+    for pipe in pipes where pipe.receiver == peer { pipe.meet(at: places.inbox) }
   }
 }

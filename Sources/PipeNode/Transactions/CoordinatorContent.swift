@@ -37,7 +37,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
   /// The composites by their names.
   private var composites: [String: CompositePlan] = [:]
   private var feed: CompositeFeed?
-  private var watch: FeedWatch?
+  private var watch: PeerFeeds?
   @exclusivity(unchecked)
   private var links: CoordinatorLinks?
   @exclusivity(unchecked)
@@ -133,22 +133,13 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
       links = try CoordinatorLinks(
         to: plan.components.filter { participants.contains($0.name) }, of: node,
         services: services, log: log, owner: self)
-      watch = try FeedWatch(
-        feeds: plan.components.map { feed(of: $0, services) }, topic: .states(areCommitted: false),
-        in: services.context,
-        loop: services.loop
-      ) { [weak self] in self?.told($0) }
+      watch = try PeerFeeds(of: plan.components, services: services, log: log) { [weak self] in
+        self?.told($0)
+      }
       publish(feed?.started())
     } catch {
       onEnd?("its participants cannot be connected: \(error)")
     }
-  }
-
-  /// Where a node tells its states: within this process, if it lives there and the contexts are one.
-  private func feed(of component: CoordinatorPlan.Component, _ services: NodeServices) -> String {
-    guard let host = services.host, host.name == component.name, host.context === services.context
-    else { return component.feed }
-    return host.feed
   }
 
   /// Aborts what is not decided; what is committed goes on until all have acknowledged it.

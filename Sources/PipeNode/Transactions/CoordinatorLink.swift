@@ -6,7 +6,8 @@ import PipeWire
 final class CoordinatorLink {
   let participant: String
   private let number: Int
-  private let endpoint: String
+  /// Where the participant is; `nil` while that is not known.
+  private var place: PeerPlace?
   /// Whether it is in this process, where no connection ends by itself.
   private let isLocal: Bool
   private let router: ConnectingRouter
@@ -40,13 +41,13 @@ final class CoordinatorLink {
   private weak var links: CoordinatorLinks?
 
   init(
-    to participant: String, number: Int, at endpoint: String, isLocal: Bool,
+    to participant: String, number: Int, at place: PeerPlace?, isLocal: Bool,
     through router: ConnectingRouter,
     as name: String, among links: CoordinatorLinks, loop: PollLoop, log: NodeLog
   ) {
     self.participant = participant
     self.number = number
-    self.endpoint = endpoint
+    self.place = place
     self.isLocal = isLocal
     self.router = router
     self.name = name
@@ -55,9 +56,31 @@ final class CoordinatorLink {
     self.log = log
   }
 
+  /// Connects, if it is known where the participant is.
   func connect() throws(TransportError) {
-    try router.connect(number, to: endpoint)
+    guard let place else { return }
+    try router.connect(number, to: place)
     if isLocal { connected() }
+  }
+
+  /// Parts from the participant, which is gone or is another process now.
+  func part() {
+    guard !isLocal else { return }
+    place = nil
+    router.disconnect(number)
+    disconnected()
+  }
+
+  /// Connects to the participant, where it is now.
+  func meet(at place: PeerPlace) {
+    guard !isLocal else { return }
+    part()
+    self.place = place
+    do {
+      try connect()
+    } catch {
+      log.warning("participant '\(participant)' is not reached: \(error)")
+    }
   }
 
   /// What has become of the connection.
@@ -115,7 +138,8 @@ final class CoordinatorLink {
       if hasJoined {
         reconnections += 1
         log.silence(
-          of: "participant '\(participant)'", at: endpoint, as: name, count: reconnections)
+          of: "participant '\(participant)'", at: place?.endpoint ?? "", as: name,
+          count: reconnections)
       }
       reconnect()
     }
@@ -179,7 +203,8 @@ final class CoordinatorLink {
 
   /// Cuts the connection, as a failing network would.
   func cut() {
-    if isLocal { reconnect() } else { LocalConnections.cut(endpoint) }
+    if isLocal { return reconnect() }
+    if let place { LocalConnections.cut(place.endpoint) }
   }
 
   // MARK: What it says

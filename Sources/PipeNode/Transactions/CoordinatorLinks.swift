@@ -45,7 +45,7 @@ final class CoordinatorLinks {
     for component in components {
       let host = services.host.flatMap { $0.name == component.name ? $0 : nil }
       let link = CoordinatorLink(
-        to: component.name, number: links.count, at: host?.inbox ?? component.inbox,
+        to: component.name, number: links.count, at: services.inbox(of: component),
         isLocal: host != nil, through: try router(in: host?.context ?? services.context, as: name),
         as: name, among: self, loop: loop, log: log)
       numbers[component.name] = links.count
@@ -53,6 +53,7 @@ final class CoordinatorLinks {
     }
     for link in links { try link.connect() }
     probeLater()
+    services.neighbours?.tell(self)
   }
 
   /// The one in this context.
@@ -125,5 +126,15 @@ final class CoordinatorLinks {
       sum.sent += link.messages.sent
       sum.received += link.messages.received
     }
+  }
+}
+
+extension CoordinatorLinks: TalksWithPeers {
+  func part(from peer: String, at places: PeerPlaces) {
+    if let number = numbers[peer] { links[number].part() }
+  }
+
+  func meet(_ peer: String, at places: PeerPlaces) {
+    if let number = numbers[peer] { links[number].meet(at: places.inbox) }
   }
 }

@@ -26,8 +26,12 @@ package final class PeerGate {
     self.report = report
   }
 
-  /// Lets the peer with this key connect, under these names.
-  package func allow(_ key: PublicKey, as names: ZapPolicy.Names) { policy.allow(key, as: names) }
+  /// Lets the peer with this key connect, under these names in place of the former ones.
+  /// - Returns: Whether it may: a key that was revoked stays so.
+  @discardableResult
+  package func allow(_ key: PublicKey, as names: ZapPolicy.Names) -> Bool {
+    policy.allow(key, as: names)
+  }
 
   /// Turns the peer with this key away from now on, and cuts its connections.
   package func revoke(_ key: PublicKey) {

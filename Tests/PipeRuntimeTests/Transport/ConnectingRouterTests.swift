@@ -62,7 +62,7 @@ struct ConnectingRouterTests {
       let router = try ConnectingRouter(as: "sync/LIFT", in: context)
       let heard = Heard(router, loop: loop) { $0.messages.count == 6 && $0.events.count == 3 }
       for (peer, inbox) in inboxes.enumerated() {
-        try router.connect(peer, to: inbox.endpoint)
+        try router.connect(peer, to: PeerPlace(inbox.endpoint))
         router.sendEmpty(to: peer)
         router.send(FrameHeader(.ping), to: peer)
       }
@@ -92,11 +92,11 @@ struct ConnectingRouterTests {
         if count == 50 { return true }
         // The answer to the first is under way, or here and not read yet.
         router.send(FrameHeader(.ping), to: 0)
-        try router.connect(0, to: inbox.endpoint)
+        try router.connect(0, to: PeerPlace(inbox.endpoint))
         router.send(FrameHeader(.ping), to: 0)
         return false
       }
-      try router.connect(0, to: inbox.endpoint)
+      try router.connect(0, to: PeerPlace(inbox.endpoint))
       router.send(FrameHeader(.ping), to: 0)
       loop.run()
       #expect(heard.messages.count == 50)
@@ -118,7 +118,9 @@ struct ConnectingRouterTests {
         if heard.events.count == 2 { inboxes[1].socket.close() }
         return heard.events.count == 3
       }
-      for (peer, inbox) in inboxes.enumerated() { try router.connect(peer, to: inbox.endpoint) }
+      for (peer, inbox) in inboxes.enumerated() {
+        try router.connect(peer, to: PeerPlace(inbox.endpoint))
+      }
       loop.run()
       #expect(heard.events.last?.peer == 1)
       #expect(heard.events.last?.event == .disconnected)

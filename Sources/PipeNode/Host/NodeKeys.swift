@@ -1,0 +1,59 @@
+import Glibc
+import PipeTransport
+import PipeWire
+
+/// The keys of a node that is bound for other hosts, and the gate of its sockets.
+struct NodeKeys {
+  let pair: CurveKeyPair
+  /// The orchestrator's.
+  let control: PublicKey
+  let gate: PeerGate
+
+  /// Reads the node's key pair.
+  /// - Returns: `nil` for a node on one host with all others.
+  /// - Throws: ``NodeProblem``, also where the process is none that others may connect to.
+  init?(_ arguments: NodeArguments, at place: NodePlace, log: NodeLog) throws {
+    guard let keys = arguments.keys else { return nil }
+    guard let control = PublicKey(keys.control) else {
+      throw NodeProblem(
+        "'--control-key' is '\(keys.control)', which is no public key: it has 40 characters, and is the "
+          + "'public' of the orchestrator's key file")
+    }
+    guard let handler = place.handler else {
+      throw NodeProblem(
+        "'\(arguments.node)' has a key, and the node in whose process it is to live has none: both are "
+          + "to be on one host with all others, or neither")
+    }
+    do {
+      pair = try KeyFile.read(keys.path)
+    } catch {
+      throw NodeProblem("\(error)")
+    }
+    self.control = control
+    gate = handler.makeGate(arguments.node) { log.warning("\($0)") }
+  }
+
+  /// Binds a socket of the node's behind its gate.
+  /// - Returns: Where it is bound, with the port.
+  func bind(_ socket: Socket, to endpoint: String) throws -> String {
+    do {
+      try gate.secure(socket, as: pair)
+      try socket.bind(endpoint)
+    } catch {
+      throw NodeProblem("\(error). \(Self.advice(error.code))")
+    }
+    return socket.lastEndpoint ?? endpoint
+  }
+
+  private static func advice(_ code: Int32) -> String {
+    switch code {
+    case EADDRINUSE:
+      "Another program has that port: end it, or let the system choose one, with '*' for the port"
+    case EADDRNOTAVAIL, ENODEV:
+      "This machine does not have that address, which is a number or the name of a network interface: "
+        + "look at 'places' in the deployment file, and at 'ip address' here"
+    case EACCES: "That port is one for the system alone: take one above 1023, or '*'"
+    default: "A node is bound to an endpoint like 'tcp://10.0.0.7:*'"
+    }
+  }
+}

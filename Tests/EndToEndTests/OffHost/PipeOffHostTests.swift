@@ -1,0 +1,178 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import TestTraits
+import Testing
+
+@Suite("Nodes that are bound for other hosts", .timed)
+struct PipeOffHostTests {
+  private static let pipe = "numbers"
+
+  /// A source of numbers and who counts them, joined by a pipe that has a place for 100.
+  private func orchestrator(
+    in tool: CommandLineTool, tellsNeighboursFirst: Bool = false
+  ) throws -> StandInOrchestrator {
+    let out = NodeConfiguration.Out(
+      name: Self.pipe, port: "out", receiver: "sink", endpoint: "", capacity: 100, isDurable: true)
+    let into = NodeConfiguration.In(
+      name: Self.pipe, capacity: 100, onRefused: .record, isDurable: true)
+    return try StandInOrchestrator(
+      [
+        "source": .init(
+          content: .machine("Source", parameters: .null), configuration: .init(outs: [out]),
+          names: ["sink": []]),
+        "sink": .init(
+          content: .machine("Sink", parameters: .object(["work": .integer(300)])),
+          configuration: .init(ins: [into]), names: ["source": [WireName.pipe(Self.pipe)]]),
+      ], in: tool, tellsNeighboursFirst: tellsNeighboursFirst)
+  }
+
+  /// A client of a member.
+  private func client(
+    of name: String, _ orchestrator: StandInOrchestrator
+  ) throws -> KeyedPeer {
+    try peer("me", of: name, as: orchestrator.client, orchestrator)
+  }
+
+  /// Somebody who connects to a member's inbox, or without a name to its feed.
+  private func peer(
+    _ id: String?, of name: String, as pair: CurveKeyPair, _ orchestrator: StandInOrchestrator
+  ) throws -> KeyedPeer {
+    let process = try #require(orchestrator[name])
+    let endpoints = try #require(process.hello?.endpoints)
+    return try KeyedPeer(
+      id, to: id == nil ? endpoints.feed : endpoints.inbox, of: process, as: pair,
+      in: orchestrator.tool.directory)
+  }
+
+  private func go(_ count: Int, _ client: KeyedPeer) async throws {
+    let answer = try await client.ask(.request, Array(#"{"go":{"count":\#(count)}}"#.utf8))
+    #expect(answer.code == RequestReply.Code.moved.rawValue, "\(answer)")
+  }
+
+  /// Waits until all have arrived, each once and in order.
+  private func untilCounted(_ count: Int, _ orchestrator: StandInOrchestrator) async throws {
+    let all = try JSONValue(encoding: Sink.State.counting(last: count, count: count, wrong: 0))
+    try await orchestrator.until("sink") { $0.status?.state == all }
+    let idle = try JSONValue(encoding: Source.State.idle(sent: count))
+    try await orchestrator.until("source") { $0.status?.state == idle }
+  }
+
+  @Test(
+    "events go on through a pipe to a receiver that was killed and is another process now, none lost or twice",
+    arguments: [false, true])
+  func replacedReceiver(tellsNeighboursFirst: Bool) async throws {
+    try await CommandLineTool.launching { tool in
+      let orchestrator = try orchestrator(in: tool, tellsNeighboursFirst: tellsNeighboursFirst)
+      for name in ["source", "sink"] { try orchestrator.launch(name) }
+      for name in ["source", "sink"] { try await orchestrator.untilRunning(name) }
+      let former = try #require(orchestrator["sink"])
+      #expect(former.hello?.endpoints?.inbox.hasPrefix("tcp://127.0.0.1:") == true)
+      let client = try client(of: "source", orchestrator)
+      try await go(5_000, client)
+      try await orchestrator.until("sink") { ($0.status?.version ?? 0) > 500 }
+      try await orchestrator.kill("sink")
+      #expect((orchestrator["source"]?.status?.outs.first?.applied ?? 5_000) < 5_000)
+      try orchestrator.launch("sink", incarnation: 2)
+      try await untilCounted(5_000, orchestrator)
+      // An old list says nothing any more; by this one, there would be nobody to send to.
+      orchestrator.tell("source", Neighbourhood(peers: [], clients: []), number: 1)
+      try await go(500, client)
+      try await untilCounted(5_500, orchestrator)
+    }
+  }
+
+  @Test(
+    "a sender that was killed goes on as another process, and what it had sent is not taken twice")
+  func replacedSender() async throws {
+    try await CommandLineTool.launching { tool in
+      let orchestrator = try orchestrator(in: tool)
+      for name in ["source", "sink"] { try orchestrator.launch(name) }
+      for name in ["source", "sink"] { try await orchestrator.untilRunning(name) }
+      try await go(3_000, client(of: "source", orchestrator))
+      try await orchestrator.until("sink") { ($0.status?.version ?? 0) > 500 }
+      try await orchestrator.kill("source")
+      try orchestrator.launch("source", incarnation: 2)
+      try await untilCounted(3_000, orchestrator)
+    }
+  }
+
+  @Test("a key of a former process, an unknown one, and a foreign name are turned away, and logged")
+  func intruders() async throws {
+    try await CommandLineTool.launching { tool in
+      let orchestrator = try orchestrator(in: tool)
+      for name in ["source", "sink"] { try orchestrator.launch(name) }
+      for name in ["source", "sink"] { try await orchestrator.untilRunning(name) }
+      let former = try #require(orchestrator["source"])
+      try await orchestrator.kill("source")
+      try orchestrator.launch("source", incarnation: 2)
+      try await orchestrator.untilRunning("source")
+      let sink = try #require(orchestrator["sink"])
+      let log = { sink.program.errorText }
+
+      let revoked = try peer(WireName.pipe(Self.pipe), of: "sink", as: former.pair, orchestrator)
+      try await revoked.speak { _ in
+        log().contains("its key '\(former.pair.publicKey)' was revoked")
+      }
+      let unknown = try CurveKeyPair.make()
+      let stranger = try peer(WireName.pipe(Self.pipe), of: "sink", as: unknown, orchestrator)
+      try await stranger.speak { _ in log().contains("its key '\(unknown.publicKey)' is not known")
+      }
+      let eavesdropper = try peer(nil, of: "sink", as: unknown, orchestrator)
+      let impostor = try peer(
+        WireName.pipe(Self.pipe), of: "sink", as: orchestrator.client, orchestrator)
+      try await impostor.speak {
+        $0.disconnected > 0 && log().contains("does not belong to 'pipe/\(Self.pipe)'")
+      }
+      // The pipe's own sender and a client are served meanwhile.
+      let monitor = try peer(nil, of: "sink", as: orchestrator.client, orchestrator)
+      try await go(500, client(of: "source", orchestrator))
+      try await untilCounted(500, orchestrator)
+      try await monitor.speak { $0.received > 0 }
+      try await eavesdropper.speak { $0.disconnected > 0 }
+      for peer in [revoked, stranger, eavesdropper, impostor] { #expect(peer.received == 0) }
+      for peer in [revoked, stranger, eavesdropper] { #expect(peer.connected == 0) }
+    }
+  }
+
+  /// What keeps a node from being bound.
+  struct Obstacle: Sendable, CustomTestStringConvertible {
+    var address: String
+    var says: [String]
+    var testDescription: String { address }
+  }
+
+  @Test(
+    "a node that cannot be bound says in its hello why, and what to do",
+    arguments: [
+      Obstacle(
+        address: "tcp://192.0.2.1:*",
+        says: ["'tcp://192.0.2.1:*'", "This machine does not have that address", "places"]),
+      Obstacle(address: "taken", says: ["Another program has that port"]),
+      Obstacle(address: "tcp:/127.0.0.1", says: ["A node is bound to an endpoint like 'tcp://"]),
+    ])
+  func obstacle(_ obstacle: Obstacle) async throws {
+    try await CommandLineTool.launching { tool in
+      let orchestrator = try orchestrator(in: tool)
+      let address = obstacle.address == "taken" ? orchestrator.endpoint : obstacle.address
+      let process = try orchestrator.launch("sink", at: address)
+      #expect(
+        try await process.program.waitForExit(within: .seconds(20)) == .exited(code: 1))
+      try await orchestrator.until("sink") { $0.hello != nil }
+      let setback = try #require(orchestrator["sink"]?.hello?.setback)
+      for text in obstacle.says { #expect(setback.contains(text), "\(setback)") }
+      #expect(process.program.errorText.contains(setback))
+    }
+  }
+
+  @Test("a node whose key file others may read does not use it, and says so")
+  func openKeyFile() async throws {
+    try await CommandLineTool.launching { tool in
+      let orchestrator = try orchestrator(in: tool)
+      let process = try orchestrator.launch("sink", mode: 0o644)
+      #expect(
+        try await process.program.waitForExit(within: .seconds(20)) == .exited(code: 1))
+      #expect(process.program.errorText.contains("has mode 644"), "\(process.program.errorText)")
+    }
+  }
+}

@@ -1,0 +1,76 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+/// Somebody with a key who connects to a node, as a client or as who should not get in: a test looks at its sockets
+/// now and then.
+final class KeyedPeer {
+  private let context = Context(.few)
+  private let socket: Socket
+  private let monitor: ConnectionMonitor
+  private let directory: TestDirectory
+  private var requests: UInt64 = 0
+  private(set) var received = 0
+  private(set) var connected = 0
+  private(set) var disconnected = 0
+
+  /// - Parameters:
+  ///   - name: Its routing id; `nil` for one that reads the feed.
+  ///   - pair: Its key pair.
+  init(
+    _ name: String?, to endpoint: String, of process: StandInOrchestrator.Process,
+    as pair: CurveKeyPair, in directory: TestDirectory
+  ) throws {
+    self.directory = directory
+    socket = try Socket(name == nil ? .subscriber : .dealer, in: context)
+    monitor = try ConnectionMonitor(of: socket, in: context)
+    if let name {
+      try socket.setRoutingID(name)
+    } else {
+      try socket.subscribe(to: [])
+    }
+    try socket.connect(to: PeerPlace(endpoint, key: process.pair.publicKey, own: pair))
+  }
+
+  deinit {
+    monitor.close()
+    socket.close()
+  }
+
+  /// Sends a request and waits for the answer.
+  /// - Returns: The code of the answer, and its body.
+  func ask(
+    _ kind: FrameKind, flags: UInt8 = 0, count: UInt32 = 0, _ body: [UInt8]
+  ) async throws -> (code: UInt32, text: String) {
+    requests += 1
+    socket.send(
+      FrameHeader(kind, flags: flags, count: count, sequence: requests, number: 7), body: body)
+    let answer: (UInt32, String)? = try await poll(within: .seconds(20), of: directory) {
+      var answer: (UInt32, String)?
+      while socket.receive({ _, bytes in
+        received += 1
+        guard let header = try? FrameHeader(bytes), header.sequence == requests else { return }
+        let body = bytes.dropFirst(FrameHeader.byteCount)
+        answer = (header.count, String(decoding: body, as: UTF8.self))
+      }) {}
+      return answer
+    }
+    return try #require(answer)
+  }
+
+  /// Says something all the while, and looks what has become of that, until something holds.
+  func speak(until holds: (KeyedPeer) -> Bool) async throws {
+    let held: Bool? = try await poll(within: .seconds(20), of: directory) {
+      socket.sendPart([], more: false)
+      while socket.receive({ _, _ in received += 1 }) {}
+      monitor.read { event in
+        switch event {
+        case .connected: connected += 1
+        case .disconnected: disconnected += 1
+        }
+      }
+      return holds(self) ? true : nil
+    }
+    try #require(held == true, "\(connected) \(disconnected) \(received)")
+  }
+}

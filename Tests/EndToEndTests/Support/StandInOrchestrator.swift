@@ -1,0 +1,249 @@
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+/// What an orchestrator is to nodes that are bound for other hosts, played by a test: it gives them keys, answers
+/// their hellos, pings them, and tells them where the others are.
+final class StandInOrchestrator: Sendable {
+  /// A node as it is wired, whichever is its process.
+  struct Member: Sendable {
+    var content: NodeArguments.Content
+    var configuration: NodeConfiguration
+    /// The routing ids that others use at its inbox, by the names of all with whom it talks.
+    var names: [String: [String]]
+  }
+
+  /// A process of a member.
+  struct Process: Sendable {
+    let incarnation: UInt64
+    let program: LaunchedProgram
+    let pair: CurveKeyPair
+    /// Its last one.
+    var hello: NodeHello?
+    var status: NodeStatus?
+
+    fileprivate func peer(_ name: String, as names: [String]) -> Neighbourhood.Peer? {
+      guard let endpoints = hello?.endpoints else { return nil }
+      return Neighbourhood.Peer(
+        name: name, incarnation: incarnation, endpoints: endpoints, key: pair.publicKey.text,
+        names: names)
+    }
+  }
+
+  private struct State: Sendable {
+    var processes: [String: Process] = [:]
+    /// Of the last list of neighbours.
+    var number: UInt64 = 0
+    var ping: UInt64 = 0
+  }
+
+  // Touched on the loop's thread only, once it is made.
+  private final class Desk: @unchecked Sendable {
+    let router: Socket
+    let gate: PeerGate
+    private let context = Context(.few)
+    private let loop: PollLoop
+
+    init(as pair: CurveKeyPair, on loop: PollLoop) throws {
+      self.loop = loop
+      gate = try ZapHandler(in: context, loop: loop).makeGate("control") { _ in }
+      router = try Socket(.router, in: context)
+      try gate.secure(router, as: pair)
+      try router.bind("tcp://127.0.0.1:*")
+    }
+
+    func tick(_ body: @escaping @Sendable () -> Void) {
+      loop.schedule(after: .milliseconds(50), for: self) { desk in
+        body()
+        desk.tick(body)
+      }
+    }
+
+    func close() {
+      router.close()
+      loop.stop()
+    }
+  }
+
+  static let topology = "apart"
+  /// Of clients.
+  let client: CurveKeyPair
+  let endpoint: String
+  let tool: CommandLineTool
+  private let members: [String: Member]
+  private let tellsNeighboursFirst: Bool
+  private let pair: CurveKeyPair
+  private let state = Locked(State())
+  private let desk: Desk
+  private let thread: LoopThread
+
+  /// - Parameter tellsNeighboursFirst: Whether a node is told of the others before it is configured.
+  init(
+    _ members: [String: Member], in tool: CommandLineTool, tellsNeighboursFirst: Bool = false
+  ) throws {
+    let pair = try CurveKeyPair.make()
+    let made = Locked<Result<(Desk, String), any Error>?>(nil)
+    thread = LoopThread { loop in
+      let result = Result {
+        let desk = try Desk(as: pair, on: loop)
+        return (desk, desk.router.lastEndpoint ?? "")
+      }
+      if case .failure = result { loop.stop() }
+      if case .success(let (desk, _)) = result { loop.add(desk.router, for: desk) { _ in } }
+      made.withLock { $0 = result }
+    }
+    (desk, endpoint) = try #require(made.withLock { $0 }).get()
+    client = try CurveKeyPair.make()
+    self.pair = pair
+    self.members = members
+    self.tool = tool
+    self.tellsNeighboursFirst = tellsNeighboursFirst
+    let turn: @Sendable () -> Void = { [weak self] in self?.turn() }
+    thread.handle.post { [desk] in desk.tick(turn) }
+  }
+
+  deinit {
+    thread.handle.post { [desk] in desk.close() }
+    thread.join()
+  }
+
+  /// The process that there is of a member.
+  subscript(name: String) -> Process? { state.withLock { $0.processes[name] } }
+
+  // MARK: Processes
+
+  /// Starts a process of a member, in place of the one before.
+  /// - Parameters:
+  ///   - address: What its sockets are bound to.
+  ///   - mode: Of its key file.
+  @discardableResult
+  func launch(
+    _ name: String, incarnation: UInt64 = 1, at address: String = "tcp://127.0.0.1:*",
+    mode: mode_t = 0o600
+  ) throws -> Process {
+    let member = try #require(members[name])
+    let own = try CurveKeyPair.make()
+    let path = "\(tool.directory.path)/\(name).\(incarnation).key"
+    try KeyFile.write(own, to: path)
+    #expect(chmod(path, mode) == 0)
+    var arguments = NodeArguments(
+      topology: Self.topology, node: name, content: member.content, control: endpoint,
+      inbox: address, feed: address, incarnation: incarnation,
+      keys: NodeArguments.Keys(path: path, control: pair.publicKey.text))
+    arguments.journal = .init(
+      path: "\(tool.directory.path)/\(name).journal", durability: .process)
+    let program = try tool.start(
+      program: CommandLineTool.products + "/TestNodes", arguments.arguments)
+    let process = Process(incarnation: incarnation, program: program, pair: own)
+    state.withLock { $0.processes[name] = process }
+    thread.handle.post { [desk] in
+      desk.gate.allow(own.publicKey, as: .only(WireName.node(name)))
+    }
+    return process
+  }
+
+  /// Kills the process of a member, and tells the others that it is gone.
+  func kill(_ name: String) async throws {
+    let process = try #require(self[name])
+    process.program.signal(.kill)
+    _ = try #require(try await process.program.waitForExit(within: .seconds(20)))
+    state.withLock { $0.processes[name] = nil }
+    thread.handle.post { [weak self, desk] in
+      desk.gate.revoke(process.pair.publicKey)
+      self?.tellNeighbours()
+    }
+  }
+
+  /// Waits until something holds of a member's process.
+  func until(_ name: String, _ holds: (Process) -> Bool) async throws {
+    let held: Bool? = try await poll(within: .seconds(30), of: tool.directory) {
+      self[name].map(holds) == true ? true : nil
+    }
+    let process = self[name]
+    try #require(
+      held == true,
+      "\(name): \(process?.status.map { "\($0)" } ?? "no status")\n\(process?.program.errorText ?? "")"
+    )
+  }
+
+  /// Waits until a member runs.
+  func untilRunning(_ name: String) async throws { try await until(name) { $0.status != nil } }
+
+  // MARK: What is said
+
+  /// Tells a member of this neighbourhood, whatever is so.
+  func tell(_ name: String, _ neighbourhood: Neighbourhood, number: UInt64) {
+    thread.handle.post { [weak self] in
+      self?.send(.neighbours, sequence: number, body: neighbourhood, to: name)
+    }
+  }
+
+  private func turn() {
+    while desk.router.receive({ peer, bytes in
+      guard let header = try? FrameHeader(bytes) else { return }
+      let name = String(decoding: peer.dropFirst(WireName.node("").utf8.count), as: UTF8.self)
+      take(header, Array(bytes.dropFirst(FrameHeader.byteCount)), from: name)
+    }) {}
+    let (number, running) = state.withLock { state in
+      state.ping += 1
+      return (state.ping, state.processes.filter { $0.value.hello?.phase == .running }.keys)
+    }
+    for name in running {
+      // The next one comes within 5 s.
+      send(FrameHeader(.ping, count: 5_000, sequence: number), [], to: name)
+    }
+  }
+
+  private func take(_ header: FrameHeader, _ body: [UInt8], from name: String) {
+    let isCurrent = state.withLock { $0.processes[name]?.incarnation == header.number }
+    guard isCurrent, let member = members[name] else { return }
+    switch header.kind {
+    case .hello:
+      guard let hello = try? JSONRecord.decode(NodeHello.self, from: body) else { return }
+      state.withLock { $0.processes[name]?.hello = hello }
+      if tellsNeighboursFirst { tellNeighbours() }
+      if hello.phase == .greeting, hello.setback == nil {
+        send(.configure, body: member.configuration, to: name)
+      }
+      if !tellsNeighboursFirst { tellNeighbours() }
+    case .ready:
+      send(FrameHeader(.start), [], to: name)
+      state.withLock { $0.processes[name]?.hello?.phase = .running }
+    case .status:
+      let status = try? JSONRecord.decode(NodeStatus.self, from: body)
+      state.withLock { $0.processes[name]?.status = status }
+    default: break
+    }
+  }
+
+  /// Tells all who are there of all others with whom they talk.
+  private func tellNeighbours() {
+    let (number, processes) = state.withLock { state in
+      state.number += 1
+      return (state.number, state.processes)
+    }
+    for (name, process) in processes where process.hello != nil {
+      let peers = (members[name]?.names ?? [:]).compactMap { other, names in
+        processes[other]?.peer(other, as: names)
+      }
+      send(
+        .neighbours, sequence: number,
+        body: Neighbourhood(peers: peers, clients: [client.publicKey.text]), to: name)
+    }
+  }
+
+  private func send(
+    _ kind: FrameKind, sequence: UInt64 = 0, body: some Encodable, to name: String
+  ) {
+    do {
+      send(FrameHeader(kind, sequence: sequence), try JSONRecord.encode(body), to: name)
+    } catch {
+      Issue.record(error)
+    }
+  }
+
+  private func send(_ header: FrameHeader, _ body: [UInt8], to name: String) {
+    desk.router.send(header, body: body, to: Array(WireName.node(name).utf8))
+  }
+}
