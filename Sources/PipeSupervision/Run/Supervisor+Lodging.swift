@@ -13,6 +13,7 @@ extension Supervisor {
       guard let process = try processes.lodge(record, in: host) else {
         return .spawnFailed(reason: "'\(host)', in whose process it is to live, has just ended")
       }
+      try deployed?.admit(node.name, incarnation: record.incarnation)
       facts[node.name]?.take(started: record)
       sendLodging(of: node, incarnation: record.incarnation, to: host)
       return .spawned(pid: process.pid)
@@ -23,7 +24,7 @@ extension Supervisor {
 
   private func sendLodging(of node: LaunchPlan.Node, incarnation: UInt64, to host: String) {
     let lodging = NodeLodging(
-      arguments: plan.arguments(of: node, incarnation: incarnation).arguments,
+      arguments: arguments(of: node, incarnation: incarnation),
       record: ProcessRecord.path(of: node.name, in: directories))
     control.send(FrameHeader(.lodge), lodging, to: host)
   }
