@@ -45,7 +45,8 @@ final class DeployedNodes {
     report: @escaping (PeerRefusal) -> Void
   ) throws {
     self.directories = directories
-    neighbourhoods = Neighbourhoods(nodes)
+    neighbourhoods = Neighbourhoods(
+      nodes.map { .init($0.name, $0.configuration, isMonitor: $0.information.kind == .monitor) })
     // Before anything is bound: libzmq lets everybody in where nobody answers for the gate.
     gate = try ZapHandler(in: context, loop: loop).makeGate("control", report: report)
     let pair = try CurveKeyPair.make()
@@ -96,7 +97,7 @@ final class DeployedNodes {
     let isNew = admitted[node]?.endpoints != endpoints
     admitted[node]?.endpoints = endpoints
     admitted[node]?.told = nil
-    return [notice(to: node)].compactMap(\.self) + (isNew ? notices(around: node) : [])
+    return [node].compactMap(notice) + (isNew ? notices(around: node) : [])
   }
 
   func endpoints(of node: String) -> NodeEndpoints? { admitted[node]?.endpoints }

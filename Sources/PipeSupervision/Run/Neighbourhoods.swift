@@ -1,13 +1,32 @@
 import PipeWire
 
 /// With whom each process of a deployed topology talks, and under which names; a value made of its plan.
-struct Neighbourhoods {
+package struct Neighbourhoods: Sendable {
+  /// What is planned of a node.
+  package struct Part: Sendable {
+    package var name: String
+    package var configuration: NodeConfiguration
+    package var isMonitor: Bool
+
+    package init(_ name: String, _ configuration: NodeConfiguration, isMonitor: Bool = false) {
+      self.name = name
+      self.configuration = configuration
+      self.isMonitor = isMonitor
+    }
+  }
+
   /// A process that is there.
-  struct Member: Hashable {
-    var incarnation: UInt64
+  package struct Member: Hashable, Sendable {
+    package var incarnation: UInt64
     /// The public half of its pair.
-    var key: String
-    var endpoints: NodeEndpoints
+    package var key: String
+    package var endpoints: NodeEndpoints
+
+    package init(incarnation: UInt64, key: String, endpoints: NodeEndpoints) {
+      self.incarnation = incarnation
+      self.key = key
+      self.endpoints = endpoints
+    }
   }
 
   /// By node, the routing ids that each of its peers may use at its inbox.
@@ -15,7 +34,7 @@ struct Neighbourhoods {
   /// They attach as clients do, each with the pair of its process.
   private var monitors: Set<String> = []
 
-  init(_ nodes: [LaunchPlan.Node]) {
+  package init(_ nodes: [Part]) {
     for node in nodes {
       for out in node.configuration.outs {
         join(node.name, to: out.receiver, as: WireName.pipe(out.name))
@@ -23,7 +42,7 @@ struct Neighbourhoods {
       for component in node.configuration.plan?.components ?? [] {
         join(node.name, to: component.name, as: WireName.coordinator(node.name))
       }
-      if node.information.kind == .monitor { monitors.insert(node.name) }
+      if node.isMonitor { monitors.insert(node.name) }
     }
   }
 
@@ -34,11 +53,11 @@ struct Neighbourhoods {
     names[sender, default: [:]][receiver, default: []].formUnion([])
   }
 
-  func isMonitor(_ node: String) -> Bool { monitors.contains(node) }
+  package func isMonitor(_ node: String) -> Bool { monitors.contains(node) }
 
   /// Those whose lists change where this process comes or goes, itself left out.
   /// - Returns: `nil` where these are all.
-  func neighbours(of node: String) -> Set<String>? {
+  package func neighbours(of node: String) -> Set<String>? {
     isMonitor(node) ? nil : Set((names[node] ?? [:]).keys)
   }
 
@@ -46,7 +65,7 @@ struct Neighbourhoods {
   /// - Parameters:
   ///   - members: The processes that are there, by node.
   ///   - clients: The keys of clients that belong to no node.
-  func neighbourhood(
+  package func neighbourhood(
     of node: String, among members: [String: Member], clients: [String]
   ) -> Neighbourhood {
     let peers = (names[node] ?? [:]).sorted { $0.key < $1.key }.compactMap { name, names in

@@ -10,14 +10,16 @@ extension Supervisor {
     _ node: LaunchPlan.Node, as record: ProcessRecord, in host: String
   ) -> NodeLifecycle.Input {
     do {
+      try deployed?.admit(node.name, incarnation: record.incarnation)
       guard let process = try processes.lodge(record, in: host) else {
+        deployed?.revoke(node.name)
         return .spawnFailed(reason: "'\(host)', in whose process it is to live, has just ended")
       }
-      try deployed?.admit(node.name, incarnation: record.incarnation)
       facts[node.name]?.take(started: record)
       sendLodging(of: node, incarnation: record.incarnation, to: host)
       return .spawned(pid: process.pid)
     } catch {
+      deployed?.revoke(node.name)
       return .spawnFailed(reason: "\(error)")
     }
   }

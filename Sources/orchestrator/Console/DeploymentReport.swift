@@ -29,8 +29,9 @@ struct DeploymentReport {
   }
 
   /// Checks it against this machine, and the topology that is about to run by it.
-  mutating func check(for topology: Topology) throws(SystemError) {
-    try check(for: [topology])
+  /// - Parameter topology: `nil` where that could not be read.
+  mutating func check(for topology: Topology?) throws(SystemError) {
+    try check(for: topology.map { [$0] })
   }
 
   private mutating func check(for topologies: [Topology]?) throws(SystemError) {

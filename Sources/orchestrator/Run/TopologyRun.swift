@@ -40,6 +40,7 @@ struct TopologyRun {
       loaded = try LoadedTopology.load(.file(file), name: name, in: placement?.examined)
       try placement?.check(for: loaded.topology)
     } catch let errors as TopologyErrors {
+      try placement?.check(for: nil as Topology?)
       for diagnostic in errors.diagnostics + (placement?.diagnostics ?? []) {
         console.note("\(diagnostic)")
       }
