@@ -172,7 +172,9 @@ final class ClientSockets {
   }
 
   private func expire(_ request: ClientRequest) {
-    guard peers[request.node.inboxName]?.requests.removeValue(forKey: request.id) != nil else { return }
+    guard peers[request.node.inboxName]?.requests.removeValue(forKey: request.id) != nil else {
+      return
+    }
     request.completion(
       .failure(
         request.isSent || request.isQuestion
@@ -245,7 +247,8 @@ final class ClientSockets {
     guard DeployedPlaces.isName(name) else { return PeerPlace(name) }
     guard let keys else {
       throw TopologyClientError.failed(
-        "the node is bound for other hosts, and this client has no key: attach by the topology's name")
+        "the node is bound for other hosts, and this client has no key: attach by the topology's name"
+      )
     }
     let own = try pair ?? KeyFile.read(keys.path)
     pair = own

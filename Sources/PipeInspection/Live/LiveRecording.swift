@@ -109,7 +109,8 @@ package final class LiveRecording: PageSource {
     }
     defer { following.stop() }
     let feeds = Dictionary(
-      nodes.map { (FeedTopic.number(of: $0.name), $0.feedName) }, uniquingKeysWith: { one, _ in one })
+      nodes.map { (FeedTopic.number(of: $0.name), $0.feedName) },
+      uniquingKeysWith: { one, _ in one })
     let resting = Task {
       var rests: [String: ContinuousClock.Instant] = [:]
       for await topic in busy {

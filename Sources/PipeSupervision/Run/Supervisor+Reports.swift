@@ -70,7 +70,8 @@ extension Supervisor {
   private func problem(with hello: NodeHello, of name: String) -> String? {
     if hello.node != name { return "it calls itself '\(hello.node)'" }
     if deployed != nil, hello.endpoints == nil {
-      return "it does not tell where it is bound: its program was built with a PipeRuntime that knows of no "
+      return
+        "it does not tell where it is bound: its program was built with a PipeRuntime that knows of no "
         + "deployments. Build it anew"
     }
     if hello.pid != processes[name]?.pid { return "its hello came from process \(hello.pid)" }

@@ -32,7 +32,8 @@ struct DeployedSecretsTests {
   }
 
   @Test(
-    "are in files of mode 600, in no command line and no environment, and gone with their processes")
+    "are in files of mode 600, in no command line and no environment, and gone with their processes"
+  )
   func secrets() async throws {
     try await DetachedTopology.with(
       DeployedTopologyTests.numbers, deployment: DeployedTopologyTests.lab

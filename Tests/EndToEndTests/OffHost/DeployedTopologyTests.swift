@@ -32,7 +32,8 @@ struct DeployedTopologyTests {
   }
 
   @Test(
-    "every event arrives once and in order while its receiver, and then its sender, are killed and come elsewhere")
+    "every event arrives once and in order while its receiver, and then its sender, are killed and come elsewhere"
+  )
   func kills() async throws {
     try await DetachedTopology.with(Self.numbers, deployment: Self.lab) { ward in
       let client = try ward.client()
@@ -105,7 +106,8 @@ struct DeployedTopologyTests {
     }
   }
 
-  @Test("synchronized events commit across two places, and again after each of the three was killed")
+  @Test(
+    "synchronized events commit across two places, and again after each of the three was killed")
   func composite() async throws {
     let pair = """
       topology: ward

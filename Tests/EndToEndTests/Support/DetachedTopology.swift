@@ -14,7 +14,8 @@ struct DetachedTopology {
   /// Starts it, and returns once all nodes run.
   /// - Parameter deployment: What it runs by; `nil` for one on one host.
   static func with(
-    _ yaml: String, name: String = "ward", deployment: String? = nil, _ body: (DetachedTopology) async throws -> Void
+    _ yaml: String, name: String = "ward", deployment: String? = nil,
+    _ body: (DetachedTopology) async throws -> Void
   ) async throws {
     try await CommandLineTool.launching { tool in
       var topology = try DetachedTopology(tool: tool, name: name, yaml: yaml)

@@ -20,7 +20,8 @@ struct NeighbourhoodTests {
       CoordinatorPlan.Component(name: $0, inbox: "", feed: "")
     }
     let plan = CoordinatorPlan(
-      ConflictClassPlan(name: "lift", program: "", durability: .volatile, composites: [], components: []),
+      ConflictClassPlan(
+        name: "lift", program: "", durability: .volatile, composites: [], components: []),
       components: components)
     return Neighbourhoods([
       .init(
@@ -28,7 +29,8 @@ struct NeighbourhoodTests {
         NodeConfiguration(outs: [
           out("calls", to: "motor"), out("alarms", to: "motor"), out("own", to: "door"),
         ])),
-      .init("motor", NodeConfiguration(outs: [out("stops", to: "door"), out("steps", to: "lift")])),
+      .init(
+        "motor", NodeConfiguration(outs: [out("stops", to: "door"), out("steps", to: "lift")])),
       .init("lift", NodeConfiguration(plan: plan)),
       .init("lamp", NodeConfiguration()),
       .init("watch", NodeConfiguration(), isMonitor: true),
