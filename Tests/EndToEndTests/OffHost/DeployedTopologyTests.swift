@@ -85,14 +85,14 @@ struct DeployedTopologyTests {
       let monitor = try ward.tool.start(["monitor", "--plain", "--every", "sink"])
       defer { monitor.signal(.kill) }
       let told: Bool? = try await poll(within: .seconds(20), of: ward.tool.directory) {
-        monitor.outputText.contains("counting(last: 5, count: 5, wrong: 0)") ? true : nil
+        monitor.outputText.contains("counting(count: 5, last: 5, wrong: 0)") ? true : nil
       }
       #expect(told == true, "\(monitor.outputText)\(monitor.errorText)")
       try await ward.run("stop", "sink")
       try await ward.run("start", "sink")
       try await ward.run("send", "source", #"{"go":{"count":2}}"#)
       let isFollowed: Bool? = try await poll(within: .seconds(20), of: ward.tool.directory) {
-        monitor.outputText.contains("counting(last: 7, count: 7, wrong: 0)") ? true : nil
+        monitor.outputText.contains("counting(count: 7, last: 7, wrong: 0)") ? true : nil
       }
       #expect(isFollowed == true, "\(monitor.outputText)\(monitor.errorText)")
       #expect(try await ward.run("logs", "sink").output.contains("said hello"))
