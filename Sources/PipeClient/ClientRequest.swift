@@ -81,8 +81,9 @@ final class ClientRequest {
 
 /// A client's connection to one node.
 final class ClientPeer {
-  let socket: Socket
-  let connections: ConnectionMonitor
+  let name: String
+  private(set) var socket: Socket
+  private(set) var connections: ConnectionMonitor
   var requests: [UInt64: ClientRequest] = [:]
   /// Whether the last that was heard of the connection is that it is complete: for a moment the socket
   /// takes messages for one that is gone, and loses them.
@@ -92,9 +93,29 @@ final class ClientPeer {
   private var told: UInt64 = 0
   private static let lag: UInt64 = 64
 
-  init(socket: Socket, connections: ConnectionMonitor) {
+  /// The node that was asked first, which errors tell of.
+  var node = ""
+  /// What is read of the sockets.
+  var registrations: [PollLoop.Registration] = []
+
+  /// - Parameter name: What its inbox is known by.
+  init(_ name: String, socket: Socket, connections: ConnectionMonitor) {
+    self.name = name
     self.socket = socket
     self.connections = connections
+  }
+
+  /// Goes over to sockets of another process of the node.
+  func take(socket: Socket, connections: ConnectionMonitor) {
+    close()
+    self.socket = socket
+    self.connections = connections
+    isConnected = false
+  }
+
+  func close() {
+    connections.close()
+    socket.close()
   }
 
   /// The oldest request that is not answered yet, where a coordinator is to be told of it.

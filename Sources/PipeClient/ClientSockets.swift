@@ -23,18 +23,28 @@ final class ClientSockets {
   /// Tells this client's requests from those of others.
   private let client = UInt64.random(in: 1...UInt64(Int64.max))
   /// What is read of feeds: how each is closed.
-  private var watches: [UInt64: () -> Void] = [:]
-  private var readers: [UInt64: FeedReader] = [:]
+  private var watches: [UInt64: FollowedFeeds] = [:]
   private var lastID: UInt64 = 0
   private var isGone = false
   private var hasMet = false
+  private let keys: ClientKeys?
+  /// Its pair, once it was needed.
+  private var pair: CurveKeyPair?
+  private var places = DeployedPlaces()
+  private var isAskingForPlaces = false
 
-  init(topology: String, control endpoint: String, loop: PollLoop) throws(TransportError) {
+  /// How often nodes that are bound for other hosts are looked for anew, while they are read or waited for.
+  private static let placesPause: Duration = .milliseconds(200)
+
+  init(
+    topology: String, control endpoint: String, keys: ClientKeys?, loop: PollLoop
+  ) throws {
     self.topology = topology
+    self.keys = keys
     self.loop = loop
     control = try Socket(.dealer, in: context)
     controlConnections = try ConnectionMonitor(of: control, in: context)
-    try control.connect(endpoint)
+    try control.connect(to: keys?.place(of: endpoint) ?? PeerPlace(endpoint))
     loop.add(control, for: self) { $0.readAnswers() }
     loop.add(controlConnections.socket, for: self) { $0.readControlConnections() }
   }
@@ -82,6 +92,7 @@ final class ClientSockets {
         return pending.completion(
           .failure(.failed("the orchestrator answered in a form that this client cannot read")))
       }
+      if case .directory(let directory) = answer { follow(directory) }
       pending.completion(.success(answer))
     }) {}
   }
@@ -111,7 +122,7 @@ final class ClientSockets {
     _ node: NodeInformation, _ content: ClientRequest.Content, timeout: Duration,
     _ completion: @escaping @Sendable (Result<ClientRequest.Answer?, TopologyClientError>) -> Void
   ) -> Bool {
-    guard let peer = peers[node.inbox] else { return false }
+    guard let peer = peers[node.inboxName] else { return false }
     let request = ClientRequest(
       id: nextID(), content: content, node: node, timeout: timeout
     ) { completion($0.map { $0 }) }
@@ -161,7 +172,9 @@ final class ClientSockets {
   }
 
   private func expire(_ request: ClientRequest) {
-    guard peers[request.node.inbox]?.requests.removeValue(forKey: request.id) != nil else { return }
+    guard peers[request.node.inboxName]?.requests.removeValue(forKey: request.id) != nil else {
+      return
+    }
     request.completion(
       .failure(
         request.isSent || request.isQuestion
@@ -181,25 +194,100 @@ final class ClientSockets {
     request.completion(result)
   }
 
-  private func peer(of node: NodeInformation) throws(TransportError) -> ClientPeer {
-    if let peer = peers[node.inbox] { return peer }
+  private func peer(of node: NodeInformation) throws -> ClientPeer {
+    let name = node.inboxName
+    if let peer = peers[name] { return peer }
+    let (socket, connections) = try connect(to: place(of: name))
+    let peer = ClientPeer(name, socket: socket, connections: connections)
+    read(peer, node: node.name)
+    peers[name] = peer
+    if DeployedPlaces.isName(name) { lookForPlaces() }
+    return peer
+  }
+
+  private func connect(to place: PeerPlace?) throws(TransportError) -> (Socket, ConnectionMonitor) {
     let socket = try Socket(.dealer, in: context)
     try socket.sendOnlyWhenConnected()
-    let peer = ClientPeer(
-      socket: socket, connections: try ConnectionMonitor(of: socket, in: context))
-    try socket.connect(node.inbox)
-    loop.add(socket, for: self) { $0.readReplies(peer, node: node.name) }
-    loop.add(peer.connections.socket, for: self) { sockets in
-      peer.connections.read { event in
-        peer.isConnected = event == .connected
-        guard event == .disconnected else { return }
-        // What it has said before it went.
-        sockets.readReplies(peer, node: node.name)
-        sockets.lost(peer)
+    let connections = try ConnectionMonitor(of: socket, in: context)
+    if let place { try socket.connect(to: place) }
+    return (socket, connections)
+  }
+
+  private func read(_ peer: ClientPeer, node: String) {
+    peer.node = node
+    let connections = peer.connections
+    peer.registrations = [
+      loop.add(peer.socket, for: self) { $0.readReplies(peer, node: node) },
+      loop.add(connections.socket, for: self) { sockets in
+        connections.read { event in
+          peer.isConnected = event == .connected
+          guard event == .disconnected else { return }
+          // What it has said before it went.
+          sockets.readReplies(peer, node: node)
+          sockets.lost(peer)
+        }
+      },
+    ]
+  }
+
+  /// There is another process of the node.
+  private func move(_ peer: ClientPeer) throws {
+    let (socket, connections) = try connect(to: place(of: peer.name))
+    readReplies(peer, node: peer.node)
+    for registration in peer.registrations { loop.remove(registration) }
+    peer.take(socket: socket, connections: connections)
+    read(peer, node: peer.node)
+    lost(peer)
+  }
+
+  // MARK: Nodes that are bound for other hosts
+
+  /// Where an inbox or a feed is; `nil` where nobody has told that yet.
+  private func place(of name: String) throws -> PeerPlace? {
+    guard DeployedPlaces.isName(name) else { return PeerPlace(name) }
+    guard let keys else {
+      throw TopologyClientError.failed(
+        "the node is bound for other hosts, and this client has no key: attach by the topology's name"
+      )
+    }
+    let own = try pair ?? KeyFile.read(keys.path)
+    pair = own
+    return places.place(of: name, own: own)
+  }
+
+  /// Connects to where nodes are now that are bound for other hosts.
+  private func follow(_ directory: TopologyDirectory) {
+    for change in places.take(directory.nodes) {
+      // One that cannot be connected to is looked for again, and said to be down meanwhile.
+      if let peer = peers[change.name] { try? move(peer) }
+      guard let place = try? place(of: change.name) else { continue }
+      for feeds in watches.values { feeds.move(change.name, from: change.former, to: place) }
+    }
+  }
+
+  /// Asks where they are, again and again while that matters.
+  private func lookForPlaces() {
+    guard !isAskingForPlaces, !isGone else { return }
+    isAskingForPlaces = true
+    loop.schedule(after: Self.placesPause, for: self) { sockets in
+      sockets.isAskingForPlaces = false
+      guard sockets.needsPlaces else { return }
+      sockets.command(
+        .directory(fresh: false), timeout: .seconds(5), late: .closed
+      ) { [handle = sockets.loop.handle, owner = LoopOwned(Weak(sockets))] _ in
+        handle.post { owner.value.sockets?.lookForPlaces() }
       }
     }
-    peers[node.inbox] = peer
-    return peer
+  }
+
+  private struct Weak {
+    weak var sockets: ClientSockets?
+    init(_ sockets: ClientSockets) { self.sockets = sockets }
+  }
+
+  private var needsPlaces: Bool {
+    watches.values.contains(where: \.isMoving)
+      || peers.values.contains { DeployedPlaces.isName($0.name) && !$0.requests.isEmpty }
   }
 
   /// The node is gone. Where it keeps a journal, an event that it has not answered is sent again under
@@ -242,41 +330,46 @@ final class ClientSockets {
   func watch(
     _ feeds: [String], _ states: WatchedStates, tellsInDoubt: Bool,
     _ receive: @escaping @Sendable (StateChange) -> Void
-  ) throws(TransportError) -> UInt64 {
+  ) throws -> UInt64 {
     let watch = try FeedWatch(
-      feeds: feeds, topic: states.topic, in: context, loop: loop, tellsInDoubt: tellsInDoubt,
+      feeds: [], topic: states.topic, in: context, loop: loop, tellsInDoubt: tellsInDoubt,
       receive)
-    return keep { watch.close() }
+    return try keep(.watch(watch), of: feeds)
   }
 
   /// Reads frames of feeds as they are.
   func read(
     _ feeds: [String], _ topics: [FeedTopic],
     _ receive: @escaping @Sendable (UnsafeRawBufferPointer) -> Void
-  ) throws(TransportError) -> UInt64 {
+  ) throws -> UInt64 {
     let reader = try FeedReader(
-      feeds: feeds, topics: topics, in: context, loop: loop, receive)
-    let id = keep { reader.close() }
-    readers[id] = reader
-    return id
+      feeds: [], topics: topics, in: context, loop: loop, receive)
+    return try keep(.reader(reader), of: feeds)
   }
 
-  private func keep(_ close: @escaping () -> Void) -> UInt64 {
+  private func keep(_ source: FollowedFeeds.Source, of names: [String]) throws -> UInt64 {
+    let feeds = FollowedFeeds(source, of: names)
+    do {
+      for name in names {
+        if let place = try place(of: name) { try feeds.connect(to: place) }
+      }
+    } catch {
+      feeds.close()
+      throw error
+    }
     let id = nextID()
-    watches[id] = close
+    watches[id] = feeds
+    if feeds.isMoving { lookForPlaces() }
     return id
   }
 
-  func unwatch(_ id: UInt64) {
-    readers[id] = nil
-    watches.removeValue(forKey: id)?()
-  }
+  func unwatch(_ id: UInt64) { watches.removeValue(forKey: id)?.close() }
 
   /// Lets what reads some feeds leave one out, or read it again.
   func read(_ feed: String, by id: UInt64, _ isWanted: Bool) {
-    guard let reader = readers[id] else { return }
+    guard let feeds = watches[id], let place = try? place(of: feed) else { return }
     // One that cannot be connected to is gone.
-    if isWanted { try? reader.connect(feed) } else { reader.disconnect(feed) }
+    if isWanted { try? feeds.connect(to: place) } else { feeds.disconnect(place.endpoint) }
   }
 
   // MARK: The end
@@ -289,13 +382,9 @@ final class ClientSockets {
     let requests = peers.values.flatMap(\.requests.values)
     for peer in peers.values { peer.requests = [:] }
     for request in requests { request.completion(.failure(.closed)) }
-    for close in watches.values { close() }
+    for feeds in watches.values { feeds.close() }
     watches = [:]
-    readers = [:]
-    for peer in peers.values {
-      peer.connections.close()
-      peer.socket.close()
-    }
+    for peer in peers.values { peer.close() }
     peers = [:]
     control.setLinger(milliseconds: 200)
     controlConnections.close()

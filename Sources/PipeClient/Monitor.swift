@@ -24,8 +24,10 @@ extension Monitor {
   public static var watches: WatchedStates { .every }
 
   /// Attaches to a topology and watches it.
-  package static func observe(topology: String, control: String, watch: [String]?) async throws {
-    let client = try TopologyClient(topology: topology, control: control)
+  package static func observe(
+    topology: String, control: String, keys: ClientKeys?, watch: [String]?
+  ) async throws {
+    let client = try TopologyClient(topology: topology, control: control, keys: keys)
     defer { client.close() }
     try await observe(client.states(of: watch, watches))
   }

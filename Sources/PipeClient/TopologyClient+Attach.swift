@@ -4,7 +4,8 @@ extension TopologyClient {
   public static func attach(to name: String? = nil) throws -> TopologyClient {
     let directories = try RunningTopology.choose(name)
     return try TopologyClient(
-      topology: directories.topology, control: directories.endpoint(.control))
+      topology: directories.topology, control: directories.endpoint(.control),
+      keys: ClientKeys(in: directories))
   }
 }
 

@@ -15,7 +15,7 @@ extension TopologyClient {
       try nodes?.map { try node($0, in: directory) }
       ?? directory.nodes.filter { $0.kind != .monitor }
     return try await messages(
-      of: Set(chosen.map(\.feed)), chosen.map { .steps(of: $0.name) }
+      of: Set(chosen.map(\.feedName)), chosen.map { .steps(of: $0.name) }
     ) { frame in
       // Two names may have the same topic.
       (try? NodeStep(frame: frame)).flatMap { step -> FeedMessage? in
@@ -31,7 +31,7 @@ extension TopologyClient {
       throw TopologyClientError.unknownPipe(name, known: directory.pipes.map(\.name))
     }
     let sender = try node(pipe.from, in: directory)
-    return try await messages(of: [sender.feed], [.tap(pipe: name)]) { frame in
+    return try await messages(of: [sender.feedName], [.tap(pipe: name)]) { frame in
       (try? TappedEvent(frame: frame)).flatMap { event -> FeedMessage? in
         event.pipe == name ? .event(event) : nil
       }

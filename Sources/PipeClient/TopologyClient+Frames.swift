@@ -15,7 +15,7 @@ package struct FeedFrame: Sendable {
 package struct StepFollowing: Sendable {
   /// Ends it.
   package let stop: @Sendable () -> Void
-  /// Lets a node tell no steps any more, by its feed, or again: one that nobody asks does not feel it.
+  /// Lets a node tell no steps any more, by its feed's name, or again: one that nobody asks does not feel it.
   package let ask: @Sendable (_ feed: String, _ isAsked: Bool) -> Void
 }
 
@@ -29,7 +29,7 @@ extension TopologyClient {
     of nodes: [NodeInformation], ending end: @escaping @Sendable () -> Void,
     _ receive: @escaping @Sendable (FeedFrame) -> Void
   ) async throws -> StepFollowing {
-    let feeds = Array(Set(nodes.map(\.feed)))
+    let feeds = Array(Set(nodes.map(\.feedName)))
     let reader = Locked<UInt64?>(nil)
     let stop = try await follow(ending: end) { sockets in
       let id = try sockets.read(feeds, [.steps(of: nil)]) { frame in

@@ -29,8 +29,10 @@ public final class TopologyClient: Sendable {
   }
 
   /// Attaches to the orchestrator at a control endpoint.
+  /// - Parameter keys: By which it reaches nodes that are bound for other hosts; `nil` for none.
   package init(
-    topology: String, control: String, answerTimeout: Duration = .seconds(5)
+    topology: String, control: String, keys: ClientKeys? = nil,
+    answerTimeout: Duration = .seconds(5)
   ) throws {
     self.topology = topology
     self.answerTimeout = answerTimeout
@@ -38,7 +40,8 @@ public final class TopologyClient: Sendable {
     let failure = Locked<(any Error)?>(nil)
     thread = LoopThread { loop in
       do {
-        let sockets = try ClientSockets(topology: topology, control: control, loop: loop)
+        let sockets = try ClientSockets(
+          topology: topology, control: control, keys: keys, loop: loop)
         sockets.onGone = { shared.endStreams() }
         let owned = LoopOwned(sockets)
         shared.state.withLock { $0.sockets = owned }
@@ -176,7 +179,8 @@ public final class TopologyClient: Sendable {
       shown: names, classes: hasComposites ? try await conflictClasses() : [],
       seesEvery: states == .every)
     // Composites share a feed where they share participants.
-    let feeds = Set(chosen.map(\.feed)).union(marks.nodes.compactMap { directory[node: $0]?.feed })
+    let feeds = Set(chosen.map(\.feedName)).union(
+      marks.nodes.compactMap { directory[node: $0]?.feedName })
     let locked = Locked(marks)
     let stop = try await follow(ending: { buffer.end() }) { sockets in
       try sockets.watch(Array(feeds), states, tellsInDoubt: tellingInDoubt) { change in

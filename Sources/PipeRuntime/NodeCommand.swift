@@ -69,8 +69,8 @@ struct NodeCommand {
       machines: machines,
       monitors: monitors.map { monitor in
         HostedMonitor(name: monitor.name) { topology, control, keys, watch in
-          guard keys == nil else { throw MonitorOffHost() }
-          try await monitor.observe(topology: topology, control: control, watch: watch)
+          try await monitor.observe(
+            topology: topology, control: control, keys: keys.map { ClientKeys($0) }, watch: watch)
         }
       }, composites: composites)
   }
@@ -144,7 +144,8 @@ struct NodeCommand {
       do {
         let directories = try RunningTopology.choose(chosen)
         try await monitor.observe(
-          topology: directories.topology, control: directories.endpoint(.control), watch: watched)
+          topology: directories.topology, control: directories.endpoint(.control),
+          keys: ClientKeys(in: directories), watch: watched)
         return 0 as Int32
       } catch {
         StandardError.write("\(program): error: \(error)\n")
@@ -173,13 +174,6 @@ struct NodeCommand {
     StandardError.write("\(program): error: \(problem)\n")
     exit(code)
   }
-}
-
-/// A monitor connects as a client does, and clients have no keys yet.
-private struct MonitorOffHost: Error, CustomStringConvertible {
-  let description =
-    "a monitor cannot be bound for other hosts yet: give it no 'place', and attach it with "
-    + "'PROGRAM monitor' on the orchestrator's host"
 }
 
 /// The verbs of a node program.

@@ -26,8 +26,10 @@ package final class FeedReader {
   /// Reads a feed no longer; what was queued from it is gone.
   package func disconnect(_ feed: String) { socket.disconnect(feed) }
 
-  /// Reads a feed again.
-  package func connect(_ feed: String) throws(TransportError) { try socket.connect(feed) }
+  /// Reads a feed again, or one more.
+  package func connect(to place: PeerPlace) throws(TransportError) {
+    try socket.connect(to: place)
+  }
 
   package func close() {
     if let registration { loop.remove(registration) }

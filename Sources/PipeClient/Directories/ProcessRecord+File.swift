@@ -52,7 +52,9 @@ extension ProcessRecord {
   }
 
   /// What a node's files in the runtime directory end with.
-  static let fileSuffixes = [suffix, ".in", ".feed", ".out", ".err"]
+  static let fileSuffixes = [suffix, keySuffix, ".in", ".feed", ".out", ".err"]
+  /// What the file of its key pair ends with.
+  static let keySuffix = ".node.key"
 }
 
 /// A process of a node that lives though nobody supervises it.

@@ -1,6 +1,7 @@
 import Glibc
 import PipeSupport
 import PipeSystem
+import PipeWire
 
 /// Where all topologies of a user have their sockets and their state.
 package struct RuntimeRoots: Hashable, Sendable {
@@ -79,6 +80,14 @@ package struct RuntimeDirectories: Hashable, Sendable {
 
   /// The journal of a node; beside it are the files that SQLite and the node add to it.
   package func journal(of node: String) -> String { journals + "/" + node + ".sqlite" }
+
+  /// The key pair of the control socket that is bound for other hosts.
+  package var controlKey: String { runtime + "/control.key" }
+  /// The key pair by which clients reach nodes that are bound for other hosts.
+  package var clientKey: String { runtime + "/client.key" }
+
+  /// The key pair of a node's process that is bound for other hosts. No node has a dot in its name.
+  package func key(of node: String) -> String { runtime + "/" + node + ProcessRecord.keySuffix }
 
   /// - Throws: ``DirectoryError`` where the name cannot be a file's.
   package init(topology: String, roots: RuntimeRoots = RuntimeRoots()) throws(DirectoryError) {

@@ -109,7 +109,8 @@ package final class LiveRecording: PageSource {
     }
     defer { following.stop() }
     let feeds = Dictionary(
-      nodes.map { (FeedTopic.number(of: $0.name), $0.feed) }, uniquingKeysWith: { one, _ in one })
+      nodes.map { (FeedTopic.number(of: $0.name), $0.feedName) },
+      uniquingKeysWith: { one, _ in one })
     let resting = Task {
       var rests: [String: ContinuousClock.Instant] = [:]
       for await topic in busy {
@@ -128,7 +129,7 @@ package final class LiveRecording: PageSource {
     defer { telling.cancel() }
     var lives = NodeLives()
     var current = directory
-    while current.nodes.map(\.feed) == directory.nodes.map(\.feed), !Task.isCancelled {
+    while current.nodes.map(\.feedName) == directory.nodes.map(\.feedName), !Task.isCancelled {
       for event in lives.changes(in: current, now: WallClock.nanoseconds) { recorder.append(event) }
       recorder.set("topology", current.inspected(composites))
       try await Task.sleep(for: Self.pause)

@@ -80,7 +80,7 @@ struct NodeMetrics {
       ])
     up.add(.flag(node.isRunning), labels)
     doubts.add(.count(UInt64(node.doubts.count)), labels)
-    let isFirst = told.insert(node.inbox).inserted
+    let isFirst = told.insert(node.inboxName).inserted
     if isFirst {
       restarts.add(.count(node.restarts), labels)
       if let time = node.startedAt { started.add(.number(Double(time) / 1e9), labels) }

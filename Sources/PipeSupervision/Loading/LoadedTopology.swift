@@ -15,6 +15,8 @@ package struct LoadedTopology {
   /// The composites, in classes of which each has one coordinator.
   package let conflictClasses: [ConflictClassPlan]
   package let warnings: [Diagnostic]
+  /// Where its nodes are to run; `nil` where their places say nothing.
+  package let deployment: Deployment?
   /// Where the parts of the topology stand in its file.
   package let source: SourceMap
 
@@ -52,7 +54,7 @@ package struct LoadedTopology {
     return LoadedTopology(
       file: input.name, topology: topology, programs: describing.paths,
       descriptions: describing.nodes, conflictClasses: classes, warnings: diagnostics,
-      source: source)
+      deployment: deployment?.deployment, source: source)
   }
 }
 

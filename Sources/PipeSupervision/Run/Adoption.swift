@@ -45,6 +45,9 @@ package struct Adoption {
       return "another version of the orchestrator started it"
     }
     guard record.isDetached else { return "it was started in the foreground" }
+    guard plan.deployment == nil else {
+      return "processes that run by a deployment file are not taken over yet"
+    }
     return record.launch.difference(from: plan.launch(of: node))?.description
   }
 

@@ -1,5 +1,5 @@
 /// Who has asked for something, and the number by which the answer is known there.
 struct Asker {
-  let peer: [UInt8]
+  let peer: ControlPeer
   let id: UInt64
 }

@@ -30,13 +30,19 @@ final class AwaitedStates {
   /// Follows a process, where it is not followed yet.
   /// - Throws: The first time that it cannot be followed.
   func follow(
-    _ node: String, feed: String, incarnation: UInt64,
+    _ node: String, feed place: PeerPlace, incarnation: UInt64,
     _ receive: @escaping (StateChange) -> Void
   ) throws(TransportError) {
     guard watches[node]?.incarnation != incarnation else { return }
     watches[node]?.feed?.close()
     watches[node] = Watch(incarnation: incarnation, feed: nil)
-    let feed = try FeedWatch(feeds: [feed], in: context, loop: loop, receive)
+    let feed = try FeedWatch(feeds: [], in: context, loop: loop, receive)
+    do {
+      try feed.connect(to: place)
+    } catch {
+      feed.close()
+      throw error
+    }
     watches[node] = Watch(incarnation: incarnation, feed: feed)
   }
 

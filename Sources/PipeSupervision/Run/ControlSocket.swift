@@ -3,22 +3,47 @@ import PipeSupport
 import PipeTransport
 import PipeWire
 
-/// The socket on which nodes report, and clients ask.
+/// The sockets on which nodes report, and clients ask: one for this host, and for a deployed topology a second one.
 final class ControlSocket {
   let socket: Socket
+  /// Bound for other hosts, where nodes are then to come from; `nil` where all are on this one.
+  private(set) var network: Socket?
+  private let context: Context
   /// Messages that were passed over.
   private var garbage: UInt64 = 0
 
   init(at endpoint: String, in context: Context) throws(TransportError) {
+    self.context = context
     socket = try Socket(.router, in: context)
     try socket.setHighWaterMark(0)
     try socket.setMaximumMessage(byteCount: WireLimits.messageByteCount)
     try socket.bind(endpoint)
   }
 
+  /// Lets nodes come from other hosts, and clients as well.
+  /// - Returns: The endpoint, with a port that the system has chosen.
+  func bindForOthers(
+    at address: String, as pair: CurveKeyPair, behind gate: PeerGate
+  ) throws -> String {
+    let network = try Socket(.router, in: context)
+    try network.setHighWaterMark(0)
+    try network.setMaximumMessage(byteCount: WireLimits.messageByteCount)
+    try gate.secure(network, as: pair)
+    let endpoint = "tcp://\(address):*"
+    do {
+      try network.bind(endpoint)
+    } catch {
+      throw ControlBindingError(address: address, cause: error)
+    }
+    self.network = network
+    return network.lastEndpoint ?? endpoint
+  }
+
   func close() {
-    socket.setLinger(milliseconds: 500)
-    socket.close()
+    for socket in [socket, network] {
+      socket?.setLinger(milliseconds: 500)
+      socket?.close()
+    }
   }
 
   /// Reads all that has come.
@@ -26,11 +51,21 @@ final class ControlSocket {
   ///   - take: Takes a frame; throws where it makes no sense.
   ///   - warn: Called with what was passed over, ever less often.
   func read(
-    _ take: (FrameHeader, [UInt8], _ peer: [UInt8]) throws -> Void, warn: (String) -> Void
+    _ take: (FrameHeader, [UInt8], ControlPeer) throws -> Void, warn: (String) -> Void
+  ) {
+    if let network { read(network, .network, take, warn) }
+    read(socket, .host, take, warn)
+  }
+
+  private func read(
+    _ socket: Socket, _ way: ControlPeer.Way,
+    _ take: (FrameHeader, [UInt8], ControlPeer) throws -> Void, _ warn: (String) -> Void
   ) {
     while socket.receive({ peer, bytes in
       do {
-        try take(FrameHeader(bytes), Array(bytes[FrameHeader.byteCount...]), peer)
+        try take(
+          FrameHeader(bytes), Array(bytes[FrameHeader.byteCount...]),
+          ControlPeer(way: way, id: peer))
       } catch {
         garbage += 1
         if garbage.isWorthLogging {
@@ -41,32 +76,47 @@ final class ControlSocket {
   }
 
   /// The node that has this routing id, where it is one of a node.
-  static func node(of peer: [UInt8]) -> String? {
+  func node(of peer: ControlPeer) -> String? {
     let prefix = Array(WireName.node("").utf8)
-    guard peer.starts(with: prefix) else { return nil }
-    return String(decoding: peer.dropFirst(prefix.count), as: UTF8.self)
+    guard peer.way == wayOfNodes, peer.id.starts(with: prefix) else { return nil }
+    return String(decoding: peer.id.dropFirst(prefix.count), as: UTF8.self)
   }
+
+  private var wayOfNodes: ControlPeer.Way { network == nil ? .host : .network }
+  private var socketOfNodes: Socket { network ?? socket }
 
   /// Sends a frame to a node; one that is not connected misses it, and its timeouts see to that.
   @discardableResult
   func send(_ header: FrameHeader, to node: String) -> Socket.Sent {
-    socket.send(header, body: [], to: Array(WireName.node(node).utf8))
+    socketOfNodes.send(header, body: [], to: Array(WireName.node(node).utf8))
   }
 
   /// Sends a frame with a body to a node.
   func send(_ header: FrameHeader, _ body: [UInt8], to node: String) {
-    socket.send(header, body: body, to: Array(WireName.node(node).utf8))
+    socketOfNodes.send(header, body: body, to: Array(WireName.node(node).utf8))
   }
 
   /// Sends a frame with a record to a node.
   @discardableResult
   func send(_ header: FrameHeader, _ record: some Encodable, to node: String) -> Socket.Sent {
     guard let body = try? JSONRecord.encode(record) else { return .unroutable }
-    return socket.send(header, body: body, to: Array(WireName.node(node).utf8))
+    return socketOfNodes.send(header, body: body, to: Array(WireName.node(node).utf8))
   }
 
   func answer(_ answer: ControlAnswer, to asker: Asker) {
     guard let body = try? JSONRecord.encode(answer) else { return }
-    socket.send(FrameHeader(.answer, sequence: asker.id), body: body, to: asker.peer)
+    let asked = asker.peer.way == .network ? network : socket
+    asked?.send(FrameHeader(.answer, sequence: asker.id), body: body, to: asker.peer.id)
+  }
+}
+
+/// The control socket cannot be bound for other hosts.
+struct ControlBindingError: Error, CustomStringConvertible {
+  let address: String
+  let cause: TransportError
+
+  var description: String {
+    "the orchestrator cannot listen at \(address), the 'address' of the deployment file: \(cause). Write one that "
+      + "this machine has: 'ip address' tells them"
   }
 }

@@ -22,6 +22,8 @@ package struct LaunchPlan {
     var composites: [CompositePlan] = []
     /// The nodes and composites that a monitor watches because they are all that there are.
     var watched: Set<String> = []
+    /// Where it listens, and its lodgers do; `nil` where it is on one host with all others.
+    var address: String?
 
     package var name: String { information.name }
   }
@@ -31,12 +33,15 @@ package struct LaunchPlan {
   let control: String
   package let nodes: [Node]
   let pipes: [PipeInformation]
+  /// Where the processes are to run; `nil` where all are on one host, and their places say nothing.
+  let deployment: Deployment?
   /// What every process has in its environment.
   private let inherited: [String: String]
 
   package init(_ loaded: LoadedTopology, directories: RuntimeDirectories) throws(DirectoryError) {
     let topology = loaded.topology
     self.topology = topology.name
+    deployment = loaded.deployment
     file = FileSystem.absolute(loaded.file)
     control = try directories.endpoint(.control)
     inherited = ProcessEnvironment.current.merging([TopologyFile.variable: file]) { _, own in own }
@@ -48,6 +53,7 @@ package struct LaunchPlan {
     for monitor in topology.monitors {
       nodes.append(try Node(monitor, of: loaded, in: directories))
     }
+    if let deployment { nodes = Self.placed(nodes, of: topology, by: deployment) }
     self.nodes = Self.withReceivers(nodes)
     pipes = loaded.pipes.map {
       PipeInformation(name: $0.name, from: $0.sender, to: $0.receiver, capacity: $0.capacity)
@@ -86,12 +92,17 @@ package struct LaunchPlan {
   }
 
   /// The command line of a node's process.
-  func arguments(of node: Node, incarnation: UInt64) -> NodeArguments {
+  /// - Parameter entry: Of one that is bound for other hosts: its keys, and where the orchestrator is.
+  func arguments(of node: Node, incarnation: UInt64, _ entry: NodeEntry? = nil) -> NodeArguments {
     let information = node.information
+    // The system chooses the port, so that nobody takes it in between.
+    let bound = node.address.map { "tcp://\($0):*" }
     return NodeArguments(
-      topology: topology, node: node.name, content: node.content, control: control,
-      inbox: information.inbox, feed: information.feed, incarnation: incarnation,
-      journal: information.journal.map { .init(path: $0, durability: information.durability) })
+      topology: topology, node: node.name, content: node.content,
+      control: entry?.control ?? control, inbox: bound ?? information.inbox,
+      feed: bound ?? information.feed, incarnation: incarnation,
+      journal: information.journal.map { .init(path: $0, durability: information.durability) },
+      keys: entry?.keys)
   }
 
   func environment(of node: Node) -> [String: String] {
@@ -124,14 +135,38 @@ extension LaunchPlan {
 
   /// The nodes, each with those that it hands events to.
   private static func withReceivers(_ nodes: [Node]) -> [Node] {
-    let names = Dictionary(nodes.map { ($0.information.inbox, $0.name) }) { first, _ in first }
+    let names = Set(nodes.map(\.name))
     return nodes.map { node in
       var node = node
-      let participants = node.configuration.plan?.components.map(\.inbox) ?? []
+      let participants = node.configuration.plan?.components.map(\.name) ?? []
       // A coordinator is a receiver of its participants' steps as well, and ends before them.
       let outs = node.configuration.outs.filter { $0.steps == nil }
-      let inboxes = outs.map(\.endpoint) + participants
-      node.supervision.receivers = Set(inboxes.compactMap { names[$0] }).sorted()
+      let receivers = outs.map(\.receiver) + participants
+      node.supervision.receivers = names.intersection(receivers).sorted()
+      return node
+    }
+  }
+
+  /// The nodes as they are bound for other hosts: where each is, its own process tells.
+  private static func placed(
+    _ nodes: [Node], of topology: Topology, by deployment: Deployment
+  ) -> [Node] {
+    nodes.map { node in
+      var node = node
+      // A lodger is where its host is.
+      let place = topology.node(node.host ?? node.name)?.place
+      node.information.place = place
+      node.information.process = node.name
+      node.information.inbox = ""
+      node.information.feed = ""
+      node.address = place.flatMap(deployment.place)?.address ?? deployment.address
+      for index in node.configuration.outs.indices {
+        node.configuration.outs[index].endpoint = ""
+      }
+      if var plan = node.configuration.plan {
+        plan.components = plan.components.map { .init(name: $0.name, inbox: "", feed: "") }
+        node.configuration.plan = plan
+      }
       return node
     }
   }

@@ -12,6 +12,8 @@ final class NodeProcesses {
     func handle(_ input: NodeLifecycle.Input, of node: String)
     /// A process has ended: what it sent before is to be taken before its end is.
     func takeRest(of node: String)
+    /// It is certain that the process has ended, and all that it has left is taken.
+    func hasEnded(_ node: String)
     func takeLastLines(_ lines: [String], of node: String)
     /// What has come on the control socket is to be taken.
     func takeFrames()
@@ -256,6 +258,7 @@ final class NodeProcesses {
     unwatch(process)
     processes.removeValue(forKey: node)
     ProcessRecord.remove(node, in: directories)
+    observer?.hasEnded(node)
   }
 
   /// Tells how a process has ended. Where it ended by itself and wrote why, that is the reason: its

@@ -136,6 +136,12 @@ extension Supervisor {
 
   /// Loads a file, which takes seconds, and answers with what it changes.
   private func load(_ request: ChangeRequest, for asker: Asker) {
+    guard plan.deployment == nil else {
+      return refuse(
+        "'\(plan.topology)' runs by a deployment file, and no other topology file can be applied to such a run "
+          + "yet: 'orchestrator down -p \(plan.topology)' ends it, and 'orchestrator up FILE --deployment "
+          + "DEPLOYMENT' starts the new one", to: asker)
+    }
     guard checkMayChange(for: asker) else { return }
     guard request.isDryRun || change.beginLoading() else {
       return refuse(TopologyLifecycle.changeUnderWay, to: asker)

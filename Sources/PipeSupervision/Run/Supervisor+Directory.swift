@@ -82,6 +82,12 @@ extension Supervisor {
       information.incarnation = UInt64(lifecycle.incarnation)
       information.restarts = UInt64(max(lifecycle.starts - 1, 0))
     }
+    if let deployed {
+      let endpoints = deployed.endpoints(of: node.name)
+      information.inbox = endpoints?.inbox ?? ""
+      information.feed = endpoints?.feed ?? ""
+      information.key = deployed.key(of: node.name)
+    }
     information.reason = facts?.reason ?? facts?.statusProblem?.description
     information.startedAt = information.pid == nil ? nil : facts?.startedAt
     information.status = facts?.status

@@ -76,6 +76,8 @@ extension Supervisor {
 
   /// Tells once of each node that clients cannot reach, since somebody has removed its sockets.
   private func reportMissingSockets() {
+    // Those that are bound for other hosts have no files.
+    guard deployed == nil else { return }
     for node in plan.nodes where lifecycle[node.name]?.state == .running {
       guard node.information.hasLostSockets, facts[node.name]?.losesSockets() == true else {
         continue

@@ -10,20 +10,23 @@ extension Supervisor {
     _ node: LaunchPlan.Node, as record: ProcessRecord, in host: String
   ) -> NodeLifecycle.Input {
     do {
+      try deployed?.admit(node.name, incarnation: record.incarnation)
       guard let process = try processes.lodge(record, in: host) else {
+        deployed?.revoke(node.name)
         return .spawnFailed(reason: "'\(host)', in whose process it is to live, has just ended")
       }
       facts[node.name]?.take(started: record)
       sendLodging(of: node, incarnation: record.incarnation, to: host)
       return .spawned(pid: process.pid)
     } catch {
+      deployed?.revoke(node.name)
       return .spawnFailed(reason: "\(error)")
     }
   }
 
   private func sendLodging(of node: LaunchPlan.Node, incarnation: UInt64, to host: String) {
     let lodging = NodeLodging(
-      arguments: plan.arguments(of: node, incarnation: incarnation).arguments,
+      arguments: arguments(of: node, incarnation: incarnation),
       record: ProcessRecord.path(of: node.name, in: directories))
     control.send(FrameHeader(.lodge), lodging, to: host)
   }

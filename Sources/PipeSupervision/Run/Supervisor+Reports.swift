@@ -14,7 +14,7 @@ extension Supervisor {
   /// Takes what has come from nodes and clients.
   func takeFrames() {
     control.read { header, body, peer in
-      if let node = ControlSocket.node(of: peer), facts[node] != nil {
+      if let node = control.node(of: peer), facts[node] != nil {
         try take(header, body, from: node)
       } else if header.kind == .command {
         take(command: body, from: Asker(peer: peer, id: header.sequence))
@@ -52,6 +52,8 @@ extension Supervisor {
 
   private func take(_ hello: NodeHello, from name: String) {
     sendLodgingsAgain(to: name)
+    // Who has told where it is learns of its peers before it is configured.
+    if let endpoints = hello.endpoints { tell(deployed?.take(endpoints, of: name) ?? []) }
     if let setback = hello.setback {
       handle(.node(name, .hello(problem: nil)))
       handle(.node(name, .complained(reason: setback)))
@@ -67,11 +69,24 @@ extension Supervisor {
 
   private func problem(with hello: NodeHello, of name: String) -> String? {
     if hello.node != name { return "it calls itself '\(hello.node)'" }
+    if deployed != nil, hello.endpoints == nil {
+      return
+        "it does not tell where it is bound: its program was built with a PipeRuntime that knows of no "
+        + "deployments. Build it anew"
+    }
     if hello.pid != processes[name]?.pid { return "its hello came from process \(hello.pid)" }
     return facts[name]?.agrees(with: hello.description) == true
       ? nil
       : "its machine differs from the one that was checked: the program was rebuilt meanwhile. "
         + "'orchestrator apply' takes it up"
+  }
+
+  /// Tells nodes with whom they talk now.
+  func tell(_ notices: [DeployedNodes.Notice]) {
+    for notice in notices {
+      control.send(
+        FrameHeader(.neighbours, sequence: notice.number), notice.neighbourhood, to: notice.node)
+    }
   }
 
   // MARK: Adoption

@@ -54,6 +54,8 @@ package final class Supervisor {
   let directories: RuntimeDirectories
   package let loop = PollLoop()
   let control: ControlSocket
+  /// Who its nodes are to each other where they are bound for other hosts; `nil` where all are on one.
+  let deployed: DeployedNodes?
   let reporter: any Reporter
   let options: Options
   private(set) var lifecycle: TopologyLifecycle
@@ -93,7 +95,13 @@ package final class Supervisor {
             pid: survivor.process.pid, incarnation: Int(clamping: $0.incarnation))
         }
       }, known: options.known, held: options.held, seed: .random(in: .min ... .max))
-    control = try ControlSocket(at: plan.control, in: context)
+    let control = try ControlSocket(at: plan.control, in: context)
+    self.control = control
+    deployed = try plan.deployment.map { [context, loop, directories] in
+      try DeployedNodes(
+        plan.nodes, at: $0.address, of: control, in: directories, context, loop: loop
+      ) { reporter.warning("\($0)") }
+    }
     logs = NodeLogs(in: directories) { reporter.warning($0) }
     processes = NodeProcesses(in: directories, loop: loop, logs: logs)
     states = AwaitedStates(in: context, loop: loop)
@@ -104,6 +112,7 @@ package final class Supervisor {
   /// Runs until every process has ended. Returns how it went.
   package func run() -> TopologyLifecycle.Outcome {
     loop.add(control.socket, for: self) { $0.takeFrames() }
+    if let network = control.network { loop.add(network, for: self) { $0.takeFrames() } }
     loop.add(descriptor: signals.descriptor, for: self) { $0.readSignals() }
     scheduleHeartbeat()
     handle(.start)
@@ -211,18 +220,24 @@ package final class Supervisor {
       isDetached: options.isDetached, dependencies: node.supervision.dependencies.map(\.node),
       stopTimeout: node.supervision.timeouts.stop)
     if let host = node.host { return lodge(node, as: record, in: host) }
-    let command = ChildCommand(
-      path: node.information.program,
-      arguments: plan.arguments(of: node, incarnation: incarnation).arguments,
-      environment: plan.environment(of: node), deathSignal: options.isDetached ? nil : .kill,
-      leadsSession: options.isDetached)
     do {
+      try deployed?.admit(name, incarnation: incarnation)
+      let command = ChildCommand(
+        path: node.information.program, arguments: arguments(of: node, incarnation: incarnation),
+        environment: plan.environment(of: node), deathSignal: options.isDetached ? nil : .kill,
+        leadsSession: options.isDetached)
       let pid = try processes.start(command, as: record)
       facts[name]?.take(started: record)
       return .spawned(pid: pid)
     } catch {
+      deployed?.revoke(name)
       return .spawnFailed(reason: "\(error)")
     }
+  }
+
+  /// The command line of a process that was let in.
+  func arguments(of node: LaunchPlan.Node, incarnation: UInt64) -> [String] {
+    plan.arguments(of: node, incarnation: incarnation, deployed?.entry(of: node.name)).arguments
   }
 
   private func scheduleDeadline() {
@@ -264,10 +279,11 @@ package final class Supervisor {
     let awaited = lifecycle.awaitedNodes
     states.keep(awaited)
     for name in awaited where lifecycle[name]?.state.hasFeed == true {
-      guard let node = plan[name], let incarnation = processes[name]?.incarnation else { continue }
+      guard let incarnation = processes[name]?.incarnation, let feed = feed(of: name) else {
+        continue
+      }
       do {
-        try states.follow(name, feed: node.information.feed, incarnation: incarnation) {
-          [weak self] change in
+        try states.follow(name, feed: feed, incarnation: incarnation) { [weak self] change in
           guard let self, change.node == name, lifecycle.isAwaited(change.state, of: name) else {
             return
           }
@@ -279,6 +295,12 @@ package final class Supervisor {
             + "\(error). 'orchestrator restart \(name)' tries it again")
       }
     }
+  }
+
+  /// Where a node's feed is read; `nil` while it has told nobody.
+  private func feed(of name: String) -> PeerPlace? {
+    if let deployed { return deployed.feed(of: name) }
+    return plan[name].map { PeerPlace($0.information.feed) }
   }
 
   // MARK: Signals
@@ -305,6 +327,7 @@ package final class Supervisor {
 extension Supervisor: NodeProcesses.Observer {
   func handle(_ input: NodeLifecycle.Input, of node: String) { handle(.node(node, input)) }
   func takeRest(of node: String) { states.drain(node) }
+  func hasEnded(_ node: String) { tell(deployed?.revoke(node) ?? []) }
   func takeLastLines(_ lines: [String], of node: String) { facts[node]?.take(lastLines: lines) }
 
   func line(node: String, _ stream: LogStream, _ text: String) {

@@ -10,6 +10,8 @@ package struct ZapPolicy: Sendable {
     case only(Set<[UInt8]>)
     /// Any that belongs to no pipe, coordinator or node.
     case ofClients
+    /// These, and those of clients: of a monitor, which is both.
+    case ofClientsAnd(Set<[UInt8]>)
 
     package static func only(_ names: String...) -> Names {
       .only(Set(names.map { Array($0.utf8) }))
@@ -19,6 +21,7 @@ package struct ZapPolicy: Sendable {
       switch self {
       case .only(let names): names.contains(name)
       case .ofClients: WireName.isOfClient(name)
+      case .ofClientsAnd(let names): names.contains(name) || WireName.isOfClient(name)
       }
     }
   }

@@ -37,6 +37,9 @@ public struct NodeInformation: Codable, Hashable, Sendable {
   public var key: String?
   /// The place that the topology file names for it; `nil` where that says nothing.
   public var place: String?
+  /// The name of its process where that is bound for other hosts, of a composite its coordinator's; `nil`
+  /// where it is on one host with all others.
+  public var process: String?
   /// What its state survives.
   public var durability: Durability
   /// The path of its journal; `nil` where it keeps none.
@@ -65,6 +68,14 @@ public struct NodeInformation: Codable, Hashable, Sendable {
     incarnation = 0
     restarts = 0
   }
+}
+
+extension NodeInformation {
+  /// What its inbox is known by for as long as the topology runs: off one host each process of it has another
+  /// endpoint, and composites that share a process have one.
+  package var inboxName: String { process.map { "inbox of \($0)" } ?? inbox }
+  /// The same of its feed.
+  package var feedName: String { process.map { "feed of \($0)" } ?? feed }
 }
 
 /// One pipe of a running topology.

@@ -21,6 +21,9 @@ extension Option {
     "How data is written to stdout. Default: text")
   package static let noDependencies = Option(
     "no-deps", "Of the nodes that are named: these alone, without others")
+  static let deployment = Option(
+    "deployment", value: .file,
+    "Runs it by this deployment file, each node at its place: docs/DEPLOYMENT.md")
   package static let version = Option("version", "V", "Shows the version")
   package static let noColor = Option("no-color", "Writes no colours; NO_COLOR=1 does the same")
 

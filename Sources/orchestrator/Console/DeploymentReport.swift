@@ -24,11 +24,20 @@ struct DeploymentReport {
 
   /// Checks it against this machine, and the topologies that are to run by it.
   mutating func check(for reports: [CheckReport]) throws(SystemError) {
-    guard let examined else { return }
     let topologies = reports.compactMap(\.topology)
+    try check(for: topologies.count == reports.count ? topologies : nil)
+  }
+
+  /// Checks it against this machine, and the topology that is about to run by it.
+  /// - Parameter topology: `nil` where that could not be read.
+  mutating func check(for topology: Topology?) throws(SystemError) {
+    try check(for: topology.map { [$0] })
+  }
+
+  private mutating func check(for topologies: [Topology]?) throws(SystemError) {
+    guard let examined else { return }
     let found = DeploymentChecker.check(
-      examined, for: topologies.count == reports.count ? topologies : nil,
-      interfaces: try InterfaceAddress.ofThisMachine())
+      examined, for: topologies, interfaces: try InterfaceAddress.ofThisMachine())
     diagnostics = (diagnostics + found).inFileOrder
   }
 

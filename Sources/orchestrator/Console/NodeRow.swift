@@ -35,11 +35,15 @@ package struct NodeRow: Hashable, Sendable {
   package var durability: Durability?
   /// `nil` where there is no state.
   package var version: UInt64?
+  /// The place that a deployment has for it; `nil` where it runs by none, or where the orchestrator does.
+  package var place: String?
 
   package init(
     node: String, status: String, state: String = "", reason: String = "",
-    process: Process? = Process(), durability: Durability? = nil, version: UInt64? = nil
+    process: Process? = Process(), durability: Durability? = nil, version: UInt64? = nil,
+    place: String? = nil
   ) {
+    self.place = place
     self.node = node
     self.status = status
     self.state = state
@@ -59,12 +63,13 @@ package struct NodeRow: Hashable, Sendable {
   // MARK: Tables
 
   private enum Field: CaseIterable {
-    case node, status, pid, uptime, events, restarts, cpu, memory, durability, version, state
+    case node, place, status, pid, uptime, events, restarts, cpu, memory, durability, version, state
 
     /// In narrow terminals the columns of the lowest ranks are left out first.
     var column: Table.Column {
       switch self {
       case .node: .init("NODE")
+      case .place: .init("PLACE", rank: 5)
       case .status: .init("STATUS")
       case .pid: .init("PID", .right, rank: 3)
       case .uptime: .init("UPTIME", .right, rank: 6)
@@ -83,6 +88,7 @@ package struct NodeRow: Hashable, Sendable {
     let text: String? =
       switch field {
       case .node: node
+      case .place: place
       case .status: status
       case .pid: process?.pid.map(String.init)
       case .uptime: process?.uptime?.shortText
@@ -98,13 +104,17 @@ package struct NodeRow: Hashable, Sendable {
   }
 
   private static func table(_ rows: [NodeRow], _ fields: [Field]) -> Table {
-    var table = Table(fields.map(\.column), statusColumn: 1)
+    var table = Table(
+      fields.map(\.column), statusColumn: fields.firstIndex(of: .status) ?? 1)
     for row in rows { table.add(fields.map(row.cell)) }
     return table
   }
 
-  /// The table of `ps`: everything.
-  package static func table(_ rows: [NodeRow]) -> Table { table(rows, Field.allCases) }
+  /// The table of `ps`: everything, and places where there are any.
+  package static func table(_ rows: [NodeRow]) -> Table {
+    let hasPlaces = rows.contains { $0.place != nil }
+    return table(rows, Field.allCases.filter { $0 != .place || hasPlaces })
+  }
 
   /// The table of the live view.
   package static func liveTable(_ rows: [NodeRow]) -> Table {
@@ -121,7 +131,7 @@ extension [NodeInformation] {
     var processes: Set<String> = []
     return map { node in
       // Composites that share a process are reached at one inbox.
-      let isFirst = node.kind != .composite || processes.insert(node.inbox).inserted
+      let isFirst = node.kind != .composite || processes.insert(node.inboxName).inserted
       return NodeRow(
         node: node.name, status: node.phase, state: node.shownState ?? "",
         reason: node.shownState == nil ? node.stateText : "",
@@ -131,7 +141,8 @@ extension [NodeInformation] {
             pid: node.pid, uptime: node.uptime(now: now), events: node.status?.events ?? 0,
             restarts: node.restarts, usage: node.pid.flatMap { usage[$0] }),
         durability: [.machine, .composite].contains(node.kind) ? node.durability : nil,
-        version: node.status.flatMap { $0.state == nil ? nil : $0.version })
+        version: node.status.flatMap { $0.state == nil ? nil : $0.version },
+        place: node.place)
     }
   }
 }

@@ -8,6 +8,8 @@ import PipeSupervision
 struct BackgroundRun {
   var file: String
   var name: String?
+  /// The deployment file; `nil` where all nodes are on one host.
+  var deployment: String?
   /// The nodes that are started; all where there are none.
   var nodes: [String] = []
   /// Whether what these depend on is started, too.
@@ -21,6 +23,7 @@ struct BackgroundRun {
   func start(console: Console) throws -> ExitCode {
     var arguments = ["run", file, "--background"]
     if let name { arguments += ["--name", name] }
+    if let deployment { arguments += ["--deployment", deployment] }
     if !startsDependencies { arguments.append("--no-deps") }
     arguments += nodes
     guard let executable = OwnProcess.executablePath else {

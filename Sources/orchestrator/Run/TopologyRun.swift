@@ -16,6 +16,8 @@ struct TopologyRun {
   var file: String
   /// Another name than the file's.
   var name: String?
+  /// The deployment file; `nil` where all nodes are on one host.
+  var deployment: String?
   /// The nodes that are started; all where there are none.
   var nodes: [String] = []
   /// Whether what these depend on is started, too.
@@ -32,14 +34,24 @@ struct TopologyRun {
   func run(console: Console) throws -> ExitCode {
     // Before anything starts a thread: the signals are blocked for all of them.
     let signals = try SignalDescriptor([.interrupt, .terminate, .hangUp, .child])
+    var placement = deployment.map { DeploymentReport(.file($0)) }
     let loaded: LoadedTopology
     do {
-      loaded = try LoadedTopology.load(.file(file), name: name)
-    } catch {
-      for diagnostic in error.diagnostics { console.note("\(diagnostic)") }
+      loaded = try LoadedTopology.load(.file(file), name: name, in: placement?.examined)
+      try placement?.check(for: loaded.topology)
+    } catch let errors as TopologyErrors {
+      try placement?.check(for: nil as Topology?)
+      for diagnostic in errors.diagnostics + (placement?.diagnostics ?? []) {
+        console.note("\(diagnostic)")
+      }
       return .usage
     }
-    for warning in loaded.warnings where !display.isBackground { console.note("\(warning)") }
+    if let placement, !placement.isValid {
+      for diagnostic in placement.diagnostics { console.note("\(diagnostic)") }
+      return .usage
+    }
+    let warnings = loaded.warnings + (placement?.diagnostics ?? [])
+    for warning in warnings where !display.isBackground { console.note("\(warning)") }
     let directories = try RuntimeDirectories(topology: loaded.topology.name)
     if let note = directories.roots.fallbackNote { console.note("note: \(note)") }
     let plan = try LaunchPlan(loaded, directories: directories)

@@ -10,7 +10,7 @@ struct Run: Verb {
       + "'orchestrator ui' is shown, and the topology ends with it.",
     options: [
       Option("name", value: .topology, "Runs it under this name. Default: the name in the file"),
-      .noDependencies,
+      .deployment, .noDependencies,
       Option("timeout", value: .duration, "Stops it in order after this time. Default: no limit"),
       Option("plain", "Writes lines instead of the live view"),
       Option("ui", "Shows it on the whole terminal, as 'orchestrator ui' does"),
@@ -30,6 +30,7 @@ struct Run: Verb {
     var run = TopologyRun(
       file: arguments.positionals[0], name: arguments.value("name"),
       display: try display(arguments, console))
+    run.deployment = arguments.value("deployment")
     run.nodes = Array(arguments.positionals.dropFirst())
     run.startsDependencies = !arguments.flag("no-deps")
     run.showsOutput = arguments.flag("logs")

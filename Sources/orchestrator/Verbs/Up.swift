@@ -18,7 +18,7 @@ struct Up: Verb {
       Option("wait", "Returns when all nodes run; implies -d"),
       Option("wait-timeout", value: .duration, "The longest wait of --wait. Default: 60s"),
       Option("name", value: .topology, "Runs it under this name. Default: the name in the file"),
-      .noDependencies,
+      .deployment, .noDependencies,
       Option("plain", "Writes lines instead of the live view"),
     ],
     positionals: [
@@ -42,6 +42,12 @@ struct Up: Verb {
     let wait = arguments.flag("wait") ? arguments.duration("wait-timeout") ?? .seconds(60) : nil
     let startsDependencies = !arguments.flag("no-deps")
     if !chosen.nodes.isEmpty, let running = try running(chosen.file, arguments.value("name")) {
+      if arguments.flag("deployment") {
+        throw CommandError(
+          "'\(running)' runs already, by the deployment that it was started with, or none: leave "
+            + "--deployment out to start nodes in it, or end it with 'orchestrator down -p \(running)' first",
+          code: .usage)
+      }
       let nodes = chosen.nodes
       let client = try TopologyClient.attach(to: running)
       defer { client.close() }
@@ -53,12 +59,14 @@ struct Up: Verb {
     guard arguments.flag("detach") || arguments.flag("wait") else {
       let isLive = console.canRedraw && !arguments.flag("plain")
       return try TopologyRun(
-        file: chosen.file, name: arguments.value("name"), nodes: chosen.nodes,
+        file: chosen.file, name: arguments.value("name"),
+        deployment: arguments.value("deployment"), nodes: chosen.nodes,
         startsDependencies: startsDependencies, display: isLive ? .live : .plain
       ).run(console: console)
     }
     return try BackgroundRun(
-      file: chosen.file, name: arguments.value("name"), nodes: chosen.nodes,
+      file: chosen.file, name: arguments.value("name"),
+      deployment: arguments.value("deployment"), nodes: chosen.nodes,
       startsDependencies: startsDependencies, waitsFor: wait
     ).start(console: console)
   }

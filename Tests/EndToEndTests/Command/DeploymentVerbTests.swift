@@ -111,6 +111,20 @@ struct DeploymentVerbTests {
     #expect(lines[3].hasSuffix("[foreign-address]"))
   }
 
+  @Test(
+    "nothing starts where the two files do not fit, and what is wrong is told",
+    arguments: ["run", "up", "up -d", "up --wait"])
+  func notStarted(verb: String) throws {
+    let result = try run(
+      "orchestrator \(verb) hall.yaml --deployment lab.yaml; code=$?; orchestrator ls; exit $code",
+      topology: Self.misfits.topology, deployment: Self.misfits.deployment)
+    #expect(result.exit == .exited(code: 2), "\(result)")
+    for code in ["unknown-place", "bad-host-loss", "unknown-machine", "foreign-address"] {
+      #expect(result.error.contains("[\(code)]"), "\(result.error)")
+    }
+    #expect(!result.output.contains("running"), "\(result.output)")
+  }
+
   @Test("a place is unused where no topology of all that are checked names it")
   func severalFiles() throws {
     let line = """

@@ -8,13 +8,18 @@ struct DetachedTopology {
   let tool: CommandLineTool
   let name: String
   private let file: String
+  /// The deployment file that it runs by.
+  private var deployment: String?
 
   /// Starts it, and returns once all nodes run.
+  /// - Parameter deployment: What it runs by; `nil` for one on one host.
   static func with(
-    _ yaml: String, name: String = "ward", _ body: (DetachedTopology) async throws -> Void
+    _ yaml: String, name: String = "ward", deployment: String? = nil,
+    _ body: (DetachedTopology) async throws -> Void
   ) async throws {
     try await CommandLineTool.launching { tool in
-      let topology = try DetachedTopology(tool: tool, name: name, yaml: yaml)
+      var topology = try DetachedTopology(tool: tool, name: name, yaml: yaml)
+      if let deployment { try topology.deploy(by: deployment) }
       try await topology.up()
       try await body(topology)
     }
@@ -33,9 +38,17 @@ struct DetachedTopology {
 
   func write(_ yaml: String) throws { try tool.directory.write(yaml, to: file) }
 
+  /// Is started by a deployment file from now on.
+  mutating func deploy(by yaml: String) throws {
+    deployment = name + "-deployment.yaml"
+    try tool.directory.write(yaml, to: name + "-deployment.yaml")
+  }
+
   @discardableResult
   func up() async throws -> String {
-    let up = try await tool.run("up", "--wait", file, within: .seconds(60))
+    let options = deployment.map { ["--deployment", $0] } ?? []
+    let program = try tool.start(CommandLineTool.patient(["up", "--wait", file] + options))
+    let up = try await tool.result(of: program, within: .seconds(60))
     let logs = try logs()
     try #require(up.code == 0, "\(up)\n\(logs)")
     return up.output
@@ -67,7 +80,7 @@ struct DetachedTopology {
 
   func client() throws -> TopologyClient {
     try TopologyClient(
-      topology: name, control: directories.endpoint(.control),
+      topology: name, control: directories.endpoint(.control), keys: ClientKeys(in: directories),
       answerTimeout: TopologyHarness.clientTimeout)
   }
 

@@ -19,10 +19,16 @@ final class KeyedPeer {
   /// - Parameters:
   ///   - name: Its routing id; `nil` for one that reads the feed.
   ///   - pair: Its key pair.
-  init(
+  convenience init(
     _ name: String?, to endpoint: String, of process: StandInOrchestrator.Process,
     as pair: CurveKeyPair, in directory: TestDirectory
   ) throws {
+    try self.init(
+      name, at: PeerPlace(endpoint, key: process.pair.publicKey, own: pair), in: directory)
+  }
+
+  /// - Parameter place: Of whom it connects to, by which keys.
+  init(_ name: String?, at place: PeerPlace, in directory: TestDirectory) throws {
     self.directory = directory
     socket = try Socket(name == nil ? .subscriber : .dealer, in: context)
     monitor = try ConnectionMonitor(of: socket, in: context)
@@ -31,7 +37,7 @@ final class KeyedPeer {
     } else {
       try socket.subscribe(to: [])
     }
-    try socket.connect(to: PeerPlace(endpoint, key: process.pair.publicKey, own: pair))
+    try socket.connect(to: place)
   }
 
   deinit {

@@ -1,0 +1,138 @@
+import Glibc
+import PipeClient
+import PipeSystem
+import PipeTransport
+import PipeWire
+
+/// The processes of a deployed topology: who is let in, where they are, and what each is told of the others.
+///
+/// Each process has a key pair of its own, which is made before it starts, and turned away once it has ended.
+final class DeployedNodes {
+  /// A list to send to a node.
+  struct Notice {
+    let node: String
+    let number: UInt64
+    let neighbourhood: Neighbourhood
+  }
+
+  /// A process that was given keys.
+  private struct Admitted {
+    let incarnation: UInt64
+    let key: PublicKey
+    let entry: NodeEntry
+    /// `nil` until it has said hello.
+    var endpoints: NodeEndpoints?
+    /// What it was told last.
+    var told: Neighbourhood?
+  }
+
+  private let directories: RuntimeDirectories
+  private let neighbourhoods: Neighbourhoods
+  private let gate: PeerGate
+  private let control: PublicKey
+  /// By which the orchestrator, like other clients, reads feeds.
+  private let clients: CurveKeyPair
+  /// Where the control socket is bound, with its port.
+  private let endpoint: String
+  private var admitted: [String: Admitted] = [:]
+  private var lastNumber: UInt64 = 0
+
+  /// Binds the control socket for other hosts, and writes the keys that it and clients have.
+  /// - Parameter address: Where it listens.
+  init(
+    _ nodes: [LaunchPlan.Node], at address: String, of control: ControlSocket,
+    in directories: RuntimeDirectories, _ context: Context, loop: PollLoop,
+    report: @escaping (PeerRefusal) -> Void
+  ) throws {
+    self.directories = directories
+    neighbourhoods = Neighbourhoods(
+      nodes.map { .init($0.name, $0.configuration, isMonitor: $0.information.kind == .monitor) })
+    // Before anything is bound: libzmq lets everybody in where nobody answers for the gate.
+    gate = try ZapHandler(in: context, loop: loop).makeGate("control", report: report)
+    let pair = try CurveKeyPair.make()
+    clients = try CurveKeyPair.make()
+    try KeyFile.write(pair, to: directories.controlKey)
+    try KeyFile.write(clients, to: directories.clientKey)
+    self.control = pair.publicKey
+    gate.allow(clients.publicKey, as: .ofClients)
+    endpoint = try control.bindForOthers(at: address, as: pair, behind: gate)
+  }
+
+  // MARK: Who is let in
+
+  /// Lets in the process that is about to start, with a pair of its own.
+  func admit(_ node: String, incarnation: UInt64) throws {
+    revoke(node)
+    let pair = try CurveKeyPair.make()
+    let path = directories.key(of: node)
+    try KeyFile.write(pair, to: path)
+    let name = Array(WireName.node(node).utf8)
+    gate.allow(
+      pair.publicKey, as: neighbourhoods.isMonitor(node) ? .ofClientsAnd([name]) : .only([name]))
+    admitted[node] = Admitted(
+      incarnation: incarnation, key: pair.publicKey,
+      entry: NodeEntry(
+        control: endpoint, keys: .init(path: path, control: control.text)))
+  }
+
+  /// How the present process of a node gets in.
+  func entry(of node: String) -> NodeEntry? { admitted[node]?.entry }
+
+  /// The process of a node has ended for certain, or none has come of it.
+  /// - Returns: What is to be told to others.
+  @discardableResult
+  func revoke(_ node: String) -> [Notice] {
+    guard let former = admitted.removeValue(forKey: node) else { return [] }
+    gate.revoke(former.key)
+    unlink(directories.key(of: node))
+    return former.endpoints == nil ? [] : notices(around: node)
+  }
+
+  // MARK: Where they are
+
+  /// A process has said hello, perhaps once more, so that what it was told last may be lost.
+  /// - Returns: What is to be told to it, and then to others.
+  func take(_ endpoints: NodeEndpoints, of node: String) -> [Notice] {
+    guard admitted[node] != nil else { return [] }
+    let isNew = admitted[node]?.endpoints != endpoints
+    admitted[node]?.endpoints = endpoints
+    admitted[node]?.told = nil
+    return [node].compactMap(notice) + (isNew ? notices(around: node) : [])
+  }
+
+  func endpoints(of node: String) -> NodeEndpoints? { admitted[node]?.endpoints }
+
+  func key(of node: String) -> String? { admitted[node]?.key.text }
+
+  /// Where a node's feed is read; `nil` where that is not known yet.
+  func feed(of node: String) -> PeerPlace? {
+    guard let member = admitted[node], let endpoints = member.endpoints else { return nil }
+    return PeerPlace(endpoints.feed, key: member.key, own: clients)
+  }
+
+  // MARK: What they are told
+
+  private func notices(around node: String) -> [Notice] {
+    let affected = neighbourhoods.neighbours(of: node)?.sorted() ?? admitted.keys.sorted()
+    return affected.filter { $0 != node }.compactMap(notice)
+  }
+
+  /// - Returns: `nil` where the node has been told that already, or has not said hello.
+  private func notice(to node: String) -> Notice? {
+    guard let member = admitted[node], member.endpoints != nil else { return nil }
+    let neighbourhood = neighbourhoods.neighbourhood(
+      of: node, among: members, clients: [clients.publicKey.text])
+    guard member.told != neighbourhood else { return nil }
+    admitted[node]?.told = neighbourhood
+    lastNumber += 1
+    return Notice(node: node, number: lastNumber, neighbourhood: neighbourhood)
+  }
+
+  private var members: [String: Neighbourhoods.Member] {
+    admitted.compactMapValues { member in
+      member.endpoints.map {
+        .init(incarnation: member.incarnation, key: member.key.text, endpoints: $0)
+      }
+    }
+  }
+}
