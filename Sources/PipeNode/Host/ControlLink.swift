@@ -53,8 +53,9 @@ final class ControlLink {
   /// Reads from now on.
   func run() { loop.add(socket, for: self) { $0.read() } }
 
-  func say(_ kind: FrameKind, sequence: UInt64 = 0, _ body: [UInt8] = []) {
-    socket.send(FrameHeader(kind, sequence: sequence, number: incarnation), body: body)
+  func say(_ kind: FrameKind, sequence: UInt64 = 0, count: UInt32 = 0, _ body: [UInt8] = []) {
+    socket.send(
+      FrameHeader(kind, count: count, sequence: sequence, number: incarnation), body: body)
   }
 
   private func read() {

@@ -21,7 +21,7 @@ package struct KnownNeighbours: Sendable {
   }
 
   /// Of the last list that was taken; `nil` before the first one of an orchestrator.
-  private var number: UInt64?
+  package private(set) var number: UInt64?
   private var peers: [String: Peer] = [:]
   private var clients: Set<String> = []
 

@@ -34,6 +34,9 @@ final class Neighbours {
     self.log = log
   }
 
+  /// The lower 32 bits of the number of the last list that was taken; 0 before the first one.
+  var number: UInt32 { UInt32(truncatingIfNeeded: known.number ?? 0) }
+
   /// Where a peer is; `nil` while it is not there.
   func places(of peer: String) -> PeerPlaces? { places[peer] }
 

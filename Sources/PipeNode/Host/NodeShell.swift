@@ -371,7 +371,9 @@ final class NodeShell {
   }
 
   private func sayStatus(answering sequence: UInt64) {
-    control.say(.status, sequence: sequence, (try? JSONRecord.encode(status)) ?? [])
+    control.say(
+      .status, sequence: sequence, count: offHost?.neighbours.number ?? 0,
+      (try? JSONRecord.encode(status)) ?? [])
   }
 
   // MARK: The end

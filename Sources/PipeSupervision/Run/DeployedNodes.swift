@@ -8,12 +8,7 @@ import PipeWire
 ///
 /// Each process has a key pair of its own, which is made before it starts, and turned away once it has ended.
 final class DeployedNodes {
-  /// A list to send to a node.
-  struct Notice {
-    let node: String
-    let number: UInt64
-    let neighbourhood: Neighbourhood
-  }
+  typealias Notice = ToldNeighbourhoods.Notice
 
   /// A process that was given keys.
   private struct Admitted {
@@ -22,8 +17,6 @@ final class DeployedNodes {
     let entry: NodeEntry
     /// `nil` until it has said hello.
     var endpoints: NodeEndpoints?
-    /// What it was told last.
-    var told: Neighbourhood?
   }
 
   private let directories: RuntimeDirectories
@@ -35,7 +28,7 @@ final class DeployedNodes {
   /// Where the control socket is bound, with its port.
   private let endpoint: String
   private var admitted: [String: Admitted] = [:]
-  private var lastNumber: UInt64 = 0
+  private var told = ToldNeighbourhoods()
 
   /// Binds the control socket for other hosts, and writes the keys that it and clients have.
   /// - Parameter address: Where it listens.
@@ -82,6 +75,7 @@ final class DeployedNodes {
   /// - Returns: What is to be told to others.
   @discardableResult
   func revoke(_ node: String) -> [Notice] {
+    told.forget(node)
     guard let former = admitted.removeValue(forKey: node) else { return [] }
     gate.revoke(former.key)
     unlink(directories.key(of: node))
@@ -96,7 +90,7 @@ final class DeployedNodes {
     guard admitted[node] != nil else { return [] }
     let isNew = admitted[node]?.endpoints != endpoints
     admitted[node]?.endpoints = endpoints
-    admitted[node]?.told = nil
+    told.forget(node)
     return [node].compactMap(notice) + (isNew ? notices(around: node) : [])
   }
 
@@ -119,13 +113,16 @@ final class DeployedNodes {
 
   /// - Returns: `nil` where the node has been told that already, or has not said hello.
   private func notice(to node: String) -> Notice? {
-    guard let member = admitted[node], member.endpoints != nil else { return nil }
+    guard admitted[node]?.endpoints != nil else { return nil }
     let neighbourhood = neighbourhoods.neighbourhood(
       of: node, among: members, clients: [clients.publicKey.text])
-    guard member.told != neighbourhood else { return nil }
-    admitted[node]?.told = neighbourhood
-    lastNumber += 1
-    return Notice(node: node, number: lastNumber, neighbourhood: neighbourhood)
+    return told.tell(neighbourhood, to: node)
+  }
+
+  /// A node has said which list it has.
+  /// - Returns: What is to be told to it once more.
+  func has(_ number: UInt32, _ node: String) -> [Notice] {
+    [told.again(node, has: number)].compactMap(\.self)
   }
 
   private var members: [String: Neighbourhoods.Member] {

@@ -46,9 +46,8 @@ package struct Neighbourhoods: Sendable {
     }
   }
 
-  /// Both learn where the other one is, and the receiver the name that the sender uses there.
+  /// Both learn where the other one is, and the receiver the name that the sender uses there. They may be one.
   private mutating func join(_ sender: String, to receiver: String, as name: String) {
-    guard sender != receiver else { return }
     names[receiver, default: [:]][sender, default: []].insert(name)
     names[sender, default: [:]][receiver, default: []].formUnion([])
   }

@@ -34,6 +34,7 @@ extension Supervisor {
     case .ready: handle(.node(name, .ready))
     case .status:
       takeHeartbeat(of: name)
+      tell(deployed?.has(header.count, name) ?? [])
       if let problem = facts[name]?.take(status: body) { tell(.misreporting(problem), of: name) }
       if survey.answered(name, in: header.sequence) { endSurvey(header.sequence) }
     case .turnedAway: take(try JSONRecord.decode(NodeTurnedAway.self, from: body), from: name)

@@ -80,6 +80,7 @@ struct PipeOffHostTests {
       // Nor does one with a key that is none, whatever its number.
       orchestrator.tell("source", Neighbourhood(peers: [], clients: ["key"]), number: 1_000)
       try await orchestrator.until("source") { $0.status?.garbage == 1 }
+      try await orchestrator.until("source") { $0.list == orchestrator.lastList }
       try await go(500, client)
       try await untilCounted(5_500, orchestrator)
     }

@@ -17,6 +17,8 @@ struct CommandLineTool {
 
   let directory: TestDirectory
   var environment: [String: String] = [:]
+  /// What verbs of the orchestrator are called by, with its arguments; empty where by nothing.
+  var prefix: [String] = []
   /// Nodes that the test has crash.
   var crashingNodes: Set<String> = []
 
@@ -59,7 +61,8 @@ struct CommandLineTool {
 
   /// Starts a verb of the orchestrator.
   func start(_ arguments: [String], in working: String? = "") throws -> LaunchedProgram {
-    try start(program: Self.orchestrator, arguments, in: working)
+    let line = prefix + [Self.orchestrator] + arguments
+    return try start(program: line[0], Array(line.dropFirst()), in: working)
   }
 
   /// Starts a program.

@@ -22,6 +22,8 @@ final class StandInOrchestrator: Sendable {
     /// Its last one.
     var hello: NodeHello?
     var status: NodeStatus?
+    /// Of the list of neighbours that it has, as it last said.
+    var list: UInt32 = 0
 
     fileprivate func peer(_ name: String, as names: [String]) -> Neighbourhood.Peer? {
       guard let endpoints = hello?.endpoints else { return nil }
@@ -231,6 +233,9 @@ final class StandInOrchestrator: Sendable {
     return try #require(hello, "\(self[name]?.program.errorText ?? "")")
   }
 
+  /// The number of the last list of neighbours that was told to all.
+  var lastList: UInt32 { state.withLock { UInt32(truncatingIfNeeded: $0.number) } }
+
   /// Waits until a member runs.
   func untilRunning(_ name: String) async throws { try await until(name) { $0.status != nil } }
 
@@ -271,7 +276,10 @@ final class StandInOrchestrator: Sendable {
       state.withLock { $0.processes[name]?.hello?.phase = .running }
     case .status:
       let status = try? JSONRecord.decode(NodeStatus.self, from: body)
-      state.withLock { $0.processes[name]?.status = status }
+      state.withLock {
+        $0.processes[name]?.status = status
+        $0.processes[name]?.list = header.count
+      }
     default: break
     }
   }

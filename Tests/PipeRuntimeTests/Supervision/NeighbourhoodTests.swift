@@ -48,7 +48,7 @@ struct NeighbourhoodTests {
   @Test(
     "each learns of both ends of its pipes, its coordinator and its participants, with the names they use there",
     arguments: [
-      ("door", ["lift": ["sync/lift"], "motor": ["pipe/stops"]]),
+      ("door", ["door": ["pipe/own"], "lift": ["sync/lift"], "motor": ["pipe/stops"]]),
       ("motor", ["door": ["pipe/alarms", "pipe/calls"], "lift": ["sync/lift"]]),
       ("lift", ["door": [], "motor": ["pipe/steps"]]),
       ("lamp", [:]), ("watch", [:]),
@@ -81,5 +81,27 @@ struct NeighbourhoodTests {
     #expect(hall.neighbours(of: "lift") == ["door", "motor"])
     #expect(hall.neighbours(of: "lamp") == [])
     #expect(hall.neighbours(of: "watch") == nil)
+  }
+
+  @Test("a list is told once, and again to who has another one")
+  func again() throws {
+    var told = ToldNeighbourhoods()
+    #expect(told.again("door", has: 0) == nil)
+    let alone = Neighbourhood(peers: [], clients: ["key"])
+    let first = try #require(told.tell(alone, to: "door"))
+    #expect(told.tell(alone, to: "door") == nil)
+    let second = try #require(told.tell(alone, to: "motor"))
+    #expect(second.number > first.number)
+    #expect(told.again("door", has: 0) == first)
+    #expect(told.again("door", has: UInt32(first.number)) == nil)
+    let newer = try #require(
+      told.tell(peers(of: "door", ["door", "motor"], clients: ["key"]), to: "door"))
+    #expect(told.again("door", has: UInt32(first.number)) == newer)
+    // It says hello on a new connection, and may have lost what it was told.
+    told.forget("door")
+    #expect(told.again("door", has: UInt32(newer.number)) == nil)
+    let once = told.tell(newer.neighbourhood, to: "door")
+    #expect(
+      once?.neighbourhood == newer.neighbourhood && once.map { $0.number > newer.number } == true)
   }
 }

@@ -1,0 +1,122 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import TestTraits
+import Testing
+
+@Suite("Places between which packets are lost", .timed, .needsNetworkNamespace)
+struct PartitionTests {
+  private static let pair = """
+    topology: ward
+    program: TestNodes
+    nodes:
+      left: { machine: Party, place: front }
+      right: { machine: Party, place: back }
+    composites:
+      pair: { components: [left, right], synchronize: [meet] }
+    """
+
+  /// The ports at which a node listens.
+  private func ports(of node: String, _ ward: DetachedTopology) async throws -> [UInt16] {
+    let information = try #require(try await ward.directory()[node: node])
+    return [information.inbox, information.feed].compactMap {
+      $0.split(separator: ":").last.flatMap { UInt16($0) }
+    }
+  }
+
+  private func counted(_ ward: DetachedTopology) async throws -> Int {
+    Int(try await ward.directory()[node: "sink"]?.status?.version ?? 0)
+  }
+
+  /// Waits until the sink has taken so many more.
+  private func untilCounted(_ more: Int, _ ward: DetachedTopology) async throws {
+    let before = try await counted(ward)
+    try await ward.await("events arrive") {
+      $0[node: "sink"]?.status.map { Int($0.version) >= before + more } == true
+    }
+  }
+
+  @Test("a partition is noticed at both ends, and after it every event has come once and in order")
+  func partition() async throws {
+    try await NetworkNamespace.with(
+      DeployedTopologyTests.numbers, deployment: DeployedTopologyTests.lab
+    ) { ward, network in
+      try await ward.run("send", "source", #"{"go":{"count":6000}}"#)
+      for _ in 0..<2 {
+        try await untilCounted(300, ward)
+        let ports = try await ports(of: "sink", ward)
+        try await network.lose(.all, ports: ports)
+        let isNoticed: Bool? = try await poll(
+          every: .milliseconds(100), within: .seconds(60), of: ward.tool.directory
+        ) {
+          try await network.connections(to: ports) == 0 ? true : nil
+        }
+        #expect(isNoticed == true)
+        let count = try await counted(ward)
+        #expect(count < 6_000)
+        try await network.lose(.none, ports: ports)
+      }
+      let all = try JSONValue(encoding: Sink.State.counting(last: 6_000, count: 6_000, wrong: 0))
+      let end = try await ward.await("all have arrived") { $0[node: "sink"]?.status?.state == all }
+      // Nobody was taken for dead.
+      #expect(end.nodes.allSatisfy { $0.incarnation == 1 })
+    }
+  }
+
+  @Test("where three packets of ten are lost, every event comes once and in order")
+  func loss() async throws {
+    try await NetworkNamespace.with(
+      DeployedTopologyTests.numbers, deployment: DeployedTopologyTests.lab
+    ) { ward, network in
+      try await ward.run("send", "source", #"{"go":{"count":3000}}"#)
+      try await untilCounted(100, ward)
+      try await network.lose(.percent(30), ports: try await ports(of: "sink", ward))
+      let all = try JSONValue(encoding: Sink.State.counting(last: 3_000, count: 3_000, wrong: 0))
+      let hasAll: Bool? = try await poll(every: .milliseconds(100), within: .seconds(120)) {
+        try await ward.directory()[node: "sink"]?.status?.state == all ? true : nil
+      }
+      #expect(hasAll == true)
+    }
+  }
+
+  @Test("a synchronized event is all or none, whenever a participant or the coordinator is cut off")
+  func composite() async throws {
+    try await NetworkNamespace.with(Self.pair, deployment: DeployedTopologyTests.lab) {
+      ward, network in
+      var (committed, uncertain) = (0, 0)
+      for lost in ["right", "pair", "left"] {
+        let ports = try await ports(of: lost, ward)
+        // One is under way while the packets begin to get lost.
+        let caught = try ward.tool.start(["send", "--timeout", "20s", "pair", #""meet""#])
+        try await network.lose(.all, ports: ports)
+        let isNoticed: Bool? = try await poll(
+          every: .milliseconds(100), within: .seconds(60), of: ward.tool.directory
+        ) {
+          try await network.connections(to: ports) == 0 ? true : nil
+        }
+        #expect(isNoticed == true)
+        try await network.lose(.none, ports: ports)
+        let result = try await ward.tool.result(of: caught, within: .seconds(60))
+        if result.code == 0 { committed += 1 } else { uncertain += 1 }
+        let hasCommitted: Bool? = try await poll(
+          every: .milliseconds(100), within: .seconds(60), of: ward.tool.directory
+        ) {
+          let sent = try ward.tool.start(CommandLineTool.patient(["send", "pair", #""meet""#]))
+          if try await ward.tool.result(of: sent, within: .seconds(60)).code == 0 { return true }
+          uncertain += 1
+          return nil
+        }
+        #expect(hasCommitted == true)
+        committed += 1
+        let met = try await ward.await("both have met as often") {
+          let states = ["left", "right"].map { name in $0[node: name]?.status?.state }
+          return states[0] != nil && states[0] == states[1]
+        }
+        let state = try #require(met[node: "left"]?.status?.state)
+        let count = try JSONRecord.decode(Party.State.self, from: Array(state.text.utf8)).met
+        // An answer may be lost with its connection; what it was about may have happened.
+        #expect((committed...committed + uncertain).contains(count))
+      }
+    }
+  }
+}
