@@ -108,9 +108,9 @@ struct PartitionTests {
         }
         #expect(hasCommitted == true)
         committed += 1
-        let met = try await ward.await("both have met as often") {
-          let states = ["left", "right"].map { name in $0[node: name]?.status?.state }
-          return states[0] != nil && states[0] == states[1]
+        let met = try await ward.await("both have met as often") { directory in
+          let left = directory[node: "left"]?.status?.state
+          return left != nil && left == directory[node: "right"]?.status?.state
         }
         let state = try #require(met[node: "left"]?.status?.state)
         let count = try JSONRecord.decode(Party.State.self, from: Array(state.text.utf8)).met
