@@ -38,7 +38,7 @@ struct NodeKeys {
   func bind(_ socket: Socket, to endpoint: String) throws -> String {
     do {
       try gate.secure(socket, as: pair)
-      try socket.bind(endpoint)
+      try socket.bind(NetworkEndpoint.resolved(endpoint))
     } catch {
       throw NodeProblem("\(error). \(Self.advice(error.code))")
     }
@@ -50,8 +50,8 @@ struct NodeKeys {
     case EADDRINUSE:
       "Another program has that port: end it, or let the system choose one, with '*' for the port"
     case EADDRNOTAVAIL, ENODEV:
-      "This machine does not have that address, which is a number or the name of a network interface: "
-        + "look at 'places' in the deployment file, and at 'ip address' here"
+      "This machine does not have that address: look at 'places' in the deployment file, and at "
+        + "'ip address' here"
     case EACCES: "That port is one for the system alone: take one above 1023, or '*'"
     default: "A node is bound to an endpoint like 'tcp://10.0.0.7:*'"
     }

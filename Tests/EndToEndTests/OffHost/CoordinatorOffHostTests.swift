@@ -31,7 +31,7 @@ struct CoordinatorOffHostTests {
     ]
     for name in Self.participants {
       members[name] = .init(
-        content: .machine("Party", parameters: .null),
+        content: .machine("Party", parameters: .object([:])),
         configuration: .init(participant: .init(coordinator: "PAIR", events: ["meet": ["PAIR"]])),
         names: ["PAIR": [WireName.coordinator("PAIR")]])
     }
@@ -63,7 +63,7 @@ struct CoordinatorOffHostTests {
     try await orchestrator.until("left") { $0.status?.state == left }
     try await orchestrator.until("right") { $0.status?.state == right }
     try await orchestrator.until("PAIR") {
-      $0.status?.composites.first?.state == .array([left, right])
+      $0.status?.composites.first?.state == .object(["left": left, "right": right])
     }
   }
 
@@ -105,6 +105,42 @@ struct CoordinatorOffHostTests {
       try await orchestrator.untilRunning("PAIR")
       try await meet(client(of: "PAIR", orchestrator))
       try await untilShown(met: 2, steps: 0, orchestrator)
+    }
+  }
+
+  @Test("a coordinator that lives in the process of a participant has keys of its own, and commits")
+  func lodger() async throws {
+    try await CommandLineTool.launching { tool in
+      let orchestrator = try orchestrator(in: tool)
+      for (met, incarnation) in [(1, UInt64(1)), (2, 2)] {
+        if incarnation == 1 { try orchestrator.launch("right") }
+        try orchestrator.launch("left", incarnation: incarnation)
+        try await orchestrator.untilRunning("left")
+        try orchestrator.lodge("PAIR", in: "left", incarnation: incarnation)
+        try await orchestrator.untilRunning("PAIR")
+        try await meet(client(of: "PAIR", orchestrator))
+        try await untilShown(met: met, steps: 0, orchestrator)
+        if incarnation == 1 { try await orchestrator.kill("left") }
+      }
+    }
+  }
+
+  @Test(
+    "it commits where connections are cut as in a failing network",
+    arguments: ["PAIR:commit.sent=cut@1", "PAIR:prepare.sent=cut@1", "left:yes.after=cut@1"])
+  func cut(rule: String) async throws {
+    try await CommandLineTool.launching { tool in
+      var tool = tool
+      tool.environment["PIPERUNTIME_FAILPOINTS"] = rule
+      let orchestrator = try orchestrator(in: tool)
+      let all = Self.participants + ["PAIR"]
+      for name in all { try orchestrator.launch(name) }
+      for name in all { try await orchestrator.untilRunning(name) }
+      let client = try client(of: "PAIR", orchestrator)
+      for _ in 1...3 { try await meet(client) }
+      try await untilShown(met: 3, steps: 0, orchestrator)
+      let hit = try #require(orchestrator[String(rule.prefix { $0 != ":" })])
+      #expect(hit.program.errorText.contains("cut"), "\(hit.program.errorText)")
     }
   }
 }

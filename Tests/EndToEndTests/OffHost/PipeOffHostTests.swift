@@ -19,7 +19,7 @@ struct PipeOffHostTests {
     return try StandInOrchestrator(
       [
         "source": .init(
-          content: .machine("Source", parameters: .null), configuration: .init(outs: [out]),
+          content: .machine("Source", parameters: .object([:])), configuration: .init(outs: [out]),
           names: ["sink": []]),
         "sink": .init(
           content: .machine("Sink", parameters: .object(["work": .integer(300)])),
@@ -77,6 +77,9 @@ struct PipeOffHostTests {
       try await untilCounted(5_000, orchestrator)
       // An old list says nothing any more; by this one, there would be nobody to send to.
       orchestrator.tell("source", Neighbourhood(peers: [], clients: []), number: 1)
+      // Nor does one with a key that is none, whatever its number.
+      orchestrator.tell("source", Neighbourhood(peers: [], clients: ["key"]), number: 1_000)
+      try await orchestrator.until("source") { $0.status?.garbage == 1 }
       try await go(500, client)
       try await untilCounted(5_500, orchestrator)
     }
@@ -87,13 +90,28 @@ struct PipeOffHostTests {
   func replacedSender() async throws {
     try await CommandLineTool.launching { tool in
       let orchestrator = try orchestrator(in: tool)
-      for name in ["source", "sink"] { try orchestrator.launch(name) }
+      for name in ["source", "sink"] { try orchestrator.launch(name, at: "tcp://localhost:*") }
       for name in ["source", "sink"] { try await orchestrator.untilRunning(name) }
       try await go(3_000, client(of: "source", orchestrator))
       try await orchestrator.until("sink") { ($0.status?.version ?? 0) > 500 }
       try await orchestrator.kill("source")
       try orchestrator.launch("source", incarnation: 2)
       try await untilCounted(3_000, orchestrator)
+    }
+  }
+
+  @Test("a connection that is cut now and then is made again, and keeps everything in order")
+  func cut() async throws {
+    try await CommandLineTool.launching { tool in
+      var tool = tool
+      tool.environment["PIPERUNTIME_FAILPOINTS"] = "source:send.after=cut%0.5"
+      let orchestrator = try orchestrator(in: tool)
+      for name in ["source", "sink"] { try orchestrator.launch(name) }
+      for name in ["source", "sink"] { try await orchestrator.untilRunning(name) }
+      try await go(500, client(of: "source", orchestrator))
+      try await untilCounted(500, orchestrator)
+      let log = try #require(orchestrator["source"]).program.errorText
+      #expect(log.contains("failpoint send.after"), "\(log)")
     }
   }
 
@@ -148,6 +166,8 @@ struct PipeOffHostTests {
       Obstacle(
         address: "tcp://192.0.2.1:*",
         says: ["'tcp://192.0.2.1:*'", "This machine does not have that address", "places"]),
+      Obstacle(
+        address: "tcp://nowhere.invalid:*", says: ["This machine does not have that address"]),
       Obstacle(address: "taken", says: ["Another program has that port"]),
       Obstacle(address: "tcp:/127.0.0.1", says: ["A node is bound to an endpoint like 'tcp://"]),
     ])
@@ -158,8 +178,7 @@ struct PipeOffHostTests {
       let process = try orchestrator.launch("sink", at: address)
       #expect(
         try await process.program.waitForExit(within: .seconds(20)) == .exited(code: 1))
-      try await orchestrator.until("sink") { $0.hello != nil }
-      let setback = try #require(orchestrator["sink"]?.hello?.setback)
+      let setback = try #require(try await orchestrator.untilHello("sink").setback)
       for text in obstacle.says { #expect(setback.contains(text), "\(setback)") }
       #expect(process.program.errorText.contains(setback))
     }
@@ -173,6 +192,23 @@ struct PipeOffHostTests {
       #expect(
         try await process.program.waitForExit(within: .seconds(20)) == .exited(code: 1))
       #expect(process.program.errorText.contains("has mode 644"), "\(process.program.errorText)")
+    }
+  }
+
+  @Test("a monitor says that it cannot be bound for other hosts yet")
+  func monitor() async throws {
+    try await CommandLineTool.launching { tool in
+      let orchestrator = try StandInOrchestrator(
+        [
+          "census": .init(
+            content: .monitor("Census", watch: nil), configuration: .init(), names: [:])
+        ], in: tool)
+      let process = try orchestrator.launch("census")
+      #expect(
+        try await process.program.waitForExit(within: .seconds(20)) == .exited(code: 1))
+      #expect(
+        process.program.errorText.contains("a monitor cannot be bound for other hosts yet"),
+        "\(process.program.errorText)")
     }
   }
 }

@@ -9,6 +9,8 @@ final class KeyedPeer {
   private let socket: Socket
   private let monitor: ConnectionMonitor
   private let directory: TestDirectory
+  /// Whose requests they are: of one client, none is taken twice.
+  private let number = UInt64.random(in: 1...UInt64.max)
   private var requests: UInt64 = 0
   private(set) var received = 0
   private(set) var connected = 0
@@ -50,8 +52,10 @@ final class KeyedPeer {
   ) async throws -> (code: UInt32, text: String) {
     requests += 1
     socket.send(
-      FrameHeader(kind, flags: flags, count: count, sequence: requests, number: 7), body: body)
-    let answer: (UInt32, String)? = try await poll(within: .seconds(20), of: directory) {
+      FrameHeader(kind, flags: flags, count: count, sequence: requests, number: number), body: body)
+    let answer: (UInt32, String)? = try await poll(
+      every: .milliseconds(20), within: .seconds(20), of: directory
+    ) {
       var answer: (UInt32, String)?
       while socket.receive({ _, bytes in
         received += 1
@@ -66,7 +70,9 @@ final class KeyedPeer {
 
   /// Says something all the while, and looks what has become of that, until something holds.
   func speak(until holds: (KeyedPeer) -> Bool) async throws {
-    let held: Bool? = try await poll(within: .seconds(20), of: directory) {
+    let held: Bool? = try await poll(
+      every: .milliseconds(20), within: .seconds(20), of: directory
+    ) {
       socket.sendPart([], more: false)
       while socket.receive({ _, _ in received += 1 }) {}
       monitor.read { event in

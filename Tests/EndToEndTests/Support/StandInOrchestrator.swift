@@ -53,10 +53,25 @@ final class StandInOrchestrator: Sendable {
       try router.bind("tcp://127.0.0.1:*")
     }
 
-    func tick(_ body: @escaping @Sendable () -> Void) {
+    /// Calls back with each frame that comes from now on, and every 50 ms.
+    func open(
+      _ frame: @escaping (FrameHeader, [UInt8], _ name: String) -> Void,
+      tick: @escaping () -> Void
+    ) {
+      loop.add(router, for: self) { desk in
+        while desk.router.receive({ peer, bytes in
+          guard let header = try? FrameHeader(bytes) else { return }
+          let name = String(decoding: peer.dropFirst(WireName.node("").utf8.count), as: UTF8.self)
+          frame(header, Array(bytes.dropFirst(FrameHeader.byteCount)), name)
+        }) {}
+      }
+      beat(tick)
+    }
+
+    private func beat(_ tick: @escaping () -> Void) {
       loop.schedule(after: .milliseconds(50), for: self) { desk in
-        body()
-        desk.tick(body)
+        tick()
+        desk.beat(tick)
       }
     }
 
@@ -90,7 +105,6 @@ final class StandInOrchestrator: Sendable {
         return (desk, desk.router.lastEndpoint ?? "")
       }
       if case .failure = result { loop.stop() }
-      if case .success(let (desk, _)) = result { loop.add(desk.router, for: desk) { _ in } }
       made.withLock { $0 = result }
     }
     (desk, endpoint) = try #require(made.withLock { $0 }).get()
@@ -99,8 +113,11 @@ final class StandInOrchestrator: Sendable {
     self.members = members
     self.tool = tool
     self.tellsNeighboursFirst = tellsNeighboursFirst
-    let turn: @Sendable () -> Void = { [weak self] in self?.turn() }
-    thread.handle.post { [desk] in desk.tick(turn) }
+    let take: @Sendable (FrameHeader, [UInt8], String) -> Void = { [weak self] in
+      self?.take($0, $1, from: $2)
+    }
+    let ping: @Sendable () -> Void = { [weak self] in self?.pingAll() }
+    thread.handle.post { [desk] in desk.open(take, tick: ping) }
   }
 
   deinit {
@@ -122,49 +139,96 @@ final class StandInOrchestrator: Sendable {
     _ name: String, incarnation: UInt64 = 1, at address: String = "tcp://127.0.0.1:*",
     mode: mode_t = 0o600
   ) throws -> Process {
+    let (arguments, own) = try prepare(name, incarnation, at: address, mode: mode)
+    // Its hello is looked at when it is known whose that is.
+    return try state.withLock { state in
+      let program = try tool.start(
+        program: CommandLineTool.products + "/TestNodes", arguments.arguments)
+      let process = Process(incarnation: incarnation, program: program, pair: own)
+      state.processes[name] = process
+      return process
+    }
+  }
+
+  /// Has a member live in the process of another one.
+  func lodge(_ name: String, in host: String, incarnation: UInt64 = 1) throws {
+    let (arguments, own) = try prepare(name, incarnation)
+    let program = try #require(self[host]).program
+    let record = ProcessRecord(
+      node: name, incarnation: incarnation,
+      launch: .init(
+        program: "TestNodes", arguments: arguments.arguments, environment: [:],
+        configuration: .init(), host: host),
+      isDetached: false, dependencies: [], stopTimeout: .seconds(10))
+    let path = try tool.directory.write(
+      String(decoding: JSONRecord.encode(record), as: UTF8.self) + "\n",
+      to: "\(name).\(incarnation).process")
+    state.withLock {
+      $0.processes[name] = Process(incarnation: incarnation, program: program, pair: own)
+    }
+    let lodging = NodeLodging(arguments: arguments.arguments, record: path)
+    thread.handle.post { [weak self] in self?.send(.lodge, body: lodging, to: host) }
+  }
+
+  /// Gives a process its key pair, by which it is let in from now on.
+  private func prepare(
+    _ name: String, _ incarnation: UInt64, at address: String = "tcp://127.0.0.1:*",
+    mode: mode_t = 0o600
+  ) throws -> (NodeArguments, CurveKeyPair) {
     let member = try #require(members[name])
     let own = try CurveKeyPair.make()
     let path = "\(tool.directory.path)/\(name).\(incarnation).key"
     try KeyFile.write(own, to: path)
     #expect(chmod(path, mode) == 0)
-    var arguments = NodeArguments(
-      topology: Self.topology, node: name, content: member.content, control: endpoint,
-      inbox: address, feed: address, incarnation: incarnation,
-      keys: NodeArguments.Keys(path: path, control: pair.publicKey.text))
-    arguments.journal = .init(
-      path: "\(tool.directory.path)/\(name).journal", durability: .process)
-    let program = try tool.start(
-      program: CommandLineTool.products + "/TestNodes", arguments.arguments)
-    let process = Process(incarnation: incarnation, program: program, pair: own)
-    state.withLock { $0.processes[name] = process }
     thread.handle.post { [desk] in
       desk.gate.allow(own.publicKey, as: .only(WireName.node(name)))
     }
-    return process
+    let arguments = NodeArguments(
+      topology: Self.topology, node: name, content: member.content, control: endpoint,
+      inbox: address, feed: address, incarnation: incarnation,
+      journal: .init(path: "\(tool.directory.path)/\(name).journal", durability: .process),
+      keys: NodeArguments.Keys(path: path, control: pair.publicKey.text))
+    return (arguments, own)
   }
 
-  /// Kills the process of a member, and tells the others that it is gone.
+  /// Kills the process of a member, with all who live in it, and tells the others that they are gone.
   func kill(_ name: String) async throws {
-    let process = try #require(self[name])
-    process.program.signal(.kill)
-    _ = try #require(try await process.program.waitForExit(within: .seconds(20)))
-    state.withLock { $0.processes[name] = nil }
+    let program = try #require(self[name]).program
+    program.signal(.kill)
+    _ = try #require(try await program.waitForExit(within: .seconds(20)))
+    let gone = state.withLock { state in
+      let gone = state.processes.filter { $0.value.program === program }
+      for name in gone.keys { state.processes[name] = nil }
+      return gone.values.map(\.pair.publicKey)
+    }
     thread.handle.post { [weak self, desk] in
-      desk.gate.revoke(process.pair.publicKey)
+      for key in gone { desk.gate.revoke(key) }
       self?.tellNeighbours()
     }
   }
 
-  /// Waits until something holds of a member's process.
+  /// Waits until something holds of a member's process, or it has ended.
   func until(_ name: String, _ holds: (Process) -> Bool) async throws {
-    let held: Bool? = try await poll(within: .seconds(30), of: tool.directory) {
-      self[name].map(holds) == true ? true : nil
+    let held: Bool? = try await poll(
+      every: .milliseconds(20), within: .seconds(20), of: tool.directory
+    ) {
+      let process = try #require(self[name])
+      let hasEnded = process.program.exit != nil
+      return holds(process) ? true : hasEnded ? false : nil
     }
     let process = self[name]
     try #require(
       held == true,
       "\(name): \(process?.status.map { "\($0)" } ?? "no status")\n\(process?.program.errorText ?? "")"
     )
+  }
+
+  /// Waits until a member has said hello; it may have ended since.
+  func untilHello(_ name: String) async throws -> NodeHello {
+    let hello = try await poll(
+      every: .milliseconds(20), within: .seconds(20), of: tool.directory
+    ) { self[name]?.hello }
+    return try #require(hello, "\(self[name]?.program.errorText ?? "")")
   }
 
   /// Waits until a member runs.
@@ -179,12 +243,7 @@ final class StandInOrchestrator: Sendable {
     }
   }
 
-  private func turn() {
-    while desk.router.receive({ peer, bytes in
-      guard let header = try? FrameHeader(bytes) else { return }
-      let name = String(decoding: peer.dropFirst(WireName.node("").utf8.count), as: UTF8.self)
-      take(header, Array(bytes.dropFirst(FrameHeader.byteCount)), from: name)
-    }) {}
+  private func pingAll() {
     let (number, running) = state.withLock { state in
       state.ping += 1
       return (state.ping, state.processes.filter { $0.value.hello?.phase == .running }.keys)
