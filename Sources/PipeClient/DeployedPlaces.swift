@@ -19,9 +19,6 @@ struct DeployedPlaces {
 
   private var places: [String: Place] = [:]
 
-  /// Whether there is anything to be told of.
-  var isEmpty: Bool { places.isEmpty }
-
   /// Takes what a directory tells. A node that is not there has the place where it was.
   mutating func take(_ nodes: [NodeInformation]) -> [Change] {
     var changes: [Change] = []

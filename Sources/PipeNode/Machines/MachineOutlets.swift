@@ -9,10 +9,7 @@ final class MachineOutlets: PortBinder {
   @exclusivity(unchecked)
   private var rules: [(rule: StateRule, pipe: OutPipe)] = []
   private var outs: [OutPipe] = []
-  /// Those of the rules, and those that tell of steps.
-  @exclusivity(unchecked)
-  private var ruled: [OutPipe] = []
-  /// Those of them that were sent into since they were last seen to have room.
+  /// Those of the rules, and those that tell of steps, that were sent into since they were last seen to have room.
   @exclusivity(unchecked)
   private var doubtful: [OutPipe] = []
   /// Those that tell coordinators of each step, with what of it.
@@ -37,15 +34,13 @@ final class MachineOutlets: PortBinder {
       if let port = configuration.port { byPort[port, default: []].append(pipe) }
       if let rule = configuration.rule {
         rules.append((try StateRule(rule, pipe: pipe.name, states: machine.states), pipe))
-        ruled.append(pipe)
+        doubt(pipe)
       }
       if let steps = configuration.steps {
         tellers.append((pipe, steps))
-        ruled.append(pipe)
+        doubt(pipe)
       }
     }
-    // A journal may have filled them.
-    ruled.forEach(doubt)
     ports.bind(with: self)
     if let unknown = byPort.keys.first(where: { !ports.names.contains($0) }) {
       throw NodeProblem("machine '\(machine.machine)' has no port '\(unknown)'")
@@ -127,7 +122,7 @@ final class MachineOutlets: PortBinder {
     return false
   }
 
-  /// The pipe of a rule was sent into.
+  /// The pipe of a rule was sent into, or a journal may have filled it.
   private func doubt(_ pipe: OutPipe) {
     guard !pipe.isDoubtful else { return }
     pipe.isDoubtful = true

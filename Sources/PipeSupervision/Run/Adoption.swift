@@ -1,5 +1,6 @@
 import PipeClient
 import PipeLogs
+import PipeWire
 
 /// What becomes of the processes that an orchestrator left that was killed.
 package struct Adoption {
@@ -45,7 +46,7 @@ package struct Adoption {
       return "another version of the orchestrator started it"
     }
     guard record.isDetached else { return "it was started in the foreground" }
-    guard plan.deployment == nil else {
+    guard plan.deployment == nil, !record.launch.isDeployed else {
       return "processes that run by a deployment file are not taken over yet"
     }
     return record.launch.difference(from: plan.launch(of: node))?.description
@@ -63,6 +64,14 @@ package struct Adoption {
     let left = Survivor.end(others.map(\.survivor), in: directories)
     guard let first = left.first else { return }
     throw StuckProcess(pid: first.process.pid, node: first.node)
+  }
+}
+
+extension ProcessRecord.Launch {
+  /// Whether it is bound for other hosts.
+  fileprivate var isDeployed: Bool {
+    guard let option = arguments.firstIndex(of: "--inbox") else { return false }
+    return arguments.dropFirst(option + 1).first?.hasPrefix("tcp://") == true
   }
 }
 

@@ -4,7 +4,7 @@ import PipeWire
 
 /// Reads deployment files: YAML, of which JSON is a subset.
 ///
-/// Checks all that the file tells by itself; ``DeploymentChecker`` and ``PlacementChecker`` check the rest.
+/// Checks all that the file tells by itself; that it fits its topologies and its machine is checked elsewhere.
 /// Source: decision 0062.
 public enum DeploymentFile {
   /// A deployment, and where its parts stand.

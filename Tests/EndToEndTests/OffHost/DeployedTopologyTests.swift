@@ -144,6 +144,23 @@ struct DeployedTopologyTests {
     }
   }
 
+  @Test("a monitor of the topology sees a node that was killed and is another process now")
+  func monitor() async throws {
+    let watched = Self.numbers + "\nmonitors:\n  census: { monitor: Census }\n"
+    try await DetachedTopology.with(watched, deployment: Self.lab) { ward in
+      let client = try ward.client()
+      defer { client.close() }
+      try await ward.run("kill", "sink")
+      try await client.send("source", Source.Event.go(count: 3))
+      let line = "sink 2.3 \(try counted(3).text)"
+      let isTold: Bool? = try await poll(within: .seconds(20), of: ward.tool.directory) {
+        try ward.log("census").contains { $0.hasSuffix(line) } ? true : nil
+      }
+      let log = try ward.log("census")
+      #expect(isTold == true, "\(log)")
+    }
+  }
+
   @Test("an orchestrator that follows one that was killed ends what is left, and starts it anew")
   func followed() async throws {
     try await DetachedTopology.with(Self.numbers, deployment: Self.lab) { ward in

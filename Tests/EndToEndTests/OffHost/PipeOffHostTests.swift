@@ -195,21 +195,4 @@ struct PipeOffHostTests {
       #expect(process.program.errorText.contains("has mode 644"), "\(process.program.errorText)")
     }
   }
-
-  @Test("a monitor says that it cannot be bound for other hosts yet")
-  func monitor() async throws {
-    try await CommandLineTool.launching { tool in
-      let orchestrator = try StandInOrchestrator(
-        [
-          "census": .init(
-            content: .monitor("Census", watch: nil), configuration: .init(), names: [:])
-        ], in: tool)
-      let process = try orchestrator.launch("census")
-      #expect(
-        try await process.program.waitForExit(within: .seconds(20)) == .exited(code: 1))
-      #expect(
-        process.program.errorText.contains("a monitor cannot be bound for other hosts yet"),
-        "\(process.program.errorText)")
-    }
-  }
 }
