@@ -24,7 +24,7 @@ final class Lodgers {
     let number: Int
     let incarnation: UInt64
     let shell: NodeShell
-    let lock: RecordLock
+    let lock: RecordLock?
     /// The files of its sockets.
     let files: [String]
     /// Who is to come in its place when it has left.
@@ -87,7 +87,9 @@ final class Lodgers {
   private func admit(
     _ name: String, _ arguments: NodeArguments, _ lodging: NodeLodging, to shell: NodeShell
   ) throws {
-    let lock = try RecordLock(lodging.record, incarnation: arguments.incarnation)
+    let lock = try lodging.record.map {
+      try RecordLock($0, incarnation: arguments.incarnation)
+    }
     let own = try neighbour(of: shell)
     count += 1
     let number = count
@@ -97,6 +99,7 @@ final class Lodgers {
         resident: number, prefix: log.prefix, node: name, incarnation: arguments.incarnation)
       var place = place
       place.host = own
+      place.key = lodging.key
       let opened = try open(arguments, place, log)
       lodgers[name] = Lodger(
         number: number, incarnation: arguments.incarnation, shell: opened.shell, lock: lock,
@@ -170,7 +173,7 @@ final class Lodgers {
     guard let lodger = lodgers[name], lodger.number == number else { return }
     lodgers[name] = nil
     for file in lodger.files { unlink(file) }
-    lodger.lock.release()
+    lodger.lock?.release()
     lodger.shell.control.sayGoodbye(because: reason)
     lodger.shell.control.close()
     if let successor = lodger.successor, let host { admit(successor, to: host) }

@@ -17,6 +17,8 @@ struct NodePlace {
   let handler: ZapHandler?
   /// The node in whose process it lives; `nil` where it has one of its own.
   var host: NeighbouringNode?
+  /// What a lodger's key file holds, where it is on another host than that; `nil` where it is none.
+  var key: String?
 
   /// How many sockets of its peers may be in the shared context; more are in one of their own.
   var roomForPeers: Int { Int(Context.Room.few.rawValue) / (host == nil ? 2 : 4) }

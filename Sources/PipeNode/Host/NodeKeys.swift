@@ -25,7 +25,9 @@ struct NodeKeys {
           + "to be on one host with all others, or neither")
     }
     do {
-      pair = try KeyFile.read(keys.path)
+      pair =
+        try keys.path == NodeArguments.Keys.handed
+        ? KeyFile.read(handed: place.key) : KeyFile.read(keys.path)
     } catch {
       throw NodeProblem("\(error)")
     }

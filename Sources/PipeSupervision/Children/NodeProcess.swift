@@ -12,6 +12,23 @@ final class NodeProcess {
     case adopted(AdoptedProcess)
     /// The process of another node, in which this one lives.
     case lodging(NodeProcess)
+    /// On another host, and what started it there has ended without knowing what became of it.
+    case unattached(pid: Int32)
+  }
+
+  /// Where on another host it runs, by an `srun` that is a child of ours.
+  struct Elsewhere {
+    let step: SlurmStep
+    private let engine: SlurmEngine
+
+    init(step: SlurmStep, _ engine: SlurmEngine) {
+      self.step = step
+      self.engine = engine
+    }
+
+    func signal(_ signal: Signal) { engine.signal(signal, to: step) }
+    /// Slurm has given its host up.
+    func lost() { engine.lost(step.host) }
   }
 
   var origin: Origin
@@ -27,13 +44,22 @@ final class NodeProcess {
   var startFailure: SpawnError?
   /// Whether it told that it ends in order.
   var saidGoodbye = false
+  /// Where it runs; `nil` on this host.
+  let elsewhere: Elsewhere?
+  /// What its srun wrote that says that it does not know what became of the process.
+  var doubt: String?
+  /// How often in a row Slurm has said that there is no such process any more.
+  var timesGone = 0
   /// The other nodes that live in it, or have done so.
   private(set) var lodgers: Set<String> = []
 
   /// While it is awaited.
   private var queue: ProcessorQueue?
 
-  init(child: ChildProcess, incarnation: UInt64, capture: OutputCapture) {
+  init(
+    child: ChildProcess, incarnation: UInt64, capture: OutputCapture, on elsewhere: Elsewhere? = nil
+  ) {
+    self.elsewhere = elsewhere
     origin = .own(child)
     self.incarnation = incarnation
     self.capture = capture
@@ -41,6 +67,7 @@ final class NodeProcess {
   }
 
   init(adopted process: AdoptedProcess, incarnation: UInt64, capture: OutputCapture) {
+    elsewhere = nil
     origin = .adopted(process)
     self.incarnation = incarnation
     self.capture = capture
@@ -49,6 +76,7 @@ final class NodeProcess {
 
   /// A node that lives in the process of another one.
   init(lodgingIn host: NodeProcess, incarnation: UInt64) {
+    elsewhere = nil
     origin = .lodging(host)
     self.incarnation = incarnation
     capture = host.capture
@@ -58,6 +86,14 @@ final class NodeProcess {
   /// The process in which it lives; `nil` where that is its own.
   var host: NodeProcess? {
     if case .lodging(let host) = origin { host } else { nil }
+  }
+
+  /// Whether it runs on another host.
+  var isElsewhere: Bool { elsewhere != nil || host?.isElsewhere == true }
+
+  /// Whether nothing on this host is left of what started it elsewhere.
+  var isUnattached: Bool {
+    if case .unattached = origin { true } else { false }
   }
 
   /// Takes another node in, whose lines are told apart from now on.
@@ -71,12 +107,13 @@ final class NodeProcess {
     case .own(let child): child.pid
     case .adopted(let process): process.pid
     case .lodging(let host): host.pid
+    case .unattached(let pid): pid
     }
   }
 
   /// How long it stood in the queue for a processor since this was last asked, or since it is awaited.
   func takeQueueTime(isAwaited: Bool) -> Duration {
-    let threads = isAwaited ? ProcessorQueue.threads(of: pid) : [:]
+    let threads = isAwaited && !isElsewhere ? ProcessorQueue.threads(of: pid) : [:]
     guard !threads.isEmpty else {
       queue = nil
       return .zero
@@ -89,10 +126,15 @@ final class NodeProcess {
   /// - Returns: Whether there was still somebody to send it to.
   @discardableResult
   func signal(_ signal: Signal, group: Bool = false) -> Bool {
-    switch origin {
+    if let elsewhere {
+      elsewhere.signal(signal)
+      return true
+    }
+    return switch origin {
     case .own(let child): child.signal(signal, group: group)
     case .adopted(let process): process.signal(signal, group: group)
     case .lodging(let host): host.signal(signal, group: group)
+    case .unattached: false
     }
   }
 }

@@ -14,7 +14,7 @@ extension NodeLifecycle {
       highestIncarnation = max(highestIncarnation, incarnation)
       state = .adopting(until: now + timeouts.start)
       return [.report(.adopting(pid: survivor.pid)), .greet]
-    case .awaitingHost, .adopting, .starting, .configuring, .ready, .running, .stopping,
+    case .awaitingHost, .adopting, .starting, .configuring, .ready, .running, .lost, .stopping,
       .backingOff, .stopped, .failed:
       return []
     }
@@ -28,7 +28,8 @@ extension NodeLifecycle {
     case .ready, .running:
       lastSeen = now
       return []
-    case .idle, .awaitingHost, .starting, .configuring, .stopping, .backingOff, .stopped, .failed:
+    case .idle, .awaitingHost, .starting, .configuring, .lost, .stopping, .backingOff, .stopped,
+      .failed:
       return []
     }
   }

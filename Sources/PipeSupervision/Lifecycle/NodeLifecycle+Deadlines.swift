@@ -7,7 +7,7 @@ extension NodeLifecycle {
       until
     case .ready, .running: lastSeen.map { $0 + timeouts.heartbeat }
     case .stopping(let stopping): stopping.until
-    case .idle, .awaitingHost, .stopped, .failed: nil
+    case .idle, .awaitingHost, .lost, .stopped, .failed: nil
     }
   }
 
@@ -16,7 +16,7 @@ extension NodeLifecycle {
     switch state {
     case .adopting, .starting, .configuring, .stopping: true
     case .ready, .running: lastSeen.map { now - $0 > timeouts.heartbeat / 4 } ?? false
-    case .idle, .awaitingHost, .backingOff, .stopped, .failed: false
+    case .idle, .awaitingHost, .lost, .backingOff, .stopped, .failed: false
     }
   }
 
@@ -31,7 +31,7 @@ extension NodeLifecycle {
     case .stopping(var stopping):
       stopping.until += duration
       state = .stopping(stopping)
-    case .idle, .awaitingHost, .backingOff, .stopped, .failed: break
+    case .idle, .awaitingHost, .lost, .backingOff, .stopped, .failed: break
     }
     return []
   }
@@ -64,13 +64,14 @@ extension NodeLifecycle {
         lastSeen = now
         return []
       }
-      let reason = "hung: no sign of life for \(timeouts.heartbeat.shortText)"
+      if isElsewhere { return lose(because: silence, at: now) }
+      let reason = "hung: \(silence)"
       return killing(for: .failure(reason: reason, isFinal: false), reason: reason, at: now)
     case .stopping(let stopping):
       return escalate(stopping, at: now)
     case .backingOff:
       return spawn(at: now)
-    case .idle, .awaitingHost, .stopped, .failed:
+    case .idle, .awaitingHost, .lost, .stopped, .failed:
       return []
     }
   }
@@ -86,7 +87,10 @@ extension NodeLifecycle {
       return killing(for: stopping.purpose, reason: reason, at: now)
     case .killed:
       beginStopping(for: stopping.purpose, .killed, at: now)
-      return pid.map { [.kill(.kill), .report(.unkillable(pid: $0))] } ?? []
+      guard let pid else { return [] }
+      return [.kill(.kill), .report(isElsewhere ? .outOfReach(pid: pid) : .unkillable(pid: pid))]
     }
   }
+
+  var silence: String { "no sign of life for \(timeouts.heartbeat.shortText)" }
 }

@@ -6,7 +6,7 @@ extension NodeLifecycle {
     switch state {
     case .awaitingHost:
       return spawn(at: now)
-    case .idle, .adopting, .starting, .configuring, .ready, .running, .stopping, .backingOff,
+    case .idle, .adopting, .starting, .configuring, .ready, .running, .lost, .stopping, .backingOff,
       .stopped, .failed:
       return []
     }
@@ -16,7 +16,7 @@ extension NodeLifecycle {
     hasHost = false
     guard isLodger else { return [] }
     switch state {
-    case .adopting, .starting, .configuring, .ready, .running:
+    case .adopting, .starting, .configuring, .ready, .running, .lost:
       return stop(for: .restart, at: now)
     case .idle, .awaitingHost, .stopping, .backingOff, .stopped, .failed:
       return []

@@ -6,6 +6,11 @@ extension NodeLifecycle {
   /// Takes one input. An input that means nothing in the present state is ignored: it comes from a
   /// process that is already given up, or repeats what is known.
   package mutating func handle(_ input: Input, at now: Instant) -> [Action] {
+    if case .lost(let was) = state { return handle(input, whileLostFrom: was, at: now) }
+    return take(input, at: now)
+  }
+
+  mutating func take(_ input: Input, at now: Instant) -> [Action] {
     switch input {
     case .start: start(at: now)
     case .adopt(let survivor): adopt(survivor, at: now)
@@ -19,6 +24,8 @@ extension NodeLifecycle {
     case .heartbeat: heartbeat(at: now)
     case .queued(let duration): queued(duration, at: now)
     case .exited(let exit): exited(exit, at: now)
+    case .unattached(let reason): unattached(because: reason, at: now)
+    case .present: []
     case .stopRequested: stop(for: .requested, at: now)
     case .killRequested: killRequested(at: now)
     case .restartRequested: restartRequested(at: now)
@@ -46,7 +53,7 @@ extension NodeLifecycle {
       stopping.purpose = .restart
       state = .stopping(stopping)
       return []
-    case .adopting, .starting, .configuring, .ready, .running:
+    case .adopting, .starting, .configuring, .ready, .running, .lost:
       return []
     }
   }
@@ -77,8 +84,8 @@ extension NodeLifecycle {
       startedAt = now
       defer { pendingSignal = nil }
       return [.report(.spawned(pid: pid))] + (pendingSignal.map { [.kill($0)] } ?? [])
-    case .idle, .awaitingHost, .adopting, .configuring, .ready, .running, .backingOff, .stopped,
-      .failed:
+    case .idle, .awaitingHost, .adopting, .configuring, .ready, .running, .lost, .backingOff,
+      .stopped, .failed:
       return []
     }
   }
@@ -92,8 +99,8 @@ extension NodeLifecycle {
     case .stopping(let stopping):
       forgetProcess()
       return ended(stopping.purpose, at: now)
-    case .idle, .awaitingHost, .adopting, .configuring, .ready, .running, .backingOff, .stopped,
-      .failed:
+    case .idle, .awaitingHost, .adopting, .configuring, .ready, .running, .lost, .backingOff,
+      .stopped, .failed:
       return []
     }
   }
@@ -125,7 +132,7 @@ extension NodeLifecycle {
     case .ready, .running:
       lastSeen = now
       return []
-    case .idle, .awaitingHost, .stopping, .backingOff, .stopped, .failed:
+    case .idle, .awaitingHost, .lost, .stopping, .backingOff, .stopped, .failed:
       return []
     }
   }
@@ -148,7 +155,8 @@ extension NodeLifecycle {
       lastSeen = now
       // It has not heard that it may go.
       return [.sendStart]
-    case .idle, .awaitingHost, .adopting, .starting, .stopping, .backingOff, .stopped, .failed:
+    case .idle, .awaitingHost, .adopting, .starting, .lost, .stopping, .backingOff, .stopped,
+      .failed:
       return []
     }
   }
@@ -159,8 +167,8 @@ extension NodeLifecycle {
       lastSeen = now
       state = .running
       return [.sendStart, .report(.running)]
-    case .idle, .awaitingHost, .adopting, .starting, .configuring, .running, .stopping, .backingOff,
-      .stopped, .failed:
+    case .idle, .awaitingHost, .adopting, .starting, .configuring, .running, .lost, .stopping,
+      .backingOff, .stopped, .failed:
       return []
     }
   }
@@ -168,7 +176,8 @@ extension NodeLifecycle {
   private mutating func heartbeat(at now: Instant) -> [Action] {
     switch state {
     case .configuring, .ready, .running: lastSeen = now
-    case .idle, .awaitingHost, .adopting, .starting, .stopping, .backingOff, .stopped, .failed:
+    case .idle, .awaitingHost, .adopting, .starting, .lost, .stopping, .backingOff, .stopped,
+      .failed:
       break
     }
     return []
@@ -177,7 +186,7 @@ extension NodeLifecycle {
   private mutating func complained(_ reason: String) -> [Action] {
     switch state {
     case .adopting, .starting, .configuring, .ready, .running: complaint = reason
-    case .idle, .awaitingHost, .stopping, .backingOff, .stopped, .failed: break
+    case .idle, .awaitingHost, .lost, .stopping, .backingOff, .stopped, .failed: break
     }
     return []
   }
@@ -187,7 +196,7 @@ extension NodeLifecycle {
   private mutating func restartRequested(at now: Instant) -> [Action] {
     switch state {
     case .idle, .awaitingHost, .stopped, .failed, .backingOff: start(at: now)
-    case .adopting, .starting, .configuring, .ready, .running, .stopping:
+    case .adopting, .starting, .configuring, .ready, .running, .lost, .stopping:
       stop(for: .restart, at: now)
     }
   }
@@ -214,7 +223,7 @@ extension NodeLifecycle {
       stopProblem = nil
       state = .stopped(.requested)
       return [.report(.stopped), .nodeStopped]
-    case .stopped, .failed:
+    case .lost, .stopped, .failed:
       stopProblem = nil
       return []
     }
@@ -224,7 +233,7 @@ extension NodeLifecycle {
     switch state {
     case .idle, .awaitingHost, .backingOff, .stopped, .failed:
       return stop(for: .requested, at: now)
-    case .adopting, .starting, .configuring, .ready, .running, .stopping:
+    case .adopting, .starting, .configuring, .ready, .running, .lost, .stopping:
       return killing(for: .requested, reason: "forced", at: now)
     }
   }
@@ -255,7 +264,7 @@ extension NodeLifecycle {
     case .stopping(let stopping):
       if let problem = problem(with: exit, of: stopping) { stopProblem = problem }
       return [report] + ended(stopping.purpose, at: now)
-    case .idle, .awaitingHost, .backingOff, .stopped, .failed:
+    case .idle, .awaitingHost, .lost, .backingOff, .stopped, .failed:
       return []
     }
   }

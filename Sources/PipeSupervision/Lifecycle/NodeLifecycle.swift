@@ -10,7 +10,8 @@ import PipeTopology
 /// has none of its own: where it lives is `NodeLifecycle+Lodging.swift`. The
 /// transitions are in `NodeLifecycle+StateMachine.swift`, those of a process that a former
 /// supervisor left in `NodeLifecycle+Adoption.swift`, the timeouts in
-/// `NodeLifecycle+Deadlines.swift`.
+/// `NodeLifecycle+Deadlines.swift`, and
+/// what becomes of one on another host that is not heard any more in `NodeLifecycle+Elsewhere.swift`.
 package struct NodeLifecycle: Sendable {
   /// A monotonic instant that stands still while the machine is suspended, so that no node is found
   /// hung when a laptop wakes up.
@@ -30,6 +31,9 @@ package struct NodeLifecycle: Sendable {
     /// It waits for the word to go.
     case ready
     case running
+    /// On another host, of which nothing is heard: whether it goes on there cannot be told. What it was in when it
+    /// was last heard of.
+    indirect case lost(was: State)
     /// It was told to end, or killed; its end is awaited.
     case stopping(Stopping)
     /// No process; the next one is spawned then.
@@ -110,8 +114,12 @@ package struct NodeLifecycle: Sendable {
     /// Its process stood in the queue for a processor so long, since it was awaited or since the last of
     /// these: no limit counts that time.
     case queued(Duration)
-    /// Its process was reaped.
+    /// Its process has certainly ended: it was reaped, say.
     case exited(ProcessExit)
+    /// On another host: what started it there has ended without knowing what became of it.
+    case unattached(reason: String)
+    /// On another host: that host answers, and has the process.
+    case present
     case stopRequested
     case killRequested
     case restartRequested
@@ -134,6 +142,8 @@ package struct NodeLifecycle: Sendable {
     case sendStop
     case kill(Signal)
     case report(NodeReport)
+    /// Find out what became of a process on another host, and hand in `present`, or `exited` once that is certain.
+    case findOut
     /// The node is given up.
     case nodeFailed(reason: String)
     /// The node has no process and wants none.
@@ -174,16 +184,21 @@ package struct NodeLifecycle: Sendable {
   package private(set) var isLodger: Bool
   /// Whether that process takes it in.
   var hasHost = false
+  /// Whether it runs on another host, so that to hear nothing of it does not tell that it has ended.
+  package private(set) var isElsewhere: Bool
 
   /// - Parameters:
   ///   - incarnation: The count of starts so far.
   ///   - seed: Decides the jitter of the pauses before restarts.
   ///   - isLodger: Whether it lives in the process of another node.
   ///   - isKnown: Whether a former supervisor, which was killed, had started the same program as this node.
+  ///   - isElsewhere: Whether it runs on another host.
   package init(
     restart: RestartPolicy = RestartPolicy(), timeouts: Timeouts = Timeouts(),
-    incarnation: Int = 0, seed: UInt64 = 0, isLodger: Bool = false, isKnown: Bool = false
+    incarnation: Int = 0, seed: UInt64 = 0, isLodger: Bool = false, isKnown: Bool = false,
+    isElsewhere: Bool = false
   ) {
+    self.isElsewhere = isElsewhere
     self.isLodger = isLodger
     hasSaidHello = isKnown
     self.restart = restart
@@ -196,8 +211,10 @@ package struct NodeLifecycle: Sendable {
   /// Takes over what a changed file says of the node; what is waited for already keeps its limit.
   /// - Parameter isReplaced: Whether its next process is another one than its last.
   package mutating func supervise(
-    restart: RestartPolicy, timeouts: Timeouts, isReplaced: Bool, isLodger: Bool = false
+    restart: RestartPolicy, timeouts: Timeouts, isReplaced: Bool, isLodger: Bool = false,
+    isElsewhere: Bool = false
   ) {
+    self.isElsewhere = isElsewhere
     self.isLodger = isLodger
     self.restart = restart
     self.timeouts = timeouts
@@ -210,7 +227,7 @@ extension NodeLifecycle.State {
   package var hasEnded: Bool {
     switch self {
     case .idle, .stopped, .failed: true
-    case .awaitingHost, .adopting, .starting, .configuring, .ready, .running, .stopping,
+    case .awaitingHost, .adopting, .starting, .configuring, .ready, .running, .lost, .stopping,
       .backingOff:
       false
     }
@@ -219,7 +236,7 @@ extension NodeLifecycle.State {
   /// Whether there is a process, or one is being made.
   package var hasProcess: Bool {
     switch self {
-    case .adopting, .starting, .configuring, .ready, .running, .stopping: true
+    case .adopting, .starting, .configuring, .ready, .running, .lost, .stopping: true
     case .idle, .awaitingHost, .backingOff, .stopped, .failed: false
     }
   }
@@ -228,6 +245,7 @@ extension NodeLifecycle.State {
   package var isOpenToLodgers: Bool {
     switch self {
     case .configuring, .ready, .running: true
+    case .lost(let was): was.isOpenToLodgers
     case .idle, .awaitingHost, .adopting, .starting, .stopping, .backingOff, .stopped, .failed:
       false
     }
@@ -238,7 +256,7 @@ extension NodeLifecycle.State {
     switch self {
     case .idle, .stopped(.requested): true
     case .stopping(let stopping): stopping.purpose == .requested
-    case .awaitingHost, .adopting, .starting, .configuring, .ready, .running, .backingOff,
+    case .awaitingHost, .adopting, .starting, .configuring, .ready, .running, .lost, .backingOff,
       .stopped(.completed), .failed:
       false
     }
@@ -254,6 +272,7 @@ extension NodeLifecycle.State {
     case .configuring: "configuring"
     case .ready: "ready"
     case .running: "running"
+    case .lost: "lost"
     case .stopping: "stopping"
     case .backingOff: "backing off"
     case .stopped(.requested): "stopped"

@@ -28,6 +28,14 @@ package enum NodeReport: Hashable, Sendable {
   case failed(reason: String)
   /// It did not go even after SIGKILL: the kernel holds it.
   case unkillable(pid: Int32)
+  /// It runs on another host, and nothing is heard of it: whether it goes on there cannot be told.
+  case lost(reason: String)
+  /// It was lost, and is heard again.
+  case found
+  /// What started it on another host has ended without knowing what became of it.
+  case unattached(reason: String)
+  /// It runs on another host, and whether SIGKILL has reached it there cannot be told.
+  case outOfReach(pid: Int32)
   /// What it tells of itself cannot be used.
   case misreporting(StatusProblem)
 
@@ -64,10 +72,11 @@ package enum NodeReport: Hashable, Sendable {
   package var isProblem: Bool {
     switch self {
     case .waiting(let obstacle): obstacle.reason != .underway
-    case .killing, .restarting, .failed, .unkillable, .replacing, .misreporting, .endedBadly:
+    case .killing, .restarting, .failed, .unkillable, .replacing, .misreporting, .endedBadly,
+      .lost, .unattached, .outOfReach:
       true
-    case .starting, .spawned, .saidHello, .adopting, .adopted, .ready, .running, .stopping, .exited,
-      .stopped, .completed:
+    case .starting, .spawned, .saidHello, .adopting, .adopted, .ready, .running, .found, .stopping,
+      .exited, .stopped, .completed:
       false
     }
   }
@@ -97,6 +106,12 @@ extension NodeReport: CustomStringConvertible {
     case .completed: "completed"
     case .failed(let reason): "failed: \(reason)"
     case .unkillable(let pid): "pid \(pid) does not end even on SIGKILL; is a device or disk stuck?"
+    case .lost(let reason):
+      "lost: \(reason). Nothing is started in its place before it is certain that it has ended"
+    case .found: "heard again"
+    case .unattached(let reason): reason
+    case .outOfReach(let pid):
+      "pid \(pid) was sent SIGKILL, and its host does not tell whether it has ended"
     case .misreporting(let problem): "\(problem)"
     }
   }

@@ -112,6 +112,7 @@ extension NodeLifecycle.State {
   var hasFeed: Bool {
     switch self {
     case .configuring, .ready, .running: true
+    case .lost(let was): was.hasFeed
     case .idle, .awaitingHost, .adopting, .starting, .stopping, .backingOff, .stopped, .failed:
       false
     }

@@ -121,12 +121,14 @@ extension TopologyLifecycle {
         nodes[name] = NodeLifecycle(
           restart: member.restart, timeouts: member.timeouts,
           incarnation: change.incarnations[name] ?? 0, seed: seeds.next(),
-          isLodger: member.host != nil)
+          isLodger: member.host != nil,
+          isElsewhere: member.isElsewhere)
         starting.append(name)
       } else {
         nodes[name]?.supervise(
           restart: member.restart, timeouts: member.timeouts,
-          isReplaced: change.replaced.contains(name), isLodger: member.host != nil)
+          isReplaced: change.replaced.contains(name), isLodger: member.host != nil,
+          isElsewhere: member.isElsewhere)
         if changing.returning.contains(name) { starting.append(name) }
       }
     }

@@ -29,7 +29,7 @@ extension TopologyLifecycle {
       switch nodes[member.name]?.state {
       case .running: metConditions[member.name] = Set(member.dependencies)
       case .idle, .stopped, .failed, nil: metConditions[member.name] = nil
-      case .awaitingHost, .adopting, .starting, .configuring, .ready, .stopping, .backingOff:
+      case .awaitingHost, .adopting, .starting, .configuring, .ready, .lost, .stopping, .backingOff:
         break
       }
     }

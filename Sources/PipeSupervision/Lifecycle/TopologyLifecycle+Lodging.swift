@@ -29,7 +29,8 @@ extension TopologyLifecycle {
       }
       return true
     case .start, .adopt, .answered, .spawned, .spawnFailed, .hello, .ready, .complained, .go,
-      .heartbeat, .queued, .exited, .killRequested, .hostCame, .hostLeaves, .hostWent, .tick:
+      .heartbeat, .queued, .exited, .unattached, .present, .killRequested, .hostCame, .hostLeaves,
+      .hostWent, .tick:
       return false
     }
   }
@@ -60,7 +61,7 @@ extension TopologyLifecycle {
     case .failed: .init(host, .failed, isHost: true)
     case .idle, .stopped(.requested): .init(host, .stopped, isHost: true)
     case .stopped(.completed): .init(host, .completed, isHost: true)
-    case .awaitingHost, .adopting, .starting, .configuring, .ready, .running, .stopping,
+    case .awaitingHost, .adopting, .starting, .configuring, .ready, .running, .lost, .stopping,
       .backingOff, nil:
       nil
     }

@@ -97,8 +97,8 @@ extension TopologyLifecycle {
       actions.append(.node(name, action))
       if case .report(let report) = action { noteStopProblem(report, of: name) }
     }
-    // The frequent one, which moves nobody.
-    if input == .heartbeat { return }
+    // The frequent one, which moves nobody but who was lost.
+    if input == .heartbeat, node.isEmpty { return }
     if wasOpen != nodes[name]?.state.isOpenToLodgers {
       tellLodgers(of: name, at: now, into: &actions)
     }
@@ -112,7 +112,8 @@ extension TopologyLifecycle {
     case .endedBadly(let reason), .failed(let reason), .restarting(_, _, _, let reason):
       stopProblems.append((name, reason))
     case .starting, .spawned, .saidHello, .adopting, .adopted, .replacing, .ready, .waiting,
-      .running, .stopping, .killing, .exited, .stopped, .completed, .unkillable, .misreporting:
+      .running, .stopping, .killing, .exited, .stopped, .completed, .unkillable, .misreporting, .lost,
+      .found, .unattached, .outOfReach:
       break
     }
   }
@@ -218,7 +219,8 @@ extension TopologyLifecycle {
       case .ready where obstacles[member.name] != nil,
         .awaitingHost where obstacles[member.name] != nil:
         started.waiting += 1
-      case .awaitingHost, .adopting, .starting, .configuring, .ready, .stopping, .backingOff: return
+      case .awaitingHost, .adopting, .starting, .configuring, .ready, .lost, .stopping, .backingOff:
+        return
       case nil: break
       }
     }
@@ -265,7 +267,7 @@ extension TopologyLifecycle {
     case .idle, .stopped(.requested): .init(name, .stopped, state: state)
     case .stopped(.completed) where state != nil: .init(name, .completed, state: state)
     case .ready where obstacles[name] != nil: .init(name, .waiting, state: state)
-    case .awaitingHost, .adopting, .starting, .configuring, .ready, .running, .stopping,
+    case .awaitingHost, .adopting, .starting, .configuring, .ready, .running, .lost, .stopping,
       .backingOff, .stopped(.completed), nil:
       nil
     }
@@ -287,7 +289,7 @@ extension TopologyLifecycle {
       switch nodes[dependency.node]?.state {
       case .running, .stopped(.completed): openState(dependency, of: name) == nil
       case nil: true
-      case .idle, .awaitingHost, .adopting, .starting, .configuring, .ready, .stopping,
+      case .idle, .awaitingHost, .adopting, .starting, .configuring, .ready, .lost, .stopping,
         .backingOff, .stopped(.requested), .failed:
         false
       }
@@ -300,7 +302,7 @@ extension TopologyLifecycle {
       switch nodes[member.name]?.state {
       case .backingOff, .awaitingHost:
         pass(.stopRequested, to: member.name, at: now, into: &actions)
-      case .idle, .adopting, .starting, .configuring, .ready, .running, .stopping, .stopped,
+      case .idle, .adopting, .starting, .configuring, .ready, .running, .lost, .stopping, .stopped,
         .failed, nil:
         break
       }

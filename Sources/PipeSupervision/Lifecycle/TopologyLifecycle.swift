@@ -28,13 +28,15 @@ package struct TopologyLifecycle: Sendable {
     package var receivers: [String]
     /// The node in whose process it lives; `nil` where it has one of its own.
     package var host: String?
+    /// Whether it runs on another host than the supervisor.
+    package var isElsewhere: Bool
     package var restart: RestartPolicy
     package var timeouts: Timeouts
 
     package init(
       _ name: String, isRequired: Bool = false, isObserver: Bool = false,
       dependencies: [NodeDependency] = [], receivers: [String] = [], host: String? = nil,
-      restart: RestartPolicy = RestartPolicy(), timeouts: Timeouts = Timeouts()
+      isElsewhere: Bool = false, restart: RestartPolicy = RestartPolicy(), timeouts: Timeouts = Timeouts()
     ) {
       self.name = name
       self.isRequired = isRequired
@@ -42,6 +44,7 @@ package struct TopologyLifecycle: Sendable {
       self.dependencies = dependencies
       self.receivers = receivers
       self.host = host
+      self.isElsewhere = isElsewhere
       self.restart = restart
       self.timeouts = timeouts
     }
@@ -133,7 +136,8 @@ package struct TopologyLifecycle: Sendable {
       nodes[member.name] = NodeLifecycle(
         restart: member.restart, timeouts: member.timeouts,
         incarnation: incarnations[member.name] ?? 0, seed: seeds.next(),
-        isLodger: member.host != nil, isKnown: known.contains(member.name))
+        isLodger: member.host != nil, isKnown: known.contains(member.name),
+        isElsewhere: member.isElsewhere)
     }
   }
 

@@ -67,22 +67,16 @@ struct ProgramDescriber {
   private func run(
     _ program: String, _ arguments: [String], environment: [String: String]
   ) throws(Failure) -> [UInt8] {
-    var child: ChildProcess
+    let answer: ChildAnswer
     do {
-      child = try ChildProcess.spawn(
-        ChildCommand(path: program, arguments: arguments, environment: environment))
+      answer = try ChildAnswer.read(
+        ChildCommand(path: program, arguments: arguments, environment: environment),
+        within: timeout, limit: Self.outputLimit)
     } catch {
       throw Failure("\(error)")
     }
-    defer { child.closePipes() }
-    var output: [UInt8] = []
-    var errors: [UInt8] = []
-    let deadline = ContinuousClock.now + timeout
-    let drained = Self.drain(child, until: deadline, &output, &errors)
-    if drained != .ended { child.signal(.kill, group: true) }
-    let exit = child.wait()
     let advice = "is it a node program, with a type that is @main and NodeProgram?"
-    switch drained {
+    switch answer.ending {
     case .ended: break
     case .late:
       throw Failure(
@@ -93,42 +87,11 @@ struct ProgramDescriber {
         "'\(program) \(arguments[0])' wrote more than \(Self.outputLimit >> 20) MiB, "
           + "which is no description; \(advice)")
     }
-    guard exit?.isSuccess == true else {
-      let said = String(decoding: errors.prefix(2_000), as: UTF8.self).trimmed
+    guard answer.exit?.isSuccess == true else {
       throw Failure(
-        "'\(program) \(arguments[0])' ended with \(exit?.description ?? "?")"
-          + (said.isEmpty ? "" : ": \(said)"))
+        "'\(program) \(arguments[0])' ended with \(answer.exit?.description ?? "?")"
+          + (answer.problem.map { ": \($0)" } ?? ""))
     }
-    return output
-  }
-
-  /// How the reading of a program's answer ended.
-  private enum Drained {
-    case ended, late
-    /// It wrote too much.
-    case flooded
-  }
-
-  /// Reads both pipes until both are closed.
-  private static func drain(
-    _ child: ChildProcess, until deadline: ContinuousClock.Instant, _ output: inout [UInt8],
-    _ errors: inout [UInt8]
-  ) -> Drained {
-    var open: Set<Int32> = [child.output, child.error]
-    while !open.isEmpty {
-      guard ContinuousClock.now < deadline else { return .late }
-      for (descriptor, bytes) in PipeReader.read(&open, until: deadline) {
-        if descriptor == child.output { output += bytes } else { errors += bytes }
-      }
-      if output.count + errors.count > outputLimit { return .flooded }
-    }
-    return .ended
-  }
-}
-
-extension String {
-  fileprivate var trimmed: String {
-    let isSpace: (Character) -> Bool = { $0.isWhitespace }
-    return String(drop(while: isSpace).reversed().drop(while: isSpace).reversed())
+    return answer.output
   }
 }

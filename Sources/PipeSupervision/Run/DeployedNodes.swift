@@ -71,6 +71,12 @@ final class DeployedNodes {
   /// How the present process of a node gets in.
   func entry(of node: String) -> NodeEntry? { admitted[node]?.entry }
 
+  /// What the key file of a node's present process holds, for a process that cannot read it.
+  func secret(of node: String) -> String? {
+    guard let path = admitted[node]?.entry.keys.path else { return nil }
+    return FileSystem.contents(of: path).map { String(decoding: $0, as: UTF8.self) }
+  }
+
   /// The process of a node has ended for certain, or none has come of it.
   /// - Returns: What is to be told to others.
   @discardableResult

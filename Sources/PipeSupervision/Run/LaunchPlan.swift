@@ -24,6 +24,8 @@ package struct LaunchPlan {
     var watched: Set<String> = []
     /// Where it listens, and its lodgers do; `nil` where it is on one host with all others.
     var address: String?
+    /// The host of an engine's on which it runs; `nil` where that is the orchestrator's own.
+    var hostName: String?
 
     package var name: String { information.name }
   }
@@ -35,13 +37,23 @@ package struct LaunchPlan {
   let pipes: [PipeInformation]
   /// Where the processes are to run; `nil` where all are on one host, and their places say nothing.
   let deployment: Deployment?
+  /// The job on whose hosts they are started; `nil` where the orchestrator starts them on its own.
+  let job: SlurmJob?
+  /// Where the orchestrator listens for processes that are bound for other hosts.
+  let address: String
   /// What every process has in its environment.
   private let inherited: [String: String]
 
-  package init(_ loaded: LoadedTopology, directories: RuntimeDirectories) throws(DirectoryError) {
+  /// - Parameter job: The job on whose hosts its processes are started, with the engine that does so.
+  /// - Throws: ``DirectoryError``, or ``SlurmError`` where the orchestrator's address cannot be told.
+  package init(
+    _ loaded: LoadedTopology, directories: RuntimeDirectories, job: SlurmJob? = nil
+  ) throws {
     let topology = loaded.topology
     self.topology = topology.name
     deployment = loaded.deployment
+    self.job = job
+    address = try Self.ownAddress(loaded.deployment, job)
     file = FileSystem.absolute(loaded.file)
     control = try directories.endpoint(.control)
     inherited = ProcessEnvironment.current.merging([TopologyFile.variable: file]) { _, own in own }
@@ -53,7 +65,9 @@ package struct LaunchPlan {
     for monitor in topology.monitors {
       nodes.append(try Node(monitor, of: loaded, in: directories))
     }
-    if let deployment { nodes = Self.placed(nodes, of: topology, by: deployment) }
+    if let deployment {
+      nodes = Self.placed(nodes, of: topology, by: deployment, job, own: address)
+    }
     self.nodes = Self.withReceivers(nodes)
     pipes = loaded.pipes.map {
       PipeInformation(name: $0.name, from: $0.sender, to: $0.receiver, capacity: $0.capacity)
@@ -102,7 +116,7 @@ package struct LaunchPlan {
       control: entry?.control ?? control, inbox: bound ?? information.inbox,
       feed: bound ?? information.feed, incarnation: incarnation,
       journal: information.journal.map { .init(path: $0, durability: information.durability) },
-      keys: entry?.keys)
+      keys: entry.map { node.hostName == nil ? $0.keys : $0.keys.handed })
   }
 
   func environment(of node: Node) -> [String: String] {
@@ -149,17 +163,24 @@ extension LaunchPlan {
 
   /// The nodes as they are bound for other hosts: where each is, its own process tells.
   private static func placed(
-    _ nodes: [Node], of topology: Topology, by deployment: Deployment
+    _ nodes: [Node], of topology: Topology, by deployment: Deployment, _ job: SlurmJob?,
+    own address: String
   ) -> [Node] {
-    nodes.map { node in
+    let hosts = HostAssignment(topology, by: deployment)
+    return nodes.map { node in
       var node = node
       // A lodger is where its host is.
       let place = topology.node(node.host ?? node.name)?.place
       node.information.place = place
+      node.hostName = hosts.host(of: node.host ?? node.name)
+      node.information.hostName = node.hostName
+      node.supervision.isElsewhere = node.hostName != nil
       node.information.process = node.name
       node.information.inbox = ""
       node.information.feed = ""
-      node.address = place.flatMap(deployment.place)?.address ?? deployment.address
+      node.address =
+        node.hostName.flatMap { job?.addresses[$0] } ?? place.flatMap(deployment.place)?.address
+        ?? address
       for index in node.configuration.outs.indices {
         node.configuration.outs[index].endpoint = ""
       }
@@ -169,6 +190,13 @@ extension LaunchPlan {
       }
       return node
     }
+  }
+
+  private static func ownAddress(_ deployment: Deployment?, _ job: SlurmJob?) throws -> String {
+    if let address = deployment?.address { return address }
+    guard let job else { return Deployment.standardAddress }
+    guard let own = job.ownAddress() else { throw SlurmError.noAddress(job: job.id) }
+    return own
   }
 
   /// Lets every process of the run open as many files as it needs: what this one may, its children may.

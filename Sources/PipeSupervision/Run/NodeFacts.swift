@@ -15,6 +15,8 @@ struct NodeFacts {
   private(set) var launch: ProcessRecord.Launch?
   /// The last lines that it wrote before it failed.
   private(set) var lastLines: [String] = []
+  /// The id of its process on another host; `nil` before that has said hello.
+  var pidElsewhere: Int32?
   private var isMisreporting = false
   private var isUnreachable = false
 
@@ -23,6 +25,7 @@ struct NodeFacts {
   /// A process of it begins.
   mutating func take(started record: ProcessRecord) {
     take(adopted: record)
+    pidElsewhere = nil
     status = nil
     statusProblem = nil
     isMisreporting = false
@@ -38,7 +41,7 @@ struct NodeFacts {
   /// - Parameter stopProblem: What was wrong with its last end.
   mutating func take(_ report: NodeReport, stopProblem: String?) {
     switch report {
-    case .running, .adopted: reason = nil
+    case .running, .adopted, .found: reason = nil
     case .stopped, .completed:
       // What was wrong with its end is still to be seen.
       reason = stopProblem.map { "\(NodeReport.endedBadly(reason: $0))" }
@@ -46,11 +49,11 @@ struct NodeFacts {
     case .failed(let reason):
       self.reason = reason
       status?.state = nil
-    case .killing, .restarting, .exited, .unkillable:
+    case .killing, .restarting, .exited, .unkillable, .lost, .outOfReach:
       reason = report.description
       status?.state = nil
     case .replacing, .waiting, .endedBadly: reason = report.description
-    case .starting, .spawned, .saidHello, .adopting, .ready, .stopping, .misreporting: break
+    case .starting, .spawned, .saidHello, .adopting, .ready, .stopping, .misreporting, .unattached: break
     }
   }
 

@@ -44,8 +44,11 @@ final class NodeProcesses {
 
   /// Starts a process without waiting for its program to run: that it cannot is told later, as
   /// `spawnFailed`.
+  /// - Parameter elsewhere: Where it starts on another host.
   /// - Returns: Its id.
-  func start(_ command: ChildCommand, as record: ProcessRecord) throws -> Int32 {
+  func start(
+    _ command: ChildCommand, as record: ProcessRecord, on elsewhere: NodeProcess.Elsewhere? = nil
+  ) throws -> Int32 {
     let file = try record.write(in: directories)
     defer { close(file) }
     var command = command
@@ -54,7 +57,7 @@ final class NodeProcesses {
     let node = record.node
     let process = NodeProcess(
       child: child, incarnation: record.incarnation,
-      capture: OutputCapture(writer: logs.writer(of: node)))
+      capture: OutputCapture(writer: logs.writer(of: node)), on: elsewhere)
     processes[node] = process
     process.watch = loop.add(descriptor: child.report, for: self) { $0.readReport(of: process) }
     watchOutput(of: node)
@@ -192,6 +195,9 @@ final class NodeProcesses {
     _ process: NodeProcess, of node: String, _ stream: LogStream, _ descriptor: Int32
   ) {
     let drained = process.capture.drain(descriptor, as: stream)
+    if process.elsewhere != nil, let line = drained.lines.first(where: SlurmStep.isDoubt) {
+      process.doubt = line
+    }
     for line in drained.lines { observer?.line(node: node, stream, line) }
     logs.tell(drained.notice, of: node)
     for (lodger, lines) in drained.ofLodgers {
@@ -211,15 +217,71 @@ final class NodeProcesses {
       guard case .own(var child) = process.origin, let exit = child.reap() else { continue }
       process.origin = .own(child)
       readReport(of: process)
-      remove(process, of: node)
-      if case .own(let child) = process.origin { child.closePipes() }
-      if let failure = process.startFailure {
-        observer?.handle(.spawnFailed(reason: "\(failure)"), of: node)
-      } else {
-        tell(exit, of: process, node)
+      guard process.elsewhere != nil else {
+        takeEnd(of: process, node, exit)
+        continue
       }
-      endLodgers(of: process, node, exit)
+      readRest(of: process, node)
+      if let doubt = SlurmStep.doubt(exit, after: process.doubt) {
+        unattach(process, of: node, because: doubt)
+      } else {
+        takeEnd(of: process, node, SlurmStep.exit(of: exit))
+      }
     }
+  }
+
+  private func takeEnd(of process: NodeProcess, _ node: String, _ exit: ProcessExit) {
+    remove(process, of: node)
+    if case .own(let child) = process.origin { child.closePipes() }
+    if let failure = process.startFailure {
+      observer?.handle(.spawnFailed(reason: "\(failure)"), of: node)
+    } else {
+      tell(exit, of: process, node)
+    }
+    endLodgers(of: process, node, exit)
+  }
+
+  // MARK: Elsewhere
+
+  /// The node whose own process this is.
+  func name(of process: NodeProcess) -> String? { processes.first { $0.value === process }?.key }
+
+  private func unattach(_ process: NodeProcess, of node: String, because reason: String) {
+    let pid = process.pid
+    for registration in process.registrations.values { loop.remove(registration) }
+    process.registrations = [:]
+    unwatch(process)
+    if case .own(let child) = process.origin { child.closePipes() }
+    process.origin = .unattached(pid: pid)
+    process.elsewhere?.lost()
+    observer?.handle(.unattached(reason: reason), of: node)
+  }
+
+  /// It is certain that a process has ended of which nothing on this host is left.
+  func hasEnded(elsewhere node: String) {
+    guard let process = processes[node], process.isUnattached else { return }
+    buryUntold(process, of: node)
+  }
+
+  /// Gives up a process on another host that nobody reaches.
+  func abandon(_ node: String) {
+    guard let process = processes[node], process.elsewhere != nil else { return }
+    observer?.handle(
+      .complained(reason: "it cannot be told whether it has ended, since its host does not answer"),
+      of: node)
+    buryUntold(process, of: node)
+  }
+
+  private func buryUntold(_ process: NodeProcess, of node: String) {
+    remove(process, of: node)
+    if case .own(var child) = process.origin {
+      child.signal(.kill, group: true)
+      child.wait()
+      child.closePipes()
+    }
+    let exit = ProcessExit.untold(saidGoodbye: process.saidGoodbye)
+    tell(exit, of: process, node)
+    endLodgers(of: process, node, exit)
   }
 
   /// Called when a process that is not our child has ended.
@@ -271,6 +333,8 @@ final class NodeProcesses {
         let line = lines.last(where: { $0.hasPrefix(NodeLogPrefix.error) })
       {
         let reason = String(line.dropFirst(NodeLogPrefix.error.count))
+        observer?.handle(.complained(reason: reason), of: node)
+      } else if process.elsewhere != nil, let reason = lines.lazy.compactMap(SlurmStep.problem).last {
         observer?.handle(.complained(reason: reason), of: node)
       }
     }

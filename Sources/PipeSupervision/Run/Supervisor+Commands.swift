@@ -182,7 +182,7 @@ extension Supervisor {
         "'\(request.file)' is of topology '\(name)', and not of '\(wanted)': '-p \(wanted)' applies "
           + "it all the same")
     }
-    let next = try LaunchPlan(loaded, directories: directories)
+    let next = try LaunchPlan(loaded, directories: directories, job: plan.job)
     try next.raiseOpenFileLimit()
     let obstacle = coordinatorObstacle(to: next)
     if !request.isDryRun, let obstacle { return .failed(obstacle) }

@@ -78,7 +78,8 @@ extension Supervisor {
         lifecycle.state.hasEnded && self.lifecycle.isReturning(node.name)
         ? "starting" : lifecycle.state.name
       information.isRunning = lifecycle.state == .running
-      information.pid = lifecycle.pid
+      information.pid =
+        node.hostName == nil || lifecycle.pid == nil ? lifecycle.pid : facts?.pidElsewhere
       information.incarnation = UInt64(lifecycle.incarnation)
       information.restarts = UInt64(max(lifecycle.starts - 1, 0))
     }

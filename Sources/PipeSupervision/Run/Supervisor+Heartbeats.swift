@@ -17,6 +17,7 @@ extension Supervisor {
       $0.creditOwnDelay(.now - due)
       $0.pingAll(sequence: 0)
       $0.creditQueueTime()
+      $0.askHosts()
       $0.keepInPlace()
       $0.scheduleHeartbeat()
     }

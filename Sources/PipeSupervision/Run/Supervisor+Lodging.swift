@@ -27,7 +27,8 @@ extension Supervisor {
   private func sendLodging(of node: LaunchPlan.Node, incarnation: UInt64, to host: String) {
     let lodging = NodeLodging(
       arguments: arguments(of: node, incarnation: incarnation),
-      record: ProcessRecord.path(of: node.name, in: directories))
+      record: node.hostName == nil ? ProcessRecord.path(of: node.name, in: directories) : nil,
+      key: node.hostName == nil ? nil : deployed?.secret(of: node.name))
     control.send(FrameHeader(.lodge), lodging, to: host)
   }
 

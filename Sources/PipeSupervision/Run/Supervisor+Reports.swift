@@ -53,6 +53,7 @@ extension Supervisor {
 
   private func take(_ hello: NodeHello, from name: String) {
     sendLodgingsAgain(to: name)
+    facts[name]?.pidElsewhere = hello.pid
     // Who has told where it is learns of its peers before it is configured.
     if let endpoints = hello.endpoints { tell(deployed?.take(endpoints, of: name) ?? []) }
     if let setback = hello.setback {
@@ -75,7 +76,9 @@ extension Supervisor {
         "it does not tell where it is bound: its program was built with a PipeRuntime that knows of no "
         + "deployments. Build it anew"
     }
-    if hello.pid != processes[name]?.pid { return "its hello came from process \(hello.pid)" }
+    if processes[name]?.isElsewhere == false, hello.pid != processes[name]?.pid {
+      return "its hello came from process \(hello.pid)"
+    }
     return facts[name]?.agrees(with: hello.description) == true
       ? nil
       : "its machine differs from the one that was checked: the program was rebuilt meanwhile. "

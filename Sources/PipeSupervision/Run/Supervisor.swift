@@ -56,6 +56,8 @@ package final class Supervisor {
   let control: ControlSocket
   /// Who its nodes are to each other where they are bound for other hosts; `nil` where all are on one.
   let deployed: DeployedNodes?
+  /// What starts processes on other hosts; `nil` where all are on this one.
+  let engine: SlurmEngine?
   let reporter: any Reporter
   let options: Options
   private(set) var lifecycle: TopologyLifecycle
@@ -97,9 +99,12 @@ package final class Supervisor {
       }, known: options.known, held: options.held, seed: .random(in: .min ... .max))
     let control = try ControlSocket(at: plan.control, in: context)
     self.control = control
-    deployed = try plan.deployment.map { [context, loop, directories] in
+    engine = try plan.job.map { [loop] in
+      try SlurmEngine($0, environment: ProcessEnvironment.current, loop: loop)
+    }
+    deployed = try plan.deployment.map { [context, loop, directories] _ in
       try DeployedNodes(
-        plan.nodes, at: $0.address, of: control, in: directories, context, loop: loop
+        plan.nodes, at: plan.address, of: control, in: directories, context, loop: loop
       ) { reporter.warning("\($0)") }
     }
     logs = NodeLogs(in: directories) { reporter.warning($0) }
@@ -198,6 +203,7 @@ package final class Supervisor {
       control.send(
         FrameHeader(.stop, flags: isStopping ? NodeHandshake.allStopFlag : 0), to: name)
     case .report(let report): tell(report, of: name)
+    case .findOut: askHost(of: name)
     case .kill, .nodeFailed, .nodeStopped: break
     }
     return nil
@@ -206,6 +212,7 @@ package final class Supervisor {
   /// Keeps what becomes of a node, and tells it.
   func tell(_ report: NodeReport, of name: String) {
     facts[name]?.take(report, stopProblem: lifecycle[name]?.stopProblem)
+    if case .outOfReach = report { abandonAtEnd(name) }
     logs.note("\(report)", of: name)
     reporter.report(node: name, report)
   }
@@ -226,7 +233,7 @@ package final class Supervisor {
         path: node.information.program, arguments: arguments(of: node, incarnation: incarnation),
         environment: plan.environment(of: node), deathSignal: options.isDetached ? nil : .kill,
         leadsSession: options.isDetached)
-      let pid = try processes.start(command, as: record)
+      let pid = try start(command, of: node, as: record)
       facts[name]?.take(started: record)
       return .spawned(pid: pid)
     } catch {
@@ -319,7 +326,12 @@ package final class Supervisor {
 
   private func readSignals() {
     while let signal = signals.next() {
-      if signal.number == SIGCHLD { processes.reapChildren() } else { requestStop() }
+      if signal.number == SIGCHLD {
+        processes.reapChildren()
+        engine?.reap()
+      } else {
+        requestStop()
+      }
     }
   }
 }

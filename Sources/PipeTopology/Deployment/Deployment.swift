@@ -8,23 +8,26 @@ public struct Deployment: Sendable {
   public enum Engine: String, CaseIterable, Codable, Hashable, Sendable {
     /// The orchestrator itself, on its own machine.
     case local
+    /// Slurm, within a job of its own, by `srun`.
+    case slurm
   }
 
   /// What starts processes. Default: ``Engine/local``.
   public var engine: Engine
-  /// The IPv4 address, in numbers, where the orchestrator and the nodes without a place listen.
-  public var address: String
+  /// The IPv4 address, in numbers, where the orchestrator and the nodes without a place listen; `nil` for
+  /// ``standardAddress``, or with ``Engine/slurm`` that of the host on which the orchestrator runs.
+  public var address: String?
   /// The places, in the order of the file.
   public var places: [DeploymentPlace]
   /// The directory of the nodes' journals, which all hosts see; `nil` for each host's own.
   public var journals: String?
 
-  /// The address that a deployment has which names none.
+  /// The address that a deployment has which names none, where all is on one host.
   public static let standardAddress = "127.0.0.1"
 
   /// Makes a deployment.
   public init(
-    engine: Engine = .local, address: String = standardAddress, places: [DeploymentPlace] = [],
+    engine: Engine = .local, address: String? = nil, places: [DeploymentPlace] = [],
     journals: String? = nil
   ) {
     self.engine = engine
@@ -54,16 +57,23 @@ extension Deployment: Equatable {
   }
 }
 
-/// A place that nodes can name, and its address.
+/// A place that nodes can name, and where it is: an address of this machine, or hosts of an engine's.
 public struct DeploymentPlace: Hashable, Sendable {
   /// The name: `[A-Za-z0-9][A-Za-z0-9_-]{0,40}`.
   public var name: String
-  /// The IPv4 address, in numbers, where its nodes listen.
-  public var address: String
+  /// With ``Deployment/Engine/local``: the IPv4 address, in numbers, where its nodes listen.
+  public var address: String?
+  /// With ``Deployment/Engine/slurm``: the hosts, by the names that Slurm has for them. Its nodes are dealt to them
+  /// in turn.
+  public var hosts: [String]
+  /// The hosts to which nodes go that may move, when one of the others is lost.
+  public var spare: [String]
 
   /// Makes a place.
-  public init(name: String, address: String) {
+  public init(name: String, address: String? = nil, hosts: [String] = [], spare: [String] = []) {
     self.name = name
     self.address = address
+    self.hosts = hosts
+    self.spare = spare
   }
 }

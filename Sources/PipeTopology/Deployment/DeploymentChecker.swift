@@ -18,10 +18,13 @@ package struct DeploymentChecker: Examiner {
   ) -> [Diagnostic] {
     var checker = DeploymentChecker(examined: examined)
     let deployment = examined.deployment
-    checker.check(deployment.address, at: ["address"], owner: "the deployment", interfaces)
+    if let address = deployment.address {
+      checker.check(address, at: ["address"], owner: "the deployment", interfaces)
+    }
     for place in deployment.places {
+      guard let address = place.address else { continue }
       checker.check(
-        place.address, at: ["places", place.name, "address"], owner: "place '\(place.name)'",
+        address, at: ["places", place.name, "address"], owner: "place '\(place.name)'",
         interfaces)
     }
     if let topologies { checker.checkUse(by: topologies) }

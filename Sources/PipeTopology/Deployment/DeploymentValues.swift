@@ -1,15 +1,54 @@
 import PipeMachines
 import PipeSystem
 
-extension TopologyValue<Deployment.Engine> {
-  /// What starts processes; of one that is only planned, messages say so.
-  static var engine: Self {
-    let known = choice
-    return Self(schema: known.schema, write: known.write) { reading, place in
-      guard place.node.scalar?.text == "slurm" else { return known.read(&reading, place) }
-      reading.report(
-        .badValue, place, "cannot be 'slurm': this engine is not available yet; write 'local'")
-      return nil
+extension TopologyValue<[String]> {
+  /// Hosts by their names, each once.
+  static var hosts: Self {
+    Self(
+      schema: [
+        "type": "array", "minItems": 1, "uniqueItems": true,
+        "items": .orVariable(.pattern(HostName.pattern)),
+      ], write: OrderedValue.names
+    ) { reading, place in
+      guard let elements = reading.elements(of: place, hint: "a list of hosts") else { return nil }
+      var hosts: [String] = []
+      for element in elements {
+        guard let name = reading.string(element, hint: "a host's name") else { continue }
+        if !HostName.isValid(name) {
+          reading.report(
+            .badName, element,
+            "names '\(name)', and a host's name has letters, digits, '.', '-' and '_' alone")
+        } else if hosts.contains(name) {
+          reading.report(.duplicateKey, element, "names '\(name)' twice; remove one")
+        } else {
+          hosts.append(name)
+        }
+      }
+      if elements.isEmpty {
+        reading.report(.badValue, place, "is empty; a place has at least one host")
+      }
+      return hosts
+    }
+  }
+}
+
+/// The names that hosts have.
+private enum HostName {
+  static let pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$"
+
+  static func isValid(_ name: String) -> Bool {
+    let bytes = Array(name.utf8)
+    guard let first = bytes.first, bytes.count <= 253 else { return false }
+    return isLetterOrDigit(first)
+      && bytes.allSatisfy { isLetterOrDigit($0) || ".-_".utf8.contains($0) }
+  }
+
+  private static func isLetterOrDigit(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"):
+      true
+    default: false
     }
   }
 }

@@ -52,11 +52,25 @@ package enum KeyFile {
     guard status.st_mode & 0o077 == 0 else {
       throw .open(path, mode: UInt32(status.st_mode & 0o777))
     }
-    guard let text = try? FileSystem.read(descriptor, limit: sizeLimit),
-      let contents = try? JSONRecord.decode(Contents.self, from: text),
+    guard let text = try? FileSystem.read(descriptor, limit: sizeLimit), let pair = pair(in: text)
+    else { throw .malformed(path) }
+    return pair
+  }
+
+  /// Reads a pair from what a key file holds.
+  /// - Parameter text: `nil` for what comes on standard input.
+  package static func read(handed text: String?) throws(KeyFileError) -> CurveKeyPair {
+    let bytes =
+      text.map { Array($0.utf8) } ?? (try? FileSystem.read(STDIN_FILENO, limit: sizeLimit))
+    guard let bytes, let pair = pair(in: bytes) else { throw .malformed("-") }
+    return pair
+  }
+
+  private static func pair(in text: [UInt8]) -> CurveKeyPair? {
+    guard let contents = try? JSONRecord.decode(Contents.self, from: text),
       let pair = CurveKeyPair(secret: Array(contents.secret.utf8)),
       pair.publicKey.text == contents.public
-    else { throw .malformed(path) }
+    else { return nil }
     return pair
   }
 }
@@ -83,6 +97,9 @@ extension KeyFileError: CustomStringConvertible {
     case .open(let path, let mode):
       "the key file '\(path)' has mode \(String(mode, radix: 8)), so that others may have read it: "
         + "make a new pair, and keep it in a file of mode 600"
+    case .malformed("-"):
+      "standard input does not hold a key pair, {\"public\":KEY,\"secret\":KEY} with 40 characters each: '--key -' "
+        + "takes what a key file holds"
     case .malformed(let path):
       "the key file '\(path)' does not hold a key pair, {\"public\":KEY,\"secret\":KEY} with 40 "
         + "characters each: it was cut off, or is another file"

@@ -101,6 +101,8 @@ extension Diagnostic {
     case unusedPlace = "unused-place"
     /// An address of a deployment that is not this machine's, where its processes are to start.
     case foreignAddress = "foreign-address"
+    /// A host of a deployment that the engine does not have.
+    case unknownHost = "unknown-host"
     /// A node that is to move when its host is lost, and what it has recorded cannot.
     case badHostLoss = "bad-host-loss"
   }

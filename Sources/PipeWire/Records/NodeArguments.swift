@@ -33,10 +33,16 @@ package struct NodeArguments: Hashable, Sendable {
     /// The public key of the orchestrator's control socket.
     package var control: String
 
+    /// In place of a path: it is handed the pair, on standard input or with its lodging.
+    package static let handed = "-"
+
     package init(path: String, control: String) {
       self.path = path
       self.control = control
     }
+
+    /// The same for a process that cannot read the file.
+    package var handed: Keys { Keys(path: Self.handed, control: control) }
   }
 
   /// A journal and what it survives.
@@ -116,7 +122,7 @@ package struct NodeArguments: Hashable, Sendable {
         Option(
           "durability", value: .choice("LEVEL", [Durability.process, .power].map(\.rawValue)),
           "What its journal survives. Default: process"),
-        Option("key", value: .file, "Where its key pair is. Default: its sockets have none"),
+        Option("key", value: .file, "Where its key pair is, - for standard input. Default: its sockets have none"),
         Option(
           "control-key", value: .text("KEY"), "The public key of its orchestrator, with '--key'"),
       ])

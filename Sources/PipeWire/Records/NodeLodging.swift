@@ -3,9 +3,13 @@ package struct NodeLodging: Codable, Hashable, Sendable {
   /// The arguments that a process of its own would have; see ``NodeArguments``.
   package var arguments: [String]
   /// Its record, which the process is to lock for it; see ``ProcessRecord``.
-  package var record: String
+  /// `nil` where the process is on another host than its orchestrator, which then has no record that it could see.
+  package var record: String?
+  /// What its key file holds, where the process cannot read that; see `KeyFile`.
+  package var key: String?
 
-  package init(arguments: [String], record: String) {
+  package init(arguments: [String], record: String?, key: String? = nil) {
+    self.key = key
     self.arguments = arguments
     self.record = record
   }

@@ -37,6 +37,8 @@ public struct NodeInformation: Codable, Hashable, Sendable {
   public var key: String?
   /// The place that the topology file names for it; `nil` where that says nothing.
   public var place: String?
+  /// The host of an engine's on which it runs; `nil` where that is the orchestrator's own.
+  public var hostName: String?
   /// The name of its process where that is bound for other hosts, of a composite its coordinator's; `nil`
   /// where it is on one host with all others.
   public var process: String?

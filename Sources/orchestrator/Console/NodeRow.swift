@@ -139,10 +139,10 @@ extension [NodeInformation] {
           ? nil
           : NodeRow.Process(
             pid: node.pid, uptime: node.uptime(now: now), events: node.status?.events ?? 0,
-            restarts: node.restarts, usage: node.pid.flatMap { usage[$0] }),
+            restarts: node.restarts, usage: node.hostName == nil ? node.pid.flatMap { usage[$0] } : nil),
         durability: [.machine, .composite].contains(node.kind) ? node.durability : nil,
         version: node.status.flatMap { $0.state == nil ? nil : $0.version },
-        place: node.place)
+        place: node.placeText)
     }
   }
 }
@@ -151,6 +151,11 @@ extension NodeInformation {
   /// The state for a person, or why there is none; empty where neither is known.
   package var stateText: String {
     shownState ?? reason ?? ""
+  }
+
+  /// `front`, or `front (fh1)` where that is a host of an engine's; `nil` where neither is known.
+  fileprivate var placeText: String? {
+    place.map { place in hostName.map { "\(place) (\($0))" } ?? place }
   }
 
   fileprivate var shownState: String? {

@@ -50,11 +50,21 @@ struct TopologyRun {
       for diagnostic in placement.diagnostics { console.note("\(diagnostic)") }
       return .usage
     }
+    var job: SlurmJob?
+    if let placement, loaded.deployment?.engine == .slurm, let examined = placement.examined {
+      let found = try SlurmJob.current()
+      let unknown = found.check(examined)
+      guard unknown.isEmpty else {
+        for diagnostic in unknown { console.note("\(diagnostic)") }
+        return .usage
+      }
+      job = found
+    }
     let warnings = loaded.warnings + (placement?.diagnostics ?? [])
     for warning in warnings where !display.isBackground { console.note("\(warning)") }
     let directories = try RuntimeDirectories(topology: loaded.topology.name)
     if let note = directories.roots.fallbackNote { console.note("note: \(note)") }
-    let plan = try LaunchPlan(loaded, directories: directories)
+    let plan = try LaunchPlan(loaded, directories: directories, job: job)
     if let unknown = nodes.first(where: { !plan.names.contains($0) }) {
       throw TopologyClientError.unknownNode(unknown, known: plan.names)
     }

@@ -1,0 +1,77 @@
+import Glibc
+import PipeClient
+import PipeSystem
+import PipeWire
+
+/// Processes on other hosts: how they are started, and what becomes of those that are not heard any more.
+extension Supervisor {
+  /// Starts the process of a node where it belongs.
+  /// - Returns: Its id on this host.
+  func start(
+    _ command: ChildCommand, of node: LaunchPlan.Node, as record: ProcessRecord
+  ) throws -> Int32 {
+    guard let engine, let host = node.hostName else {
+      return try processes.start(command, as: record)
+    }
+    // Its keys go where it goes, and leave nothing there.
+    let path = directories.key(of: node.name)
+    let keys = open(path, O_RDONLY | O_CLOEXEC)
+    guard keys >= 0 else { throw SystemError("open", on: path, code: errno) }
+    defer { close(keys) }
+    var command = command
+    // SIGKILL would end the srun alone.
+    if command.deathSignal != nil { command.deathSignal = .terminate }
+    let step = engine.step(of: node.name, incarnation: record.incarnation, on: host)
+    return try processes.start(
+      engine.command(command, as: step, input: keys), as: record, on: .init(step: step, engine))
+  }
+
+  /// Asks what became of those that are not heard.
+  func askHosts() {
+    guard engine != nil else { return }
+    for name in Array(processes.nodes) { askHost(of: name) }
+  }
+
+  func askHost(of name: String) {
+    guard let engine, let process = processes[name] else { return }
+    if let host = process.host {
+      // Where the process that it lives in is heard, it hangs by itself.
+      guard isLost(name), let entry = processes.name(of: host), !isLost(entry) else { return }
+      return handle(.node(name, .present))
+    }
+    guard let step = process.elsewhere?.step, process.isUnattached || isLost(name) else { return }
+    engine.ask(step) { [weak self, weak process] verdict in
+      guard let self, let process, processes[name] === process else { return }
+      take(verdict, on: process, of: name)
+    }
+  }
+
+  private func take(_ verdict: SlurmFindings.Verdict, on process: NodeProcess, of name: String) {
+    switch verdict {
+    case .unknown: process.timesGone = 0
+    case .present:
+      process.timesGone = 0
+      if isLost(name) { handle(.node(name, .present)) }
+    case .gone:
+      // While its srun goes on, that tells the end. And who is heard is there.
+      guard process.isUnattached, isLost(name) || isEnding(name) else { return }
+      process.timesGone += 1
+      // Slurm may have been asked just before it ended what it had forgotten.
+      if process.timesGone > 1 { processes.hasEnded(elsewhere: name) }
+    }
+  }
+
+  private func isLost(_ name: String) -> Bool {
+    if case .lost? = lifecycle[name]?.state { true } else { false }
+  }
+
+  private func isEnding(_ name: String) -> Bool {
+    if case .stopping? = lifecycle[name]?.state { true } else { false }
+  }
+
+  /// On the way down a process that nobody reaches is left where it is: it has no keys any more, and reaches nobody.
+  func abandonAtEnd(_ name: String) {
+    guard isStopping else { return }
+    loop.schedule(after: .zero, for: self) { $0.processes.abandon(name) }
+  }
+}
