@@ -7,6 +7,8 @@ package enum ProcessExit: Hashable, Sendable, CustomStringConvertible {
   /// It is gone, and the system tells only its parent how. `saidGoodbye`: whether it told us itself
   /// that it ends in order.
   case untold(saidGoodbye: Bool)
+  /// It ran on another host, and nobody there tells how it ended; where that is not certain, nor whether it did.
+  case unseen(isCertain: Bool)
 
   /// Reads the status word of waitpid(2).
   package init(waitStatus status: Int32) {
@@ -24,6 +26,8 @@ package enum ProcessExit: Hashable, Sendable, CustomStringConvertible {
     case .untold(saidGoodbye: true):
       "ended in order; an adopted process, whose exit code is not known"
     case .untold(saidGoodbye: false): "gone; an adopted process, whose exit code is not known"
+    case .unseen(isCertain: true): "gone from its host, with an exit code that is not known"
+    case .unseen(isCertain: false): "given up: its host does not tell whether it has ended"
     }
   }
 }

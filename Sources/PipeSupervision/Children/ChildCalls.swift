@@ -15,7 +15,7 @@ final class ChildCalls {
     }
   }
 
-  private let loop: PollLoop
+  let loop: PollLoop
   private var calls: [Int32: Call] = [:]
   /// The longest that one has before it is killed.
   private static let patience: Duration = .seconds(20)

@@ -28,7 +28,7 @@ final class NodeProcess {
 
     func signal(_ signal: Signal) { engine.signal(signal, to: step) }
     /// Slurm has given its host up.
-    func lost() { engine.lost(step.host) }
+    func lost() { engine.lost(step) }
   }
 
   var origin: Origin
@@ -48,7 +48,7 @@ final class NodeProcess {
   let elsewhere: Elsewhere?
   /// What its srun wrote that says that it does not know what became of the process.
   var doubt: String?
-  /// How often in a row Slurm has said that there is no such process any more.
+  /// How often in a row its host has said that there is no such process any more.
   var timesGone = 0
   /// The other nodes that live in it, or have done so.
   private(set) var lodgers: Set<String> = []

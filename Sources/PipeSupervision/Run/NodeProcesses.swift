@@ -253,33 +253,30 @@ final class NodeProcesses {
     unwatch(process)
     if case .own(let child) = process.origin { child.closePipes() }
     process.origin = .unattached(pid: pid)
-    process.elsewhere?.lost()
+    if process.doubt != nil { process.elsewhere?.lost() }
     observer?.handle(.unattached(reason: reason), of: node)
   }
 
   /// It is certain that a process has ended of which nothing on this host is left.
   func hasEnded(elsewhere node: String) {
     guard let process = processes[node], process.isUnattached else { return }
-    buryUntold(process, of: node)
+    bury(process, unseen: true, of: node)
   }
 
   /// Gives up a process on another host that nobody reaches.
   func abandon(_ node: String) {
     guard let process = processes[node], process.elsewhere != nil else { return }
-    observer?.handle(
-      .complained(reason: "it cannot be told whether it has ended, since its host does not answer"),
-      of: node)
-    buryUntold(process, of: node)
+    bury(process, unseen: false, of: node)
   }
 
-  private func buryUntold(_ process: NodeProcess, of node: String) {
+  private func bury(_ process: NodeProcess, unseen isCertain: Bool, of node: String) {
     remove(process, of: node)
     if case .own(var child) = process.origin {
       child.signal(.kill, group: true)
       child.wait()
       child.closePipes()
     }
-    let exit = ProcessExit.untold(saidGoodbye: process.saidGoodbye)
+    let exit = ProcessExit.unseen(isCertain: isCertain)
     tell(exit, of: process, node)
     endLodgers(of: process, node, exit)
   }

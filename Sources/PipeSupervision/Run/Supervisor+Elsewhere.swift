@@ -46,7 +46,7 @@ extension Supervisor {
     }
   }
 
-  private func take(_ verdict: SlurmFindings.Verdict, on process: NodeProcess, of name: String) {
+  private func take(_ verdict: SlurmCommands.Verdict, on process: NodeProcess, of name: String) {
     switch verdict {
     case .unknown: process.timesGone = 0
     case .present:
@@ -56,7 +56,7 @@ extension Supervisor {
       // While its srun goes on, that tells the end. And who is heard is there.
       guard process.isUnattached, isLost(name) || isEnding(name) else { return }
       process.timesGone += 1
-      // Slurm may have been asked just before it ended what it had forgotten.
+      // Its host may have been asked just before it had started it.
       if process.timesGone > 1 { processes.hasEnded(elsewhere: name) }
     }
   }

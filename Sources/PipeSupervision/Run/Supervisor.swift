@@ -124,6 +124,7 @@ package final class Supervisor {
     // The loop does not keep alive whom it calls back.
     withExtendedLifetime(self) { loop.run() }
     control.close()
+    engine?.close()
     return outcome ?? .stopped
   }
 

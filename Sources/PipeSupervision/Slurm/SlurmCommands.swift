@@ -17,19 +17,19 @@ struct SlurmCommands: Sendable {
     started.arguments =
       options(of: step) + ["--quiet", "--no-kill", "--unbuffered", "-J", step.name, command.path]
       + command.arguments
-    if step.job == nil { started.environment = Self.withoutJob(command.environment) }
+    started.environment = Self.withoutJob(command.environment)
+    started.environment[Self.stepVariable] = step.name
     started.input = input
     return started
   }
 
   private func options(of step: SlurmStep) -> [String] {
-    let place = ["-N1", "-n1", "-w", step.host, "--cpu-bind=none", "--mpi=none"]
-    guard let job = step.job else { return place + ["--oversubscribe"] }
     // Many share a host, and what one asks for is not taken from the others.
-    return place + ["--jobid=\(job)", "--overlap", "--mem=0"]
+    ["-N1", "-n1", "-w", step.host, "--jobid=\(step.job)", "--overlap", "--mem=0", "--cpu-bind=none"]
+      + ["--mpi=none"]
   }
 
-  /// What an srun would take for the job that it is to start a step of.
+  /// Of what a job tells its programs, an srun would take options that are not meant for it.
   private static func withoutJob(_ environment: [String: String]) -> [String: String] {
     environment.filter { !$0.key.hasPrefix("SLURM_") || $0.key == "SLURM_CONF" }
   }
@@ -45,27 +45,73 @@ struct SlurmCommands: Sendable {
       script, [tools.path(.squeue), step.name, tools.path(.scancel), String(signal)])
   }
 
-  /// Asks what Slurm knows of a process and its host; ``SlurmFindings`` reads the answer.
-  /// - Parameter isInJob: Whether the host still is the job's, so that something can be run there.
-  func ask(_ step: SlurmStep, isInJob: Bool) -> ChildCommand {
+  /// Asks a host whether it has a process; ``Verdict`` reads the answer.
+  ///
+  /// Slurm itself does not know: of a host that it has given up it lists steps that are gone, and none that go on.
+  /// - Parameter place: A step on the host, of which this one is to be like.
+  func ask(about name: String, as place: SlurmStep) -> ChildCommand {
+    // Who finds itself would find the other one, which belongs to the same user.
     let script = """
-      "$1" -o show node "$2" || exit
-      "$3" -h -s --me -o 'STEP %j' || exit
-      echo ASKED
-      shift 3
-      if [ $# -gt 0 ]; then "$@" </dev/null >/dev/null 2>&1 && echo ANSWERS; fi
+      grep -qszFx "\(Self.probeVariable)=$1" /proc/[0-9]*/environ || exit
+      if grep -qszFx "\(Self.stepVariable)=$1" /proc/[0-9]*/environ; then
+        echo \(Verdict.present.rawValue)
+      else
+        echo \(Verdict.gone.rawValue)
+      fi
       """
-    let probe =
-      [tools.path(.srun)] + options(of: step)
-      + ["--immediate=3", "-J", "\(step.name).probe", "true"]
-    return shell(
-      script,
-      [tools.path(.scontrol), step.host, tools.path(.squeue)]
-        + (isInJob && step.job != nil ? probe : []))
+    var environment = Self.withoutJob(environment)
+    environment[Self.probeVariable] = name
+    return ChildCommand(
+      path: tools.path(.srun),
+      arguments: options(of: place)
+        + ["--quiet", "--immediate=3", "-J", place.name, "/bin/sh", "-c", script, "sh", name],
+      environment: environment)
+  }
+
+  /// What a host says of a process.
+  enum Verdict: String {
+    case present = "PRESENT"
+    case gone = "GONE"
+    case unknown
+
+    init(_ answer: String) {
+      self = Verdict(rawValue: String(answer.prefix { $0 != "\n" })) ?? .unknown
+    }
+  }
+
+  /// By which a process is known on its host.
+  private static let stepVariable = "PIPERUNTIME_STEP"
+  private static let probeVariable = "PIPERUNTIME_PROBE"
+
+  // MARK: Hosts that the job has lost
+
+  /// Asks for a job that has a host, for as long as the topology runs; ``job(in:)`` reads the answer.
+  /// - Parameter name: By which the job is ended with the topology.
+  func take(_ host: String, as name: String) -> ChildCommand {
+    let script = """
+      exec "$1" -N1 -n1 -w "$2" --no-shell --no-kill --immediate=3 -J "$3" 2>&1
+      """
+    return shell(script, [tools.path(.salloc), host, name])
+  }
+
+  /// The job of an answer; `nil` where there is none.
+  static func job(in answer: String) -> String? {
+    let words = "Granted job allocation "
+    return answer.split(separator: "\n").compactMap { line in
+      line.firstRange(of: words).map { String(line[$0.upperBound...].prefix { $0.isNumber }) }
+    }.first
+  }
+
+  /// Ends the jobs of a name.
+  func endJobs(_ name: String) -> ChildCommand {
+    ChildCommand(
+      path: tools.path(.scancel), arguments: ["--me", "--name=\(name)"],
+      environment: Self.withoutJob(environment))
   }
 
   private func shell(_ script: String, _ arguments: [String]) -> ChildCommand {
     ChildCommand(
-      path: "/bin/sh", arguments: ["-c", script, "sh"] + arguments, environment: environment)
+      path: "/bin/sh", arguments: ["-c", script, "sh"] + arguments,
+      environment: Self.withoutJob(environment))
   }
 }

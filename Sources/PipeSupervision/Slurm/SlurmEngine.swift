@@ -4,12 +4,15 @@ import PipeTransport
 
 /// Starts the processes of a topology on the hosts of a job of Slurm's, ends them there, and finds out what became of
 /// them.
+///
+/// Once a host does not answer, Slurm takes it out of the job, and it does not come back. Another job is asked for
+/// then, which has that host alone.
 final class SlurmEngine {
   private let job: SlurmJob
   private let commands: SlurmCommands
   private let calls: ChildCalls
-  /// The hosts that the job has lost: once one does not answer, Slurm takes it out, and it does not come back.
-  private var dropped: Set<String> = []
+  /// The jobs that have hosts which the first one has lost; `nil` while one is asked for.
+  private var replacements: [String: String?] = [:]
   private var asked: Set<SlurmStep> = []
 
   /// - Throws: ``SlurmError`` where Slurm's programs are not there.
@@ -19,9 +22,13 @@ final class SlurmEngine {
     calls = ChildCalls(loop)
   }
 
+  // MARK: Processes
+
+  /// How the process of a node is known to Slurm.
   func step(of node: String, incarnation: UInt64, on host: String) -> SlurmStep {
-    SlurmStep(
-      of: node, incarnation: incarnation, on: host, in: job.id, isOwnJob: dropped.contains(host))
+    let name = "\(job.id).\(node).\(incarnation)"
+    // Where no job has the host, srun says so.
+    return SlurmStep(name, on: host, in: present(of: host) ?? job.id)
   }
 
   func command(_ command: ChildCommand, as step: SlurmStep, input: Int32) -> ChildCommand {
@@ -33,19 +40,54 @@ final class SlurmEngine {
     calls.start(commands.end(step, with: signal.number)) { _ in }
   }
 
-  /// Slurm has given a host up.
-  func lost(_ host: String) { dropped.insert(host) }
-
-  /// Asks what became of a process, unless that is being asked already.
-  func ask(_ step: SlurmStep, then: @escaping (SlurmFindings.Verdict) -> Void) {
-    guard asked.insert(step).inserted else { return }
-    let isInJob = step.job != nil && !dropped.contains(step.host)
-    calls.start(commands.ask(step, isInJob: isInJob)) { [weak self] answer in
+  /// Asks its host what became of a process, unless that is being asked already.
+  func ask(_ step: SlurmStep, then: @escaping (SlurmCommands.Verdict) -> Void) {
+    guard let job = present(of: step.host), asked.insert(step).inserted else { return }
+    let place = SlurmStep("\(step.name).asked", on: step.host, in: job)
+    calls.start(commands.ask(about: step.name, as: place)) { [weak self] answer in
       self?.asked.remove(step)
-      then(SlurmFindings(answer).verdict(on: step, isInJob: isInJob))
+      then(SlurmCommands.Verdict(answer))
     }
   }
 
+  // MARK: Hosts
+
+  /// Slurm has taken a host out of the job that a step was in.
+  func lost(_ step: SlurmStep) {
+    guard present(of: step.host) == step.job else { return }
+    replacements[step.host] = .some(nil)
+    take(step.host)
+  }
+
+  /// The job that has a host.
+  private func present(of host: String) -> String? {
+    guard let replacement = replacements[host] else { return job.id }
+    return replacement
+  }
+
+  /// Asks for the host until there is a job that has it.
+  private func take(_ host: String) {
+    calls.start(commands.take(host, as: nameOfReplacements)) { [weak self] answer in
+      guard let self else { return }
+      if let job = SlurmCommands.job(in: answer) {
+        replacements[host] = job
+      } else {
+        calls.loop.schedule(after: .seconds(1), for: self) { $0.take(host) }
+      }
+    }
+  }
+
+  private var nameOfReplacements: String { "piperuntime-\(job.id)" }
+
+  // MARK: The end
+
   /// Takes the ends of what was called.
   func reap() { calls.reap() }
+
+  /// Gives back what was asked for beside the job.
+  func close() {
+    guard !replacements.isEmpty else { return }
+    _ = try? ChildAnswer.read(
+      commands.endJobs(nameOfReplacements), within: .seconds(10), limit: 1 << 20)
+  }
 }

@@ -1,18 +1,17 @@
 import PipeClient
 import PipeSystem
 
-/// One process on a host of Slurm's: a step of the job, or where the job has lost the host, a job of its own.
+/// One process on a host of Slurm's: a step of a job that has the host.
 struct SlurmStep: Hashable, Sendable {
   /// By which Slurm is asked for it: of no other process, nor of another start of this one.
   let name: String
   let host: String
-  /// The job that it is a step of; `nil` for one of its own.
-  let job: String?
+  let job: String
 
-  init(of node: String, incarnation: UInt64, on host: String, in job: String, isOwnJob: Bool) {
-    name = "\(job).\(node).\(incarnation)"
+  init(_ name: String, on host: String, in job: String) {
+    self.name = name
     self.host = host
-    self.job = isOwnJob ? nil : job
+    self.job = job
   }
 
   /// How its process has ended, by the end of its `srun`, which passes a signal on as a shell does.

@@ -3,7 +3,7 @@ import PipeSystem
 
 /// The programs of Slurm's, and of the system's, that are called.
 struct SlurmTools: Sendable {
-  enum Tool: String, CaseIterable { case srun, scontrol, squeue, scancel }
+  enum Tool: String, CaseIterable { case srun, salloc, scontrol, squeue, scancel }
 
   private let paths: [Tool: String]
   private let environment: [String: String]
