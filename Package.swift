@@ -273,6 +273,7 @@ let package = Package(
         "CrashingTest", "Soak", "Fuzz", "orchestrator", "inspector", "PipeInspector",
         "PipeInspection", "CSQLite", "KettleSuite", "TestTraits",
       ],
+      exclude: ["Slurm/cluster.sh"],
       swiftSettings: strict),
   ]
 )

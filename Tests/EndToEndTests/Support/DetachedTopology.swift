@@ -140,5 +140,5 @@ struct DetachedTopology {
       .split(separator: "\n").map(String.init)
   }
 
-  private func logs() throws -> String { try log("orchestrator").joined(separator: "\n") }
+  func logs() throws -> String { try log("orchestrator").joined(separator: "\n") }
 }

@@ -4,7 +4,7 @@ import PipeSupervision
 import Testing
 
 /// Every state against every input: the next state, and `!` where the process gets a message or a
-/// signal, `+` where one is spawned. A cell that is not listed does nothing.
+/// signal, `+` where one is spawned, and `?` where its host is asked for it. A cell that is not listed does nothing.
 @Suite("The table of a node's lifecycle")
 struct NodeLifecycleTableTests {
   /// Ways into the states. The timeouts are so long that `tick` means "nothing is due".
@@ -125,6 +125,7 @@ struct NodeLifecycleTableTests {
         switch action {
         case .spawn: marks += "+"
         case .greet, .sendConfigure, .sendStart, .sendStop, .kill: marks += "!"
+        case .findOut: marks += "?"
         case .report, .nodeFailed, .nodeStopped: break
         }
       }

@@ -11,11 +11,12 @@ struct SimulatedNode {
 
   init(
     restart: RestartPolicy = RestartPolicy(), timeouts: Timeouts = Timeouts(),
-    incarnation: Int = 0, seed: UInt64 = 0, isLodger: Bool = false, isKnown: Bool = false
+    incarnation: Int = 0, seed: UInt64 = 0, isLodger: Bool = false, isKnown: Bool = false,
+    isElsewhere: Bool = false
   ) {
     lifecycle = NodeLifecycle(
       restart: restart, timeouts: timeouts, incarnation: incarnation, seed: seed,
-      isLodger: isLodger, isKnown: isKnown)
+      isLodger: isLodger, isKnown: isKnown, isElsewhere: isElsewhere)
   }
 
   /// Hands in the inputs now and returns the actions but for reports.

@@ -86,7 +86,7 @@ struct SimulatedTopology {
         exit(name, .signalled(number: signal.number))
       }
     case .report(let report): if report.isProblem { problems.append("\(name): \(report)") }
-    case .nodeFailed, .nodeStopped: break
+    case .findOut, .nodeFailed, .nodeStopped: break
     }
   }
 }

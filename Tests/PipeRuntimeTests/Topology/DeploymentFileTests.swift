@@ -40,7 +40,7 @@ struct DeploymentFileTests {
   @Test("what is left out has its default")
   func defaults() throws {
     let found = try read("places: { a: { address: 10.0.0.1 } }")
-    #expect(found.engine == .local && found.address == "127.0.0.1" && found.journals == nil)
+    #expect(found.engine == .local && found.address == nil && found.journals == nil)
     #expect(try read("engine: local") == Deployment())
   }
 
@@ -50,6 +50,14 @@ struct DeploymentFileTests {
     #expect(try read(Self.whole.json.text) == Self.whole)
     #expect(Self.schema.accepts(Self.whole.json))
     #expect(try read(Deployment().yaml) == Deployment())
+  }
+
+  @Test("with Slurm, places have hosts")
+  func hosts() throws {
+    let found = try read("engine: slurm\nplaces: { a: { hosts: [n-1, n2.lab], spare: [n3] } }")
+    #expect(found.place("a") == DeploymentPlace(name: "a", hosts: ["n-1", "n2.lab"], spare: ["n3"]))
+    #expect(try read(found.yaml) == found && read(found.json.text) == found)
+    #expect(Self.schema.accepts(found.json))
   }
 
   @Test("variables, merge keys and sections of one's own are as in a topology")
@@ -70,8 +78,7 @@ struct DeploymentFileTests {
 
   /// A text, the place of its only error, a part of the message, the code, and whether the schema tells it.
   static let bad: [(text: String, place: String, message: String, code: String, schema: Bool)] = [
-    ("engine: slurm", "1:9", "this engine is not available yet; write 'local'", "bad-value", true),
-    ("engine: locl", "1:9", "it takes 'local'. Did you mean 'local'?", "bad-value", true),
+    ("engine: locl", "1:9", "it takes 'local', 'slurm'. Did you mean 'local'?", "bad-value", true),
     ("engine: {}", "1:9", "the deployment: 'engine' cannot be", "bad-value", true),
     ("engin: local", "1:1", "Did you mean 'engine'?", "unknown-key", true),
     (
@@ -91,7 +98,34 @@ struct DeploymentFileTests {
     ),
     ("places: [a]", "1:9", "must be a mapping from names, not a list", "bad-value", true),
     ("places: { a: 10.0.0.1 }", "1:14", "place 'a' must be a mapping", "bad-value", true),
-    ("places: { a: {} }", "1:14", "place 'a' has no 'address'; add it", "missing-key", true),
+    (
+      "places: { a: {} }", "1:14",
+      "place 'a' has no 'address', which engine 'local' asks for; add it", "missing-key", true
+    ),
+    (
+      "engine: slurm\nplaces: { a: { spare: [b] } }", "2:14",
+      "place 'a' has no 'hosts', which engine 'slurm' asks for; add it", "missing-key", true
+    ),
+    (
+      "places: { a: { address: 10.0.0.1, hosts: [b] } }", "1:35",
+      "place 'a': 'hosts' says nothing with engine 'local'; remove it", "conflicting-keys", true
+    ),
+    (
+      "engine: slurm\nplaces: { a: { hosts: [b], address: 10.0.0.1 } }", "2:28",
+      "place 'a': 'address' says nothing with engine 'slurm'; remove it", "conflicting-keys", true
+    ),
+    (
+      "engine: slurm\nplaces: { a: { hosts: [] } }", "2:23", "place 'a': 'hosts' is empty",
+      "bad-value", true
+    ),
+    (
+      "engine: slurm\nplaces: { a: { hosts: [b c] } }", "2:24",
+      "place 'a': 'hosts' names 'b c', and a host's name has letters", "bad-name", true
+    ),
+    (
+      "engine: slurm\nplaces: { a: { hosts: [b, b] } }", "2:27",
+      "place 'a': 'hosts' names 'b' twice", "duplicate-key", true
+    ),
     (
       "places: { a: { addres: 10.0.0.1, address: 10.0.0.1 } }", "1:16",
       "place 'a' has no key 'addres'",
@@ -145,12 +179,12 @@ struct DeploymentFileTests {
 
   @Test("all errors are found at once, in the order of the file")
   func allAtOnce() throws {
-    let text = "engine: slurm\naddress: x\nplaces:\n  a: { address: y }\n  b: {}\njurnals: z\n"
+    let text = "engine: slum\naddress: x\nplaces:\n  a: { address: y }\n  b: {}\njurnals: z\n"
     #expect {
       try read(text)
     } throws: { error in
       let lines = (error as? TopologyErrors)?.diagnostics.map(\.line)
-      return lines == [1, 2, 4, 5, 6]
+      return lines == [1, 2, 4, 6]
     }
   }
 

@@ -1,0 +1,177 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import TestTraits
+import Testing
+
+@Suite("A topology on the hosts of a Slurm job", .timed, .needsSlurm, .serialized)
+struct SlurmTests {
+  private static let hosts = """
+    engine: slurm
+    address: 10.77.0.10
+    places:
+      front: { hosts: [fh1] }
+      back: { hosts: [fh2] }
+    """
+
+  /// A source of numbers on one host, and on another one who counts them and takes its time.
+  private static let numbers = """
+    topology: ward
+    program: TestNodes
+    timeouts: { heartbeat: 2s }
+    nodes:
+      source: { machine: Source, place: front, restart: { max: 100, backoff: { initial: 20ms } } }
+      sink:
+        { machine: Sink, place: back, parameters: { work: 300 },
+          restart: { max: 100, backoff: { initial: 20ms } } }
+    pipes:
+      - { from: source.out, to: sink.in, name: numbers }
+    """
+
+  private static let pair = """
+    topology: ward
+    program: TestNodes
+    timeouts: { heartbeat: 2s }
+    nodes:
+      left: { machine: Party, place: front, restart: { max: 100, backoff: { initial: 20ms } } }
+      right: { machine: Party, place: back, restart: { max: 100, backoff: { initial: 20ms } } }
+    composites:
+      pair: { components: [left, right], synchronize: [meet], within: left }
+    """
+
+  private func counted(_ count: Int) throws -> JSONValue {
+    try JSONValue(encoding: Sink.State.counting(last: count, count: count, wrong: 0))
+  }
+
+  private func untilAllCame(_ count: Int, _ ward: DetachedTopology) async throws {
+    let all = try counted(count)
+    let hasAll: Bool? = try await poll(within: .seconds(20), of: ward.tool.directory) {
+      try await ward.directory()[node: "sink"]?.status?.state == all ? true : nil
+    }
+    let logs = try ward.logs()
+    #expect(hasAll == true, "\(logs)")
+  }
+
+  private func untilCounted(_ more: Int, _ ward: DetachedTopology) async throws {
+    let before = try await ward.directory()[node: "sink"]?.status?.version ?? 0
+    try await ward.await("events arrive") {
+      $0[node: "sink"]?.status.map { $0.version >= before + UInt64(more) } == true
+    }
+  }
+
+  private func until(_ node: String, is phase: String, _ ward: DetachedTopology) async throws {
+    let isThere: Bool? = try await poll(every: .milliseconds(100), within: .seconds(60)) {
+      try await ward.directory()[node: node]?.phase == phase ? true : nil
+    }
+    let logs = try ward.logs()
+    #expect(isThere == true, "\(node) is to be \(phase): \(logs)")
+  }
+
+  @Test("nodes run on the hosts of their places, are killed there and start there again")
+  func kills() async throws {
+    try await SlurmCluster.with(Self.numbers, deployment: Self.hosts) { ward, _ in
+      let before = try await ward.directory()
+      #expect(before[node: "source"]?.hostName == "fh1" && before[node: "sink"]?.hostName == "fh2")
+      #expect(before[node: "source"]?.inbox.hasPrefix("tcp://10.77.0.11:") == true)
+      try await ward.run("send", "source", #"{"go":{"count":3000}}"#)
+      for victim in ["sink", "source"] {
+        try await untilCounted(300, ward)
+        try await ward.run("kill", victim)
+        try await ward.await("\(victim) is another process") {
+          $0[node: victim]?.isRunning == true && $0[node: victim]?.incarnation == 2
+        }
+      }
+      try await untilAllCame(3_000, ward)
+      #expect(try ward.logs().contains("killed by SIGKILL"))
+      let table = try await ward.run("ps")
+      #expect(table.output.contains("front (fh1)"), "\(table)")
+    }
+  }
+
+  @Test("a node that stands still on a host that answers is killed and started again")
+  func hang() async throws {
+    try await SlurmCluster.with(Self.numbers, deployment: Self.hosts) { ward, _ in
+      try await ward.run("kill", "-s", "STOP", "sink")
+      try await ward.await("sink is another process") {
+        $0[node: "sink"]?.isRunning == true && $0[node: "sink"]?.incarnation == 2
+      }
+      #expect(try ward.logs().contains("and its host answers"))
+    }
+  }
+
+  @Test("a host that is cut off is waited for, and its processes go on where they were")
+  func partition() async throws {
+    try await SlurmCluster.with(Self.numbers, deployment: Self.hosts) { ward, cluster in
+      try await ward.run("send", "source", #"{"go":{"count":3000}}"#)
+      try await untilCounted(300, ward)
+      try await cluster.partition(2)
+      try await until("sink", is: "lost", ward)
+      try await cluster.heal(2)
+      try await until("sink", is: "running", ward)
+      try await untilAllCame(3_000, ward)
+      #expect(try await ward.directory()[node: "sink"]?.incarnation == 1)
+    }
+  }
+
+  @Test("nodes of a host without power start there again from their journals, once it is back")
+  func power() async throws {
+    try await SlurmCluster.with(Self.numbers, deployment: Self.hosts) { ward, cluster in
+      try await ward.run("send", "source", #"{"go":{"count":3000}}"#)
+      try await untilCounted(300, ward)
+      try await cluster.lose(2)
+      try await until("sink", is: "lost", ward)
+      // As long as Slurm takes to give the host up, nothing is started in its place.
+      let isGivenUp: Bool? = try await poll(every: .milliseconds(200), within: .seconds(60)) {
+        try ward.logs().contains("Node failure on fh2") ? true : nil
+      }
+      #expect(isGivenUp == true)
+      let lost = try await ward.directory()[node: "sink"]
+      #expect(lost?.phase == "lost" && lost?.incarnation == 1)
+      try await cluster.start(2)
+      try await until("sink", is: "running", ward)
+      #expect(try await ward.directory()[node: "sink"]?.incarnation == 2)
+      try await untilAllCame(3_000, ward)
+    }
+  }
+
+  @Test("where Slurm's daemon on a host is killed, its nodes are taken for neither dead nor lost")
+  func daemon() async throws {
+    try await SlurmCluster.with(Self.numbers, deployment: Self.hosts) { ward, cluster in
+      try await ward.run("send", "source", #"{"go":{"count":60000}}"#)
+      try await untilCounted(300, ward)
+      try await cluster.killDaemon(of: 2)
+      let isGivenUp: Bool? = try await poll(every: .milliseconds(200), within: .seconds(60)) {
+        try ward.logs().contains("Node failure on fh2") ? true : nil
+      }
+      #expect(isGivenUp == true)
+      try await untilCounted(300, ward)
+      let sink = try await ward.directory()[node: "sink"]
+      #expect(sink?.phase == "running" && sink?.incarnation == 1)
+    }
+  }
+
+  @Test("a synchronized event commits across hosts, before and after the coordinator's is lost")
+  func composite() async throws {
+    try await SlurmCluster.with(Self.pair, deployment: Self.hosts) { ward, cluster in
+      let client = try ward.client()
+      defer { client.close() }
+      for met in 1...2 {
+        let reply: Bool? = try await poll(within: .seconds(60), of: ward.tool.directory) {
+          if case .committed = try await client.synchronize("pair", Party.Event.meet) { return true }
+          return nil
+        }
+        #expect(reply == true)
+        let state = try JSONValue(encoding: Party.State.willing(met: met, steps: 0))
+        try await ward.await("both have met \(met) times") {
+          $0[node: "left"]?.status?.state == state && $0[node: "right"]?.status?.state == state
+        }
+        guard met == 1 else { continue }
+        try await cluster.lose(1)
+        try await until("left", is: "lost", ward)
+        try await cluster.start(1)
+        try await until("left", is: "running", ward)
+        try await until("pair", is: "running", ward)
+      }
+    }
+  }
+}

@@ -1,0 +1,185 @@
+#!/usr/bin/env bash
+# cluster.sh DIRECTORY PREFIX COMMAND…: hosts of a test's own in namespaces of this machine, and Slurm on them.
+#
+#   up         PREFIXfh0 with slurmctld, at 10.77.0.10, and three hosts fh1 to fh3 after it with slurmd; then a job
+#              that has the three, whose number is printed
+#   down       ends all of it
+#   lose N     host N loses its power
+#   start N    host N is started, again
+#   partition N, heal N
+#              cuts host N off, and connects it
+#   end N      kills host N's slurmd alone
+#   restart N  starts that again
+set -euo pipefail
+directory=$1 prefix=$2 command=$3 number=${4:-}
+export SLURM_CONF=$directory/slurm.conf PATH=$PATH:/usr/sbin:/sbin
+switch=${prefix}sw
+controllers="freezer memory cpuset cpu devices pids systemd"
+
+# A host has its own network, processes, mounts, name and cgroups. It lives until it is killed, whether or not what
+# it runs does; its first process's id is in a file.
+host() {
+  local name=$prefix$1 controller group
+  shift
+  for controller in $controllers; do
+    group=/sys/fs/cgroup/$controller/$name
+    mkdir -p "$group"
+    if [ "$controller" = cpuset ]; then
+      cat /sys/fs/cgroup/cpuset/cpuset.cpus >"$group/cpuset.cpus"
+      cat /sys/fs/cgroup/cpuset/cpuset.mems >"$group/cpuset.mems"
+    fi
+  done
+  setsid bash -c '
+    for controller in $1; do echo $$ >/sys/fs/cgroup/$controller/$2/cgroup.procs; done
+    shift
+    exec ip netns exec "$1" unshare --fork --kill-child --pid --mount --uts --cgroup --mount-proc "$0" "$@"
+  ' "$directory/first" "$controllers" "$name" "$@" >>"$directory/$name.out" 2>&1 </dev/null &
+  echo $! >"$directory/$name.pid"
+}
+
+first() {
+  cat >"$directory/first" <<'END'
+#!/usr/bin/env bash
+# The first process of a host: its name without the prefix, its cgroups, and what it runs.
+name=$1
+shift
+hostname "fh${name##*fh}"
+umount -l /sys/fs/cgroup
+mount -t tmpfs tmpfs /sys/fs/cgroup
+for controller in freezer memory cpuset cpu devices pids systemd; do
+  mkdir "/sys/fs/cgroup/$controller"
+  options=$controller
+  if [ $controller = systemd ]; then options=none,name=systemd; fi
+  mount -t cgroup -o $options cgroup "/sys/fs/cgroup/$controller"
+done
+"$@" &
+trap 'exit 0' TERM
+while :; do wait -n || sleep 0.2; done
+END
+  chmod +x "$directory/first"
+}
+
+configure() {
+  mkdir -p "$directory/state" "$directory/spool"
+  dd if=/dev/urandom of="$directory/munge.key" bs=1024 count=1 2>/dev/null
+  chmod 400 "$directory/munge.key"
+  printf 'CgroupPlugin=cgroup/v1\nCgroupAutomount=no\n' >"$directory/cgroup.conf"
+  cat >"$SLURM_CONF" <<END
+ClusterName=test
+SlurmctldHost=fh0(10.77.0.10)
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+CredType=cred/munge
+AuthInfo=socket=$directory/munge.socket
+MailProg=/bin/true
+MpiDefault=none
+StateSaveLocation=$directory/state
+SlurmdSpoolDir=$directory/spool/%n
+SlurmctldPidFile=$directory/slurmctld.pid
+SlurmdPidFile=$directory/slurmd.%n.pid
+ProctrackType=proctrack/cgroup
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU_Memory
+SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=0
+SlurmdTimeout=10
+SlurmctldTimeout=10
+MessageTimeout=5
+KillWait=2
+InactiveLimit=0
+ReturnToService=1
+SlurmdParameters=config_overrides
+TCPTimeout=2
+PropagateResourceLimits=NONE
+NodeName=fh1 NodeAddr=10.77.0.11 NodeHostname=fh1 CPUs=16 RealMemory=2000
+NodeName=fh2 NodeAddr=10.77.0.12 NodeHostname=fh2 CPUs=16 RealMemory=2000
+NodeName=fh3 NodeAddr=10.77.0.13 NodeHostname=fh3 CPUs=16 RealMemory=2000
+PartitionName=all Nodes=fh1,fh2,fh3 Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES
+END
+}
+
+network() {
+  ip netns add "$switch"
+  ip -n "$switch" link add bridge type bridge
+  ip -n "$switch" link set bridge up
+  for index in 0 1 2 3; do
+    local name=${prefix}fh$index
+    ip netns add "$name"
+    ip link add eth0 netns "$name" type veth peer name "port$index" netns "$switch"
+    ip -n "$switch" link set "port$index" master bridge up
+    ip -n "$name" addr add "10.77.0.$((10 + index))/24" dev eth0
+    ip -n "$name" link set eth0 up
+    ip -n "$name" link set lo up
+  done
+}
+
+# Waits until a command succeeds.
+await() {
+  for _ in $(seq 300); do
+    if "$@" >/dev/null 2>&1; then return; fi
+    sleep 0.1
+  done
+  echo "cluster.sh: '$*' does not succeed" >&2
+  tail -n 5 "$directory"/*.out >&2
+  return 1
+}
+
+inside() { ip netns exec "${prefix}fh0" "$@"; }
+idle() { [ "$(inside sinfo -h -N -t idle -o %N | wc -l)" = 3 ]; }
+
+# The first process of a host, as this machine numbers it.
+inner() {
+  local outer
+  outer=$(cat "$directory/${prefix}fh$1.pid")
+  pgrep -P "$outer"
+}
+
+kill_host() { kill -9 "$(inner "$1")" 2>/dev/null || true; }
+await_end() { await bash -c "! kill -0 $(cat "$directory/${prefix}fh$1.pid")"; }
+
+case $command in
+  up)
+    first
+    configure
+    network
+    munged --force --socket="$directory/munge.socket" --key-file="$directory/munge.key" \
+      --pid-file="$directory/munge.pid" --log-file="$directory/munge.log" --seed-file="$directory/munge.seed" \
+      >"$directory/munge.out" 2>&1
+    await test -S "$directory/munge.socket"
+    host fh0 slurmctld -D -i
+    for index in 1 2 3; do host fh$index slurmd -D -N fh$index; done
+    await idle
+    inside salloc -N3 -w fh1,fh2,fh3 --no-shell --no-kill --exclusive 2>&1 | sed -n 's/.*Granted job allocation //p'
+    ;;
+  down)
+    for index in 0 1 2 3; do kill_host $index; done
+    for index in 0 1 2 3; do await_end $index; done
+    kill "$(cat "$directory/munge.pid")" || true
+    for name in "$switch" "$prefix"fh{0,1,2,3}; do ip netns del "$name"; done
+    # What ran on the hosts has ended with them; its cgroups are empty as soon as the kernel is done.
+    for controller in $controllers; do
+      for index in 0 1 2 3; do
+        find "/sys/fs/cgroup/$controller/${prefix}fh$index" -depth -type d -exec rmdir {} \; 2>/dev/null || true
+      done
+    done
+    ;;
+  lose)
+    kill_host "$number"
+    await_end "$number"
+    ;;
+  start) host "fh$number" slurmd -D -N "fh$number" ;;
+  partition) ip -n "$switch" link set "port$number" down ;;
+  heal) ip -n "$switch" link set "port$number" up ;;
+  end) pkill -9 --nslist pid --ns "$(inner "$number")" -x slurmd ;;
+  restart)
+    setsid nsenter -t "$(inner "$number")" -a env SLURM_CONF="$SLURM_CONF" slurmd -D -N "fh$number" \
+      >>"$directory/${prefix}fh$number.out" 2>&1 </dev/null &
+    ;;
+  *)
+    echo "cluster.sh: no command '$command'" >&2
+    exit 2
+    ;;
+esac
