@@ -3,7 +3,7 @@ import PipeSystem
 
 /// The programs of Slurm's, and of the system's, that are called.
 struct SlurmTools: Sendable {
-  enum Tool: String, CaseIterable { case srun, salloc, scontrol, squeue, scancel }
+  enum Tool: String, CaseIterable { case srun, salloc, sbatch, scontrol, squeue, scancel }
 
   private let paths: [Tool: String]
   private let environment: [String: String]
@@ -27,12 +27,16 @@ struct SlurmTools: Sendable {
   func path(_ tool: Tool) -> String { paths[tool] ?? tool.rawValue }
 
   /// Runs one and waits for its answer.
+  /// - Parameter input: What it reads.
   /// - Throws: ``SlurmError``
-  func ask(_ tool: Tool, _ arguments: [String]) throws(SlurmError) -> String {
+  func ask(_ tool: Tool, _ arguments: [String], input: String = "") throws(SlurmError) -> String {
     let text = ([tool.rawValue] + arguments).joined(separator: " ")
+    let script = #"input=$1; shift; printf %s "$input" | exec "$@""#
     do {
       let answer = try ChildAnswer.read(
-        ChildCommand(path: path(tool), arguments: arguments, environment: environment),
+        ChildCommand(
+          path: "/bin/sh", arguments: ["-c", script, "sh", input, path(tool)] + arguments,
+          environment: environment),
         within: Self.patience, limit: Self.outputLimit)
       guard answer.exit?.isSuccess == true else {
         throw SlurmError.failed(

@@ -35,6 +35,19 @@ struct SlurmCluster {
     _ yaml: String, deployment: String,
     _ body: (DetachedTopology, SlurmCluster) async throws -> Void
   ) async throws {
+    try await with { tool, cluster in
+      var topology = try DetachedTopology(tool: tool, name: "ward", yaml: yaml)
+      try topology.deploy(by: deployment)
+      try await topology.up()
+      try await body(topology, cluster)
+      try await topology.run("down")
+    }
+  }
+
+  /// Calls back with what calls verbs within the job, and ends what runs on the hosts.
+  static func with(
+    _ body: (CommandLineTool, SlurmCluster) async throws -> Void
+  ) async throws {
     try await CommandLineTool.launching { tool in
       let cluster = try SlurmCluster(tool)
       do {
@@ -43,11 +56,7 @@ struct SlurmCluster {
         inside.prefix = ["/usr/sbin/ip", "netns", "exec", cluster.prefix + "fh0"]
         inside.environment["SLURM_CONF"] = cluster.directory + "/slurm.conf"
         inside.environment["SLURM_JOB_ID"] = job
-        var topology = try DetachedTopology(tool: inside, name: "ward", yaml: yaml)
-        try topology.deploy(by: deployment)
-        try await topology.up()
-        try await body(topology, cluster)
-        try await topology.run("down")
+        try await body(inside, cluster)
       } catch {
         try await cluster.call("down")
         throw error
@@ -78,6 +87,13 @@ struct SlurmCluster {
   func killDaemon(of host: Int) async throws { try await call("end", host) }
 
   func restartDaemon(of host: Int) async throws { try await call("restart", host) }
+
+  /// Runs a program of Slurm's where verbs are called.
+  func run(_ arguments: String..., by tool: CommandLineTool) async throws -> CommandLineTool.Result {
+    let line = tool.prefix + arguments
+    let started = try tool.start(program: line[0], Array(line.dropFirst()))
+    return try await tool.result(of: started, within: .seconds(30))
+  }
 
   @discardableResult
   private func call(_ command: String, _ host: Int? = nil) async throws -> String {

@@ -150,17 +150,65 @@ struct SlurmTests {
     }
   }
 
+  @Test("a submitted job runs the topology on its first host, and stops it in order when it is asked to")
+  func batch() async throws {
+    try await SlurmCluster.with { tool, cluster in
+      let first = try #require(tool.environment["SLURM_JOB_ID"])
+      #expect(try await cluster.run("scancel", first, by: tool).code == 0)
+      var tool = tool
+      tool.environment["SLURM_JOB_ID"] = nil
+      try tool.directory.write(Self.numbers, to: "ward.yaml")
+      let hosts = Self.hosts.replacing("address: 10.77.0.10\n", with: "")
+      try tool.directory.write(hosts, to: "hosts.yaml")
+      let told = try await tool.run("submit", "ward.yaml", "--deployment", "hosts.yaml", code: 0)
+      let job = try #require(told.output.split(whereSeparator: \.isWhitespace).last)
+      #expect(told.output == "ward: job \(job)\n")
+      let runs: Bool? = try await poll(
+        every: .milliseconds(100), within: .seconds(60), of: tool.directory
+      ) {
+        let table = try await tool.run("ps", "-p", "ward")
+        return table.output.contains("back (fh2)   running") ? true : nil
+      }
+      #expect(runs == true)
+      #expect(try await cluster.run("scancel", "-b", "-s", "TERM", String(job), by: tool).code == 0)
+      let output = tool.directory.path + "/slurm-\(job).out"
+      let isStopped: Bool? = try await poll(
+        every: .milliseconds(100), within: .seconds(60), of: tool.directory
+      ) {
+        let text = FileSystem.contents(of: output).map { String(decoding: $0, as: UTF8.self) }
+        return text?.contains("ward: stopped") == true ? true : nil
+      }
+      #expect(isStopped == true)
+    }
+  }
+
+  @Test("a host that the job does not have, and no job, are told with what to do")
+  func refusals() async throws {
+    try await SlurmCluster.with { tool, _ in
+      try tool.directory.write(Self.numbers, to: "ward.yaml")
+      try tool.directory.write(
+        Self.hosts.replacing("hosts: [fh2]", with: "hosts: [fh7]"), to: "hosts.yaml")
+      let arguments = ["run", "ward.yaml", "--deployment", "hosts.yaml"]
+      let unknown = try await tool.end(of: tool.start(arguments), code: 2)
+      #expect(unknown.error.contains("hosts.yaml:5:18: error: place 'back': host 'fh7' is not one of job"))
+      var outside = tool
+      outside.environment["SLURM_JOB_ID"] = nil
+      let none = try await outside.end(of: outside.start(arguments), code: 1)
+      #expect(none.error.contains("run it by 'orchestrator submit'"), "\(none)")
+    }
+  }
+
   @Test("a synchronized event commits across hosts, before and after the coordinator's is lost")
   func composite() async throws {
     try await SlurmCluster.with(Self.pair, deployment: Self.hosts) { ward, cluster in
-      let client = try ward.client()
-      defer { client.close() }
       for met in 1...2 {
-        let reply: Bool? = try await poll(within: .seconds(60), of: ward.tool.directory) {
-          if case .committed = try await client.synchronize("pair", Party.Event.meet) { return true }
-          return nil
+        let hasCommitted: Bool? = try await poll(
+          every: .milliseconds(100), within: .seconds(60), of: ward.tool.directory
+        ) {
+          let sent = try ward.tool.start(CommandLineTool.patient(["send", "pair", #""meet""#]))
+          return try await ward.tool.result(of: sent, within: .seconds(60)).code == 0 ? true : nil
         }
-        #expect(reply == true)
+        #expect(hasCommitted == true)
         let state = try JSONValue(encoding: Party.State.willing(met: met, steps: 0))
         try await ward.await("both have met \(met) times") {
           $0[node: "left"]?.status?.state == state && $0[node: "right"]?.status?.state == state

@@ -1,0 +1,67 @@
+import PipeRuntime
+import PipeSupervision
+
+/// `orchestrator submit`
+struct Submit: Verb {
+  let description = VerbDescription(
+    "submit", "Runs a topology as a batch job of Slurm's",
+    discussion:
+      "Makes a job that has all hosts of the deployment's places, the spare ones too, and runs the topology in it "
+      + "as 'orchestrator run' does, on the first of them. The job is not started a second time, and stays when a host "
+      + "is lost. 'scancel -b -s TERM JOB' stops it in order. Programs and files are to have the same paths on all "
+      + "hosts.",
+    options: [
+      .deployment,
+      Option("name", value: .topology, "Runs it under this name. Default: the name in the file"),
+      Option(
+        "sbatch", value: .text("OPTIONS"),
+        "Further options of sbatch, as one text: '--time=1:00:00 --partition=long'"),
+      Option("print", "Prints the script of the job, and submits nothing"),
+    ],
+    positionals: [Positional("FILE", .file, .one, "The topology file")],
+    examples: [
+      (
+        "orchestrator submit topologies/elevator.yaml --deployment cluster.yaml",
+        "Runs the elevator on the hosts of cluster.yaml"
+      )
+    ])
+
+  func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
+    guard let path = arguments.value("deployment") else {
+      throw CommandError(
+        "'submit' asks for --deployment FILE, which says on which hosts the job is to be",
+        code: .usage)
+    }
+    let file = arguments.positionals[0]
+    var placement = DeploymentReport(.file(path))
+    let loaded: LoadedTopology
+    do {
+      loaded = try LoadedTopology.load(
+        .file(file), name: arguments.value("name"), in: placement.examined)
+      try placement.check(for: loaded.topology)
+    } catch let errors as TopologyErrors {
+      for diagnostic in errors.diagnostics + placement.diagnostics { console.note("\(diagnostic)") }
+      return .usage
+    }
+    for diagnostic in loaded.warnings + placement.diagnostics { console.note("\(diagnostic)") }
+    guard placement.isValid, let deployment = loaded.deployment else { return .usage }
+    guard deployment.engine == .slurm else {
+      throw CommandError(
+        "'\(path)' has engine '\(deployment.engine.rawValue)', and jobs are Slurm's: write 'engine: slurm' and the "
+          + "hosts of each place, or start it here with 'orchestrator up \(file) --deployment \(path)'",
+        code: .usage)
+    }
+    let batch = SlurmBatch(
+      loaded.topology.name, by: deployment,
+      command: [
+        OwnProcess.executablePath ?? "orchestrator", "run", FileSystem.absolute(file), "--deployment",
+        FileSystem.absolute(path), "--name", loaded.topology.name, "--plain",
+      ], options: arguments.value("sbatch"))
+    if arguments.flag("print") {
+      try console.write(batch.script)
+    } else {
+      try console.print("\(loaded.topology.name): job \(try batch.submit())")
+    }
+    return .success
+  }
+}
