@@ -11,7 +11,8 @@ extension NodeLifecycle {
   mutating func unattached(because reason: String, at now: Instant) -> [Action] {
     switch state {
     case .starting, .adopting:
-      return [.report(.unattached(reason: reason))] + lose(because: "it has not said hello", at: now)
+      return [.report(.unattached(reason: reason))]
+        + lose(because: "it has not said hello", at: now)
     case .configuring, .ready, .running, .stopping:
       // As long as it is heard, it goes on.
       return [.report(.unattached(reason: reason)), .findOut]

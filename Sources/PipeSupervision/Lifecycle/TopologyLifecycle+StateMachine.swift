@@ -112,7 +112,8 @@ extension TopologyLifecycle {
     case .endedBadly(let reason), .failed(let reason), .restarting(_, _, _, let reason):
       stopProblems.append((name, reason))
     case .starting, .spawned, .saidHello, .adopting, .adopted, .replacing, .ready, .waiting,
-      .running, .stopping, .killing, .exited, .stopped, .completed, .unkillable, .misreporting, .lost,
+      .running, .stopping, .killing, .exited, .stopped, .completed, .unkillable, .misreporting,
+      .lost,
       .found, .unattached, .outOfReach:
       break
     }

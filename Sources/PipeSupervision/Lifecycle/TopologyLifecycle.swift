@@ -36,7 +36,8 @@ package struct TopologyLifecycle: Sendable {
     package init(
       _ name: String, isRequired: Bool = false, isObserver: Bool = false,
       dependencies: [NodeDependency] = [], receivers: [String] = [], host: String? = nil,
-      isElsewhere: Bool = false, restart: RestartPolicy = RestartPolicy(), timeouts: Timeouts = Timeouts()
+      isElsewhere: Bool = false, restart: RestartPolicy = RestartPolicy(),
+      timeouts: Timeouts = Timeouts()
     ) {
       self.name = name
       self.isRequired = isRequired

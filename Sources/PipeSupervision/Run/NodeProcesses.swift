@@ -331,7 +331,8 @@ final class NodeProcesses {
       {
         let reason = String(line.dropFirst(NodeLogPrefix.error.count))
         observer?.handle(.complained(reason: reason), of: node)
-      } else if process.elsewhere != nil, let reason = lines.lazy.compactMap(SlurmStep.problem).last {
+      } else if process.elsewhere != nil, let reason = lines.lazy.compactMap(SlurmStep.problem).last
+      {
         observer?.handle(.complained(reason: reason), of: node)
       }
     }

@@ -36,7 +36,7 @@ extension Supervisor {
     guard let engine, let process = processes[name] else { return }
     if let host = process.host {
       // Where the process that it lives in is heard, it hangs by itself.
-      guard isLost(name), let entry = processes.name(of: host), !isLost(entry) else { return }
+      guard isLost(name), let entry = processes.name(of: host), isHeard(entry) else { return }
       return handle(.node(name, .present))
     }
     guard let step = process.elsewhere?.step, process.isUnattached || isLost(name) else { return }
@@ -59,6 +59,11 @@ extension Supervisor {
       // Its host may have been asked just before it had started it.
       if process.timesGone > 1 { processes.hasEnded(elsewhere: name) }
     }
+  }
+
+  private func isHeard(_ name: String) -> Bool {
+    lifecycle[name].map { $0.state.isOpenToLodgers && !isLost(name) && !$0.isAwaited(at: .now) }
+      == true
   }
 
   private func isLost(_ name: String) -> Bool {

@@ -25,7 +25,10 @@ struct SlurmCommands: Sendable {
 
   private func options(of step: SlurmStep) -> [String] {
     // Many share a host, and what one asks for is not taken from the others.
-    ["-N1", "-n1", "-w", step.host, "--jobid=\(step.job)", "--overlap", "--mem=0", "--cpu-bind=none"]
+    [
+      "-N1", "-n1", "-w", step.host, "--jobid=\(step.job)", "--overlap", "--mem=0",
+      "--cpu-bind=none",
+    ]
       + ["--mpi=none"]
   }
 
@@ -86,19 +89,32 @@ struct SlurmCommands: Sendable {
   // MARK: Hosts that the job has lost
 
   /// Asks for a job that has a host, for as long as the topology runs; ``job(in:)`` reads the answer.
-  /// - Parameter name: By which the job is ended with the topology.
-  func take(_ host: String, as name: String) -> ChildCommand {
+  /// - Parameters:
+  ///   - name: By which the job is ended with the topology.
+  ///   - jobs: Those that may have the host still.
+  func take(_ host: String, as name: String, unlessIn jobs: [String]) -> ChildCommand {
     let script = """
-      exec "$1" -N1 -n1 -w "$2" --no-shell --no-kill --immediate=3 -J "$3" 2>&1
+      salloc=$1 squeue=$2 scontrol=$3 host=$4 name=$5
+      shift 5
+      for job; do
+        hosts=$("$squeue" -h -j "$job" -t R -o %N 2>/dev/null)
+        if [ -n "$hosts" ] && "$scontrol" show hostnames "$hosts" | grep -qx "$host"; then
+          echo "\(Self.grant)$job"
+          exit
+        fi
+      done
+      exec "$salloc" -N1 -n1 -w "$host" --no-shell --no-kill --immediate=3 -J "$name" 2>&1
       """
-    return shell(script, [tools.path(.salloc), host, name])
+    return shell(
+      script, [SlurmTools.Tool.salloc, .squeue, .scontrol].map(tools.path) + [host, name] + jobs)
   }
+
+  private static let grant = "Granted job allocation "
 
   /// The job of an answer; `nil` where there is none.
   static func job(in answer: String) -> String? {
-    let words = "Granted job allocation "
-    return answer.split(separator: "\n").compactMap { line in
-      line.firstRange(of: words).map { String(line[$0.upperBound...].prefix { $0.isNumber }) }
+    answer.split(separator: "\n").compactMap { line in
+      line.firstRange(of: grant).map { String(line[$0.upperBound...].prefix { $0.isNumber }) }
     }.first
   }
 

@@ -5,14 +5,16 @@ import PipeTransport
 /// Starts the processes of a topology on the hosts of a job of Slurm's, ends them there, and finds out what became of
 /// them.
 ///
-/// Once a host does not answer, Slurm takes it out of the job, and it does not come back. Another job is asked for
-/// then, which has that host alone.
+/// Once a host does not answer for long, Slurm takes it out of the job, and it does not come back. Another job is asked
+/// for then, which has that host alone.
 final class SlurmEngine {
   private let job: SlurmJob
   private let commands: SlurmCommands
   private let calls: ChildCalls
   /// The jobs that have hosts which the first one has lost; `nil` while one is asked for.
   private var replacements: [String: String?] = [:]
+  /// All of them.
+  private var taken: [String] = []
   private var asked: Set<SlurmStep> = []
 
   /// - Throws: ``SlurmError`` where Slurm's programs are not there.
@@ -45,8 +47,12 @@ final class SlurmEngine {
     guard let job = present(of: step.host), asked.insert(step).inserted else { return }
     let place = SlurmStep("\(step.name).asked", on: step.host, in: job)
     calls.start(commands.ask(about: step.name, as: place)) { [weak self] answer in
-      self?.asked.remove(step)
-      then(SlurmCommands.Verdict(answer))
+      let verdict = SlurmCommands.Verdict(answer)
+      if let self {
+        asked.remove(step)
+        if verdict == .unknown { missed(step.host, in: job) }
+      }
+      then(verdict)
     }
   }
 
@@ -59,6 +65,13 @@ final class SlurmEngine {
     take(step.host)
   }
 
+  /// Nothing ran on a host that was lost before: the job may have it no more.
+  private func missed(_ host: String, in job: String) {
+    guard replacements[host] == .some(job) else { return }
+    replacements[host] = .some(nil)
+    take(host)
+  }
+
   /// The job that has a host.
   private func present(of host: String) -> String? {
     guard let replacement = replacements[host] else { return job.id }
@@ -67,10 +80,12 @@ final class SlurmEngine {
 
   /// Asks for the host until there is a job that has it.
   private func take(_ host: String) {
-    calls.start(commands.take(host, as: nameOfReplacements)) { [weak self] answer in
+    let take = commands.take(host, as: nameOfReplacements, unlessIn: [job.id] + taken)
+    calls.start(take) { [weak self] answer in
       guard let self else { return }
       if let job = SlurmCommands.job(in: answer) {
         replacements[host] = job
+        if job != self.job.id, !taken.contains(job) { taken.append(job) }
       } else {
         calls.loop.schedule(after: .seconds(1), for: self) { $0.take(host) }
       }

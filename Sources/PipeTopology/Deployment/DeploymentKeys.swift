@@ -11,7 +11,8 @@ package enum DeploymentKeys {
     keys: [
       TopologyKey(
         "engine", \.engine, .choice,
-        "What starts processes: `local`, the orchestrator, on its own machine; or `slurm`, within a job"),
+        "What starts processes: `local`, the orchestrator, on its own machine; or `slurm`, within a job"
+      ),
       TopologyKey(
         "address", \.address, .address,
         "Where the orchestrator, and the nodes without a place, listen: an IPv4 address in numbers",
@@ -24,7 +25,10 @@ package enum DeploymentKeys {
         "The directory of the nodes' journals, which all hosts see: a path from the file's "
           + "directory. Needed where a node with a journal has `on_host_loss: move`",
         standard: "each host's own"),
-    ], rules: ["patternProperties": ["^x-": true], "allOf": .array(Deployment.Engine.allCases.map(rule))]
+    ],
+    rules: [
+      "patternProperties": ["^x-": true], "allOf": .array(Deployment.Engine.allCases.map(rule)),
+    ]
   ) { reading, fields, deployment in
     // One that could not be read asks for nothing.
     if fields["engine"] == nil || fields.read.contains("engine") {
@@ -93,12 +97,14 @@ extension TopologyReading {
       if !source.has(path + [keys.needed]) {
         report(
           .missingKey, at: source.mark(of: path),
-          "place '\(place.name)' has no '\(keys.needed)', which engine '\(engine.rawValue)' asks for; add it")
+          "place '\(place.name)' has no '\(keys.needed)', which engine '\(engine.rawValue)' asks for; add it"
+        )
       }
       for key in keys.idle where source.has(path + [key]) {
         report(
           .conflictingKeys, at: source.mark(ofKey: path + [key]),
-          "place '\(place.name)': '\(key)' says nothing with engine '\(engine.rawValue)'; remove it")
+          "place '\(place.name)': '\(key)' says nothing with engine '\(engine.rawValue)'; remove it"
+        )
       }
     }
   }

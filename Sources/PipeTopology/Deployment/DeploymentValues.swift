@@ -8,7 +8,7 @@ extension TopologyValue<[String]> {
       schema: [
         "type": "array", "minItems": 1, "uniqueItems": true,
         "items": .orVariable(.pattern(HostName.pattern)),
-      ], write: OrderedValue.names
+      ], write: { $0.isEmpty ? nil : OrderedValue.names($0) }
     ) { reading, place in
       guard let elements = reading.elements(of: place, hint: "a list of hosts") else { return nil }
       var hosts: [String] = []

@@ -122,7 +122,9 @@ package struct NodeArguments: Hashable, Sendable {
         Option(
           "durability", value: .choice("LEVEL", [Durability.process, .power].map(\.rawValue)),
           "What its journal survives. Default: process"),
-        Option("key", value: .file, "Where its key pair is, - for standard input. Default: its sockets have none"),
+        Option(
+          "key", value: .file,
+          "Where its key pair is, - for standard input. Default: its sockets have none"),
         Option(
           "control-key", value: .text("KEY"), "The public key of its orchestrator, with '--key'"),
       ])

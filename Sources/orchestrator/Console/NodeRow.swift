@@ -139,7 +139,8 @@ extension [NodeInformation] {
           ? nil
           : NodeRow.Process(
             pid: node.pid, uptime: node.uptime(now: now), events: node.status?.events ?? 0,
-            restarts: node.restarts, usage: node.hostName == nil ? node.pid.flatMap { usage[$0] } : nil),
+            restarts: node.restarts,
+            usage: node.hostName == nil ? node.pid.flatMap { usage[$0] } : nil),
         durability: [.machine, .composite].contains(node.kind) ? node.durability : nil,
         version: node.status.flatMap { $0.state == nil ? nil : $0.version },
         place: node.placeText)

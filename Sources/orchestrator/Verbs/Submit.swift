@@ -54,7 +54,8 @@ struct Submit: Verb {
     let batch = SlurmBatch(
       loaded.topology.name, by: deployment,
       command: [
-        OwnProcess.executablePath ?? "orchestrator", "run", FileSystem.absolute(file), "--deployment",
+        OwnProcess.executablePath ?? "orchestrator", "run", FileSystem.absolute(file),
+        "--deployment",
         FileSystem.absolute(path), "--name", loaded.topology.name, "--plain",
       ], options: arguments.value("sbatch"))
     if arguments.flag("print") {

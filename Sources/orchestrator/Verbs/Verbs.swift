@@ -1,7 +1,8 @@
 /// Every verb, in the order of the help page.
 package enum Verbs {
   package static let all: [any Verb] = [
-    Init(), Check(), Test(), Run(), Up(), Submit(), Apply(), Down(), List(), Processes(), Status(), Pipe(),
+    Init(), Check(), Test(), Run(), Up(), Submit(), Apply(), Down(), List(), Processes(), Status(),
+    Pipe(),
     Steer.start,
     Steer.stop, Steer.restart, Kill(), Send(), Wait(), Logs(), Watch(), ShowScreen(), TraceRun(),
     Web(),

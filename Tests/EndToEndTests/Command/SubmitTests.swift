@@ -5,7 +5,9 @@ import Testing
 
 @Suite("orchestrator submit", .timed)
 struct SubmitTests {
-  @Test("--print shows the script of a job that has all hosts once, stays when one is lost and does not start again")
+  @Test(
+    "--print shows the script of a job that has all hosts once, stays when one is lost and does not start again"
+  )
   func script() async throws {
     try await CommandLineTool.launching { tool in
       try tool.directory.write(DeployedTopologyTests.numbers, to: "ward.yaml")
@@ -17,7 +19,8 @@ struct SubmitTests {
           back: { hosts: [fh2, fh3] }
         """, to: "it's.yaml")
       let shown = try await tool.run(
-        "submit", "ward.yaml", "--deployment", "it's.yaml", "--name", "night", "--print", "--sbatch",
+        "submit", "ward.yaml", "--deployment", "it's.yaml", "--name", "night", "--print",
+        "--sbatch",
         "--time=1:00:00", code: 0)
       let lines = shown.output.split(separator: "\n").map(String.init)
       #expect(
@@ -38,7 +41,8 @@ struct SubmitTests {
       let none = try await tool.run("submit", "ward.yaml", code: 2)
       #expect(none.error.contains("'submit' asks for --deployment FILE"), "\(none)")
       let local = try await tool.run("submit", "ward.yaml", "--deployment", "lab.yaml", code: 2)
-      #expect(local.error.contains("'lab.yaml' has engine 'local', and jobs are Slurm's"), "\(local)")
+      #expect(
+        local.error.contains("'lab.yaml' has engine 'local', and jobs are Slurm's"), "\(local)")
     }
   }
 }

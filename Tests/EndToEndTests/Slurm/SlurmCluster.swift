@@ -89,7 +89,8 @@ struct SlurmCluster {
   func restartDaemon(of host: Int) async throws { try await call("restart", host) }
 
   /// Runs a program of Slurm's where verbs are called.
-  func run(_ arguments: String..., by tool: CommandLineTool) async throws -> CommandLineTool.Result {
+  func run(_ arguments: String..., by tool: CommandLineTool) async throws -> CommandLineTool.Result
+  {
     let line = tool.prefix + arguments
     let started = try tool.start(program: line[0], Array(line.dropFirst()))
     return try await tool.result(of: started, within: .seconds(30))

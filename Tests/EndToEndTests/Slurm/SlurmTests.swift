@@ -150,7 +150,9 @@ struct SlurmTests {
     }
   }
 
-  @Test("a submitted job runs the topology on its first host, and stops it in order when it is asked to")
+  @Test(
+    "a submitted job runs the topology on its first host, and stops it in order when it is asked to"
+  )
   func batch() async throws {
     try await SlurmCluster.with { tool, cluster in
       let first = try #require(tool.environment["SLURM_JOB_ID"])
@@ -190,7 +192,9 @@ struct SlurmTests {
         Self.hosts.replacing("hosts: [fh2]", with: "hosts: [fh7]"), to: "hosts.yaml")
       let arguments = ["run", "ward.yaml", "--deployment", "hosts.yaml"]
       let unknown = try await tool.end(of: tool.start(arguments), code: 2)
-      #expect(unknown.error.contains("hosts.yaml:5:18: error: place 'back': host 'fh7' is not one of job"))
+      #expect(
+        unknown.error.contains("hosts.yaml:5:18: error: place 'back': host 'fh7' is not one of job")
+      )
       var outside = tool
       outside.environment["SLURM_JOB_ID"] = nil
       let none = try await outside.end(of: outside.start(arguments), code: 1)

@@ -27,9 +27,11 @@ struct ElsewhereLifecycleTests {
     #expect(node.state == .lost(was: .running) && node.lifecycle.pid == 7)
   }
 
-  @Test("once it is heard again, it goes on where it was", arguments: [
-    NodeLifecycle.Input.heartbeat, .hello(problem: nil), .answered(.running),
-  ])
+  @Test(
+    "once it is heard again, it goes on where it was",
+    arguments: [
+      NodeLifecycle.Input.heartbeat, .hello(problem: nil), .answered(.running),
+    ])
   func found(sign: NodeLifecycle.Input) {
     var node = lost()
     node.time += .seconds(30)

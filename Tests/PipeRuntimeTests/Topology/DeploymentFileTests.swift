@@ -55,7 +55,8 @@ struct DeploymentFileTests {
   @Test("with Slurm, places have hosts")
   func hosts() throws {
     let found = try read("engine: slurm\nplaces: { a: { hosts: [n-1, n2.lab], spare: [n3] } }")
-    #expect(found.place("a") == DeploymentPlace(name: "a", hosts: ["n-1", "n2.lab"], spare: ["n3"]))
+    #expect(
+      found.place("a") == DeploymentPlace(name: "a", hosts: ["n-1", "n2.lab"], spare: ["n3"]))
     #expect(try read(found.yaml) == found && read(found.json.text) == found)
     #expect(Self.schema.accepts(found.json))
   }

@@ -34,7 +34,9 @@ struct TopologyDocumentTests {
   @Test("docs/DEPLOYMENT.md has every kind of error that only a deployment has")
   func deploymentCodes() throws {
     let text = try rows(under: "Errors", of: "docs/DEPLOYMENT.md").joined()
-    for code: Diagnostic.Code in [.unknownPlace, .unusedPlace, .foreignAddress, .badHostLoss] {
+    for code: Diagnostic.Code in [
+      .unknownPlace, .unusedPlace, .unknownHost, .foreignAddress, .badHostLoss,
+    ] {
       #expect(text.contains("`\(code.rawValue)`"))
     }
   }
@@ -49,6 +51,7 @@ struct TopologyDocumentTests {
     #expect(
       deployment
         == Deployment(
+          address: "127.0.0.1",
           places: [
             DeploymentPlace(name: "front", address: "127.0.0.1"),
             DeploymentPlace(name: "back", address: "127.0.0.2"),
