@@ -257,15 +257,15 @@ final class NodeProcesses {
     observer?.handle(.unattached(reason: reason), of: node)
   }
 
-  /// It is certain that a process has ended of which nothing on this host is left.
+  /// It is certain that a process on another host has ended, whatever has started it there says.
   func hasEnded(elsewhere node: String) {
-    guard let process = processes[node], process.isUnattached else { return }
+    guard let process = processes[node], process.elsewhere != nil else { return }
     bury(process, unseen: true, of: node)
   }
 
   /// Gives up a process on another host that nobody reaches.
   func abandon(_ node: String) {
-    guard let process = processes[node], process.elsewhere != nil else { return }
+    guard let process = processes[node], process.isElsewhere else { return }
     bury(process, unseen: false, of: node)
   }
 

@@ -53,8 +53,8 @@ extension Supervisor {
       process.timesGone = 0
       if isLost(name) { handle(.node(name, .present)) }
     case .gone:
-      // While its srun goes on, that tells the end. And who is heard is there.
-      guard process.isUnattached, isLost(name) || isEnding(name) else { return }
+      // Who is heard is there. And of one that is ending, its srun tells, as long as there is one.
+      guard isLost(name) || (process.isUnattached && isEnding(name)) else { return }
       process.timesGone += 1
       // Its host may have been asked just before it had started it.
       if process.timesGone > 1 { processes.hasEnded(elsewhere: name) }
