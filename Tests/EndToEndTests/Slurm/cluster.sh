@@ -170,13 +170,18 @@ case $command in
     kill_host "$number"
     await_end "$number"
     ;;
-  start) host "fh$number" slurmd -D -N "fh$number" ;;
+  start)
+    host "fh$number" slurmd -D -N "fh$number"
+    # Before that it is one of this script's processes, which end with it.
+    await inner "$number"
+    ;;
   partition) ip -n "$switch" link set "port$number" down ;;
   heal) ip -n "$switch" link set "port$number" up ;;
   end) pkill -9 --nslist pid --ns "$(inner "$number")" -x slurmd ;;
   restart)
     setsid nsenter -t "$(inner "$number")" -a env SLURM_CONF="$SLURM_CONF" slurmd -D -N "fh$number" \
       >>"$directory/${prefix}fh$number.out" 2>&1 </dev/null &
+    await pgrep --nslist pid --ns "$(inner "$number")" -x slurmd
     ;;
   *)
     echo "cluster.sh: no command '$command'" >&2
