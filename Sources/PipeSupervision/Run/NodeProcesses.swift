@@ -260,23 +260,33 @@ final class NodeProcesses {
   /// It is certain that a process on another host has ended, whatever has started it there says.
   func hasEnded(elsewhere node: String) {
     guard let process = processes[node], process.elsewhere != nil else { return }
-    bury(process, unseen: true, of: node)
+    bury(process, as: .unseen(isCertain: true), of: node)
+  }
+
+  /// A process on another host that is not to be started again has said that it ends in order. Where nothing on this
+  /// host is left of what started it, nobody else will tell.
+  func leaves(elsewhere node: String) {
+    guard let process = processes[node], process.isUnattached else { return }
+    loop.schedule(after: Self.lastWordsDelay, for: self) {
+      if $0.processes[node] === process {
+        $0.bury(process, as: .untold(saidGoodbye: true), of: node)
+      }
+    }
   }
 
   /// Gives up a process on another host that nobody reaches.
   func abandon(_ node: String) {
     guard let process = processes[node], process.isElsewhere else { return }
-    bury(process, unseen: false, of: node)
+    bury(process, as: .unseen(isCertain: false), of: node)
   }
 
-  private func bury(_ process: NodeProcess, unseen isCertain: Bool, of node: String) {
+  private func bury(_ process: NodeProcess, as exit: ProcessExit, of node: String) {
     remove(process, of: node)
     if case .own(var child) = process.origin {
       child.signal(.kill, group: true)
       child.wait()
       child.closePipes()
     }
-    let exit = ProcessExit.unseen(isCertain: isCertain)
     tell(exit, of: process, node)
     endLodgers(of: process, node, exit)
   }

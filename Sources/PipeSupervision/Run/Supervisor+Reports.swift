@@ -44,6 +44,7 @@ extension Supervisor {
     case .stopped:
       if body.isEmpty {
         processes[name]?.saidGoodbye = true
+        if lifecycle[name]?.state.isHeld == true { processes.leaves(elsewhere: name) }
       } else {
         handle(.node(name, .complained(reason: String(decoding: body, as: UTF8.self))))
       }
