@@ -23,7 +23,8 @@ extension Supervisor {
     if command.deathSignal != nil { command.deathSignal = .terminate }
     let step = engine.step(of: node.name, incarnation: record.incarnation, on: host)
     return try processes.start(
-      engine.command(command, as: step, input: keys), as: record, on: .init(step: step, engine))
+      engine.command(command, as: step, of: node.name, in: plan.topology, input: keys), as: record,
+      on: .init(step: step, engine))
   }
 
   /// Asks what became of those that are not heard.

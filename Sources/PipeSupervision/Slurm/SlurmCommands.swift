@@ -1,3 +1,5 @@
+import PipeWire
+
 /// The command lines by which processes on Slurm's hosts are started, ended and asked for.
 struct SlurmCommands: Sendable {
   private let tools: SlurmTools
@@ -8,15 +10,37 @@ struct SlurmCommands: Sendable {
     self.environment = environment
   }
 
-  /// Starts a process on its host.
-  ///
-  /// - Parameter input: A descriptor of what it is to read on standard input.
-  func start(_ command: ChildCommand, as step: SlurmStep, input: Int32) -> ChildCommand {
+  /// Starts a process on its host, where it first ends what a former orchestrator of the job may have left of it.
+  /// - Parameters:
+  ///   - owner: By which all processes of the node in this job are known.
+  ///   - input: A descriptor of what it is to read on standard input.
+  func start(
+    _ command: ChildCommand, as step: SlurmStep, of owner: String, input: Int32
+  ) -> ChildCommand {
+    let script = """
+      own=$1
+      shift
+      for environ in $(grep -lszFx "$own" /proc/[0-9]*/environ); do
+        process=${environ#/proc/}
+        kill -9 "${process%/environ}" 2>/dev/null
+      done
+      waited=0
+      while grep -qszFx "$own" /proc/[0-9]*/environ; do
+        waited=$((waited + 1))
+        if [ "$waited" -gt 100 ]; then
+          echo "\(NodeLogPrefix.error)a former process of it does not end on this host even on SIGKILL" >&2
+          exit 1
+        fi
+        sleep 0.1
+      done
+      exec env "$own" "$@"
+      """
     var started = command
     started.path = tools.path(.srun)
     started.arguments =
-      options(of: step) + ["--quiet", "--no-kill", "--unbuffered", "-J", step.name, command.path]
-      + command.arguments
+      options(of: step)
+      + ["--quiet", "--no-kill", "--unbuffered", "-J", step.name, "/bin/sh", "-c", script, "sh"]
+      + ["\(Self.ownerVariable)=\(owner)", command.path] + command.arguments
     started.environment = Self.withoutJob(command.environment)
     started.environment[Self.stepVariable] = step.name
     started.input = input
@@ -82,6 +106,8 @@ struct SlurmCommands: Sendable {
     }
   }
 
+  /// By which all processes of a node are known on their host.
+  private static let ownerVariable = "PIPERUNTIME_NODE"
   /// By which a process is known on its host.
   private static let stepVariable = "PIPERUNTIME_STEP"
   private static let probeVariable = "PIPERUNTIME_PROBE"

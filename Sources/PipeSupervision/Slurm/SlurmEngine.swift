@@ -33,8 +33,10 @@ final class SlurmEngine {
     return SlurmStep(name, on: host, in: present(of: host) ?? job.id)
   }
 
-  func command(_ command: ChildCommand, as step: SlurmStep, input: Int32) -> ChildCommand {
-    commands.start(command, as: step, input: input)
+  func command(
+    _ command: ChildCommand, as step: SlurmStep, of node: String, in topology: String, input: Int32
+  ) -> ChildCommand {
+    commands.start(command, as: step, of: "\(job.id).\(topology).\(node)", input: input)
   }
 
   /// Sends a signal to a process, wherever Slurm finds it.

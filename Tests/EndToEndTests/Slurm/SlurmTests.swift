@@ -1,3 +1,4 @@
+import PipeClient
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
@@ -147,6 +148,37 @@ struct SlurmTests {
       try await untilCounted(300, ward)
       let sink = try await ward.directory()[node: "sink"]
       #expect(sink?.phase == "running" && sink?.incarnation == 1)
+    }
+  }
+
+  @Test("what a killed orchestrator has left on a host is ended there before its node starts again")
+  func orphans() async throws {
+    try await SlurmCluster.with(Self.numbers, deployment: Self.hosts) { ward, _ in
+      try await ward.run("send", "source", #"{"go":{"count":3000}}"#)
+      try await untilCounted(300, ward)
+      try await ward.killOrchestrator()
+      // Nor does Slurm end a process whose srun was killed.
+      for survivor in try Survivor.all(in: ward.directories) {
+        survivor.process.signal(.kill, group: true)
+      }
+      #expect(processes(of: "sink", ward).count == 1)
+      try await ward.up()
+      try await untilAllCame(3_000, ward)
+      for node in ["source", "sink"] { #expect(processes(of: node, ward).count == 1) }
+      #expect(try await ward.directory()[node: "sink"]?.incarnation == 2)
+    }
+  }
+
+  /// The processes of a node of this test's, on whatever host.
+  private func processes(of node: String, _ ward: DetachedTopology) -> [String] {
+    FileSystem.entries(of: "/proc").filter { entry in
+      guard let environment = FileSystem.contents(of: "/proc/\(entry)/environ") else {
+        return false
+      }
+      let variables = environment.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
+      return variables.contains {
+        $0.hasPrefix("PIPERUNTIME_NODE=") && $0.hasSuffix(".ward.\(node)")
+      } && variables.contains { $0.contains(ward.tool.directory.path) }
     }
   }
 
