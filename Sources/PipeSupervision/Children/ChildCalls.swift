@@ -26,9 +26,11 @@ final class ChildCalls {
   /// - Parameter done: Called at its end with what it wrote on stdout; with nothing where it could not be started.
   func start(_ command: ChildCommand, done: @escaping (String) -> Void) {
     guard let child = try? ChildProcess.launch(command) else { return done("") }
-    calls[child.pid] = Call(child, done)
+    let call = Call(child, done)
+    calls[child.pid] = call
     loop.schedule(after: Self.patience, for: self) {
-      $0.calls[child.pid]?.child.signal(.kill, group: true)
+      // Its number may be that of a later one by then.
+      if $0.calls[child.pid] === call { call.child.signal(.kill, group: true) }
     }
   }
 

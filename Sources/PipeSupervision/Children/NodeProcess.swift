@@ -26,7 +26,7 @@ final class NodeProcess {
       self.engine = engine
     }
 
-    func signal(_ signal: Signal) { engine.signal(signal, to: step) }
+    func signal(_ signal: Signal, srun: Int32?) { engine.signal(signal, to: step, srun: srun) }
     /// Slurm has given its host up.
     func lost() { engine.lost(step) }
   }
@@ -46,8 +46,8 @@ final class NodeProcess {
   var saidGoodbye = false
   /// Where it runs; `nil` on this host.
   let elsewhere: Elsewhere?
-  /// What its srun wrote that says that it does not know what became of the process.
-  var doubt: String?
+  /// What the srun has told of it that has started it elsewhere.
+  var srun = SrunReport()
   /// How often in a row its host has said that there is no such process any more.
   var timesGone = 0
   /// The other nodes that live in it, or have done so.
@@ -127,7 +127,7 @@ final class NodeProcess {
   @discardableResult
   func signal(_ signal: Signal, group: Bool = false) -> Bool {
     if let elsewhere {
-      elsewhere.signal(signal)
+      elsewhere.signal(signal, srun: isUnattached ? nil : pid)
       return true
     }
     return switch origin {

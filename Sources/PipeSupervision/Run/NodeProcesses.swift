@@ -195,9 +195,7 @@ final class NodeProcesses {
     _ process: NodeProcess, of node: String, _ stream: LogStream, _ descriptor: Int32
   ) {
     let drained = process.capture.drain(descriptor, as: stream)
-    if process.elsewhere != nil, let line = drained.lines.first(where: SlurmStep.isDoubt) {
-      process.doubt = line
-    }
+    if process.elsewhere != nil { for line in drained.lines { process.srun.take(line) } }
     for line in drained.lines { observer?.line(node: node, stream, line) }
     logs.tell(drained.notice, of: node)
     for (lodger, lines) in drained.ofLodgers {
@@ -222,10 +220,10 @@ final class NodeProcesses {
         continue
       }
       readRest(of: process, node)
-      if let doubt = SlurmStep.doubt(exit, after: process.doubt) {
+      if let doubt = process.srun.doubt(about: exit) {
         unattach(process, of: node, because: doubt)
       } else {
-        takeEnd(of: process, node, SlurmStep.exit(of: exit))
+        takeEnd(of: process, node, SrunReport.exit(of: exit))
       }
     }
   }
@@ -253,7 +251,7 @@ final class NodeProcesses {
     unwatch(process)
     if case .own(let child) = process.origin { child.closePipes() }
     process.origin = .unattached(pid: pid)
-    if process.doubt != nil { process.elsewhere?.lost() }
+    if process.srun.hasLostHost { process.elsewhere?.lost() }
     observer?.handle(.unattached(reason: reason), of: node)
   }
 
@@ -341,8 +339,7 @@ final class NodeProcesses {
       {
         let reason = String(line.dropFirst(NodeLogPrefix.error.count))
         observer?.handle(.complained(reason: reason), of: node)
-      } else if process.elsewhere != nil, let reason = lines.lazy.compactMap(SlurmStep.problem).last
-      {
+      } else if let reason = process.srun.problem {
         observer?.handle(.complained(reason: reason), of: node)
       }
     }

@@ -1,4 +1,3 @@
-import PipeMachines
 import PipeSystem
 import PipeTopology
 

@@ -51,9 +51,8 @@ struct SlurmCommands: Sendable {
     // Many share a host, and what one asks for is not taken from the others.
     [
       "-N1", "-n1", "-w", step.host, "--jobid=\(step.job)", "--overlap", "--mem=0",
-      "--cpu-bind=none",
+      "--cpu-bind=none", "--mpi=none",
     ]
-      + ["--mpi=none"]
   }
 
   /// Of what a job tells its programs, an srun would take options that are not meant for it.
@@ -62,14 +61,21 @@ struct SlurmCommands: Sendable {
   }
 
   /// Sends a signal to a process by its step, which srun does for few signals and not at all once it has ended.
-  func end(_ step: SlurmStep, with signal: Int32) -> ChildCommand {
+  /// - Parameter srun: The process that waits for the step; `nil` where it has ended. Where there is no step yet, it
+  ///   is told to give up.
+  func end(_ step: SlurmStep, with signal: Int32, srun: Int32?) -> ChildCommand {
     let script = """
-      "$1" -h -s --me -o '%i %j' | while read -r id name; do
-        if [ "$name" = "$2" ]; then exec "$3" -s "$4" "$id"; fi
-      done
+      steps=$("$1" -h -s --me -o '%i %j') || exit
+      id=$(printf '%s\\n' "$steps" | while read -r id name; do
+        if [ "$name" = "$2" ]; then echo "$id"; fi
+      done)
+      if [ -n "$id" ]; then exec "$3" -s "$4" $id; fi
+      if [ -n "$5" ]; then kill -TERM "$5"; fi
       """
     return shell(
-      script, [tools.path(.squeue), step.name, tools.path(.scancel), String(signal)])
+      script,
+      [tools.path(.squeue), step.name, tools.path(.scancel), String(signal)]
+        + [srun.map { String($0) } ?? ""])
   }
 
   /// Asks a host whether it has a process; ``Verdict`` reads the answer.

@@ -40,8 +40,9 @@ final class SlurmEngine {
   }
 
   /// Sends a signal to a process, wherever Slurm finds it.
-  func signal(_ signal: Signal, to step: SlurmStep) {
-    calls.start(commands.end(step, with: signal.number)) { _ in }
+  /// - Parameter srun: The process that waits for it, where there is one.
+  func signal(_ signal: Signal, to step: SlurmStep, srun: Int32?) {
+    calls.start(commands.end(step, with: signal.number, srun: srun)) { _ in }
   }
 
   /// Asks its host what became of a process, unless that is being asked already.

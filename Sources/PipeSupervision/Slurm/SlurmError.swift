@@ -1,5 +1,3 @@
-import PipeSupport
-
 /// Why Slurm cannot be used.
 package enum SlurmError: Error, Hashable, Sendable {
   case noJob

@@ -66,7 +66,7 @@ public struct DeploymentPlace: Hashable, Sendable {
   /// With ``Deployment/Engine/slurm``: the hosts, by the names that Slurm has for them. Its nodes are dealt to them
   /// in turn.
   public var hosts: [String]
-  /// The hosts to which nodes go that may move, when one of the others is lost.
+  /// Further hosts, which a submitted job has, too; no node goes there by itself yet.
   public var spare: [String]
 
   /// Makes a place.

@@ -51,7 +51,7 @@ package enum DeploymentKeys {
           + "order of the topology", standard: "needed with `slurm`"),
       TopologyKey(
         "spare", \.spare, .hosts,
-        "With `slurm`: hosts to which its nodes go that have `on_host_loss: move`, when theirs is lost",
+        "With `slurm`: hosts that a submitted job has besides. Nodes do not go there by themselves yet",
         standard: "none"),
     ])
 

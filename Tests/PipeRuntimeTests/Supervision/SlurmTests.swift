@@ -1,4 +1,5 @@
 import PipeRuntime
+import PipeClient
 import PipeSupervision
 import Testing
 
@@ -44,5 +45,51 @@ struct SlurmJobTests {
   func own() {
     #expect(job.ownAddress(["SLURMD_NODENAME": "fh2"]) == "10.0.0.2")
     #expect(job.ownAddress(["SLURMD_NODENAME": "login"]) == nil && job.ownAddress([:]) == nil)
+  }
+}
+
+@Suite("What an srun says of its process")
+struct SrunReportTests {
+  private func report(_ lines: String...) -> SrunReport {
+    var report = SrunReport()
+    for line in lines { report.take(line) }
+    return report
+  }
+
+  @Test("how a task has ended is certain, and its code, or its signal, the process's")
+  func task() {
+    let failed = report("hello", "srun: error: fh1: task 0: Exited with exit code 3")
+    #expect(failed.doubt(about: .exited(code: 3)) == nil && failed.problem == nil)
+    #expect(SrunReport.exit(of: .exited(code: 3)) == .exited(code: 3))
+    let killed = report("srun: error: fh1: task 0: Killed")
+    #expect(killed.doubt(about: .exited(code: 137)) == nil)
+    #expect(SrunReport.exit(of: .exited(code: 137)) == .signalled(number: 9))
+    #expect(report().doubt(about: .exited(code: 0)) == nil)
+  }
+
+  @Test("that there is no step is certain, and why is the problem")
+  func none() {
+    let refused = report(
+      "srun: error: Unable to create step for job 1: Requested node configuration is not available")
+    #expect(refused.doubt(about: .exited(code: 1)) == nil && !refused.hasLostHost)
+    #expect(refused.problem?.hasPrefix("Unable to create step for job 1") == true)
+  }
+
+  @Test("a host that failed tells nothing of the process, although srun ends in order")
+  func host() {
+    let lost = report("srun: error: Node failure on fh1")
+    #expect(lost.hasLostHost)
+    #expect(lost.doubt(about: .exited(code: 0)) == "srun: error: Node failure on fh1")
+  }
+
+  @Test(
+    "an srun that ends otherwise than in order, or is killed, without a word on its task, tells nothing"
+  )
+  func silent() {
+    #expect(report().doubt(about: .signalled(number: 9)) != nil)
+    let late = report("srun: error: timeout waiting for task launch, started 0 of 1 tasks")
+    #expect(late.doubt(about: .exited(code: 1))?.hasSuffix("started 0 of 1 tasks") == true)
+    // What was said of a task before does not tell of an srun that was killed.
+    #expect(report("srun: error: fh1: task 0: Killed").doubt(about: .signalled(number: 9)) != nil)
   }
 }
