@@ -111,6 +111,11 @@ final class NodeProcess {
     }
   }
 
+  /// Has what starts it on another host give that up.
+  func giveUpStart() {
+    if case .own(let child) = origin { child.signal(.terminate) }
+  }
+
   /// How long it stood in the queue for a processor since this was last asked, or since it is awaited.
   func takeQueueTime(isAwaited: Bool) -> Duration {
     let threads = isAwaited && !isElsewhere ? ProcessorQueue.threads(of: pid) : [:]

@@ -49,10 +49,13 @@ extension NodeLifecycle {
         + (isLodger
           ? "was the program of the node that it lives within built with a version that lets others "
             + "in? Build it anew, or take 'within' out"
-          : "is its program a node program? Its log may tell")
-      // One that never did will not do so on another try; one that did was slow this time.
+          : isElsewhere
+            ? "does its host answer, and is its program a node program? Its log may tell"
+            : "is its program a node program? Its log may tell")
+      // One that never did will not do so on another try; one that did was slow this time, or its host was.
       return killing(
-        for: .failure(reason: reason, isFinal: !hasSaidHello), reason: reason, at: now)
+        for: .failure(reason: reason, isFinal: !hasSaidHello && !isElsewhere), reason: reason,
+        at: now)
     case .configuring:
       let reason =
         complaint

@@ -40,7 +40,9 @@ extension Supervisor {
       guard isLost(name), let entry = processes.name(of: host), isHeard(entry) else { return }
       return handle(.node(name, .present))
     }
-    guard let step = process.elsewhere?.step, process.isUnattached || isLost(name) else { return }
+    guard let step = process.elsewhere?.step,
+      process.isUnattached || isLost(name) || isKilled(name)
+    else { return }
     engine.ask(step) { [weak self, weak process] verdict in
       guard let self, let process, processes[name] === process else { return }
       take(verdict, on: process, of: name)
@@ -54,9 +56,11 @@ extension Supervisor {
       process.timesGone = 0
       if isLost(name) { handle(.node(name, .present)) }
     case .gone:
-      // Who is heard is there. And of one that is ending, its srun tells, as long as there is one.
-      guard isLost(name) || (process.isUnattached && isEnding(name)) else { return }
+      // Who is heard is there.
+      guard isLost(name) || isEnding(name) else { return }
       process.timesGone += 1
+      // Where it may never have been started, it must not be from now on: that its srun sees to, and ends.
+      guard isLost(name) || process.isUnattached else { return process.giveUpStart() }
       // Its host may have been asked just before it had started it.
       if process.timesGone > 1 { processes.hasEnded(elsewhere: name) }
     }
@@ -73,6 +77,14 @@ extension Supervisor {
 
   private func isEnding(_ name: String) -> Bool {
     if case .stopping? = lifecycle[name]?.state { true } else { false }
+  }
+
+  private func isKilled(_ name: String) -> Bool {
+    if case .stopping(let stopping)? = lifecycle[name]?.state {
+      stopping.stage == .killed
+    } else {
+      false
+    }
   }
 
   /// On the way down a process that nobody reaches is left where it is: it has no keys any more, and reaches nobody.

@@ -53,6 +53,16 @@ struct ElsewhereLifecycleTests {
     #expect(node.take(.ready, .go) == [.sendStart] && node.state == .running)
   }
 
+  @Test(
+    "one that does not say hello in time is killed, and tried again: its host may have been slow")
+  func late() {
+    var node = SimulatedNode(isElsewhere: true)
+    node.take(.start, .spawned(pid: 7))
+    #expect(node.tick() == [.kill(.kill)])
+    #expect(node.take(.exited(.signalled(number: 9))) == [])
+    #expect(node.tick() == [.spawn(incarnation: 2)])
+  }
+
   @Test("where its host has it and it says nothing, it is killed, and started again at its end")
   func hung() {
     var node = lost()
