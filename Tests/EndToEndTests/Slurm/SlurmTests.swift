@@ -74,7 +74,7 @@ struct SlurmTests {
       let before = try await ward.directory()
       #expect(before[node: "source"]?.hostName == "fh1" && before[node: "sink"]?.hostName == "fh2")
       #expect(before[node: "source"]?.inbox.hasPrefix("tcp://10.77.0.11:") == true)
-      try await ward.run("send", "source", #"{"go":{"count":3000}}"#)
+      try await ward.run("send", "source", #"{"go":{"count":10000}}"#)
       for victim in ["sink", "source"] {
         try await untilCounted(300, ward)
         try await ward.run("kill", victim)
@@ -82,7 +82,7 @@ struct SlurmTests {
           $0[node: victim]?.isRunning == true && $0[node: victim]?.incarnation == 2
         }
       }
-      try await untilAllCame(3_000, ward)
+      try await untilAllCame(10_000, ward)
       #expect(try ward.logs().contains("killed by SIGKILL"))
       let table = try await ward.run("ps")
       #expect(table.output.contains("front (fh1)"), "\(table)")
@@ -138,7 +138,7 @@ struct SlurmTests {
   @Test("where Slurm's daemon on a host is killed, its nodes are taken for neither dead nor lost")
   func daemon() async throws {
     try await SlurmCluster.with(Self.numbers, deployment: Self.hosts) { ward, cluster in
-      try await ward.run("send", "source", #"{"go":{"count":60000}}"#)
+      try await ward.run("send", "source", #"{"go":{"count":400000}}"#)
       try await untilCounted(300, ward)
       try await cluster.killDaemon(of: 2)
       let isGivenUp: Bool? = try await poll(every: .milliseconds(200), within: .seconds(60)) {
