@@ -18,6 +18,8 @@ extension Supervisor {
       $0.pingAll(sequence: 0)
       $0.creditQueueTime()
       $0.askHosts()
+      $0.endLeases()
+      $0.askLostHosts()
       $0.keepInPlace()
       $0.scheduleHeartbeat()
     }

@@ -47,7 +47,7 @@ package final class Supervisor {
     }
   }
 
-  private(set) var plan: LaunchPlan
+  var plan: LaunchPlan
   var change = PendingChange()
   /// Where files are loaded while the loop goes on.
   private(set) lazy var loader = LoopThread { _ in }
@@ -62,6 +62,7 @@ package final class Supervisor {
   let options: Options
   private(set) var lifecycle: TopologyLifecycle
   let processes: NodeProcesses
+  var leases: Leases
   var facts: [String: NodeFacts] = [:]
   var waiting = WaitingClients()
   var survey = StatusSurvey()
@@ -88,6 +89,8 @@ package final class Supervisor {
     self.signals = signals
     self.reporter = reporter
     self.options = options
+    leases = Leases(
+      term: (plan.leaseTerm ?? .zero).clampedNanoseconds, at: BootClock.nanoseconds)
     incarnations = try Incarnations(in: directories)
     lifecycle = TopologyLifecycle(
       plan.nodes.map(\.supervision), incarnations: incarnations.counts,
@@ -116,15 +119,17 @@ package final class Supervisor {
 
   /// Runs until every process has ended. Returns how it went.
   package func run() -> TopologyLifecycle.Outcome {
+    tellJournals()
     loop.add(control.socket, for: self) { $0.takeFrames() }
     if let network = control.network { loop.add(network, for: self) { $0.takeFrames() } }
     loop.add(descriptor: signals.descriptor, for: self) { $0.readSignals() }
     scheduleHeartbeat()
-    handle(.start)
+    begin()
     // The loop does not keep alive whom it calls back.
     withExtendedLifetime(self) { loop.run() }
     control.close()
     engine?.close()
+    if leases.isEmpty { LeaseMark.remove(in: directories) }
     return outcome ?? .stopped
   }
 
@@ -180,6 +185,7 @@ package final class Supervisor {
       self.outcome = cause(of: outcome)
       loop.stop()
     case .node(let name, .kill(let signal)):
+      if signal == .kill { giveUpLease(of: name) }
       if let host = plan.host(of: name), processes[name]?.host != nil {
         return end(lodger: name, of: host, with: signal)
       }
@@ -219,6 +225,9 @@ package final class Supervisor {
   }
 
   private func spawn(_ name: String, incarnation: UInt64) -> NodeLifecycle.Input {
+    if plan.host(of: name) == nil, let (former, next) = plan.move(name) {
+      tell(.moving(from: former, to: next), of: name)
+    }
     guard let node = plan[name] else { return .spawnFailed(reason: "there is no such node") }
     if let countingProblem {
       return .spawnFailed(reason: "its start cannot be counted: \(countingProblem)")
@@ -234,11 +243,13 @@ package final class Supervisor {
         path: node.information.program, arguments: arguments(of: node, incarnation: incarnation),
         environment: plan.environment(of: node), deathSignal: options.isDetached ? nil : .kill,
         leadsSession: options.isDetached)
+      if node.lease != nil { leases.begin(name, incarnation: incarnation) }
       let pid = try start(command, of: node, as: record)
       facts[name]?.take(started: record)
       return .spawned(pid: pid)
     } catch {
       deployed?.revoke(name)
+      leases.forget(name)
       return .spawnFailed(reason: "\(error)")
     }
   }
@@ -340,7 +351,11 @@ package final class Supervisor {
 extension Supervisor: NodeProcesses.Observer {
   func handle(_ input: NodeLifecycle.Input, of node: String) { handle(.node(node, input)) }
   func takeRest(of node: String) { states.drain(node) }
-  func hasEnded(_ node: String) { tell(deployed?.revoke(node) ?? []) }
+  func hasEnded(_ node: String) {
+    leases.forget(node)
+    tell(deployed?.revoke(node) ?? [])
+  }
+
   func takeLastLines(_ lines: [String], of node: String) { facts[node]?.take(lastLines: lines) }
 
   func line(node: String, _ stream: LogStream, _ text: String) {

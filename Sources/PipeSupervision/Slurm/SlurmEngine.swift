@@ -33,6 +33,11 @@ final class SlurmEngine {
     return SlurmStep(name, on: host, in: present(of: host) ?? job.id)
   }
 
+  /// A step that nobody has, by which a host is asked whether it answers.
+  func step(ofHost host: String) -> SlurmStep {
+    SlurmStep("\(job.id).host.\(host)", on: host, in: present(of: host) ?? job.id)
+  }
+
   func command(
     _ command: ChildCommand, as step: SlurmStep, of node: String, in topology: String, input: Int32
   ) -> ChildCommand {
