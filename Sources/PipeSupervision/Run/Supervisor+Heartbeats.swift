@@ -37,6 +37,7 @@ extension Supervisor {
 
   /// Takes what awaited processes had to wait for a processor from the time that counts against them.
   func creditQueueTime() {
+    creditLaunchTurns()
     for name in Array(processes.nodes) {
       let isAwaited = lifecycle[name]?.isAwaited(at: .now) == true
       guard let time = processes[name]?.takeQueueTime(isAwaited: isAwaited), time > .zero else {

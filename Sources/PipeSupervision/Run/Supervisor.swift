@@ -63,6 +63,7 @@ package final class Supervisor {
   private(set) var lifecycle: TopologyLifecycle
   let processes: NodeProcesses
   var leases: Leases
+  var turns = LaunchTurns()
   var facts: [String: NodeFacts] = [:]
   var waiting = WaitingClients()
   var survey = StatusSurvey()
@@ -156,6 +157,7 @@ package final class Supervisor {
     scheduleDeadline()
     answerWaiting()
     followAwaitedStates()
+    goOnLaunching()
   }
 
   /// Takes a sign of life, of which there are many: it changes nobody, and so nothing follows from it.
@@ -199,7 +201,9 @@ package final class Supervisor {
     _ action: NodeLifecycle.Action, on name: String
   ) -> NodeLifecycle.Input? {
     switch action {
-    case .spawn(let incarnation): return spawn(name, incarnation: UInt64(incarnation))
+    case .spawn(let incarnation):
+      guard hasTurn(name, incarnation: incarnation) else { return nil }
+      return spawn(name, incarnation: UInt64(incarnation))
     case .greet: adopt(name)
     case .sendConfigure:
       if let node = plan[name] {
@@ -224,10 +228,7 @@ package final class Supervisor {
     reporter.report(node: name, report)
   }
 
-  private func spawn(_ name: String, incarnation: UInt64) -> NodeLifecycle.Input {
-    if plan.host(of: name) == nil, let (former, next) = plan.move(name) {
-      tell(.moving(from: former, to: next), of: name)
-    }
+  func spawn(_ name: String, incarnation: UInt64) -> NodeLifecycle.Input {
     guard let node = plan[name] else { return .spawnFailed(reason: "there is no such node") }
     if let countingProblem {
       return .spawnFailed(reason: "its start cannot be counted: \(countingProblem)")
