@@ -8,9 +8,10 @@ final class ClientSockets {
   typealias Answer = @Sendable (Result<ControlAnswer, TopologyClientError>) -> Void
   typealias Reply = @Sendable (Result<ClientRequest.Answer, TopologyClientError>) -> Void
 
-  private struct Pending<Completion> {
+  private struct Pending {
+    let command: ControlCommand
     let timer: TimerQueue.ID
-    let completion: Completion
+    let completion: Answer
   }
 
   private let topology: String
@@ -18,15 +19,18 @@ final class ClientSockets {
   private let context = Context()
   private let control: Socket
   private let controlConnections: ConnectionMonitor
-  private var commands: [UInt64: Pending<Answer>] = [:]
+  private var connection: ControlConnection
+  /// Until when a connection is waited for.
+  private var patience: TimerQueue.ID?
+  private var commands: [UInt64: Pending] = [:]
   private var peers: [String: ClientPeer] = [:]
   /// Tells this client's requests from those of others.
   private let client = UInt64.random(in: 1...UInt64(Int64.max))
   /// What is read of feeds: how each is closed.
   private var watches: [UInt64: FollowedFeeds] = [:]
   private var lastID: UInt64 = 0
-  private var isGone = false
-  private var hasMet = false
+  /// Why the orchestrator is not to be reached any more.
+  private var end: TopologyClientError?
   private let keys: ClientKeys?
   /// Its pair, once it was needed.
   private var pair: CurveKeyPair?
@@ -36,28 +40,72 @@ final class ClientSockets {
   /// How often nodes that are bound for other hosts are looked for anew, while they are read or waited for.
   private static let placesPause: Duration = .milliseconds(200)
 
+  /// How long a connection that has broken is waited for, from another host: longer than both ends need to notice.
+  private static let healing: Duration = .seconds(10)
+
+  /// - Parameter patience: How long an orchestrator on another host has until it answers.
   init(
-    topology: String, control endpoint: String, keys: ClientKeys?, loop: PollLoop
+    topology: String, control endpoint: String, keys: ClientKeys?, patience: Duration,
+    loop: PollLoop
   ) throws {
     self.topology = topology
     self.keys = keys
     self.loop = loop
+    let remote = keys?.remote
+    connection = ControlConnection(isRemote: remote != nil)
     control = try Socket(.dealer, in: context)
-    controlConnections = try ConnectionMonitor(of: control, in: context)
+    controlConnections = try ConnectionMonitor(
+      of: control, in: context, tellsAttempts: remote != nil)
     try control.connect(to: keys?.place(of: endpoint) ?? PeerPlace(endpoint))
     loop.add(control, for: self) { $0.readAnswers() }
     loop.add(controlConnections.socket, for: self) { $0.readControlConnections() }
+    if let remote { giveUp(after: patience, because: remote.silence(after: patience)) }
   }
 
+  // MARK: The connection to the orchestrator
+
   private func readControlConnections() {
-    controlConnections.read { event in
-      switch event {
-      case .connected: hasMet = true
-      case .disconnected:
-        // What it has said before it went.
-        readAnswers()
-        if hasMet { orchestratorGone() }
+    controlConnections.readAttempts { attempt in
+      // What it has said before it went.
+      if attempt == .event(.disconnected) { readAnswers() }
+      perform(connection.take(attempt, at: .now))
+      if attempt == .event(.connected), let patience {
+        loop.cancel(patience)
+        self.patience = nil
       }
+    }
+  }
+
+  private func perform(_ action: ControlConnection.Action) {
+    switch action {
+    case .nothing: break
+    case .waitForIt:
+      giveUp(after: Self.healing, because: .orchestratorGone(self.topology))
+      for (id, pending) in commands where !pending.command.isRepeatable {
+        commands[id] = nil
+        loop.cancel(pending.timer)
+        pending.completion(.failure(.unreachable(keys?.remote?.endpoint ?? "", .lost)))
+      }
+    case .askAgain: for (id, pending) in commands { send(pending.command, as: id) }
+    case .end(let ending):
+      guard let endpoint = keys?.remote?.endpoint else {
+        return end(because: .orchestratorGone(topology))
+      }
+      switch ending {
+      case .gone: end(because: .orchestratorGone(topology))
+      case .otherKey: end(because: .unreachable(endpoint, .otherKey))
+      case .turnedAway: end(because: .unreachable(endpoint, .turnedAway))
+      }
+    }
+  }
+
+  private func giveUp(
+    after time: Duration, because error: @autoclosure @escaping () -> TopologyClientError
+  ) {
+    patience = loop.schedule(after: time, for: self) {
+      $0.patience = nil
+      // Asked first: a name that is not known takes its time to look up.
+      if $0.connection.giveUp() != .nothing { $0.end(because: error()) }
     }
   }
 
@@ -68,16 +116,22 @@ final class ClientSockets {
     _ command: ControlCommand, timeout: Duration, late: TopologyClientError,
     _ completion: @escaping Answer
   ) {
-    guard !isGone else { return completion(.failure(.orchestratorGone(topology))) }
+    if let end { return completion(.failure(end)) }
     let id = nextID()
-    guard let body = try? JSONRecord.encode(command) else {
-      return completion(.failure(.failed("the command cannot be written as JSON")))
-    }
     let timer = loop.schedule(after: timeout, for: self) {
       $0.commands.removeValue(forKey: id)
       completion(.failure(late))
     }
-    commands[id] = Pending(timer: timer, completion: completion)
+    commands[id] = Pending(command: command, timer: timer, completion: completion)
+    send(command, as: id)
+  }
+
+  private func send(_ command: ControlCommand, as id: UInt64) {
+    guard let body = try? JSONRecord.encode(command) else {
+      guard let pending = commands.removeValue(forKey: id) else { return }
+      loop.cancel(pending.timer)
+      return pending.completion(.failure(.failed("the command cannot be written as JSON")))
+    }
     control.send(FrameHeader(.command, sequence: id), body: body)
   }
 
@@ -250,7 +304,7 @@ final class ClientSockets {
         "the node is bound for other hosts, and this client has no key: attach by the topology's name"
       )
     }
-    let own = try pair ?? KeyFile.read(keys.path)
+    let own = try pair ?? keys.pair()
     pair = own
     return places.place(of: name, own: own)
   }
@@ -267,7 +321,7 @@ final class ClientSockets {
 
   /// Asks where they are, again and again while that matters.
   private func lookForPlaces() {
-    guard !isAskingForPlaces, !isGone else { return }
+    guard !isAskingForPlaces, end == nil else { return }
     isAskingForPlaces = true
     loop.schedule(after: Self.placesPause, for: self) { sockets in
       sockets.isAskingForPlaces = false
@@ -392,10 +446,10 @@ final class ClientSockets {
     loop.stop()
   }
 
-  private func orchestratorGone() {
-    guard !isGone else { return }
-    isGone = true
-    fail(.orchestratorGone(topology))
+  private func end(because error: TopologyClientError) {
+    guard end == nil else { return }
+    end = error
+    fail(error)
     onGone?()
   }
 

@@ -9,6 +9,8 @@ import PipeWire
 public final class TopologyClient: Sendable {
   /// The topology's name.
   public let topology: String
+  /// Where it runs, if that is on another host.
+  package let remote: RemoteTopology?
   private let thread: LoopThread
   let shared: Shared
   /// The longest wait for an answer, where a call names none.
@@ -36,12 +38,13 @@ public final class TopologyClient: Sendable {
   ) throws {
     self.topology = topology
     self.answerTimeout = answerTimeout
+    remote = keys?.remote
     let shared = Shared()
     let failure = Locked<(any Error)?>(nil)
     thread = LoopThread { loop in
       do {
         let sockets = try ClientSockets(
-          topology: topology, control: control, keys: keys, loop: loop)
+          topology: topology, control: control, keys: keys, patience: answerTimeout, loop: loop)
         sockets.onGone = { shared.endStreams() }
         let owned = LoopOwned(sockets)
         shared.state.withLock { $0.sockets = owned }

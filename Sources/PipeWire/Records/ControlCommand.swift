@@ -25,6 +25,18 @@ package enum ControlCommand: Codable, Hashable, Sendable {
   case outcome
 }
 
+extension ControlCommand {
+  /// Whether it may be given again where nobody knows whether it was heard: what it asks for is then done once.
+  package var isRepeatable: Bool {
+    switch self {
+    case .directory, .describe, .composites, .start, .stop, .bringUp, .bringDown, .down, .forceDown,
+      .outcome:
+      true
+    case .restart, .kill, .plan, .apply: false
+    }
+  }
+}
+
 /// Which file a topology that runs is to go over to.
 package struct ChangeRequest: Codable, Hashable, Sendable {
   /// The file's absolute path.

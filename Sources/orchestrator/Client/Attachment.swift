@@ -5,7 +5,7 @@ extension ParsedArguments {
   func onTopology<Value>(
     _ operation: (TopologyClient) async throws -> Value
   ) async throws -> Value {
-    let client = try TopologyClient.attach(to: topology)
+    let client = try TopologyClient.attach(to: target)
     defer { client.close() }
     return try await operation(client)
   }

@@ -154,7 +154,7 @@ struct Letters: Verb {
 
   private func attach(_ arguments: ParsedArguments) throws -> TopologyClient {
     do {
-      return try TopologyClient.attach(to: arguments.topology)
+      return try TopologyClient.attach(to: arguments.target)
     } catch let error as TopologyClientError where error.exitCode == ExitCode.notRunning.rawValue {
       throw CommandError(
         "\(error). Nodes resend and drop their letters themselves: start the topology first",

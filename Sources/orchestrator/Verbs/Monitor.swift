@@ -57,7 +57,7 @@ struct Watch: Verb {
         within: arguments.duration("timeout")
       ).run(console: console)
     }
-    let client = try TopologyClient.attach(to: arguments.topology)
+    let client = try TopologyClient.attach(to: arguments.target)
     defer { client.close() }
     let nodes = try await nodes(arguments, client)
     let lines = StreamLines(arguments, nodes, console)

@@ -118,7 +118,7 @@ struct Pipe: Verb {
     let pause = max(arguments.duration("every") ?? .seconds(1), .milliseconds(50))
     let deadline = arguments.duration("timeout").map { ContinuousClock.now + $0 }
     var left = arguments.count("count") ?? .max
-    let client = try TopologyClient.attach(to: arguments.topology)
+    let client = try TopologyClient.attach(to: arguments.target)
     defer { client.close() }
     func read() async throws -> [PipeReading] {
       let directory = try await client.directory()
@@ -155,7 +155,7 @@ struct Pipe: Verb {
   private func follow(
     _ pipe: String, _ arguments: ParsedArguments, _ console: Console
   ) async throws -> ExitCode {
-    let client = try TopologyClient.attach(to: arguments.topology)
+    let client = try TopologyClient.attach(to: arguments.target)
     defer { client.close() }
     let directory = try await client.directory(fresh: false)
     let reading = try directory.pipeReading(pipe)
