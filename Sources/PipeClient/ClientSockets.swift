@@ -31,6 +31,9 @@ final class ClientSockets {
   private var lastID: UInt64 = 0
   /// Why the orchestrator is not to be reached any more.
   private var end: TopologyClientError?
+  /// Whether it has told that the topology has ended.
+  private var hasToldEnd = false
+  private var asksForEnd = false
   private let keys: ClientKeys?
   /// Its pair, once it was needed.
   private var pair: CurveKeyPair?
@@ -59,7 +62,7 @@ final class ClientSockets {
     try control.connect(to: keys?.place(of: endpoint) ?? PeerPlace(endpoint))
     loop.add(control, for: self) { $0.readAnswers() }
     loop.add(controlConnections.socket, for: self) { $0.readControlConnections() }
-    if let remote { giveUp(after: patience, because: remote.silence(after: patience)) }
+    if let remote { giveUp(after: patience) { remote.silence(after: patience, $0) } }
   }
 
   // MARK: The connection to the orchestrator
@@ -80,7 +83,7 @@ final class ClientSockets {
     switch action {
     case .nothing: break
     case .waitForIt:
-      giveUp(after: Self.healing, because: .orchestratorGone(self.topology))
+      giveUp(after: Self.healing) { [topology] _ in .orchestratorGone(topology) }
       for (id, pending) in commands where !pending.command.isRepeatable {
         commands[id] = nil
         loop.cancel(pending.timer)
@@ -99,13 +102,34 @@ final class ClientSockets {
     }
   }
 
+  /// Why a command was not answered, where there is no connection to an orchestrator of another host.
+  private func silence(after time: Duration) -> TopologyClientError? {
+    connection.isConnected ? nil : keys?.remote?.silence(after: time, connection)
+  }
+
+  /// From another host nothing else tells an end from a network that carries nothing.
+  func askForEnd() {
+    guard let remote = keys?.remote, !asksForEnd else { return }
+    asksForEnd = true
+    let owner = LoopOwned(Weak(self))
+    let handle = loop.handle
+    command(.outcome, timeout: .seconds(1 << 30), late: .orchestratorGone(remote.name)) { answer in
+      guard case .success(.ended) = answer else { return }
+      handle.post {
+        owner.value.sockets?.hasToldEnd = true
+        owner.value.sockets?.end(because: .orchestratorGone(remote.name))
+      }
+    }
+  }
+
   private func giveUp(
-    after time: Duration, because error: @autoclosure @escaping () -> TopologyClientError
+    after time: Duration,
+    because error: @escaping (_ connection: ControlConnection) -> TopologyClientError
   ) {
     patience = loop.schedule(after: time, for: self) {
       $0.patience = nil
-      // Asked first: a name that is not known takes its time to look up.
-      if $0.connection.giveUp() != .nothing { $0.end(because: error()) }
+      let connection = $0.connection
+      if $0.connection.giveUp() != .nothing { $0.end(because: error(connection)) }
     }
   }
 
@@ -120,7 +144,7 @@ final class ClientSockets {
     let id = nextID()
     let timer = loop.schedule(after: timeout, for: self) {
       $0.commands.removeValue(forKey: id)
-      completion(.failure(late))
+      completion(.failure($0.silence(after: timeout) ?? late))
     }
     commands[id] = Pending(command: command, timer: timer, completion: completion)
     send(command, as: id)
@@ -413,6 +437,7 @@ final class ClientSockets {
     }
     let id = nextID()
     watches[id] = feeds
+    askForEnd()
     if feeds.isMoving { lookForPlaces() }
     return id
   }
@@ -428,8 +453,8 @@ final class ClientSockets {
 
   // MARK: The end
 
-  /// Called once when the orchestrator goes.
-  var onGone: (() -> Void)?
+  /// Called once when the orchestrator goes, with whether it has told so.
+  var onGone: ((_ hasTold: Bool) -> Void)?
 
   func close() {
     fail(.closed)
@@ -449,8 +474,9 @@ final class ClientSockets {
   private func end(because error: TopologyClientError) {
     guard end == nil else { return }
     end = error
+    // What waits for an answer may ask why.
+    onGone?(hasToldEnd)
     fail(error)
-    onGone?()
   }
 
   private func fail(_ error: TopologyClientError) {

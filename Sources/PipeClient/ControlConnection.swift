@@ -3,9 +3,9 @@ import PipeTransport
 /// How a client's connection to the orchestrator goes, and what follows from that.
 ///
 /// On one host it breaks where the orchestrator ends. From another host it may come again.
-struct ControlConnection {
+package struct ControlConnection {
   /// What is to be done.
-  enum Action: Hashable {
+  package enum Action: Hashable {
     case nothing
     /// It has broken, and may come again.
     case waitForIt
@@ -15,7 +15,7 @@ struct ControlConnection {
   }
 
   /// Why it does not come any more.
-  enum Ending: Hashable { case gone, otherKey, turnedAway }
+  package enum Ending: Hashable { case gone, otherKey, turnedAway }
 
   private enum State: Hashable {
     case connecting(Attempts)
@@ -48,10 +48,17 @@ struct ControlConnection {
   /// One may be the network's.
   private static let refusals = 2
 
-  init(isRemote: Bool) { self.isRemote = isRemote }
+  package init(isRemote: Bool) { self.isRemote = isRemote }
+
+  package var isConnected: Bool { state == .connected }
+
+  /// Whether it was never there, and somebody has begun to answer.
+  package var hasBegun: Bool {
+    if case .connecting(let attempts) = state { attempts.openedAt != nil } else { false }
+  }
 
   /// Takes what has become of an attempt to connect.
-  mutating func take(
+  package mutating func take(
     _ attempt: ConnectionMonitor.Attempt, at now: ContinuousClock.Instant
   ) -> Action {
     switch (state, attempt) {
@@ -90,7 +97,7 @@ struct ControlConnection {
   }
 
   /// It is waited for no longer.
-  mutating func giveUp() -> Action {
+  package mutating func giveUp() -> Action {
     switch state {
     case .connecting, .broken: end(.gone)
     case .connected, .ended: .nothing

@@ -44,7 +44,8 @@ package struct RemoteTopology: Sendable {
   var place: PeerPlace { PeerPlace(endpoint, key: control, own: pair) }
 
   /// Why nobody has answered within this time.
-  func silence(after time: Duration) -> TopologyClientError {
+  func silence(after time: Duration, _ connection: ControlConnection) -> TopologyClientError {
+    if connection.hasBegun { return .unreachable(endpoint, .unfinished(after: time)) }
     if let host = NetworkAddress(endpoint)?.host, !NetworkEndpoint.isKnown(host: host) {
       return .unreachable(endpoint, .unknownHost(host))
     }

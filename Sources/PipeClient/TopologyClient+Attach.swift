@@ -47,8 +47,10 @@ extension TopologyClient {
   /// has gone down. Blocks the thread for a second at most, while an orchestrator that ends holds its
   /// lock.
   package var problemAtEnd: TopologyClientError? {
-    // Whether it has gone down, nobody here can tell.
-    if remote != nil { return .orchestratorGone(topology) }
+    // Where nobody has told that it has gone down, it may go on.
+    if remote != nil {
+      return shared.state.withLock { $0.hasToldEnd } ? nil : .orchestratorGone(topology)
+    }
     do {
       let directories = try RunningTopology.choose(topology)
       let orchestrator = RunningTopology.find(directories)?.process

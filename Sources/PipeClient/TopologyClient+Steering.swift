@@ -165,7 +165,9 @@ extension ControlAnswer {
     switch self {
     case .failed(let reason): throw TopologyClientError.failed(reason)
     case .invalid(let diagnostics): throw TopologyErrors(diagnostics)
-    case .done, .directory, .description, .composites, .steered, .planned, .ended: break
+    case .done, .directory, .description, .composites, .steered, .planned, .ended, .logs,
+      .letters:
+      break
     }
     guard let value = value(self) else { throw TopologyClientError.outOfPlace }
     return value

@@ -26,6 +26,8 @@ public final class TopologyClient: Sendable {
       /// Nodes that have answered a request; their endpoints stay for as long as the topology runs.
       var known: [String: NodeInformation] = [:]
       var isClosed = false
+      /// Whether an orchestrator on another host has told that the topology has ended.
+      var hasToldEnd = false
     }
     let state = Locked(State())
   }
@@ -45,7 +47,10 @@ public final class TopologyClient: Sendable {
       do {
         let sockets = try ClientSockets(
           topology: topology, control: control, keys: keys, patience: answerTimeout, loop: loop)
-        sockets.onGone = { shared.endStreams() }
+        sockets.onGone = { hasTold in
+          shared.state.withLock { $0.hasToldEnd = hasTold }
+          shared.endStreams()
+        }
         let owned = LoopOwned(sockets)
         shared.state.withLock { $0.sockets = owned }
       } catch {

@@ -45,6 +45,8 @@ public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConverti
   public enum Unreachable: Hashable, Sendable {
     /// Nobody answered within this time.
     case silent(after: Duration)
+    /// Somebody is there who has not let this client in within this time.
+    case unfinished(after: Duration)
     /// No address is known for the name of the host.
     case unknownHost(String)
     /// Somebody is there who does not have the key of the orchestrator that is meant.
@@ -121,6 +123,9 @@ extension TopologyClientError.Unreachable {
     case .silent(let time):
       "no orchestrator answered at \(endpoint) within \(time.shortText): look whether it runs ('orchestrator ls' on "
         + "its host), and whether its address and port are to be reached from here; --connect names another one"
+    case .unfinished(let time):
+      "whoever answers at \(endpoint) did not let this client in within \(time.shortText): an orchestrator that is "
+        + "stopped or hung, one that does not know this key, or another program. Try again, or \(copy)"
     case .unknownHost(let host):
       "no address is known here for '\(host)': write another name, or the address in numbers, with --connect "
         + "tcp://HOST:PORT"

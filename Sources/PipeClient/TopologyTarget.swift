@@ -7,6 +7,19 @@ package enum TopologyTarget: Sendable {
   /// One whose orchestrator is reached over the network.
   case remote(RemoteTopology)
 
+  /// The same; where none is named, the one of this name on this host.
+  package func named(elseBy name: @autoclosure () throws -> String) rethrows -> TopologyTarget {
+    if case .local(nil) = self { .local(try name()) } else { self }
+  }
+
+  /// Those of the one that runs on this host; `nil` on another one.
+  /// - Throws: ``TopologyClientError`` where it does not run here.
+  package var directories: RuntimeDirectories? {
+    get throws {
+      if case .local(let name) = self { try RunningTopology.choose(name) } else { nil }
+    }
+  }
+
   /// The one that runs on another host.
   package var remote: RemoteTopology? {
     if case .remote(let topology) = self { topology } else { nil }
@@ -27,7 +40,8 @@ extension ParsedArguments {
       let remote = try RemoteTopology(key: key, at: value(Option.connect.long))
       if let topology, topology != remote.name {
         throw .unusableKey(
-          "the key file '\(key)' is of topology '\(remote.name)', and -p names '\(topology)': leave -p out")
+          "the key file '\(key)' is of topology '\(remote.name)', and -p names '\(topology)': leave -p out"
+        )
       }
       return .remote(remote)
     }

@@ -14,7 +14,7 @@ package struct NetworkAddress: Hashable, Sendable {
     guard start < colon else { return nil }
     let host = text[start..<colon]
     // Of an interface, or with a source address: those are for who binds.
-    guard host.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || "-._".contains($0) ) })
+    guard host.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || "-._".contains($0)) })
     else { return nil }
     self.host = String(host)
     self.port = port

@@ -97,7 +97,8 @@ extension Option {
     "The running topology meant; needed only where several run")
   package static let key = Option(
     "key", value: .file,
-    "Of one that runs on another host: a copy of its 'client.key', of mode 600, which tells where it is")
+    "Of one that runs on another host: a copy of its 'client.key', of mode 600, which tells where it is"
+  )
   package static let connect = Option(
     "connect", value: .endpoint,
     "With --key: where it is reached from here. Default: the endpoint in the file")

@@ -26,7 +26,8 @@ package enum KeyFile {
     let new = path + ".new"
     do {
       let secret = pair.withSecret { String(decoding: $0, as: UTF8.self) }
-      let text = try JSONRecord.encode(Contents(public: pair.publicKey.text, secret: secret, control: control))
+      let text = try JSONRecord.encode(
+        Contents(public: pair.publicKey.text, secret: secret, control: control))
       // What an earlier writer has left may be open to others.
       guard unlink(new) == 0 || errno == ENOENT else {
         throw SystemError("unlink", on: new, code: errno)

@@ -23,6 +23,10 @@ package enum ControlCommand: Codable, Hashable, Sendable {
   case forceDown
   /// How the run has ended, once it has.
   case outcome
+  /// Lines of logs, as many as an answer may have.
+  case logs(LogRequest)
+  /// Dead letters from a node's journal, those with higher numbers than this, as many as an answer may have.
+  case letters(node: String, after: UInt64)
 }
 
 extension ControlCommand {
@@ -30,7 +34,7 @@ extension ControlCommand {
   package var isRepeatable: Bool {
     switch self {
     case .directory, .describe, .composites, .start, .stop, .bringUp, .bringDown, .down, .forceDown,
-      .outcome:
+      .outcome, .logs, .letters:
       true
     case .restart, .kill, .plan, .apply: false
     }

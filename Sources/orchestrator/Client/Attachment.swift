@@ -11,6 +11,17 @@ extension ParsedArguments {
   }
 }
 
+extension ParsedArguments {
+  /// Throws where the topology runs on another host, for what is read from files of that host.
+  /// - Parameter what: What does so, in words: `'orchestrator journal' reads the nodes' journals`.
+  func expectHere(_ what: String) throws {
+    guard let remote = try target.remote else { return }
+    throw CommandError(
+      "\(what) on the host of the orchestrator at \(remote.endpoint), and does not work from another one: run it "
+        + "there, with -p \(remote.name)", code: .usage)
+  }
+}
+
 extension TopologyDirectory {
   /// The rows of these processes: where one coordinates several composites, that of the first.
   func nodes(of processes: [String]) -> [NodeInformation] {

@@ -53,7 +53,7 @@ struct Watch: Verb {
       && !arguments.flag("plain")
     if isLive, case .states(.latest) = subject {
       return try LiveMonitor(
-        topology: arguments.topology, nodes: arguments.positionals,
+        of: arguments.target, nodes: arguments.positionals,
         within: arguments.duration("timeout")
       ).run(console: console)
     }

@@ -16,7 +16,7 @@ struct WebVerbTests {
     """
 
   /// What a page does that was opened at the address that was printed.
-  private struct Page {
+  struct Page {
     let inspector: InspectorProgram
     let token: String
     var cursor = "0"
