@@ -40,6 +40,11 @@ package struct RemoteTopology: Sendable {
     self.endpoint = place
   }
 
+  /// Whether no other host reaches it.
+  package var isOnLoopback: Bool {
+    NetworkAddress(endpoint).map { $0.host.hasPrefix("127.") } ?? false
+  }
+
   /// Where its control socket is, and by which keys it is reached.
   var place: PeerPlace { PeerPlace(endpoint, key: control, own: pair) }
 

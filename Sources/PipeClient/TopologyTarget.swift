@@ -34,8 +34,9 @@ extension ParsedArguments {
       guard let key = value(Option.key.long) else {
         guard let endpoint = value(Option.connect.long) else { return .local(topology) }
         throw .unusableKey(
-          "--connect needs --key FILE: 'client.key' in the runtime directory on the host of the orchestrator at "
-            + "'\(endpoint)', which 'orchestrator up' names. Copy it to here, with mode 600")
+          "--connect needs --key FILE, a copy of mode 600 of 'client.key' in the runtime directory of the topology, "
+            + "on the host of the orchestrator at '\(endpoint)': $XDG_RUNTIME_DIR/piperuntime/NAME there"
+        )
       }
       let remote = try RemoteTopology(key: key, at: value(Option.connect.long))
       if let topology, topology != remote.name {

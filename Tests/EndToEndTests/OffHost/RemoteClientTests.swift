@@ -74,7 +74,9 @@ struct RemoteClientTests {
         let program = try host.tool.start(arguments)
         let result = try await host.tool.end(
           of: program, within: .seconds(60), code: code, at: location)
-        #expect(result.output.isEmpty && result.error.contains(text), "\(result)", sourceLocation: location)
+        #expect(
+          result.output.isEmpty && result.error.contains(text), "\(result)",
+          sourceLocation: location)
         #expect(ContinuousClock.now - begin < .seconds(20), sourceLocation: location)
       }
       let own = ["--key", OtherHost.key]
@@ -92,7 +94,8 @@ struct RemoteClientTests {
       let other = try CurveKeyPair.make().publicKey.text
       try host.write("former.key", replacing: key, with: other)
       try await fails(
-        ["ps", "--key", "former.key"], code: 3, with: "not the orchestrator that the key file is of")
+        ["ps", "--key", "former.key"], code: 3, with: "not the orchestrator that the key file is of"
+      )
       // Of somebody who knows where it is, and by which key, and has none that is let in.
       let stranger = try CurveKeyPair.make()
       let path = host.tool.directory.path + "/stranger.key"

@@ -52,11 +52,10 @@ struct OtherHost {
   /// Where the orchestrator listens, and its public key, as the file says.
   var control: (endpoint: String, key: String) {
     get throws {
-      let control = try #require(
-        try JSONValue(parsing: try #require(FileSystem.contents(of: key)))["control"])
-      return (
-        try #require(control["endpoint"]?.string), try #require(control["key"]?.string)
-      )
+      let bytes = try #require(FileSystem.contents(of: key))
+      let control = try #require(try JSONValue(parsing: bytes)["control"])
+      let endpoint = try #require(control["endpoint"]?.string)
+      return (endpoint, try #require(control["key"]?.string))
     }
   }
 
