@@ -102,9 +102,9 @@ final class ClientSockets {
     }
   }
 
-  /// Why a command was not answered, where there is no connection to an orchestrator of another host.
+  /// Why a command was not answered, where an orchestrator of another host was never there.
   private func silence(after time: Duration) -> TopologyClientError? {
-    connection.isConnected ? nil : keys?.remote?.silence(after: time, connection)
+    connection.hasMet ? nil : keys?.remote?.silence(after: time, connection)
   }
 
   /// From another host nothing else tells an end from a network that carries nothing.

@@ -50,7 +50,8 @@ package struct ControlConnection {
 
   package init(isRemote: Bool) { self.isRemote = isRemote }
 
-  package var isConnected: Bool { state == .connected }
+  /// Whether it was there at some time.
+  package var hasMet: Bool { if case .connecting = state { false } else { true } }
 
   /// Whether it was never there, and somebody has begun to answer.
   package var hasBegun: Bool {

@@ -77,6 +77,10 @@ struct Logs: Verb {
         (lines, hasMore) = try await logs.next(
           lines: arguments.count("lines") ?? arguments.count("tail"),
           since: arguments.moment("since")?.milliseconds)
+      } catch TopologyClientError.notAnswering where arguments.flag("follow") {
+        // It may come again.
+        if console.waitUntilClosed(timeout: Self.pause) { break }
+        continue
       } catch TopologyClientError.orchestratorGone where arguments.flag("follow") {
         if let problem = client.problemAtEnd { console.note("\(problem)") }
         break

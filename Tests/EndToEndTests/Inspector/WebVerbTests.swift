@@ -23,6 +23,7 @@ struct WebVerbTests {
     var topology: JSONValue = .null
     var states: [String: JSONValue] = [:]
     var happened: [JSONValue] = []
+    var written: [JSONValue] = []
 
     init(_ inspector: InspectorProgram) throws {
       self.inspector = inspector
@@ -48,6 +49,7 @@ struct WebVerbTests {
         if let node = one["node"]?.string { states[node] = one } else { topology = one }
       }
       happened += steps
+      if case .array(let lines)? = delta["written"] { written += lines }
     }
 
     /// Takes in news until all is as it should be.

@@ -75,11 +75,11 @@ struct ControlConnectionTests {
   @Test("it is given up once, and not while it is there")
   func givingUp() {
     var connection = ControlConnection(isRemote: true)
-    #expect(!connection.hasBegun && !connection.isConnected)
+    #expect(!connection.hasBegun && !connection.hasMet)
     _ = connection.take(.opened, at: .now)
     #expect(connection.hasBegun)
     _ = connection.take(Self.connected, at: .now)
-    #expect(connection.isConnected && !connection.hasBegun)
+    #expect(connection.hasMet && !connection.hasBegun)
     #expect(connection.giveUp() == .nothing)
     _ = connection.take(Self.disconnected, at: .now)
     #expect(connection.giveUp() == .end(.gone))
