@@ -5,35 +5,18 @@ import PipeWire
 
 /// The sockets of one client, on its loop's thread.
 final class ClientSockets {
-  typealias Answer = @Sendable (Result<ControlAnswer, TopologyClientError>) -> Void
   typealias Reply = @Sendable (Result<ClientRequest.Answer, TopologyClientError>) -> Void
 
-  private struct Pending {
-    let command: ControlCommand
-    let timer: TimerQueue.ID
-    let completion: Answer
-  }
-
-  private let topology: String
   private let loop: PollLoop
   private let context = Context()
-  private let control: Socket
-  private let controlConnections: ConnectionMonitor
-  private var connection: ControlConnection
-  /// Until when a connection is waited for.
-  private var patience: TimerQueue.ID?
-  private var commands: [UInt64: Pending] = [:]
+  /// Asks the orchestrator.
+  let control: ControlLink
   private var peers: [String: ClientPeer] = [:]
   /// Tells this client's requests from those of others.
   private let client = UInt64.random(in: 1...UInt64(Int64.max))
   /// What is read of feeds: how each is closed.
   private var watches: [UInt64: FollowedFeeds] = [:]
   private var lastID: UInt64 = 0
-  /// Why the orchestrator is not to be reached any more.
-  private var end: TopologyClientError?
-  /// Whether it has told that the topology has ended.
-  private var hasToldEnd = false
-  private var asksForEnd = false
   private let keys: ClientKeys?
   /// Its pair, once it was needed.
   private var pair: CurveKeyPair?
@@ -43,136 +26,16 @@ final class ClientSockets {
   /// How often nodes that are bound for other hosts are looked for anew, while they are read or waited for.
   private static let placesPause: Duration = .milliseconds(200)
 
-  /// How long a connection that has broken is waited for, from another host: longer than both ends need to notice.
-  private static let healing: Duration = .seconds(10)
-
   /// - Parameter patience: How long an orchestrator on another host has until it answers.
   init(
     topology: String, control endpoint: String, keys: ClientKeys?, patience: Duration,
     loop: PollLoop
   ) throws {
-    self.topology = topology
     self.keys = keys
     self.loop = loop
-    let remote = keys?.remote
-    connection = ControlConnection(isRemote: remote != nil)
-    control = try Socket(.dealer, in: context)
-    controlConnections = try ConnectionMonitor(
-      of: control, in: context, tellsAttempts: remote != nil)
-    try control.connect(to: keys?.place(of: endpoint) ?? PeerPlace(endpoint))
-    loop.add(control, for: self) { $0.readAnswers() }
-    loop.add(controlConnections.socket, for: self) { $0.readControlConnections() }
-    if let remote { giveUp(after: patience) { remote.silence(after: patience, $0) } }
-  }
-
-  // MARK: The connection to the orchestrator
-
-  private func readControlConnections() {
-    controlConnections.readAttempts { attempt in
-      // What it has said before it went.
-      if attempt == .event(.disconnected) { readAnswers() }
-      perform(connection.take(attempt, at: .now))
-      if attempt == .event(.connected), let patience {
-        loop.cancel(patience)
-        self.patience = nil
-      }
-    }
-  }
-
-  private func perform(_ action: ControlConnection.Action) {
-    switch action {
-    case .nothing: break
-    case .waitForIt:
-      giveUp(after: Self.healing) { [topology] _ in .orchestratorGone(topology) }
-      for (id, pending) in commands where !pending.command.isRepeatable {
-        commands[id] = nil
-        loop.cancel(pending.timer)
-        pending.completion(.failure(.unreachable(keys?.remote?.endpoint ?? "", .lost)))
-      }
-    case .askAgain: for (id, pending) in commands { send(pending.command, as: id) }
-    case .end(let ending):
-      guard let endpoint = keys?.remote?.endpoint else {
-        return end(because: .orchestratorGone(topology))
-      }
-      switch ending {
-      case .gone: end(because: .orchestratorGone(topology))
-      case .otherKey: end(because: .unreachable(endpoint, .otherKey))
-      case .turnedAway: end(because: .unreachable(endpoint, .turnedAway))
-      }
-    }
-  }
-
-  /// Why a command was not answered, where an orchestrator of another host was never there.
-  private func silence(after time: Duration) -> TopologyClientError? {
-    connection.hasMet ? nil : keys?.remote?.silence(after: time, connection)
-  }
-
-  /// From another host nothing else tells an end from a network that carries nothing.
-  func askForEnd() {
-    guard let remote = keys?.remote, !asksForEnd else { return }
-    asksForEnd = true
-    let owner = LoopOwned(Weak(self))
-    let handle = loop.handle
-    command(.outcome, timeout: .seconds(1 << 30), late: .orchestratorGone(remote.name)) { answer in
-      guard case .success(.ended) = answer else { return }
-      handle.post {
-        owner.value.sockets?.hasToldEnd = true
-        owner.value.sockets?.end(because: .orchestratorGone(remote.name))
-      }
-    }
-  }
-
-  private func giveUp(
-    after time: Duration,
-    because error: @escaping (_ connection: ControlConnection) -> TopologyClientError
-  ) {
-    patience = loop.schedule(after: time, for: self) {
-      $0.patience = nil
-      let connection = $0.connection
-      if $0.connection.giveUp() != .nothing { $0.end(because: error(connection)) }
-    }
-  }
-
-  // MARK: Commands
-
-  /// - Parameter late: What it fails with where there is no answer in time.
-  func command(
-    _ command: ControlCommand, timeout: Duration, late: TopologyClientError,
-    _ completion: @escaping Answer
-  ) {
-    if let end { return completion(.failure(end)) }
-    let id = nextID()
-    let timer = loop.schedule(after: timeout, for: self) {
-      $0.commands.removeValue(forKey: id)
-      completion(.failure($0.silence(after: timeout) ?? late))
-    }
-    commands[id] = Pending(command: command, timer: timer, completion: completion)
-    send(command, as: id)
-  }
-
-  private func send(_ command: ControlCommand, as id: UInt64) {
-    guard let body = try? JSONRecord.encode(command) else {
-      guard let pending = commands.removeValue(forKey: id) else { return }
-      loop.cancel(pending.timer)
-      return pending.completion(.failure(.failed("the command cannot be written as JSON")))
-    }
-    control.send(FrameHeader(.command, sequence: id), body: body)
-  }
-
-  private func readAnswers() {
-    while control.receive({ _, bytes in
-      guard let header = try? FrameHeader(bytes), header.kind == .answer,
-        let pending = commands.removeValue(forKey: header.sequence)
-      else { return }
-      loop.cancel(pending.timer)
-      let body = UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...])
-      guard let answer = try? JSONRecord.decode(ControlAnswer.self, from: body) else {
-        return pending.completion(
-          .failure(.failed("the orchestrator answered in a form that this client cannot read")))
-      }
-      if case .directory(let directory) = answer { follow(directory) }
-      pending.completion(.success(answer))
-    }) {}
+    control = try ControlLink(
+      topology: topology, at: endpoint, keys: keys, patience: patience, context, loop: loop)
+    control.onDirectory = { [unowned self] in follow($0) }
   }
 
   // MARK: Requests
@@ -345,12 +208,12 @@ final class ClientSockets {
 
   /// Asks where they are, again and again while that matters.
   private func lookForPlaces() {
-    guard !isAskingForPlaces, end == nil else { return }
+    guard !isAskingForPlaces, !control.hasEnded else { return }
     isAskingForPlaces = true
     loop.schedule(after: Self.placesPause, for: self) { sockets in
       sockets.isAskingForPlaces = false
       guard sockets.needsPlaces else { return }
-      sockets.command(
+      sockets.control.command(
         .directory(fresh: false), timeout: .seconds(5), late: .closed
       ) { [handle = sockets.loop.handle, owner = LoopOwned(Weak(sockets))] _ in
         handle.post { owner.value.sockets?.lookForPlaces() }
@@ -437,7 +300,7 @@ final class ClientSockets {
     }
     let id = nextID()
     watches[id] = feeds
-    askForEnd()
+    control.askForEnd()
     if feeds.isMoving { lookForPlaces() }
     return id
   }
@@ -453,11 +316,8 @@ final class ClientSockets {
 
   // MARK: The end
 
-  /// Called once when the orchestrator goes, with whether it has told so.
-  var onGone: ((_ hasTold: Bool) -> Void)?
-
   func close() {
-    fail(.closed)
+    control.fail(.closed)
     let requests = peers.values.flatMap(\.requests.values)
     for peer in peers.values { peer.requests = [:] }
     for request in requests { request.completion(.failure(.closed)) }
@@ -465,27 +325,8 @@ final class ClientSockets {
     watches = [:]
     for peer in peers.values { peer.close() }
     peers = [:]
-    control.setLinger(milliseconds: 200)
-    controlConnections.close()
     control.close()
     loop.stop()
-  }
-
-  private func end(because error: TopologyClientError) {
-    guard end == nil else { return }
-    end = error
-    // What waits for an answer may ask why.
-    onGone?(hasToldEnd)
-    fail(error)
-  }
-
-  private func fail(_ error: TopologyClientError) {
-    let pending = commands.values
-    commands = [:]
-    for entry in pending {
-      loop.cancel(entry.timer)
-      entry.completion(.failure(error))
-    }
   }
 
   private func nextID() -> UInt64 {

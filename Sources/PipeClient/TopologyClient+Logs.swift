@@ -14,7 +14,7 @@ package struct RemoteLogs: Sendable {
   package init(_ client: TopologyClient, nodes: [String]? = nil, follows: Bool = false) {
     self.client = client
     self.nodes = nodes
-    if follows { client.post { $0.askForEnd() } }
+    if follows { client.post { $0.control.askForEnd() } }
   }
 
   /// The same, from where it is, through another client.

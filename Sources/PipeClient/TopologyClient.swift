@@ -47,7 +47,7 @@ public final class TopologyClient: Sendable {
       do {
         let sockets = try ClientSockets(
           topology: topology, control: control, keys: keys, patience: answerTimeout, loop: loop)
-        sockets.onGone = { hasTold in
+        sockets.control.onGone = { hasTold in
           shared.state.withLock { $0.hasToldEnd = hasTold }
           shared.endStreams()
         }
@@ -118,7 +118,7 @@ public final class TopologyClient: Sendable {
     _ command: ControlCommand, timeout: Duration, late: TopologyClientError
   ) async throws -> ControlAnswer {
     try await call { sockets, resume in
-      sockets.command(command, timeout: timeout, late: late, resume)
+      sockets.control.command(command, timeout: timeout, late: late, resume)
     }
   }
 

@@ -61,6 +61,35 @@ struct RemoteClientTests {
     }
   }
 
+  @Test("completion in bash offers the nodes and events of another host's topology")
+  func completion() async throws {
+    try await OtherHost.with(RemoteVerbs.visitors, deployment: DeployedTopologyTests.lab) {
+      _, host in
+      var tool = host.tool
+      tool.environment["PATH"] = CommandLineTool.products + ":/usr/bin:/bin"
+      func offers(_ words: String...) async throws -> [String] {
+        let line = """
+          source <(orchestrator completion bash)
+          COMP_WORDS=(orchestrator \(words.map { "'\($0)'" }.joined(separator: " ")))
+          COMP_CWORD=\(words.count); _orchestrator; printf '%s\\n' "${COMPREPLY[@]}"
+          """
+        let program = try tool.start(program: "/bin/bash", ["-c", line])
+        return try await tool.end(of: program, within: .seconds(60)).output
+          .split(separator: "\n").map(String.init)
+      }
+      #expect(try await offers("send", "--key", "ward.key", "ga") == ["gate"])
+      #expect(try await offers("--key", "=", "ward.key", "send", "button", "") == ["press"])
+      // A colon is a word of its own there.
+      let parts = try host.control.endpoint.split(separator: ":").map(String.init)
+      #expect(
+        try await offers(
+          "--key", "ward.key", "--connect", parts[0], ":", parts[1], ":", parts[2], "send", "gat")
+          == ["gate"])
+      #expect(
+        try await offers("send", "--connect", "tcp", ":", "//127.0.0.1", ":", "1", "ga") == [])
+    }
+  }
+
   @Test("what is wrong is told within a bounded time, with what to do")
   func errors() async throws {
     try await OtherHost.with(RemoteVerbs.visitors, deployment: DeployedTopologyTests.lab) {

@@ -77,7 +77,8 @@ struct RemoteVerbs {
     let steps = try host.start("monitor", "button", "--steps", "-n", "1", "-o", "jsonl")
     let tap = try host.start("monitor", "--tap", "visitors", "-n", "1", "-o", "jsonl")
     let trace = try host.start("trace", "--for", "2s")
-    while steps.exit == nil || tap.exit == nil {
+    // Until each has begun, and has seen one.
+    while [steps, tap, trace].contains(where: { $0.exit == nil }) {
       try await host.run("send", "button", "press")
       try await Task.sleep(for: .milliseconds(50))
     }
