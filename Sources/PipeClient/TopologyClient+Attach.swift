@@ -43,14 +43,18 @@ extension TopologyClient {
     return "--key \(remote.path)" + (remote.isRedirected ? " --connect \(remote.endpoint)" : "")
   }
 
+  /// That the connection to an orchestrator on another host was lost, where that has not told that the topology has
+  /// gone down: it may go on.
+  package var lossOfConnection: TopologyClientError? {
+    guard let remote, shared.state.withLock({ $0.isLost }) else { return nil }
+    return .unreachable(remote.endpoint, .broken)
+  }
+
   /// Why the orchestrator is not to be reached any more, with what to do; `nil` where the topology
   /// has gone down. Blocks the thread for a second at most, while an orchestrator that ends holds its
   /// lock.
   package var problemAtEnd: TopologyClientError? {
-    // Where nobody has told that it has gone down, it may go on.
-    if remote != nil {
-      return shared.state.withLock { $0.hasToldEnd } ? nil : .orchestratorGone(topology)
-    }
+    if remote != nil { return lossOfConnection }
     do {
       let directories = try RunningTopology.choose(topology)
       let orchestrator = RunningTopology.find(directories)?.process

@@ -26,8 +26,8 @@ public final class TopologyClient: Sendable {
       /// Nodes that have answered a request; their endpoints stay for as long as the topology runs.
       var known: [String: NodeInformation] = [:]
       var isClosed = false
-      /// Whether an orchestrator on another host has told that the topology has ended.
-      var hasToldEnd = false
+      /// Whether the orchestrator is not to be reached any more, and has not told that the topology has ended.
+      var isLost = false
     }
     let state = Locked(State())
   }
@@ -48,7 +48,7 @@ public final class TopologyClient: Sendable {
         let sockets = try ClientSockets(
           topology: topology, control: control, keys: keys, patience: answerTimeout, loop: loop)
         sockets.control.onGone = { hasTold in
-          shared.state.withLock { $0.hasToldEnd = hasTold }
+          shared.state.withLock { $0.isLost = !hasTold }
           shared.endStreams()
         }
         let owned = LoopOwned(sockets)

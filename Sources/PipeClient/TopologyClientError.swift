@@ -55,6 +55,8 @@ public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConverti
     case turnedAway
     /// The connection has broken before a command was answered, which may have been carried out, or may yet be.
     case lost
+    /// The connection has broken, and has not come again in time. The topology may go on.
+    case broken
   }
 
   static let outOfPlace = TopologyClientError.failed("an answer out of place")
@@ -106,7 +108,7 @@ extension TopologyClientError {
   package var exitCode: Int32 {
     switch self {
     case .notRunning, .noneRunning, .orphaned: 3
-    case .unreachable(_, .turnedAway), .unreachable(_, .lost): 1
+    case .unreachable(_, .turnedAway), .unreachable(_, .lost), .unreachable(_, .broken): 1
     case .unreachable: 3
     case .unusableKey, .ambiguous, .unknownNode, .unknownPipe, .invalidEvent, .otherType: 2
     case .timedOut, .notAnswering, .unknownOutcome(_, after: .some): 124
@@ -137,6 +139,9 @@ extension TopologyClientError.Unreachable {
     case .lost:
       "the connection to \(endpoint) broke before the orchestrator answered: the command may have been carried out, "
         + "or may yet be. Look at 'orchestrator ps' before giving it again"
+    case .broken:
+      "the connection to \(endpoint) was lost, and did not come again: the topology may go on, or its orchestrator was "
+        + "killed. Look at 'orchestrator ps'"
     }
   }
 }

@@ -136,7 +136,7 @@ private struct LogPart {
     }
     var wanted = starts[...]
     if let since = request.since { wanted = wanted.drop { $0.time.milliseconds < since } }
-    if let lines = request.lines { wanted = wanted.suffix(lines) }
+    if let lines = request.lines { wanted = wanted.suffix(max(0, lines)) }
     return wanted.first?.place ?? end
   }
 }

@@ -82,7 +82,7 @@ struct Logs: Verb {
         if console.waitUntilClosed(timeout: Self.pause) { break }
         continue
       } catch TopologyClientError.orchestratorGone where arguments.flag("follow") {
-        if let problem = client.problemAtEnd { console.note("\(problem)") }
+        if let loss = client.lossOfConnection { throw loss }
         break
       }
       if arguments.format == .json {

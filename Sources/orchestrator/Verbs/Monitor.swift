@@ -61,14 +61,17 @@ struct Watch: Verb {
     defer { client.close() }
     let nodes = try await nodes(arguments, client)
     let lines = StreamLines(arguments, nodes, console)
+    let code: ExitCode
     switch subject {
     case .states(let states):
       let stream = try await client.states(
         of: nodes.map(\.name), states, tellingInDoubt: true)
-      return try lines.write(stream)
-    case .steps: return try lines.write(try await client.steps(of: nodes.map(\.name)))
-    case .tap(let pipe): return try lines.write(try await client.tap(pipe))
+      code = try lines.write(stream)
+    case .steps: code = try lines.write(try await client.steps(of: nodes.map(\.name)))
+    case .tap(let pipe): code = try lines.write(try await client.tap(pipe))
     }
+    if let loss = client.lossOfConnection { throw loss }
+    return code
   }
 
   private func subject(_ arguments: ParsedArguments) throws(CommandError) -> Subject {

@@ -160,7 +160,9 @@ struct Pipe: Verb {
     let directory = try await client.directory(fresh: false)
     let reading = try directory.pipeReading(pipe)
     let lines = StreamLines(arguments, [reading.sender].compactMap(\.self), console)
-    return try lines.write(try await client.tap(reading.pipe.name))
+    let code = try lines.write(try await client.tap(reading.pipe.name))
+    if let loss = client.lossOfConnection { throw loss }
+    return code
   }
 
   private func send(

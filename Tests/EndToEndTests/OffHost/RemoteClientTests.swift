@@ -151,7 +151,7 @@ struct RemoteClientTests {
       #expect(monitor.exit == nil)
       try await ward.killOrchestrator()
       try await fails(["ps"] + own, code: 3, with: "no orchestrator answered")
-      try await host.tool.end(of: monitor, within: .seconds(60))
+      try await host.tool.end(of: monitor, within: .seconds(60), code: 1)
     }
   }
 }

@@ -59,7 +59,14 @@ struct LogPagerTests {
     #expect(texts(pager.page(LogRequest(lines: 1, since: time(7).milliseconds))) == ["9"])
     let none = pager.page(LogRequest(since: time(60).milliseconds))
     #expect(none.lines.isEmpty && none.marks.count == 1)
-    #expect(texts(pager.page(LogRequest(lines: 0))).isEmpty)
+    for lines in [0, -1, .min] { #expect(texts(pager.page(LogRequest(lines: lines))).isEmpty) }
+    #expect(texts(pager.page(LogRequest(lines: .max))).count == 9)
+    // Marks that are none of this log's.
+    let file = none.marks[0].file
+    for mark in [
+      LogMark(node: "door", file: "x", offset: 3), LogMark(node: "door", file: file, offset: -1),
+      LogMark(node: "door", file: file, offset: .max),
+    ] { #expect(texts(pager.page(LogRequest(marks: [mark]))).count == 9) }
     _ = door.write(["10"], from: .out, at: time(10))
     #expect(texts(pager.page(LogRequest(marks: none.marks))) == ["10"])
   }
