@@ -95,7 +95,7 @@ let package = Package(
       ],
       swiftSettings: strict + direct),
     .target(
-      name: "PipeLogs", dependencies: ["PipeSystem", "PipeSupport"],
+      name: "PipeLogs", dependencies: ["PipeWire", "PipeSystem", "PipeSupport"],
       swiftSettings: strict + direct),
     .target(
       name: "PipeSupervision",

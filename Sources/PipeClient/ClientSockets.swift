@@ -5,28 +5,18 @@ import PipeWire
 
 /// The sockets of one client, on its loop's thread.
 final class ClientSockets {
-  typealias Answer = @Sendable (Result<ControlAnswer, TopologyClientError>) -> Void
   typealias Reply = @Sendable (Result<ClientRequest.Answer, TopologyClientError>) -> Void
 
-  private struct Pending<Completion> {
-    let timer: TimerQueue.ID
-    let completion: Completion
-  }
-
-  private let topology: String
   private let loop: PollLoop
   private let context = Context()
-  private let control: Socket
-  private let controlConnections: ConnectionMonitor
-  private var commands: [UInt64: Pending<Answer>] = [:]
+  /// Asks the orchestrator.
+  let control: ControlLink
   private var peers: [String: ClientPeer] = [:]
   /// Tells this client's requests from those of others.
   private let client = UInt64.random(in: 1...UInt64(Int64.max))
   /// What is read of feeds: how each is closed.
   private var watches: [UInt64: FollowedFeeds] = [:]
   private var lastID: UInt64 = 0
-  private var isGone = false
-  private var hasMet = false
   private let keys: ClientKeys?
   /// Its pair, once it was needed.
   private var pair: CurveKeyPair?
@@ -36,65 +26,16 @@ final class ClientSockets {
   /// How often nodes that are bound for other hosts are looked for anew, while they are read or waited for.
   private static let placesPause: Duration = .milliseconds(200)
 
+  /// - Parameter patience: How long an orchestrator on another host has until it answers.
   init(
-    topology: String, control endpoint: String, keys: ClientKeys?, loop: PollLoop
+    topology: String, control endpoint: String, keys: ClientKeys?, patience: Duration,
+    loop: PollLoop
   ) throws {
-    self.topology = topology
     self.keys = keys
     self.loop = loop
-    control = try Socket(.dealer, in: context)
-    controlConnections = try ConnectionMonitor(of: control, in: context)
-    try control.connect(to: keys?.place(of: endpoint) ?? PeerPlace(endpoint))
-    loop.add(control, for: self) { $0.readAnswers() }
-    loop.add(controlConnections.socket, for: self) { $0.readControlConnections() }
-  }
-
-  private func readControlConnections() {
-    controlConnections.read { event in
-      switch event {
-      case .connected: hasMet = true
-      case .disconnected:
-        // What it has said before it went.
-        readAnswers()
-        if hasMet { orchestratorGone() }
-      }
-    }
-  }
-
-  // MARK: Commands
-
-  /// - Parameter late: What it fails with where there is no answer in time.
-  func command(
-    _ command: ControlCommand, timeout: Duration, late: TopologyClientError,
-    _ completion: @escaping Answer
-  ) {
-    guard !isGone else { return completion(.failure(.orchestratorGone(topology))) }
-    let id = nextID()
-    guard let body = try? JSONRecord.encode(command) else {
-      return completion(.failure(.failed("the command cannot be written as JSON")))
-    }
-    let timer = loop.schedule(after: timeout, for: self) {
-      $0.commands.removeValue(forKey: id)
-      completion(.failure(late))
-    }
-    commands[id] = Pending(timer: timer, completion: completion)
-    control.send(FrameHeader(.command, sequence: id), body: body)
-  }
-
-  private func readAnswers() {
-    while control.receive({ _, bytes in
-      guard let header = try? FrameHeader(bytes), header.kind == .answer,
-        let pending = commands.removeValue(forKey: header.sequence)
-      else { return }
-      loop.cancel(pending.timer)
-      let body = UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...])
-      guard let answer = try? JSONRecord.decode(ControlAnswer.self, from: body) else {
-        return pending.completion(
-          .failure(.failed("the orchestrator answered in a form that this client cannot read")))
-      }
-      if case .directory(let directory) = answer { follow(directory) }
-      pending.completion(.success(answer))
-    }) {}
+    control = try ControlLink(
+      topology: topology, at: endpoint, keys: keys, patience: patience, context, loop: loop)
+    control.onDirectory = { [unowned self] in follow($0) }
   }
 
   // MARK: Requests
@@ -250,7 +191,7 @@ final class ClientSockets {
         "the node is bound for other hosts, and this client has no key: attach by the topology's name"
       )
     }
-    let own = try pair ?? KeyFile.read(keys.path)
+    let own = try pair ?? keys.pair()
     pair = own
     return places.place(of: name, own: own)
   }
@@ -267,12 +208,12 @@ final class ClientSockets {
 
   /// Asks where they are, again and again while that matters.
   private func lookForPlaces() {
-    guard !isAskingForPlaces, !isGone else { return }
+    guard !isAskingForPlaces, !control.hasEnded else { return }
     isAskingForPlaces = true
     loop.schedule(after: Self.placesPause, for: self) { sockets in
       sockets.isAskingForPlaces = false
       guard sockets.needsPlaces else { return }
-      sockets.command(
+      sockets.control.command(
         .directory(fresh: false), timeout: .seconds(5), late: .closed
       ) { [handle = sockets.loop.handle, owner = LoopOwned(Weak(sockets))] _ in
         handle.post { owner.value.sockets?.lookForPlaces() }
@@ -359,6 +300,7 @@ final class ClientSockets {
     }
     let id = nextID()
     watches[id] = feeds
+    control.askForEnd()
     if feeds.isMoving { lookForPlaces() }
     return id
   }
@@ -374,11 +316,8 @@ final class ClientSockets {
 
   // MARK: The end
 
-  /// Called once when the orchestrator goes.
-  var onGone: (() -> Void)?
-
   func close() {
-    fail(.closed)
+    control.fail(.closed)
     let requests = peers.values.flatMap(\.requests.values)
     for peer in peers.values { peer.requests = [:] }
     for request in requests { request.completion(.failure(.closed)) }
@@ -386,26 +325,8 @@ final class ClientSockets {
     watches = [:]
     for peer in peers.values { peer.close() }
     peers = [:]
-    control.setLinger(milliseconds: 200)
-    controlConnections.close()
     control.close()
     loop.stop()
-  }
-
-  private func orchestratorGone() {
-    guard !isGone else { return }
-    isGone = true
-    fail(.orchestratorGone(topology))
-    onGone?()
-  }
-
-  private func fail(_ error: TopologyClientError) {
-    let pending = commands.values
-    commands = [:]
-    for entry in pending {
-      loop.cancel(entry.timer)
-      entry.completion(.failure(error))
-    }
   }
 
   private func nextID() -> UInt64 {

@@ -27,7 +27,12 @@ extension Monitor {
   package static func observe(
     topology: String, control: String, keys: ClientKeys?, watch: [String]?
   ) async throws {
-    let client = try TopologyClient(topology: topology, control: control, keys: keys)
+    try await observe(
+      TopologyClient(topology: topology, control: control, keys: keys), watch: watch)
+  }
+
+  /// Watches a topology through a client, which is closed in the end.
+  package static func observe(_ client: TopologyClient, watch: [String]?) async throws {
     defer { client.close() }
     try await observe(client.states(of: watch, watches))
   }

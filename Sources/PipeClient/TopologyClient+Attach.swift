@@ -10,10 +10,51 @@ extension TopologyClient {
 }
 
 extension TopologyClient {
+  /// Attaches to a topology that runs on another host.
+  ///
+  /// It returns before the orchestrator has answered. Where that does not come within 5 s, or is not let in, calls
+  /// throw ``TopologyClientError/unreachable(_:_:)``. A connection that breaks later is waited for, for 10 s.
+  /// - Parameters:
+  ///   - endpoint: Where its orchestrator is reached from here, `tcp://HOST:PORT`; the host may be a name, which is
+  ///     looked up at each connect. `nil` for where the key file says that it is.
+  ///   - path: A copy of the file `client.key` in the runtime directory of the run, of mode 600.
+  /// - Throws: ``TopologyClientError/unusableKey(_:)``
+  public static func attach(
+    to endpoint: String? = nil, key path: String
+  ) throws -> TopologyClient {
+    try attach(to: .remote(RemoteTopology(key: path, at: endpoint)))
+  }
+
+  /// Attaches to a running topology, wherever it runs.
+  package static func attach(to target: TopologyTarget) throws -> TopologyClient {
+    switch target {
+    case .local(let name): try attach(to: name)
+    case .remote(let topology):
+      try TopologyClient(
+        topology: topology.name, control: topology.endpoint, keys: ClientKeys(topology))
+    }
+  }
+}
+
+extension TopologyClient {
+  /// How a command line names the topology: `-p NAME`, or `--key FILE` from another host.
+  package var choice: String {
+    guard let remote else { return "-p \(topology)" }
+    return "--key \(remote.path)" + (remote.isRedirected ? " --connect \(remote.endpoint)" : "")
+  }
+
+  /// That the connection to an orchestrator on another host was lost, where that has not told that the topology has
+  /// gone down: it may go on.
+  package var lossOfConnection: TopologyClientError? {
+    guard let remote, shared.state.withLock({ $0.isLost }) else { return nil }
+    return .unreachable(remote.endpoint, .broken)
+  }
+
   /// Why the orchestrator is not to be reached any more, with what to do; `nil` where the topology
   /// has gone down. Blocks the thread for a second at most, while an orchestrator that ends holds its
   /// lock.
   package var problemAtEnd: TopologyClientError? {
+    if remote != nil { return lossOfConnection }
     do {
       let directories = try RunningTopology.choose(topology)
       let orchestrator = RunningTopology.find(directories)?.process

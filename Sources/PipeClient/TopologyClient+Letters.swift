@@ -1,6 +1,33 @@
 import PipeJournal
 import PipeWire
 
+extension LetterPage {
+  /// The most that one has, but for a letter that takes more. Unit: bytes.
+  private static let byteLimit = 1 << 20
+  /// Unit: letters.
+  private static let letterLimit = 200
+
+  /// Those in a journal that have higher numbers than this; none where there is no journal.
+  package init(of node: String, journal path: String, after id: UInt64) throws(JournalError) {
+    let found: [DeadLetter]
+    do {
+      found = try JournalReader(path, node: node).letters(after: id, limit: Self.letterLimit)
+    } catch {
+      guard case .missing = error else { throw error }
+      found = []
+    }
+    var byteCount = 0
+    let fitting = found.prefix { letter in
+      byteCount += letter.byteCount
+      return byteCount <= Self.byteLimit
+    }
+    let letters = fitting.isEmpty ? Array(found.prefix(1)) : Array(fitting)
+    self.init(
+      letters: letters,
+      hasMore: letters.count < found.count || found.count == Self.letterLimit)
+  }
+}
+
 extension TopologyClient {
   /// The dead letters of a node, oldest first: all of them where it keeps a journal, else the last
   /// few.
@@ -8,6 +35,7 @@ extension TopologyClient {
   public func letters(of node: String) async throws -> [DeadLetter] {
     let information = try self.node(node, in: await directory())
     if let path = information.journal {
+      if remote != nil { return try await remoteLetters(of: node) }
       do {
         return try JournalReader(path, node: node).letters()
       } catch JournalError.missing {
@@ -21,6 +49,18 @@ extension TopologyClient {
         node, (information.reason ?? information.phase) + "; it keeps no journal of its letters")
     }
     return status.recentLetters
+  }
+
+  /// Those in the journal of a node, as the orchestrator reads them.
+  private func remoteLetters(of node: String) async throws -> [DeadLetter] {
+    var letters: [DeadLetter] = []
+    while true {
+      let page = try await command(.letters(node: node, after: letters.last?.id ?? 0)).take {
+        if case .letters(let page) = $0 { page } else { nil }
+      }
+      letters += page.letters
+      if !page.hasMore || page.letters.isEmpty { return letters }
+    }
   }
 
   /// Lets a node take the event of one of its dead letters again. Where the machine takes it, the

@@ -91,11 +91,12 @@ extension TopologyClient {
       }
       let silence = TopologyClientError.notAnswering(topology, after: patience)
       // Asked for before the end begins, which may come at once.
-      sockets.command(.outcome, timeout: timeout, late: late) { result in
+      sockets.control.command(.outcome, timeout: timeout, late: late) { result in
         let isTaken = progress.withLock { $0.isTaken }
         tell(isTaken ? result : result.mapError { $0 == late ? silence : $0 })
       }
-      sockets.command(force ? .forceDown : .down, timeout: patience, late: silence) { result in
+      sockets.control.command(force ? .forceDown : .down, timeout: patience, late: silence) {
+        result in
         switch result {
         case .success: progress.withLock { $0.isTaken = true }
         case .failure: tell(result)
@@ -165,7 +166,9 @@ extension ControlAnswer {
     switch self {
     case .failed(let reason): throw TopologyClientError.failed(reason)
     case .invalid(let diagnostics): throw TopologyErrors(diagnostics)
-    case .done, .directory, .description, .composites, .steered, .planned, .ended: break
+    case .done, .directory, .description, .composites, .steered, .planned, .ended, .logs,
+      .letters:
+      break
     }
     guard let value = value(self) else { throw TopologyClientError.outOfPlace }
     return value

@@ -9,6 +9,8 @@ import PipeWire
 public final class TopologyClient: Sendable {
   /// The topology's name.
   public let topology: String
+  /// Where it runs, if that is on another host.
+  package let remote: RemoteTopology?
   private let thread: LoopThread
   let shared: Shared
   /// The longest wait for an answer, where a call names none.
@@ -24,6 +26,8 @@ public final class TopologyClient: Sendable {
       /// Nodes that have answered a request; their endpoints stay for as long as the topology runs.
       var known: [String: NodeInformation] = [:]
       var isClosed = false
+      /// Whether the orchestrator is not to be reached any more, and has not told that the topology has ended.
+      var isLost = false
     }
     let state = Locked(State())
   }
@@ -36,13 +40,17 @@ public final class TopologyClient: Sendable {
   ) throws {
     self.topology = topology
     self.answerTimeout = answerTimeout
+    remote = keys?.remote
     let shared = Shared()
     let failure = Locked<(any Error)?>(nil)
     thread = LoopThread { loop in
       do {
         let sockets = try ClientSockets(
-          topology: topology, control: control, keys: keys, loop: loop)
-        sockets.onGone = { shared.endStreams() }
+          topology: topology, control: control, keys: keys, patience: answerTimeout, loop: loop)
+        sockets.control.onGone = { hasTold in
+          shared.state.withLock { $0.isLost = !hasTold }
+          shared.endStreams()
+        }
         let owned = LoopOwned(sockets)
         shared.state.withLock { $0.sockets = owned }
       } catch {
@@ -110,7 +118,7 @@ public final class TopologyClient: Sendable {
     _ command: ControlCommand, timeout: Duration, late: TopologyClientError
   ) async throws -> ControlAnswer {
     try await call { sockets, resume in
-      sockets.command(command, timeout: timeout, late: late, resume)
+      sockets.control.command(command, timeout: timeout, late: late, resume)
     }
   }
 

@@ -13,6 +13,10 @@ public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConverti
   case ambiguous([String])
   /// The orchestrator is gone.
   case orchestratorGone(String)
+  /// An orchestrator on another host is not to be reached, at this endpoint.
+  case unreachable(String, Unreachable)
+  /// The file that is to have the key for a topology of another host cannot be used, and why.
+  case unusableKey(String)
   /// The orchestrator is there, and did not answer within the time.
   case notAnswering(String, after: Duration)
   /// There is no node of that name; with the names there are.
@@ -37,6 +41,24 @@ public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConverti
   /// The client was closed.
   case closed
 
+  /// Why an orchestrator on another host is not to be reached.
+  public enum Unreachable: Hashable, Sendable {
+    /// Nobody answered within this time.
+    case silent(after: Duration)
+    /// Somebody is there who has not let this client in within this time.
+    case unfinished(after: Duration)
+    /// No address is known for the name of the host.
+    case unknownHost(String)
+    /// Somebody is there who does not have the key of the orchestrator that is meant.
+    case otherKey
+    /// The orchestrator does not let this key in.
+    case turnedAway
+    /// The connection has broken before a command was answered, which may have been carried out, or may yet be.
+    case lost
+    /// The connection has broken, and has not come again in time. The topology may go on.
+    case broken
+  }
+
   static let outOfPlace = TopologyClientError.failed("an answer out of place")
 
   /// What went wrong, and what to do next.
@@ -53,6 +75,8 @@ public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConverti
       "\(names.count) topologies run; choose one with -p: \(names.joined(separator: ", "))"
     case .orchestratorGone(let name):
       "the orchestrator of '\(name)' is gone"
+    case .unreachable(let endpoint, let reason): reason.wording(at: endpoint)
+    case .unusableKey(let reason): reason
     case .notAnswering(let name, let time):
       "the orchestrator of '\(name)' did not answer within \(time.shortText): it is stopped, hung or "
         + "very busy. Try again, or end it with 'orchestrator down -p \(name) --force'"
@@ -84,9 +108,40 @@ extension TopologyClientError {
   package var exitCode: Int32 {
     switch self {
     case .notRunning, .noneRunning, .orphaned: 3
-    case .ambiguous, .unknownNode, .unknownPipe, .invalidEvent, .otherType: 2
+    case .unreachable(_, .turnedAway), .unreachable(_, .lost), .unreachable(_, .broken): 1
+    case .unreachable: 3
+    case .unusableKey, .ambiguous, .unknownNode, .unknownPipe, .invalidEvent, .otherType: 2
     case .timedOut, .notAnswering, .unknownOutcome(_, after: .some): 124
     case .orchestratorGone, .nodeDown, .busy, .unknownOutcome(_, after: nil), .failed, .closed: 1
+    }
+  }
+}
+
+extension TopologyClientError.Unreachable {
+  /// What it is, and what to do.
+  fileprivate func wording(at endpoint: String) -> String {
+    let copy = "copy 'client.key' anew from the runtime directory on its host"
+    return switch self {
+    case .silent(let time):
+      "no orchestrator answered at \(endpoint) within \(time.shortText): look whether it runs ('orchestrator ls' on "
+        + "its host), and whether its address and port are to be reached from here; --connect names another one"
+    case .unfinished(let time):
+      "whoever answers at \(endpoint) did not let this client in within \(time.shortText): an orchestrator that is "
+        + "stopped or hung, one that does not know this key, or another program. Try again, or \(copy)"
+    case .unknownHost(let host):
+      "no address is known here for '\(host)': write another name, or the address in numbers, with --connect "
+        + "tcp://HOST:PORT"
+    case .otherKey:
+      "whoever answers at \(endpoint) is not the orchestrator that the key file is of. Each run has new keys: where "
+        + "the topology was started anew, \(copy)"
+    case .turnedAway:
+      "the orchestrator at \(endpoint) does not let in the key of this file: \(copy)"
+    case .lost:
+      "the connection to \(endpoint) broke before the orchestrator answered: the command may have been carried out, "
+        + "or may yet be. Look at 'orchestrator ps' before giving it again"
+    case .broken:
+      "the connection to \(endpoint) was lost, and did not come again: the topology may go on, or its orchestrator was "
+        + "killed. Look at 'orchestrator ps'"
     }
   }
 }

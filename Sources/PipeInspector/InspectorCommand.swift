@@ -92,15 +92,23 @@ package enum InspectorCommand {
     guard others.isEmpty else { throw .besideSocket(others[0]) }
   }
 
-  /// The name of the topology meant: the only one that runs, or the one that is named, which may come later.
-  static func topology(_ arguments: ParsedArguments) throws -> String {
-    guard let name = arguments.topology else { return try RunningTopology.choose(nil).topology }
+  /// The topology meant, and its name: the only one that runs, or the one that is named, which may come later, or
+  /// one of another host.
+  static func topology(
+    _ arguments: ParsedArguments
+  ) throws -> (target: TopologyTarget, name: String) {
+    let target = try arguments.target
+    if let remote = target.remote { return (target, remote.name) }
+    guard let name = arguments.topology else {
+      let name = try RunningTopology.choose(nil).topology
+      return (.local(name), name)
+    }
     do {
       _ = try RunningTopology.choose(name)
     } catch let error as TopologyClientError where error.exitCode == 3 {
       StandardError.write("\(program): \(error); it is waited for\n")
     }
-    return name
+    return (.local(name), name)
   }
 
   static func say(_ line: String) {

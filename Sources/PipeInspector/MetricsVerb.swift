@@ -27,9 +27,9 @@ struct MetricsVerb: InspectorVerb {
     ])
 
   func run(_ arguments: ParsedArguments) throws -> Never {
-    let name = try InspectorCommand.topology(arguments)
+    let (target, name) = try InspectorCommand.topology(arguments)
     let signals = try SignalDescriptor([.interrupt, .terminate, .hangUp])
-    let service = MetricsService(LiveTopology(name))
+    let service = MetricsService(LiveTopology(target, name: name))
     let certificate = try InspectorCommand.certificate(arguments)
     let listener = try Self.listen(arguments)
     let scheme = certificate == nil ? "http" : "https"

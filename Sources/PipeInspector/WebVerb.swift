@@ -27,7 +27,7 @@ struct WebVerb: InspectorVerb {
 
   func run(_ arguments: ParsedArguments) throws -> Never {
     let place = try PagePlace(arguments)
-    let name = try InspectorCommand.topology(arguments)
+    let (target, name) = try InspectorCommand.topology(arguments)
     let signals = try SignalDescriptor([.interrupt, .terminate, .hangUp])
     let listener = try place.listen()
     let token = WebGuard.makeToken()
@@ -35,7 +35,7 @@ struct WebVerb: InspectorVerb {
       hosts: place.hosts(port: listener.port), token: token,
       isReadOnly: arguments.flag("read-only"))
     let address = place.address(of: listener)
-    let recording = LiveRecording(name)
+    let recording = LiveRecording(target, name: name)
     let service = WebService(recording, guardian: guardian)
     let server = try WebServer(listener, certificate: place.certificate) {
       await service.answer($0)

@@ -7,6 +7,10 @@ extension JournalContents {
   private static let letters =
     "SELECT id, pipe, sequence, event, reason, state, version, time FROM letter"
   static let letterQuery = letters + " ORDER BY id"
+  /// Some with higher numbers than this, oldest first.
+  static func letterQuery(after id: UInt64, limit: Int) -> String {
+    letters + " WHERE id > \(Int64(clamping: id)) ORDER BY id LIMIT \(limit)"
+  }
   static let letterByID = letters + " WHERE id = ?"
 
   /// As `DeadLetter.byteCount`.

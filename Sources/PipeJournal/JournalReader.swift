@@ -97,6 +97,13 @@ package struct JournalReader {
     try read { try database.select(JournalContents.letterQuery) { DeadLetter($0) } }
   }
 
+  /// The oldest dead letters that have higher numbers than this.
+  package func letters(after id: UInt64, limit: Int) throws(JournalError) -> [DeadLetter] {
+    try read {
+      try database.select(JournalContents.letterQuery(after: id, limit: limit)) { DeadLetter($0) }
+    }
+  }
+
   /// How many refused events have become no dead letters, since there were too many.
   package func lostLetters() throws(JournalError) -> UInt64 {
     try read { try Self.lostLetters(in: database) }

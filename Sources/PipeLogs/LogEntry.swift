@@ -1,4 +1,5 @@
 import PipeSupport
+import PipeWire
 
 /// Where a log line came from.
 package enum LogStream: String, Hashable, Sendable, CaseIterable {
@@ -22,6 +23,14 @@ package struct LogEntry: Hashable, Sendable {
     self.time = time
     self.stream = stream
     self.text = text
+  }
+
+  /// What an orchestrator of another host tells; a line that is not of our form has no time.
+  package init(_ line: LogPage.Line) {
+    self =
+      LogEntry(node: line.node, line: line.text)
+      ?? LogEntry(
+        node: line.node, time: Timestamp(milliseconds: 0), stream: .out, text: line.text)
   }
 
   /// Reads a line of a log file: `2026-11-20T09:00:00.123Z out text`.

@@ -23,6 +23,12 @@ package struct LogReader {
     }
   }
 
+  /// Says that there is no log of a node.
+  package static func unknown(_ node: String, of topology: String, known: [String]) -> String {
+    "topology '\(topology)' has no log of a node '\(node)'"
+      + (known.isEmpty ? "" : Suggestion.among(known, like: node))
+  }
+
   /// What was written since the last call; on the first call, the last lines of each node.
   /// - Parameters:
   ///   - limit: The most lines of each node on the first call; `nil` for all.
@@ -49,7 +55,7 @@ package struct LogReader {
 private struct LogTail {
   let node: String
   let path: String
-  var file: OpenFile?
+  var file: LogFile?
   var splitter = LogLineSplitter(limit: 1 << 20)
   var lastTime = Timestamp(milliseconds: 0)
 
@@ -67,7 +73,7 @@ private struct LogTail {
   }
 
   private mutating func first(limit: Int?, since time: Timestamp?) -> [LogEntry] {
-    guard let current = OpenFile(path) else { return [] }
+    guard let current = LogFile(path) else { return [] }
     file = current
     var entries = parse(current.read())
     func isEnough() -> Bool {
@@ -75,7 +81,7 @@ private struct LogTail {
         || time.map { time in entries.first.map { $0.time < time } ?? false } ?? false
     }
     var index = 1
-    while !isEnough(), let older = OpenFile("\(path).\(index)") {
+    while !isEnough(), let older = LogFile("\(path).\(index)") {
       index += 1
       // Rotated after it was opened: already read.
       if older.identity == current.identity { continue }
@@ -86,11 +92,11 @@ private struct LogTail {
     return limit.map { Array(entries.suffix($0)) } ?? entries
   }
 
-  private func filesNewer(than file: OpenFile) -> [OpenFile] {
-    var newer: [OpenFile] = []
-    if let current = OpenFile(path) { newer.append(current) }
+  private func filesNewer(than file: LogFile) -> [LogFile] {
+    var newer: [LogFile] = []
+    if let current = LogFile(path) { newer.append(current) }
     var index = 1
-    while let older = OpenFile("\(path).\(index)"), older.identity != file.identity {
+    while let older = LogFile("\(path).\(index)"), older.identity != file.identity {
       newer.append(older)
       index += 1
     }
@@ -109,25 +115,4 @@ private struct LogTail {
     lastTime = entry.time
     return entry
   }
-}
-
-/// A file that is closed with its last use.
-private final class OpenFile {
-  let identity: FileIdentity
-  private let descriptor: Int32
-
-  init?(_ path: String) {
-    descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-    guard descriptor >= 0 else { return nil }
-    // Whatever else stands in a log's place may have no end.
-    guard let identity = FileIdentity(descriptor: descriptor), identity.isOfFile else {
-      close(descriptor)
-      return nil
-    }
-    self.identity = identity
-  }
-
-  deinit { close(descriptor) }
-
-  func read() -> [UInt8] { (try? FileSystem.read(descriptor)) ?? [] }
 }

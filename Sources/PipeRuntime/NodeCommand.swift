@@ -139,13 +139,10 @@ struct NodeCommand {
           + Suggestion.among(monitors.map { $0.name }, like: name), code: 2)
     }
     pr_line_buffer_output()
-    let (program, chosen, watched) = (program, parsed.topology, parsed.list("watch"))
+    let (program, watched) = (program, parsed.list("watch"))
     let code = MainThread.run {
       do {
-        let directories = try RunningTopology.choose(chosen)
-        try await monitor.observe(
-          topology: directories.topology, control: directories.endpoint(.control),
-          keys: ClientKeys(in: directories), watch: watched)
+        try await monitor.observe(TopologyClient.attach(to: parsed.target), watch: watched)
         return 0 as Int32
       } catch {
         StandardError.write("\(program): error: \(error)\n")

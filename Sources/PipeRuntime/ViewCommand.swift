@@ -51,7 +51,8 @@ struct ViewCommand {
     }
     do {
       let topology = try arguments.value("up").map { try ViewedTopology(file: $0) }
-      let code = run(view, arguments, topology: topology?.name ?? arguments.topology)
+      let code = run(
+        view, arguments, of: try topology.map { .local($0.name) } ?? arguments.target)
       try topology?.close()
       return code
     } catch {
@@ -61,10 +62,10 @@ struct ViewCommand {
   }
 
   private func run(
-    _ view: any TerminalView.Type, _ arguments: ParsedArguments, topology: String?
+    _ view: any TerminalView.Type, _ arguments: ParsedArguments, of target: TopologyTarget
   ) -> Int32 {
     signal(SIGPIPE, SIG_IGN)
-    let ending = show(view, arguments, topology: topology)
+    let ending = show(view, arguments, of: target)
     if let message = ending.message {
       StandardError.write("\(program): \(ending.isError ? "error: " : "")\(message)\n")
     }
@@ -72,16 +73,14 @@ struct ViewCommand {
   }
 
   private func show(
-    _ view: any TerminalView.Type, _ arguments: ParsedArguments, topology: String?
+    _ view: any TerminalView.Type, _ arguments: ParsedArguments, of target: TopologyTarget
   ) -> ViewEnding {
     do {
       // Before the client's thread starts: it inherits the mask.
       let signals = try SignalDescriptor([
         .terminate, .interrupt, .hangUp, .windowSize, .resume,
       ])
-      let directories = try RunningTopology.choose(topology)
-      let client = try TopologyClient(
-        topology: directories.topology, control: directories.endpoint(.control))
+      let client = try TopologyClient.attach(to: target)
       let shell = ViewShell(
         view: view,
         feed: ViewFeed(

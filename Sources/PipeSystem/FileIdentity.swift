@@ -7,6 +7,9 @@ package struct FileIdentity: Hashable {
   /// Whether it is a file, and no directory, device or pipe.
   package let isOfFile: Bool
 
+  /// Names it to others of its host.
+  package var text: String { "\(device):\(number)" }
+
   /// That of the file under a path; `nil` where there is none.
   package init?(_ path: String) {
     var status = stat()

@@ -20,6 +20,9 @@ package enum NetworkEndpoint {
     return prefix + number + endpoint[colon...]
   }
 
+  /// Whether a host's name stands for an address here.
+  package static func isKnown(host: String) -> Bool { address(of: host) != nil }
+
   /// The first IPv4 address of a host, as text.
   private static func address(of host: String) -> String? {
     var hints = addrinfo()

@@ -10,7 +10,7 @@ extension LiveRecording {
   package func answer(_ question: PageQuestion) async throws -> JSONValue {
     if let client = client.withLock({ $0 }) { return try await tell(question, client) }
     // It may have come since it was last looked for.
-    guard let client = try? TopologyClient.attach(to: name) else {
+    guard let client = try? TopologyClient.attach(to: target) else {
       throw PageProblem("topology '\(name)' does not run now")
     }
     defer { client.close() }

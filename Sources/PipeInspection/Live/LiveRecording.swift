@@ -7,6 +7,7 @@ import PipeWire
 package final class LiveRecording: PageSource {
   /// The topology's name.
   package let name: String
+  let target: TopologyTarget
   package let recorder: InspectionRecorder
   /// While the topology runs.
   let client = Locked<TopologyClient?>(nil)
@@ -18,7 +19,9 @@ package final class LiveRecording: PageSource {
   /// Between two looks at the logs.
   private static let logPause: Duration = .milliseconds(250)
 
-  package init(_ name: String, room: Int = 64 << 20) {
+  /// - Parameter target: One on this host is named.
+  package init(_ target: TopologyTarget, name: String, room: Int = 64 << 20) {
+    self.target = target
     self.name = name
     recorder = InspectionRecorder(room: room)
   }
@@ -29,9 +32,9 @@ package final class LiveRecording: PageSource {
   package func start() {
     let task = Task { [weak self] in
       while !Task.isCancelled {
-        guard let name = self?.name else { return }
+        guard let target = self?.target else { return }
         do {
-          let client = try TopologyClient.attach(to: name)
+          let client = try TopologyClient.attach(to: target)
           defer { client.close() }
           self?.client.withLock { $0 = client }
           try await self?.record(client)
@@ -46,7 +49,8 @@ package final class LiveRecording: PageSource {
 
   /// Logs are files, which are there while the topology does not run: of what ended it they tell.
   private func recordLogs() -> Task<Void, Never> {
-    Task { [weak self, name] in
+    Task { [weak self, name, target] in
+      guard target.remote == nil else { return await Self.followLogs { [weak self] in self } }
       guard let directory = try? RuntimeDirectories(topology: name).logs else { return }
       var logs = RecordedLogs(directory: directory)
       while !Task.isCancelled, let recorder = self?.recorder {
@@ -85,6 +89,8 @@ package final class LiveRecording: PageSource {
       return !hasPast
     }
     guard isFirst else { return }
+    // Journals of another host are not read here.
+    guard target.remote == nil else { return }
     for step in RecordedPast.steps(of: nodes) { recorder.append(step) }
   }
 

@@ -8,13 +8,18 @@ import PipeWire
 package actor LiveTopology: InspectionSource {
   /// The topology's name.
   package nonisolated let name: String
+  private let target: TopologyTarget
   private var client: TopologyClient?
   /// By machine, the names of its states.
   private var states: [String: [String]] = [:]
   /// The round of questions that is under way: who comes meanwhile gets its answer.
   private var round: Task<TopologySnapshot, Never>?
 
-  package init(_ name: String) { self.name = name }
+  /// - Parameter target: One on this host is named.
+  package init(_ target: TopologyTarget, name: String) {
+    self.target = target
+    self.name = name
+  }
 
   deinit { client?.close() }
 
@@ -33,7 +38,10 @@ package actor LiveTopology: InspectionSource {
       await describe(directory, client)
       var snapshot = TopologySnapshot(topology: name, directory: .success(directory))
       snapshot.states = states
-      for pid in directory.pids { snapshot.usage[pid] = ProcessUsage(pid: pid) }
+      // The numbers of another host's processes are those of others here.
+      for pid in directory.pids where client.remote == nil {
+        snapshot.usage[pid] = ProcessUsage(pid: pid)
+      }
       return snapshot
     } catch {
       // The next one is asked anew: it may be there again, with other machines.
@@ -47,7 +55,7 @@ package actor LiveTopology: InspectionSource {
 
   private func attached() throws -> TopologyClient {
     if let client { return client }
-    let attached = try TopologyClient.attach(to: name)
+    let attached = try TopologyClient.attach(to: target)
     client = attached
     return attached
   }

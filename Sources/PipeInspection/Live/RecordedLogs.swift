@@ -4,17 +4,17 @@ import PipeSupport
 
 /// What the nodes of a topology write, and what the orchestrator notes of them, read from their logs as they grow.
 package struct RecordedLogs {
-  private var reader: LogReader
+  private var reader: LogReader?
   private var notes = RepeatedNotes()
   private var isFirst = true
-  private let directory: String
+  private let directory: String?
 
   /// Of one look: what is more is counted, so that who writes much costs no more. Unit: lines.
   package static let limit = 500
   /// Longer lines are cut. Unit: bytes.
   package static let lineByteCount = 4 << 10
   /// Of a node that had written before, the last lines.
-  private static let firstLines = 100
+  static let firstLines = 100
   /// Of all nodes together.
   private static let firstLimit = 5_000
 
@@ -24,13 +24,22 @@ package struct RecordedLogs {
     reader = LogReader(directory: directory)
   }
 
+  /// Of a topology of another host: what is taken is written by others.
+  init() { (directory, reader) = (nil, nil) }
+
   /// What was written since the last look, in the order of its times; at the first one, the last lines of each node.
   /// The orchestrator's lines come a look later.
   package mutating func next() -> [JSONValue] {
+    guard let directory else { return [] }
     let nodes = isFirst ? LogReader.nodes(in: directory).count : 1
+    return take(
+      reader?.next(limit: max(1, min(Self.firstLines, Self.firstLimit / max(1, nodes)))) ?? [])
+  }
+
+  /// What is recorded of lines that were written since the last look.
+  mutating func take(_ new: [LogEntry]) -> [JSONValue] {
     let most = isFirst ? Self.firstLimit : Self.limit
-    let entries = notes.without(
-      reader.next(limit: max(1, min(Self.firstLines, Self.firstLimit / max(1, nodes)))))
+    let entries = notes.without(new)
     isFirst = false
     let skipped = max(0, entries.count - most)
     let lines = entries.dropFirst(skipped).map(Self.record)

@@ -45,10 +45,15 @@ final class DeployedNodes {
     let pair = try CurveKeyPair.make()
     clients = try CurveKeyPair.make()
     try KeyFile.write(pair, to: directories.controlKey)
-    try KeyFile.write(clients, to: directories.clientKey)
     self.control = pair.publicKey
     gate.allow(clients.publicKey, as: .ofClients)
     endpoint = try control.bindForOthers(at: address, as: pair, behind: gate)
+    // All that who works on another host needs.
+    try KeyFile.write(
+      clients,
+      for: ControlAddress(
+        topology: directories.topology, endpoint: endpoint, key: pair.publicKey.text),
+      to: directories.clientKey)
   }
 
   // MARK: Who is let in

@@ -49,6 +49,8 @@ extension Supervisor {
       wait(for: asker) { lifecycle in
         if case .finished(let outcome) = lifecycle.state { .ended(outcome) } else { nil }
       }
+    case .logs(let request): readLogs(request, for: asker)
+    case .letters(let node, let id): readLetters(of: node, after: id, for: asker)
     }
   }
 

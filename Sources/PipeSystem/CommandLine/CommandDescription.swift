@@ -18,7 +18,7 @@ package struct CommandDescription: Sendable {
   package var options: [Option]
   package var positionals: [Positional]
   package var examples: [Example]
-  /// Its own options and those of every verb of the program.
+  /// Its own options, with those that go with them, and those of every verb of the program.
   package var allOptions: [Option]
 
   /// - Parameters:
@@ -36,7 +36,9 @@ package struct CommandDescription: Sendable {
     self.options = options
     self.positionals = positionals
     self.examples = examples.map { Example(command: $0.0, meaning: $0.1) }
-    allOptions = options + universal
+    // Whatever works on a running topology works on one of another host.
+    allOptions =
+      options.flatMap { $0 == .topology ? Option.target : [$0] } + universal
   }
 
   /// `orchestrator kill`

@@ -18,6 +18,8 @@ package enum ValueKind: Hashable, Sendable {
   /// A file, or a node where it does not look like one.
   case fileOrNode
   case directory
+  /// `tcp://HOST:PORT`
+  case endpoint
   case signal
 
   /// How help shows it.
@@ -33,6 +35,7 @@ package enum ValueKind: Hashable, Sendable {
     case .file: "FILE"
     case .fileOrNode: "FILE|NODE"
     case .directory: "DIRECTORY"
+    case .endpoint: "tcp://HOST:PORT"
     case .signal: "SIGNAL"
     }
   }
@@ -53,6 +56,7 @@ extension ValueKind {
         ? nil
         : "choose " + choices.joined(separator: ", ") + Suggestion.hint(for: value, among: choices)
     case .topology, .node: isSafeName(value) ? nil : "names are made of A-Z a-z 0-9 _ . -"
+    case .endpoint: NetworkAddress(value) == nil ? "it must be like tcp://HOST:PORT" : nil
     case .signal: Signal(value) == nil ? "name it as in TERM, SIGKILL or 9" : nil
     }
   }
@@ -91,6 +95,15 @@ extension Option {
   package static let topology = Option(
     "topology", "p", value: .topology,
     "The running topology meant; needed only where several run")
+  package static let key = Option(
+    "key", value: .file,
+    "Of one that runs on another host: a copy of its 'client.key', of mode 600, which tells where it is"
+  )
+  package static let connect = Option(
+    "connect", value: .endpoint,
+    "With --key: where it is reached from here. Default: the endpoint in the file")
+  /// By which a running topology is meant, here or on another host.
+  package static let target = [topology, key, connect]
   package static let help = Option("help", "h", "Shows this help")
 }
 

@@ -4,22 +4,30 @@ import PipeSystem
 
 /// A file with a key pair, which only its owner may read: `{"public":KEY,"secret":KEY}`.
 ///
+/// That of a topology's clients tells besides whom the pair is for: see ``ControlAddress``. What else a file
+/// has is passed over.
+///
 /// Keys stand in no command line and no environment: those are shown to all users of a host.
 package enum KeyFile {
   private struct Contents: Codable {
     var `public`: String
     var secret: String
+    var control: ControlAddress?
   }
 
   private static let mode: mode_t = 0o600
   private static let sizeLimit = 4096
 
   /// Writes a pair, in the place of whatever is there: a reader finds the old pair or the new one.
-  package static func write(_ pair: CurveKeyPair, to path: String) throws(KeyFileError) {
+  /// - Parameter control: Whom the pair is for, in the file of clients.
+  package static func write(
+    _ pair: CurveKeyPair, for control: ControlAddress? = nil, to path: String
+  ) throws(KeyFileError) {
     let new = path + ".new"
     do {
       let secret = pair.withSecret { String(decoding: $0, as: UTF8.self) }
-      let text = try JSONRecord.encode(Contents(public: pair.publicKey.text, secret: secret))
+      let text = try JSONRecord.encode(
+        Contents(public: pair.publicKey.text, secret: secret, control: control))
       // What an earlier writer has left may be open to others.
       guard unlink(new) == 0 || errno == ENOENT else {
         throw SystemError("unlink", on: new, code: errno)
@@ -39,6 +47,22 @@ package enum KeyFile {
   /// Reads a pair.
   /// - Throws: ``KeyFileError`` also where others may read the file: who has seen the secret cannot be told.
   package static func read(_ path: String) throws(KeyFileError) -> CurveKeyPair {
+    try contents(of: path).pair
+  }
+
+  /// Reads a pair, and whom it is for.
+  /// - Throws: ``KeyFileError``; `noControl` where the file does not say that.
+  package static func readWithControl(
+    _ path: String
+  ) throws(KeyFileError) -> (pair: CurveKeyPair, control: ControlAddress) {
+    let (pair, control) = try contents(of: path)
+    guard let control, PublicKey(control.key) != nil else { throw .noControl(path) }
+    return (pair, control)
+  }
+
+  private static func contents(
+    of path: String
+  ) throws(KeyFileError) -> (pair: CurveKeyPair, control: ControlAddress?) {
     // A FIFO would be waited for.
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else { throw .system(SystemError("open", on: path, code: errno)) }
@@ -52,9 +76,10 @@ package enum KeyFile {
     guard status.st_mode & 0o077 == 0 else {
       throw .open(path, mode: UInt32(status.st_mode & 0o777))
     }
-    guard let text = try? FileSystem.read(descriptor, limit: sizeLimit), let pair = pair(in: text)
+    guard let text = try? FileSystem.read(descriptor, limit: sizeLimit),
+      let found = contents(in: text)
     else { throw .malformed(path) }
-    return pair
+    return found
   }
 
   /// Reads a pair from what a key file holds.
@@ -62,16 +87,34 @@ package enum KeyFile {
   package static func read(handed text: String?) throws(KeyFileError) -> CurveKeyPair {
     let bytes =
       text.map { Array($0.utf8) } ?? (try? FileSystem.read(STDIN_FILENO, limit: sizeLimit))
-    guard let bytes, let pair = pair(in: bytes) else { throw .malformed("-") }
-    return pair
+    guard let bytes, let found = contents(in: bytes) else { throw .malformed("-") }
+    return found.pair
   }
 
-  private static func pair(in text: [UInt8]) -> CurveKeyPair? {
+  private static func contents(
+    in text: [UInt8]
+  ) -> (pair: CurveKeyPair, control: ControlAddress?)? {
     guard let contents = try? JSONRecord.decode(Contents.self, from: text),
       let pair = CurveKeyPair(secret: Array(contents.secret.utf8)),
       pair.publicKey.text == contents.public
     else { return nil }
-    return pair
+    return (pair, contents.control)
+  }
+}
+
+/// Where an orchestrator listens for clients of other hosts.
+package struct ControlAddress: Codable, Hashable, Sendable {
+  /// The topology that it runs.
+  package var topology: String
+  /// `tcp://ADDRESS:PORT`, as it was bound.
+  package var endpoint: String
+  /// The public key of the control socket.
+  package var key: String
+
+  package init(topology: String, endpoint: String, key: String) {
+    self.topology = topology
+    self.endpoint = endpoint
+    self.key = key
   }
 }
 
@@ -83,6 +126,8 @@ package enum KeyFileError: Error, Hashable, Sendable {
   /// Others than its owner may read or write it.
   case open(String, mode: UInt32)
   case malformed(String)
+  /// It does not say which orchestrator its pair is for.
+  case noControl(String)
 }
 
 extension KeyFileError: CustomStringConvertible {
@@ -95,14 +140,17 @@ extension KeyFileError: CustomStringConvertible {
       "the key file '\(path)' belongs to user \(owner) and is not used: make a copy of your own, "
         + "of mode 600"
     case .open(let path, let mode):
-      "the key file '\(path)' has mode \(String(mode, radix: 8)), so that others may have read it: "
-        + "make a new pair, and keep it in a file of mode 600"
+      "the key file '\(path)' has mode \(String(mode, radix: 8)), so that others may read it: 'chmod 600 "
+        + "\(path)' keeps them out. Who has read it before has the key, until the topology is started anew"
     case .malformed("-"):
       "standard input does not hold a key pair, {\"public\":KEY,\"secret\":KEY} with 40 characters each: '--key -' "
         + "takes what a key file holds"
     case .malformed(let path):
       "the key file '\(path)' does not hold a key pair, {\"public\":KEY,\"secret\":KEY} with 40 "
         + "characters each: it was cut off, or is another file"
+    case .noControl(let path):
+      "the key file '\(path)' does not say which orchestrator its pair is for: take a copy of 'client.key' in the "
+        + "runtime directory of the topology"
     }
   }
 }

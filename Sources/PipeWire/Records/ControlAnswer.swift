@@ -12,6 +12,8 @@ package enum ControlAnswer: Codable, Hashable, Sendable {
   /// What is wrong with a file.
   case invalid([Diagnostic])
   case ended(TopologyOutcome)
+  case logs(LogPage)
+  case letters(LetterPage)
   case failed(String)
 }
 

@@ -23,6 +23,22 @@ package enum ControlCommand: Codable, Hashable, Sendable {
   case forceDown
   /// How the run has ended, once it has.
   case outcome
+  /// Lines of logs, as many as an answer may have.
+  case logs(LogRequest)
+  /// Dead letters from a node's journal, those with higher numbers than this, as many as an answer may have.
+  case letters(node: String, after: UInt64)
+}
+
+extension ControlCommand {
+  /// Whether it may be given again where nobody knows whether it was heard: what it asks for is then done once.
+  package var isRepeatable: Bool {
+    switch self {
+    case .directory, .describe, .composites, .start, .stop, .bringUp, .bringDown, .down, .forceDown,
+      .outcome, .logs, .letters:
+      true
+    case .restart, .kill, .plan, .apply: false
+    }
+  }
 }
 
 /// Which file a topology that runs is to go over to.

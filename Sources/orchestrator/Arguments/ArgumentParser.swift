@@ -39,7 +39,7 @@ package struct ArgumentParser {
 
   /// The first argument that is no option and no option's value.
   private func verbPosition(in arguments: [String]) -> Int? {
-    let takingValues = [Option.topology, .output].flatMap { option in
+    let takingValues = Option.valuedBeforeVerb.flatMap { option in
       ["--" + option.long] + (option.short.map { ["-\($0)"] } ?? [])
     }
     var index = 0

@@ -31,7 +31,8 @@ extension Option {
   static let universal = [noColor, help]
 
   /// What completion offers before the verb.
-  static let beforeVerb = [topology, output, help, version]
+  static let beforeVerb = valuedBeforeVerb + [help, version]
+  static let valuedBeforeVerb = target + [output]
 }
 
 /// How data is written to stdout.

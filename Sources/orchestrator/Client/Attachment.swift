@@ -5,9 +5,20 @@ extension ParsedArguments {
   func onTopology<Value>(
     _ operation: (TopologyClient) async throws -> Value
   ) async throws -> Value {
-    let client = try TopologyClient.attach(to: topology)
+    let client = try TopologyClient.attach(to: target)
     defer { client.close() }
     return try await operation(client)
+  }
+}
+
+extension ParsedArguments {
+  /// Throws where the topology runs on another host, for what is read from files of that host.
+  /// - Parameter what: What does so, in words: `'orchestrator journal' reads the nodes' journals`.
+  func expectHere(_ what: String) throws {
+    guard let remote = try target.remote else { return }
+    throw CommandError(
+      "\(what) on the host of the orchestrator at \(remote.endpoint), and does not work from another one: run it "
+        + "there, with -p \(remote.name)", code: .usage)
   }
 }
 

@@ -29,14 +29,20 @@ struct LiveMonitor {
 
   /// Blocks the signals that it takes; call it before any thread starts.
   /// - Parameter nodes: The nodes that are shown; all where there are none.
-  init(topology: String?, nodes: [String], within timeout: Duration?) throws {
-    let directories = try RunningTopology.choose(topology)
+  init(of target: TopologyTarget, nodes: [String], within timeout: Duration?) throws {
+    var target = target
+    var startedAt: Timestamp?
+    if case .local(let name) = target {
+      let directories = try RunningTopology.choose(name)
+      target = .local(directories.topology)
+      startedAt = RunningTopology.find(directories)?.startedAt
+    }
+    self.startedAt = startedAt
     signals = try SignalDescriptor([.interrupt, .terminate, .hangUp, .windowSize, .resume])
-    startedAt = RunningTopology.find(directories)?.startedAt
     deadline = timeout.map { .now + $0 }
     self.nodes = nodes
     answers = try Handover()
-    client = try TopologyClient.attach(to: directories.topology)
+    client = try TopologyClient.attach(to: target)
   }
 
   func run(console: Console) throws -> ExitCode {
@@ -93,7 +99,7 @@ struct LiveMonitor {
 
   private func leave(_ console: Console) -> ExitCode {
     console.note(
-      "topology '\(client.topology)' goes on; 'orchestrator down -p \(client.topology)' stops it")
+      "topology '\(client.topology)' goes on; 'orchestrator down \(client.choice)' stops it")
     return .success
   }
 

@@ -11,14 +11,14 @@ struct BashCompletion {
       if [[ -n $file ]]; then
         orchestrator describe --file "$file" "$@"
       else
-        orchestrator describe ${topology:+--topology "$topology"} "$@" ||
+        orchestrator describe ${topology:+--topology "$topology"} "${remote[@]}" "$@" ||
           orchestrator describe --file topology.yaml "$@"
       fi 2>/dev/null
     }
     _orchestrator() {
       local word="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}"
       local verb="" topology="" file="" option index
-      local -a words=()
+      local -a words=() remote=()
       # A long option's value is a word of its own, behind a word that is the equals sign.
       if [[ $word == = ]]; then
         word=""
@@ -34,6 +34,16 @@ struct BashCompletion {
             case "$option" in
               -p|--topology) topology="${COMP_WORDS[index]}" ;;
               --file) file="${COMP_WORDS[index]}" ;;
+              --key) remote+=(--key "${COMP_WORDS[index]/#\\~/$HOME}") ;;
+              --connect)
+                # A colon is a word of its own.
+                option="${COMP_WORDS[index]}"
+                while [[ ${COMP_WORDS[index+1]} == : ]] && ((index + 2 < COMP_CWORD)); do
+                  option+=":${COMP_WORDS[index+2]}"
+                  ((index += 2))
+                done
+                remote+=(--connect "$option")
+                ;;
             esac
             ;;
           *:-*) ;;
@@ -44,7 +54,7 @@ struct BashCompletion {
       COMPREPLY=()
       case "$verb" in
         "")
-    \(reply(to: [.topology, .output]))
+    \(reply(to: Option.valuedBeforeVerb))
           COMPREPLY=($(compgen -W "\(firstWords)" -- "$word"))
           ;;
     \(verbs.map(verbCase).joined(separator: "\n"))
@@ -56,7 +66,8 @@ struct BashCompletion {
   }
 
   private var firstWords: String {
-    (verbs.map(\.name) + ["-p", "-o", "--help", "--version"]).joined(separator: " ")
+    (verbs.map(\.name) + ["-p", "-o", "--key", "--connect", "--help", "--version"]).joined(
+      separator: " ")
   }
 
   private func verbCase(_ verb: VerbDescription) -> String {

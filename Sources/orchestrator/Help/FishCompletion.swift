@@ -13,6 +13,7 @@ struct FishCompletion {
         set -g __orchestrator_words
         set -g __orchestrator_topology
         set -g __orchestrator_file
+        set -g __orchestrator_remote
         set -l option
         for token in (commandline -opc)[2..]
           switch "$option"
@@ -21,6 +22,8 @@ struct FishCompletion {
               set __orchestrator_topology $token
             case --file
               set __orchestrator_file $token
+            case --key --connect
+              set -a __orchestrator_remote $option (string replace -r '^~' $HOME $token)
           end
           if test -n "$option"
             set option
@@ -33,6 +36,8 @@ struct FishCompletion {
               set __orchestrator_topology (string replace -- --topology= '' $token)
             case '*:--file=*'
               set __orchestrator_file (string replace -- --file= '' $token)
+            case '*:--key=*' '*:--connect=*'
+              set -a __orchestrator_remote $token
             case '*:-*'
             case ':*'
               set __orchestrator_verb $token
@@ -55,7 +60,7 @@ struct FishCompletion {
         else
           set -l topology
           test -n "$__orchestrator_topology"; and set topology --topology $__orchestrator_topology
-          orchestrator describe $topology $argv; or orchestrator describe --file topology.yaml $argv
+          orchestrator describe $topology $__orchestrator_remote $argv; or orchestrator describe --file topology.yaml $argv
         end 2>/dev/null
       end
       complete -c orchestrator -f

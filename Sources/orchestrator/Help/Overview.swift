@@ -14,7 +14,7 @@ extension HelpText {
 
     \(section("Verbs:", cards(verbs.map { ($0.name, $0.summary) })))
 
-    \(section("Options of most verbs:", cards(options([.topology, .output] + Option.universal))))
+    \(section("Options of most verbs:", cards(options(Option.valuedBeforeVerb + Option.universal))))
 
     \(section("Exit codes:", cards(Self.exitCodes)))
 

@@ -33,7 +33,7 @@ extension ValueKind {
     case .choice(_, let choices): choices
     case .signal: ["TERM", "KILL", "INT", "HUP", "STOP", "CONT", "USR1", "USR2"]
     case .text, .count, .duration, .moment, .topology, .node, .event, .file, .fileOrNode,
-      .directory:
+      .directory, .endpoint:
       nil
     }
   }
@@ -43,7 +43,8 @@ extension ValueKind {
     switch self {
     case .file, .fileOrNode: ("compgen -f", "_files", "-F")
     case .directory: ("compgen -d", "_files -/", "-a '(__fish_complete_directories)'")
-    case .text, .count, .duration, .moment, .choice, .topology, .node, .event, .signal: nil
+    case .text, .count, .duration, .moment, .choice, .topology, .node, .event, .endpoint, .signal:
+      nil
     }
   }
 
@@ -53,7 +54,8 @@ extension ValueKind {
     case .topology: .topologies
     case .node, .fileOrNode: .nodes
     case .event: .events
-    case .text, .count, .duration, .moment, .choice, .file, .directory, .signal: nil
+    case .text, .count, .duration, .moment, .choice, .file, .directory, .endpoint, .signal:
+      nil
     }
   }
 }
@@ -67,7 +69,7 @@ extension VerbDescription {
   /// Patterns of a shell's `case` for `VERB:OPTION`, of the options that a value follows; those that
   /// stand before the verb are behind a colon alone.
   static func valuedPatterns(of verbs: [VerbDescription]) -> [String] {
-    [Option.topology, .output].flatMap(\.names).map { ":" + $0 }
+    Option.valuedBeforeVerb.flatMap(\.names).map { ":" + $0 }
       + verbs.flatMap { verb in verb.valuedOptions.map { "\(verb.name):\($0)" } }
   }
 }

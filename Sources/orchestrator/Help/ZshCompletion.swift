@@ -9,7 +9,7 @@ struct ZshCompletion {
     # zsh completion of orchestrator; install it as _orchestrator in a directory of $fpath.
     _orchestrator_names() {
       local verb topology file word index
-      local -a arguments names
+      local -a arguments names remote
       for ((index = 2; index < position; index++)); do
         word=$line_words[index]
         case "$verb:$word" in
@@ -18,10 +18,13 @@ struct ZshCompletion {
             case $word in
               (-p|--topology) topology=$line_words[index] ;;
               (--file) file=$line_words[index] ;;
+              (--key) remote+=(--key ${line_words[index]/#\\~/$HOME}) ;;
+              (--connect) remote+=(--connect $line_words[index]) ;;
             esac
             ;;
           (*:--topology=*) topology=${word#*=} ;;
           (*:--file=*) file=${word#*=} ;;
+          (*:--key=*|*:--connect=*) remote+=("$word") ;;
           (*:-*) ;;
           (:*) verb=$word ;;
           (*) arguments+=("$word") ;;
@@ -31,7 +34,7 @@ struct ZshCompletion {
       if [[ -n $file ]]; then
         names=("${(@f)$(orchestrator describe --file "$file" "$@" 2>/dev/null)}")
       else
-        names=("${(@f)$(orchestrator describe ${topology:+--topology=$topology} "$@" 2>/dev/null ||
+        names=("${(@f)$(orchestrator describe ${topology:+--topology=$topology} $remote "$@" 2>/dev/null ||
           orchestrator describe --file topology.yaml "$@" 2>/dev/null)}")
       fi
       compadd -a names

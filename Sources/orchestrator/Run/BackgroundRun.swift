@@ -94,6 +94,13 @@ struct BackgroundRun {
     _ topology: String, _ phase: String, _ pid: Int32, _ console: Console
   ) throws -> ExitCode {
     try console.print("\(topology): \(phase), orchestrator pid \(pid)")
+    if deployment != nil, let directories = try? RuntimeDirectories(topology: topology),
+      let remote = try? RemoteTopology(key: directories.clientKey), !remote.isOnLoopback
+    {
+      console.note(
+        "it listens at \(remote.endpoint) for clients of other hosts, with a copy of "
+          + "\(directories.clientKey)")
+    }
     return .success
   }
 

@@ -21,6 +21,9 @@ struct ScreenQuestions: Sendable {
         of: name,
         await finding {
           guard let directory else { throw CommandError("the topology is not known yet") }
+          guard client.remote == nil else {
+            throw CommandError("its program is asked for that, on the host of its orchestrator")
+          }
           return try await chart(of: name, directory)
         })
     case .alphabet(let name):

@@ -23,13 +23,19 @@ final class ScreenShell {
   private let signals: SignalDescriptor
   private let terminal: TerminalDriver
   private var screen: Screen
-  private var logs: LogReader
+  private var logs: ScreenLogs
   private var notes = RepeatedNotes()
   private var ending: Ending?
   private var asking: Task<Void, Never>?
   private var watching: Task<Void, Never>?
   private var following: Task<Void, Never>?
   private var watched: Set<String> = []
+
+  /// Where the logs are read.
+  private enum ScreenLogs {
+    case files(LogReader)
+    case remote(RemoteLogs)
+  }
 
   /// The signals that it takes, which must be blocked before any thread starts.
   static let signals: [Signal] = [.interrupt, .terminate, .hangUp, .windowSize, .resume]
@@ -39,23 +45,30 @@ final class ScreenShell {
   private static let askPause: Duration = .milliseconds(250)
   /// Between two looks at the logs.
   private static let logPause: Duration = .milliseconds(200)
+  private static let remoteLogPause: Duration = .milliseconds(500)
   /// The lines of each node's log that it begins with.
   private static let logLines = 100
 
-  /// - Parameter endsTopology: Whether the topology ends with the screen.
+  /// - Parameters:
+  ///   - directories: Of a topology of this host; `nil` for one of another.
+  ///   - endsTopology: Whether the topology ends with the screen.
   /// - Returns: `nil` where standard input or output is no terminal that takes cursor movements.
   init?(
-    client: TopologyClient, directories: RuntimeDirectories, signals: SignalDescriptor,
+    client: TopologyClient, directories: RuntimeDirectories?, signals: SignalDescriptor,
     endsTopology: Bool = false
   ) {
     guard let terminal = TerminalDriver(on: loop, pause: Self.drawPause) else { return nil }
     self.client = client
     self.signals = signals
     self.terminal = terminal
-    logs = LogReader(directory: directories.logs)
+    logs =
+      directories.map { .files(LogReader(directory: $0.logs)) }
+      ?? .remote(RemoteLogs(client))
     screen = Screen(
       size: terminal.size, endsTopology: endsTopology,
-      startedAt: RunningTopology.find(directories)?.startedAt.map { $0.milliseconds * 1_000_000 })
+      startedAt: directories.flatMap { RunningTopology.find($0)?.startedAt }.map {
+        $0.milliseconds * 1_000_000
+      })
   }
 
   /// Shows the topology until it ends, or somebody leaves. The terminal is then as it was.
@@ -120,9 +133,30 @@ final class ScreenShell {
   }
 
   private func readLogs() {
-    let entries = notes.without(logs.next(limit: Self.logLines))
+    switch logs {
+    case .files(var reader):
+      takeLogs(reader.next(limit: Self.logLines))
+      logs = .files(reader)
+      loop.schedule(after: Self.logPause, for: self) { $0.readLogs() }
+    case .remote(let remote):
+      onTask {
+        var remote = remote
+        let lines = try await remote.next(lines: Self.logLines).lines
+        return (remote, lines.map(LogEntry.init))
+      } then: { shell, result in
+        // Where none came, the same is asked again.
+        if case .success((let remote, let entries)) = result {
+          shell.logs = .remote(remote)
+          shell.takeLogs(entries)
+        }
+        shell.loop.schedule(after: Self.remoteLogPause, for: shell) { $0.readLogs() }
+      }
+    }
+  }
+
+  private func takeLogs(_ new: [LogEntry]) {
+    let entries = notes.without(new)
     if !entries.isEmpty { take(.logs(entries)) }
-    loop.schedule(after: Self.logPause, for: self) { $0.readLogs() }
   }
 
   /// - Parameter isFresh: Whether the orchestrator asks the nodes first; else it tells what it has heard within

@@ -37,7 +37,8 @@ struct Apply: Verb {
     let request = ChangeRequest(
       file: FileSystem.absolute(given), variables: ProcessEnvironment.current,
       keepsName: arguments.topology != nil, isDryRun: isDryRun)
-    let client = try TopologyClient.attach(to: arguments.topology ?? Self.name(in: given))
+    let client = try TopologyClient.attach(
+      to: arguments.target.named(elseBy: try Self.name(in: given)))
     defer { client.close() }
     let planned: PlannedChange
     do {

@@ -56,13 +56,15 @@ struct Describe: Verb {
   private func charts(
     _ pages: [any Page], _ arguments: ParsedArguments
   ) async throws -> [String: StateChart] {
-    let loaded =
-      if let file = arguments.value("file") {
-        try LoadedTopology.load(.file(file))
-      } else {
+    let loaded: LoadedTopology
+    if let file = arguments.value("file") {
+      loaded = try LoadedTopology.load(.file(file))
+    } else {
+      try arguments.expectHere("--graph reads the topology's file, and asks its programs,")
+      loaded =
         try LoadedTopology.load(
           fileOf: try await arguments.onTopology { try await $0.directory(fresh: false) })
-      }
+    }
     var charts: [String: StateChart] = [:]
     let machines = loaded.topology.nodes.filter { $0.constant == nil }.map(\.name)
     for page in pages where machines.contains(page.name) {

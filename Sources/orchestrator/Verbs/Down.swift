@@ -31,6 +31,12 @@ struct Down: Verb {
     if !arguments.positionals.isEmpty { return try await stopNodes(arguments, console) }
     let ending = Ending(
       isForced: arguments.flag("force"), timeout: arguments.duration("timeout") ?? .seconds(30))
+    if case .remote(let remote) = try arguments.target {
+      let client = try TopologyClient.attach(to: .remote(remote))
+      defer { client.close() }
+      let outcome = try await ending.stop(client)
+      return try tell(ending.isOrderly(outcome) ? nil : outcome, of: remote.name, console)
+    }
     let directories: RuntimeDirectories
     do {
       directories = try RunningTopology.choose(arguments.topology)
@@ -48,12 +54,19 @@ struct Down: Verb {
       // The orchestrator was killed instead of ending.
       return try ending.endSurvivors(directories, console)
     }
-    guard let outcome, outcome != .stopped, !(ending.isForced && outcome == .forced) else {
-      try console.print("\(directories.topology): down")
+    return try tell(ending.isOrderly(outcome) ? nil : outcome, of: directories.topology, console)
+  }
+
+  /// - Parameter outcome: How it has ended, where that was not in order.
+  private func tell(
+    _ outcome: TopologyLifecycle.Outcome?, of topology: String, _ console: Console
+  ) throws -> ExitCode {
+    guard let outcome else {
+      try console.print("\(topology): down")
       return .success
     }
-    try console.print("\(directories.topology): down, not in order")
-    console.error("\(directories.topology): \(outcome.reason ?? "it failed")")
+    try console.print("\(topology): down, not in order")
+    console.error("\(topology): \(outcome.reason ?? "it failed")")
     return .failure
   }
 
@@ -104,6 +117,12 @@ private struct Ending {
     deadline = .now + timeout
   }
 
+  /// Whether it has ended as it was asked to, as far as that was told.
+  func isOrderly(_ outcome: TopologyLifecycle.Outcome?) -> Bool {
+    guard let outcome else { return true }
+    return outcome == .stopped || isForced && outcome == .forced
+  }
+
   /// Has the orchestrator end its nodes, and returns when it has ended as well.
   func stop(_ directories: RuntimeDirectories) async throws -> End {
     let topology = directories.topology
@@ -132,6 +151,12 @@ private struct Ending {
           + (isForced ? "" : "; 'orchestrator down --force' kills it"))
     }
     return end
+  }
+
+  /// Has the orchestrator of another host end its nodes; nobody here could end it by force.
+  func stop(_ client: TopologyClient) async throws -> TopologyLifecycle.Outcome? {
+    try await client.end(
+      force: isForced, patience: min(timeout, Self.patience), within: timeout)
   }
 
   /// Ends the nodes of an orchestrator that was killed.

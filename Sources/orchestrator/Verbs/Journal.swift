@@ -22,6 +22,7 @@ struct ShowJournal: Verb {
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
+    try arguments.expectHere("'orchestrator journal' reads the nodes' journals")
     let directories = try TopologyChoice.withState(arguments, wanted: "journals")
     let node = arguments.positionals[0]
     let reader = try directories.journalReader(of: node)

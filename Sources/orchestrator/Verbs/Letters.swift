@@ -65,13 +65,17 @@ struct Letters: Verb {
   private func find(
     _ node: String, _ arguments: ParsedArguments, _ console: Console
   ) async throws -> [DeadLetter] {
-    let directories = try TopologyChoice.withState(arguments, wanted: "journals")
-    guard RunningTopology.find(directories) != nil else {
-      let reader = try directories.journalReader(of: node)
-      Self.note(lost: try reader.lostLetters(), console)
-      return try reader.letters()
+    var target = try arguments.target
+    if case .local = target {
+      let directories = try TopologyChoice.withState(arguments, wanted: "journals")
+      guard RunningTopology.find(directories) != nil else {
+        let reader = try directories.journalReader(of: node)
+        Self.note(lost: try reader.lostLetters(), console)
+        return try reader.letters()
+      }
+      target = .local(directories.topology)
     }
-    let client = try TopologyClient.attach(to: directories.topology)
+    let client = try TopologyClient.attach(to: target)
     defer { client.close() }
     let letters = try await client.letters(of: node)
     let information = try await client.directory()[node: node]
@@ -154,7 +158,7 @@ struct Letters: Verb {
 
   private func attach(_ arguments: ParsedArguments) throws -> TopologyClient {
     do {
-      return try TopologyClient.attach(to: arguments.topology)
+      return try TopologyClient.attach(to: arguments.target)
     } catch let error as TopologyClientError where error.exitCode == ExitCode.notRunning.rawValue {
       throw CommandError(
         "\(error). Nodes resend and drop their letters themselves: start the topology first",

@@ -7,7 +7,7 @@ struct Logs: Verb {
   let description = VerbDescription(
     "logs", "Shows what nodes wrote, in order of time",
     discussion:
-      "The logs of a topology stay when it ends. With -f it goes on until then. Times are local on a "
+      "The logs of a topology stay when it ends, on its host. With -f it goes on until then. Times are local on a "
       + "terminal, and UTC in pipes and JSON.",
     options: [
       .topology, .output,
@@ -29,6 +29,7 @@ struct Logs: Verb {
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
+    if case .remote = try arguments.target { return try await follow(arguments, console) }
     let directories = try TopologyChoice.withState(arguments, wanted: "logs")
     let nodes = arguments.positionals
     try check(nodes, in: directories)
@@ -57,13 +58,56 @@ struct Logs: Verb {
     return .success
   }
 
+  /// Shows those of a topology of another host, as its orchestrator reads them.
+  private func follow(_ arguments: ParsedArguments, _ console: Console) async throws -> ExitCode {
+    let client = try TopologyClient.attach(to: arguments.target)
+    defer { client.close() }
+    let nodes = arguments.positionals
+    var logs = RemoteLogs(
+      client, nodes: nodes.isEmpty ? nil : nodes, follows: arguments.flag("follow"))
+    let all = try await client.directory(fresh: false).nodes.map(\.name) + ["orchestrator"]
+    var printer = LogPrinter(
+      format: arguments.format, hasTime: arguments.flag("timestamps"),
+      hasNode: !arguments.flag("no-prefix"), nodes: nodes.isEmpty ? all : nodes)
+    var entries: [LogEntry] = []
+    while true {
+      let lines: [LogPage.Line]
+      let hasMore: Bool
+      do {
+        (lines, hasMore) = try await logs.next(
+          lines: arguments.count("lines") ?? arguments.count("tail"),
+          since: arguments.moment("since")?.milliseconds)
+      } catch TopologyClientError.notAnswering where arguments.flag("follow") {
+        // It may come again.
+        if console.waitUntilClosed(timeout: Self.pause) { break }
+        continue
+      } catch TopologyClientError.orchestratorGone where arguments.flag("follow") {
+        if let loss = client.lossOfConnection { throw loss }
+        break
+      }
+      if arguments.format == .json {
+        entries += lines.map(LogEntry.init)
+      } else {
+        for line in lines {
+          try console.print(printer.line(LogEntry(line), style: console.style))
+        }
+        try console.flush()
+      }
+      if hasMore { continue }
+      if !arguments.flag("follow") || console.waitUntilClosed(timeout: Self.pause) { break }
+    }
+    if arguments.format == .json { try console.print(.array(entries.map(\.record))) }
+    return .success
+  }
+
+  /// Between two questions to the orchestrator of another host.
+  private static let pause: Duration = .milliseconds(250)
+
   private func check(_ nodes: [String], in directories: RuntimeDirectories) throws {
     let known = LogReader.nodes(in: directories.logs)
     for node in nodes where !known.contains(node) {
       throw CommandError(
-        "topology '\(directories.topology)' has no log of a node '\(node)'"
-          + (known.isEmpty ? "" : Suggestion.among(known, like: node)),
-        code: .usage)
+        LogReader.unknown(node, of: directories.topology, known: known), code: .usage)
     }
   }
 }

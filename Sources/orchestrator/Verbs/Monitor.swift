@@ -53,22 +53,25 @@ struct Watch: Verb {
       && !arguments.flag("plain")
     if isLive, case .states(.latest) = subject {
       return try LiveMonitor(
-        topology: arguments.topology, nodes: arguments.positionals,
+        of: arguments.target, nodes: arguments.positionals,
         within: arguments.duration("timeout")
       ).run(console: console)
     }
-    let client = try TopologyClient.attach(to: arguments.topology)
+    let client = try TopologyClient.attach(to: arguments.target)
     defer { client.close() }
     let nodes = try await nodes(arguments, client)
     let lines = StreamLines(arguments, nodes, console)
+    let code: ExitCode
     switch subject {
     case .states(let states):
       let stream = try await client.states(
         of: nodes.map(\.name), states, tellingInDoubt: true)
-      return try lines.write(stream)
-    case .steps: return try lines.write(try await client.steps(of: nodes.map(\.name)))
-    case .tap(let pipe): return try lines.write(try await client.tap(pipe))
+      code = try lines.write(stream)
+    case .steps: code = try lines.write(try await client.steps(of: nodes.map(\.name)))
+    case .tap(let pipe): code = try lines.write(try await client.tap(pipe))
     }
+    if let loss = client.lossOfConnection { throw loss }
+    return code
   }
 
   private func subject(_ arguments: ParsedArguments) throws(CommandError) -> Subject {

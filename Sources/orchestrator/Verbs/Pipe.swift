@@ -118,7 +118,7 @@ struct Pipe: Verb {
     let pause = max(arguments.duration("every") ?? .seconds(1), .milliseconds(50))
     let deadline = arguments.duration("timeout").map { ContinuousClock.now + $0 }
     var left = arguments.count("count") ?? .max
-    let client = try TopologyClient.attach(to: arguments.topology)
+    let client = try TopologyClient.attach(to: arguments.target)
     defer { client.close() }
     func read() async throws -> [PipeReading] {
       let directory = try await client.directory()
@@ -155,12 +155,14 @@ struct Pipe: Verb {
   private func follow(
     _ pipe: String, _ arguments: ParsedArguments, _ console: Console
   ) async throws -> ExitCode {
-    let client = try TopologyClient.attach(to: arguments.topology)
+    let client = try TopologyClient.attach(to: arguments.target)
     defer { client.close() }
     let directory = try await client.directory(fresh: false)
     let reading = try directory.pipeReading(pipe)
     let lines = StreamLines(arguments, [reading.sender].compactMap(\.self), console)
-    return try lines.write(try await client.tap(reading.pipe.name))
+    let code = try lines.write(try await client.tap(reading.pipe.name))
+    if let loss = client.lossOfConnection { throw loss }
+    return code
   }
 
   private func send(

@@ -5,7 +5,8 @@ struct Processes: Verb {
   let description = VerbDescription(
     "ps", "Lists the nodes of a running topology with their processes",
     discussion:
-      "CPU is the processor time of the process since its start, MEMORY what it holds now. Of "
+      "CPU is the processor time of the process since its start, MEMORY what it holds now; with --key neither "
+      + "is known. Of "
       + "composites that share a process, the row of the first shows its figures. Long reasons are cut, "
       + "and on a terminal too narrow for all columns the least needed are left out and states are cut: "
       + "'status' and 'describe' have all of them.",
@@ -27,14 +28,17 @@ struct Processes: Verb {
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
-    let nodes = try await arguments.onTopology { try await $0.directory() }
-      .nodes(named: arguments.positionals)
+    let (directory, isHere) = try await arguments.onTopology {
+      (try await $0.directory(), $0.remote == nil)
+    }
+    let nodes = try directory.nodes(named: arguments.positionals)
     if arguments.flag("quiet") {
       for node in nodes { try console.print(node.name) }
       return .success
     }
     let now = WallClock.nanoseconds
-    let pids = Set(nodes.compactMap(\.pid))
+    // The numbers of another host's processes are those of others here.
+    let pids = Set(isHere ? nodes.compactMap(\.pid) : [])
     let usage = Dictionary(uniqueKeysWithValues: pids.map { ($0, ProcessUsage(pid: $0)) })
       .compactMapValues(\.self)
     let records = nodes.map { node in

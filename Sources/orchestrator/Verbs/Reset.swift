@@ -21,6 +21,7 @@ struct Reset: Verb {
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
+    try arguments.expectHere("'orchestrator reset' removes the nodes' journals")
     let directories = try TopologyChoice.withState(arguments, wanted: "journals")
     let nodes = try chosen(arguments, directories)
     try await checkNoneRuns(nodes, directories)

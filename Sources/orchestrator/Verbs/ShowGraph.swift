@@ -66,6 +66,8 @@ struct ShowGraph: Verb {
 
   private func source(_ file: String?, _ arguments: ParsedArguments) async throws -> Source {
     guard let file else {
+      try arguments.expectHere(
+        "'orchestrator graph' without a FILE reads the topology's, and asks its programs,")
       let directory = try await arguments.onTopology { try await $0.directory() }
       return Source(
         loaded: try LoadedTopology.load(fileOf: directory),
@@ -73,7 +75,8 @@ struct ShowGraph: Verb {
     }
     let loaded = try LoadedTopology.load(TopologyInput(argument: file))
     guard arguments.flag("live") else { return Source(loaded: loaded, directory: nil) }
-    let client = try TopologyClient.attach(to: arguments.topology ?? loaded.topology.name)
+    let client = try TopologyClient.attach(
+      to: arguments.target.named(elseBy: loaded.topology.name))
     defer { client.close() }
     return Source(loaded: loaded, directory: try await client.directory())
   }

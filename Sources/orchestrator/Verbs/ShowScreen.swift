@@ -13,10 +13,12 @@ struct ShowScreen: Verb {
     examples: [("orchestrator ui -p shop", "The topology 'shop'")])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
-    let directories = try RunningTopology.choose(arguments.topology)
+    let target = try arguments.target
+    let directories = try target.directories
     // Before any thread starts: the signals are blocked for all of them.
     let signals = try SignalDescriptor(ScreenShell.signals)
-    let client = try TopologyClient.attach(to: directories.topology)
+    let client = try TopologyClient.attach(
+      to: directories.map { .local($0.topology) } ?? target)
     defer { client.close() }
     guard let shell = ScreenShell(client: client, directories: directories, signals: signals) else {
       throw CommandError(
@@ -26,7 +28,7 @@ struct ShowScreen: Verb {
     switch shell.run() {
     case .left:
       console.note(
-        "topology '\(client.topology)' goes on; 'orchestrator down -p \(client.topology)' stops it")
+        "topology '\(client.topology)' goes on; 'orchestrator down \(client.choice)' stops it")
     case .terminalClosed: break
     case .topologyGone(nil): console.note("topology '\(client.topology)' has gone down")
     case .topologyGone(let problem?): throw problem

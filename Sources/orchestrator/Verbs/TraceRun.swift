@@ -33,7 +33,7 @@ struct TraceRun: Verb {
     let time = arguments.duration("for") ?? .seconds(10)
     // Blocked before the client's thread starts.
     let signals = try SignalDescriptor([.interrupt, .terminate, .hangUp])
-    let client = try TopologyClient.attach(to: arguments.topology)
+    let client = try TopologyClient.attach(to: arguments.target)
     defer { client.close() }
     let nodes = try await nodes(arguments, client)
     var recorder = TraceRecorder(

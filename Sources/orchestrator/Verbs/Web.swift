@@ -18,7 +18,8 @@ struct Web: Verb {
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let inspector = try InspectorProgram.path()
     try console.flush()
-    let words = [inspector, "web"] + InspectorProgram.words(arguments, of: description.options)
+    let words =
+      [inspector, "web"] + InspectorProgram.words(arguments, of: Option.target + Option.page)
     // It takes this process over, with its terminal.
     var vector: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
     execv(inspector, &vector)

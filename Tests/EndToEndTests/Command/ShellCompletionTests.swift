@@ -18,7 +18,13 @@ struct ShellCompletionTests {
   /// By the file in the directory alone.
   private static let ofFile: [Offer] = [
     ("sta", ["start", "status"]),
-    ("-", ["--help", "--output", "--topology", "--version", "-V", "-h", "-o", "-p"]),
+    (
+      "-",
+      [
+        "--connect", "--help", "--key", "--output", "--topology", "--version", "-V", "-h", "-o",
+        "-p",
+      ]
+    ),
     ("logs --f", ["--follow"]),
     ("ps -o js", ["json", "jsonl"]),
     ("apply -o js", ["json", "jsonl"]),

@@ -16,13 +16,14 @@ struct WebVerbTests {
     """
 
   /// What a page does that was opened at the address that was printed.
-  private struct Page {
+  struct Page {
     let inspector: InspectorProgram
     let token: String
     var cursor = "0"
     var topology: JSONValue = .null
     var states: [String: JSONValue] = [:]
     var happened: [JSONValue] = []
+    var written: [JSONValue] = []
 
     init(_ inspector: InspectorProgram) throws {
       self.inspector = inspector
@@ -48,6 +49,7 @@ struct WebVerbTests {
         if let node = one["node"]?.string { states[node] = one } else { topology = one }
       }
       happened += steps
+      if case .array(let lines)? = delta["written"] { written += lines }
     }
 
     /// Takes in news until all is as it should be.

@@ -25,7 +25,7 @@ struct NetworkNamespace {
     case all
   }
 
-  private static let ip = ["/usr/sbin/ip", "/usr/bin/ip", "/sbin/ip"].first(
+  static let ip = ["/usr/sbin/ip", "/usr/bin/ip", "/sbin/ip"].first(
     where: FileSystem.exists)
   private static let nft = ["/usr/sbin/nft", "/sbin/nft"].first(where: FileSystem.exists)
 
@@ -77,7 +77,10 @@ struct NetworkNamespace {
   }
 
   /// What is put before a command line, so that it runs there.
-  private var prefix: [String] { [Self.ip ?? "ip", "netns", "exec", name] }
+  private var prefix: [String] { Self.prefix(of: name) }
+
+  /// What runs a command line in the namespace of a name.
+  static func prefix(of name: String) -> [String] { [ip ?? "ip", "netns", "exec", name] }
 
   /// Has packets to and from these TCP ports get lost, in place of what was lost before.
   func lose(_ loss: Loss, ports: some Sequence<UInt16>) async throws {

@@ -73,6 +73,37 @@ struct KeyFileTests {
     }
   }
 
+  @Test("that of clients says whom it is for, and what else it has is passed over")
+  func control() throws {
+    let (pair, server) = (try CurveKeyPair.make(), try CurveKeyPair.make().publicKey)
+    let address = ControlAddress(
+      topology: "ward", endpoint: "tcp://10.0.0.7:4000", key: server.text)
+    try KeyFile.write(pair, for: address, to: path)
+    #expect(mode() == 0o600)
+    #expect(try KeyFile.readWithControl(path).control == address)
+    #expect(try KeyFile.readWithControl(path).pair.publicKey == pair.publicKey)
+    #expect(try KeyFile.read(path).publicKey == pair.publicKey)
+    let text = try #require(FileSystem.text(of: path))
+    try write(text.replacing("{\"public\"", with: "{\"note\":{\"by\":\"me\"},\"public\""))
+    #expect(try KeyFile.readWithControl(path).control == address)
+    try write(text.replacing(server.text, with: "no key"))
+    #expect(throws: KeyFileError.noControl(path)) { try KeyFile.readWithControl(path) }
+    try KeyFile.write(pair, to: path)
+    #expect(throws: KeyFileError.noControl(path)) { try KeyFile.readWithControl(path) }
+  }
+
+  @Test(
+    "an endpoint to connect to has a host and a port",
+    arguments: [
+      ("tcp://10.0.0.7:4000", true), ("tcp://node-7.example:1", true), ("tcp://a:65535", true),
+      ("tcp://a:0", false), ("tcp://a:65536", false), ("tcp://:4000", false), ("tcp://a", false),
+      ("tcp://*:4000", false), ("a:4000", false), ("ipc:///a:4000", false), ("tcp://a;b:1", false),
+      ("tcp://a/b:1", false), ("", false),
+    ])
+  func endpoints(text: String, isOne: Bool) {
+    #expect((NetworkAddress(text) != nil) == isOne)
+  }
+
   @Test("the secret is in no text that may be printed")
   func secret() throws {
     let pair = try CurveKeyPair.make()

@@ -1,0 +1,203 @@
+import PipeMachines
+import PipeSupport
+import PipeTransport
+import PipeWire
+
+/// What one client asks of its orchestrator, on the thread of the client's loop.
+final class ControlLink {
+  typealias Answer = @Sendable (Result<ControlAnswer, TopologyClientError>) -> Void
+
+  private struct Pending {
+    let command: ControlCommand
+    let timer: TimerQueue.ID
+    let completion: Answer
+  }
+
+  private let topology: String
+  /// Where the topology runs, if that is on another host.
+  private let remote: RemoteTopology?
+  private let loop: PollLoop
+  private let socket: Socket
+  private let connections: ConnectionMonitor
+  private var connection: ControlConnection
+  /// Until when a connection is waited for.
+  private var patience: TimerQueue.ID?
+  private var commands: [UInt64: Pending] = [:]
+  private var lastID: UInt64 = 0
+  /// Why the orchestrator is not to be reached any more.
+  private var end: TopologyClientError?
+  /// Whether it has told that the topology has ended.
+  private var hasToldEnd = false
+  private var asksForEnd = false
+
+  /// Called with each directory, before who has asked for it has it.
+  var onDirectory: ((TopologyDirectory) -> Void)?
+  /// Called once when the orchestrator goes, with whether it has told so.
+  var onGone: ((_ hasTold: Bool) -> Void)?
+
+  /// How long a connection that has broken is waited for, from another host: longer than both ends need to notice.
+  private static let healing: Duration = .seconds(10)
+
+  /// - Parameter patience: How long an orchestrator on another host has until it answers.
+  init(
+    topology: String, at endpoint: String, keys: ClientKeys?, patience: Duration,
+    _ context: Context, loop: PollLoop
+  ) throws {
+    self.topology = topology
+    self.loop = loop
+    remote = keys?.remote
+    connection = ControlConnection(isRemote: keys?.remote != nil)
+    socket = try Socket(.dealer, in: context)
+    connections = try ConnectionMonitor(
+      of: socket, in: context, tellsAttempts: keys?.remote != nil)
+    try socket.connect(to: keys?.place(of: endpoint) ?? PeerPlace(endpoint))
+    loop.add(socket, for: self) { $0.readAnswers() }
+    loop.add(connections.socket, for: self) { $0.readConnections() }
+    if let remote { giveUp(after: patience) { remote.silence(after: patience, $0) } }
+  }
+
+  /// Whether the orchestrator is not to be reached any more.
+  var hasEnded: Bool { end != nil }
+
+  func close() {
+    socket.setLinger(milliseconds: 200)
+    connections.close()
+    socket.close()
+  }
+
+  // MARK: Commands
+
+  /// - Parameter late: What it fails with where there is no answer in time.
+  func command(
+    _ command: ControlCommand, timeout: Duration, late: TopologyClientError,
+    _ completion: @escaping Answer
+  ) {
+    if let end { return completion(.failure(end)) }
+    lastID += 1
+    let id = lastID
+    let timer = loop.schedule(after: timeout, for: self) {
+      $0.commands.removeValue(forKey: id)
+      completion(.failure($0.silence(after: timeout) ?? late))
+    }
+    commands[id] = Pending(command: command, timer: timer, completion: completion)
+    send(command, as: id)
+  }
+
+  private func send(_ command: ControlCommand, as id: UInt64) {
+    guard let body = try? JSONRecord.encode(command) else {
+      guard let pending = commands.removeValue(forKey: id) else { return }
+      loop.cancel(pending.timer)
+      return pending.completion(.failure(.failed("the command cannot be written as JSON")))
+    }
+    socket.send(FrameHeader(.command, sequence: id), body: body)
+  }
+
+  private func readAnswers() {
+    while socket.receive({ _, bytes in
+      guard let header = try? FrameHeader(bytes), header.kind == .answer,
+        let pending = commands.removeValue(forKey: header.sequence)
+      else { return }
+      loop.cancel(pending.timer)
+      let body = UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...])
+      guard let answer = try? JSONRecord.decode(ControlAnswer.self, from: body) else {
+        return pending.completion(
+          .failure(.failed("the orchestrator answered in a form that this client cannot read")))
+      }
+      if case .directory(let directory) = answer { onDirectory?(directory) }
+      pending.completion(.success(answer))
+    }) {}
+  }
+
+  /// Why a command was not answered, where an orchestrator of another host was never there.
+  private func silence(after time: Duration) -> TopologyClientError? {
+    connection.hasMet ? nil : remote?.silence(after: time, connection)
+  }
+
+  /// Lets all that waits for an answer fail.
+  func fail(_ error: TopologyClientError) {
+    let pending = commands.values
+    commands = [:]
+    for entry in pending {
+      loop.cancel(entry.timer)
+      entry.completion(.failure(error))
+    }
+  }
+
+  // MARK: The connection
+
+  private func readConnections() {
+    connections.readAttempts { attempt in
+      // What it has said before it went.
+      if attempt == .event(.disconnected) { readAnswers() }
+      perform(connection.take(attempt, at: .now))
+      if attempt == .event(.connected), let patience {
+        loop.cancel(patience)
+        self.patience = nil
+      }
+    }
+  }
+
+  private func perform(_ action: ControlConnection.Action) {
+    switch action {
+    case .nothing: break
+    case .waitForIt:
+      giveUp(after: Self.healing) { [topology] _ in .orchestratorGone(topology) }
+      for (id, pending) in commands where !pending.command.isRepeatable {
+        commands[id] = nil
+        loop.cancel(pending.timer)
+        pending.completion(.failure(.unreachable(remote?.endpoint ?? "", .lost)))
+      }
+    case .askAgain: for (id, pending) in commands { send(pending.command, as: id) }
+    case .end(let ending): end(because: error(of: ending))
+    }
+  }
+
+  private func error(of ending: ControlConnection.Ending) -> TopologyClientError {
+    switch (ending, remote) {
+    case (.gone, _), (_, nil): .orchestratorGone(topology)
+    case (.otherKey, let remote?): .unreachable(remote.endpoint, .otherKey)
+    case (.turnedAway, let remote?): .unreachable(remote.endpoint, .turnedAway)
+    }
+  }
+
+  private func giveUp(
+    after time: Duration,
+    because error: @escaping (_ connection: ControlConnection) -> TopologyClientError
+  ) {
+    patience = loop.schedule(after: time, for: self) {
+      $0.patience = nil
+      let connection = $0.connection
+      if $0.connection.giveUp() != .nothing { $0.end(because: error(connection)) }
+    }
+  }
+
+  // MARK: The end
+
+  /// Has the end of the topology told: from another host nothing else tells it from a network that carries nothing.
+  func askForEnd() {
+    guard let remote, !asksForEnd else { return }
+    asksForEnd = true
+    let owner = LoopOwned(Weak(self))
+    let handle = loop.handle
+    command(.outcome, timeout: .seconds(1 << 30), late: .orchestratorGone(remote.name)) { answer in
+      guard case .success(.ended) = answer else { return }
+      handle.post {
+        owner.value.link?.hasToldEnd = true
+        owner.value.link?.end(because: .orchestratorGone(remote.name))
+      }
+    }
+  }
+
+  private struct Weak {
+    weak var link: ControlLink?
+    init(_ link: ControlLink) { self.link = link }
+  }
+
+  private func end(because error: TopologyClientError) {
+    guard end == nil else { return }
+    end = error
+    // What waits for an answer may ask why.
+    onGone?(hasToldEnd)
+    fail(error)
+  }
+}

@@ -1,0 +1,157 @@
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import TestTraits
+import Testing
+
+@Suite("Clients of a topology that runs on another host", .timed)
+struct RemoteClientTests {
+  @Test("every verb works with a copy of the key file, or says where to run it")
+  func verbs() async throws {
+    try await OtherHost.with(RemoteVerbs.visitors, deployment: DeployedTopologyTests.lab) {
+      try await RemoteVerbs(ward: $0, host: $1).run()
+    }
+  }
+
+  @Test("a program attaches by the key file alone, or to a name in place of its endpoint")
+  func programs() async throws {
+    try await OtherHost.with(RemoteVerbs.visitors, deployment: DeployedTopologyTests.lab) {
+      ward, host in
+      for endpoint in [nil, try host.control.endpoint] {
+        let client = try TopologyClient.attach(to: endpoint, key: host.key)
+        defer { client.close() }
+        #expect(client.topology == "ward")
+        try await client.send("button", Button.Event.press)
+        let states = try await client.states(of: ["button"])
+        #expect(await states.first { _ in true }?.node == "button")
+      }
+      let program = CommandLineTool.products + "/TestNodes"
+      let words = ["--key", OtherHost.key]
+      let view = try host.tool.start(
+        program: program, ["view", "ButtonView", "button", "-n", "1"] + words)
+      #expect(
+        try await host.tool.end(of: view, within: .seconds(60)).output.contains("pressed 2 times"))
+      let census = try host.tool.start(program: program, ["monitor", "Census"] + words)
+      try await host.await("gate 1.0", of: census)
+      let inspector = try await InspectorProgram(host.tool, ["metrics"] + words)
+      try await inspector.await("piperuntime_up{topology=\"ward\"} 1")
+      #expect(try await !inspector.metrics().contains { $0.contains("node_cpu_seconds_total{") })
+      try await inspector.stop(host.tool)
+      try await ward.run("down")
+      try await host.tool.end(of: census, within: .seconds(60))
+    }
+  }
+
+  @Test("the page of a topology of another host tells its states and its logs")
+  func page() async throws {
+    try await OtherHost.with(RemoteVerbs.visitors, deployment: DeployedTopologyTests.lab) {
+      ward, host in
+      let inspector = try await InspectorProgram(
+        host.tool, ["web", "--key", OtherHost.key])
+      var page = try WebVerbTests.Page(inspector)
+      try await host.run("send", "gate", "open")
+      try await page.await("the state") { $0.states["gate"]?["state"] == ["open": ["passed": 0]] }
+      try await page.await("what the orchestrator writes") {
+        $0.written.contains { $0["node"]?.string == "orchestrator" }
+      }
+      try await ward.run("down")
+      try await page.await("the end") { $0.topology["running"] == false }
+      try await inspector.stop(host.tool)
+    }
+  }
+
+  @Test("completion in bash offers the nodes and events of another host's topology")
+  func completion() async throws {
+    try await OtherHost.with(RemoteVerbs.visitors, deployment: DeployedTopologyTests.lab) {
+      _, host in
+      var tool = host.tool
+      tool.environment["PATH"] = CommandLineTool.products + ":/usr/bin:/bin"
+      func offers(_ words: String...) async throws -> [String] {
+        let line = """
+          source <(orchestrator completion bash)
+          COMP_WORDS=(orchestrator \(words.map { "'\($0)'" }.joined(separator: " ")))
+          COMP_CWORD=\(words.count); _orchestrator; printf '%s\\n' "${COMPREPLY[@]}"
+          """
+        let program = try tool.start(program: "/bin/bash", ["-c", line])
+        return try await tool.end(of: program, within: .seconds(60)).output
+          .split(separator: "\n").map(String.init)
+      }
+      #expect(try await offers("send", "--key", "ward.key", "ga") == ["gate"])
+      #expect(try await offers("--key", "=", "ward.key", "send", "button", "") == ["press"])
+      // A colon is a word of its own there.
+      let parts = try host.control.endpoint.split(separator: ":").map(String.init)
+      #expect(
+        try await offers(
+          "--key", "ward.key", "--connect", parts[0], ":", parts[1], ":", parts[2], "send", "gat")
+          == ["gate"])
+      #expect(
+        try await offers("send", "--connect", "tcp", ":", "//127.0.0.1", ":", "1", "ga") == [])
+    }
+  }
+
+  @Test("what is wrong is told within a bounded time, with what to do")
+  func errors() async throws {
+    try await OtherHost.with(RemoteVerbs.visitors, deployment: DeployedTopologyTests.lab) {
+      ward, host in
+      let (endpoint, key) = try host.control
+      func fails(
+        _ arguments: [String], code: Int32, with text: String,
+        at location: SourceLocation = #_sourceLocation
+      ) async throws {
+        let begin = ContinuousClock.now
+        let program = try host.tool.start(arguments)
+        let result = try await host.tool.end(
+          of: program, within: .seconds(60), code: code, at: location)
+        #expect(
+          result.output.isEmpty && result.error.contains(text), "\(result)",
+          sourceLocation: location)
+        #expect(ContinuousClock.now - begin < .seconds(20), sourceLocation: location)
+      }
+      let own = ["--key", OtherHost.key]
+      try await fails(["ps", "--connect", endpoint], code: 2, with: "--connect needs --key FILE")
+      try await fails(["ps", "--connect", "here"] + own, code: 2, with: "tcp://HOST:PORT")
+      try await fails(["ps", "-p", "other"] + own, code: 2, with: "is of topology 'ward'")
+      try await fails(["ps", "--key", "nothing"], code: 2, with: "nothing")
+      // A port that is bound by nobody: the lowest, which needs root.
+      try await fails(
+        ["ps", "--connect", "tcp://127.0.0.3:1"] + own, code: 3, with: "no orchestrator answered")
+      try await fails(
+        ["ps", "--connect", "tcp://nowhere.invalid:4000"] + own, code: 3,
+        with: "no address is known here for 'nowhere.invalid'")
+      // Of a run before.
+      let other = try CurveKeyPair.make().publicKey.text
+      try host.write("former.key", replacing: key, with: other)
+      try await fails(
+        ["ps", "--key", "former.key"], code: 3, with: "not the orchestrator that the key file is of"
+      )
+      // Of somebody who knows where it is, and by which key, and has none that is let in.
+      let stranger = try CurveKeyPair.make()
+      let path = host.tool.directory.path + "/stranger.key"
+      try KeyFile.write(
+        stranger, for: ControlAddress(topology: "ward", endpoint: endpoint, key: key), to: path)
+      for verb in [["ps"], ["send", "button", "press"], ["logs"], ["down"]] {
+        try await fails(
+          verb + ["--key", path], code: 3, with: "did not let this client in within 5 s")
+      }
+      #expect(try await ward.directory()[node: "button"]?.status?.version == 0)
+      // The key of a node is none of clients.
+      try await fails(
+        ["ps", "--key", try ward.directories.controlKey], code: 2, with: "copy of 'client.key'")
+      chmod(host.key, 0o644)
+      try await fails(["ps"] + own, code: 2, with: "'chmod 600 \(OtherHost.key)'")
+      chmod(host.key, 0o600)
+      let monitor = try host.start("monitor", "--plain")
+      try await host.await("gate", of: monitor)
+      let orchestrator = try #require(RunningTopology.find(try ward.directories)?.pid)
+      #expect(kill(orchestrator, SIGSTOP) == 0)
+      try await fails(["ps"] + own, code: 3, with: "stopped or hung")
+      #expect(kill(orchestrator, SIGCONT) == 0)
+      try await host.run("ps")
+      #expect(monitor.exit == nil)
+      try await ward.killOrchestrator()
+      try await fails(["ps"] + own, code: 3, with: "no orchestrator answered")
+      try await host.tool.end(of: monitor, within: .seconds(60), code: 1)
+    }
+  }
+}

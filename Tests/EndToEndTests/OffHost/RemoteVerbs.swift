@@ -1,0 +1,139 @@
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import Testing
+
+/// Each verb once, on a topology that runs on another host.
+struct RemoteVerbs {
+  static let visitors = """
+    topology: ward
+    program: TestNodes
+    nodes:
+      button: { machine: Button, place: front }
+      gate: { machine: Gate, place: back }
+      left: { machine: Party, place: front, durability: none }
+      right: { machine: Party, place: back, durability: none }
+    composites:
+      pair: { components: [left, right], synchronize: [meet] }
+    pipes:
+      - { from: button, when: pressed, to: gate, send: pass, name: visitors }
+    """
+
+  let ward: DetachedTopology
+  let host: OtherHost
+
+  func run() async throws {
+    try await look()
+    try await send()
+    try await follow()
+    try await steer()
+    try await refuse()
+    try await end()
+  }
+
+  private func look() async throws {
+    #expect(try await host.tool.run("ps", code: 3).error.contains("no topology runs"))
+    let ps = try await host.run("ps")
+    for name in ["button", "gate", "left", "right", "pair"] { #expect(ps.output.contains(name)) }
+    let rows = try await host.run("ps", "-o", "jsonl", "gate").output
+    #expect(rows.contains(#""cpuSeconds":null"#), "\(rows)")
+    #expect(try await host.run("status").output.contains("ward: running"))
+    #expect(try await host.run("describe", "gate").output.contains("Gate"))
+    #expect(try await host.run("pipe", "ls", "-q").output == "visitors\n")
+    #expect(try await host.run("pipe", "info", "visitors").output.contains("button"))
+    #expect(try await host.run("pipe", "hz", "-n", "1", "--every", "50ms").code == 0)
+    #expect(try await host.run("why", "gate", "open").output.contains("enabled"))
+    let graph = ward.tool.directory.path + "/ward.yaml"
+    #expect(try await host.run("graph", graph, "--live", "-o", "dot").output.contains("gate"))
+  }
+
+  private func send() async throws {
+    #expect(
+      try await host.run("send", "button", "press").output.contains("pressed(times: 1)"))
+    #expect(
+      try await host.run("pipe", "send", "visitors", "pass", code: 1).error.contains("refused"))
+    #expect(try await host.run("send", "pair", "meet").code == 0)
+    #expect(
+      try await host.run("wait", "button={\"pressed\":{\"times\":1}}", "--timeout", "30s").output
+        .contains("button"))
+    // The gate is shut: the first state of the button, and this one, are letters.
+    try await ward.await("two letters") { $0[node: "gate"]?.status?.letters == 2 }
+    let letters = try await host.run("letters", "gate", "-o", "jsonl").output
+    #expect(letters.split(separator: "\n").count == 2, "\(letters)")
+    let local = try await ward.run("letters", "gate", "-o", "jsonl").output
+    #expect(letters == local)
+    #expect(try await host.run("letters", "gate", "show", "1").output.contains("visitors"))
+    try await host.run("letters", "gate", "drop", "1")
+    try await host.run("send", "gate", "open")
+    try await host.run("letters", "gate", "resend", "2")
+    #expect(try await host.run("letters", "gate").error.contains("no letters"))
+  }
+
+  private func follow() async throws {
+    let states = try await host.run("monitor", "gate", "-n", "1", "-o", "jsonl").output
+    #expect(states.contains(#""state":{"open":{"passed":1}}"#), "\(states)")
+    // Those that are begun now tell of what comes.
+    let steps = try host.start("monitor", "button", "--steps", "-n", "1", "-o", "jsonl")
+    let tap = try host.start("monitor", "--tap", "visitors", "-n", "1", "-o", "jsonl")
+    let trace = try host.start("trace", "--for", "2s")
+    // Until each has begun, and has seen one.
+    while [steps, tap, trace].contains(where: { $0.exit == nil }) {
+      try await host.run("send", "button", "press")
+      try await Task.sleep(for: .milliseconds(50))
+    }
+    #expect(try await host.tool.end(of: steps).output.contains("press"))
+    #expect(try await host.tool.end(of: tap).output.contains("pass"))
+    #expect(try await host.tool.end(of: trace).output.contains("button"))
+    let here = try await ward.run("logs", "--no-prefix").output
+    let there = try await host.run("logs", "--no-prefix").output
+    // Somebody may have written meanwhile.
+    #expect(!here.isEmpty && there.hasPrefix(here), "\(here)\n\(there)")
+    #expect(
+      try await host.run("logs", "-n", "1", "-o", "jsonl", "gate").output
+        .split(separator: "\n").count == 1)
+    #expect(
+      try await host.run("logs", "nobody", code: 1).error.contains("no log of a node 'nobody'"))
+  }
+
+  private func steer() async throws {
+    try await host.run("kill", "left")
+    try await ward.await("it is back") {
+      $0[node: "left"].map { $0.isRunning && $0.restarts == 1 } == true
+    }
+    try await host.run("stop", "left")
+    #expect(try await host.run("status", code: 1).output.contains("stopped"))
+    try await host.run("start", "left")
+    #expect(try await host.run("restart", "right").output.contains("right: running"))
+    #expect(try await host.run("down", "button").output.contains("button: stopped"))
+    try await host.run("start", "button")
+  }
+
+  private func refuse() async throws {
+    for verb in ["journal", "reset"] {
+      let error = try await host.run(verb, "gate", code: 2).error
+      #expect(error.contains("on the host of the orchestrator at \(try host.control.endpoint)"))
+    }
+    #expect(try await host.run("graph", code: 2).error.contains("on the host"))
+    #expect(
+      try await host.run("describe", "--graph", "gate", code: 2).error.contains("on the host"))
+    let file = ward.tool.directory.path + "/ward.yaml"
+    #expect(try await host.run("apply", file, code: 1).error.contains("runs by a deployment file"))
+  }
+
+  private func end() async throws {
+    let monitor = try host.start("monitor", "--plain")
+    let logs = try host.start("logs", "-f")
+    let screen = try host.start("wait", "gate=shut")
+    try await host.await("gate", of: monitor)
+    try await host.await("gate", of: logs)
+    #expect(try await host.run("down").output == "ward: down\n")
+    // They are told, and need not find out.
+    let begin = ContinuousClock.now
+    try await host.tool.end(of: monitor, within: .seconds(60))
+    try await host.tool.end(of: logs, within: .seconds(60))
+    try await host.tool.end(of: screen, within: .seconds(60), code: 1)
+    #expect(ContinuousClock.now - begin < .seconds(8))
+    #expect(try RunningTopology.find(ward.directories) == nil)
+  }
+}

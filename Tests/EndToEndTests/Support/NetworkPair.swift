@@ -1,0 +1,81 @@
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+/// Two networks of one test's that a cable joins: a topology runs in one, and its clients in the other.
+///
+/// Each has loopback addresses of its own. What is over the cable can be lost.
+struct NetworkPair {
+  /// Where the topology is.
+  static let address = "10.79.0.1"
+  private static let otherAddress = "10.79.0.2"
+
+  /// All processes of the topology have the address that the other network reaches.
+  static let deployment = """
+    address: \(address)
+    places:
+      front: { address: \(address) }
+      back: { address: \(address) }
+    """
+
+  private let near: String
+  private let far: String
+  private let tool: CommandLineTool
+
+  /// Runs a topology in one network, has clients in the other, and ends all.
+  static func with(
+    _ yaml: String,
+    _ body: (DetachedTopology, OtherHost, NetworkPair) async throws -> Void
+  ) async throws {
+    try await CommandLineTool.launching { tool in
+      let name = "prt-" + tool.directory.path.split(separator: "-").suffix(1).joined()
+      let pair = NetworkPair(near: name + "-a", far: name + "-b", tool: tool)
+      do {
+        try await pair.make()
+        var inside = tool
+        inside.prefix = NetworkNamespace.prefix(of: pair.near)
+        var ward = try DetachedTopology(tool: inside, name: "ward", yaml: yaml)
+        try ward.deploy(by: deployment)
+        try await ward.up()
+        try await OtherHost.beside(ward, prefix: NetworkNamespace.prefix(of: pair.far)) {
+          try await body(ward, $0, pair)
+        }
+        if RunningTopology.find(try ward.directories) != nil { try await ward.run("down") }
+      } catch {
+        try? await pair.remove()
+        throw error
+      }
+      try await pair.remove()
+    }
+  }
+
+  private func make() async throws {
+    for name in [near, far] {
+      try await ip("netns", "add", name)
+      try await ip("-n", name, "link", "set", "lo", "up")
+    }
+    // Made within: no name can be taken on the host.
+    try await ip("-n", near, "link", "add", "cable", "type", "veth", "peer", "cable", "netns", far)
+    for (name, address) in [(near, Self.address), (far, Self.otherAddress)] {
+      try await ip("-n", name, "address", "add", address + "/24", "dev", "cable")
+      try await ip("-n", name, "link", "set", "cable", "up")
+    }
+  }
+
+  private func remove() async throws {
+    try await ip("netns", "del", near)
+    try await ip("netns", "del", far)
+  }
+
+  /// Pulls the cable out, or plugs it in.
+  func connect(_ isConnected: Bool) async throws {
+    try await ip("-n", far, "link", "set", "cable", isConnected ? "up" : "down")
+  }
+
+  private func ip(_ arguments: String...) async throws {
+    let started = try tool.start(program: try #require(NetworkNamespace.ip), arguments)
+    let result = try await tool.result(of: started, within: .seconds(30))
+    try #require(result.code == 0, "\(arguments): \(result)")
+  }
+}

@@ -1,0 +1,84 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import Testing
+
+/// Where clients of a deployed topology are elsewhere: with directories of their own, which do not have the run, and
+/// with a copy of its key file.
+struct OtherHost {
+  let tool: CommandLineTool
+
+  /// The name of the key file in its directory.
+  static let key = "ward.key"
+
+  /// Runs a topology by a deployment file, and has clients beside it.
+  static func with(
+    _ yaml: String, deployment: String,
+    _ body: (DetachedTopology, OtherHost) async throws -> Void
+  ) async throws {
+    try await DetachedTopology.with(yaml, deployment: deployment) { ward in
+      try await beside(ward) { try await body(ward, $0) }
+    }
+  }
+
+  /// Has clients beside a topology.
+  /// - Parameter prefix: What they are called by, so that they run on another network.
+  static func beside(
+    _ ward: DetachedTopology, prefix: [String] = [],
+    _ body: (OtherHost) async throws -> Void
+  ) async throws {
+    var tool = try CommandLineTool()
+    tool.prefix = prefix
+    defer { tool.remove() }
+    let host = OtherHost(tool: tool)
+    try host.copyKey(of: ward)
+    try await body(host)
+  }
+
+  /// The path of the key file.
+  var key: String { tool.directory.path + "/" + Self.key }
+
+  func copyKey(of ward: DetachedTopology) throws {
+    let text = try #require(FileSystem.text(of: try ward.directories.clientKey))
+    try tool.directory.write(text, to: Self.key)
+  }
+
+  /// Writes the key file with something else in the place of a part of it.
+  func write(_ name: String, replacing part: String, with other: String) throws {
+    let text = try #require(FileSystem.text(of: key))
+    try #require(text.contains(part))
+    try tool.directory.write(text.replacing(part, with: other), to: name)
+  }
+
+  /// Where the orchestrator listens, and its public key, as the file says.
+  var control: (endpoint: String, key: String) {
+    get throws {
+      let bytes = try #require(FileSystem.contents(of: key))
+      let control = try #require(try JSONValue(parsing: bytes)["control"])
+      let endpoint = try #require(control["endpoint"]?.string)
+      return (endpoint, try #require(control["key"]?.string))
+    }
+  }
+
+  /// Starts a verb on the topology.
+  func start(_ arguments: String...) throws -> LaunchedProgram {
+    try tool.start(CommandLineTool.patient(arguments) + ["--key", Self.key])
+  }
+
+  /// Runs a verb on the topology to its end, which has this exit code.
+  @discardableResult
+  func run(
+    _ arguments: String..., code: Int32 = 0, at location: SourceLocation = #_sourceLocation
+  ) async throws -> CommandLineTool.Result {
+    let program = try tool.start(CommandLineTool.patient(arguments) + ["--key", Self.key])
+    return try await tool.end(of: program, within: .seconds(60), code: code, at: location)
+  }
+
+  /// Waits until a verb writes this.
+  func await(
+    _ text: String, of program: LaunchedProgram, at location: SourceLocation = #_sourceLocation
+  ) async throws {
+    let isThere = try await program.waitForOutput(containing: text, within: .seconds(60))
+    #expect(
+      isThere, "\(program.outputText)\n\(program.errorText)", sourceLocation: location)
+  }
+}
