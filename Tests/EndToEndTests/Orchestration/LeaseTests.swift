@@ -11,6 +11,8 @@ import Testing
     let directory: TestDirectory
     let control: Socket
     let node: LaunchedProgram
+    /// Long enough for a busy machine to answer.
+    static let lease: Duration = .seconds(4)
     var journal: String { directory.path + "/party.sqlite" }
 
     init(in directory: TestDirectory) throws {
@@ -22,7 +24,7 @@ import Testing
         topology: "leases", node: "party", content: .machine("Party", parameters: [:]),
         control: endpoint("control"), inbox: endpoint("in"), feed: endpoint("feed"), incarnation: 3,
         journal: .init(path: directory.path + "/party.sqlite", durability: .power),
-        lease: .seconds(1))
+        lease: Self.lease)
       node = try LaunchedProgram(
         CommandLineTool.products + "/TestNodes", arguments.arguments,
         environment: directory.environment(adding: [:]), directory: directory.path)
@@ -82,8 +84,8 @@ import Testing
       _ = try await bench.await(.hello, bench.renew)
       #expect(FileSystem.exists(bench.journal))
       let begin = BootClock.nanoseconds
-      // Three leases long.
-      while BootClock.nanoseconds - begin < 3_000_000_000 {
+      // Longer than the first one was for.
+      while BootClock.nanoseconds - begin < (Bench.lease + .seconds(1)).clampedNanoseconds {
         bench.renew(try await bench.await(.renew))
       }
       #expect(bench.node.exit == nil)
