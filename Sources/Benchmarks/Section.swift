@@ -2,7 +2,7 @@
 enum Section: String, CaseIterable, Sendable {
   case roundtrip, oneway, durability, synchronized, start, restart, recovery, memory, endurance
   case watched, inspected, coding, growth, commands, peers, reduce, steady, styles
-  case explore
+  case explore, network, slurm
 
   /// What it measures.
   var summary: String {
@@ -25,6 +25,9 @@ enum Section: String, CaseIterable, Sendable {
     case .reduce: "steps and events a second within one process"
     case .steady: "what a step within one process costs in the long run"
     case .styles: "what each style of writing a machine costs"
+    case .network: "what tcp and keys cost a pipe and a round trip"
+    case .slurm:
+      "how soon nodes are ready on the hosts of a Slurm job, and again when they or a host are lost"
     case .explore: "how fast all states of a topology are searched"
     }
   }
@@ -52,6 +55,8 @@ enum Section: String, CaseIterable, Sendable {
     case .steady: SteadySection(setting).run(&report)
     case .styles: StylesSection(setting).run(&report)
     case .explore: try SearchSection(setting).run(&report)
+    case .slurm: try SlurmSection(setting).run(&report)
+    case .network: try NetworkSection(setting).run(&report)
     }
   }
 }

@@ -6,6 +6,7 @@
 #include <nss.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /// The descriptors of a child above its standard ones until it runs the program: what it inherits
@@ -208,6 +210,19 @@ int pr_next_signal(int descriptor) {
 }
 
 void pr_line_buffer_output(void) { setvbuf(stdout, NULL, _IOLBF, 0); }
+
+int pr_kill_self_at(int64_t instant) {
+  static timer_t timer;
+  static bool is_made = false;
+  if (!is_made) {
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
+    if (timer_create(CLOCK_BOOTTIME, &event, &timer) < 0) return errno;
+    is_made = true;
+  }
+  struct itimerspec due = {
+    .it_value = {.tv_sec = instant / 1000000000, .tv_nsec = instant % 1000000000}};
+  return timer_settime(timer, TIMER_ABSTIME, &due, NULL) < 0 ? errno : 0;
+}
 
 // What libdispatch has for run loops that are not its own.
 int _dispatch_get_main_queue_handle_4CF(void);

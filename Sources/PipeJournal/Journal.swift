@@ -63,7 +63,11 @@ package final class Journal {
   private static let logPages = 4_000
 
   /// Opens the journal, or makes one.
-  package init(_ path: String, identity: Identity, durability: Durability) throws(JournalError) {
+  /// - Parameter incarnation: On storage that several hosts share, the start of the node: the journal is held so that no
+  ///   other process reads or writes it, and refused to one of an earlier start.
+  package init(
+    _ path: String, identity: Identity, durability: Durability, heldBy incarnation: UInt64? = nil
+  ) throws(JournalError) {
     self.path = path
     self.identity = identity
     self.durability = durability
@@ -73,13 +77,17 @@ package final class Journal {
       if isNew {
         // There was one: a new one would be a silent fresh start.
         try mark.checkNothingRecorded(path: path, node: identity.node)
-        try Self.make(path, identity, durability)
+        try Self.make(path, identity, durability, isHeld: incarnation != nil)
       }
       isFirst = isNew && !mark.existed
       database = try Database(path, .readWrite)
+      // Before the first read: without memory that processes share, which hosts cannot. Each of two would see its own
+      // records only.
+      if incarnation != nil { try database.execute("PRAGMA locking_mode = EXCLUSIVE") }
       identityOfFile = FileIdentity(path)
       // What was just made needs not be read through.
       if !isNew { try Self.check(database, path, identity) }
+      if let incarnation { try Self.hold(database, path, by: incarnation) }
       try database.execute(
         """
         PRAGMA synchronous = \(durability == .power ? "FULL" : isNew ? "OFF" : "NORMAL");
@@ -332,7 +340,7 @@ package final class Journal {
 extension Journal {
   /// Makes the file under another name and then gives it its own: a file of that name is whole.
   private static func make(
-    _ path: String, _ identity: Identity, _ durability: Durability
+    _ path: String, _ identity: Identity, _ durability: Durability, isHeld: Bool
   ) throws {
     let temporary = path + ".new"
     for suffix in ["", "-wal", "-shm", "-journal"] { unlink(temporary + suffix) }
@@ -361,7 +369,11 @@ extension Journal {
         try insert.run(.text(key), .text(value))
       }
       try database.execute(
-        "COMMIT; PRAGMA locking_mode = NORMAL; PRAGMA journal_mode = WAL")
+        """
+        COMMIT;
+        \(isHeld ? "" : "PRAGMA locking_mode = NORMAL;")
+        PRAGMA journal_mode = WAL
+        """)
     }
     chmod(temporary, 0o600)
     guard rename(temporary, path) == 0 else {
@@ -371,6 +383,18 @@ extension Journal {
     let directory = open(FileSystem.directory(of: path), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     defer { close(directory) }
     guard fsync(directory) == 0 else { throw SystemError("fsync", on: path, code: errno) }
+  }
+
+  /// Writes down whose the journal is from now on.
+  private static func hold(_ database: Database, _ path: String, by incarnation: UInt64) throws {
+    try database.execute("PRAGMA synchronous = FULL; BEGIN IMMEDIATE")
+    let former = try JournalCheck.meta(JournalSchema.holderKey, in: database).flatMap { UInt64($0) }
+    if let former, former > incarnation {
+      throw JournalError.superseded(path: path, incarnation: incarnation, by: former)
+    }
+    try database.prepare("INSERT OR REPLACE INTO meta VALUES (?, ?)").run(
+      .text(JournalSchema.holderKey), .text(String(incarnation)))
+    try database.execute("COMMIT")
   }
 
   private static func check(

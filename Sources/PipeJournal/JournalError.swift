@@ -19,6 +19,8 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
   case undecodable(path: String, node: String, problem: String)
   /// Held by a process that lives.
   case locked(path: String, pid: Int32?)
+  /// Of a node that has been started again since, perhaps on another host.
+  case superseded(path: String, incarnation: UInt64, by: UInt64)
   /// Anything else that SQLite tells.
   case failed(path: String, reason: String)
 
@@ -26,7 +28,9 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
   package var isTransient: Bool {
     switch self {
     case .full, .failed, .locked: true
-    case .missing, .inaccessible, .damaged, .otherVersion, .other, .undecodable: false
+    case .missing, .inaccessible, .damaged, .otherVersion, .other, .undecodable,
+      .superseded:
+      false
     }
   }
 
@@ -56,6 +60,9 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
     case .locked(let path, let pid):
       "the journal '\(path)' is in use by process \(pid.map(String.init) ?? "?"), an earlier "
         + "incarnation of the node; end it first"
+    case .superseded(let path, let incarnation, let later):
+      "the journal '\(path)' belongs to start \(later) of the node, and this is start \(incarnation): it must not "
+        + "go on. Does another orchestrator run the topology, with the same 'journals'? End one of them"
     case .failed(let path, let reason): "the journal '\(path)': \(reason)"
     }
   }
@@ -74,7 +81,13 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
     case .damaged: self = .damaged(path: path, node: node, reason: error.description)
     case .readOnly, .cannotOpen:
       self = .inaccessible(path: path, node: node, reason: Self.reason(path) ?? error.description)
-    case .busy, .other: self = .failed(path: path, reason: error.description)
+    case .busy:
+      self = .failed(
+        path: path,
+        reason:
+          "\(error.description). Another process has it; a node that may move to another host lets nobody "
+          + "read its journal while it runs")
+    case .other: self = .failed(path: path, reason: error.description)
     }
   }
 

@@ -8,6 +8,9 @@ enum JournalSchema {
   /// Marks the file as ours: SQLite's `application_id`.
   static let application: Int64 = 0x7069_7065
 
+  /// The key of the table `meta` with the start of the node that holds a journal which several hosts see.
+  static let holderKey = "incarnation"
+
   static let tables = """
     CREATE TABLE meta (
       key TEXT PRIMARY KEY, value TEXT NOT NULL

@@ -125,7 +125,7 @@ extension TopologyHarness {
     case .exited(let code): code
     case .signalled(let number): 128 + number
     // A child of ours always tells.
-    case .untold, .unseen: -1
+    case .untold, .unseen, .leaseRanOut: -1
     }
   }
 }

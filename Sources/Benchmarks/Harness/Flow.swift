@@ -12,15 +12,17 @@ struct Flow {
   /// - Parameters:
   ///   - count: Events that each measurement sends; a multiple of 8.
   ///   - idle: Nodes beside them that do nothing.
+  ///   - deployment: The text of the deployment file by which it runs; `nil` where all is on one host.
   init(
     hasPayload: Bool = true, durability: Durability = .volatile, count: Int, idle: Int = 0,
-    in directory: TemporaryDirectory
+    deployment: String? = nil, in directory: TemporaryDirectory
   ) throws {
     self.count = count
-    let name = "oneway-" + (hasPayload ? durability.rawValue : "bare")
+    let name =
+      "oneway-" + (hasPayload ? durability.rawValue : "bare") + (deployment == nil ? "" : "-apart")
     topology = try TopologyRun(
       Self.text(named: name, count: count, hasPayload: hasPayload, durability, idle: idle),
-      named: name, in: directory)
+      named: name, deployment: deployment, in: directory)
   }
 
   mutating func measure(isKept: Bool = true) throws {

@@ -5,12 +5,15 @@ import PipeSupervision
 /// The `orchestrator` command, confined to a directory of its own.
 struct OrchestratorCommand: Sendable {
   let directory: TemporaryDirectory
+  /// Where it runs; `nil` on this machine itself.
+  var hosts: SlurmHosts?
 
   /// Where its topologies have their sockets.
   var roots: RuntimeRoots { RuntimeRoots(environment: environment) }
 
   private var environment: [String: String] {
     ProcessEnvironment.current.merging(["PIPERUNTIME_ROOT": directory.path]) { $1 }
+      .merging(hosts?.environment ?? [:]) { $1 }
   }
 
   private var output: String { directory.path + "/orchestrator.out" }
@@ -29,9 +32,10 @@ struct OrchestratorCommand: Sendable {
     let descriptor = open(output, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw SystemError("open", on: output, code: errno) }
     defer { close(descriptor) }
+    let line = (hosts?.prefix ?? []) + [program] + arguments
     return try ChildProcess.spawn(
       ChildCommand(
-        path: program, arguments: arguments, environment: environment,
+        path: line[0], arguments: Array(line.dropFirst()), environment: environment,
         output: .descriptor(descriptor)))
   }
 

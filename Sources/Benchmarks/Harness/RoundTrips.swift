@@ -9,12 +9,18 @@ struct RoundTrips {
   private let topology: TopologyRun
   private let count: Int
 
-  /// - Parameter count: Round trips of each measurement.
-  init(_ durability: Durability, count: Int, in directory: TemporaryDirectory) throws {
+  /// - Parameters:
+  ///   - count: Round trips of each measurement.
+  ///   - deployment: The text of the deployment file by which it runs; `nil` where all is on one host.
+  init(
+    _ durability: Durability, count: Int, deployment: String? = nil,
+    in directory: TemporaryDirectory
+  ) throws {
     self.count = count
-    let name = "roundtrip-" + durability.rawValue
+    let name = "roundtrip-" + durability.rawValue + (deployment == nil ? "" : "-apart")
     topology = try TopologyRun(
-      Self.text(named: name, count: count, durability), named: name, in: directory)
+      Self.text(named: name, count: count, durability), named: name, deployment: deployment,
+      in: directory)
   }
 
   /// - Parameter isKept: Not where it is the first: connections and caches are cold.

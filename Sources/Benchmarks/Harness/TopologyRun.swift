@@ -13,16 +13,27 @@ final class TopologyRun {
   static let deadline: Duration = .seconds(60)
 
   /// Starts the topology of a file's text; returns when all its nodes run.
-  init(_ text: String, named name: String, in directory: TemporaryDirectory) throws {
+  /// - Parameters:
+  ///   - deployment: The text of the deployment file that it runs by; `nil` where all is on one host.
+  ///   - hosts: Where the orchestrator runs; `nil` on this machine itself.
+  init(
+    _ text: String, named name: String, deployment: String? = nil, on hosts: SlurmHosts? = nil,
+    in directory: TemporaryDirectory
+  ) throws {
     self.name = name
     try Programs.check()
-    let orchestrator = OrchestratorCommand(directory: directory)
-    let arguments = ["run", "--plain", try directory.write(text, to: name + ".yaml")]
+    let orchestrator = OrchestratorCommand(directory: directory, hosts: hosts)
+    var arguments = ["run", "--plain", try directory.write(text, to: name + ".yaml")]
+    if let deployment {
+      arguments += ["--deployment", try directory.write(deployment, to: name + "-deployment.yaml")]
+    }
     directories = try RuntimeDirectories(topology: name, roots: orchestrator.roots)
     let control = try directories.endpoint(.control)
     process = try orchestrator.spawn(arguments)
     client = try TopologyClient(
-      topology: name, control: control, answerTimeout: .milliseconds(500))
+      topology: name, control: control,
+      keys: deployment == nil ? nil : ClientKeys(in: directories),
+      answerTimeout: .milliseconds(500))
     let client = client
     let start = ContinuousClock.now
     while !Blocking.run({ (try? await client.directory())?.isRunning == true }) {

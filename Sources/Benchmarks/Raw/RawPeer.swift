@@ -14,11 +14,11 @@ enum RawPeer: String {
   /// Runs what follows the verb: a role, an endpoint, a count.
   static func main(_ arguments: ArraySlice<String>) -> Never {
     let arguments = Array(arguments)
-    guard arguments.count == 3, let role = RawPeer(rawValue: arguments[0]),
-      let count = Int(arguments[2])
+    guard arguments.count == 4, let role = RawPeer(rawValue: arguments[0]),
+      let count = Int(arguments[2]), let transport = RawTransport(rawValue: arguments[3])
     else { exit(2) }
     do {
-      try role.run(RawSocket.connected(to: arguments[1]), count: count)
+      try role.run(RawSocket.connected(to: arguments[1], over: transport), count: count)
       exit(0)
     } catch {
       StandardError.write("benchmarks: error: \(error)\n")
@@ -69,14 +69,20 @@ final class RawPair {
   private let bytes = UnsafeMutableRawBufferPointer.allocate(
     byteCount: RawSocket.byteCount, alignment: 8)
 
-  init(_ role: RawPeer, count: Int, in directory: TemporaryDirectory) throws {
+  init(
+    _ role: RawPeer, count: Int, over transport: RawTransport = .ipc,
+    in directory: TemporaryDirectory
+  ) throws {
     bytes.initializeMemory(as: UInt8.self, repeating: 0x61)
-    let endpoint = "ipc://" + directory.uniquePath("raw")
-    socket = try RawSocket.bound(to: endpoint)
+    socket = try RawSocket.bound(to: transport.endpoint(in: directory), over: transport)
+    let endpoint = socket.endpoint
     socket.setTimeout(10_000)
     peer = try ChildProcess.spawn(
       ChildCommand(
-        path: Programs.own, arguments: [RawPeer.verb, role.rawValue, endpoint, String(count)],
+        path: Programs.own,
+        arguments: [
+          RawPeer.verb, role.rawValue, endpoint, String(count), transport.rawValue,
+        ],
         environment: ProcessEnvironment.current, output: .inherited))
   }
 

@@ -15,16 +15,38 @@ final class RawSocket {
     zmq_setsockopt(socket, ZMQ_LINGER, &linger, MemoryLayout<Int32>.size)
   }
 
-  static func bound(to endpoint: String) throws -> RawSocket {
+  static func bound(to endpoint: String, over transport: RawTransport) throws -> RawSocket {
     let raw = RawSocket()
+    if transport == .curve {
+      var isServer: Int32 = 1
+      zmq_setsockopt(raw.socket, ZMQ_CURVE_SERVER, &isServer, MemoryLayout<Int32>.size)
+      raw.set(ZMQ_CURVE_SECRETKEY, RawTransport.server.secret)
+    }
     guard zmq_bind(raw.socket, endpoint) == 0 else { throw RawError.last("zmq_bind") }
     return raw
   }
 
-  static func connected(to endpoint: String) throws -> RawSocket {
+  static func connected(to endpoint: String, over transport: RawTransport) throws -> RawSocket {
     let raw = RawSocket()
+    if transport == .curve {
+      raw.set(ZMQ_CURVE_SERVERKEY, RawTransport.server.public)
+      raw.set(ZMQ_CURVE_PUBLICKEY, RawTransport.client.public)
+      raw.set(ZMQ_CURVE_SECRETKEY, RawTransport.client.secret)
+    }
     guard zmq_connect(raw.socket, endpoint) == 0 else { throw RawError.last("zmq_connect") }
     return raw
+  }
+
+  private func set(_ option: Int32, _ key: String) {
+    zmq_setsockopt(socket, option, key, key.utf8.count)
+  }
+
+  /// Where it is bound, with the port.
+  var endpoint: String {
+    var bytes = [UInt8](repeating: 0, count: 256)
+    var count = bytes.count
+    zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, &bytes, &count)
+    return String(decoding: bytes.prefix(max(0, count - 1)), as: UTF8.self)
   }
 
   deinit {

@@ -67,6 +67,10 @@ int pr_next_signal(int descriptor);
 /// Makes each line that is printed to stdout go out at once, also into a pipe.
 void pr_line_buffer_output(void);
 
+/// Has the system kill this process, be it stopped, at an instant of CLOCK_BOOTTIME, in place of one that was
+/// given before. Unit: nanoseconds. Returns an errno, 0 for none. For one thread.
+int pr_kill_self_at(int64_t instant);
+
 /// The descriptor of the main queue, on which the main actor's work comes: readable when there is some.
 /// For a program whose main thread runs a loop of its own.
 int pr_main_queue_descriptor(void);

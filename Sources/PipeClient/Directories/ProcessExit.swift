@@ -9,6 +9,8 @@ package enum ProcessExit: Hashable, Sendable, CustomStringConvertible {
   case untold(saidGoodbye: Bool)
   /// It ran on another host, and nobody there tells how it ended; where that is not certain, nor whether it did.
   case unseen(isCertain: Bool)
+  /// It ran on another host, where its lease has run out, and it has been killed so.
+  case leaseRanOut
 
   /// Reads the status word of waitpid(2).
   package init(waitStatus status: Int32) {
@@ -27,6 +29,7 @@ package enum ProcessExit: Hashable, Sendable, CustomStringConvertible {
       "ended in order; an adopted process, whose exit code is not known"
     case .untold(saidGoodbye: false): "gone; an adopted process, whose exit code is not known"
     case .unseen(isCertain: true): "gone from its host, with an exit code that is not known"
+    case .leaseRanOut: "ended where nobody sees it: its lease has run out"
     case .unseen(isCertain: false): "given up: its host does not tell whether it has ended"
     }
   }

@@ -79,7 +79,12 @@ package struct RuntimeDirectories: Hashable, Sendable {
   package var journals: String { state + "/journals" }
 
   /// The journal of a node; beside it are the files that SQLite and the node add to it.
-  package func journal(of node: String) -> String { journals + "/" + node + ".sqlite" }
+  package func journal(of node: String) -> String { Self.journal(of: node, in: journals) }
+
+  /// The journal of a node in a directory.
+  package static func journal(of node: String, in directory: String) -> String {
+    directory + "/" + node + ".sqlite"
+  }
 
   /// The key pair of the control socket that is bound for other hosts.
   package var controlKey: String { runtime + "/control.key" }

@@ -15,10 +15,13 @@ final class ControlLink {
   /// How long what is said last is sent.
   private let linger: Duration
   private var pings: PingWatch?
+  private var isConnected = false
   private var isClosed = false
   private(set) var garbage: UInt64 = 0
   /// Called with each frame that the orchestrator sends.
   var onFrame: ((FrameHeader, UnsafeRawBufferPointer) throws -> Void)?
+  /// Called where a lease goes on, with when that was asked for.
+  var onRenewal: ((_ asked: UInt64) -> Void)?
   /// Called when all that has come was read.
   var onRest: (() -> Void)?
   /// Called on a new connection, where the node is to say hello.
@@ -48,10 +51,19 @@ final class ControlLink {
     try socket.setRoutingID(name)
   }
 
-  func connect() throws(TransportError) { try socket.connect(to: place) }
+  var endpoint: String { place.endpoint }
+
+  func connect() throws(TransportError) {
+    guard !isConnected else { return }
+    try socket.connect(to: place)
+    isConnected = true
+  }
 
   /// Reads from now on.
   func run() { loop.add(socket, for: self) { $0.read() } }
+
+  /// Reads what has come, before the loop does.
+  func readEarly() { read() }
 
   func say(_ kind: FrameKind, sequence: UInt64 = 0, count: UInt32 = 0, _ body: [UInt8] = []) {
     socket.send(
@@ -62,6 +74,10 @@ final class ControlLink {
     while socket.receive({ _, bytes in
       do {
         let header = try FrameHeader(bytes)
+        if header.kind == .renewed {
+          onRenewal?(header.sequence)
+          return
+        }
         try onFrame?(header, UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...]))
       } catch {
         garbage += 1
@@ -99,6 +115,7 @@ final class ControlLink {
     guard !isClosed else { return }
     log.silence(of: "the orchestrator", at: place.endpoint, as: name, count: pings?.silences ?? 0)
     socket.disconnect(place.endpoint)
+    isConnected = false
     try? connect()
     onReconnection?()
   }

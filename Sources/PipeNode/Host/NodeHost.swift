@@ -39,9 +39,16 @@ package struct NodeHost {
     let handler = try arguments.keys.map { _ in try ZapHandler(in: context, loop: loop) }
     let place = NodePlace(loop: loop, context: context, handler: handler)
     let lodgers = Lodgers(at: place) { arguments, place, log in
-      try open(arguments, at: place, lodgers: nil, log: log)
+      let link = try NodeLink(arguments, at: place, log: log)
+      return try open(arguments, at: place, by: link, lodgers: nil, log: log)
     }
-    switch try open(arguments, at: place, lodgers: lodgers, log: log) {
+    let link = try NodeLink(arguments, at: place, log: log)
+    if let term = arguments.lease {
+      guard try NodeLease.take(term, from: link.control, on: loop, unless: signals) else {
+        return 0
+      }
+    }
+    switch try open(arguments, at: place, by: link, lodgers: lodgers, log: log) {
     case .running(let shell): return shell.run(stoppingOn: signals)
     case .leaving(let shell, let reason): return shell.leaveAtOnce(because: reason)
     }
@@ -50,13 +57,12 @@ package struct NodeHost {
   /// Opens what a node is made of.
   /// - Parameter lodgers: Who else is to live in its process; `nil` where it is one of them.
   private func open(
-    _ arguments: NodeArguments, at place: NodePlace, lodgers: Lodgers?, log: NodeLog
+    _ arguments: NodeArguments, at place: NodePlace, by link: NodeLink, lodgers: Lodgers?,
+    log: NodeLog
   ) throws -> Lodgers.Opened {
-    // Whoever has no keys is heard by nobody: its log alone tells why.
-    let keys = try NodeKeys(arguments, at: place, log: log)
     func shell(_ content: HostedContent, _ journal: Journal?) throws -> NodeShell {
       try NodeShell(
-        arguments: arguments, content: content, journal: journal, at: place, keys: keys,
+        arguments: arguments, content: content, journal: journal, at: place, by: link,
         lodgers: lodgers, log: log)
     }
     do {
@@ -85,10 +91,13 @@ package struct NodeHost {
     case .constant, .monitor: return nil
     }
     guard let place = arguments.journal else { return nil }
+    let mayMove = arguments.lease != nil
+    // Not what it is in: where that is not there, it is a file system that this host lacks.
+    if mayMove { mkdir(FileSystem.directory(of: place.path), 0o700) }
     let journal = try Journal(
       place.path,
       identity: .init(topology: arguments.topology, node: arguments.node, machine: machine),
-      durability: place.durability)
+      durability: place.durability, heldBy: mayMove ? arguments.incarnation : nil)
     if journal.isFirst, arguments.incarnation > 1 {
       log.warning(
         "this is start \(arguments.incarnation), and there was no journal '\(place.path)': the node "

@@ -56,7 +56,7 @@ final class NodeShell {
   /// - Parameter lodgers: Who else is to live in its process; `nil` where it is one of them.
   init(
     arguments: NodeArguments, content: HostedContent, journal: Journal?, at place: NodePlace,
-    keys: NodeKeys?, lodgers: Lodgers?, log: NodeLog
+    by link: NodeLink, lodgers: Lodgers?, log: NodeLog
   ) throws(TransportError) {
     self.arguments = arguments
     self.content = content
@@ -65,8 +65,8 @@ final class NodeShell {
     self.lodgers = lodgers
     self.log = log
     let (loop, context) = (place.loop, place.context)
-    offHost = keys.map { NodeOffHost($0, log: log) }
-    control = try ControlLink(arguments, keys: keys, context: context, loop: loop, log: log)
+    offHost = link.keys.map { NodeOffHost($0, log: log) }
+    control = link.control
     inbox = try NodeInbox(
       session: arguments.incarnation, content: content, context: context, loop: loop, log: log)
     feed = try Feed(

@@ -50,6 +50,8 @@ final class NodeProcess {
   var srun = SrunReport()
   /// How often in a row its host has said that there is no such process any more.
   var timesGone = 0
+  /// Whether its host has answered when it was last asked.
+  var hasHostAnswered = false
   /// The other nodes that live in it, or have done so.
   private(set) var lodgers: Set<String> = []
 

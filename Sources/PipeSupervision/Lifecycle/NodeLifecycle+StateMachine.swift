@@ -273,7 +273,8 @@ extension NodeLifecycle {
   /// told to, and where nobody knows.
   private func problem(with exit: ProcessExit, of stopping: Stopping) -> String? {
     switch (stopping.stage, exit) {
-    case (_, .exited(code: 0)), (_, .untold), (_, .unseen(isCertain: true)): nil
+    case (_, .exited(code: 0)), (_, .untold), (_, .unseen(isCertain: true)), (_, .leaseRanOut):
+      nil
     case (.terminated, .signalled(Signal.terminate.number)),
       (.killed, .signalled(Signal.kill.number)):
       nil

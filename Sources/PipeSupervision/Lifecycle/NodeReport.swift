@@ -36,6 +36,8 @@ package enum NodeReport: Hashable, Sendable {
   case unattached(reason: String)
   /// It runs on another host, and whether SIGKILL has reached it there cannot be told.
   case outOfReach(pid: Int32)
+  /// Its next process starts on another host, since that of its last one is lost.
+  case moving(from: String, to: String)
   /// What it tells of itself cannot be used.
   case misreporting(StatusProblem)
 
@@ -73,7 +75,7 @@ package enum NodeReport: Hashable, Sendable {
     switch self {
     case .waiting(let obstacle): obstacle.reason != .underway
     case .killing, .restarting, .failed, .unkillable, .replacing, .misreporting, .endedBadly,
-      .lost, .unattached, .outOfReach:
+      .lost, .unattached, .outOfReach, .moving:
       true
     case .starting, .spawned, .saidHello, .adopting, .adopted, .ready, .running, .found, .stopping,
       .exited, .stopped, .completed:
@@ -112,6 +114,7 @@ extension NodeReport: CustomStringConvertible {
     case .unattached(let reason): reason
     case .outOfReach(let pid):
       "pid \(pid) was sent SIGKILL, and its host does not tell whether it has ended"
+    case .moving(let former, let next): "moves from host \(former), which is lost, to \(next)"
     case .misreporting(let problem): "\(problem)"
     }
   }

@@ -54,7 +54,17 @@ package struct LoadedTopology {
     return LoadedTopology(
       file: input.name, topology: topology, programs: describing.paths,
       descriptions: describing.nodes, conflictClasses: classes, warnings: diagnostics,
-      deployment: deployment?.deployment, source: source)
+      deployment: deployment.map(Self.placed), source: source)
+  }
+
+  /// A deployment, whose paths begin at its file's directory.
+  private static func placed(_ examined: DeploymentFile.Examined) -> Deployment {
+    var deployment = examined.deployment
+    if let journals = deployment.journals, !journals.hasPrefix("/") {
+      deployment.journals = FileSystem.absolute(
+        FileSystem.directory(of: examined.source.file) + "/" + journals)
+    }
+    return deployment
   }
 }
 

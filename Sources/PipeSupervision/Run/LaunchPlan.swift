@@ -26,6 +26,8 @@ package struct LaunchPlan {
     var address: String?
     /// The host of an engine's on which it runs; `nil` where that is the orchestrator's own.
     var hostName: String?
+    /// How long its process may go on without the orchestrator; `nil` where it does not move.
+    var lease: Duration?
 
     package var name: String { information.name }
   }
@@ -33,12 +35,14 @@ package struct LaunchPlan {
   package let topology: String
   let file: String
   let control: String
-  package let nodes: [Node]
+  package internal(set) var nodes: [Node]
   let pipes: [PipeInformation]
   /// Where the processes are to run; `nil` where all are on one host, and their places say nothing.
   let deployment: Deployment?
   /// The job on whose hosts they are started; `nil` where the orchestrator starts them on its own.
   let job: SlurmJob?
+  /// On which of them each node is; `nil` where the orchestrator starts them on its own host.
+  var hosts: HostAssignment?
   /// Where the orchestrator listens for processes that are bound for other hosts.
   let address: String
   /// What every process has in its environment.
@@ -65,13 +69,13 @@ package struct LaunchPlan {
     for monitor in topology.monitors {
       nodes.append(try Node(monitor, of: loaded, in: directories))
     }
-    if let deployment {
-      nodes = Self.placed(nodes, of: topology, by: deployment, job, own: address)
-    }
     self.nodes = Self.withReceivers(nodes)
     pipes = loaded.pipes.map {
       PipeInformation(name: $0.name, from: $0.sender, to: $0.receiver, capacity: $0.capacity)
     }
+    guard let deployment else { return }
+    if job != nil { hosts = HostAssignment(topology, by: deployment) }
+    place(by: deployment, of: topology)
   }
 
   /// The node with this name.
@@ -116,7 +120,7 @@ package struct LaunchPlan {
       control: entry?.control ?? control, inbox: bound ?? information.inbox,
       feed: bound ?? information.feed, incarnation: incarnation,
       journal: information.journal.map { .init(path: $0, durability: information.durability) },
-      keys: entry.map { node.hostName == nil ? $0.keys : $0.keys.handed })
+      keys: entry.map { node.hostName == nil ? $0.keys : $0.keys.handed }, lease: node.lease)
   }
 
   func environment(of node: Node) -> [String: String] {
@@ -157,37 +161,6 @@ extension LaunchPlan {
       let outs = node.configuration.outs.filter { $0.steps == nil }
       let receivers = outs.map(\.receiver) + participants
       node.supervision.receivers = names.intersection(receivers).sorted()
-      return node
-    }
-  }
-
-  /// The nodes as they are bound for other hosts: where each is, its own process tells.
-  private static func placed(
-    _ nodes: [Node], of topology: Topology, by deployment: Deployment, _ job: SlurmJob?,
-    own address: String
-  ) -> [Node] {
-    let hosts = HostAssignment(topology, by: deployment)
-    return nodes.map { node in
-      var node = node
-      // A lodger is where its host is.
-      let place = topology.node(node.host ?? node.name)?.place
-      node.information.place = place
-      node.hostName = hosts.host(of: node.host ?? node.name)
-      node.information.hostName = node.hostName
-      node.supervision.isElsewhere = node.hostName != nil
-      node.information.process = node.name
-      node.information.inbox = ""
-      node.information.feed = ""
-      node.address =
-        node.hostName.flatMap { job?.addresses[$0] } ?? place.flatMap(deployment.place)?.address
-        ?? address
-      for index in node.configuration.outs.indices {
-        node.configuration.outs[index].endpoint = ""
-      }
-      if var plan = node.configuration.plan {
-        plan.components = plan.components.map { .init(name: $0.name, inbox: "", feed: "") }
-        node.configuration.plan = plan
-      }
       return node
     }
   }

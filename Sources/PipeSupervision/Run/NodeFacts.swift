@@ -53,7 +53,8 @@ struct NodeFacts {
       reason = report.description
       status?.state = nil
     case .replacing, .waiting, .endedBadly: reason = report.description
-    case .starting, .spawned, .saidHello, .adopting, .ready, .stopping, .misreporting, .unattached:
+    case .starting, .spawned, .saidHello, .adopting, .ready, .stopping, .misreporting, .unattached,
+      .moving:
       break
     }
   }

@@ -261,6 +261,12 @@ final class NodeProcesses {
     bury(process, as: .unseen(isCertain: true), of: node)
   }
 
+  /// A process on another host has ended by its lease.
+  func leaseRanOut(_ node: String) {
+    guard let process = processes[node], process.elsewhere != nil else { return }
+    bury(process, as: .leaseRanOut, of: node)
+  }
+
   /// A process on another host that is not to be started again has said that it ends in order. Where nothing on this
   /// host is left of what started it, nobody else will tell.
   func leaves(elsewhere node: String) {

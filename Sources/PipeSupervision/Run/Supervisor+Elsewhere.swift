@@ -50,12 +50,17 @@ extension Supervisor {
   }
 
   private func take(_ verdict: SlurmCommands.Verdict, on process: NodeProcess, of name: String) {
+    if verdict != .unknown, let host = process.elsewhere?.step.host { plan.find(host) }
     switch verdict {
-    case .unknown: process.timesGone = 0
+    case .unknown:
+      process.timesGone = 0
+      process.hasHostAnswered = false
     case .present:
+      process.hasHostAnswered = true
       process.timesGone = 0
       if isLost(name) { handle(.node(name, .present)) }
     case .gone:
+      process.hasHostAnswered = true
       // Who is heard is there.
       guard isLost(name) || isEnding(name) else { return }
       process.timesGone += 1
@@ -71,7 +76,7 @@ extension Supervisor {
       == true
   }
 
-  private func isLost(_ name: String) -> Bool {
+  func isLost(_ name: String) -> Bool {
     if case .lost? = lifecycle[name]?.state { true } else { false }
   }
 
@@ -79,7 +84,7 @@ extension Supervisor {
     if case .stopping? = lifecycle[name]?.state { true } else { false }
   }
 
-  private func isKilled(_ name: String) -> Bool {
+  func isKilled(_ name: String) -> Bool {
     if case .stopping(let stopping)? = lifecycle[name]?.state {
       stopping.stage == .killed
     } else {

@@ -18,6 +18,8 @@ extension Supervisor {
       $0.pingAll(sequence: 0)
       $0.creditQueueTime()
       $0.askHosts()
+      $0.endLeases()
+      $0.askLostHosts()
       $0.keepInPlace()
       $0.scheduleHeartbeat()
     }
@@ -35,6 +37,7 @@ extension Supervisor {
 
   /// Takes what awaited processes had to wait for a processor from the time that counts against them.
   func creditQueueTime() {
+    creditLaunchTurns()
     for name in Array(processes.nodes) {
       let isAwaited = lifecycle[name]?.isAwaited(at: .now) == true
       guard let time = processes[name]?.takeQueueTime(isAwaited: isAwaited), time > .zero else {

@@ -32,6 +32,7 @@ extension Supervisor {
     switch header.kind {
     case .hello: take(try JSONRecord.decode(NodeHello.self, from: body), from: name)
     case .ready: handle(.node(name, .ready))
+    case .renew: renew(name, asked: header.sequence)
     case .status:
       takeHeartbeat(of: name)
       tell(deployed?.has(header.count, name) ?? [])
@@ -55,6 +56,7 @@ extension Supervisor {
   private func take(_ hello: NodeHello, from name: String) {
     sendLodgingsAgain(to: name)
     facts[name]?.pidElsewhere = hello.pid
+    if let host = processes[name]?.elsewhere?.step.host { plan.find(host) }
     // Who has told where it is learns of its peers before it is configured.
     if let endpoints = hello.endpoints { tell(deployed?.take(endpoints, of: name) ?? []) }
     if let setback = hello.setback {

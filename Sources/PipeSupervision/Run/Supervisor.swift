@@ -47,7 +47,7 @@ package final class Supervisor {
     }
   }
 
-  private(set) var plan: LaunchPlan
+  var plan: LaunchPlan
   var change = PendingChange()
   /// Where files are loaded while the loop goes on.
   private(set) lazy var loader = LoopThread { _ in }
@@ -62,6 +62,8 @@ package final class Supervisor {
   let options: Options
   private(set) var lifecycle: TopologyLifecycle
   let processes: NodeProcesses
+  var leases: Leases
+  var turns = LaunchTurns()
   var facts: [String: NodeFacts] = [:]
   var waiting = WaitingClients()
   var survey = StatusSurvey()
@@ -88,6 +90,8 @@ package final class Supervisor {
     self.signals = signals
     self.reporter = reporter
     self.options = options
+    leases = Leases(
+      term: (plan.leaseTerm ?? .zero).clampedNanoseconds, at: BootClock.nanoseconds)
     incarnations = try Incarnations(in: directories)
     lifecycle = TopologyLifecycle(
       plan.nodes.map(\.supervision), incarnations: incarnations.counts,
@@ -116,15 +120,17 @@ package final class Supervisor {
 
   /// Runs until every process has ended. Returns how it went.
   package func run() -> TopologyLifecycle.Outcome {
+    tellJournals()
     loop.add(control.socket, for: self) { $0.takeFrames() }
     if let network = control.network { loop.add(network, for: self) { $0.takeFrames() } }
     loop.add(descriptor: signals.descriptor, for: self) { $0.readSignals() }
     scheduleHeartbeat()
-    handle(.start)
+    begin()
     // The loop does not keep alive whom it calls back.
     withExtendedLifetime(self) { loop.run() }
     control.close()
     engine?.close()
+    if leases.isEmpty { LeaseMark.remove(in: directories) }
     return outcome ?? .stopped
   }
 
@@ -151,6 +157,7 @@ package final class Supervisor {
     scheduleDeadline()
     answerWaiting()
     followAwaitedStates()
+    goOnLaunching()
   }
 
   /// Takes a sign of life, of which there are many: it changes nobody, and so nothing follows from it.
@@ -180,6 +187,7 @@ package final class Supervisor {
       self.outcome = cause(of: outcome)
       loop.stop()
     case .node(let name, .kill(let signal)):
+      if signal == .kill { giveUpLease(of: name) }
       if let host = plan.host(of: name), processes[name]?.host != nil {
         return end(lodger: name, of: host, with: signal)
       }
@@ -193,7 +201,9 @@ package final class Supervisor {
     _ action: NodeLifecycle.Action, on name: String
   ) -> NodeLifecycle.Input? {
     switch action {
-    case .spawn(let incarnation): return spawn(name, incarnation: UInt64(incarnation))
+    case .spawn(let incarnation):
+      guard hasTurn(name, incarnation: incarnation) else { return nil }
+      return spawn(name, incarnation: UInt64(incarnation))
     case .greet: adopt(name)
     case .sendConfigure:
       if let node = plan[name] {
@@ -218,7 +228,7 @@ package final class Supervisor {
     reporter.report(node: name, report)
   }
 
-  private func spawn(_ name: String, incarnation: UInt64) -> NodeLifecycle.Input {
+  func spawn(_ name: String, incarnation: UInt64) -> NodeLifecycle.Input {
     guard let node = plan[name] else { return .spawnFailed(reason: "there is no such node") }
     if let countingProblem {
       return .spawnFailed(reason: "its start cannot be counted: \(countingProblem)")
@@ -234,11 +244,13 @@ package final class Supervisor {
         path: node.information.program, arguments: arguments(of: node, incarnation: incarnation),
         environment: plan.environment(of: node), deathSignal: options.isDetached ? nil : .kill,
         leadsSession: options.isDetached)
+      if node.lease != nil { leases.begin(name, incarnation: incarnation) }
       let pid = try start(command, of: node, as: record)
       facts[name]?.take(started: record)
       return .spawned(pid: pid)
     } catch {
       deployed?.revoke(name)
+      leases.forget(name)
       return .spawnFailed(reason: "\(error)")
     }
   }
@@ -340,7 +352,11 @@ package final class Supervisor {
 extension Supervisor: NodeProcesses.Observer {
   func handle(_ input: NodeLifecycle.Input, of node: String) { handle(.node(node, input)) }
   func takeRest(of node: String) { states.drain(node) }
-  func hasEnded(_ node: String) { tell(deployed?.revoke(node) ?? []) }
+  func hasEnded(_ node: String) {
+    leases.forget(node)
+    tell(deployed?.revoke(node) ?? [])
+  }
+
   func takeLastLines(_ lines: [String], of node: String) { facts[node]?.take(lastLines: lines) }
 
   func line(node: String, _ stream: LogStream, _ text: String) {

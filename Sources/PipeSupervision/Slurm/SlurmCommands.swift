@@ -78,26 +78,32 @@ struct SlurmCommands: Sendable {
         + [srun.map { String($0) } ?? ""])
   }
 
-  /// Asks a host whether it has a process; ``Verdict`` reads the answer.
+  /// Asks a host which of some processes it has; ``Verdict`` reads the answer.
   ///
   /// Slurm itself does not know: of a host that it has given up it lists steps that are gone, and none that go on.
   /// - Parameter place: A step on the host, of which this one is to be like.
-  func ask(about name: String, as place: SlurmStep) -> ChildCommand {
-    // Who finds itself would find the other one, which belongs to the same user.
+  func ask(about names: [String], as place: SlurmStep) -> ChildCommand {
+    // Who finds itself would find the other ones, which belong to the same user.
     let script = """
-      grep -qszFx "\(Self.probeVariable)=$1" /proc/[0-9]*/environ || exit
-      if grep -qszFx "\(Self.stepVariable)=$1" /proc/[0-9]*/environ; then
-        echo \(Verdict.present.rawValue)
-      else
-        echo \(Verdict.gone.rawValue)
-      fi
+      probe=$1
+      shift
+      grep -qszFx "\(Self.probeVariable)=$probe" /proc/[0-9]*/environ || exit
+      there=$(grep -hsazo "^\(Self.stepVariable)=[^ ]*" /proc/[0-9]*/environ | tr '\\0' '\\n' | sort -u)
+      for name; do
+        if printf '%s\\n' "$there" | grep -qFx "\(Self.stepVariable)=$name"; then
+          echo "\(Verdict.present.rawValue) $name"
+        else
+          echo "\(Verdict.gone.rawValue) $name"
+        fi
+      done
       """
     var environment = Self.withoutJob(environment)
-    environment[Self.probeVariable] = name
+    environment[Self.probeVariable] = place.name
     return ChildCommand(
       path: tools.path(.srun),
       arguments: options(of: place)
-        + ["--quiet", "--immediate=3", "-J", place.name, "/bin/sh", "-c", script, "sh", name],
+        + ["--quiet", "--immediate=3", "-J", place.name, "/bin/sh", "-c", script, "sh"]
+        + [place.name] + names,
       environment: environment)
   }
 
@@ -107,8 +113,15 @@ struct SlurmCommands: Sendable {
     case gone = "GONE"
     case unknown
 
-    init(_ answer: String) {
-      self = Verdict(rawValue: String(answer.prefix { $0 != "\n" })) ?? .unknown
+    /// What an answer says of each of some processes.
+    static func all(in answer: String) -> [String: Verdict] {
+      var verdicts: [String: Verdict] = [:]
+      for line in answer.split(separator: "\n") {
+        let words = line.split(separator: " ")
+        guard words.count == 2, let verdict = Verdict(rawValue: String(words[0])) else { continue }
+        verdicts[String(words[1])] = verdict
+      }
+      return verdicts
     }
   }
 

@@ -15,7 +15,12 @@ final class SlurmEngine {
   private var replacements: [String: String?] = [:]
   /// All of them.
   private var taken: [String] = []
+  /// The processes that hosts are asked about, or are to be.
   private var asked: Set<SlurmStep> = []
+  /// What each host is asked next.
+  private var questions: [String: [(step: SlurmStep, then: (SlurmCommands.Verdict) -> Void)]] = [:]
+  /// The hosts that are asked right now.
+  private var busy: Set<String> = []
 
   /// - Throws: ``SlurmError`` where Slurm's programs are not there.
   init(_ job: SlurmJob, environment: [String: String], loop: PollLoop) throws(SlurmError) {
@@ -33,6 +38,11 @@ final class SlurmEngine {
     return SlurmStep(name, on: host, in: present(of: host) ?? job.id)
   }
 
+  /// A step that nobody has, by which a host is asked whether it answers.
+  func step(ofHost host: String) -> SlurmStep {
+    SlurmStep("\(job.id).host.\(host)", on: host, in: present(of: host) ?? job.id)
+  }
+
   func command(
     _ command: ChildCommand, as step: SlurmStep, of node: String, in topology: String, input: Int32
   ) -> ChildCommand {
@@ -45,17 +55,30 @@ final class SlurmEngine {
     calls.start(commands.end(step, with: signal.number, srun: srun)) { _ in }
   }
 
-  /// Asks its host what became of a process, unless that is being asked already.
+  /// Asks its host what became of a process, unless that is being asked already. A host is asked of all together.
   func ask(_ step: SlurmStep, then: @escaping (SlurmCommands.Verdict) -> Void) {
-    guard let job = present(of: step.host), asked.insert(step).inserted else { return }
-    let place = SlurmStep("\(step.name).asked", on: step.host, in: job)
-    calls.start(commands.ask(about: step.name, as: place)) { [weak self] answer in
-      let verdict = SlurmCommands.Verdict(answer)
+    guard asked.insert(step).inserted else { return }
+    questions[step.host, default: []].append((step, then))
+    calls.loop.schedule(after: .zero, for: self) { $0.askNext(step.host) }
+  }
+
+  private func askNext(_ host: String) {
+    guard !busy.contains(host), let questions = questions.removeValue(forKey: host) else { return }
+    guard let job = present(of: host) else {
+      for (step, _) in questions { asked.remove(step) }
+      return
+    }
+    busy.insert(host)
+    let place = SlurmStep("\(self.job.id).\(host).asked", on: host, in: job)
+    calls.start(commands.ask(about: questions.map(\.step.name), as: place)) { [weak self] answer in
+      let verdicts = SlurmCommands.Verdict.all(in: answer)
       if let self {
-        asked.remove(step)
-        if verdict == .unknown { missed(step.host, in: job) }
+        busy.remove(host)
+        for (step, _) in questions { asked.remove(step) }
+        if verdicts.isEmpty { missed(host, in: job) }
       }
-      then(verdict)
+      for (step, then) in questions { then(verdicts[step.name] ?? .unknown) }
+      self?.askNext(host)
     }
   }
 

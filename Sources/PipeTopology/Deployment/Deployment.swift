@@ -19,8 +19,16 @@ public struct Deployment: Sendable {
   public var address: String?
   /// The places, in the order of the file.
   public var places: [DeploymentPlace]
-  /// The directory of the nodes' journals, which all hosts see; `nil` for each host's own.
+  /// The directory of the journals of nodes that may move, which all hosts see; `nil` for each host's own.
   public var journals: String?
+  /// How long a node with ``HostLossPolicy/move`` goes on without the orchestrator; it can be replaced on another host
+  /// soon after that. Default: 5 s.
+  public var lease: Duration
+
+  /// The lease that a deployment has which names none.
+  public static let standardLease: Duration = .seconds(5)
+  /// How long one may be.
+  public static let leaseTerms: ClosedRange<Duration> = .seconds(1)...(.seconds(30))
 
   /// The address that a deployment has which names none, where all is on one host.
   public static let standardAddress = "127.0.0.1"
@@ -28,8 +36,9 @@ public struct Deployment: Sendable {
   /// Makes a deployment.
   public init(
     engine: Engine = .local, address: String? = nil, places: [DeploymentPlace] = [],
-    journals: String? = nil
+    journals: String? = nil, lease: Duration = Deployment.standardLease
   ) {
+    self.lease = lease
     self.engine = engine
     self.address = address
     self.places = places
@@ -52,7 +61,7 @@ extension Deployment: Equatable {
   /// Equal in all but the order of the places, which are a map in the file.
   public static func == (left: Deployment, right: Deployment) -> Bool {
     left.engine == right.engine && left.address == right.address
-      && left.journals == right.journals
+      && left.journals == right.journals && left.lease == right.lease
       && left.places.sorted { $0.name < $1.name } == right.places.sorted { $0.name < $1.name }
   }
 }
@@ -66,7 +75,8 @@ public struct DeploymentPlace: Hashable, Sendable {
   /// With ``Deployment/Engine/slurm``: the hosts, by the names that Slurm has for them. Its nodes are dealt to them
   /// in turn.
   public var hosts: [String]
-  /// Further hosts, which a submitted job has, too; no node goes there by itself yet.
+  /// Further hosts, to which nodes with ``HostLossPolicy/move`` go first where theirs is lost. A submitted job has them,
+  /// too.
   public var spare: [String]
 
   /// Makes a place.

@@ -22,9 +22,13 @@ package enum DeploymentKeys {
         "The places by name, as nodes name them with `place`", standard: "none"),
       TopologyKey(
         "journals", \.journals, .text("a path"),
-        "The directory of the nodes' journals, which all hosts see: a path from the file's "
-          + "directory. Needed where a node with a journal has `on_host_loss: move`",
+        "The directory of the journals of nodes with `on_host_loss: move`, which all hosts see: a path from the "
+          + "file's directory. Needed where such a node has a journal",
         standard: "each host's own"),
+      TopologyKey(
+        "lease", \.lease, .leaseTerm,
+        "With `slurm`: how long a node with `on_host_loss: move` goes on without the orchestrator, from 1s to 30s. A "
+          + "tenth later it can be started on another host", standard: "`5s`"),
     ],
     rules: [
       "patternProperties": ["^x-": true], "allOf": .array(Deployment.Engine.allCases.map(rule)),
@@ -33,6 +37,11 @@ package enum DeploymentKeys {
     // One that could not be read asks for nothing.
     if fields["engine"] == nil || fields.read.contains("engine") {
       reading.checkPlaces(of: deployment)
+      if deployment.engine == .local, reading.source.has(["lease"]) {
+        reading.report(
+          .conflictingKeys, at: reading.source.mark(ofKey: ["lease"]),
+          "the deployment: 'lease' says nothing with engine 'local'; remove it")
+      }
     }
     return true
   }
@@ -51,7 +60,7 @@ package enum DeploymentKeys {
           + "order of the topology", standard: "needed with `slurm`"),
       TopologyKey(
         "spare", \.spare, .hosts,
-        "With `slurm`: hosts that a submitted job has besides. Nodes do not go there by themselves yet",
+        "With `slurm`: hosts to which its nodes with `on_host_loss: move` go first where theirs is lost",
         standard: "none"),
     ])
 
@@ -70,20 +79,16 @@ package enum DeploymentKeys {
     let condition: JSONValue =
       engine == .local
       ? isEngine : ["properties": isEngine["properties"] ?? .null, "required": ["engine"]]
-    return [
-      "if": condition,
-      "then": [
-        "properties": [
-          "places": [
-            "additionalProperties": [
-              "required": [.string(keys.needed)],
-              "properties": .object(
-                Dictionary(keys.idle.map { ($0, false) }) { first, _ in first }),
-            ]
-          ]
+    var properties: [String: JSONValue] = [
+      "places": [
+        "additionalProperties": [
+          "required": [.string(keys.needed)],
+          "properties": .object(Dictionary(keys.idle.map { ($0, false) }) { first, _ in first }),
         ]
-      ],
+      ]
     ]
+    if engine == .local { properties["lease"] = false }
+    return ["if": condition, "then": ["properties": .object(properties)]]
   }
 }
 

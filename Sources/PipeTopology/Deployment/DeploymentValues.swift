@@ -1,4 +1,5 @@
 import PipeMachines
+import PipeSupport
 import PipeSystem
 
 extension TopologyValue<[String]> {
@@ -29,6 +30,31 @@ extension TopologyValue<[String]> {
       }
       return hosts
     }
+  }
+}
+
+extension TopologyValue<Duration> {
+  /// How long a process may go on without its orchestrator.
+  static var leaseTerm: Self {
+    let terms = Deployment.leaseTerms
+    let duration = positiveDuration
+    // The standard one is left out: with some engines the key says nothing.
+    var kind = Self(
+      schema: duration.schema,
+      write: { $0 == Deployment.standardLease ? nil : duration.write($0) }
+    ) { reading, place in
+      guard let term = duration.read(&reading, place) else { return nil }
+      guard terms.contains(term) else {
+        reading.report(
+          .badDuration, place,
+          "must be from \(DurationText.write(terms.lowerBound)) to \(DurationText.write(terms.upperBound)), not "
+            + DurationText.write(term))
+        return nil
+      }
+      return term
+    }
+    kind.definitions = duration.definitions
+    return kind
   }
 }
 

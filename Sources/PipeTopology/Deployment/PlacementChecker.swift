@@ -39,6 +39,15 @@ package struct PlacementChecker: Examiner {
 
   /// What a node has recorded has to be where it goes on, whole.
   private mutating func checkMove(of node: NodeSpecification) {
+    if let place = node.place.flatMap(deployment.deployment.place),
+      place.hosts.count == 1, Set(place.spare).isSubset(of: place.hosts)
+    {
+      report(
+        .badHostLoss, at: ["nodes", node.name, "on_host_loss"],
+        "node '\(node.name)' has nowhere to move: place '\(place.name)' has host '\(place.hosts[0])' alone; add "
+          + "'spare: [HOST]' at \(self.place(of: ["places", place.name])), or write 'on_host_loss: wait'"
+      )
+    }
     guard node.constant == nil else { return }
     check(
       topology.durability(of: node.name), of: node, recorded: "what it has recorded",

@@ -27,6 +27,8 @@ package enum FrameKind: UInt8, CaseIterable, Sendable {
   case stopped = 51
   /// A node does not let in whom it was to.
   case turnedAway = 52
+  /// It asks for its lease to go on.
+  case renew = 53
   // Control, orchestrator to node.
   case configure = 56
   case start = 57
@@ -37,6 +39,8 @@ package enum FrameKind: UInt8, CaseIterable, Sendable {
   case lodge = 61
   /// Where those are with whom the node talks, and by which keys they are known.
   case neighbours = 62
+  /// Its lease goes on, counted from when it asked.
+  case renewed = 63
   // Synchronized events: a coordinator's DEALER and a participant's inbox.
   case prepare = 80
   case commit = 81

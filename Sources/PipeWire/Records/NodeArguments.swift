@@ -25,6 +25,9 @@ package struct NodeArguments: Hashable, Sendable {
   package var journal: Journal?
   /// Its keys, where it is bound for other hosts; `nil` where it is on one host with all others.
   package var keys: Keys?
+  /// How long it may go on without its orchestrator; `nil` for as long as it likes. Of a lodger, the process in
+  /// which it lives sees to that.
+  package var lease: Duration?
 
   /// Where a node's own key pair is, and who its orchestrator is.
   package struct Keys: Hashable, Sendable {
@@ -58,8 +61,9 @@ package struct NodeArguments: Hashable, Sendable {
 
   package init(
     topology: String, node: String, content: Content, control: String, inbox: String, feed: String,
-    incarnation: UInt64, journal: Journal? = nil, keys: Keys? = nil
+    incarnation: UInt64, journal: Journal? = nil, keys: Keys? = nil, lease: Duration? = nil
   ) {
+    self.lease = lease
     self.journal = journal
     self.keys = keys
     self.topology = topology
@@ -94,6 +98,7 @@ package struct NodeArguments: Hashable, Sendable {
       list += ["--journal", journal.path, "--durability", journal.durability.rawValue]
     }
     if let keys { list += ["--key", keys.path, "--control-key", keys.control] }
+    if let lease { list += ["--lease", String(lease.wholeMilliseconds)] }
     return list + [
       "--control", control, "--inbox", inbox, "--feed", feed, "--incarnation",
       String(incarnation),
@@ -127,6 +132,9 @@ package struct NodeArguments: Hashable, Sendable {
           "Where its key pair is, - for standard input. Default: its sockets have none"),
         Option(
           "control-key", value: .text("KEY"), "The public key of its orchestrator, with '--key'"),
+        Option(
+          "lease", value: .count("MS"),
+          "The milliseconds that it may go on without its orchestrator. Default: no limit"),
       ])
   }
 
@@ -148,6 +156,7 @@ package struct NodeArguments: Hashable, Sendable {
     keys = try parsed.value("key").map { (path) throws(UsageError) in
       Keys(path: path, control: try required("control-key"))
     }
+    lease = parsed.number("lease").map { .milliseconds($0) }
     if let state = try parsed.json("constant") {
       content = .constant(state, machine: parsed.value("machine"))
     } else if let names = parsed.list("composites") {

@@ -37,16 +37,21 @@ extension RuntimeDirectories {
   /// Opens a node's journal.
   func journalReader(of node: String) throws -> JournalReader {
     do {
-      return try JournalReader(journal(of: node), node: node)
+      return try JournalReader(JournalPlaces(in: self)[node], node: node)
     } catch {
       if case .missing = error { try checkIsKnown(node) }
       throw error
     }
   }
 
+  /// The nodes that have a journal, or what is left of one.
+  var nodesWithJournals: [String] {
+    Set(JournalReader.nodes(in: journals) + JournalPlaces(in: self).nodesElsewhere).sorted()
+  }
+
   /// Throws where nothing tells that the topology has, or had, a node of this name.
   func checkIsKnown(_ node: String) throws {
-    let known = Set(JournalReader.nodes(in: journals) + LogReader.nodes(in: logs))
+    let known = Set(nodesWithJournals + LogReader.nodes(in: logs))
       .subtracting(["orchestrator"]).sorted()
     guard !known.contains(node) else { return }
     throw CommandError(

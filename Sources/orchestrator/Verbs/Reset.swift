@@ -51,7 +51,7 @@ struct Reset: Verb {
       throw CommandError(
         "name the nodes, or --all\nTry 'orchestrator reset --help'.", code: .usage)
     }
-    if named.isEmpty { return JournalReader.nodes(in: directories.journals) }
+    if named.isEmpty { return directories.nodesWithJournals }
     for node in named { try directories.checkIsKnown(node) }
     return named.enumerated().filter { !named[..<$0.offset].contains($0.element) }.map(\.element)
   }
@@ -74,12 +74,13 @@ struct Reset: Verb {
   /// A participant that is prepared for an event asks its composite how that has ended; one that
   /// had forgotten would say that it was aborted, also where others have taken it.
   private func checkPrepared(to nodes: [String], _ directories: RuntimeDirectories) throws {
+    let places = JournalPlaces(in: directories)
     func snapshot(_ node: String) -> JournalSnapshot? {
-      try? JournalReader(directories.journal(of: node), node: node).snapshot(limit: 0)
+      try? JournalReader(places[node], node: node).snapshot(limit: 0)
     }
     let composites = nodes.filter { snapshot($0)?.machine == JournalSnapshot.compositeMachine }
     guard let composite = composites.first else { return }
-    for node in JournalReader.nodes(in: directories.journals) where !nodes.contains(node) {
+    for node in directories.nodesWithJournals where !nodes.contains(node) {
       guard let prepared = snapshot(node)?.prepared else { continue }
       throw CommandError(
         "node '\(node)' has promised to take synchronized event \(prepared.transaction), "
@@ -92,7 +93,7 @@ struct Reset: Verb {
 
   private func hold(_ node: String, _ directories: RuntimeDirectories) throws -> JournalFiles {
     do {
-      return try JournalFiles(directories.journal(of: node), node: node)
+      return try JournalFiles(JournalPlaces(in: directories)[node], node: node)
     } catch {
       guard case .locked(_, let pid) = error else { throw error }
       throw CommandError(

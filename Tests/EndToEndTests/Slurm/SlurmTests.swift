@@ -40,11 +40,11 @@ struct SlurmTests {
       pair: { components: [left, right], synchronize: [meet], within: left }
     """
 
-  private func counted(_ count: Int) throws -> JSONValue {
+  func counted(_ count: Int) throws -> JSONValue {
     try JSONValue(encoding: Sink.State.counting(last: count, count: count, wrong: 0))
   }
 
-  private func untilAllCame(_ count: Int, _ ward: DetachedTopology) async throws {
+  func untilAllCame(_ count: Int, _ ward: DetachedTopology) async throws {
     let all = try counted(count)
     let hasAll: Bool? = try await poll(within: .seconds(20), of: ward.tool.directory) {
       try await ward.directory()[node: "sink"]?.status?.state == all ? true : nil
@@ -53,14 +53,14 @@ struct SlurmTests {
     #expect(hasAll == true, "\(logs)")
   }
 
-  private func untilCounted(_ more: Int, _ ward: DetachedTopology) async throws {
+  func untilCounted(_ more: Int, _ ward: DetachedTopology) async throws {
     let before = try await ward.directory()[node: "sink"]?.status?.version ?? 0
     try await ward.await("events arrive") {
       $0[node: "sink"]?.status.map { $0.version >= before + UInt64(more) } == true
     }
   }
 
-  private func until(_ node: String, is phase: String, _ ward: DetachedTopology) async throws {
+  func until(_ node: String, is phase: String, _ ward: DetachedTopology) async throws {
     let isThere: Bool? = try await poll(every: .milliseconds(100), within: .seconds(60)) {
       try await ward.directory()[node: node]?.phase == phase ? true : nil
     }
@@ -170,7 +170,7 @@ struct SlurmTests {
   }
 
   /// The processes of a node of this test's, on whatever host.
-  private func processes(of node: String, _ ward: DetachedTopology) -> [String] {
+  func processes(of node: String, _ ward: DetachedTopology) -> [String] {
     FileSystem.entries(of: "/proc").filter { entry in
       guard let environment = FileSystem.contents(of: "/proc/\(entry)/environ") else {
         return false

@@ -123,6 +123,7 @@ struct JournalReaderTests {
         .undecodable(path: "/j/door.sqlite", node: "door", problem: "no"), "orchestrator reset door"
       ),
       (.locked(path: "/j/door.sqlite", pid: 7), "process 7"),
+      (.superseded(path: "/j/door.sqlite", incarnation: 6, by: 7), "another orchestrator"),
       (.failed(path: "/j/door.sqlite", reason: "no"), "no"),
     ] as [(JournalError, String)])
   func wording(error: JournalError, wayOut: String) {

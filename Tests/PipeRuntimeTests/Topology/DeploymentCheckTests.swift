@@ -153,6 +153,25 @@ struct DeploymentCheckTests {
     #expect(try placed(node, in: Self.without) == [])
   }
 
+  @Test(
+    "with Slurm, a node moves where its place has another host",
+    arguments: [
+      ("hosts: [h1]", true), ("hosts: [h1], spare: [h1]", true),
+      ("hosts: [h1], spare: [h2]", false),
+      ("hosts: [h1, h2]", false),
+    ])
+  func alone(hosts: String, isRefused: Bool) throws {
+    let node = "a: { machine: M, place: front, on_host_loss: move, durability: none }"
+    let found = try placed(node, in: "engine: slurm\nplaces:\n  front: { \(hosts) }")
+    #expect(
+      found
+        == (isRefused
+          ? [
+            "test.yaml:4:48: error: node 'a' has nowhere to move: place 'front' has host 'h1' alone; add "
+              + "'spare: [HOST]' at lab.yaml:3:3, or write 'on_host_loss: wait' [bad-host-loss]"
+          ] : []))
+  }
+
   @Test("journals that could not be read are not also missing")
   func brokenJournals() throws {
     let node = "a: { machine: M, place: front, on_host_loss: move, durability: power }"

@@ -54,7 +54,9 @@ struct DeploymentFileTests {
 
   @Test("with Slurm, places have hosts")
   func hosts() throws {
-    let found = try read("engine: slurm\nplaces: { a: { hosts: [n-1, n2.lab], spare: [n3] } }")
+    let found = try read(
+      "engine: slurm\nlease: 2s\nplaces: { a: { hosts: [n-1, n2.lab], spare: [n3] } }")
+    #expect(found.lease == .seconds(2) && Deployment().lease == .seconds(5))
     #expect(
       found.place("a") == DeploymentPlace(name: "a", hosts: ["n-1", "n2.lab"], spare: ["n3"]))
     #expect(try read(found.yaml) == found && read(found.json.text) == found)
@@ -95,6 +97,16 @@ struct DeploymentFileTests {
     ("address: 7", "1:10", "must be an IPv4 address", "bad-value", true),
     (
       "address: 0.0.0.0", "1:10", "cannot be 0.0.0.0, where nobody can connect to", "bad-value",
+      true
+    ),
+    ("engine: slurm\nlease: 0s", "2:8", "must be longer than 0s", "bad-duration", true),
+    (
+      "engine: slurm\nlease: 999ms", "2:8", "must be from 1s to 30s, not 999ms", "bad-duration",
+      false
+    ),
+    ("engine: slurm\nlease: 31s", "2:8", "must be from 1s to 30s, not 31s", "bad-duration", false),
+    (
+      "lease: 5s", "1:1", "'lease' says nothing with engine 'local'; remove it", "conflicting-keys",
       true
     ),
     ("places: [a]", "1:9", "must be a mapping from names, not a list", "bad-value", true),

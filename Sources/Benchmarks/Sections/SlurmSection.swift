@@ -1,0 +1,100 @@
+import PipeRuntime
+
+/// A hundred nodes on three hosts of a Slurm job, each a step of its own: until they run, and until one runs again
+/// that was killed, or all those of a host that has lost its power.
+struct SlurmSection {
+  private static let lease: Duration = .seconds(5)
+  private static let deployment = """
+    engine: slurm
+    address: 10.77.0.10
+    lease: \(lease.shortText.replacing(" ", with: ""))
+    places:
+      hall: { hosts: [fh1, fh2, fh3] }
+    """
+
+  private let setting: Setting
+
+  init(_ setting: Setting) { self.setting = setting }
+
+  func run(_ report: inout Report) throws {
+    if let obstacle = SlurmHosts.obstacle { return report.note("not measured: \(obstacle)") }
+    let count = setting.pick(100, quick: 12)
+    let directory = try TemporaryDirectory()
+    let hosts = try SlurmHosts(in: directory)
+    defer { withExtendedLifetime(hosts) {} }
+    let near = try start(count, named: "near", deployment: nil, on: nil, in: directory)
+    let apart = try start(
+      count, named: "apart", deployment: Self.deployment, on: hosts, in: directory)
+    report.add(
+      Figure(
+        name: "\(count) nodes on three hosts run; on one host, without Slurm",
+        value: .seconds(apart.elapsed), baseline: .seconds(near.elapsed)))
+    try again(apart.run, near.run, hosts, directory, &report)
+    try lost(apart.run, hosts, &report)
+    report.note(
+      "the hosts are namespaces of this machine, Slurm is Debian's; nodes record nothing, and may move;"
+    )
+    report.note(
+      "host lost: from its loss to all of its nodes running on the other two; lease "
+        + "\(Self.lease.shortText), heartbeat 5 s")
+  }
+
+  private func start(
+    _ count: Int, named name: String, deployment: String?, on hosts: SlurmHosts?,
+    in directory: TemporaryDirectory
+  ) throws -> (run: TopologyRun, elapsed: Double) {
+    let place = deployment == nil ? "" : ", place: hall, on_host_loss: move"
+    let nodes = (0..<count).map {
+      "\n  n\($0): { machine: Relay, durability: none\(place), restart: { max: 100, backoff: { initial: 20ms } } }"
+    }
+    let text = "topology: \(name)\nprogram: \(Programs.nodes)\nnodes:\(nodes.joined())\n"
+    let start = Clock.nanoseconds
+    let run = try TopologyRun(
+      text, named: name, deployment: deployment, on: hosts, in: directory)
+    return (run, Double(Clock.nanoseconds - start) / 1e9)
+  }
+
+  /// A process is killed where it runs.
+  private func again(
+    _ apart: TopologyRun, _ near: TopologyRun, _ hosts: SlurmHosts,
+    _ directory: TemporaryDirectory, _ report: inout Report
+  ) throws {
+    var times = (apart: Samples(), near: Samples())
+    for round in 0..<setting.pick(9, quick: 3) {
+      times.apart.add(try kill("n\(round)", of: apart, on: hosts, in: directory))
+      times.near.add(try kill("n\(round)", of: near, on: nil, in: directory))
+    }
+    report.add(
+      Figure(
+        name: "killed, and running again; on one host, without Slurm",
+        value: .seconds(times.apart.median), baseline: .seconds(times.near.median)))
+  }
+
+  private func kill(
+    _ node: String, of run: TopologyRun, on hosts: SlurmHosts?, in directory: TemporaryDirectory
+  ) throws -> Double {
+    let before = try run.directory()[node: node]?.incarnation ?? 0
+    let start = Clock.nanoseconds
+    try OrchestratorCommand(directory: directory, hosts: hosts).run(
+      ["kill", node, "-p", run.name])
+    try run.wait(until: "'\(node)' runs again") {
+      $0[node: node].map { $0.isRunning && $0.incarnation > before } == true
+    }
+    return Double(Clock.nanoseconds - start) / 1e9
+  }
+
+  private func lost(_ run: TopologyRun, _ hosts: SlurmHosts, _ report: inout Report) throws {
+    let there = try run.directory().nodes.filter { $0.hostName == "fh3" }.map(\.name)
+    let start = Clock.nanoseconds
+    try hosts.lose(3)
+    try run.wait(until: "the nodes of the lost host run elsewhere") { directory in
+      there.allSatisfy { name in
+        directory[node: name].map { $0.isRunning && $0.hostName != "fh3" } == true
+      }
+    }
+    report.add(
+      Figure(
+        name: "host lost: its \(there.count) nodes run elsewhere",
+        value: .seconds(Double(Clock.nanoseconds - start) / 1e9), target: .atMost(.seconds(10))))
+  }
+}

@@ -1,0 +1,71 @@
+import PipeClient
+import PipeTopology
+
+extension LaunchPlan {
+  /// The nodes as they are bound for other hosts: where each is, its own process tells.
+  mutating func place(by deployment: Deployment, of topology: Topology) {
+    for index in nodes.indices {
+      // A lodger is where its host is.
+      let owner = nodes[index].host ?? nodes[index].name
+      let place = topology.node(owner)?.place
+      nodes[index].information.place = place
+      nodes[index].address = place.flatMap(deployment.place)?.address ?? address
+      nodes[index].bindForOthers()
+      guard let host = hosts?.host(of: owner) else { continue }
+      nodes[index].supervision.isElsewhere = true
+      settle(index, on: host)
+      guard hosts?.mayMove(owner) == true else { continue }
+      nodes[index].lease = deployment.lease
+      if let journals = deployment.journals, nodes[index].information.journal != nil {
+        nodes[index].information.journal = RuntimeDirectories.journal(
+          of: nodes[index].name, in: journals + "/" + self.topology)
+      }
+    }
+  }
+
+  private mutating func settle(_ index: Int, on host: String) {
+    nodes[index].hostName = host
+    nodes[index].information.hostName = host
+    nodes[index].address = job?.addresses[host] ?? address
+  }
+
+  /// The lease that nodes have which may move; `nil` where none may.
+  var leaseTerm: Duration? { nodes.lazy.compactMap(\.lease).first }
+
+  /// The host of a node does not answer.
+  mutating func lose(hostOf name: String) {
+    if let host = hosts?.host(of: name) { hosts?.lose(host) }
+  }
+
+  /// A host answers.
+  mutating func find(_ host: String) { hosts?.find(host) }
+
+  /// Whether the next process of a node has a host to start on.
+  func canStart(_ name: String) -> Bool { hosts?.next(for: name) != nil }
+
+  /// Has the next process of a node start elsewhere where its host is lost, and those that live in it with it.
+  /// - Returns: From where to where; `nil` where it stays.
+  mutating func move(_ name: String) -> (from: String, to: String)? {
+    guard let former = hosts?.host(of: name), let next = hosts?.next(for: name), next != former
+    else { return nil }
+    hosts?.move(name, to: next)
+    for index in nodes.indices where (nodes[index].host ?? nodes[index].name) == name {
+      settle(index, on: next)
+    }
+    return (former, next)
+  }
+}
+
+extension LaunchPlan.Node {
+  /// Where it and its peers are, their processes tell.
+  fileprivate mutating func bindForOthers() {
+    information.process = name
+    information.inbox = ""
+    information.feed = ""
+    for index in configuration.outs.indices { configuration.outs[index].endpoint = "" }
+    if var plan = configuration.plan {
+      plan.components = plan.components.map { .init(name: $0.name, inbox: "", feed: "") }
+      configuration.plan = plan
+    }
+  }
+}

@@ -1,0 +1,46 @@
+import PipeClient
+
+/// Starts on other hosts, of which each has its turn.
+extension Supervisor {
+  /// Whether a node can be started at once; else that is done when it has its turn.
+  func hasTurn(_ name: String, incarnation: Int) -> Bool {
+    if plan.host(of: name) == nil, let (former, next) = plan.move(name) {
+      tell(.moving(from: former, to: next), of: name)
+    }
+    guard let node = plan[name], node.host == nil, let host = node.hostName else { return true }
+    return turns.begin(name, incarnation: incarnation, on: host, at: .now)
+  }
+
+  /// Starts those that have their turn now.
+  func goOnLaunching() {
+    guard engine != nil else { return }
+    turns.end { !isStarting($0) }
+    while let next = turns.next(where: { !isStarting($0.node, $0.incarnation) }) {
+      if isStarting(next.node, next.incarnation) {
+        let input = spawn(next.node, incarnation: UInt64(next.incarnation))
+        loop.schedule(after: .zero, for: self) { $0.handle(.node(next.node, input)) }
+      } else if isEndingUnstarted(next.node, next.incarnation) {
+        loop.schedule(after: .zero, for: self) {
+          $0.handle(.node(next.node, .spawnFailed(reason: "it was to end before it was started")))
+        }
+      }
+    }
+  }
+
+  /// Tells those that wait for their turn that this time does not count.
+  func creditLaunchTurns() {
+    for (node, time) in turns.takeTimes(at: .now) where time > .zero {
+      handle(.node(node, .queued(time)))
+    }
+  }
+
+  private func isStarting(_ name: String, _ incarnation: Int? = nil) -> Bool {
+    guard let node = lifecycle[name], case .starting = node.state else { return false }
+    return incarnation.map { node.incarnation == $0 && node.pid == nil } ?? true
+  }
+
+  private func isEndingUnstarted(_ name: String, _ incarnation: Int) -> Bool {
+    guard let node = lifecycle[name], case .stopping = node.state else { return false }
+    return node.incarnation == incarnation && node.pid == nil
+  }
+}

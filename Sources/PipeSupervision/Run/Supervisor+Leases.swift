@@ -1,0 +1,80 @@
+import PipeClient
+import PipeSupport
+import PipeWire
+
+/// Processes on other hosts that must not go on without this one, so that others may take their place.
+extension Supervisor {
+  /// Starts the nodes, as soon as no process can be left that a former orchestrator had granted a lease.
+  func begin() {
+    guard plan.leaseTerm != nil else { return handle(.start) }
+    guard let left = LeaseMark.left(in: directories) else { return start() }
+    reporter.warning(
+      "an orchestrator of this topology was killed. Nodes with 'on_host_loss: move' may go on for "
+        + "\(left.shortText), and none is started before that")
+    loop.schedule(after: left, for: self) { $0.start() }
+  }
+
+  private func start() {
+    guard !isStopping else { return }
+    if let term = plan.leaseTerm {
+      do {
+        try LeaseMark.write(term, in: directories)
+      } catch {
+        reporter.warning("\(error)")
+        return requestStop(.init(exitCode: 1, reason: "\(error)"))
+      }
+    }
+    handle(.start)
+  }
+
+  /// Writes down where journals are, for who reads them when this run is over.
+  func tellJournals() {
+    let paths = plan.nodes.compactMap { node in node.information.journal.map { (node.name, $0) } }
+    do {
+      try JournalPlaces.write(Dictionary(paths) { first, _ in first }, in: directories)
+    } catch {
+      reporter.warning("'orchestrator journal' will not find all journals: \(error)")
+    }
+  }
+
+  /// A process asks for its lease to go on.
+  /// - Parameter asked: When it did, by its own clock.
+  func renew(_ name: String, asked: UInt64) {
+    guard let process = processes[name] else { return }
+    if isLost(name) { handle(.node(name, .heartbeat)) }
+    guard leases.renew(name, incarnation: process.incarnation, at: BootClock.nanoseconds) else {
+      return
+    }
+    control.send(FrameHeader(.renewed, sequence: asked), to: name)
+  }
+
+  /// A node is to be killed, or that in whose process it lives: its lease is not to keep it.
+  func giveUpLease(of name: String) { leases.giveUp(plan.host(of: name) ?? name) }
+
+  /// Takes those for ended whose leases have run out while nobody told of them.
+  func endLeases() {
+    guard plan.leaseTerm != nil else { return }
+    let now = BootClock.nanoseconds
+    for name in Array(processes.nodes) {
+      guard let process = processes[name], process.elsewhere != nil else { continue }
+      let isLost = isLost(name)
+      guard isLost || isKilled(name), leases.isOver(name, at: now) else { continue }
+      if isLost || !process.hasHostAnswered { plan.lose(hostOf: name) }
+      // Where there is no other host it stays lost: its own may come back.
+      guard isStopping || !isLost || plan.canStart(name) else { continue }
+      processes.leaseRanOut(name)
+    }
+  }
+
+  /// Asks the hosts that are lost whether they are back.
+  func askLostHosts() {
+    guard let engine, let lost = plan.hosts?.lost else { return }
+    for host in lost {
+      let step = engine.step(ofHost: host)
+      engine.ask(step) { [weak self] verdict in
+        // Nobody else may tell that Slurm has taken it out of the job: the sruns there are gone.
+        if verdict == .unknown { self?.engine?.lost(step) } else { self?.plan.find(host) }
+      }
+    }
+  }
+}

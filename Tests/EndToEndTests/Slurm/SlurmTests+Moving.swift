@@ -1,0 +1,228 @@
+import Glibc
+import PipeClient
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import TestTraits
+import Testing
+
+// Nodes that may move to another host, in the same line as the others: each has hosts of its own.
+extension SlurmTests {
+  private static let spare = """
+    engine: slurm
+    address: 10.77.0.10
+    journals: shared
+    lease: 2s
+    places:
+      front: { hosts: [fh1] }
+      back: { hosts: [fh2], spare: [fh3] }
+    """
+
+  private static let moving = "place: back, on_host_loss: move"
+  private static let restart = "restart: { max: 100, backoff: { initial: 20ms } }"
+
+  private func withShared(
+    _ yaml: String, deployment: String = spare,
+    _ body: (DetachedTopology, SlurmCluster) async throws -> Void
+  ) async throws {
+    try await SlurmCluster.with { tool, cluster in
+      try FileSystem.makeDirectories(tool.directory.path + "/shared")
+      var topology = try DetachedTopology(tool: tool, name: "ward", yaml: yaml)
+      try topology.deploy(by: deployment)
+      try await topology.up()
+      try await body(topology, cluster)
+      try await topology.run("down")
+    }
+  }
+
+  @Test("where a host loses its power, a node goes on elsewhere from its journal, or waits")
+  func move() async throws {
+    let yaml = """
+      topology: ward
+      program: TestNodes
+      timeouts: { heartbeat: 2s }
+      nodes:
+        source: { machine: Source, place: front }
+        sink:
+          { machine: Sink, \(Self.moving), durability: power, parameters: { work: 300 }, \(Self.restart) }
+        stays: { machine: Party, place: back, \(Self.restart) }
+      pipes:
+        - { from: source.out, to: sink.in, name: numbers }
+      """
+    try await withShared(yaml) { ward, cluster in
+      try await ward.run("send", "source", #"{"go":{"count":6000}}"#)
+      try await untilCounted(300, ward)
+      try await cluster.lose(2)
+      try await ward.await("the sink runs on another host") {
+        $0[node: "sink"]?.isRunning == true && $0[node: "sink"]?.hostName == "fh3"
+      }
+      try await untilAllCame(6_000, ward)
+      let moved = try await ward.directory()
+      #expect(moved[node: "sink"]?.incarnation == 2)
+      #expect(moved[node: "stays"]?.phase == "lost" && moved[node: "stays"]?.hostName == "fh2")
+      try await cluster.start(2)
+      try await until("stays", is: "running", ward)
+      let back = try await ward.directory()
+      #expect(back[node: "stays"]?.hostName == "fh2" && back[node: "stays"]?.incarnation == 2)
+      #expect(back[node: "sink"]?.hostName == "fh3" && back[node: "sink"]?.incarnation == 2)
+      let busy = try await ward.run("journal", "sink", code: 1)
+      #expect(busy.error.contains("lets nobody read its journal while it runs"), "\(busy)")
+      try await ward.run("stop", "sink")
+      #expect(try await ward.run("journal", "sink").output.contains("last: 6000"))
+    }
+  }
+
+  private static func beacon(_ log: String) -> String {
+    """
+    topology: ward
+    program: TestNodes
+    timeouts: { heartbeat: 2s }
+    nodes:
+      beacon:
+        { machine: Beacon, \(moving), durability: none, parameters: { log: \(log) }, \(restart) }
+    """
+  }
+
+  /// The processes that have told that they live, in the order of their first words, with the first instant and the
+  /// last one.
+  private func lives(_ log: String) -> [ClosedRange<Int64>] {
+    var lives: [String: ClosedRange<Int64>] = [:]
+    let text = FileSystem.contents(of: log, limit: 1 << 24) ?? []
+    for line in String(decoding: text, as: UTF8.self).split(separator: "\n") {
+      let words = line.split(separator: " ")
+      guard words.count == 2, let time = Int64(words[1]) else { continue }
+      let name = String(words[0])
+      lives[name] =
+        min(
+          lives[name]?.lowerBound ?? time, time)...max(
+          lives[name]?.upperBound ?? time, time)
+    }
+    return lives.values.sorted { $0.lowerBound < $1.lowerBound }
+  }
+
+  private func untilStopped(_ process: String, _ ward: DetachedTopology) async throws {
+    let hasStopped: Bool? = try await poll(within: .seconds(20), of: ward.tool.directory) {
+      FileSystem.text(of: "/proc/\(process)/stat")?.contains(") T ") == true ? true : nil
+    }
+    #expect(hasStopped == true)
+  }
+
+  private func untilHeard(_ count: Int, _ log: String, _ ward: DetachedTopology) async throws {
+    let isHeard: Bool? = try await poll(within: .seconds(20), of: ward.tool.directory) {
+      lives(log).count == count ? true : nil
+    }
+    #expect(isHeard == true)
+  }
+
+  private func expectOneAtATime(_ log: String, count: Int) {
+    let lives = lives(log)
+    #expect(lives.count == count)
+    for (former, next) in zip(lives, lives.dropFirst()) {
+      #expect(former.upperBound < next.lowerBound, "\(lives)")
+    }
+  }
+
+  @Test(
+    "a process that is cut off, or stopped besides, is dead before there is another one",
+    arguments: [false, true])
+  func cutOff(isStopped: Bool) async throws {
+    try await SlurmCluster.with { tool, cluster in
+      let log = tool.directory.path + "/lives"
+      var ward = try DetachedTopology(tool: tool, name: "ward", yaml: Self.beacon(log))
+      try ward.deploy(by: Self.spare)
+      try await ward.up()
+      let first = try #require(processes(of: "beacon", ward).first)
+      try await untilHeard(1, log, ward)
+      if isStopped {
+        // Slurm itself would freeze it, in which no signal reaches it before it goes on.
+        #expect(kill(try #require(Int32(first)), SIGSTOP) == 0)
+        try await untilStopped(first, ward)
+      }
+      try await cluster.partition(2)
+      try await ward.await("another one runs on another host") {
+        $0[node: "beacon"]?.isRunning == true && $0[node: "beacon"]?.hostName == "fh3"
+      }
+      #expect(!processes(of: "beacon", ward).contains(first))
+      try await untilHeard(2, log, ward)
+      try await cluster.heal(2)
+      // As many more words as a former one would have had time for.
+      let end = try #require(lives(log).last?.upperBound) + 1_000_000_000
+      let isOver: Bool? = try await poll(within: .seconds(20), of: tool.directory) {
+        lives(log).contains { $0.upperBound > end } ? true : nil
+      }
+      #expect(isOver == true)
+      expectOneAtATime(log, count: 2)
+      try await ward.run("down")
+    }
+  }
+
+  @Test("what a killed orchestrator has left ends by its lease before the next one starts another")
+  func leftover() async throws {
+    try await SlurmCluster.with { tool, _ in
+      let log = tool.directory.path + "/lives"
+      var ward = try DetachedTopology(tool: tool, name: "ward", yaml: Self.beacon(log))
+      try ward.deploy(by: Self.spare)
+      try await ward.up()
+      try await untilHeard(1, log, ward)
+      try await ward.killOrchestrator()
+      for survivor in try Survivor.all(in: ward.directories) {
+        survivor.process.signal(.kill, group: true)
+      }
+      #expect(processes(of: "beacon", ward).count == 1)
+      // On another host: what is there ends nothing on the first one.
+      let other = Self.spare.replacing("hosts: [fh2], spare: [fh3]", with: "hosts: [fh3, fh2]")
+      try ward.deploy(by: other)
+      try await ward.up()
+      try await untilHeard(2, log, ward)
+      expectOneAtATime(log, count: 2)
+      #expect(processes(of: "beacon", ward).count == 1)
+      let told = try FileSystem.contents(of: ward.directories.logs + "/orchestrator.log") ?? []
+      #expect(
+        String(decoding: told, as: UTF8.self).contains(
+          "an orchestrator of this topology was killed")
+      )
+      try await ward.run("down")
+    }
+  }
+
+  @Test(
+    "a synchronized event is taken by all or by none where its coordinator's host is lost and that moves",
+    arguments: ["commit.before", "commit.recorded"])
+  func coordinator(point: String) async throws {
+    let yaml = """
+      topology: ward
+      program: TestNodes
+      timeouts: { heartbeat: 2s }
+      environment: { PIPERUNTIME_FAILPOINTS: "pair:\(point)=stop/1" }
+      nodes:
+        left: { machine: Party, \(Self.moving), durability: power, \(Self.restart) }
+        right: { machine: Party, place: front, durability: power, \(Self.restart) }
+      composites:
+        pair: { components: [left, right], synchronize: [meet], within: left }
+      """
+    try await withShared(yaml) { ward, cluster in
+      let first = try #require(processes(of: "left", ward).first)
+      let asked = try ward.tool.start(CommandLineTool.patient(["send", "pair", #""meet""#]))
+      try await untilStopped(first, ward)
+      try await cluster.lose(2)
+      try await ward.await("the coordinator runs on another host") {
+        $0[node: "pair"]?.isRunning == true && $0[node: "left"]?.hostName == "fh3"
+      }
+      _ = try await ward.tool.result(of: asked, within: .seconds(60))
+      let hasMet: Bool? = try await poll(
+        every: .milliseconds(100), within: .seconds(60), of: ward.tool.directory
+      ) {
+        let sent = try ward.tool.start(CommandLineTool.patient(["send", "pair", #""meet""#]))
+        return try await ward.tool.result(of: sent, within: .seconds(60)).code == 0 ? true : nil
+      }
+      #expect(hasMet == true)
+      let directory = try await ward.await("both have met as often") {
+        guard let left = $0[node: "left"]?.status?.state else { return false }
+        return left == $0[node: "right"]?.status?.state
+      }
+      let met = try #require(directory[node: "left"]?.status?.state).decode(Party.State.self).met
+      // What was recorded is taken; what was not may be, once.
+      #expect(point == "commit.recorded" ? met == 2 : met == 1 || met == 2)
+    }
+  }
+}

@@ -1,0 +1,62 @@
+import PipeSupervision
+import Testing
+
+@Suite("Turns of starts on other hosts")
+struct LaunchTurnsTests {
+  private let begin = LaunchTurns.Instant.now
+
+  /// As many as a host takes at once, which are on their way, and two that wait.
+  private func full() -> LaunchTurns {
+    var turns = LaunchTurns()
+    for index in 0..<(LaunchTurns.limit + 2) {
+      let hasTurn = turns.begin("n\(index)", incarnation: 1, on: "fh1", at: begin)
+      #expect(hasTurn == (index < LaunchTurns.limit))
+    }
+    return turns
+  }
+
+  @Test("a host takes some at a time, and another one does not wait for it")
+  func hosts() {
+    var turns = full()
+    let other = turns.begin("other", incarnation: 1, on: "fh2", at: begin)
+    #expect(other)
+    let next = turns.next { _ in false }
+    #expect(next == nil)
+  }
+
+  @Test("who waits has its turn in order, once another one is on its way no more")
+  func order() {
+    var turns = full()
+    turns.end { $0 == "n3" }
+    // Who comes now does not go before them.
+    let late = turns.begin("late", incarnation: 1, on: "fh1", at: begin)
+    #expect(!late)
+    let first = turns.next { _ in false }
+    #expect(first?.node == "n\(LaunchTurns.limit)" && first?.incarnation == 1)
+    let none = turns.next { _ in false }
+    #expect(none == nil)
+    turns.end { _ in true }
+    let others = [turns.next { _ in false }, turns.next { _ in false }, turns.next { _ in false }]
+    #expect(others.map { $0?.node } == ["n\(LaunchTurns.limit + 1)", "late", nil])
+  }
+
+  @Test("one that is not to be started any more waits no more, and takes no turn")
+  func obsolete() {
+    var turns = full()
+    let gone = turns.next { $0.node == "n\(LaunchTurns.limit + 1)" }
+    #expect(gone?.node == "n\(LaunchTurns.limit + 1)")
+    turns.end { $0 == "n0" }
+    let next = turns.next { _ in false }
+    #expect(next?.node == "n\(LaunchTurns.limit)")
+  }
+
+  @Test("the time of waiting is told once")
+  func times() {
+    var turns = full()
+    let first = turns.takeTimes(at: begin + .seconds(2))
+    #expect(first.map(\.node) == ["n\(LaunchTurns.limit)", "n\(LaunchTurns.limit + 1)"])
+    #expect(first.allSatisfy { $0.time == .seconds(2) })
+    let second = turns.takeTimes(at: begin + .seconds(3))
+    #expect(second.allSatisfy { $0.time == .seconds(1) })
+  }
+}

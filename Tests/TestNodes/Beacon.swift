@@ -1,0 +1,56 @@
+import Glibc
+import PipeRuntime
+
+/// Tells all the time, in a file, that it lives.
+package enum Beacon: Machine {
+  package enum State: MachineState, Equatable {
+    case lit(count: Int)
+  }
+
+  package enum Event: MachineEvent { case next }
+
+  package enum Output: MachineOutput { case shine }
+
+  package struct Parameters: MachineParameters {
+    /// The file to which it adds a line each time: its start, and the instant, in nanoseconds since the machine was
+    /// started.
+    package var log = ""
+    /// The pause between two lines. Unit: milliseconds.
+    package var pause = 10
+    package init() {}
+  }
+
+  package static func stateMachine(
+    _ parameters: Parameters
+  ) -> StateMachine<State, Event, Output> {
+    StateMachine(initial: State.lit(count: 0)) {
+      When(state: State.lit(count:)) { _ in
+        Execute(output: Output.shine)
+      } transitions: { count in
+        On(event: Event.next) { Transition(to: State.lit(count: count + 1)) }
+      }
+    }
+  }
+
+  package static func runtime(
+    _ parameters: Parameters, _ ports: Ports
+  ) -> Runtime<State, Event, Output> {
+    let name = UInt64.random(in: 1 ... .max)
+    return Runtime()
+      .map(
+        output: Output.shine,
+        to: { () -> Event? in
+          try? await EffectClock.sleep(for: .milliseconds(parameters.pause))
+          var now = timespec()
+          clock_gettime(CLOCK_BOOTTIME, &now)
+          write("\(name) \(now.tv_sec * 1_000_000_000 + now.tv_nsec)\n", to: parameters.log)
+          return .next
+        })
+  }
+
+  private static func write(_ line: String, to path: String) {
+    let file = open(path, O_WRONLY | O_CREAT | O_APPEND, 0o600)
+    _ = Array(line.utf8).withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
+    close(file)
+  }
+}
