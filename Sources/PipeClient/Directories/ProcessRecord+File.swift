@@ -52,9 +52,11 @@ extension ProcessRecord {
   }
 
   /// What a node's files in the runtime directory end with.
-  static let fileSuffixes = [suffix, keySuffix, ".in", ".feed", ".out", ".err"]
+  static let fileSuffixes = [suffix, keySuffix, placeSuffix, ".in", ".feed", ".out", ".err"]
   /// What the file of its key pair ends with.
   static let keySuffix = ".node.key"
+  /// What the file ends with that tells where its sockets are.
+  static let placeSuffix = ".node.place"
 }
 
 /// A process of a node that lives though nobody supervises it.
@@ -65,6 +67,8 @@ package struct Survivor: Sendable {
   package let process: AdoptedProcess
   /// The node in whose process it lives; `nil` where that is its own.
   package var host: String? { record?.launch.host }
+  /// Whether it is bound for other hosts, and so runs by a deployment file.
+  package var isDeployed: Bool { record?.launch.address != nil }
 
   /// The live processes of a topology whose lock the caller holds, or at least nobody else does.
   /// - Parameter patience: How long one is waited for that was just forked and has not yet written

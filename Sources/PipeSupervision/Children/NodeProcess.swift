@@ -42,6 +42,8 @@ final class NodeProcess {
   var watch: PollLoop.Registration?
   /// Why the program does not run.
   var startFailure: SpawnError?
+  /// Whether an adopted process has been told of its new orchestrator.
+  var isGreeted = false
   /// Whether it told that it ends in order.
   var saidGoodbye = false
   /// Where it runs; `nil` on this host.

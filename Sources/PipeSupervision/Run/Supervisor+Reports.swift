@@ -54,6 +54,17 @@ extension Supervisor {
   }
 
   private func take(_ hello: NodeHello, from name: String) {
+    if case .adopting = lifecycle[name]?.state, hello.setback == nil {
+      // It has found this orchestrator by itself; what it says is no answer yet.
+      guard processes[name]?.isGreeted == true else {
+        greet(name)
+        return
+      }
+      if let deployed, hello.phase ?? .greeting != .greeting, deployed.endpoints(of: name) == nil {
+        let reason = "where it is bound has not been written down, and its peers would part from it"
+        return handle(.node(name, .answered(.differs(reason: reason))))
+      }
+    }
     sendLodgingsAgain(to: name)
     facts[name]?.pidElsewhere = hello.pid
     if let host = processes[name]?.elsewhere?.step.host { plan.find(host) }
@@ -115,13 +126,23 @@ extension Supervisor {
 
   private func sendGreeting(to name: String) {
     guard case .adopting = lifecycle[name]?.state, processes[name] != nil else { return }
+    let isSent = greet(name)
+    loop.schedule(after: isSent ? Self.answerPatience : Self.greetingInterval, for: self) {
+      // Where it has said hello by itself, that comes first.
+      $0.takeFrames()
+      $0.sendGreeting(to: name)
+    }
+  }
+
+  /// - Returns: Whether it is connected.
+  @discardableResult
+  private func greet(_ name: String) -> Bool {
     let greeting = NodeGreeting(
       orchestrator: getpid(), isDetached: options.isDetached,
       output: processes.pipe(of: name, .out), error: processes.pipe(of: name, .err))
     let isSent = control.send(FrameHeader(.greet), greeting, to: name) == .queued
-    loop.schedule(after: isSent ? Self.answerPatience : Self.greetingInterval, for: self) {
-      $0.sendGreeting(to: name)
-    }
+    if isSent { processes[name]?.isGreeted = true }
+    return isSent
   }
 
   /// Takes the `hello` with which an adopted process answers.
