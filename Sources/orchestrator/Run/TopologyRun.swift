@@ -130,7 +130,8 @@ struct TopologyRun {
     let supervisor = try Supervisor(
       plan: plan, lock: lock, signals: signals, reporter: reporter,
       Supervisor.Options(
-        held: held(plan), adopted: adoption.adoptable, handover: adoption.handover, known: plan.known(lock.formerProcesses),
+        held: held(plan), adopted: adoption.adoptable, handover: adoption.handover,
+        known: plan.known(lock.formerProcesses),
         isDetached: display.isBackground))
     if let timeout {
       supervisor.loop.schedule(after: timeout, for: supervisor) { $0.requestStop() }

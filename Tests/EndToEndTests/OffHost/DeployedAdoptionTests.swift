@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Nodes at other places whose orchestrator is killed", .timed)
 struct DeployedAdoptionTests {
-  /// A pipe and a composite, each with its ends at two places.
+  /// A pipe whose ends are at two places, and a composite: what it leads to has both meet at each event.
   static let hall =
     DeployedTopologyTests.numbers.replacing(
       "pipes:",
@@ -17,6 +17,7 @@ struct DeployedAdoptionTests {
         composites:
           pair: { components: [left, right], synchronize: [meet] }
         pipes:
+          - { from: sink, when: counting, to: pair, send: meet, name: meetings }
         """)
 
   private func counted(_ count: Int) throws -> JSONValue {
@@ -30,20 +31,26 @@ struct DeployedAdoptionTests {
     }
   }
 
-  /// Has both take part in an event, again where one of them is just not there.
-  private func meet(_ client: TopologyClient, _ ward: DetachedTopology) async throws {
-    let reply: Bool? = try await poll(within: .seconds(20), of: ward.tool.directory) {
-      if case .committed = try await client.synchronize("pair", Party.Event.meet) { return true }
-      return nil
+  /// Waits until so many events have come, once and in order, and both have met at each, and at the beginning.
+  @discardableResult
+  private func untilAll(_ count: Int, _ ward: DetachedTopology) async throws -> TopologyDirectory {
+    let last = try counted(count)
+    let met = try JSONValue(encoding: Party.State.willing(met: count + 1, steps: 0))
+    return try await ward.await("\(count) events have come") {
+      $0[node: "sink"]?.status?.state == last && $0[node: "left"]?.status?.state == met
+        && $0[node: "right"]?.status?.state == met
     }
-    #expect(reply == true)
   }
 
-  private func untilMet(_ count: Int, _ ward: DetachedTopology) async throws {
-    let state = try JSONValue(encoding: Party.State.willing(met: count, steps: 0))
-    try await ward.await("both have met \(count) times") {
-      $0[node: "left"]?.status?.state == state && $0[node: "right"]?.status?.state == state
-    }
+  private func send(_ count: Int, _ ward: DetachedTopology) async throws {
+    let client = try ward.client()
+    defer { client.close() }
+    try await client.send("source", Source.Event.go(count: count))
+  }
+
+  private func control(of ward: DetachedTopology) throws -> String {
+    let place = try #require(FileSystem.contents(of: try ward.directories.controlPlace))
+    return try #require(try JSONValue(parsing: place)["endpoint"]?.string)
   }
 
   @Test(
@@ -56,32 +63,22 @@ struct DeployedAdoptionTests {
       let keys = files.map { FileSystem.contents(of: $0) }
       let copy = ward.tool.directory.path + "/copy.key"
       try KeyFile.write(KeyFile.read(directories.clientKey), to: copy)
-      let place = try #require(FileSystem.contents(of: directories.controlPlace))
-      let control = try #require(try JSONValue(parsing: place)["endpoint"]?.string)
+      let control = try control(of: ward)
       let controlKey = try KeyFile.read(directories.controlKey).publicKey.text
-      let client = try ward.client()
-      defer { client.close() }
       let before = try await ward.directory()
       let pids = try await ward.pids()
       #expect(pids.count == 5)
-      var met = 0
-      try await client.send("source", Source.Event.go(count: 6_000))
+      try await send(3_000, ward)
       for _ in 0..<2 {
         try await untilEventsArrive(ward)
         try await ward.killOrchestrator()
-        // Nobody is needed for that.
-        for _ in 0..<3 { try await meet(client, ward) }
-        met += 3
+        #expect(ward.alive(pids.values) == Set(pids.values))
         let up = try await ward.up()
         #expect(up.hasPrefix("ward: running, 5 nodes adopted, orchestrator pid"), "\(up)")
         #expect(try await ward.pids() == pids)
         #expect(files.map { FileSystem.contents(of: $0) } == keys)
-        try await untilMet(met, ward)
       }
-      let all = try counted(6_000)
-      let after = try await ward.await("all have arrived") {
-        $0[node: "sink"]?.status?.state == all
-      }
+      let after = try await untilAll(3_000, ward)
       for node in after.nodes {
         #expect(node.incarnation == 1 && node.restarts == 0, "\(node)")
         #expect(node.inbox == before[node: node.name]?.inbox)
@@ -94,8 +91,7 @@ struct DeployedAdoptionTests {
         answerTimeout: TopologyHarness.clientTimeout)
       defer { remote.close() }
       try await remote.send("source", Source.Event.go(count: 10))
-      try await meet(remote, ward)
-      try await untilMet(met + 1, ward)
+      try await untilAll(3_010, ward)
 
       // They are supervised again, and what comes in their place is found by all others.
       for victim in ["sink", "pair", "source"] {
@@ -104,11 +100,8 @@ struct DeployedAdoptionTests {
           $0[node: victim]?.isRunning == true && $0[node: victim]?.incarnation == 2
         }
       }
-      try await client.send("source", Source.Event.go(count: 10))
-      let last = try counted(6_020)
-      try await ward.await("all have arrived") { $0[node: "sink"]?.status?.state == last }
-      try await meet(client, ward)
-      try await untilMet(met + 2, ward)
+      try await send(10, ward)
+      try await untilAll(3_020, ward)
       try await ward.run("down")
       #expect(ward.tool.directory.processes.isEmpty)
       #expect(FileSystem.entries(of: directories.runtime).isEmpty)
@@ -142,14 +135,13 @@ struct DeployedAdoptionTests {
     }
   }
 
-  @Test("one that was killed while nobody looked after it is started again, and its key lets nobody in")
+  @Test(
+    "one that was killed while nobody looked after it is started again, and its key lets nobody in")
   func killedMeanwhile() async throws {
     try await DetachedTopology.with(Self.hall, deployment: DeployedTopologyTests.lab) { ward in
-      let client = try ward.client()
-      defer { client.close() }
       let pids = try await ward.pids()
       let former = try KeyFile.read(try ward.directories.key(of: "sink"))
-      try await client.send("source", Source.Event.go(count: 3_000))
+      try await send(2_000, ward)
       try await untilEventsArrive(ward)
       try await ward.killOrchestrator()
       let victims = ["sink", "left"].compactMap { pids[$0] }
@@ -160,23 +152,15 @@ struct DeployedAdoptionTests {
       #expect(areGone == true)
       let up = try await ward.up()
       #expect(up.hasPrefix("ward: running, 3 nodes adopted"), "\(up)")
-      let all = try counted(3_000)
-      let after = try await ward.await("all have arrived") {
-        $0[node: "sink"]?.status?.state == all
-      }
+      let after = try await untilAll(2_000, ward)
       for node in after.nodes {
         let isNew = ["sink", "left"].contains(node.name)
         #expect((node.pid != pids[node.name]) == isNew, "\(node)")
         #expect(node.incarnation == (isNew ? 2 : 1), "\(node)")
       }
-      try await meet(client, ward)
-      try await untilMet(1, ward)
-
-      let place = try #require(FileSystem.contents(of: try ward.directories.controlPlace))
-      let control = try #require(try JSONValue(parsing: place)["endpoint"]?.string)
       let key = try KeyFile.read(try ward.directories.controlKey).publicKey
       let revenant = try KeyedPeer(
-        WireName.node("sink"), at: PeerPlace(control, key: key, own: former),
+        WireName.node("sink"), at: PeerPlace(try control(of: ward), key: key, own: former),
         in: ward.tool.directory)
       try await revenant.speak { _ in
         let log = try? ward.log("orchestrator")
@@ -198,9 +182,7 @@ struct DeployedAdoptionTests {
     try await DetachedTopology.with(
       DeployedTopologyTests.numbers, deployment: DeployedTopologyTests.lab
     ) { ward in
-      let client = try ward.client()
-      defer { client.close() }
-      try await client.send("source", Source.Event.go(count: 20))
+      try await send(20, ward)
       let pids = try await ward.pids()
       let directories = try ward.directories
       try await ward.killOrchestrator()
@@ -211,8 +193,7 @@ struct DeployedAdoptionTests {
       let reason: String
       switch obstacle {
       case .takenPort:
-        let place = try #require(FileSystem.contents(of: directories.controlPlace))
-        let control = try #require(try JSONValue(parsing: place)["endpoint"]?.string)
+        let control = try control(of: ward)
         try other.bind(control)
         reason = "the port of its orchestrator cannot be taken again: bind of '\(control)'"
       case .noKey:
@@ -237,15 +218,15 @@ struct DeployedAdoptionTests {
     }
   }
 
-  @Test("one whose key file is gone, or whose place is elsewhere now, is started anew, and the others go on")
+  @Test(
+    "one whose key file is gone, or whose place is elsewhere now, is started anew, and the others go on"
+  )
   func otherPlace() async throws {
     try await DetachedTopology.with(
       Self.hall, deployment: DeployedTopologyTests.lab
     ) { ward in
       var ward = ward
-      let client = try ward.client()
-      defer { client.close() }
-      try await client.send("source", Source.Event.go(count: 3_000))
+      try await send(2_000, ward)
       try await untilEventsArrive(ward)
       var pids = try await ward.pids()
       try await ward.killOrchestrator()
@@ -259,18 +240,13 @@ struct DeployedAdoptionTests {
       }
       #expect(
         try ward.log("sink").contains { $0.contains("not adopted: its place is at 127.0.0.4 now") })
-      try await meet(client, ward)
-      try await untilMet(1, ward)
 
       pids = try await ward.pids()
       try await ward.killOrchestrator()
       unlink(try ward.directories.key(of: "right"))
       #expect(try await ward.up().hasPrefix("ward: running, 4 nodes adopted"))
       #expect(try await ward.pids()["sink"] == pids["sink"])
-      try await meet(client, ward)
-      try await untilMet(2, ward)
-      let all = try counted(3_000)
-      try await ward.await("all have arrived") { $0[node: "sink"]?.status?.state == all }
+      try await untilAll(2_000, ward)
     }
   }
 
@@ -279,20 +255,45 @@ struct DeployedAdoptionTests {
     let hall = Self.hall.replacing(
       "synchronize: [meet] }", with: "synchronize: [meet], within: left }")
     try await DetachedTopology.with(hall, deployment: DeployedTopologyTests.lab) { ward in
-      let client = try ward.client()
-      defer { client.close() }
-      try await meet(client, ward)
       let pids = try await ward.pids()
       #expect(pids["pair"] == pids["left"])
+      try await send(2_000, ward)
+      try await untilEventsArrive(ward)
       try await ward.killOrchestrator()
-      try await meet(client, ward)
       #expect(try await ward.up().hasPrefix("ward: running, 5 nodes adopted"))
       #expect(try await ward.pids() == pids)
-      try await meet(client, ward)
-      try await untilMet(3, ward)
+      try await untilEventsArrive(ward)
       try await ward.run("kill", "left")
-      try await meet(client, ward)
-      try await untilMet(4, ward)
+      try await untilAll(2_000, ward)
+    }
+  }
+
+  @Test("'ls', 'status' and others name both files, and 'up' without the deployment is refused")
+  func advice() async throws {
+    try await DetachedTopology.with(
+      DeployedTopologyTests.numbers, deployment: DeployedTopologyTests.lab
+    ) { ward in
+      let pids = try await ward.pids()
+      try await ward.killOrchestrator()
+      let path = ward.tool.directory.path
+      let up = "'orchestrator up \(path)/ward.yaml --deployment \(path)/ward-deployment.yaml'"
+      let status = try await ward.run("status", code: 3)
+      #expect(status.output.hasPrefix("ward: orphaned: 2 nodes live; \(up) adopts"), "\(status)")
+      let table = try await ward.run("ps", code: 3)
+      #expect(table.error.contains("2 nodes live on: \(up) adopts them"), "\(table)")
+      let list = try await ward.run("ls", "-o", "json")
+      #expect(list.output.contains("\(path)/ward-deployment.yaml"), "\(list)")
+      // Refused each time, and the advice is the same afterwards.
+      for verb in [["up", "--wait"], ["run", "--plain"], ["up", "-d"]] {
+        let refused = try await ward.run(verb + ["ward.yaml"], code: 2)
+        #expect(refused.error.contains("\(up) adopts it"), "\(refused)")
+      }
+      #expect(ward.alive(pids.values) == Set(pids.values))
+      #expect(try await ward.up().hasPrefix("ward: running, 2 nodes adopted"))
+      try await ward.killOrchestrator()
+      let down = try await ward.run("down")
+      #expect(down.output.hasSuffix("2 nodes ended\n"), "\(down)")
+      #expect(FileSystem.entries(of: try ward.directories.runtime).isEmpty)
     }
   }
 }
