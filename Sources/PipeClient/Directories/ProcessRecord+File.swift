@@ -98,7 +98,21 @@ package struct Survivor: Sendable {
       }
       survivors.append(Survivor(node: node, record: record, process: process))
     }
-    return survivors
+    return survivors + lodgersElsewhere(survivors, in: directories)
+  }
+
+  /// Those that live in processes on other hosts, where nobody can lock their records: they are taken for alive as long
+  /// as these are.
+  private static func lodgersElsewhere(
+    _ survivors: [Survivor], in directories: RuntimeDirectories
+  ) -> [Survivor] {
+    let hosts = survivors.filter { $0.record?.step != nil }
+    guard !hosts.isEmpty else { return [] }
+    return ProcessRecord.all(in: directories).compactMap { record in
+      hosts.first { $0.node == record.launch.host }.map {
+        Survivor(node: record.node, record: record, process: $0.process)
+      }
+    }
   }
 
   /// The lines of a record; none where nobody holds it and it is a leftover, `nil` where its process has

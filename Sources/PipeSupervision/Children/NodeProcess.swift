@@ -70,8 +70,12 @@ final class NodeProcess {
     pipes = [(.out, child.output), (.err, child.error)]
   }
 
-  init(adopted process: AdoptedProcess, incarnation: UInt64, capture: OutputCapture) {
-    elsewhere = nil
+  /// - Parameter elsewhere: Where it runs, where the process is the `srun` that has started it.
+  init(
+    adopted process: AdoptedProcess, incarnation: UInt64, capture: OutputCapture,
+    on elsewhere: Elsewhere? = nil
+  ) {
+    self.elsewhere = elsewhere
     origin = .adopted(process)
     self.incarnation = incarnation
     self.capture = capture

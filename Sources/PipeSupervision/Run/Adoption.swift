@@ -71,7 +71,15 @@ package struct Adoption {
       return survivor.isDeployed
         ? "it was started by a deployment file" : "it was started without a deployment file"
     }
-    guard plan.job == nil else { return "what runs on other hosts is not taken over yet" }
+    if let step = record.step, let job = plan.job, step.job != job.id {
+      return "it runs in job \(step.job), and the others are to run in job \(job.id)"
+    }
+    guard record.step == nil || record.step?.host == node.hostName else {
+      return "it runs on host '\(record.step?.host ?? "?")', and does not belong there now"
+    }
+    guard survivor.host != nil || (record.step == nil) == (node.hostName == nil) else {
+      return "it is to run on another host now"
+    }
     return record.launch.difference(from: plan.launch(of: node))?.description
   }
 

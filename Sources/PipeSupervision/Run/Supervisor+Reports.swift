@@ -117,9 +117,11 @@ extension Supervisor {
       facts[name]?.take(adopted: record)
       return sendGreeting(to: name)
     }
-    for problem in processes.adopt(survivor.process, as: record) {
+    for problem in processes.adopt(survivor.process, as: record, on: elsewhere(record)) {
       reporter.warning("what node '\(name)' writes cannot be logged: \(problem)")
     }
+    // It was granted one, and nobody knows for how long yet.
+    if plan[name]?.lease != nil { leases.begin(name, incarnation: record.incarnation) }
     facts[name]?.take(adopted: record)
     sendGreeting(to: name)
   }
@@ -138,7 +140,9 @@ extension Supervisor {
   @discardableResult
   private func greet(_ name: String) -> Bool {
     let greeting = NodeGreeting(
-      orchestrator: getpid(), isDetached: options.isDetached,
+      orchestrator: getpid(),
+      // On another host nobody sees this process.
+      isDetached: options.isDetached || processes[name]?.isElsewhere == true,
       output: processes.pipe(of: name, .out), error: processes.pipe(of: name, .err))
     let isSent = control.send(FrameHeader(.greet), greeting, to: name) == .queued
     if isSent { processes[name]?.isGreeted = true }

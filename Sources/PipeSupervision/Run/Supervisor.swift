@@ -353,7 +353,15 @@ package final class Supervisor {
 }
 
 extension Supervisor: NodeProcesses.Observer {
-  func handle(_ input: NodeLifecycle.Input, of node: String) { handle(.node(node, input)) }
+  func handle(_ input: NodeLifecycle.Input, of node: String) {
+    handle(.node(node, input))
+    // It has told that it ends, and nothing is to come in its place.
+    if case .unattached = input, processes[node]?.saidGoodbye == true,
+      lifecycle[node]?.state.isHeld == true
+    {
+      processes.leaves(elsewhere: node)
+    }
+  }
   func takeRest(of node: String) { states.drain(node) }
   func hasEnded(_ node: String) {
     leases.forget(node)

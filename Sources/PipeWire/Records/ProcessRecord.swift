@@ -88,6 +88,19 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
     }
   }
 
+  /// Where a process runs that was started on another host: a step of a job of Slurm's.
+  package struct Step: Codable, Hashable, Sendable {
+    package var name: String
+    package var host: String
+    package var job: String
+
+    package init(_ name: String, on host: String, in job: String) {
+      self.name = name
+      self.host = host
+      self.job = job
+    }
+  }
+
   package var node: String
   package var incarnation: UInt64
   package var launch: Launch
@@ -99,6 +112,8 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
   package var dependencies: [String]
   /// From asking it to stop to killing it. Unit: milliseconds.
   package var stopTimeout: Int64
+  /// Where it runs; `nil` on the orchestrator's host. What the record is locked by is its `srun` then.
+  package var step: Step?
 
   package init(
     node: String, incarnation: UInt64, launch: Launch, isDetached: Bool, dependencies: [String],

@@ -125,6 +125,8 @@ struct TopologyRun {
       // Their orchestrator was killed in the very moment.
       throw refusal(of: plan.topology, "orchestrator up \(file) --deployment DEPLOYMENT")
     }
+    var plan = plan
+    plan.settle(survivors)
     let adoption = Adoption(survivors, plan: plan, in: lock.directories)
     try adoption.endOthers(in: lock.directories, reporter: reporter)
     let supervisor = try Supervisor(
