@@ -18,7 +18,8 @@ struct DeployedAdoptionTests {
           pair: { components: [left, right], synchronize: [meet] }
         pipes:
           - { from: sink, when: counting, to: pair, send: meet, name: meetings }
-        """)
+        """
+    ).replacing("work: 300", with: "work: 1000")
 
   private func counted(_ count: Int) throws -> JSONValue {
     try JSONValue(encoding: Sink.State.counting(last: count, count: count, wrong: 0))
@@ -68,7 +69,7 @@ struct DeployedAdoptionTests {
       let before = try await ward.directory()
       let pids = try await ward.pids()
       #expect(pids.count == 5)
-      try await send(3_000, ward)
+      try await send(4_000, ward)
       for _ in 0..<2 {
         try await untilEventsArrive(ward)
         try await ward.killOrchestrator()
@@ -78,7 +79,7 @@ struct DeployedAdoptionTests {
         #expect(try await ward.pids() == pids)
         #expect(files.map { FileSystem.contents(of: $0) } == keys)
       }
-      let after = try await untilAll(3_000, ward)
+      let after = try await untilAll(4_000, ward)
       for node in after.nodes {
         #expect(node.incarnation == 1 && node.restarts == 0, "\(node)")
         #expect(node.inbox == before[node: node.name]?.inbox)
@@ -91,7 +92,7 @@ struct DeployedAdoptionTests {
         answerTimeout: TopologyHarness.clientTimeout)
       defer { remote.close() }
       try await remote.send("source", Source.Event.go(count: 10))
-      try await untilAll(3_010, ward)
+      try await untilAll(4_010, ward)
 
       // They are supervised again, and what comes in their place is found by all others.
       for victim in ["sink", "pair", "source"] {
@@ -101,7 +102,7 @@ struct DeployedAdoptionTests {
         }
       }
       try await send(10, ward)
-      try await untilAll(3_020, ward)
+      try await untilAll(4_020, ward)
       try await ward.run("down")
       #expect(ward.tool.directory.processes.isEmpty)
       #expect(FileSystem.entries(of: directories.runtime).isEmpty)
