@@ -62,8 +62,8 @@ extension TopologyClient {
         _ = try RunningTopology.choose(topology)
       }
       return .orchestratorGone(topology)
-    } catch TopologyClientError.orphaned(let name, let nodes, let file) {
-      return .orphaned(name, nodes: nodes, file: file)
+    } catch TopologyClientError.orphaned(let name, let nodes, let file, let deployment) {
+      return .orphaned(name, nodes: nodes, file: file, deployment: deployment)
     } catch {
       return nil
     }
@@ -97,6 +97,8 @@ extension RunningTopology {
 
 extension OrphanedTopology {
   fileprivate var error: TopologyClientError {
-    .orphaned(name, nodes: nodes.map(\.node), file: file)
+    .orphaned(
+      name, nodes: nodes.map(\.node), file: file,
+      deployment: deployment ?? (isDeployed ? "DEPLOYMENT" : nil))
   }
 }

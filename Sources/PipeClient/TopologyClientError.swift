@@ -5,8 +5,8 @@ import PipeSupport
 public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConvertible {
   /// No topology of that name runs; with the names of those that do.
   case notRunning(String, running: [String])
-  /// The topology's orchestrator was killed, and these nodes of its live on.
-  case orphaned(String, nodes: [String], file: String?)
+  /// The topology's orchestrator was killed, and these nodes of its live on; with the files that it ran by.
+  case orphaned(String, nodes: [String], file: String?, deployment: String? = nil)
   /// No topology runs at all.
   case noneRunning
   /// Several topologies run, and none was named.
@@ -66,10 +66,10 @@ public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConverti
     switch self {
     case .notRunning(let name, let running):
       "no topology '\(name)' runs" + Suggestion.among(running, like: name, verb: "running:")
-    case .orphaned(let name, let nodes, let file):
+    case .orphaned(let name, let nodes, let file, let deployment):
       "the orchestrator of '\(name)' was killed and "
-        + "\(nodes.count == 1 ? "1 node lives" : "\(nodes.count) nodes live") on: 'orchestrator up "
-        + "\(file ?? "FILE")' adopts them, 'orchestrator down -p \(name)' ends them"
+        + "\(nodes.count == 1 ? "1 node lives" : "\(nodes.count) nodes live") on: '"
+        + "\(OrphanedTopology.upCommand(file: file, deployment: deployment))' adopts them, 'orchestrator down -p \(name)' ends them"
     case .noneRunning: "no topology runs; 'orchestrator up FILE' starts one"
     case .ambiguous(let names):
       "\(names.count) topologies run; choose one with -p: \(names.joined(separator: ", "))"

@@ -5,6 +5,8 @@ package struct OrphanedTopology: Sendable {
   package let name: String
   /// The topology file, as an absolute path.
   package let file: String?
+  /// The deployment file, as an absolute path.
+  package let deployment: String?
   package let nodes: [Survivor]
 
   /// The orphaned topologies by name.
@@ -21,8 +23,21 @@ package struct OrphanedTopology: Sendable {
       let nodes = try? Survivor.all(in: directories, patience: .seconds(2)), !nodes.isEmpty,
       RunningTopology.find(directories) == nil
     else { return nil }
+    let last = RunningTopology.last(directories)
     return OrphanedTopology(
-      name: directories.topology, file: RunningTopology.last(directories)?.file, nodes: nodes)
+      name: directories.topology, file: last?.file, deployment: last?.deployment, nodes: nodes)
+  }
+
+  /// Whether its nodes run by a deployment file.
+  package var isDeployed: Bool { nodes.contains(where: \.isDeployed) }
+
+  /// `orchestrator up FILE`, with what else it takes to go on as before.
+  package var upCommand: String {
+    Self.upCommand(file: file, deployment: deployment ?? (isDeployed ? "DEPLOYMENT" : nil))
+  }
+
+  static func upCommand(file: String?, deployment: String?) -> String {
+    "orchestrator up \(file ?? "FILE")" + (deployment.map { " --deployment \($0)" } ?? "")
   }
 
   /// `orphaned: 2 nodes live`

@@ -52,9 +52,11 @@ extension ProcessRecord {
   }
 
   /// What a node's files in the runtime directory end with.
-  static let fileSuffixes = [suffix, keySuffix, ".in", ".feed", ".out", ".err"]
+  static let fileSuffixes = [suffix, keySuffix, placeSuffix, ".in", ".feed", ".out", ".err"]
   /// What the file of its key pair ends with.
   static let keySuffix = ".node.key"
+  /// What the file ends with that tells where its sockets are.
+  static let placeSuffix = ".node.place"
 }
 
 /// A process of a node that lives though nobody supervises it.
@@ -65,6 +67,8 @@ package struct Survivor: Sendable {
   package let process: AdoptedProcess
   /// The node in whose process it lives; `nil` where that is its own.
   package var host: String? { record?.launch.host }
+  /// Whether it is bound for other hosts, and so runs by a deployment file.
+  package var isDeployed: Bool { record?.launch.address != nil }
 
   /// The live processes of a topology whose lock the caller holds, or at least nobody else does.
   /// - Parameter patience: How long one is waited for that was just forked and has not yet written
@@ -94,7 +98,21 @@ package struct Survivor: Sendable {
       }
       survivors.append(Survivor(node: node, record: record, process: process))
     }
-    return survivors
+    return survivors + lodgersElsewhere(survivors, in: directories)
+  }
+
+  /// Those that live in processes on other hosts, where nobody can lock their records: they are taken for alive as long
+  /// as these are.
+  private static func lodgersElsewhere(
+    _ survivors: [Survivor], in directories: RuntimeDirectories
+  ) -> [Survivor] {
+    let hosts = survivors.filter { $0.record?.step != nil }
+    guard !hosts.isEmpty else { return [] }
+    return ProcessRecord.all(in: directories).compactMap { record in
+      hosts.first { $0.node == record.launch.host }.map {
+        Survivor(node: record.node, record: record, process: $0.process)
+      }
+    }
   }
 
   /// The lines of a record; none where nobody holds it and it is a leftover, `nil` where its process has

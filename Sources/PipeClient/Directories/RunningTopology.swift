@@ -10,6 +10,8 @@ package struct RunningTopology: Hashable, Sendable {
   package let pid: Int32?
   /// The topology file, as an absolute path.
   package let file: String?
+  /// The deployment file, as an absolute path; `nil` where all nodes are on one host.
+  package let deployment: String?
   package let startedAt: Timestamp?
 
   /// The running topologies by name; leftovers of killed orchestrators are not among them.
@@ -70,6 +72,7 @@ package struct RunningTopology: Hashable, Sendable {
     let record = try? JSONValue(parsing: bytes).decode(LockRecord.self)
     return RunningTopology(
       name: directories.topology, pid: record?.pid, file: record?.file,
+      deployment: record?.deployment,
       startedAt: record.flatMap { Timestamp($0.started) })
   }
 }
@@ -78,5 +81,6 @@ package struct RunningTopology: Hashable, Sendable {
 struct LockRecord: Codable {
   var pid: Int32
   var file: String?
+  var deployment: String?
   var started: String
 }

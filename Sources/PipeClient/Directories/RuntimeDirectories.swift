@@ -88,11 +88,18 @@ package struct RuntimeDirectories: Hashable, Sendable {
 
   /// The key pair of the control socket that is bound for other hosts.
   package var controlKey: String { runtime + "/control.key" }
+  /// Where that socket is bound, for an orchestrator that comes after one that was killed.
+  package var controlPlace: String { runtime + "/control.place" }
   /// The key pair by which clients reach nodes that are bound for other hosts.
   package var clientKey: String { runtime + "/client.key" }
 
   /// The key pair of a node's process that is bound for other hosts. No node has a dot in its name.
   package func key(of node: String) -> String { runtime + "/" + node + ProcessRecord.keySuffix }
+
+  /// Where the sockets of a node's process are that is bound for other hosts, as that has told.
+  package func place(of node: String) -> String {
+    runtime + "/" + node + ProcessRecord.placeSuffix
+  }
 
   /// - Throws: ``DirectoryError`` where the name cannot be a file's.
   package init(topology: String, roots: RuntimeRoots = RuntimeRoots()) throws(DirectoryError) {

@@ -11,12 +11,16 @@ import PipeWire
 package final class TopologyLock: Sendable {
   package let directories: RuntimeDirectories
   private let file: Locked<String?>
+  private let deployment: String?
   private let startedAt = Timestamp.now
   private let held: Locked<Int32>
   private let former = Locked<[ProcessRecord]>([])
 
-  private init(directories: RuntimeDirectories, file: String?, descriptor: Int32) {
+  private init(
+    directories: RuntimeDirectories, file: String?, deployment: String?, descriptor: Int32
+  ) {
     self.directories = directories
+    self.deployment = deployment
     self.file = Locked(file)
     held = Locked(descriptor)
   }
@@ -30,9 +34,12 @@ package final class TopologyLock: Sendable {
 
   /// Creates the directories, takes the lock and removes what a killed orchestrator left, but for
   /// what its processes hold that live on: see ``Survivor``.
+  /// - Parameters:
+  ///   - file: The topology file.
+  ///   - deployment: The deployment file; `nil` where all nodes are on one host.
   /// - Throws: ``DirectoryError/alreadyRunning(topology:pid:file:)`` where another one holds it.
   package static func acquire(
-    _ directories: RuntimeDirectories, file: String?
+    _ directories: RuntimeDirectories, file: String?, deployment: String? = nil
   ) throws(DirectoryError) -> TopologyLock {
     for directory in [directories.state, directories.logs, directories.journals] {
       try OwnedDirectory.makeWritable(directory)
@@ -40,7 +47,7 @@ package final class TopologyLock: Sendable {
     // Somebody who only looks holds the lock for an instant, and an orchestrator that just ends takes
     // its file away.
     let lock = try Polling.wait(every: .milliseconds(2), until: .now + .milliseconds(50)) {
-      () throws(DirectoryError) in try take(directories, file: file)
+      () throws(DirectoryError) in try take(directories, file: file, deployment: deployment)
     }
     guard let lock else {
       let holder = RunningTopology.last(directories)
@@ -56,7 +63,7 @@ package final class TopologyLock: Sendable {
 
   /// The lock, or `nil` where another has it, or its file has just been taken away.
   private static func take(
-    _ directories: RuntimeDirectories, file: String?
+    _ directories: RuntimeDirectories, file: String?, deployment: String?
   ) throws(DirectoryError) -> TopologyLock? {
     try OwnedDirectory.make(directories.roots.runtime)
     try OwnedDirectory.make(directories.runtime)
@@ -65,7 +72,8 @@ package final class TopologyLock: Sendable {
       if errno == ENOENT { return nil }
       throw .system(SystemError("open", on: directories.lock, code: errno))
     }
-    let lock = TopologyLock(directories: directories, file: file, descriptor: descriptor)
+    let lock = TopologyLock(
+      directories: directories, file: file, deployment: deployment, descriptor: descriptor)
     if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return lock.isInPlace ? lock : nil }
     guard errno == EWOULDBLOCK else {
       throw .system(SystemError("flock", on: directories.lock, code: errno))
@@ -74,7 +82,7 @@ package final class TopologyLock: Sendable {
   }
 
   /// Removes the sockets and the runtime directory, and gives the name free. Logs stay; where a
-  /// process lives on, so do its files, by which it is found.
+  /// process lives on, so do its files, by which it is found, and the keys that it knows.
   package func release() {
     // What is not ours any more may be another run's by now.
     if isInPlace, (try? removeLeftovers()) == true {
@@ -129,8 +137,13 @@ package final class TopologyLock: Sendable {
   @discardableResult
   private func removeLeftovers() throws(DirectoryError) -> Bool {
     let survivors = try Survivor.all(in: directories)
-    let held = Set(
+    var held = Set(
       survivors.flatMap { survivor in ProcessRecord.fileSuffixes.map { survivor.node + $0 } })
+    if !survivors.isEmpty {
+      // By these, those that are bound for other hosts find and know the next orchestrator.
+      let files = [directories.controlKey, directories.controlPlace, directories.clientKey]
+      held.formUnion(files.map { String($0.dropFirst(directories.runtime.utf8.count + 1)) })
+    }
     for name in FileSystem.entries(of: directories.runtime)
     where name != "lock" && !held.contains(name) {
       unlink(directories.runtime + "/" + name)
@@ -141,7 +154,7 @@ package final class TopologyLock: Sendable {
   private func describe() {
     let record = LockRecord(
       pid: getpid(), file: file.withLock { $0 }.map(FileSystem.absolute),
-      started: startedAt.description)
+      deployment: deployment.map(FileSystem.absolute), started: startedAt.description)
     let bytes = ((try? JSONValue(encoding: record).bytes) ?? []) + [0x0A]
     ftruncate(descriptor, 0)
     // A full disk costs the description only; the lock itself holds.

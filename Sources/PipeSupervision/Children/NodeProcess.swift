@@ -42,6 +42,8 @@ final class NodeProcess {
   var watch: PollLoop.Registration?
   /// Why the program does not run.
   var startFailure: SpawnError?
+  /// Whether an adopted process has been told of its new orchestrator.
+  var isGreeted = false
   /// Whether it told that it ends in order.
   var saidGoodbye = false
   /// Where it runs; `nil` on this host.
@@ -68,8 +70,12 @@ final class NodeProcess {
     pipes = [(.out, child.output), (.err, child.error)]
   }
 
-  init(adopted process: AdoptedProcess, incarnation: UInt64, capture: OutputCapture) {
-    elsewhere = nil
+  /// - Parameter elsewhere: Where it runs, where the process is the `srun` that has started it.
+  init(
+    adopted process: AdoptedProcess, incarnation: UInt64, capture: OutputCapture,
+    on elsewhere: Elsewhere? = nil
+  ) {
+    self.elsewhere = elsewhere
     origin = .adopted(process)
     self.incarnation = incarnation
     self.capture = capture

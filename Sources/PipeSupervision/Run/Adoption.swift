@@ -8,10 +8,31 @@ package struct Adoption {
   package private(set) var adoptable: [String: Survivor] = [:]
   /// The others, and why they are ended.
   private(set) var others: [(survivor: Survivor, reason: String)] = []
+  /// By what those are reached that are bound for other hosts.
+  package private(set) var handover: ControlHandover?
 
-  package init(_ survivors: [Survivor], plan: LaunchPlan) {
+  package init(
+    _ survivors: [Survivor], plan: LaunchPlan, in directories: RuntimeDirectories
+  ) {
     var obstacles: [String: String] = [:]
     for survivor in survivors { obstacles[survivor.node] = Self.obstacle(survivor, plan) }
+    let deployed = survivors.filter { $0.isDeployed && obstacles[$0.node] == nil }
+    if !deployed.isEmpty {
+      do {
+        let handover = try ControlHandover(in: directories, at: plan.address)
+        for survivor in deployed {
+          do {
+            try handover.add(
+              survivor.node, incarnation: survivor.record?.incarnation ?? 0, in: directories)
+          } catch {
+            obstacles[survivor.node] = "\(error)"
+          }
+        }
+        self.handover = handover
+      } catch {
+        for survivor in deployed { obstacles[survivor.node] = "\(error)" }
+      }
+    }
     // Those that live in one process are taken over together, or end together.
     let lodgers = survivors.filter { $0.host != nil }
     for lodger in lodgers {
@@ -46,8 +67,18 @@ package struct Adoption {
       return "another version of the orchestrator started it"
     }
     guard record.isDetached else { return "it was started in the foreground" }
-    guard plan.deployment == nil, !record.launch.isDeployed else {
-      return "processes that run by a deployment file are not taken over yet"
+    guard survivor.isDeployed == (plan.deployment != nil) else {
+      return survivor.isDeployed
+        ? "it was started by a deployment file" : "it was started without a deployment file"
+    }
+    if let step = record.step, let job = plan.job, step.job != job.id {
+      return "it runs in job \(step.job), and the others are to run in job \(job.id)"
+    }
+    guard record.step == nil || record.step?.host == node.hostName else {
+      return "it runs on host '\(record.step?.host ?? "?")', and does not belong there now"
+    }
+    guard survivor.host != nil || (record.step == nil) == (node.hostName == nil) else {
+      return "it is to run on another host now"
     }
     return record.launch.difference(from: plan.launch(of: node))?.description
   }
@@ -64,14 +95,6 @@ package struct Adoption {
     let left = Survivor.end(others.map(\.survivor), in: directories)
     guard let first = left.first else { return }
     throw StuckProcess(pid: first.process.pid, node: first.node)
-  }
-}
-
-extension ProcessRecord.Launch {
-  /// Whether it is bound for other hosts.
-  fileprivate var isDeployed: Bool {
-    guard let option = arguments.firstIndex(of: "--inbox") else { return false }
-    return arguments.dropFirst(option + 1).first?.hasPrefix("tcp://") == true
   }
 }
 

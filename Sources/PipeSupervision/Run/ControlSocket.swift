@@ -21,9 +21,10 @@ final class ControlSocket {
   }
 
   /// Lets nodes come from other hosts, and clients as well.
-  /// - Returns: The endpoint, with a port that the system has chosen.
+  /// - Parameter port: One that was taken before; `nil` for one that the system chooses.
+  /// - Returns: The endpoint, with the port.
   func bindForOthers(
-    at address: String, as pair: CurveKeyPair, behind gate: PeerGate
+    at address: String, _ port: ReservedPort? = nil, as pair: CurveKeyPair, behind gate: PeerGate
   ) throws -> String {
     let network = try Socket(.router, in: context)
     try network.setHighWaterMark(0)
@@ -31,7 +32,7 @@ final class ControlSocket {
     try gate.secure(network, as: pair)
     let endpoint = "tcp://\(address):*"
     do {
-      try network.bind(endpoint)
+      if let port { try network.bind(port) } else { try network.bind(endpoint) }
     } catch {
       throw ControlBindingError(address: address, cause: error)
     }

@@ -14,7 +14,6 @@ final class DeployedNodes {
   private struct Admitted {
     let incarnation: UInt64
     let key: PublicKey
-    let entry: NodeEntry
     /// `nil` until it has said hello.
     var endpoints: NodeEndpoints?
   }
@@ -28,13 +27,17 @@ final class DeployedNodes {
   /// Where the control socket is bound, with its port.
   private let endpoint: String
   private var admitted: [String: Admitted] = [:]
-  private var told = ToldNeighbourhoods()
+  private var told: ToldNeighbourhoods
 
   /// Binds the control socket for other hosts, and writes the keys that it and clients have.
-  /// - Parameter address: Where it listens.
+  /// - Parameters:
+  ///   - address: Where it listens.
+  ///   - former: What an orchestrator has left that was killed.
+  ///   - adopted: The nodes whose processes are taken over from it.
   init(
     _ nodes: [LaunchPlan.Node], at address: String, of control: ControlSocket,
     in directories: RuntimeDirectories, _ context: Context, loop: PollLoop,
+    after former: ControlHandover?, of adopted: [String],
     report: @escaping (PeerRefusal) -> Void
   ) throws {
     self.directories = directories
@@ -42,18 +45,23 @@ final class DeployedNodes {
       nodes.map { .init($0.name, $0.configuration, isMonitor: $0.information.kind == .monitor) })
     // Before anything is bound: libzmq lets everybody in where nobody answers for the gate.
     gate = try ZapHandler(in: context, loop: loop).makeGate("control", report: report)
-    let pair = try CurveKeyPair.make()
-    clients = try CurveKeyPair.make()
+    let pair = try former?.control ?? CurveKeyPair.make()
+    clients = try former?.clients ?? CurveKeyPair.make()
+    let generation = former.map { $0.generation + 1 } ?? 0
+    told = ToldNeighbourhoods(after: generation)
     try KeyFile.write(pair, to: directories.controlKey)
     self.control = pair.publicKey
     gate.allow(clients.publicKey, as: .ofClients)
-    endpoint = try control.bindForOthers(at: address, as: pair, behind: gate)
+    endpoint = try control.bindForOthers(at: address, former?.port, as: pair, behind: gate)
+    try ControlMark(endpoint: endpoint, generation: generation).write(in: directories)
     // All that who works on another host needs.
     try KeyFile.write(
       clients,
       for: ControlAddress(
         topology: directories.topology, endpoint: endpoint, key: pair.publicKey.text),
       to: directories.clientKey)
+    // Nobody is answered before the loop runs.
+    for node in adopted { if let member = former?[node] { admit(node, as: member) } }
   }
 
   // MARK: Who is let in
@@ -64,21 +72,29 @@ final class DeployedNodes {
     let pair = try CurveKeyPair.make()
     let path = directories.key(of: node)
     try KeyFile.write(pair, to: path)
+    admit(
+      node, as: .init(incarnation: incarnation, key: pair.publicKey, endpoints: nil))
+  }
+
+  private func admit(_ node: String, as member: ControlHandover.Member) {
     let name = Array(WireName.node(node).utf8)
     gate.allow(
-      pair.publicKey, as: neighbourhoods.isMonitor(node) ? .ofClientsAnd([name]) : .only([name]))
+      member.key, as: neighbourhoods.isMonitor(node) ? .ofClientsAnd([name]) : .only([name]))
     admitted[node] = Admitted(
-      incarnation: incarnation, key: pair.publicKey,
-      entry: NodeEntry(
-        control: endpoint, keys: .init(path: path, control: control.text)))
+      incarnation: member.incarnation, key: member.key, endpoints: member.endpoints)
   }
 
   /// How the present process of a node gets in.
-  func entry(of node: String) -> NodeEntry? { admitted[node]?.entry }
+  func entry(of node: String) -> NodeEntry? {
+    guard admitted[node] != nil else { return nil }
+    return NodeEntry(
+      control: endpoint,
+      keys: .init(path: directories.key(of: node), control: control.text))
+  }
 
   /// What the key file of a node's present process holds, for a process that cannot read it.
   func secret(of node: String) -> String? {
-    guard let path = admitted[node]?.entry.keys.path else { return nil }
+    guard let path = entry(of: node)?.keys.path else { return nil }
     return FileSystem.contents(of: path).map { String(decoding: $0, as: UTF8.self) }
   }
 
@@ -89,7 +105,7 @@ final class DeployedNodes {
     told.forget(node)
     guard let former = admitted.removeValue(forKey: node) else { return [] }
     gate.revoke(former.key)
-    unlink(directories.key(of: node))
+    for path in [directories.key(of: node), directories.place(of: node)] { unlink(path) }
     return former.endpoints == nil ? [] : notices(around: node)
   }
 
@@ -100,6 +116,8 @@ final class DeployedNodes {
   func take(_ endpoints: NodeEndpoints, of node: String) -> [Notice] {
     guard admitted[node] != nil else { return [] }
     let isNew = admitted[node]?.endpoints != endpoints
+    // Before anybody is told: see ``NodePlace``.
+    if isNew { try? NodePlace.write(endpoints, of: node, in: directories) }
     admitted[node]?.endpoints = endpoints
     told.forget(node)
     return [node].compactMap(notice) + (isNew ? notices(around: node) : [])

@@ -23,6 +23,11 @@ package struct HostAssignment {
 
   package func mayMove(_ node: String) -> Bool { choices[node] != nil }
 
+  /// Whether a process of a node may be on a host: it is its own, or the node may move there.
+  package func mayRun(_ node: String, on host: String) -> Bool {
+    hosts[node] == host || choices[node]?.contains(host) == true
+  }
+
   /// A host does not answer.
   package mutating func lose(_ host: String) { lost.insert(host) }
 

@@ -48,11 +48,25 @@ extension LaunchPlan {
   mutating func move(_ name: String) -> (from: String, to: String)? {
     guard let former = hosts?.host(of: name), let next = hosts?.next(for: name), next != former
     else { return nil }
-    hosts?.move(name, to: next)
-    for index in nodes.indices where (nodes[index].host ?? nodes[index].name) == name {
-      settle(index, on: next)
-    }
+    move(name, to: next)
     return (former, next)
+  }
+
+  private mutating func move(_ name: String, to host: String) {
+    hosts?.move(name, to: host)
+    for index in nodes.indices where (nodes[index].host ?? nodes[index].name) == name {
+      settle(index, on: host)
+    }
+  }
+
+  /// Plans nodes for where an orchestrator that was killed had moved them.
+  package mutating func settle(_ survivors: [Survivor]) {
+    for survivor in survivors {
+      guard let step = survivor.record?.step, step.job == job?.id,
+        hosts?.mayRun(survivor.node, on: step.host) == true
+      else { continue }
+      move(survivor.node, to: step.host)
+    }
   }
 }
 

@@ -77,15 +77,19 @@ final class NodeProcesses {
   }
 
   /// Takes over a process of a former orchestrator; its output is read once it has its end of the pipes.
+  /// - Parameter elsewhere: Where on another host it runs; what it writes goes to the `srun` then, and is lost.
   /// - Returns: What it writes that cannot be logged, and why.
-  func adopt(_ survivor: AdoptedProcess, as record: ProcessRecord) -> [any Error] {
+  func adopt(
+    _ survivor: AdoptedProcess, as record: ProcessRecord,
+    on elsewhere: NodeProcess.Elsewhere? = nil
+  ) -> [any Error] {
     let node = record.node
     let process = NodeProcess(
       adopted: survivor, incarnation: record.incarnation,
-      capture: OutputCapture(writer: logs.writer(of: node)))
+      capture: OutputCapture(writer: logs.writer(of: node)), on: elsewhere)
     processes[node] = process
     var problems: [any Error] = []
-    for stream in [LogStream.out, .err] {
+    for stream in elsewhere == nil ? [LogStream.out, .err] : [] {
       do {
         process.pipes.append((stream, try openPipe(of: node, stream)))
       } catch {
@@ -291,6 +295,7 @@ final class NodeProcesses {
       child.wait()
       child.closePipes()
     }
+    if case .adopted(let srun) = process.origin { srun.signal(.kill, group: true) }
     tell(exit, of: process, node)
     endLodgers(of: process, node, exit)
   }
@@ -299,6 +304,11 @@ final class NodeProcesses {
   private func adoptedProcessEnded(_ process: NodeProcess, of node: String) {
     guard case .adopted(let adopted) = process.origin else { return }
     unwatch(process)
+    if process.elsewhere != nil {
+      observer?.takeFrames()
+      // How it ended, it has told nobody who lives.
+      return unattach(process, of: node, because: "its srun, a former orchestrator's, has ended")
+    }
     // What it started itself ends with it, as where it is a child of ours.
     adopted.signal(.kill, group: true)
     observer?.takeFrames()

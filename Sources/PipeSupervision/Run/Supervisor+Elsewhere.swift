@@ -22,9 +22,17 @@ extension Supervisor {
     // SIGKILL would end the srun alone.
     if command.deathSignal != nil { command.deathSignal = .terminate }
     let step = engine.step(of: node.name, incarnation: record.incarnation, on: host)
+    var record = record
+    record.step = .init(step.name, on: step.host, in: step.job)
     return try processes.start(
       engine.command(command, as: step, of: node.name, in: plan.topology, input: keys), as: record,
       on: .init(step: step, engine))
+  }
+
+  /// Where a process runs that a former orchestrator has started on another host.
+  func elsewhere(_ record: ProcessRecord) -> NodeProcess.Elsewhere? {
+    guard let engine, let step = record.step else { return nil }
+    return .init(step: SlurmStep(step.name, on: step.host, in: step.job), engine)
   }
 
   /// Asks what became of those that are not heard.

@@ -8,6 +8,9 @@ extension Supervisor {
   func begin() {
     guard plan.leaseTerm != nil else { return handle(.start) }
     guard let left = LeaseMark.left(in: directories) else { return start() }
+    // Those that are taken over are granted theirs from here on.
+    let leased = plan.nodes.filter { $0.lease != nil && $0.host == nil }
+    if leased.allSatisfy({ options.adopted[$0.name] != nil }) { return start() }
     reporter.warning(
       "an orchestrator of this topology was killed. Nodes with 'on_host_loss: move' may go on for "
         + "\(left.shortText), and none is started before that")

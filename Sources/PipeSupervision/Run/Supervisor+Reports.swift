@@ -54,6 +54,17 @@ extension Supervisor {
   }
 
   private func take(_ hello: NodeHello, from name: String) {
+    if case .adopting = lifecycle[name]?.state, hello.setback == nil {
+      // It has found this orchestrator by itself; what it says is no answer yet.
+      guard processes[name]?.isGreeted == true else {
+        greet(name)
+        return
+      }
+      if let deployed, hello.phase ?? .greeting != .greeting, deployed.endpoints(of: name) == nil {
+        let reason = "where it is bound has not been written down, and its peers would part from it"
+        return handle(.node(name, .answered(.differs(reason: reason))))
+      }
+    }
     sendLodgingsAgain(to: name)
     facts[name]?.pidElsewhere = hello.pid
     if let host = processes[name]?.elsewhere?.step.host { plan.find(host) }
@@ -106,22 +117,36 @@ extension Supervisor {
       facts[name]?.take(adopted: record)
       return sendGreeting(to: name)
     }
-    for problem in processes.adopt(survivor.process, as: record) {
+    for problem in processes.adopt(survivor.process, as: record, on: elsewhere(record)) {
       reporter.warning("what node '\(name)' writes cannot be logged: \(problem)")
     }
+    // It was granted one, and nobody knows for how long yet.
+    if plan[name]?.lease != nil { leases.begin(name, incarnation: record.incarnation) }
     facts[name]?.take(adopted: record)
     sendGreeting(to: name)
   }
 
   private func sendGreeting(to name: String) {
     guard case .adopting = lifecycle[name]?.state, processes[name] != nil else { return }
-    let greeting = NodeGreeting(
-      orchestrator: getpid(), isDetached: options.isDetached,
-      output: processes.pipe(of: name, .out), error: processes.pipe(of: name, .err))
-    let isSent = control.send(FrameHeader(.greet), greeting, to: name) == .queued
+    let isSent = greet(name)
     loop.schedule(after: isSent ? Self.answerPatience : Self.greetingInterval, for: self) {
+      // Where it has said hello by itself, that comes first.
+      $0.takeFrames()
       $0.sendGreeting(to: name)
     }
+  }
+
+  /// - Returns: Whether it is connected.
+  @discardableResult
+  private func greet(_ name: String) -> Bool {
+    let greeting = NodeGreeting(
+      orchestrator: getpid(),
+      // On another host nobody sees this process.
+      isDetached: options.isDetached || processes[name]?.isElsewhere == true,
+      output: processes.pipe(of: name, .out), error: processes.pipe(of: name, .err))
+    let isSent = control.send(FrameHeader(.greet), greeting, to: name) == .queued
+    if isSent { processes[name]?.isGreeted = true }
+    return isSent
   }
 
   /// Takes the `hello` with which an adopted process answers.

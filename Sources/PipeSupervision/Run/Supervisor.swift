@@ -31,15 +31,18 @@ package final class Supervisor {
     package var held: Set<String> = []
     /// The processes to take over at the start.
     package var adopted: [String: Survivor] = [:]
+    /// By what these are reached where they are bound for other hosts.
+    package var handover: ControlHandover?
     /// The nodes whose programs an orchestrator that was killed had started.
     package var known: Set<String> = []
     /// Whether nodes go on when this process is killed.
     package var isDetached = false
 
     package init(
-      held: Set<String> = [], adopted: [String: Survivor] = [:], known: Set<String> = [],
-      isDetached: Bool = false
+      held: Set<String> = [], adopted: [String: Survivor] = [:],
+      handover: ControlHandover? = nil, known: Set<String> = [], isDetached: Bool = false
     ) {
+      self.handover = handover
       self.known = known
       self.held = held
       self.adopted = adopted
@@ -108,7 +111,8 @@ package final class Supervisor {
     }
     deployed = try plan.deployment.map { [context, loop, directories] _ in
       try DeployedNodes(
-        plan.nodes, at: plan.address, of: control, in: directories, context, loop: loop
+        plan.nodes, at: plan.address, of: control, in: directories, context, loop: loop,
+        after: options.handover, of: options.adopted.keys.sorted()
       ) { reporter.warning("\($0)") }
     }
     logs = NodeLogs(in: directories) { reporter.warning($0) }
@@ -350,7 +354,15 @@ package final class Supervisor {
 }
 
 extension Supervisor: NodeProcesses.Observer {
-  func handle(_ input: NodeLifecycle.Input, of node: String) { handle(.node(node, input)) }
+  func handle(_ input: NodeLifecycle.Input, of node: String) {
+    handle(.node(node, input))
+    // It has told that it ends, and nothing is to come in its place.
+    if case .unattached = input, processes[node]?.saidGoodbye == true,
+      lifecycle[node]?.state.isHeld == true
+    {
+      processes.leaves(elsewhere: node)
+    }
+  }
   func takeRest(of node: String) { states.drain(node) }
   func hasEnded(_ node: String) {
     leases.forget(node)

@@ -13,9 +13,11 @@ package struct ToldNeighbourhoods {
   }
 
   private var last: [String: Notice] = [:]
-  private var number: UInt64 = 0
+  private var number: UInt64
 
-  package init() {}
+  /// - Parameter generation: How many orchestrators have been there before, in whose place this one is: no list of
+  ///   its is taken for one of theirs.
+  package init(after generation: UInt64 = 0) { number = generation << 20 }
 
   /// - Returns: What to send; `nil` where the node was told that last.
   package mutating func tell(_ neighbourhood: Neighbourhood, to node: String) -> Notice? {

@@ -32,11 +32,24 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
       self.configuration = (try? JSONValue(encoding: configuration)) ?? .null
     }
 
+    /// Where it listens, of one that is bound for other hosts.
+    package var address: String? {
+      guard let option = arguments.firstIndex(of: "--inbox") else { return nil }
+      let prefix = "tcp://"
+      guard let bound = arguments.dropFirst(option + 1).first, bound.hasPrefix(prefix) else {
+        return nil
+      }
+      return bound.dropFirst(prefix.count).split(separator: ":").first.map(String.init)
+    }
+
     /// How the wanted one differs, or `nil` where it does not.
     package func difference(from wanted: Launch) -> Difference? {
       if host != wanted.host { return .host(wanted: wanted.host) }
       if program != wanted.program { return .program(wanted: wanted.program) }
       if build != wanted.build { return .build }
+      if let place = wanted.address, let former = address, place != former {
+        return .place(wanted: place)
+      }
       if arguments != wanted.arguments { return .hosted }
       if environment != wanted.environment { return .environment }
       guard configuration != wanted.configuration else { return nil }
@@ -51,6 +64,8 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
     /// It is to live in the process of another node, or in one of its own.
     case host(wanted: String?)
     case build
+    /// Its place has another address.
+    case place(wanted: String)
     /// The machine, its parameters, or how durable it is.
     case hosted
     case environment
@@ -64,11 +79,25 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
       case .host(let wanted?): "it is to live within '\(wanted)' now"
       case .host(wanted: nil): "it is to have a process of its own now"
       case .build: "its program was built anew"
+      case .place(let wanted): "its place is at \(wanted) now"
       case .hosted: "what it hosts, or a parameter of it, was changed"
       case .environment: "its environment was changed"
       case .pipes: "its pipes were changed"
       case .composites: "its composites were changed"
       }
+    }
+  }
+
+  /// Where a process runs that was started on another host: a step of a job of Slurm's.
+  package struct Step: Codable, Hashable, Sendable {
+    package var name: String
+    package var host: String
+    package var job: String
+
+    package init(_ name: String, on host: String, in job: String) {
+      self.name = name
+      self.host = host
+      self.job = job
     }
   }
 
@@ -83,6 +112,8 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
   package var dependencies: [String]
   /// From asking it to stop to killing it. Unit: milliseconds.
   package var stopTimeout: Int64
+  /// Where it runs; `nil` on the orchestrator's host. What the record is locked by is its `srun` then.
+  package var step: Step?
 
   package init(
     node: String, incarnation: UInt64, launch: Launch, isDetached: Bool, dependencies: [String],

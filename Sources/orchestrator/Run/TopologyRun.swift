@@ -69,7 +69,9 @@ struct TopologyRun {
       throw TopologyClientError.unknownNode(unknown, known: plan.names)
     }
     try plan.raiseOpenFileLimit()
-    let lock = try TopologyLock.acquire(directories, file: file)
+    // Before the lock is taken, which tells by what files the topology runs.
+    if deployment == nil { try refuseDeployed(in: directories) }
+    let lock = try TopologyLock.acquire(directories, file: file, deployment: deployment)
     defer { lock.release() }
     let page = try page.map { try RunPage(of: plan.topology, $0, tell: console.note) }
     defer { page?.end() }
@@ -93,6 +95,21 @@ struct TopologyRun {
     }
   }
 
+  /// Sees to it that nodes that live on at their places are not ended for others that are all here.
+  private func refuseDeployed(in directories: RuntimeDirectories) throws {
+    if let orphan = OrphanedTopology.find(directories), orphan.isDeployed {
+      throw refusal(of: orphan.name, orphan.upCommand)
+    }
+  }
+
+  private func refusal(of topology: String, _ upCommand: String) -> CommandError {
+    CommandError(
+      "the orchestrator of '\(topology)' was killed, and what lives on of it runs by a deployment file: "
+        + "'\(upCommand)' adopts it. 'orchestrator down -p \(topology)' ends it, and then this starts all "
+        + "nodes here",
+      code: .usage)
+  }
+
   private func reporter(_ plan: LaunchPlan, _ console: Console) -> RunReporter {
     let isLive = if case .live = display { true } else { false }
     return RunReporter(
@@ -103,12 +120,20 @@ struct TopologyRun {
     _ plan: LaunchPlan, _ lock: TopologyLock, _ signals: SignalDescriptor,
     _ reporter: any Supervisor.Reporter
   ) throws -> Supervisor {
-    let adoption = Adoption(try Survivor.all(in: lock.directories), plan: plan)
+    let survivors = try Survivor.all(in: lock.directories)
+    if deployment == nil, survivors.contains(where: \.isDeployed) {
+      // Their orchestrator was killed in the very moment.
+      throw refusal(of: plan.topology, "orchestrator up \(file) --deployment DEPLOYMENT")
+    }
+    var plan = plan
+    plan.settle(survivors)
+    let adoption = Adoption(survivors, plan: plan, in: lock.directories)
     try adoption.endOthers(in: lock.directories, reporter: reporter)
     let supervisor = try Supervisor(
       plan: plan, lock: lock, signals: signals, reporter: reporter,
       Supervisor.Options(
-        held: held(plan), adopted: adoption.adoptable, known: plan.known(lock.formerProcesses),
+        held: held(plan), adopted: adoption.adoptable, handover: adoption.handover,
+        known: plan.known(lock.formerProcesses),
         isDetached: display.isBackground))
     if let timeout {
       supervisor.loop.schedule(after: timeout, for: supervisor) { $0.requestStop() }

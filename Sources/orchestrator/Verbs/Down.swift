@@ -40,7 +40,7 @@ struct Down: Verb {
     let directories: RuntimeDirectories
     do {
       directories = try RunningTopology.choose(arguments.topology)
-    } catch TopologyClientError.orphaned(let name, _, _) {
+    } catch TopologyClientError.orphaned(let name, _, _, _) {
       return try ending.endSurvivors(RuntimeDirectories(topology: name), console)
     }
     let outcome: TopologyLifecycle.Outcome?
@@ -165,8 +165,9 @@ private struct Ending {
     because reason: String = "its orchestrator had been killed"
   ) throws -> ExitCode {
     // With the lock, so that nobody adopts them meanwhile.
+    let orphan = OrphanedTopology.find(directories)
     let lock = try TopologyLock.acquire(
-      directories, file: OrphanedTopology.find(directories)?.file)
+      directories, file: orphan?.file, deployment: orphan?.deployment)
     defer { lock.release() }
     let survivors = try Survivor.all(in: directories)
     for survivor in survivors {

@@ -6,7 +6,8 @@ struct List: Verb {
     "ls", "Lists the running topologies",
     discussion:
       "One whose orchestrator was killed while its nodes live on is listed as orphaned: "
-      + "'orchestrator up FILE' adopts them, 'orchestrator down' ends them. One whose "
+      + "'orchestrator up FILE', with the --deployment that it had, adopts them, 'orchestrator down' "
+      + "ends them. One whose "
       + "orchestrator does not answer within 2 s, since it is stopped or hung, is listed as silent: "
       + "'orchestrator down --force' ends it.",
     options: [.output, Option("quiet", "q", "Writes the names only")],
@@ -22,16 +23,19 @@ struct List: Verb {
     var pid: Int32?
     var startedAt: Timestamp?
     var file: String?
+    var deployment: String?
     var orphans: [String] = []
 
     init(_ topology: RunningTopology, isSilent: Bool) {
       (name, pid, file) = (topology.name, topology.pid, topology.file)
+      deployment = topology.deployment
       if isSilent { status = "silent" }
       startedAt = topology.startedAt
     }
 
     init(_ topology: OrphanedTopology) {
       (name, status, file) = (topology.name, topology.status, topology.file)
+      deployment = topology.deployment
       orphans = topology.nodes.map(\.node)
     }
   }
@@ -100,6 +104,7 @@ struct List: Verb {
       "pid": entry.pid.map { .integer(Int64($0)) } ?? .null,
       "started": entry.startedAt.map { .string($0.description) } ?? .null,
       "file": .optional(entry.file),
+      "deployment": .optional(entry.deployment),
     ]
   }
 }

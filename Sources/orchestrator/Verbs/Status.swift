@@ -15,7 +15,7 @@ struct Status: Verb {
     let directory: TopologyDirectory
     do {
       directory = try await arguments.onTopology { try await $0.directory() }
-    } catch TopologyClientError.orphaned(let name, _, _) {
+    } catch TopologyClientError.orphaned(let name, _, _, _) {
       let directories = try RuntimeDirectories(topology: name)
       // They may be gone by now, or adopted; then asking again tells.
       guard let orphan = OrphanedTopology.find(directories) else {
@@ -55,6 +55,7 @@ struct Status: Verb {
   ) throws -> ExitCode {
     let record: JSONValue = [
       "topology": .string(orphan.name), "file": .optional(orphan.file),
+      "deployment": .optional(orphan.deployment),
       "pid": .null, "phase": "orphaned", "running": false,
       "nodes": .array(
         orphan.nodes.map {
@@ -65,7 +66,7 @@ struct Status: Verb {
         }),
     ]
     let heading =
-      "\(orphan.name): \(orphan.status); 'orchestrator up \(orphan.file ?? "FILE")' adopts, and "
+      "\(orphan.name): \(orphan.status); '\(orphan.upCommand)' adopts, and "
       + "'orchestrator down -p \(orphan.name)' ends them"
     let width = orphan.nodes.map(\.node.displayWidth).max() ?? 0
     let nodes = orphan.nodes.map { "  \($0.node.padded(to: width))  pid \($0.process.pid)" }

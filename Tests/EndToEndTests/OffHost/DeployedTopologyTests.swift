@@ -160,21 +160,4 @@ struct DeployedTopologyTests {
       #expect(isTold == true, "\(log)")
     }
   }
-
-  @Test("an orchestrator that follows one that was killed ends what is left, and starts it anew")
-  func followed() async throws {
-    try await DetachedTopology.with(Self.numbers, deployment: Self.lab) { ward in
-      let client = try ward.client()
-      defer { client.close() }
-      try await client.send("source", Source.Event.go(count: 20))
-      let pids = try await ward.pids()
-      try await ward.killOrchestrator()
-      #expect(ward.alive(pids.values) == Set(pids.values))
-      let up = try await ward.up()
-      #expect(up.hasPrefix("ward: running, orchestrator pid"), "\(up)")
-      #expect(ward.alive(pids.values).isEmpty)
-      let last = try counted(20)
-      try await ward.await("what was recorded goes on") { $0[node: "sink"]?.status?.state == last }
-    }
-  }
 }

@@ -104,4 +104,21 @@ struct NeighbourhoodTests {
     let once = told.tell(all, to: "door")
     #expect(once?.neighbourhood == all && once?.number == 4)
   }
+
+  @Test("the lists of an orchestrator have other numbers than those of the ones before, also in 32 bits")
+  func generations() {
+    var numbers: [UInt64] = []
+    for generation in UInt64(0)...5 {
+      var told = ToldNeighbourhoods(after: generation)
+      for count in 1...3 {
+        let list = Neighbourhood(peers: [], clients: ["\(count)"])
+        guard let number = told.tell(list, to: "door")?.number else { continue }
+        numbers.append(number)
+        // What a node says that it has from the orchestrator before is none of these.
+        #expect(told.again("door", has: UInt32(truncatingIfNeeded: number &- 1 << 20)) != nil)
+      }
+    }
+    #expect(numbers == numbers.sorted() && Set(numbers).count == 18)
+    #expect(Set(numbers.map { UInt32(truncatingIfNeeded: $0) }).count == 18)
+  }
 }

@@ -132,12 +132,63 @@ struct ProcessRecordTests {
     #expect(FileSystem.entries(of: directories.runtime) == held)
     let orphan = try #require(OrphanedTopology.find(directories))
     #expect(orphan.file == "/lift.yaml" && orphan.status == "orphaned: 1 node lives")
+    #expect(orphan.deployment == nil && !orphan.isDeployed)
+    #expect(orphan.upCommand == "orchestrator up /lift.yaml")
     #expect(OrphanedTopology.all(in: root.roots).map(\.name) == ["lift"])
     child.signal(.kill, group: true)
     child.wait()
     #expect(OrphanedTopology.find(directories) == nil)
     try TopologyLock.acquire(directories, file: nil).release()
     #expect(!FileSystem.isDirectory(directories.runtime))
+  }
+
+  @Test("while a deployed node lives, its keys and the orchestrator's stay, and what to start it again by is told")
+  func deployedLock() throws {
+    var deployed = record()
+    deployed.launch = launch(arguments: ["run", "--inbox", "tcp://127.0.0.2:*"])
+    var child = try start(deployed, waits)
+    defer { child.closePipes() }
+    let kept = [
+      "client.key", "control.key", "control.place", "door.node.key", "door.node.place",
+      "door.process", "lock",
+    ]
+    for name in kept + ["motor.node.key", "motor.node.place", "control"] {
+      let file = open(directories.runtime + "/" + name, O_CREAT | O_WRONLY, 0o600)
+      close(file)
+    }
+    let lock = try TopologyLock.acquire(
+      directories, file: "/lift.yaml", deployment: "/lab.yaml")
+    #expect(RunningTopology.find(directories)?.deployment == "/lab.yaml")
+    #expect(FileSystem.entries(of: directories.runtime).sorted() == kept)
+    lock.release()
+    #expect(FileSystem.entries(of: directories.runtime).sorted() == kept)
+    let orphan = try #require(OrphanedTopology.find(directories))
+    #expect(orphan.isDeployed)
+    #expect(orphan.upCommand == "orchestrator up /lift.yaml --deployment /lab.yaml")
+    // Where the lock's file does not tell.
+    try TopologyLock.acquire(directories, file: nil).release()
+    #expect(
+      OrphanedTopology.find(directories)?.upCommand
+        == "orchestrator up FILE --deployment DEPLOYMENT")
+    child.signal(.kill, group: true)
+    child.wait()
+    try TopologyLock.acquire(directories, file: nil).release()
+    #expect(!FileSystem.isDirectory(directories.runtime))
+  }
+
+  @Test(
+    "where a process is bound for other hosts tells whether it is at its place",
+    arguments: [
+      ("tcp://10.0.0.7:*", "tcp://10.0.0.7:*", nil), ("ipc:///run/door.in", "ipc:///run/door.in", nil),
+      ("tcp://10.0.0.7:*", "tcp://10.0.0.8:*", .place(wanted: "10.0.0.8")),
+      ("ipc:///run/door.in", "tcp://10.0.0.8:*", .hosted),
+      ("tcp://10.0.0.7:*", "ipc:///run/door.in", .hosted),
+    ] as [(String, String, ProcessRecord.Difference?)])
+  func place(former: String, wanted: String, expected: ProcessRecord.Difference?) {
+    let launches = [former, wanted].map { launch(arguments: ["run", "--inbox", $0, "--feed", $0]) }
+    #expect(launches[0].difference(from: launches[1]) == expected)
+    #expect(launches[0].address == (former.hasPrefix("tcp") ? "10.0.0.7" : nil))
+    #expect(launch(arguments: ["--inbox"]).address == nil)
   }
 
   @Test("those end first that depend on others, and one that does not is killed")

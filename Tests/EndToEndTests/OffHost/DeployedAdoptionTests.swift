@@ -1,0 +1,300 @@
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import TestTraits
+import Testing
+
+@Suite("Nodes at other places whose orchestrator is killed", .timed)
+struct DeployedAdoptionTests {
+  /// A pipe whose ends are at two places, and a composite: what it leads to has both meet at each event.
+  static let hall =
+    DeployedTopologyTests.numbers.replacing(
+      "pipes:",
+      with: """
+          left: { machine: Party, place: front }
+          right: { machine: Party, place: back }
+        composites:
+          pair: { components: [left, right], synchronize: [meet] }
+        pipes:
+          - { from: sink, when: counting, to: pair, send: meet, name: meetings }
+        """
+    ).replacing("work: 300", with: "work: 1000")
+
+  private func counted(_ count: Int) throws -> JSONValue {
+    try JSONValue(encoding: Sink.State.counting(last: count, count: count, wrong: 0))
+  }
+
+  private func untilEventsArrive(_ ward: DetachedTopology) async throws {
+    let version = try await ward.directory()[node: "sink"]?.status?.version ?? 0
+    try await ward.await("events arrive") {
+      $0[node: "sink"]?.status.map { $0.version > version + 300 } == true
+    }
+  }
+
+  /// Waits until so many events have come, once and in order, and both have met at each, and at the beginning.
+  @discardableResult
+  private func untilAll(_ count: Int, _ ward: DetachedTopology) async throws -> TopologyDirectory {
+    let last = try counted(count)
+    let met = try JSONValue(encoding: Party.State.willing(met: count + 1, steps: 0))
+    return try await ward.await("\(count) events have come") {
+      $0[node: "sink"]?.status?.state == last && $0[node: "left"]?.status?.state == met
+        && $0[node: "right"]?.status?.state == met
+    }
+  }
+
+  private func send(_ count: Int, _ ward: DetachedTopology) async throws {
+    let client = try ward.client()
+    defer { client.close() }
+    try await client.send("source", Source.Event.go(count: count))
+  }
+
+  private func control(of ward: DetachedTopology) throws -> String {
+    let place = try #require(FileSystem.contents(of: try ward.directories.controlPlace))
+    return try #require(try JSONValue(parsing: place)["endpoint"]?.string)
+  }
+
+  @Test(
+    "they go on under load and are adopted as they are, again and again; whoever had the keys has them on"
+  )
+  func adopts() async throws {
+    try await DetachedTopology.with(Self.hall, deployment: DeployedTopologyTests.lab) { ward in
+      let directories = try ward.directories
+      let files = [directories.controlKey, directories.clientKey]
+      let keys = files.map { FileSystem.contents(of: $0) }
+      let copy = ward.tool.directory.path + "/copy.key"
+      try KeyFile.write(KeyFile.read(directories.clientKey), to: copy)
+      let control = try control(of: ward)
+      let controlKey = try KeyFile.read(directories.controlKey).publicKey.text
+      let before = try await ward.directory()
+      let pids = try await ward.pids()
+      #expect(pids.count == 5)
+      try await send(4_000, ward)
+      for _ in 0..<2 {
+        try await untilEventsArrive(ward)
+        try await ward.killOrchestrator()
+        #expect(ward.alive(pids.values) == Set(pids.values))
+        let up = try await ward.up()
+        #expect(up.hasPrefix("ward: running, 5 nodes adopted, orchestrator pid"), "\(up)")
+        #expect(try await ward.pids() == pids)
+        #expect(files.map { FileSystem.contents(of: $0) } == keys)
+      }
+      let after = try await untilAll(4_000, ward)
+      for node in after.nodes {
+        #expect(node.incarnation == 1 && node.restarts == 0, "\(node)")
+        #expect(node.inbox == before[node: node.name]?.inbox)
+        #expect(node.key == before[node: node.name]?.key)
+      }
+      // From where it was, with a copy of the keys.
+      let remote = try TopologyClient(
+        topology: "ward", control: control,
+        keys: ClientKeys(.init(path: copy, control: controlKey)),
+        answerTimeout: TopologyHarness.clientTimeout)
+      defer { remote.close() }
+      try await remote.send("source", Source.Event.go(count: 10))
+      try await untilAll(4_010, ward)
+
+      // They are supervised again, and what comes in their place is found by all others.
+      for victim in ["sink", "pair", "source"] {
+        try await ward.run("kill", victim)
+        try await ward.await("\(victim) is another process") {
+          $0[node: victim]?.isRunning == true && $0[node: victim]?.incarnation == 2
+        }
+      }
+      try await send(10, ward)
+      try await untilAll(4_020, ward)
+      try await ward.run("down")
+      #expect(ward.tool.directory.processes.isEmpty)
+      #expect(FileSystem.entries(of: directories.runtime).isEmpty)
+    }
+  }
+
+  @Test("what a node that lives on writes is logged again")
+  func output() async throws {
+    let ward = """
+      topology: ward
+      program: TestNodes
+      nodes:
+        patient: { machine: Fragile, place: front }
+        nurse: { machine: Button, place: back }
+      pipes:
+        - { from: nurse, when: pressed, to: patient, send: touch, name: bell }
+      """
+    try await DetachedTopology.with(ward, deployment: DeployedTopologyTests.lab) { ward in
+      let pids = try await ward.pids()
+      try await ward.killOrchestrator()
+      try await ward.up()
+      #expect(try await ward.pids() == pids)
+      let client = try ward.client()
+      defer { client.close() }
+      try await client.send("patient", Fragile.Event.shout(lines: 20))
+      let isLogged: Bool? = try await poll(within: .seconds(20), of: ward.tool.directory) {
+        try ward.log("patient").last?.hasSuffix(" out line 20") == true ? true : nil
+      }
+      let log = try ward.log("patient")
+      #expect(isLogged == true, "\(log)")
+    }
+  }
+
+  @Test(
+    "one that was killed while nobody looked after it is started again, and its key lets nobody in")
+  func killedMeanwhile() async throws {
+    try await DetachedTopology.with(Self.hall, deployment: DeployedTopologyTests.lab) { ward in
+      let pids = try await ward.pids()
+      let former = try KeyFile.read(try ward.directories.key(of: "sink"))
+      try await send(2_000, ward)
+      try await untilEventsArrive(ward)
+      try await ward.killOrchestrator()
+      let victims = ["sink", "left"].compactMap { pids[$0] }
+      for pid in victims { kill(pid, SIGKILL) }
+      let areGone: Bool? = try await poll(within: .seconds(20)) {
+        ward.alive(victims).isEmpty ? true : nil
+      }
+      #expect(areGone == true)
+      let up = try await ward.up()
+      #expect(up.hasPrefix("ward: running, 3 nodes adopted"), "\(up)")
+      let after = try await untilAll(2_000, ward)
+      for node in after.nodes {
+        let isNew = ["sink", "left"].contains(node.name)
+        #expect((node.pid != pids[node.name]) == isNew, "\(node)")
+        #expect(node.incarnation == (isNew ? 2 : 1), "\(node)")
+      }
+      let key = try KeyFile.read(try ward.directories.controlKey).publicKey
+      let revenant = try KeyedPeer(
+        WireName.node("sink"), at: PeerPlace(try control(of: ward), key: key, own: former),
+        in: ward.tool.directory)
+      try await revenant.speak { _ in
+        let log = try? ward.log("orchestrator")
+        return log?.contains { $0.contains("'\(former.publicKey)'") } == true
+      }
+      #expect(revenant.received == 0 && revenant.connected == 0)
+    }
+  }
+
+  /// Why nobody can take an orchestrator's place.
+  enum Obstacle: CaseIterable {
+    case takenPort, noKey, openKey, noPlace
+  }
+
+  @Test(
+    "where its place cannot be taken they are ended and started anew, and it is told why",
+    arguments: Obstacle.allCases)
+  func obstacle(_ obstacle: Obstacle) async throws {
+    try await DetachedTopology.with(
+      DeployedTopologyTests.numbers, deployment: DeployedTopologyTests.lab
+    ) { ward in
+      try await send(20, ward)
+      let pids = try await ward.pids()
+      let directories = try ward.directories
+      try await ward.killOrchestrator()
+      #expect(ward.alive(pids.values) == Set(pids.values))
+      let context = Context()
+      let other = try Socket(.router, in: context)
+      defer { other.close() }
+      let reason: String
+      switch obstacle {
+      case .takenPort:
+        let control = try control(of: ward)
+        try other.bind(control)
+        reason = "the port of its orchestrator cannot be taken again: bind of '\(control)'"
+      case .noKey:
+        unlink(directories.controlKey)
+        reason = "what its orchestrator was known by is gone: the key file cannot be used"
+      case .openKey:
+        chmod(directories.controlKey, 0o644)
+        reason = "what its orchestrator was known by is gone: the key file"
+      case .noPlace:
+        unlink(directories.controlPlace)
+        reason = "where its orchestrator listened is not known any more"
+      }
+      let up = try await ward.up()
+      #expect(up.hasPrefix("ward: running, orchestrator pid"), "\(up)")
+      #expect(ward.alive(pids.values).isEmpty)
+      let log = try ward.log("sink")
+      #expect(log.contains { $0.contains("not adopted: \(reason)") }, "\(log)")
+      let last = try counted(20)
+      try await ward.await("what was recorded goes on") {
+        $0[node: "sink"]?.status?.state == last
+      }
+    }
+  }
+
+  @Test(
+    "one whose key file is gone, or whose place is elsewhere now, is started anew, and the others go on"
+  )
+  func otherPlace() async throws {
+    try await DetachedTopology.with(
+      Self.hall, deployment: DeployedTopologyTests.lab
+    ) { ward in
+      var ward = ward
+      try await send(2_000, ward)
+      try await untilEventsArrive(ward)
+      var pids = try await ward.pids()
+      try await ward.killOrchestrator()
+      try ward.deploy(
+        by: DeployedTopologyTests.lab.replacing("127.0.0.2", with: "127.0.0.4"))
+      #expect(try await ward.up().hasPrefix("ward: running, 3 nodes adopted"))
+      for node in try await ward.directory().nodes {
+        let isMoved = ["sink", "right"].contains(node.name)
+        #expect((node.pid != pids[node.name]) == isMoved, "\(node)")
+        if isMoved { #expect(node.inbox.hasPrefix("tcp://127.0.0.4:"), "\(node)") }
+      }
+      #expect(
+        try ward.log("sink").contains { $0.contains("not adopted: its place is at 127.0.0.4 now") })
+
+      pids = try await ward.pids()
+      try await ward.killOrchestrator()
+      unlink(try ward.directories.key(of: "right"))
+      #expect(try await ward.up().hasPrefix("ward: running, 4 nodes adopted"))
+      #expect(try await ward.pids()["sink"] == pids["sink"])
+      try await untilAll(2_000, ward)
+    }
+  }
+
+  @Test("a coordinator that lives in the process of a node is taken over with it")
+  func lodger() async throws {
+    let hall = Self.hall.replacing(
+      "synchronize: [meet] }", with: "synchronize: [meet], within: left }")
+    try await DetachedTopology.with(hall, deployment: DeployedTopologyTests.lab) { ward in
+      let pids = try await ward.pids()
+      #expect(pids["pair"] == pids["left"])
+      try await send(2_000, ward)
+      try await untilEventsArrive(ward)
+      try await ward.killOrchestrator()
+      #expect(try await ward.up().hasPrefix("ward: running, 5 nodes adopted"))
+      #expect(try await ward.pids() == pids)
+      try await untilEventsArrive(ward)
+      try await ward.run("kill", "left")
+      try await untilAll(2_000, ward)
+    }
+  }
+
+  @Test("'ls', 'status' and others name both files, and 'up' without the deployment is refused")
+  func advice() async throws {
+    try await DetachedTopology.with(
+      DeployedTopologyTests.numbers, deployment: DeployedTopologyTests.lab
+    ) { ward in
+      let pids = try await ward.pids()
+      try await ward.killOrchestrator()
+      let path = ward.tool.directory.path
+      let up = "'orchestrator up \(path)/ward.yaml --deployment \(path)/ward-deployment.yaml'"
+      let status = try await ward.run("status", code: 3)
+      #expect(status.output.hasPrefix("ward: orphaned: 2 nodes live; \(up) adopts"), "\(status)")
+      let table = try await ward.run("ps", code: 3)
+      #expect(table.error.contains("2 nodes live on: \(up) adopts them"), "\(table)")
+      let list = try await ward.run("ls", "-o", "json")
+      #expect(list.output.contains("\(path)/ward-deployment.yaml"), "\(list)")
+      // Refused each time, and the advice is the same afterwards.
+      for verb in [["up", "--wait"], ["run", "--plain"], ["up", "-d"]] {
+        let refused = try await ward.run(verb + ["ward.yaml"], code: 2)
+        #expect(refused.error.contains("\(up) adopts it"), "\(refused)")
+      }
+      #expect(ward.alive(pids.values) == Set(pids.values))
+      #expect(try await ward.up().hasPrefix("ward: running, 2 nodes adopted"))
+      try await ward.killOrchestrator()
+      let down = try await ward.run("down")
+      #expect(down.output.hasSuffix("2 nodes ended\n"), "\(down)")
+      #expect(FileSystem.entries(of: try ward.directories.runtime).isEmpty)
+    }
+  }
+}

@@ -1,0 +1,158 @@
+import PipeClient
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import TestTraits
+import Testing
+
+// Nodes on other hosts whose orchestrator is killed, in the same line as the others: each has hosts of its own.
+extension SlurmTests {
+  private static let places = """
+    engine: slurm
+    address: 10.77.0.10
+    places:
+      front: { hosts: [fh1] }
+      back: { hosts: [fh2] }
+    """
+
+  private static let restart = "restart: { max: 100, backoff: { initial: 20ms } }"
+
+  /// A pipe and a composite across two hosts, and a node beside the orchestrator.
+  private static let hall = """
+    topology: ward
+    program: TestNodes
+    timeouts: { heartbeat: 2s }
+    nodes:
+      source: { machine: Source, place: front, \(restart) }
+      sink: { machine: Sink, place: back, parameters: { work: 1000 }, \(restart) }
+      left: { machine: Party, place: front, \(restart) }
+      right: { machine: Party, place: back, \(restart) }
+      clerk: { machine: Button, \(restart) }
+    composites:
+      pair: { components: [left, right], synchronize: [meet], within: left }
+    pipes:
+      - { from: source.out, to: sink.in, name: numbers }
+      - { from: sink, when: counting, to: pair, send: meet, name: meetings }
+    """
+
+  private func untilAllMet(_ count: Int, _ ward: DetachedTopology) async throws {
+    try await untilAllCame(count, ward)
+    let met = try JSONValue(encoding: Party.State.willing(met: count + 1, steps: 0))
+    try await ward.await("both have met at each") {
+      $0[node: "left"]?.status?.state == met && $0[node: "right"]?.status?.state == met
+    }
+  }
+
+  @Test("processes on other hosts are adopted as they are, and their ends are seen")
+  func adopts() async throws {
+    try await SlurmCluster.with(Self.hall, deployment: Self.places) { ward, _ in
+      let pids = try await ward.pids()
+      #expect(pids.count == 6)
+      try await ward.run("send", "source", #"{"go":{"count":6000}}"#)
+      for _ in 0..<2 {
+        try await untilCounted(300, ward)
+        try await ward.killOrchestrator()
+        let up = try await ward.up()
+        #expect(up.hasPrefix("ward: running, 6 nodes adopted"), "\(up)")
+        #expect(try await ward.pids() == pids)
+      }
+      try await untilAllMet(6_000, ward)
+      let after = try await ward.directory()
+      #expect(after.nodes.allSatisfy { $0.incarnation == 1 && $0.restarts == 0 }, "\(after)")
+
+      for victim in ["sink", "left"] {
+        try await ward.run("kill", victim)
+        let restarted = try await ward.await("\(victim) is another process") {
+          $0[node: victim]?.isRunning == true && $0[node: victim]?.incarnation == 2
+        }
+        #expect(restarted[node: victim]?.pid != pids[victim])
+        #expect(processes(of: victim, ward).count == 1)
+      }
+      try await ward.run("stop", "right")
+      #expect(processes(of: "right", ward).isEmpty)
+      try await ward.run("start", "right")
+      try await ward.run("send", "source", #"{"go":{"count":100}}"#)
+      try await untilAllMet(6_100, ward)
+      try await ward.killOrchestrator()
+      #expect(try await ward.up().hasPrefix("ward: running, 6 nodes adopted"))
+      try await ward.run("down")
+      for node in ["source", "sink", "left", "right", "clerk"] {
+        #expect(processes(of: node, ward).isEmpty, "\(node)")
+      }
+      try await ward.up()
+    }
+  }
+
+  @Test("one that was killed on its host meanwhile is started again, and another one goes on")
+  func killedMeanwhile() async throws {
+    try await SlurmCluster.with(Self.hall, deployment: Self.places) { ward, _ in
+      let pids = try await ward.pids()
+      try await ward.run("send", "source", #"{"go":{"count":3000}}"#)
+      try await untilCounted(300, ward)
+      let victims = processes(of: "sink", ward)
+      #expect(victims.count == 1)
+      try await ward.killOrchestrator()
+      for pid in victims.compactMap({ AdoptedProcess(pid: Int32($0) ?? 0) }) { pid.signal(.kill) }
+      try await ward.up()
+      try await ward.await("the sink is another process") {
+        $0[node: "sink"]?.isRunning == true && $0[node: "sink"]?.incarnation == 2
+      }
+      try await untilAllMet(3_000, ward)
+      for (node, pid) in try await ward.pids() where node != "sink" { #expect(pid == pids[node]) }
+    }
+  }
+
+  @Test("one that may move goes on where the next orchestrator comes within its lease, wherever it was")
+  func leased() async throws {
+    let yaml = """
+      topology: ward
+      program: TestNodes
+      timeouts: { heartbeat: 2s }
+      nodes:
+        source: { machine: Source, place: front }
+        sink:
+          { machine: Sink, place: back, on_host_loss: move, durability: power, parameters: { work: 1000 },
+            \(Self.restart) }
+      pipes:
+        - { from: source.out, to: sink.in, name: numbers }
+      """
+    let deployment = """
+      engine: slurm
+      address: 10.77.0.10
+      journals: shared
+      lease: 5s
+      places:
+        front: { hosts: [fh1] }
+        back: { hosts: [fh2], spare: [fh3] }
+      """
+    try await SlurmCluster.with { tool, cluster in
+      try FileSystem.makeDirectories(tool.directory.path + "/shared")
+      var ward = try DetachedTopology(tool: tool, name: "ward", yaml: yaml)
+      try ward.deploy(by: deployment)
+      try await ward.up()
+      try await ward.run("send", "source", #"{"go":{"count":40000}}"#)
+      for host in ["fh2", "fh3"] {
+        try await untilCounted(300, ward)
+        let pids = try await ward.pids()
+        try await ward.killOrchestrator()
+        #expect(try await ward.up().hasPrefix("ward: running, 2 nodes adopted"))
+        #expect(try await ward.pids() == pids)
+        let sink = try await ward.directory()[node: "sink"]
+        #expect(sink?.hostName == host && sink?.incarnation == (host == "fh2" ? 1 : 2))
+        try await untilCounted(300, ward)
+        guard host == "fh2" else { continue }
+        // Not for so long that Slurm takes the host out of the job.
+        try await cluster.partition(2)
+        let hasMoved: Bool? = try await poll(every: .milliseconds(200), within: .seconds(90)) {
+          let sink = try await ward.directory()[node: "sink"]
+          return sink?.isRunning == true && sink?.hostName == "fh3" ? true : nil
+        }
+        #expect(hasMoved == true)
+        try await cluster.heal(2)
+      }
+      #expect(try await ward.directory()[node: "sink"]?.incarnation == 2)
+      try await ward.run("down")
+      #expect(processes(of: "sink", ward).isEmpty)
+    }
+  }
+}
