@@ -46,9 +46,8 @@ extension Supervisor {
       if !isStopping { requestStop() }
       requestStop()
     case .outcome:
-      wait(for: asker) { lifecycle in
-        if case .finished(let outcome) = lifecycle.state { .ended(outcome) } else { nil }
-      }
+      waiting.appendUntilEnd(asker)
+      answerWaiting()
     case .logs(let request): readLogs(request, for: asker)
     case .letters(let node, let id): readLetters(of: node, after: id, for: asker)
     }
