@@ -27,8 +27,9 @@ final class NodeProcess {
     }
 
     func signal(_ signal: Signal, srun: Int32?) { engine.signal(signal, to: step, srun: srun) }
-    /// Slurm has given its host up.
+    /// Slurm has given its host up, or may have done so.
     func lost() { engine.lost(step) }
+    func attach() throws -> ChildProcess { try ChildProcess.spawn(engine.attach(to: step)) }
   }
 
   var origin: Origin
@@ -42,6 +43,10 @@ final class NodeProcess {
   var watch: PollLoop.Registration?
   /// Why the program does not run.
   var startFailure: SpawnError?
+  /// What reads the output of an adopted process on another host.
+  var attachment: ChildProcess?
+  /// What a former orchestrator had started it by on another host, and what may still linger when it has ended.
+  var formerSrun: AdoptedProcess?
   /// Whether an adopted process has been told of its new orchestrator.
   var isGreeted = false
   /// Whether it told that it ends in order.

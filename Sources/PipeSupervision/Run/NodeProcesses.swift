@@ -77,7 +77,7 @@ final class NodeProcesses {
   }
 
   /// Takes over a process of a former orchestrator; its output is read once it has its end of the pipes.
-  /// - Parameter elsewhere: Where on another host it runs; what it writes goes to the `srun` then, and is lost.
+  /// - Parameter elsewhere: Where on another host it runs.
   /// - Returns: What it writes that cannot be logged, and why.
   func adopt(
     _ survivor: AdoptedProcess, as record: ProcessRecord,
@@ -89,6 +89,15 @@ final class NodeProcesses {
       capture: OutputCapture(writer: logs.writer(of: node)), on: elsewhere)
     processes[node] = process
     var problems: [any Error] = []
+    do {
+      if let child = try elsewhere?.attach() {
+        process.attachment = child
+        process.formerSrun = survivor
+        process.pipes = [(.out, child.output), (.err, child.error)]
+      }
+    } catch {
+      problems.append(error)
+    }
     for stream in elsewhere == nil ? [LogStream.out, .err] : [] {
       do {
         process.pipes.append((stream, try openPipe(of: node, stream)))
@@ -104,7 +113,8 @@ final class NodeProcesses {
 
   /// The path of the pipe that an adopted process is to write to; `nil` where there is none.
   func pipe(of node: String, _ stream: LogStream) -> String? {
-    guard let process = processes[node], process.pipes.contains(where: { $0.stream == stream })
+    guard let process = processes[node], process.elsewhere == nil,
+      process.pipes.contains(where: { $0.stream == stream })
     else { return nil }
     return path(ofPipe: stream, node)
   }
@@ -216,6 +226,7 @@ final class NodeProcesses {
   /// Takes the exit status of each child that has ended, after the last of what it wrote.
   func reapChildren() {
     for (node, process) in processes {
+      if let exit = process.attachment?.reap() { attachmentEnded(process, of: node, exit) }
       guard case .own(var child) = process.origin, let exit = child.reap() else { continue }
       process.origin = .own(child)
       readReport(of: process)
@@ -245,11 +256,35 @@ final class NodeProcesses {
 
   // MARK: Elsewhere
 
+  /// What reads the output of an adopted process on another host has ended, as a rule with that. Its srun may linger for
+  /// seconds more.
+  private func attachmentEnded(_ process: NodeProcess, of node: String, _ exit: ProcessExit) {
+    observer?.takeFrames()
+    guard processes[node] === process, case .adopted = process.origin else {
+      return detach(process, of: node)
+    }
+    unattach(process, of: node, because: "what reads its output has ended (\(exit))")
+  }
+
+  /// Nothing more is to be read of what an adopted process on another host writes.
+  private func detach(_ process: NodeProcess, of node: String) {
+    guard var child = process.attachment else { return }
+    process.attachment = nil
+    readRest(of: process, node)
+    for registration in process.registrations.values { loop.remove(registration) }
+    process.registrations = [:]
+    process.pipes = []
+    child.signal(.kill, group: true)
+    child.wait()
+    child.closePipes()
+  }
+
   /// The node whose own process this is.
   func name(of process: NodeProcess) -> String? { processes.first { $0.value === process }?.key }
 
   private func unattach(_ process: NodeProcess, of node: String, because reason: String) {
     let pid = process.pid
+    detach(process, of: node)
     for registration in process.registrations.values { loop.remove(registration) }
     process.registrations = [:]
     unwatch(process)
@@ -295,7 +330,6 @@ final class NodeProcesses {
       child.wait()
       child.closePipes()
     }
-    if case .adopted(let srun) = process.origin { srun.signal(.kill, group: true) }
     tell(exit, of: process, node)
     endLodgers(of: process, node, exit)
   }
@@ -306,7 +340,8 @@ final class NodeProcesses {
     unwatch(process)
     if process.elsewhere != nil {
       observer?.takeFrames()
-      // How it ended, it has told nobody who lives.
+      // How it ended, it has told nobody who lives: the host may be gone from the job.
+      process.elsewhere?.lost()
       return unattach(process, of: node, because: "its srun, a former orchestrator's, has ended")
     }
     // What it started itself ends with it, as where it is a child of ours.
@@ -337,6 +372,8 @@ final class NodeProcesses {
   private func remove(_ process: NodeProcess, of node: String) {
     observer?.takeRest(of: node)
     readRest(of: process, node)
+    detach(process, of: node)
+    process.formerSrun?.signal(.kill, group: true)
     for registration in process.registrations.values { loop.remove(registration) }
     unwatch(process)
     processes.removeValue(forKey: node)

@@ -65,10 +65,7 @@ struct SlurmCommands: Sendable {
   ///   is told to give up.
   func end(_ step: SlurmStep, with signal: Int32, srun: Int32?) -> ChildCommand {
     let script = """
-      steps=$("$1" -h -s --me -o '%i %j') || exit
-      id=$(printf '%s\\n' "$steps" | while read -r id name; do
-        if [ "$name" = "$2" ]; then echo "$id"; fi
-      done)
+      \(Self.findsStep)
       if [ -n "$id" ]; then exec "$3" -s "$4" $id; fi
       if [ -n "$5" ]; then kill -TERM "$5"; fi
       """
@@ -77,6 +74,25 @@ struct SlurmCommands: Sendable {
       [tools.path(.squeue), step.name, tools.path(.scancel), String(signal)]
         + [srun.map { String($0) } ?? ""])
   }
+
+  /// Reads from now on what a process writes whose srun has nobody who reads that; it begins with the last lines from
+  /// before.
+  func attach(to step: SlurmStep) -> ChildCommand {
+    let script = """
+      \(Self.findsStep)
+      if [ -z "$id" ]; then echo "there is no step '$2'" >&2; exit 1; fi
+      exec "$3" --quiet "$id"
+      """
+    return shell(script, [tools.path(.squeue), step.name, tools.path(.sattach)])
+  }
+
+  /// With `squeue` and a step's name, sets `id`: empty where there is none.
+  private static let findsStep = """
+    steps=$("$1" -h -s --me -o '%i %j') || exit
+    id=$(printf '%s\\n' "$steps" | while read -r id name; do
+      if [ "$name" = "$2" ]; then echo "$id"; fi
+    done)
+    """
 
   /// Asks a host which of some processes it has; ``Verdict`` reads the answer.
   ///

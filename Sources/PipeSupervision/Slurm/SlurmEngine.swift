@@ -55,6 +55,9 @@ final class SlurmEngine {
     calls.start(commands.end(step, with: signal.number, srun: srun)) { _ in }
   }
 
+  /// Reads from now on what a process writes that a former orchestrator has started.
+  func attach(to step: SlurmStep) -> ChildCommand { commands.attach(to: step) }
+
   /// Asks its host what became of a process, unless that is being asked already. A host is asked of all together.
   func ask(_ step: SlurmStep, then: @escaping (SlurmCommands.Verdict) -> Void) {
     guard asked.insert(step).inserted else { return }
@@ -84,7 +87,7 @@ final class SlurmEngine {
 
   // MARK: Hosts
 
-  /// Slurm has taken a host out of the job that a step was in.
+  /// Slurm has taken a host out of the job that a step was in, or may have done so.
   func lost(_ step: SlurmStep) {
     guard present(of: step.host) == step.job else { return }
     replacements[step.host] = .some(nil)

@@ -3,7 +3,12 @@ import PipeSystem
 
 /// The programs of Slurm's, and of the system's, that are called.
 struct SlurmTools: Sendable {
-  enum Tool: String, CaseIterable { case srun, salloc, sbatch, scontrol, squeue, scancel }
+  enum Tool: String, CaseIterable {
+    case srun, salloc, sbatch, scontrol, squeue, scancel, sattach
+
+    /// Whether nothing works without it: without `sattach`, logs of processes that were taken over end.
+    fileprivate var isNeeded: Bool { self != .sattach }
+  }
 
   private let paths: [Tool: String]
   private let environment: [String: String]
@@ -18,7 +23,7 @@ struct SlurmTools: Sendable {
     let folders = (environment["PATH"] ?? "/usr/bin:/bin").split(separator: ":")
     for tool in Tool.allCases {
       let path = folders.map { $0 + "/" + tool.rawValue }.first { access($0, X_OK) == 0 }
-      guard let path else { throw .noTool(tool.rawValue) }
+      guard path != nil || !tool.isNeeded else { throw .noTool(tool.rawValue) }
       paths[tool] = path
     }
     self.paths = paths

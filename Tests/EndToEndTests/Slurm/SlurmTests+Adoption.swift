@@ -102,7 +102,44 @@ extension SlurmTests {
     }
   }
 
-  @Test("one that may move goes on where the next orchestrator comes within its lease, wherever it was")
+  @Test(
+    "what one writes is logged again, and without power its host is waited for as for any other")
+  func powerAfterAdoption() async throws {
+    let ward = Self.hall.replacing(
+      "  clerk:", with: "  patient: { machine: Fragile, place: back, \(Self.restart) }\n  clerk:")
+    try await SlurmCluster.with(ward, deployment: Self.places) { ward, cluster in
+      try await ward.run("send", "patient", #"{"shout":{"lines":3}}"#)
+      try await ward.killOrchestrator()
+      #expect(try await ward.up().hasPrefix("ward: running, 7 nodes adopted"))
+      // Nor does what its srun cannot get rid of any more hold it up.
+      for lines in [5_000, 4_000] {
+        try await ward.run("send", "patient", #"{"shout":{"lines":\#(lines)}}"#)
+        let isLogged: Bool? = try await poll(within: .seconds(20), of: ward.tool.directory) {
+          try ward.log("patient").contains { $0.hasSuffix(" out line \(lines)") } ? true : nil
+        }
+        #expect(isLogged == true)
+      }
+      try await ward.run("send", "source", #"{"go":{"count":3000}}"#)
+      try await untilCounted(300, ward)
+      try await cluster.lose(2)
+      try await until("sink", is: "lost", ward)
+      let isGivenUp: Bool? = try await poll(every: .milliseconds(200), within: .seconds(60)) {
+        let log = try ward.logs()
+        return ["sink: its srun, a former", "sink: what reads its output has ended"]
+          .contains { log.contains($0) } ? true : nil
+      }
+      #expect(isGivenUp == true)
+      let lost = try await ward.directory()[node: "sink"]
+      #expect(lost?.phase == "lost" && lost?.incarnation == 1)
+      try await cluster.start(2)
+      for node in ["sink", "right", "patient"] { try await until(node, is: "running", ward) }
+      #expect(try await ward.directory()[node: "sink"]?.incarnation == 2)
+      try await untilAllMet(3_000, ward)
+    }
+  }
+
+  @Test(
+    "one that may move goes on where the next orchestrator comes within its lease, wherever it was")
   func leased() async throws {
     let yaml = """
       topology: ward

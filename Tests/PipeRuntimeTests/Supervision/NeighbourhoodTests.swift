@@ -105,7 +105,9 @@ struct NeighbourhoodTests {
     #expect(once?.neighbourhood == all && once?.number == 4)
   }
 
-  @Test("the lists of an orchestrator have other numbers than those of the ones before, also in 32 bits")
+  @Test(
+    "the lists of an orchestrator have other numbers than those of the ones before, also in 32 bits"
+  )
   func generations() {
     var numbers: [UInt64] = []
     for generation in UInt64(0)...5 {

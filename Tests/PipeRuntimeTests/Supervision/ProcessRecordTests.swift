@@ -142,7 +142,9 @@ struct ProcessRecordTests {
     #expect(!FileSystem.isDirectory(directories.runtime))
   }
 
-  @Test("while a deployed node lives, its keys and the orchestrator's stay, and what to start it again by is told")
+  @Test(
+    "while a deployed node lives, its keys and the orchestrator's stay, and what to start it again by is told"
+  )
   func deployedLock() throws {
     var deployed = record()
     deployed.launch = launch(arguments: ["run", "--inbox", "tcp://127.0.0.2:*"])
@@ -179,7 +181,8 @@ struct ProcessRecordTests {
   @Test(
     "where a process is bound for other hosts tells whether it is at its place",
     arguments: [
-      ("tcp://10.0.0.7:*", "tcp://10.0.0.7:*", nil), ("ipc:///run/door.in", "ipc:///run/door.in", nil),
+      ("tcp://10.0.0.7:*", "tcp://10.0.0.7:*", nil),
+      ("ipc:///run/door.in", "ipc:///run/door.in", nil),
       ("tcp://10.0.0.7:*", "tcp://10.0.0.8:*", .place(wanted: "10.0.0.8")),
       ("ipc:///run/door.in", "tcp://10.0.0.8:*", .hosted),
       ("tcp://10.0.0.7:*", "ipc:///run/door.in", .hosted),
