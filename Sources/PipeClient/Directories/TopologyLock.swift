@@ -11,7 +11,7 @@ import PipeWire
 package final class TopologyLock: Sendable {
   package let directories: RuntimeDirectories
   private let file: Locked<String?>
-  private let deployment: String?
+  private let deployment: Locked<String?>
   private let startedAt = Timestamp.now
   private let held: Locked<Int32>
   private let former = Locked<[ProcessRecord]>([])
@@ -20,7 +20,7 @@ package final class TopologyLock: Sendable {
     directories: RuntimeDirectories, file: String?, deployment: String?, descriptor: Int32
   ) {
     self.directories = directories
-    self.deployment = deployment
+    self.deployment = Locked(deployment)
     self.file = Locked(file)
     held = Locked(descriptor)
   }
@@ -92,9 +92,10 @@ package final class TopologyLock: Sendable {
     flock(descriptor, LOCK_UN)
   }
 
-  /// Tells others that the run goes by another file from now on.
-  package func goOn(with file: String) {
+  /// Tells others that the run goes by other files from now on.
+  package func goOn(with file: String, by deployment: String?) {
     self.file.withLock { $0 = file }
+    self.deployment.withLock { $0 = deployment }
     describe()
   }
 
@@ -154,7 +155,8 @@ package final class TopologyLock: Sendable {
   private func describe() {
     let record = LockRecord(
       pid: getpid(), file: file.withLock { $0 }.map(FileSystem.absolute),
-      deployment: deployment.map(FileSystem.absolute), started: startedAt.description)
+      deployment: deployment.withLock { $0 }.map(FileSystem.absolute),
+      started: startedAt.description)
     let bytes = ((try? JSONValue(encoding: record).bytes) ?? []) + [0x0A]
     ftruncate(descriptor, 0)
     // A full disk costs the description only; the lock itself holds.

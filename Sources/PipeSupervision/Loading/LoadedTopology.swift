@@ -14,9 +14,11 @@ package struct LoadedTopology {
   package let descriptions: [String: MachineDescription]
   /// The composites, in classes of which each has one coordinator.
   package let conflictClasses: [ConflictClassPlan]
-  package let warnings: [Diagnostic]
+  package internal(set) var warnings: [Diagnostic]
   /// Where its nodes are to run; `nil` where their places say nothing.
   package let deployment: Deployment?
+  /// The absolute path of the file that says so.
+  let deploymentFile: String?
   /// Where the parts of the topology stand in its file.
   package let source: SourceMap
 
@@ -54,7 +56,8 @@ package struct LoadedTopology {
     return LoadedTopology(
       file: input.name, topology: topology, programs: describing.paths,
       descriptions: describing.nodes, conflictClasses: classes, warnings: diagnostics,
-      deployment: deployment.map(Self.placed), source: source)
+      deployment: deployment.map(Self.placed),
+      deploymentFile: deployment.map { FileSystem.absolute($0.source.file) }, source: source)
   }
 
   /// A deployment, whose paths begin at its file's directory.

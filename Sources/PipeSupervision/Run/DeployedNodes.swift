@@ -19,7 +19,7 @@ final class DeployedNodes {
   }
 
   private let directories: RuntimeDirectories
-  private let neighbourhoods: Neighbourhoods
+  private var neighbourhoods: Neighbourhoods
   private let gate: PeerGate
   private let control: PublicKey
   /// By which the orchestrator, like other clients, reads feeds.
@@ -41,8 +41,7 @@ final class DeployedNodes {
     report: @escaping (PeerRefusal) -> Void
   ) throws {
     self.directories = directories
-    neighbourhoods = Neighbourhoods(
-      nodes.map { .init($0.name, $0.configuration, isMonitor: $0.information.kind == .monitor) })
+    neighbourhoods = Self.neighbourhoods(of: nodes)
     // Before anything is bound: libzmq lets everybody in where nobody answers for the gate.
     gate = try ZapHandler(in: context, loop: loop).makeGate("control", report: report)
     let pair = try former?.control ?? CurveKeyPair.make()
@@ -134,6 +133,18 @@ final class DeployedNodes {
   }
 
   // MARK: What they are told
+
+  /// These are the nodes from now on; of those that are others, no process is there.
+  /// - Returns: What is to be told to those that go on.
+  func goOver(to nodes: [LaunchPlan.Node]) -> [Notice] {
+    neighbourhoods = Self.neighbourhoods(of: nodes)
+    return admitted.keys.sorted().compactMap(notice)
+  }
+
+  private static func neighbourhoods(of nodes: [LaunchPlan.Node]) -> Neighbourhoods {
+    Neighbourhoods(
+      nodes.map { .init($0.name, $0.configuration, isMonitor: $0.information.kind == .monitor) })
+  }
 
   private func notices(around node: String) -> [Notice] {
     let affected = neighbourhoods.neighbours(of: node)?.sorted() ?? admitted.keys.sorted()

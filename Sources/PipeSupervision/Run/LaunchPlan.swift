@@ -39,6 +39,8 @@ package struct LaunchPlan {
   let pipes: [PipeInformation]
   /// Where the processes are to run; `nil` where all are on one host, and their places say nothing.
   let deployment: Deployment?
+  /// The absolute path of its file.
+  let deploymentFile: String?
   /// The job on whose hosts they are started; `nil` where the orchestrator starts them on its own.
   let job: SlurmJob?
   /// On which of them each node is; `nil` where the orchestrator starts them on its own host.
@@ -56,6 +58,7 @@ package struct LaunchPlan {
     let topology = loaded.topology
     self.topology = topology.name
     deployment = loaded.deployment
+    deploymentFile = loaded.deploymentFile
     self.job = job
     address = try Self.ownAddress(loaded.deployment, job)
     file = FileSystem.absolute(loaded.file)

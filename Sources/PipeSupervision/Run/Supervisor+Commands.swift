@@ -137,29 +137,52 @@ extension Supervisor {
 
   /// Loads a file, which takes seconds, and answers with what it changes.
   private func load(_ request: ChangeRequest, for asker: Asker) {
-    guard plan.deployment == nil else {
-      return refuse(
-        "'\(plan.topology)' runs by a deployment file, and no other topology file can be applied to such a run "
-          + "yet: 'orchestrator down -p \(plan.topology)' ends it, and 'orchestrator up FILE --deployment "
-          + "DEPLOYMENT' starts the new one", to: asker)
-    }
+    if let obstacle = deploymentObstacle(to: request) { return refuse(obstacle, to: asker) }
     guard checkMayChange(for: asker) else { return }
     guard request.isDryRun || change.beginLoading() else {
       return refuse(TopologyLifecycle.changeUnderWay, to: asker)
     }
     let name = request.keepsName ? plan.topology : nil
+    let deployment = plan.deployment == nil ? nil : request.deployment ?? plan.deploymentFile
     let owner = LoopOwned(self)
     let handle = loop.handle
     loader.handle.post {
       let loaded: Result<LoadedTopology, TopologyErrors>
       do throws(TopologyErrors) {
-        loaded = .success(
-          try LoadedTopology.load(.file(request.file), name: name, variables: request.variables))
+        loaded = .success(try LoadedTopology.load(for: request, name: name, by: deployment))
       } catch {
         loaded = .failure(error)
       }
       handle.post { owner.value.take(loaded, for: request, from: asker) }
     }
+  }
+
+  /// Why files cannot be applied to a run that is by a deployment, or is not.
+  private func deploymentObstacle(to request: ChangeRequest) -> String? {
+    let way =
+      "'orchestrator down -p \(plan.topology)' ends it, and 'orchestrator up FILE --deployment DEPLOYMENT' starts the "
+      + "new one"
+    if plan.deployment == nil, request.deployment != nil {
+      return "'\(plan.topology)' runs on one host, and goes over to no deployment: \(way)"
+    }
+    if plan.job != nil {
+      return
+        "'\(plan.topology)' runs on hosts of Slurm's, and no other files can be applied to such a run yet: \(way)"
+    }
+    return nil
+  }
+
+  /// Why the topology cannot go over to another deployment.
+  private func deploymentObstacle(to next: LaunchPlan) -> String? {
+    if next.deployment?.engine != plan.deployment?.engine {
+      return
+        "'engine' in the deployment file is another one, and cannot be changed while the topology runs"
+    }
+    guard next.address != plan.address else { return nil }
+    return
+      "'address' in the deployment file is \(next.address), and the orchestrator listens at \(plan.address): where it "
+      + "does cannot be changed while the topology runs. 'orchestrator down -p \(plan.topology)' and 'orchestrator up' "
+      + "start it there"
   }
 
   private func take(
@@ -185,7 +208,7 @@ extension Supervisor {
     }
     let next = try LaunchPlan(loaded, directories: directories, job: plan.job)
     try next.raiseOpenFileLimit()
-    let obstacle = coordinatorObstacle(to: next)
+    let obstacle = deploymentObstacle(to: next) ?? coordinatorObstacle(to: next)
     if !request.isDryRun, let obstacle { return .failed(obstacle) }
     let difference = difference(to: next)
     return .planned(

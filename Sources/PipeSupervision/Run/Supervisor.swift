@@ -293,7 +293,8 @@ package final class Supervisor {
       facts[node.name, default: NodeFacts(description: nil)].take(
         changed: node.description, isReplaced: step.change.replaced.contains(node.name))
     }
-    lock.goOn(with: plan.file)
+    lock.goOn(with: plan.file, by: plan.deploymentFile)
+    tell(deployed?.goOver(to: plan.nodes) ?? [])
   }
 
   // MARK: The states that nodes wait for

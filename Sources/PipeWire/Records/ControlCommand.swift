@@ -51,10 +51,14 @@ package struct ChangeRequest: Codable, Hashable, Sendable {
   package var keepsName: Bool
   /// Whether it is to be told only, and not kept to be applied.
   package var isDryRun: Bool
+  /// The absolute path of the deployment file; `nil` for that by which the topology runs already, if any.
+  package var deployment: String?
 
   package init(
-    file: String, variables: [String: String], keepsName: Bool, isDryRun: Bool
+    file: String, variables: [String: String], keepsName: Bool, isDryRun: Bool,
+    deployment: String? = nil
   ) {
+    self.deployment = deployment
     self.file = file
     self.variables = variables
     self.keepsName = keepsName

@@ -8,12 +8,13 @@ struct Apply: Verb {
     discussion:
       "Nodes that the file has no more stop, new ones start, and those of which the program, the "
       + "parameters, the environment, the pipes or the composites differ are restarted in order; the "
-      + "others go on as they are. What is to happen is told first. A file with errors changes "
+      + "others go on as they are. A topology that runs by a deployment file goes by that one as it is now, or by "
+      + "another one that is given; nodes whose place has another address are restarted there. What is to happen is told first. A file with errors changes "
       + "nothing. A node that was stopped by hand stays stopped, one that has failed is started again "
       + "where anything about it has changed. With -o json one object has the plan and the outcome; "
       + "with -o jsonl the plan is a line of its own, before anything happens.",
     options: [
-      .topology,
+      .topology, .deployment,
       Option("dry-run", "Tells what would happen, and changes nothing"),
       Option("timeout", value: .duration, "The longest wait until it has happened. Default: 60s"),
       .output,
@@ -36,7 +37,8 @@ struct Apply: Verb {
     let isDryRun = arguments.flag("dry-run")
     let request = ChangeRequest(
       file: FileSystem.absolute(given), variables: ProcessEnvironment.current,
-      keepsName: arguments.topology != nil, isDryRun: isDryRun)
+      keepsName: arguments.topology != nil, isDryRun: isDryRun,
+      deployment: arguments.value("deployment").map(FileSystem.absolute))
     let client = try TopologyClient.attach(
       to: arguments.target.named(elseBy: try Self.name(in: given)))
     defer { client.close() }

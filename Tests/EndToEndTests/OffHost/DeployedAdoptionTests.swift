@@ -109,6 +109,37 @@ struct DeployedAdoptionTests {
     }
   }
 
+  @Test("the next orchestrator may be killed, too, at whatever moment it takes over")
+  func killedAgain() async throws {
+    try await DetachedTopology.with(Self.hall, deployment: DeployedTopologyTests.lab) { ward in
+      let pids = try await ward.pids()
+      let directories = try ward.directories
+      try await send(4_000, ward)
+      try await ward.killOrchestrator()
+      for round in 0..<6 {
+        let place = FileSystem.contents(of: directories.controlPlace)
+        let told = try ward.logs().count
+        let up = try ward.tool.start(
+          ["up", "-d", "ward.yaml", "--deployment", "ward-deployment.yaml"])
+        let pid: Int32? = try await poll(
+          every: .milliseconds(1), within: .seconds(20), of: ward.tool.directory
+        ) {
+          // As soon as it has the lock, when it is bound, or when it has greeted them.
+          guard let pid = RunningTopology.find(directories)?.pid else { return nil }
+          if round % 3 == 0 { return pid }
+          guard FileSystem.contents(of: directories.controlPlace) != place else { return nil }
+          guard round % 3 == 2 else { return pid }
+          return try ward.logs().count > told ? pid : nil
+        }
+        try await ward.killOrchestrator(try #require(pid))
+        _ = try await up.waitForExit(within: .seconds(20))
+      }
+      #expect(try await ward.up().hasPrefix("ward: running, 5 nodes adopted"))
+      #expect(try await ward.pids() == pids)
+      try await untilAll(4_000, ward)
+    }
+  }
+
   @Test("what a node that lives on writes is logged again")
   func output() async throws {
     let ward = """

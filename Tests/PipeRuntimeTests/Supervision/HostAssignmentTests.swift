@@ -28,6 +28,10 @@ struct HostAssignmentTests {
     #expect(["a", "b", "c", "d", "e"].map(hosts.host) == ["h1", "h2", "h1", "h2", nil])
     #expect(next(hosts) == ["h1", "h2", "h1", "h2", nil])
     #expect(hosts.mayMove("a") && !hosts.mayMove("d") && !hosts.mayMove("e"))
+    // Where a former orchestrator may have moved them.
+    #expect(["h1", "h2", "h3", "h4", "h5"].filter { hosts.mayRun("a", on: $0) }.count == 4)
+    #expect(["h1", "h2", "h3", "h4", "h5"].filter { hosts.mayRun("d", on: $0) } == ["h2"])
+    #expect(!hosts.mayRun("e", on: "h1"))
   }
 
   @Test("those that may move go to the host with the fewest nodes, to spare ones first")

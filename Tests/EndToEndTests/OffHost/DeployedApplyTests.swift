@@ -1,0 +1,142 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import TestTraits
+import Testing
+
+@Suite("'apply': a topology that runs by its deployment file goes over to changed files", .timed)
+struct DeployedApplyTests {
+  private static let restart = "restart: { max: 100, backoff: { initial: 20ms } }"
+
+  /// A pipe and a composite across two places, a node besides, and a monitor of all.
+  private static let before = """
+    topology: ward
+    program: TestNodes
+    nodes:
+      source: { machine: Source, place: front, \(restart) }
+      sink: { machine: Sink, place: back, parameters: { work: 1000 }, \(restart) }
+      left: { machine: Party, place: front }
+      right: { machine: Party, place: side }
+      gone: { machine: Button, place: front }
+    composites:
+      pair: { components: [left, right], synchronize: [meet] }
+    pipes:
+      - { from: source.out, to: sink.in, name: numbers }
+    """
+
+  /// `gone` is gone, and `added` has come, at whose presses both meet.
+  private static let after =
+    before.replacing("gone:", with: "added:")
+    + "\n  - { from: added, when: pressed, to: pair, send: meet, name: meetings }\n"
+
+  private static let lab = """
+    address: 127.0.0.3
+    places:
+      front: { address: 127.0.0.1 }
+      back: { address: 127.0.0.2 }
+      side: { address: 127.0.0.2 }
+    """
+
+  private func untilAllCame(_ count: Int, _ ward: DetachedTopology) async throws {
+    let all = try JSONValue(encoding: Sink.State.counting(last: count, count: count, wrong: 0))
+    try await ward.await("\(count) events have come") { $0[node: "sink"]?.status?.state == all }
+  }
+
+  private func untilEventsArrive(_ ward: DetachedTopology) async throws {
+    let version = try await ward.directory()[node: "sink"]?.status?.version ?? 0
+    try await ward.await("events arrive") {
+      $0[node: "sink"]?.status.map { $0.version > version + 200 } == true
+    }
+  }
+
+  @Test(
+    "what is added, removed and moved is, while the others go on and every event comes once and in order"
+  )
+  func applies() async throws {
+    try await DetachedTopology.with(Self.before, deployment: Self.lab) { ward in
+      var ward = ward
+      let client = try ward.client()
+      defer { client.close() }
+      let first = try await ward.pids()
+      let key = try ward.directories.key(of: "gone")
+      #expect(FileSystem.exists(key))
+      try await client.send("source", Source.Event.go(count: 4_000))
+      try await untilEventsArrive(ward)
+      try ward.write(Self.after)
+      let applied = try await ward.run("apply", "ward.yaml")
+      #expect(applied.output.hasPrefix("ward: 1 node added, 1 removed, 1 restarted"), "\(applied)")
+      #expect(!FileSystem.exists(key))
+      let second = try await ward.pids()
+      #expect(second["source"] == first["source"] && second["sink"] == first["sink"])
+      #expect(second["gone"] == nil && second["added"] != nil)
+      #expect(ward.alive([first["gone"] ?? 0]).isEmpty)
+      // The one at the beginning, and one more.
+      try await client.send("added", Button.Event.press)
+      let met = try JSONValue(encoding: Party.State.willing(met: 2, steps: 0))
+      try await ward.await("both have met") {
+        $0[node: "left"]?.status?.state == met && $0[node: "right"]?.status?.state == met
+      }
+
+      // The same topology, of which one place is elsewhere.
+      try await untilEventsArrive(ward)
+      try ward.deploy(
+        by: Self.lab.replacing("back: { address: 127.0.0.2", with: "back: { address: 127.0.0.4"))
+      let dry = try await ward.run("apply", "--dry-run", "ward.yaml")
+      #expect(dry.output.contains("its place is at 127.0.0.4 now"), "\(dry)")
+      try await ward.run("apply", "ward.yaml")
+      let moved = try await ward.directory()
+      #expect(moved[node: "sink"]?.inbox.hasPrefix("tcp://127.0.0.4:") == true)
+      for node in moved.nodes { #expect((node.pid == second[node.name]) == (node.name != "sink")) }
+      try await untilAllCame(4_000, ward)
+
+      // It is what the next orchestrator finds, too.
+      try await ward.killOrchestrator()
+      #expect(try await ward.up().hasPrefix("ward: running, 6 nodes adopted"))
+      try await client.send("source", Source.Event.go(count: 10))
+      try await untilAllCame(4_010, ward)
+    }
+  }
+
+  @Test("another deployment file is taken up, and told from then on")
+  func otherFile() async throws {
+    try await DetachedTopology.with(Self.before, deployment: Self.lab) { ward in
+      let pids = try await ward.pids()
+      try ward.tool.directory.write(
+        Self.lab.replacing("side: { address: 127.0.0.2", with: "side: { address: 127.0.0.5"),
+        to: "other.yaml")
+      try await ward.run("apply", "ward.yaml", "--deployment", "other.yaml")
+      let directory = try await ward.directory()
+      #expect(directory[node: "right"]?.inbox.hasPrefix("tcp://127.0.0.5:") == true)
+      #expect(directory[node: "sink"]?.pid == pids["sink"])
+      let list = try await ward.run("ls", "-o", "json")
+      #expect(list.output.contains("\(ward.tool.directory.path)/other.yaml"), "\(list)")
+    }
+  }
+
+  @Test(
+    "where the orchestrator is cannot be changed, nor one host left, nor a file with errors applied"
+  )
+  func refusals() async throws {
+    try await DetachedTopology.with(Self.before, deployment: Self.lab) { ward in
+      let pids = try await ward.pids()
+      let files = ward.tool.directory
+      try files.write(Self.lab.replacing("127.0.0.3", with: "127.0.0.6"), to: "address.yaml")
+      let address = try await ward.run(
+        "apply", "ward.yaml", "--deployment", "address.yaml", code: 1)
+      #expect(address.error.contains("'address' in the deployment file is 127.0.0.6"), "\(address)")
+      try files.write(Self.lab.replacing("side", with: "front2"), to: "place.yaml")
+      let place = try await ward.run("apply", "ward.yaml", "--deployment", "place.yaml", code: 2)
+      #expect(place.error.contains("[unknown-place]"), "\(place)")
+      try files.write(Self.lab.replacing("127.0.0.2", with: "192.0.2.1"), to: "foreign.yaml")
+      let foreign = try await ward.run(
+        "apply", "ward.yaml", "--deployment", "foreign.yaml", code: 2)
+      #expect(foreign.error.contains("[foreign-address]"), "\(foreign)")
+      #expect(try await ward.pids() == pids)
+    }
+    try await DetachedTopology.with(Self.before) { ward in
+      try ward.tool.directory.write(Self.lab, to: "lab.yaml")
+      let refused = try await ward.run("apply", "ward.yaml", "--deployment", "lab.yaml", code: 1)
+      #expect(refused.error.contains("goes over to no deployment"), "\(refused)")
+    }
+  }
+}
