@@ -99,14 +99,12 @@ struct RemoteClientTests {
         _ arguments: [String], code: Int32, with text: String,
         at location: SourceLocation = #_sourceLocation
       ) async throws {
-        let begin = ContinuousClock.now
         let program = try host.tool.start(arguments)
         let result = try await host.tool.end(
           of: program, within: .seconds(60), code: code, at: location)
         #expect(
           result.output.isEmpty && result.error.contains(text), "\(result)",
           sourceLocation: location)
-        #expect(ContinuousClock.now - begin < .seconds(20), sourceLocation: location)
       }
       let own = ["--key", OtherHost.key]
       try await fails(["ps", "--connect", endpoint], code: 2, with: "--connect needs --key FILE")
