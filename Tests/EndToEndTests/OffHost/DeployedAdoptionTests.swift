@@ -115,7 +115,8 @@ struct DeployedAdoptionTests {
       let pids = try await ward.pids()
       let directories = try ward.directories
       try await send(4_000, ward)
-      try await ward.killOrchestrator()
+      var former = try #require(RunningTopology.find(directories)?.pid)
+      try await ward.killOrchestrator(former)
       for round in 0..<6 {
         let place = FileSystem.contents(of: directories.controlPlace)
         let told = try ward.logs().count
@@ -125,13 +126,15 @@ struct DeployedAdoptionTests {
           every: .milliseconds(1), within: .seconds(20), of: ward.tool.directory
         ) {
           // As soon as it has the lock, when it is bound, or when it has greeted them.
-          guard let pid = RunningTopology.find(directories)?.pid else { return nil }
+          // For a moment the lock's file tells of the one before.
+          guard let pid = RunningTopology.find(directories)?.pid, pid != former else { return nil }
           if round % 3 == 0 { return pid }
           guard FileSystem.contents(of: directories.controlPlace) != place else { return nil }
           guard round % 3 == 2 else { return pid }
           return try ward.logs().count > told ? pid : nil
         }
-        try await ward.killOrchestrator(try #require(pid))
+        former = try #require(pid)
+        try await ward.killOrchestrator(former)
         _ = try await up.waitForExit(within: .seconds(20))
       }
       #expect(try await ward.up().hasPrefix("ward: running, 5 nodes adopted"))
