@@ -38,7 +38,7 @@ extension ProcessRecord {
   }
 
   /// The records that are there, of processes that live and of such as have ended since.
-  static func all(in directories: RuntimeDirectories) -> [ProcessRecord] {
+  package static func all(in directories: RuntimeDirectories) -> [ProcessRecord] {
     FileSystem.entries(of: directories.runtime).filter { $0.hasSuffix(suffix) }.compactMap { name in
       let text = FileSystem.text(of: directories.runtime + "/" + name)
       let line = text?.split(separator: "\n", maxSplits: 1).first

@@ -38,6 +38,8 @@ package enum NodeReport: Hashable, Sendable {
   case outOfReach(pid: Int32)
   /// Its next process starts on another host, since that of its last one is lost.
   case moving(from: String, to: String)
+  /// Its host does not answer, and there is no other one for it.
+  case awaitingHost(String)
   /// What it tells of itself cannot be used.
   case misreporting(StatusProblem)
 
@@ -75,7 +77,7 @@ package enum NodeReport: Hashable, Sendable {
     switch self {
     case .waiting(let obstacle): obstacle.reason != .underway
     case .killing, .restarting, .failed, .unkillable, .replacing, .misreporting, .endedBadly,
-      .lost, .unattached, .outOfReach, .moving:
+      .lost, .unattached, .outOfReach, .moving, .awaitingHost:
       true
     case .starting, .spawned, .saidHello, .adopting, .adopted, .ready, .running, .found, .stopping,
       .exited, .stopped, .completed:
@@ -115,6 +117,8 @@ extension NodeReport: CustomStringConvertible {
     case .outOfReach(let pid):
       "pid \(pid) was sent SIGKILL, and its host does not tell whether it has ended"
     case .moving(let former, let next): "moves from host \(former), which is lost, to \(next)"
+    case .awaitingHost(let host):
+      "starts as soon as host \(host) answers: there is no other one for it"
     case .misreporting(let problem): "\(problem)"
     }
   }

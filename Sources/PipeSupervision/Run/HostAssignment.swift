@@ -6,6 +6,8 @@ package struct HostAssignment {
   private var hosts: [String: String] = [:]
   /// Where the nodes that may move may go, those hosts first that wait for them.
   private var choices: [String: [String]] = [:]
+  /// The hosts of their places.
+  private var homes: [String: [String]] = [:]
   /// The hosts that do not answer, and on which processes have ended unseen.
   package private(set) var lost: Set<String> = []
 
@@ -15,6 +17,7 @@ package struct HostAssignment {
       guard let place = node.place.flatMap(deployment.place), !place.hosts.isEmpty else { continue }
       hosts[node.name] = place.hosts[dealt[place.name, default: 0] % place.hosts.count]
       dealt[place.name, default: 0] += 1
+      homes[node.name] = place.hosts
       if node.hostLossPolicy == .move { choices[node.name] = place.spare + place.hosts }
     }
   }
@@ -23,9 +26,9 @@ package struct HostAssignment {
 
   package func mayMove(_ node: String) -> Bool { choices[node] != nil }
 
-  /// Whether a process of a node may be on a host: it is its own, or the node may move there.
+  /// Whether a process of a node may be on a host: it is one of its place's, or the node may move there.
   package func mayRun(_ node: String, on host: String) -> Bool {
-    hosts[node] == host || choices[node]?.contains(host) == true
+    homes[node]?.contains(host) == true || choices[node]?.contains(host) == true
   }
 
   /// A host does not answer.

@@ -1,5 +1,6 @@
 import PipeClient
 import PipeTopology
+import PipeWire
 
 extension LaunchPlan {
   /// The nodes as they are bound for other hosts: where each is, its own process tells.
@@ -40,6 +41,8 @@ extension LaunchPlan {
   /// A host answers.
   mutating func find(_ host: String) { hosts?.find(host) }
 
+  func isLost(_ host: String) -> Bool { hosts?.lost.contains(host) == true }
+
   /// Whether the next process of a node has a host to start on.
   func canStart(_ name: String) -> Bool { hosts?.next(for: name) != nil }
 
@@ -59,13 +62,26 @@ extension LaunchPlan {
     }
   }
 
-  /// Plans nodes for where an orchestrator that was killed had moved them.
-  package mutating func settle(_ survivors: [Survivor]) {
-    for survivor in survivors {
-      guard let step = survivor.record?.step, step.job == job?.id,
-        hosts?.mayRun(survivor.node, on: step.host) == true
-      else { continue }
-      move(survivor.node, to: step.host)
+  /// Plans nodes for where an orchestrator that was killed had started them last, so that what is left of them there is
+  /// found.
+  package mutating func settle(_ records: [ProcessRecord]) {
+    for (node, host) in former(records) where hosts?.mayRun(node, on: host) == true {
+      move(node, to: host)
+    }
+  }
+
+  /// A node that an orchestrator which was killed had started where it does not belong now: whether its process goes on
+  /// there cannot be told.
+  package func stray(among records: [ProcessRecord]) -> (node: String, host: String)? {
+    former(records).first {
+      hosts?.host(of: $0.node) != nil && hosts?.mayRun($0.node, on: $0.host) != true
+    }
+  }
+
+  /// Where in this job nodes were started.
+  private func former(_ records: [ProcessRecord]) -> [(node: String, host: String)] {
+    records.compactMap { record in
+      record.step.flatMap { $0.job == job?.id ? (record.node, $0.host) : nil }
     }
   }
 }

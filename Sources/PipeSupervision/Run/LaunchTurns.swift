@@ -9,7 +9,7 @@ package struct LaunchTurns: Sendable {
   package struct Waiting: Hashable, Sendable {
     package let node: String
     package let incarnation: Int
-    package let host: String
+    package fileprivate(set) var host: String
     /// Since when it has waited, as far as that was not told.
     var since: Instant
   }
@@ -24,10 +24,11 @@ package struct LaunchTurns: Sendable {
   package init() {}
 
   /// Whether a start has its turn at once; else it waits for it.
+  /// - Parameter isLost: Whether the host does not answer, so that it waits for that.
   package mutating func begin(
-    _ node: String, incarnation: Int, on host: String, at now: Instant
+    _ node: String, incarnation: Int, on host: String, isLost: Bool = false, at now: Instant
   ) -> Bool {
-    if hasRoom(host), !waiting.contains(where: { $0.host == host }) {
+    if !isLost, hasRoom(host), !waiting.contains(where: { $0.host == host }) {
       underway[node] = host
       return true
     }
@@ -45,9 +46,19 @@ package struct LaunchTurns: Sendable {
     underway = underway.filter { !isOver($0.key) }
   }
 
+  /// Has some wait for other hosts than before.
+  package mutating func move(_ next: (Waiting) -> String?) {
+    for index in waiting.indices {
+      if let host = next(waiting[index]) { waiting[index].host = host }
+    }
+  }
+
   /// Takes one that waits and has its turn now, or is to wait no more.
-  package mutating func next(where isOver: (Waiting) -> Bool) -> Waiting? {
-    let index = waiting.firstIndex { isOver($0) || hasRoom($0.host) }
+  /// - Parameter isLost: Whether a host does not answer.
+  package mutating func next(
+    isLost: (_ host: String) -> Bool = { _ in false }, where isOver: (Waiting) -> Bool
+  ) -> Waiting? {
+    let index = waiting.firstIndex { isOver($0) || !isLost($0.host) && hasRoom($0.host) }
     guard let index else { return nil }
     let next = waiting.remove(at: index)
     if !isOver(next) { underway[next.node] = next.host }

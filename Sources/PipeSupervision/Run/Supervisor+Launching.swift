@@ -4,18 +4,29 @@ import PipeClient
 extension Supervisor {
   /// Whether a node can be started at once; else that is done when it has its turn.
   func hasTurn(_ name: String, incarnation: Int) -> Bool {
-    if plan.host(of: name) == nil, let (former, next) = plan.move(name) {
-      tell(.moving(from: former, to: next), of: name)
-    }
+    if plan.host(of: name) == nil { _ = relocate(name) }
     guard let node = plan[name], node.host == nil, let host = node.hostName else { return true }
-    return turns.begin(name, incarnation: incarnation, on: host, at: .now)
+    let isLost = plan.isLost(host)
+    if isLost { tell(.awaitingHost(host), of: name) }
+    return turns.begin(name, incarnation: incarnation, on: host, isLost: isLost, at: .now)
+  }
+
+  /// Has a node start elsewhere where its host is lost and there is another one.
+  /// - Returns: Where; `nil` where it stays.
+  private func relocate(_ name: String) -> String? {
+    guard let (former, next) = plan.move(name) else { return nil }
+    tell(.moving(from: former, to: next), of: name)
+    return next
   }
 
   /// Starts those that have their turn now.
   func goOnLaunching() {
     guard engine != nil else { return }
     turns.end { !isStarting($0) }
-    while let next = turns.next(where: { !isStarting($0.node, $0.incarnation) }) {
+    turns.move { plan.isLost($0.host) ? relocate($0.node) : nil }
+    while let next = turns.next(
+      isLost: plan.isLost, where: { !isStarting($0.node, $0.incarnation) })
+    {
       if isStarting(next.node, next.incarnation) {
         let input = spawn(next.node, incarnation: UInt64(next.incarnation))
         loop.schedule(after: .zero, for: self) { $0.handle(.node(next.node, input)) }

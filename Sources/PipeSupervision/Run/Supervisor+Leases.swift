@@ -6,11 +6,13 @@ import PipeWire
 extension Supervisor {
   /// Starts the nodes, as soon as no process can be left that a former orchestrator had granted a lease.
   func begin() {
-    guard plan.leaseTerm != nil else { return handle(.start) }
+    // Also where none may move any more: one that was granted a lease may live where another one is to start.
     guard let left = LeaseMark.left(in: directories) else { return start() }
     // Those that are taken over are granted theirs from here on.
-    let leased = plan.nodes.filter { $0.lease != nil && $0.host == nil }
-    if leased.allSatisfy({ options.adopted[$0.name] != nil }) { return start() }
+    let leased =
+      plan.nodes.filter { $0.lease != nil && $0.host == nil }.map(\.name)
+      + lock.formerProcesses.filter(\.launch.hasLease).map(\.node)
+    if !leased.isEmpty, leased.allSatisfy({ options.adopted[$0] != nil }) { return start() }
     reporter.warning(
       "an orchestrator of this topology was killed. Nodes with 'on_host_loss: move' may go on for "
         + "\(left.shortText), and none is started before that")
@@ -61,8 +63,10 @@ extension Supervisor {
     for name in Array(processes.nodes) {
       guard let process = processes[name], process.elsewhere != nil else { continue }
       let isLost = isLost(name)
-      guard isLost || isKilled(name), leases.isOver(name, at: now) else { continue }
-      if isLost || !process.hasHostAnswered { plan.lose(hostOf: name) }
+      // A host that answers tells itself.
+      guard isLost || isKilled(name) && !process.hasHostAnswered, leases.isOver(name, at: now)
+      else { continue }
+      plan.lose(hostOf: name)
       // Where there is no other host it stays lost: its own may come back.
       guard isStopping || !isLost || plan.canStart(name) else { continue }
       processes.leaseRanOut(name)
@@ -76,7 +80,12 @@ extension Supervisor {
       let step = engine.step(ofHost: host)
       engine.ask(step) { [weak self] verdict in
         // Nobody else may tell that Slurm has taken it out of the job: the sruns there are gone.
-        if verdict == .unknown { self?.engine?.lost(step) } else { self?.plan.find(host) }
+        guard verdict != .unknown else {
+          self?.engine?.lost(step)
+          return
+        }
+        self?.plan.find(host)
+        self?.goOnLaunching()
       }
     }
   }

@@ -42,6 +42,9 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
       return bound.dropFirst(prefix.count).split(separator: ":").first.map(String.init)
     }
 
+    /// Whether it must not go on for long without its orchestrator; of a lodger, the process in which it lives.
+    package var hasLease: Bool { arguments.contains("--lease") && host == nil }
+
     /// How the wanted one differs, or `nil` where it does not.
     package func difference(from wanted: Launch) -> Difference? {
       if host != wanted.host { return .host(wanted: wanted.host) }

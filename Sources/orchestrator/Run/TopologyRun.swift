@@ -71,6 +71,7 @@ struct TopologyRun {
     try plan.raiseOpenFileLimit()
     // Before the lock is taken, which tells by what files the topology runs.
     if deployment == nil { try refuseDeployed(in: directories) }
+    try refuseStray(plan, in: directories)
     let lock = try TopologyLock.acquire(directories, file: file, deployment: deployment)
     defer { lock.release() }
     let page = try page.map { try RunPage(of: plan.topology, $0, tell: console.note) }
@@ -102,6 +103,18 @@ struct TopologyRun {
     }
   }
 
+  /// Sees to it that no node is started while a process of it may go on where nothing of this run ends it.
+  private func refuseStray(_ plan: LaunchPlan, in directories: RuntimeDirectories) throws {
+    guard RunningTopology.find(directories) == nil,
+      let (node, host) = plan.stray(among: ProcessRecord.all(in: directories))
+    else { return }
+    throw CommandError(
+      "the orchestrator of '\(plan.topology)' was killed, which had started node '\(node)' on host '\(host)', where it "
+        + "does not belong by these files: whether it goes on there cannot be told. Start the topology by the files "
+        + "from before, end it in order with 'orchestrator down -p \(plan.topology)', and then start it by these",
+      code: .usage)
+  }
+
   private func refusal(of topology: String, _ upCommand: String) -> CommandError {
     CommandError(
       "the orchestrator of '\(topology)' was killed, and what lives on of it runs by a deployment file: "
@@ -126,7 +139,7 @@ struct TopologyRun {
       throw refusal(of: plan.topology, "orchestrator up \(file) --deployment DEPLOYMENT")
     }
     var plan = plan
-    plan.settle(survivors)
+    plan.settle(lock.formerProcesses)
     let adoption = Adoption(survivors, plan: plan, in: lock.directories)
     try adoption.endOthers(in: lock.directories, reporter: reporter)
     let supervisor = try Supervisor(

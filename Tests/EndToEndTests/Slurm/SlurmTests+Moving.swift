@@ -156,6 +156,29 @@ extension SlurmTests {
     }
   }
 
+  @Test("where no host of its place answers, a node waits for one")
+  func nowhere() async throws {
+    try await SlurmCluster.with { tool, cluster in
+      let log = tool.directory.path + "/lives"
+      var ward = try DetachedTopology(tool: tool, name: "ward", yaml: Self.beacon(log))
+      try ward.deploy(by: Self.spare)
+      try await ward.up()
+      try await untilHeard(1, log, ward)
+      for host in [3, 2] { try await cluster.partition(host) }
+      try await ward.await("it has tried the other host, and waits") {
+        guard let beacon = $0[node: "beacon"], beacon.hostName == "fh3" else { return false }
+        return beacon.phase == "lost" || beacon.reason?.contains("as soon as host") == true
+      }
+      try await cluster.heal(3)
+      try await until("beacon", is: "running", ward)
+      #expect(try await ward.directory()[node: "beacon"]?.hostName == "fh3")
+      try await cluster.heal(2)
+      try await untilHeard(2, log, ward)
+      expectOneAtATime(log, count: 2)
+      try await ward.run("down")
+    }
+  }
+
   @Test("what a killed orchestrator has left ends by its lease before the next one starts another")
   func leftover() async throws {
     try await SlurmCluster.with { tool, _ in
@@ -169,7 +192,14 @@ extension SlurmTests {
         survivor.process.signal(.kill, group: true)
       }
       #expect(processes(of: "beacon", ward).count == 1)
-      // On another host: what is there ends nothing on the first one.
+      // Where nothing of the run would end it, none is started.
+      let stray = Self.spare.replacing("hosts: [fh2], spare: [fh3]", with: "hosts: [fh3, fh1]")
+      try tool.directory.write(stray, to: "stray.yaml")
+      let refused = try await ward.run("up", "ward.yaml", "--deployment", "stray.yaml", code: 2)
+      #expect(
+        refused.error.contains("had started node 'beacon' on host 'fh2', where it does not belong"),
+        "\(refused)")
+      #expect(processes(of: "beacon", ward).count <= 1)
       let other = Self.spare.replacing("hosts: [fh2], spare: [fh3]", with: "hosts: [fh3, fh2]")
       try ward.deploy(by: other)
       try await ward.up()

@@ -50,6 +50,22 @@ struct LaunchTurnsTests {
     #expect(next?.node == "n\(LaunchTurns.limit)")
   }
 
+  @Test("a start waits for a host that does not answer, or for another one in its place")
+  func lost() {
+    var turns = LaunchTurns()
+    for node in ["a", "b"] {
+      let hasTurn = turns.begin(node, incarnation: 1, on: "fh1", isLost: true, at: begin)
+      #expect(!hasTurn)
+    }
+    let none = turns.next(isLost: { $0 == "fh1" }) { _ in false }
+    #expect(none == nil)
+    turns.move { $0.node == "b" ? "fh2" : nil }
+    let moved = turns.next(isLost: { $0 == "fh1" }) { _ in false }
+    #expect(moved?.node == "b" && moved?.host == "fh2")
+    let back = turns.next(isLost: { _ in false }) { _ in false }
+    #expect(back?.node == "a" && back?.host == "fh1")
+  }
+
   @Test("the time of waiting is told once")
   func times() {
     var turns = full()
