@@ -28,7 +28,7 @@ struct ShellCompletionTests {
     ("logs --f", ["--follow"]),
     ("ps -o js", ["json", "jsonl"]),
     ("apply -o js", ["json", "jsonl"]),
-    ("apply --d", ["--dry-run"]),
+    ("apply --d", ["--deployment", "--dry-run"]),
     ("apply ", ["doors.yaml", "folder", "topology.yaml"]),
     ("check fol", ["folder"]),
     ("init --directory fol", ["folder"]),

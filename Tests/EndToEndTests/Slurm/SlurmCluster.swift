@@ -83,7 +83,7 @@ struct SlurmCluster {
 
   func heal(_ host: Int) async throws { try await call("heal", host) }
 
-  /// What Slurm runs on a host is killed, alone.
+  /// What Slurm runs on a host is killed, alone; on host 0 that is its controller.
   func killDaemon(of host: Int) async throws { try await call("end", host) }
 
   func restartDaemon(of host: Int) async throws { try await call("restart", host) }

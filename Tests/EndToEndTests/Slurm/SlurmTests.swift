@@ -1,3 +1,4 @@
+import Glibc
 import PipeClient
 import PipeRuntime
 import PipeRuntimeTestKit
@@ -6,7 +7,7 @@ import TestTraits
 import Testing
 
 @Suite("A topology on the hosts of a Slurm job", .timed, .needsSlurm, .serialized)
-struct SlurmTests {
+struct SlurmTests: OnSlurmHosts {
   private static let hosts = """
     engine: slurm
     address: 10.77.0.10
@@ -39,34 +40,6 @@ struct SlurmTests {
     composites:
       pair: { components: [left, right], synchronize: [meet], within: left }
     """
-
-  func counted(_ count: Int) throws -> JSONValue {
-    try JSONValue(encoding: Sink.State.counting(last: count, count: count, wrong: 0))
-  }
-
-  func untilAllCame(_ count: Int, _ ward: DetachedTopology) async throws {
-    let all = try counted(count)
-    let hasAll: Bool? = try await poll(within: .seconds(20), of: ward.tool.directory) {
-      try await ward.directory()[node: "sink"]?.status?.state == all ? true : nil
-    }
-    let logs = try ward.logs()
-    #expect(hasAll == true, "\(logs)")
-  }
-
-  func untilCounted(_ more: Int, _ ward: DetachedTopology) async throws {
-    let before = try await ward.directory()[node: "sink"]?.status?.version ?? 0
-    try await ward.await("events arrive") {
-      $0[node: "sink"]?.status.map { $0.version >= before + UInt64(more) } == true
-    }
-  }
-
-  func until(_ node: String, is phase: String, _ ward: DetachedTopology) async throws {
-    let isThere: Bool? = try await poll(every: .milliseconds(100), within: .seconds(60)) {
-      try await ward.directory()[node: node]?.phase == phase ? true : nil
-    }
-    let logs = try ward.logs()
-    #expect(isThere == true, "\(node) is to be \(phase): \(logs)")
-  }
 
   @Test("nodes run on the hosts of their places, are killed there and start there again")
   func kills() async throws {
@@ -151,6 +124,29 @@ struct SlurmTests {
     }
   }
 
+  @Test(
+    "where Slurm's controller is killed, nodes go on, and one that is killed starts once it is back"
+  )
+  func controller() async throws {
+    try await SlurmCluster.with(Self.numbers, deployment: Self.hosts) { ward, cluster in
+      try await ward.run("send", "source", #"{"go":{"count":40000}}"#)
+      try await untilCounted(300, ward)
+      try await cluster.killDaemon(of: 0)
+      try await untilCounted(300, ward)
+      let victim = try #require(processes(of: "sink", ward).first.flatMap { Int32($0) })
+      #expect(kill(victim, SIGKILL) == 0)
+      try await ward.await("the end of the sink is seen") {
+        $0[node: "sink"]?.incarnation == 2
+      }
+      let source = try await ward.directory()[node: "source"]
+      #expect(source?.phase == "running" && source?.incarnation == 1)
+      try await cluster.restartDaemon(of: 0)
+      try await until("sink", is: "running", ward)
+      try await untilAllCame(40_000, ward)
+      #expect(try await ward.directory()[node: "source"]?.incarnation == 1)
+    }
+  }
+
   @Test("what a killed orchestrator has left on a host is ended there before its node starts again")
   func orphans() async throws {
     try await SlurmCluster.with(Self.numbers, deployment: Self.hosts) { ward, _ in
@@ -166,19 +162,6 @@ struct SlurmTests {
       try await untilAllCame(3_000, ward)
       for node in ["source", "sink"] { #expect(processes(of: node, ward).count == 1) }
       #expect(try await ward.directory()[node: "sink"]?.incarnation == 2)
-    }
-  }
-
-  /// The processes of a node of this test's, on whatever host.
-  func processes(of node: String, _ ward: DetachedTopology) -> [String] {
-    FileSystem.entries(of: "/proc").filter { entry in
-      guard let environment = FileSystem.contents(of: "/proc/\(entry)/environ") else {
-        return false
-      }
-      let variables = environment.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
-      return variables.contains {
-        $0.hasPrefix("PIPERUNTIME_NODE=") && $0.hasSuffix(".ward.\(node)")
-      } && variables.contains { $0.contains(ward.tool.directory.path) }
     }
   }
 

@@ -8,7 +8,7 @@
 #   start N    host N is started, again
 #   partition N, heal N
 #              cuts host N off, and connects it
-#   end N      kills host N's slurmd alone
+#   end N      kills host N's slurmd alone, and of host 0 slurmctld
 #   restart N  starts that again
 set -euo pipefail
 directory=$1 prefix=$2 command=$3 number=${4:-}
@@ -137,6 +137,8 @@ inner() {
   pgrep -P "$outer"
 }
 
+daemon() { if [ "$1" = 0 ]; then echo slurmctld; else echo slurmd; fi; }
+
 kill_host() { kill -9 "$(inner "$1")" 2>/dev/null || true; }
 await_end() { await bash -c "! kill -0 $(cat "$directory/${prefix}fh$1.pid")"; }
 
@@ -177,11 +179,14 @@ case $command in
     ;;
   partition) ip -n "$switch" link set "port$number" down ;;
   heal) ip -n "$switch" link set "port$number" up ;;
-  end) pkill -9 --nslist pid --ns "$(inner "$number")" -x slurmd ;;
+  end) pkill -9 --nslist pid --ns "$(inner "$number")" -x "$(daemon "$number")" ;;
   restart)
-    setsid nsenter -t "$(inner "$number")" -a env SLURM_CONF="$SLURM_CONF" slurmd -D -N "fh$number" \
+    options=(-N "fh$number")
+    if [ "$number" = 0 ]; then options=(); fi
+    setsid nsenter -t "$(inner "$number")" -a env SLURM_CONF="$SLURM_CONF" "$(daemon "$number")" -D "${options[@]}" \
       >>"$directory/${prefix}fh$number.out" 2>&1 </dev/null &
-    await pgrep --nslist pid --ns "$(inner "$number")" -x slurmd
+    await pgrep --nslist pid --ns "$(inner "$number")" -x "$(daemon "$number")"
+    if [ "$number" = 0 ]; then await inside squeue; fi
     ;;
   *)
     echo "cluster.sh: no command '$command'" >&2

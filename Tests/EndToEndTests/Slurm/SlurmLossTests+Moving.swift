@@ -6,8 +6,15 @@ import TestNodes
 import TestTraits
 import Testing
 
-// Nodes that may move to another host, in the same line as the others: each has hosts of its own.
-extension SlurmTests {
+/// What becomes of nodes where a host is lost for good, or their orchestrator; beside ``SlurmTests``, and one after the
+/// other as well: each has hosts of its own.
+@Suite(
+  "Nodes on hosts of Slurm's that outlive a host or an orchestrator", .timed, .needsSlurm,
+  .serialized)
+struct SlurmLossTests: OnSlurmHosts {}
+
+// Nodes that may move to another host.
+extension SlurmLossTests {
   private static let spare = """
     engine: slurm
     address: 10.77.0.10

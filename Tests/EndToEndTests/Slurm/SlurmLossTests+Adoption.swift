@@ -5,8 +5,8 @@ import TestNodes
 import TestTraits
 import Testing
 
-// Nodes on other hosts whose orchestrator is killed, in the same line as the others: each has hosts of its own.
-extension SlurmTests {
+// Nodes on other hosts whose orchestrator is killed.
+extension SlurmLossTests {
   private static let places = """
     engine: slurm
     address: 10.77.0.10

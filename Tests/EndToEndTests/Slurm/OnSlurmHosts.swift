@@ -1,0 +1,50 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import Testing
+
+/// What tests of a topology on the hosts of a Slurm job look at.
+protocol OnSlurmHosts {}
+
+extension OnSlurmHosts {
+  func counted(_ count: Int) throws -> JSONValue {
+    try JSONValue(encoding: Sink.State.counting(last: count, count: count, wrong: 0))
+  }
+
+  func untilAllCame(_ count: Int, _ ward: DetachedTopology) async throws {
+    let all = try counted(count)
+    let hasAll: Bool? = try await poll(within: .seconds(20), of: ward.tool.directory) {
+      try await ward.directory()[node: "sink"]?.status?.state == all ? true : nil
+    }
+    let logs = try ward.logs()
+    #expect(hasAll == true, "\(logs)")
+  }
+
+  func untilCounted(_ more: Int, _ ward: DetachedTopology) async throws {
+    let before = try await ward.directory()[node: "sink"]?.status?.version ?? 0
+    try await ward.await("events arrive") {
+      $0[node: "sink"]?.status.map { $0.version >= before + UInt64(more) } == true
+    }
+  }
+
+  func until(_ node: String, is phase: String, _ ward: DetachedTopology) async throws {
+    let isThere: Bool? = try await poll(every: .milliseconds(100), within: .seconds(60)) {
+      try await ward.directory()[node: node]?.phase == phase ? true : nil
+    }
+    let logs = try ward.logs()
+    #expect(isThere == true, "\(node) is to be \(phase): \(logs)")
+  }
+
+  /// The processes of a node of this test's, on whatever host.
+  func processes(of node: String, _ ward: DetachedTopology) -> [String] {
+    FileSystem.entries(of: "/proc").filter { entry in
+      guard let environment = FileSystem.contents(of: "/proc/\(entry)/environ") else {
+        return false
+      }
+      let variables = environment.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
+      return variables.contains {
+        $0.hasPrefix("PIPERUNTIME_NODE=") && $0.hasSuffix(".ward.\(node)")
+      } && variables.contains { $0.contains(ward.tool.directory.path) }
+    }
+  }
+}
