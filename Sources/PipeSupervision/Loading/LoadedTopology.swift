@@ -64,8 +64,9 @@ package struct LoadedTopology {
   private static func placed(_ examined: DeploymentFile.Examined) -> Deployment {
     var deployment = examined.deployment
     if let journals = deployment.journals, !journals.hasPrefix("/") {
+      let directory = FileSystem.directory(of: examined.source.file)
       deployment.journals = FileSystem.absolute(
-        FileSystem.directory(of: examined.source.file) + "/" + journals)
+        directory == "." ? journals : directory + "/" + journals)
     }
     return deployment
   }
