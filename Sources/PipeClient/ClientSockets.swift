@@ -10,7 +10,7 @@ final class ClientSockets {
   private let loop: PollLoop
   private let context = Context()
   /// Asks the orchestrator.
-  let control: ControlLink
+  let control: OrchestratorLink
   private var peers: [String: ClientPeer] = [:]
   /// Tells this client's requests from those of others.
   private let client = UInt64.random(in: 1...UInt64(Int64.max))
@@ -33,7 +33,7 @@ final class ClientSockets {
   ) throws {
     self.keys = keys
     self.loop = loop
-    control = try ControlLink(
+    control = try OrchestratorLink(
       topology: topology, at: endpoint, keys: keys, patience: patience, context, loop: loop)
     control.onDirectory = { [unowned self] in follow($0) }
   }

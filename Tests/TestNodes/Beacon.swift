@@ -43,14 +43,8 @@ package enum Beacon: Machine {
           try? await EffectClock.sleep(for: .milliseconds(parameters.pause))
           var now = timespec()
           clock_gettime(CLOCK_BOOTTIME, &now)
-          write("\(name) \(now.tv_sec * 1_000_000_000 + now.tv_nsec)\n", to: parameters.log)
+          Ledger.append("\(name) \(now.tv_sec * 1_000_000_000 + now.tv_nsec)", to: parameters.log)
           return .next
         })
-  }
-
-  private static func write(_ line: String, to path: String) {
-    let file = open(path, O_WRONLY | O_CREAT | O_APPEND, 0o600)
-    _ = Array(line.utf8).withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
-    close(file)
   }
 }

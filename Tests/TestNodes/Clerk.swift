@@ -1,4 +1,3 @@
-import Glibc
 import PipeRuntime
 
 /// Runs an effect that tells its key to a file, as one would tell it to a bank.
@@ -47,15 +46,9 @@ package enum Clerk: Machine {
       .map(
         output: Output.transfer,
         to: { () -> Event? in
-          write("\(IdempotencyKey.current?.description ?? "no key")\n", to: parameters.ledger)
+          Ledger.append(IdempotencyKey.current?.description ?? "no key", to: parameters.ledger)
           try? await EffectClock.sleep(for: .milliseconds(parameters.time))
           return .done
         })
-  }
-
-  private static func write(_ line: String, to path: String) {
-    let file = open(path, O_WRONLY | O_CREAT | O_APPEND, 0o600)
-    _ = Array(line.utf8).withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
-    close(file)
   }
 }

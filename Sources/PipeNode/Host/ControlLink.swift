@@ -62,15 +62,13 @@ final class ControlLink {
   /// Reads from now on.
   func run() { loop.add(socket, for: self) { $0.read() } }
 
-  /// Reads what has come, before the loop does.
-  func readEarly() { read() }
-
   func say(_ kind: FrameKind, sequence: UInt64 = 0, count: UInt32 = 0, _ body: [UInt8] = []) {
     socket.send(
       FrameHeader(kind, count: count, sequence: sequence, number: incarnation), body: body)
   }
 
-  private func read() {
+  /// Reads what has come.
+  func read() {
     while socket.receive({ _, bytes in
       do {
         let header = try FrameHeader(bytes)

@@ -32,12 +32,11 @@ final class NodeLease {
     let lease = NodeLease(term, from: control)
     control.onRenewal = { lease.renewed(askedAt: $0) }
     try control.connect()
-    let interval = lease.interval
     let isTaken = try Polling.wait(every: .milliseconds(2), until: .now + patience) {
       () throws(NodeProblem) -> Bool? in
       if signals.next() != nil { return false }
-      lease.askIfDue(every: interval)
-      control.readEarly()
+      lease.askIfDue()
+      control.read()
       return lease.end == nil ? nil : true
     }
     guard let isTaken else {
@@ -53,21 +52,19 @@ final class NodeLease {
 
   private var lastAsked: Int64?
 
-  private var interval: Duration { .nanoseconds(term / 4) }
-
   private func ask() {
     let now = BootClock.nanoseconds
     lastAsked = now
     control.say(.renew, sequence: UInt64(now))
   }
 
-  private func askIfDue(every interval: Duration) {
-    if let lastAsked, BootClock.nanoseconds - lastAsked < interval.clampedNanoseconds { return }
+  private func askIfDue() {
+    if let lastAsked, BootClock.nanoseconds - lastAsked < term / 4 { return }
     ask()
   }
 
   private func keep(on loop: PollLoop) {
-    loop.schedule(after: interval, for: self) {
+    loop.schedule(after: .nanoseconds(term / 4), for: self) {
       $0.ask()
       $0.keep(on: loop)
     }

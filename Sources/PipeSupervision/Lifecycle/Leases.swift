@@ -27,6 +27,9 @@ package struct Leases: Sendable {
     begin = now + self.term
   }
 
+  /// Whether a process of a node may have one.
+  package func has(_ node: String) -> Bool { leases[node] != nil }
+
   /// A process is about to start, which has none so far.
   package mutating func begin(_ node: String, incarnation: UInt64) {
     leases[node] = Lease(incarnation: incarnation)

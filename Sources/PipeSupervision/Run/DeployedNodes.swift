@@ -115,8 +115,8 @@ final class DeployedNodes {
   func take(_ endpoints: NodeEndpoints, of node: String) -> [Notice] {
     guard admitted[node] != nil else { return [] }
     let isNew = admitted[node]?.endpoints != endpoints
-    // Before anybody is told: see ``NodePlace``.
-    if isNew { try? NodePlace.write(endpoints, of: node, in: directories) }
+    // Before anybody is told: see ``NodeMark``.
+    if isNew { try? NodeMark.write(endpoints, of: node, in: directories) }
     admitted[node]?.endpoints = endpoints
     told.forget(node)
     return [node].compactMap(notice) + (isNew ? notices(around: node) : [])

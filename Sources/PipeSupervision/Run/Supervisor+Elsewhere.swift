@@ -102,7 +102,8 @@ extension Supervisor {
 
   /// On the way down a process that nobody reaches is left where it is: it has no keys any more, and reaches nobody.
   func abandonAtEnd(_ name: String) {
-    guard isStopping else { return }
+    // The end of a lease is waited for, and is certain.
+    guard isStopping, !leases.has(plan.host(of: name) ?? name) else { return }
     loop.schedule(after: .zero, for: self) { $0.processes.abandon(name) }
   }
 }

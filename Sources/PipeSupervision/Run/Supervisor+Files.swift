@@ -3,8 +3,18 @@ import PipeLogs
 import PipeTransport
 import PipeWire
 
-/// What clients of other hosts want to read of the files here.
+/// The files here that others read: after the run, and from other hosts.
 extension Supervisor {
+  /// Writes down where journals are, for who reads them when this run is over.
+  func tellJournals() {
+    let paths = plan.nodes.compactMap { node in node.information.journal.map { (node.name, $0) } }
+    do {
+      try JournalPlaces.write(Dictionary(paths) { first, _ in first }, in: directories)
+    } catch {
+      reporter.warning("'orchestrator journal' will not find all journals: \(error)")
+    }
+  }
+
   /// Answers with lines of logs.
   func readLogs(_ request: LogRequest, for asker: Asker) {
     let directory = directories.logs

@@ -21,6 +21,7 @@ extension Supervisor {
 
   private func start() {
     guard !isStopping else { return }
+    hasBegun = true
     if let term = plan.leaseTerm {
       do {
         try LeaseMark.write(term, in: directories)
@@ -32,14 +33,10 @@ extension Supervisor {
     handle(.start)
   }
 
-  /// Writes down where journals are, for who reads them when this run is over.
-  func tellJournals() {
-    let paths = plan.nodes.compactMap { node in node.information.journal.map { (node.name, $0) } }
-    do {
-      try JournalPlaces.write(Dictionary(paths) { first, _ in first }, in: directories)
-    } catch {
-      reporter.warning("'orchestrator journal' will not find all journals: \(error)")
-    }
+  /// After the run: no process has a lease any more, unless one was given up before that was certain, or none was
+  /// started since a former orchestrator's may live.
+  func endLeasing() {
+    if hasBegun, leases.isEmpty { LeaseMark.remove(in: directories) }
   }
 
   /// A process asks for its lease to go on.

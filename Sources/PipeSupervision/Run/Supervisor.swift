@@ -66,6 +66,8 @@ package final class Supervisor {
   private(set) var lifecycle: TopologyLifecycle
   let processes: NodeProcesses
   var leases: Leases
+  /// Whether nodes were started, or were to be.
+  var hasBegun = false
   var turns = LaunchTurns()
   var facts: [String: NodeFacts] = [:]
   var waiting = WaitingClients()
@@ -134,7 +136,7 @@ package final class Supervisor {
     withExtendedLifetime(self) { loop.run() }
     control.close()
     engine?.close()
-    if leases.isEmpty { LeaseMark.remove(in: directories) }
+    endLeasing()
     return outcome ?? .stopped
   }
 

@@ -99,14 +99,22 @@ struct SlurmCommands: Sendable {
   /// Slurm itself does not know: of a host that it has given up it lists steps that are gone, and none that go on.
   /// - Parameter place: A step on the host, of which this one is to be like.
   func ask(about names: [String], as place: SlurmStep) -> ChildCommand {
-    // Who finds itself would find the other ones, which belong to the same user.
+    // Who finds itself would find the other ones, which belong to the same user. A search that was cut short, on a host
+    // that has no memory or no process to give, has no end, and says nothing.
     let script = """
       probe=$1
       shift
-      grep -qszFx "\(Self.probeVariable)=$probe" /proc/[0-9]*/environ || exit
-      there=$(grep -hsazo "^\(Self.stepVariable)=[^ ]*" /proc/[0-9]*/environ | tr '\\0' '\\n' | sort -u)
+      found=$({
+        grep -hsazo "^\\(\(Self.stepVariable)\\|\(Self.probeVariable)\\)=[^ ]*" /proc/[0-9]*/environ
+        echo "end=$?"
+      } | tr '\\0' '\\n')
+      newline='
+      '
+      has() { case "$newline$found$newline" in *"$newline$1$newline"*) ;; *) return 1 ;; esac; }
+      has "\(Self.probeVariable)=$probe" || exit
+      has end=0 || has end=2 || exit
       for name; do
-        if printf '%s\\n' "$there" | grep -qFx "\(Self.stepVariable)=$name"; then
+        if has "\(Self.stepVariable)=$name"; then
           echo "\(Verdict.present.rawValue) $name"
         else
           echo "\(Verdict.gone.rawValue) $name"

@@ -22,6 +22,9 @@ final class SlurmEngine {
   /// The hosts that are asked right now.
   private var busy: Set<String> = []
 
+  /// How many processes a host is asked about at once: the pipe has to hold its answer.
+  private static let askedTogether = 200
+
   /// - Throws: ``SlurmError`` where Slurm's programs are not there.
   init(_ job: SlurmJob, environment: [String: String], loop: PollLoop) throws(SlurmError) {
     self.job = job
@@ -66,11 +69,13 @@ final class SlurmEngine {
   }
 
   private func askNext(_ host: String) {
-    guard !busy.contains(host), let questions = questions.removeValue(forKey: host) else { return }
+    guard !busy.contains(host), let all = questions.removeValue(forKey: host) else { return }
     guard let job = present(of: host) else {
-      for (step, _) in questions { asked.remove(step) }
+      for (step, _) in all { asked.remove(step) }
       return
     }
+    let questions = all.prefix(Self.askedTogether)
+    if questions.count < all.count { self.questions[host] = Array(all[questions.count...]) }
     busy.insert(host)
     let place = SlurmStep("\(self.job.id).\(host).asked", on: host, in: job)
     calls.start(commands.ask(about: questions.map(\.step.name), as: place)) { [weak self] answer in

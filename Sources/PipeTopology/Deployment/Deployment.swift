@@ -27,8 +27,8 @@ public struct Deployment: Sendable {
 
   /// The lease that a deployment has which names none.
   public static let standardLease: Duration = .seconds(5)
-  /// How long one may be.
-  public static let leaseTerms: ClosedRange<Duration> = .seconds(1)...(.seconds(30))
+  /// How long one may be: longer than a process takes to part from its peers, and shorter than `up` waits.
+  public static let leaseTerms: ClosedRange<Duration> = .seconds(2)...(.seconds(30))
 
   /// The address that a deployment has which names none, where all is on one host.
   public static let standardAddress = "127.0.0.1"

@@ -27,7 +27,7 @@ package enum DeploymentKeys {
         standard: "each host's own"),
       TopologyKey(
         "lease", \.lease, .leaseTerm,
-        "With `slurm`: how long a node with `on_host_loss: move` goes on without the orchestrator, from 1s to 30s. A "
+        "With `slurm`: how long a node with `on_host_loss: move` goes on without the orchestrator, from 2s to 30s. A "
           + "tenth later it can be started on another host", standard: "`5s`"),
     ],
     rules: [

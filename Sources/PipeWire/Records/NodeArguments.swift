@@ -133,7 +133,7 @@ package struct NodeArguments: Hashable, Sendable {
         Option(
           "control-key", value: .text("KEY"), "The public key of its orchestrator, with '--key'"),
         Option(
-          "lease", value: .count("MS"),
+          "lease", value: .count("MS", from: 1),
           "The milliseconds that it may go on without its orchestrator. Default: no limit"),
       ])
   }

@@ -153,20 +153,8 @@ extension SlurmLossTests {
       pipes:
         - { from: source.out, to: sink.in, name: numbers }
       """
-    let deployment = """
-      engine: slurm
-      address: 10.77.0.10
-      journals: shared
-      lease: 5s
-      places:
-        front: { hosts: [fh1] }
-        back: { hosts: [fh2], spare: [fh3] }
-      """
-    try await SlurmCluster.with { tool, cluster in
-      try FileSystem.makeDirectories(tool.directory.path + "/shared")
-      var ward = try DetachedTopology(tool: tool, name: "ward", yaml: yaml)
-      try ward.deploy(by: deployment)
-      try await ward.up()
+    let deployment = Self.spare.replacing("lease: 2s", with: "lease: 5s")
+    try await withShared({ _ in yaml }, deployment: deployment) { ward, cluster in
       try await ward.run("send", "source", #"{"go":{"count":40000}}"#)
       for host in ["fh2", "fh3"] {
         try await untilCounted(300, ward)
@@ -188,8 +176,6 @@ extension SlurmLossTests {
         try await cluster.heal(2)
       }
       #expect(try await ward.directory()[node: "sink"]?.incarnation == 2)
-      try await ward.run("down")
-      #expect(processes(of: "sink", ward).isEmpty)
     }
   }
 }

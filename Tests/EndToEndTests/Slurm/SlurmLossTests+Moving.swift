@@ -15,7 +15,7 @@ struct SlurmLossTests: OnSlurmHosts {}
 
 // Nodes that may move to another host.
 extension SlurmLossTests {
-  private static let spare = """
+  static let spare = """
     engine: slurm
     address: 10.77.0.10
     journals: shared
@@ -28,17 +28,22 @@ extension SlurmLossTests {
   private static let moving = "place: back, on_host_loss: move"
   private static let restart = "restart: { max: 100, backoff: { initial: 20ms } }"
 
-  private func withShared(
-    _ yaml: String, deployment: String = spare,
+  /// Runs a topology on the hosts, which all see a directory `shared`, and ends both.
+  /// - Parameter yaml: Makes its file; called with the test's directory.
+  func withShared(
+    _ yaml: (_ directory: String) -> String, deployment: String = spare,
     _ body: (DetachedTopology, SlurmCluster) async throws -> Void
   ) async throws {
     try await SlurmCluster.with { tool, cluster in
       try FileSystem.makeDirectories(tool.directory.path + "/shared")
-      var topology = try DetachedTopology(tool: tool, name: "ward", yaml: yaml)
+      var topology = try DetachedTopology(
+        tool: tool, name: "ward", yaml: yaml(tool.directory.path))
       try topology.deploy(by: deployment)
       try await topology.up()
       try await body(topology, cluster)
+      let names = try await topology.directory().nodes.map(\.name)
       try await topology.run("down")
+      for name in names { #expect(processes(of: name, topology).isEmpty, "\(name)") }
     }
   }
 
@@ -56,7 +61,7 @@ extension SlurmLossTests {
       pipes:
         - { from: source.out, to: sink.in, name: numbers }
       """
-    try await withShared(yaml) { ward, cluster in
+    try await withShared({ _ in yaml }) { ward, cluster in
       try await ward.run("send", "source", #"{"go":{"count":6000}}"#)
       try await untilCounted(300, ward)
       try await cluster.lose(2)
@@ -79,14 +84,14 @@ extension SlurmLossTests {
     }
   }
 
-  private static func beacon(_ log: String) -> String {
+  private static func beacon(_ directory: String) -> String {
     """
     topology: ward
     program: TestNodes
     timeouts: { heartbeat: 2s }
     nodes:
       beacon:
-        { machine: Beacon, \(moving), durability: none, parameters: { log: \(log) }, \(restart) }
+        { machine: Beacon, \(moving), durability: none, parameters: { log: \(directory)/lives }, \(restart) }
     """
   }
 
@@ -133,11 +138,8 @@ extension SlurmLossTests {
     "a process that is cut off, or stopped besides, is dead before there is another one",
     arguments: [false, true])
   func cutOff(isStopped: Bool) async throws {
-    try await SlurmCluster.with { tool, cluster in
-      let log = tool.directory.path + "/lives"
-      var ward = try DetachedTopology(tool: tool, name: "ward", yaml: Self.beacon(log))
-      try ward.deploy(by: Self.spare)
-      try await ward.up()
+    try await withShared(Self.beacon) { ward, cluster in
+      let log = ward.tool.directory.path + "/lives"
       let first = try #require(processes(of: "beacon", ward).first)
       try await untilHeard(1, log, ward)
       if isStopped {
@@ -154,22 +156,18 @@ extension SlurmLossTests {
       try await cluster.heal(2)
       // As many more words as a former one would have had time for.
       let end = try #require(lives(log).last?.upperBound) + 1_000_000_000
-      let isOver: Bool? = try await poll(within: .seconds(20), of: tool.directory) {
+      let isOver: Bool? = try await poll(within: .seconds(20), of: ward.tool.directory) {
         lives(log).contains { $0.upperBound > end } ? true : nil
       }
       #expect(isOver == true)
       expectOneAtATime(log, count: 2)
-      try await ward.run("down")
     }
   }
 
   @Test("where no host of its place answers, a node waits for one")
   func nowhere() async throws {
-    try await SlurmCluster.with { tool, cluster in
-      let log = tool.directory.path + "/lives"
-      var ward = try DetachedTopology(tool: tool, name: "ward", yaml: Self.beacon(log))
-      try ward.deploy(by: Self.spare)
-      try await ward.up()
+    try await withShared(Self.beacon) { ward, cluster in
+      let log = ward.tool.directory.path + "/lives"
       try await untilHeard(1, log, ward)
       for host in [3, 2] { try await cluster.partition(host) }
       try await ward.await("it has tried the other host, and waits") {
@@ -182,17 +180,14 @@ extension SlurmLossTests {
       try await cluster.heal(2)
       try await untilHeard(2, log, ward)
       expectOneAtATime(log, count: 2)
-      try await ward.run("down")
     }
   }
 
   @Test("what a killed orchestrator has left ends by its lease before the next one starts another")
   func leftover() async throws {
-    try await SlurmCluster.with { tool, _ in
-      let log = tool.directory.path + "/lives"
-      var ward = try DetachedTopology(tool: tool, name: "ward", yaml: Self.beacon(log))
-      try ward.deploy(by: Self.spare)
-      try await ward.up()
+    try await withShared(Self.beacon) { ward, _ in
+      var ward = ward
+      let log = ward.tool.directory.path + "/lives"
       try await untilHeard(1, log, ward)
       try await ward.killOrchestrator()
       for survivor in try Survivor.all(in: ward.directories) {
@@ -201,12 +196,23 @@ extension SlurmLossTests {
       #expect(processes(of: "beacon", ward).count == 1)
       // Where nothing of the run would end it, none is started.
       let stray = Self.spare.replacing("hosts: [fh2], spare: [fh3]", with: "hosts: [fh3, fh1]")
-      try tool.directory.write(stray, to: "stray.yaml")
+      try ward.tool.directory.write(stray, to: "stray.yaml")
       let refused = try await ward.run("up", "ward.yaml", "--deployment", "stray.yaml", code: 2)
       #expect(
         refused.error.contains("had started node 'beacon' on host 'fh2', where it does not belong"),
         "\(refused)")
-      #expect(processes(of: "beacon", ward).count <= 1)
+      // Nor where one that waits for its end is stopped before that.
+      let waiting = try ward.tool.start([
+        "run", "ward.yaml", "--deployment", "ward-deployment.yaml",
+      ])
+      let directories = try ward.directories
+      let isWaiting: Bool? = try await poll(within: .seconds(20), of: ward.tool.directory) {
+        RunningTopology.find(directories) == nil ? nil : true
+      }
+      #expect(isWaiting == true)
+      waiting.signal(.terminate)
+      _ = try await ward.tool.result(of: waiting, within: .seconds(60))
+      #expect(FileSystem.exists(directories.state + "/leases"))
       let other = Self.spare.replacing("hosts: [fh2], spare: [fh3]", with: "hosts: [fh3, fh2]")
       try ward.deploy(by: other)
       try await ward.up()
@@ -218,7 +224,6 @@ extension SlurmLossTests {
         String(decoding: told, as: UTF8.self).contains(
           "an orchestrator of this topology was killed")
       )
-      try await ward.run("down")
     }
   }
 
@@ -237,7 +242,7 @@ extension SlurmLossTests {
       composites:
         pair: { components: [left, right], synchronize: [meet], within: left }
       """
-    try await withShared(yaml) { ward, cluster in
+    try await withShared({ _ in yaml }) { ward, cluster in
       let first = try #require(processes(of: "left", ward).first)
       let asked = try ward.tool.start(CommandLineTool.patient(["send", "pair", #""meet""#]))
       try await untilStopped(first, ward)

@@ -101,10 +101,10 @@ struct DeploymentFileTests {
     ),
     ("engine: slurm\nlease: 0s", "2:8", "must be longer than 0s", "bad-duration", true),
     (
-      "engine: slurm\nlease: 999ms", "2:8", "must be from 1s to 30s, not 999ms", "bad-duration",
+      "engine: slurm\nlease: 1.9s", "2:8", "must be from 2s to 30s, not 1s900ms", "bad-duration",
       false
     ),
-    ("engine: slurm\nlease: 31s", "2:8", "must be from 1s to 30s, not 31s", "bad-duration", false),
+    ("engine: slurm\nlease: 31s", "2:8", "must be from 2s to 30s, not 31s", "bad-duration", false),
     (
       "lease: 5s", "1:1", "'lease' says nothing with engine 'local'; remove it", "conflicting-keys",
       true

@@ -4,7 +4,7 @@ import PipeTransport
 import PipeWire
 
 /// What one client asks of its orchestrator, on the thread of the client's loop.
-final class ControlLink {
+final class OrchestratorLink {
   typealias Answer = @Sendable (Result<ControlAnswer, TopologyClientError>) -> Void
 
   private struct Pending {
@@ -189,8 +189,8 @@ final class ControlLink {
   }
 
   private struct Weak {
-    weak var link: ControlLink?
-    init(_ link: ControlLink) { self.link = link }
+    weak var link: OrchestratorLink?
+    init(_ link: OrchestratorLink) { self.link = link }
   }
 
   private func end(because error: TopologyClientError) {

@@ -1,0 +1,85 @@
+import Glibc
+import PipeSupport
+import PipeSystem
+import PipeWire
+
+/// How a journal is made, and looked at before it is used.
+extension Journal {
+  /// Makes the file under another name and then gives it its own: a file of that name is whole.
+  static func make(
+    _ path: String, _ identity: Identity, _ durability: Durability, isHeld: Bool
+  ) throws {
+    let temporary = path + ".new"
+    for suffix in ["", "-wal", "-shm", "-journal"] { unlink(temporary + suffix) }
+    do {
+      let database = try Database(temporary, .create)
+      // Nothing is lost with it yet: waits for the disk, files of its own log and locks that are taken anew
+      // for each transaction would only hold up the start.
+      try database.execute(
+        """
+        PRAGMA locking_mode = EXCLUSIVE;
+        PRAGMA synchronous = \(durability == .power ? "FULL" : "OFF");
+        PRAGMA journal_mode = MEMORY;
+        PRAGMA page_size = 4096;
+        PRAGMA auto_vacuum = INCREMENTAL;
+        BEGIN;
+        PRAGMA application_id = \(JournalSchema.application);
+        PRAGMA user_version = \(JournalSchema.version);
+        \(JournalSchema.tables)
+        """)
+      let insert = try database.prepare("INSERT INTO meta VALUES (?, ?)")
+      let id = UInt64.random(in: 1 << 32...UInt64(Int64.max))
+      for (key, value) in [
+        ("id", String(id)), ("topology", identity.topology), ("node", identity.node),
+        ("machine", identity.machine), ("created", Timestamp.now.description),
+      ] {
+        try insert.run(.text(key), .text(value))
+      }
+      try database.execute(
+        """
+        COMMIT;
+        \(isHeld ? "" : "PRAGMA locking_mode = NORMAL;")
+        PRAGMA journal_mode = WAL
+        """)
+    }
+    chmod(temporary, 0o600)
+    guard rename(temporary, path) == 0 else {
+      throw SystemError("rename", on: path, code: errno)
+    }
+    guard durability == .power else { return }
+    let directory = open(FileSystem.directory(of: path), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    defer { close(directory) }
+    guard fsync(directory) == 0 else { throw SystemError("fsync", on: path, code: errno) }
+  }
+
+  /// Writes down whose the journal is from now on.
+  static func hold(_ database: Database, _ path: String, by incarnation: UInt64) throws {
+    try database.execute("PRAGMA synchronous = FULL; BEGIN IMMEDIATE")
+    let former = try JournalCheck.meta(JournalSchema.holderKey, in: database).flatMap { UInt64($0) }
+    if let former, former > incarnation {
+      throw JournalError.superseded(path: path, incarnation: incarnation, by: former)
+    }
+    try database.prepare("INSERT OR REPLACE INTO meta VALUES (?, ?)").run(
+      .text(JournalSchema.holderKey), .text(String(incarnation)))
+    try database.execute("COMMIT")
+  }
+
+  static func check(
+    _ database: Database, _ path: String, _ identity: Identity
+  ) throws {
+    try JournalCheck.whole(database, path, node: identity.node)
+    for (what, expected) in [
+      ("topology", identity.topology), ("node", identity.node), ("machine", identity.machine),
+    ] {
+      let found = try JournalCheck.meta(what, in: database) ?? ""
+      guard found == expected else {
+        throw JournalError.other(
+          path: path, node: identity.node, what: what, found: found, expected: expected)
+      }
+    }
+  }
+
+  static func oldestRecord(_ database: Database) throws -> Int64 {
+    try JournalCheck.number("SELECT coalesce(min(id), 1) FROM record", in: database)
+  }
+}
