@@ -100,7 +100,7 @@ enum YAMLText {
       text.unicodeScalars.allSatisfy({ $0 == "\n" || $0 == "\t" || isPrintable($0) })
     else { return nil }
     // A reader counts what stands before the first line, unless it is told how much of it is the block's margin.
-    let indentation = lines[0].first == " " ? "2" : ""
+    let indentation = [" ", "\t"].contains(lines[0].first) ? "2" : ""
     let end = lines.reversed().prefix { $0.isEmpty }.count
     let chomping = end == 0 ? "-" : end == 1 ? "" : "+"
     let body = end == 0 ? lines[...] : lines.dropLast()

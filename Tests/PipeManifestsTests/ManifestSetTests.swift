@@ -80,7 +80,7 @@ struct ManifestSetTests {
     let mounts = container["volumeMounts"]?.elements ?? []
     #expect(
       mounts.compactMap { $0["mountPath"]?.string }.sorted() == [
-        directory + "/deployment.yaml", directory + "/hall.yaml", "/etc/piperuntime/keys", "/tmp",
+        "/etc/piperuntime/keys", directory + "/deployment.yaml", directory + "/hall.yaml", "/tmp",
         "/var/lib/piperuntime",
       ])
     #expect(container["ports"]?.named("control")?["containerPort"]?.integer == 9000)
@@ -189,9 +189,9 @@ struct ManifestSetTests {
   func grace() throws {
     let set = try Hall.set()
     let seconds = { set.pod($0)?["terminationGracePeriodSeconds"]?.integer }
-    #expect(seconds("hall-door") == 3 + 15)
-    // bell, Motor_2 and door depend on each other, and the rest ends beside.
-    #expect(seconds("hall-orchestrator") == 4 * 3 + 15)
+    #expect(seconds("hall-door") == 18)
+    // Three seconds each for bell, Motor_2 and door, which depend on each other, and for the rest beside.
+    #expect(seconds("hall-orchestrator") == 27)
   }
 
   @Test("only the topology's pods reach its pods, and they reach each other and servers of names")
@@ -291,8 +291,8 @@ struct ManifestSetTests {
 
       """
     let found = try Hall.set(topology, classes: []).relativePrograms
-    #expect(found.map(\.name) == ["./build/../bin/hall", "../hall"])
-    #expect(found.map(\.path) == ["/etc/piperuntime/topology/bin/hall", "/etc/piperuntime/hall"])
+    #expect(found.map(\.name) == ["../hall", "./build/../bin/hall"])
+    #expect(found.map(\.path) == ["/etc/piperuntime/hall", "/etc/piperuntime/topology/bin/hall"])
   }
 
   // MARK: Errors

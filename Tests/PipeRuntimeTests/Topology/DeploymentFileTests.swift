@@ -221,7 +221,7 @@ struct DeploymentFileTests {
       "missing-key", true
     ),
     (
-      kubernetes + "places: { a: { labels: { b: c }, hosts: [d] } }", "3:34",
+      kubernetes + "places: { a: { labels: { b: c }, hosts: [d] } }", "3:16",
       "place 'a' has 'hosts' and 'labels', and either says where it is; remove one",
       "conflicting-keys", true
     ),
