@@ -24,7 +24,7 @@ LINKED := nodes orchestrator inspector TestNodes CrashingTest soak Fuzz
 DEBUG := .build/debug
 
 # The unit tests of the library; what starts processes is out of a sanitizer's sight.
-SANITIZED := PipeMachinesTests|PipeRuntimeTests|PipeExplorationTests|PipeGraphsTests|PipeInspectionTests|PipeTracesTests|PipeRuntimeTestKitTests|DocumentationTests|SeedTests
+SANITIZED := PipeMachinesTests|PipeRuntimeTests|PipeExplorationTests|PipeGraphsTests|PipeInspectionTests|PipeTracesTests|PipeManifestsTests|PipeRuntimeTestKitTests|DocumentationTests|SeedTests
 SANITIZERS ?= thread address
 
 .PHONY: help preflight setup build run test test-web test-package test-release sanitize bench soak fuzz mutants docs lint \
@@ -85,8 +85,10 @@ run: setup
 	tools/build --product orchestrator
 	$(DEBUG)/orchestrator run $(TOPOLOGY)
 
+# What validates manifests is fetched where that is possible.
 test: setup
 	tools/build $(TESTS)
+	@tools/kubernetes-validate
 	@tools/test
 
 # The inspector's page in Chromium, which is installed first. Its pictures are in .build/web.

@@ -113,6 +113,10 @@ let package = Package(
       name: "PipeGraphs", dependencies: ["PipeMachines", "PipeSupport"],
       swiftSettings: strict + direct + optimized),
     .target(
+      name: "PipeManifests",
+      dependencies: ["PipeTopology", "PipeWire", "PipeMachines", "PipeSupport"],
+      swiftSettings: strict + direct),
+    .target(
       name: "PipeExplorer",
       dependencies: [
         "PipeGraphs", "PipeExploration", "PipeSupervision", "PipeNode", "PipeClient",
@@ -171,7 +175,8 @@ let package = Package(
     .executableTarget(
       name: "orchestrator",
       dependencies: [
-        "PipeRuntime", "PipeSupervision", "PipeLogs", "PipeExplorer", "PipeGraphs", "PipeTraces",
+        "PipeRuntime", "PipeSupervision", "PipeLogs", "PipeExplorer", "PipeGraphs", "PipeManifests",
+        "PipeTraces",
       ],
       swiftSettings: strict + direct),
     .executableTarget(
@@ -224,6 +229,9 @@ let package = Package(
     .testTarget(
       name: "PipeExplorationTests", dependencies: ["PipeExploration"],
       swiftSettings: strict + optimized),
+    .testTarget(
+      name: "PipeManifestsTests",
+      dependencies: ["PipeManifests", "PipeRuntime"], swiftSettings: strict),
     .testTarget(
       name: "PipeTracesTests",
       dependencies: ["PipeTraces", "PipeWire", "PipeMachines", "PipeSystem"],

@@ -35,7 +35,7 @@ package enum TopologyInput: Hashable, Sendable {
   }
 
   /// Reads the whole text.
-  func bytes() throws(TopologyErrors) -> [UInt8] {
+  package func bytes() throws(TopologyErrors) -> [UInt8] {
     guard case .file(let path) = self else { return try bytes(of: STDIN_FILENO) }
     // Not blocking, so that a FIFO without a writer is refused and not waited for.
     let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)

@@ -12,6 +12,16 @@ extension TopologyReading {
     return filled
   }
 
+  /// What the variables in a document stand for, where that is not their default.
+  mutating func variables(
+    in root: YAMLNode, of kind: FileKind, _ variables: TopologyVariables
+  ) -> [String: String] {
+    let whole = merged(root.withoutSections).withoutSections
+    var filling = VariableFilling(variables, file: source.file, of: kind)
+    _ = filling.filled(whole)
+    return filling.used
+  }
+
   // MARK: Merge keys
 
   /// A part in which mappings have the entries of those that their `<<` names; a key of their own

@@ -12,6 +12,8 @@ struct VariableFilling: Examiner {
   private let variables: TopologyVariables
   /// Read when the first variable is met: a document without any needs none.
   private var known: [String: String]?
+  /// What was put in that is no default, by the variables' names.
+  private(set) var used: [String: String] = [:]
   /// Whether a variable that is not known may stand in a line that could not be read.
   private var isFileBroken = false
 
@@ -91,6 +93,7 @@ struct VariableFilling: Examiner {
         "variable '\(name)' is not set; set it in the environment or in '.env' beside the "
           + "\(kind.noun) file, or give it a default: '${\(name):-VALUE}'")
     }
+    if let value, value != standard { used[name] = value }
     return value
   }
 

@@ -71,7 +71,7 @@ private typealias Names<
     NodeSpecification, PipeSpecification, CompositeSpecification, MonitorSpecification,
     NodeDependency, StateCondition, RestartPolicy, SourceMap, Timeouts, Backoff, ExploreSection,
     StateCombination, ExploredProperty, ValueSet, EventPattern, EffectPattern, HostLossPolicy,
-    Deployment, DeploymentPlace, DeploymentFile
+    Deployment, DeploymentPlace, DeploymentStorage, DeploymentFile
   ),
   (
     XCTStateMachine<State, Event, Output>, PipeRuntimeTestKit.ScenarioStep<State, Event, Output>,

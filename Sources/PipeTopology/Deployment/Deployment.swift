@@ -10,6 +10,8 @@ public struct Deployment: Sendable {
     case local
     /// Slurm, within a job of its own, by `srun`.
     case slurm
+    /// Kubernetes, in pods of which each has an agent; `orchestrator export kubernetes` writes what makes them.
+    case kubernetes
   }
 
   /// What starts processes. Default: ``Engine/local``.
@@ -24,6 +26,17 @@ public struct Deployment: Sendable {
   /// How long a node with ``HostLossPolicy/move`` goes on without the orchestrator; it can be replaced on another host
   /// soon after that. Default: 5 s.
   public var lease: Duration
+  /// With ``Engine/kubernetes``: the image of all containers, which has `orchestrator` and the topology's programs.
+  public var image: String?
+  /// With ``Engine/kubernetes``: the namespace; `nil` for the topology's name as a DNS label.
+  public var namespace: String?
+  /// With ``Engine/kubernetes``: the port where the orchestrator listens. Default: 7300. Range: 1024…65535.
+  public var port: Int
+  /// With ``Engine/kubernetes``: what is claimed for each process that records something.
+  public var storage: DeploymentStorage
+
+  /// The port that a deployment has which names none.
+  public static let standardPort = 7300
 
   /// The lease that a deployment has which names none.
   public static let standardLease: Duration = .seconds(5)
@@ -36,9 +49,15 @@ public struct Deployment: Sendable {
   /// Makes a deployment.
   public init(
     engine: Engine = .local, address: String? = nil, places: [DeploymentPlace] = [],
-    journals: String? = nil, lease: Duration = Deployment.standardLease
+    journals: String? = nil, lease: Duration = Deployment.standardLease, image: String? = nil,
+    namespace: String? = nil, port: Int = Deployment.standardPort,
+    storage: DeploymentStorage = DeploymentStorage()
   ) {
     self.lease = lease
+    self.image = image
+    self.namespace = namespace
+    self.port = port
+    self.storage = storage
     self.engine = engine
     self.address = address
     self.places = places
@@ -62,28 +81,52 @@ extension Deployment: Equatable {
   public static func == (left: Deployment, right: Deployment) -> Bool {
     left.engine == right.engine && left.address == right.address
       && left.journals == right.journals && left.lease == right.lease
+      && left.image == right.image && left.namespace == right.namespace && left.port == right.port
+      && left.storage == right.storage
       && left.places.sorted { $0.name < $1.name } == right.places.sorted { $0.name < $1.name }
   }
 }
 
-/// A place that nodes can name, and where it is: an address of this machine, or hosts of an engine's.
+/// A place that nodes can name, and where it is: an address of this machine, or hosts of an engine's, by their names or
+/// their labels.
 public struct DeploymentPlace: Hashable, Sendable {
   /// The name: `[A-Za-z0-9][A-Za-z0-9_-]{0,40}`.
   public var name: String
   /// With ``Deployment/Engine/local``: the IPv4 address, in numbers, where its nodes listen.
   public var address: String?
   /// With ``Deployment/Engine/slurm``: the hosts, by the names that Slurm has for them. Its nodes are dealt to them
-  /// in turn.
+  /// in turn. With ``Deployment/Engine/kubernetes``: the nodes of the cluster on which its pods may run.
   public var hosts: [String]
   /// Further hosts, to which nodes with ``HostLossPolicy/move`` go first where theirs is lost. A submitted job has them,
   /// too.
   public var spare: [String]
+  /// With ``Deployment/Engine/kubernetes``, in place of ``hosts``: labels that a node of the cluster has on which its
+  /// pods may run.
+  public var labels: [String: String]
 
   /// Makes a place.
-  public init(name: String, address: String? = nil, hosts: [String] = [], spare: [String] = []) {
+  public init(
+    name: String, address: String? = nil, hosts: [String] = [], spare: [String] = [],
+    labels: [String: String] = [:]
+  ) {
+    self.labels = labels
     self.name = name
     self.address = address
     self.hosts = hosts
     self.spare = spare
+  }
+}
+
+/// What is claimed of a cluster's storage for one process: a persistent volume.
+public struct DeploymentStorage: Hashable, Sendable {
+  /// Its size as Kubernetes writes it: `1Gi`, which it is by default.
+  public var size: String
+  /// The storage class; `nil` for the cluster's default one.
+  public var className: String?
+
+  /// Makes a claim.
+  public init(size: String = "1Gi", className: String? = nil) {
+    self.size = size
+    self.className = className
   }
 }

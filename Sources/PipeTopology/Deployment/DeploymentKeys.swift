@@ -11,7 +11,8 @@ package enum DeploymentKeys {
     keys: [
       TopologyKey(
         "engine", \.engine, .choice,
-        "What starts processes: `local`, the orchestrator, on its own machine; or `slurm`, within a job"
+        "What starts processes: `local`, the orchestrator, on its own machine; `slurm`, within a job; or "
+          + "`kubernetes`, agents in pods"
       ),
       TopologyKey(
         "address", \.address, .address,
@@ -29,19 +30,29 @@ package enum DeploymentKeys {
         "lease", \.lease, .leaseTerm,
         "With `slurm`: how long a node with `on_host_loss: move` goes on without the orchestrator, from 2s to 30s. A "
           + "tenth later it can be started on another host", standard: "`5s`"),
+      TopologyKey(
+        "image", \.image, .image,
+        "With `kubernetes`: the image of all containers, which has `orchestrator` and the topology's programs",
+        standard: "needed with `kubernetes`"),
+      TopologyKey(
+        "namespace", \.namespace, .namespace, "With `kubernetes`: the namespace",
+        standard: "the topology's name as a DNS label"),
+      TopologyKey(
+        "port", \.port, .port, "With `kubernetes`: the port where the orchestrator listens",
+        standard: "7300"),
+      TopologyKey(
+        "storage", \.storage, .claim(storage),
+        "With `kubernetes`: what is claimed for each process that records something",
+        standard: "as follows"),
     ],
     rules: [
-      "patternProperties": ["^x-": true], "allOf": .array(Deployment.Engine.allCases.map(rule)),
+      "patternProperties": ["^x-": true],
+      "allOf": .array(Deployment.Engine.allCases.map { EngineKeys.of($0).rule(of: $0) }),
     ]
   ) { reading, fields, deployment in
     // One that could not be read asks for nothing.
     if fields["engine"] == nil || fields.read.contains("engine") {
-      reading.checkPlaces(of: deployment)
-      if deployment.engine == .local, reading.source.has(["lease"]) {
-        reading.report(
-          .conflictingKeys, at: reading.source.mark(ofKey: ["lease"]),
-          "the deployment: 'lease' says nothing with engine 'local'; remove it")
-      }
+      reading.checkKeys(of: deployment)
     }
     return true
   }
@@ -57,60 +68,30 @@ package enum DeploymentKeys {
       TopologyKey(
         "hosts", \.hosts, .hosts,
         "With `slurm`: its hosts, by the names that Slurm has for them. Nodes are dealt to them in turn, in the "
-          + "order of the topology", standard: "needed with `slurm`"),
+          + "order of the topology. With `kubernetes`: nodes of the cluster, by their `kubernetes.io/hostname`; the "
+          + "scheduler chooses among them",
+        standard: "needed with `slurm`; with `kubernetes` this or `labels`"),
       TopologyKey(
         "spare", \.spare, .hosts,
         "With `slurm`: hosts to which its nodes with `on_host_loss: move` go first where theirs is lost",
         standard: "none"),
+      TopologyKey(
+        "labels", \.labels, .labels,
+        "With `kubernetes`: labels that a node of the cluster has on which its pods may run: `{ NAME: value }`",
+        standard: "with `kubernetes` this or `hosts`"),
     ])
 
-  /// The key that says where a place is, and those that say nothing there.
-  fileprivate static func keys(of engine: Deployment.Engine) -> (needed: String, idle: [String]) {
-    switch engine {
-    case .local: ("address", ["hosts", "spare"])
-    case .slurm: ("hosts", ["address"])
-    }
-  }
-
-  /// What the schema says of places by the engine.
-  private static func rule(of engine: Deployment.Engine) -> JSONValue {
-    let keys = keys(of: engine)
-    let isEngine: JSONValue = ["properties": ["engine": ["enum": [.string(engine.rawValue)]]]]
-    let condition: JSONValue =
-      engine == .local
-      ? isEngine : ["properties": isEngine["properties"] ?? .null, "required": ["engine"]]
-    var properties: [String: JSONValue] = [
-      "places": [
-        "additionalProperties": [
-          "required": [.string(keys.needed)],
-          "properties": .object(Dictionary(keys.idle.map { ($0, false) }) { first, _ in first }),
-        ]
-      ]
-    ]
-    if engine == .local { properties["lease"] = false }
-    return ["if": condition, "then": ["properties": .object(properties)]]
-  }
-}
-
-extension TopologyReading {
-  /// Each place says where it is as the engine knows it.
-  fileprivate mutating func checkPlaces(of deployment: Deployment) {
-    let engine = deployment.engine
-    let keys = DeploymentKeys.keys(of: engine)
-    for place in deployment.places {
-      let path = ["places", place.name]
-      if !source.has(path + [keys.needed]) {
-        report(
-          .missingKey, at: source.mark(of: path),
-          "place '\(place.name)' has no '\(keys.needed)', which engine '\(engine.rawValue)' asks for; add it"
-        )
-      }
-      for key in keys.idle where source.has(path + [key]) {
-        report(
-          .conflictingKeys, at: source.mark(ofKey: path + [key]),
-          "place '\(place.name)': '\(key)' says nothing with engine '\(engine.rawValue)'; remove it"
-        )
-      }
-    }
-  }
+  private static let storage = TopologyMapping(
+    meaning: "What is claimed of a cluster's storage.",
+    start: DeploymentStorage(),
+    keys: [
+      TopologyKey(
+        "size", \.size, .storageSize,
+        "The size of each volume: a number, and "
+          + "a unit of `Ki`, `Mi`, `Gi`, `Ti`, `Pi`, `k`, `M`, `G`, `T`, `P`"
+      ),
+      TopologyKey(
+        "class", \.className, .storageClass, "The storage class of each volume",
+        standard: "the cluster's default one"),
+    ])
 }

@@ -39,6 +39,12 @@ package struct PlacementChecker: Examiner {
 
   /// What a node has recorded has to be where it goes on, whole.
   private mutating func checkMove(of node: NodeSpecification) {
+    guard deployment.deployment.engine != .kubernetes else {
+      return report(
+        .badHostLoss, at: ["nodes", node.name, "on_host_loss"],
+        "node '\(node.name)' cannot move with engine 'kubernetes': the pod of a StatefulSet waits for its host until "
+          + "that is back, or somebody says that it will not be; write 'on_host_loss: wait'")
+    }
     if let place = node.place.flatMap(deployment.deployment.place),
       place.hosts.count == 1, Set(place.spare).isSubset(of: place.hosts)
     {

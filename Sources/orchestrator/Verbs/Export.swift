@@ -4,6 +4,11 @@ import PipeSupervision
 
 /// `orchestrator export`
 struct Export: Verb {
+  /// What is written.
+  private enum Form: String, CaseIterable {
+    case promela, kubernetes
+  }
+
   let description = VerbDescription(
     "export", "Writes a topology for another tool",
     discussion:
@@ -11,22 +16,62 @@ struct Export: Verb {
       + "that the "
       + "search can be checked by another one: 'orchestrator export promela FILE > model.pml', "
       + "then 'spin -a model.pml', 'cc -DSAFETY -o pan pan.c', './pan -m1000000'. A deadlock is an "
-      + "invalid end state there.",
+      + "invalid end state there.\n\n"
+      + "kubernetes: manifests of a topology that runs in pods, by a deployment file with 'engine: kubernetes': "
+      + "'orchestrator export kubernetes FILE --deployment DEPLOYMENT > hall.yaml', then 'kubectl apply -f hall.yaml'. "
+      + "The keys of its processes are written apart, new ones each time: '… --secrets | kubectl apply -f -'. Without "
+      + "--secrets nothing secret is written, and the same each time. docs/CLUSTERS.md has the rest.",
     options: [
-      Option("time", value: .duration, "How long is searched, at most. Default: no limit")
+      Option(
+        "time", value: .duration, "promela: how long is searched, at most. Default: no limit"),
+      Option("deployment", value: .file, "kubernetes: the deployment file; needed"),
+      Option("secrets", "kubernetes: writes the Secrets, with new keys, and nothing else"),
     ],
     positionals: [
-      Positional("FORM", .choice("FORM", ["promela"]), .one, "What is written: promela"),
-      Positional("FILE", .file, .one, "The topology file; - is standard input"),
+      Positional(
+        "FORM", .choice("FORM", Form.allCases.map(\.rawValue)), .one,
+        "What is written: promela or kubernetes"),
+      Positional("FILE", .file, .one, "The topology file; - is standard input, for promela"),
     ],
     examples: [
-      ("orchestrator export promela topologies/lift.yaml", "The lift as a model for SPIN")
+      ("orchestrator export promela topologies/lift.yaml", "The lift as a model for SPIN"),
+      (
+        "orchestrator export kubernetes hall.yaml --deployment cluster.yaml",
+        "The hall as manifests"
+      ),
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
+    let file = arguments.positionals[1]
+    switch arguments.positionals[0] {
+    case Form.kubernetes.rawValue:
+      if arguments.value("time") != nil {
+        throw CommandError("--time limits a search, and 'kubernetes' has none", code: .usage)
+      }
+      guard let deployment = arguments.value("deployment") else {
+        throw CommandError(
+          "'export kubernetes' asks for --deployment FILE, which says in which image and at which hosts the "
+            + "processes are", code: .usage)
+      }
+      return try KubernetesExport(
+        file: file, deployment: deployment, hasSecrets: arguments.flag("secrets")
+      ).run(console)
+    default:
+      if arguments.value("deployment") != nil || arguments.flag("secrets") {
+        throw CommandError(
+          "--deployment and --secrets are for 'kubernetes': a model is the same wherever its nodes run",
+          code: .usage)
+      }
+      return try await promela(file, time: arguments.duration("time"), console)
+    }
+  }
+
+  private func promela(
+    _ file: String, time: Duration?, _ console: Console
+  ) async throws -> ExitCode {
     var settings = ExplorationSettings()
-    settings.time = arguments.duration("time")
-    let loaded = try LoadedTopology.load(TopologyInput(argument: arguments.positionals[1]))
+    settings.time = time
+    let loaded = try LoadedTopology.load(TopologyInput(argument: file))
     let meter = ProgressMeter(console)
     let explorer = TopologyExplorer(loaded, loaded.topology.explore, settings)
     let exported = try await explorer.promela { meter.show($0) }

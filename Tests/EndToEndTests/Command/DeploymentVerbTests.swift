@@ -66,7 +66,7 @@ struct DeploymentVerbTests {
         "orchestrator check hall.yaml --deployment hall.yaml", 2,
         "",
         "hall.yaml:1:1: error: the deployment has no key 'topology'; the keys are 'engine', 'address', "
-          + "'places', 'journals', 'lease' [unknown-key]"
+          + "'places', 'journals', 'lease', 'image', 'namespace', 'port', 'storage' [unknown-key]"
       ),
     ] as [(String, Int32, String, String)])
   func check(line: String, code: Int32, output: String, error: String) throws {

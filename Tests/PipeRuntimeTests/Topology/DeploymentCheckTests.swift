@@ -172,6 +172,21 @@ struct DeploymentCheckTests {
           ] : []))
   }
 
+  @Test("with Kubernetes no node moves")
+  func pods() throws {
+    let node = "a: { machine: M, place: front, on_host_loss: move, durability: none }"
+    let deployment = "engine: kubernetes\nimage: i\nplaces:\n  front: { hosts: [h1, h2] }"
+    let found = try placed(node, in: deployment)
+    #expect(
+      found.count == 1
+        && found[0].hasPrefix(
+          "test.yaml:4:48: error: node 'a' cannot move with engine 'kubernetes': the pod of a StatefulSet waits"
+        )
+        && found[0].hasSuffix("write 'on_host_loss: wait' [bad-host-loss]"), "\(found)")
+    #expect(try placed(node.replacing("move", with: "wait"), in: deployment) == [])
+    #expect(try checked(deployment, for: "a: { machine: M, place: front }") == [])
+  }
+
   @Test("journals that could not be read are not also missing")
   func brokenJournals() throws {
     let node = "a: { machine: M, place: front, on_host_loss: move, durability: power }"

@@ -63,6 +63,45 @@ struct DeploymentFileTests {
     #expect(Self.schema.accepts(found.json))
   }
 
+  @Test("with Kubernetes, places have hosts or labels, and the file says what its pods are made of")
+  func kubernetes() throws {
+    let found = try read(
+      """
+      engine: kubernetes
+      image: registry.example:5000/hall/nodes:1.0@sha256:0
+      namespace: hall-2
+      port: 9000
+      storage: { size: 20Gi, class: fast.local }
+      places:
+        front: { hosts: [n-1, n2.lab] }
+        back: { labels: { zone: east, example.org/disk: ssd, tier: 2, spare: true, none: "" } }
+      """)
+    #expect(
+      found
+        == Deployment(
+          engine: .kubernetes,
+          places: [
+            DeploymentPlace(name: "front", hosts: ["n-1", "n2.lab"]),
+            DeploymentPlace(
+              name: "back",
+              labels: [
+                "zone": "east", "example.org/disk": "ssd", "tier": "2", "spare": "true", "none": "",
+              ]),
+          ], image: "registry.example:5000/hall/nodes:1.0@sha256:0", namespace: "hall-2",
+          port: 9000, storage: DeploymentStorage(size: "20Gi", className: "fast.local")))
+    #expect(try read(found.yaml) == found && read(found.json.text) == found)
+    #expect(Self.schema.accepts(found.json))
+  }
+
+  @Test("with Kubernetes, all but the image has a default")
+  func kubernetesDefaults() throws {
+    let found = try read("engine: kubernetes\nimage: hall")
+    #expect(found.namespace == nil && found.port == 7300)
+    #expect(found.storage == DeploymentStorage(size: "1Gi", className: nil))
+    #expect(try read(found.yaml) == found && read(found.json.text) == found)
+    #expect(Self.schema.accepts(found.json))
+  }
+
   @Test("variables, merge keys and sections of one's own are as in a topology")
   func shared() throws {
     let text = """
@@ -79,9 +118,14 @@ struct DeploymentFileTests {
     #expect(Self.schema.accepts(try json(plain)))
   }
 
+  private static let kubernetes = "engine: kubernetes\nimage: a\n"
+
   /// A text, the place of its only error, a part of the message, the code, and whether the schema tells it.
   static let bad: [(text: String, place: String, message: String, code: String, schema: Bool)] = [
-    ("engine: locl", "1:9", "it takes 'local', 'slurm'. Did you mean 'local'?", "bad-value", true),
+    (
+      "engine: locl", "1:9", "it takes 'local', 'slurm', 'kubernetes'. Did you mean 'local'?",
+      "bad-value", true
+    ),
     ("engine: {}", "1:9", "the deployment: 'engine' cannot be", "bad-value", true),
     ("engin: local", "1:1", "Did you mean 'engine'?", "unknown-key", true),
     (
@@ -138,6 +182,93 @@ struct DeploymentFileTests {
     (
       "engine: slurm\nplaces: { a: { hosts: [b, b] } }", "2:27",
       "place 'a': 'hosts' names 'b' twice", "duplicate-key", true
+    ),
+    (
+      "engine: slurm\nimage: a", "2:1",
+      "the deployment: 'image' says nothing with engine 'slurm'; remove it", "conflicting-keys",
+      true
+    ),
+    (
+      "port: 7300", "1:1", "the deployment: 'port' says nothing with engine 'local'; remove it",
+      "conflicting-keys", true
+    ),
+    (
+      "storage: { size: 2Gi }", "1:1", "'storage' says nothing with engine 'local'; remove it",
+      "conflicting-keys", true
+    ),
+    (
+      "places: { a: { address: 10.0.0.1, labels: { b: c } } }", "1:35",
+      "place 'a': 'labels' says nothing with engine 'local'; remove it", "conflicting-keys", true
+    ),
+    (
+      "engine: kubernetes", "1:1",
+      "the deployment has no 'image', which engine 'kubernetes' asks for; add it", "missing-key",
+      true
+    ),
+    (
+      kubernetes + "address: 10.0.0.1", "3:1",
+      "'address' says nothing with engine 'kubernetes', where each pod has an address of its own",
+      "conflicting-keys", true
+    ),
+    (
+      kubernetes + "journals: /j", "3:1", "each journal is on a volume claim of its pod's",
+      "conflicting-keys", true
+    ),
+    (kubernetes + "lease: 5s", "3:1", "where no node moves; remove it", "conflicting-keys", true),
+    (
+      kubernetes + "places: { a: {} }", "3:14",
+      "place 'a' has no 'hosts' or 'labels', which engine 'kubernetes' asks for; add it",
+      "missing-key", true
+    ),
+    (
+      kubernetes + "places: { a: { labels: { b: c }, hosts: [d] } }", "3:16",
+      "place 'a' has 'hosts' and 'labels', and either says where it is; remove one",
+      "conflicting-keys", true
+    ),
+    (
+      kubernetes + "places: { a: { hosts: [d], spare: [e] } }", "3:28",
+      "place 'a': 'spare' says nothing with engine 'kubernetes', where a pod waits for its host",
+      "conflicting-keys", true
+    ),
+    (
+      kubernetes + "places: { a: { labels: {} } }", "3:24", "'labels' is empty", "bad-value", true
+    ),
+    (
+      kubernetes + "places: { a: { labels: { /b: c } } }", "3:26",
+      "place 'a': 'labels': '/b' is no label of a host", "bad-name", true
+    ),
+    (
+      kubernetes + "places: { a: { labels: { b: c d } } }", "3:29",
+      "place 'a': 'labels.b' must be at most 63 of A-Z a-z 0-9 . _ -", "bad-value", true
+    ),
+    (
+      kubernetes + "namespace: Hall", "3:12", "'namespace' must be 1 to 63 of a-z 0-9 -",
+      "bad-value",
+      true
+    ),
+    (
+      "engine: kubernetes\nimage: a b", "2:8",
+      "'image' must be an image, such as registry.example/hall:1.0, not 'a b'", "bad-value", true
+    ),
+    (
+      kubernetes + "port: 80", "3:7", "'port' must be a port from 1024 to 65535, not 80",
+      "bad-value", true
+    ),
+    (
+      kubernetes + "storage: { size: 10 }", "3:18", "must be a size with its unit, such as 1Gi",
+      "bad-value", true
+    ),
+    (
+      kubernetes + "storage: { size: 1.5Gi }", "3:18", "must be a size with its unit, such as 1Gi",
+      "bad-value", true
+    ),
+    (
+      kubernetes + "storage: { class: Fast }", "3:19", "must be a storage class's name",
+      "bad-value",
+      true
+    ),
+    (
+      kubernetes + "storage: { sise: 1Gi }", "3:12", "has no key 'sise'", "unknown-key", true
     ),
     (
       "places: { a: { addres: 10.0.0.1, address: 10.0.0.1 } }", "1:16",

@@ -1,0 +1,66 @@
+import PipeMachines
+import PipeTopology
+import PipeWire
+
+/// A process that a pod is for.
+package struct ManifestProcess: Hashable, Sendable {
+  /// What it is, as the label `app.kubernetes.io/component` has it.
+  package enum Component: String, Hashable, Sendable {
+    case node, coordinator, monitor, orchestrator
+  }
+
+  /// The name by which the topology has it.
+  package let name: String
+  package let component: Component
+  /// That of its objects.
+  package let object: String
+  /// Where it is to run; `nil` for anywhere in the cluster.
+  let place: DeploymentPlace?
+  /// Whether it records something that is to outlive its pod.
+  let hasJournal: Bool
+
+  /// All of a topology but the orchestrator, in the order of the file: nodes, coordinators, monitors. What lives within
+  /// another process is none.
+  /// - Throws: ``ManifestError`` where two would have one name.
+  static func all(
+    of topology: Topology, _ classes: [ConflictClassPlan], in deployment: Deployment,
+    _ names: ManifestNames
+  ) throws(ManifestError) -> [ManifestProcess] {
+    let nodes = topology.nodes.map { node in
+      let lodges = classes.contains { $0.host == node.name && $0.durability != .volatile }
+      return ManifestProcess(
+        name: node.name, component: .node, object: names.object(of: node.name),
+        place: node.place.flatMap(deployment.place),
+        hasJournal: lodges
+          || node.constant == nil && topology.durability(of: node.name) != .volatile)
+    }
+    let coordinators = classes.filter { $0.host == nil }.map {
+      ManifestProcess(
+        name: $0.name, component: .coordinator, object: names.object(of: $0.name), place: nil,
+        hasJournal: $0.durability != .volatile)
+    }
+    let monitors = topology.monitors.map {
+      ManifestProcess(
+        name: $0.name, component: .monitor, object: names.object(of: $0.name), place: nil,
+        hasJournal: false)
+    }
+    let all = nodes + coordinators + monitors
+    try check(all, names)
+    return all
+  }
+
+  /// A suffix for the second of two would change whose volume claim is whose when a node is added: so it is refused.
+  private static func check(
+    _ processes: [ManifestProcess], _ names: ManifestNames
+  ) throws(ManifestError) {
+    var known: [String: String] = [:]
+    for process in processes {
+      guard process.object != names.orchestrator else {
+        throw .orchestratorName(process.name, name: process.object)
+      }
+      if let other = known.updateValue(process.name, forKey: process.object) {
+        throw .sameName(other, process.name, name: process.object)
+      }
+    }
+  }
+}

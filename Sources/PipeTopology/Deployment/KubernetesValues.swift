@@ -1,0 +1,183 @@
+import PipeMachines
+
+// The values that a deployment takes for Kubernetes, checked as far as its API would refuse them.
+
+extension TopologyValue<String> {
+  /// The image of a container.
+  static var image: Self {
+    matching(
+      "^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,254}$", "an image, such as registry.example/hall:1.0"
+    ) { text in
+      (1...255).contains(text.utf8.count) && KubernetesName.isEnd(text.utf8.first)
+        && text.utf8.allSatisfy { KubernetesName.isEnd($0) || "._:/@-".utf8.contains($0) }
+    }
+  }
+
+  /// A name that is one label of a DNS name.
+  static var namespace: Self {
+    matching(
+      "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$",
+      "1 to 63 of a-z 0-9 -, with a letter or digit at both ends",
+      where: KubernetesName.isLabel)
+  }
+
+  /// The name of a storage class.
+  static var storageClass: Self {
+    matching(
+      "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$",
+      "a storage class's name: labels of a-z 0-9 -, with dots between",
+      where: KubernetesName.isSubdomain)
+  }
+
+  /// The size of a volume.
+  static var storageSize: Self {
+    matching("^[1-9][0-9]{0,8}(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)$", "a size with its unit, such as 1Gi") {
+      text in
+      let digits = text.utf8.prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+      let unit = String(text.dropFirst(digits.count))
+      return (1...9).contains(digits.count) && digits.first != UInt8(ascii: "0")
+        && ["Ki", "Mi", "Gi", "Ti", "Pi", "k", "M", "G", "T", "P"].contains(unit)
+    }
+  }
+
+  /// A text of a pattern, which `isValid` knows as well.
+  /// - Parameter hint: What messages call it.
+  private static func matching(
+    _ pattern: String, _ hint: String, where isValid: @escaping @Sendable (String) -> Bool
+  ) -> Self {
+    Self(schema: .orVariable(.pattern(pattern)), write: OrderedValue.text) { reading, place in
+      guard let text = reading.string(place, hint: hint) else { return nil }
+      guard isValid(text) else {
+        reading.report(.badValue, place, "must be \(hint), not '\(text)'")
+        return nil
+      }
+      return text
+    }
+  }
+}
+
+extension TopologyValue<Int> {
+  /// A port that needs no rights. The standard one is left out: with other engines the key says nothing.
+  static var port: Self {
+    let range = 1024...65535
+    let schema: JSONValue = [
+      "type": "integer", "minimum": .integer(Int64(range.lowerBound)),
+      "maximum": .integer(Int64(range.upperBound)),
+    ]
+    return Self(
+      schema: .orVariable(schema),
+      write: { $0 == Deployment.standardPort ? nil : .leaf(.integer(Int64($0))) }
+    ) { reading, place in
+      if let port = place.node.scalar?.typed.integer.flatMap(Int.init(exactly:)),
+        range.contains(port)
+      {
+        return port
+      }
+      reading.refuse(place, wanted: "a port from \(range.lowerBound) to \(range.upperBound)")
+      return nil
+    }
+  }
+}
+
+extension TopologyValue<DeploymentStorage> {
+  /// What is claimed. The standard is left out: with other engines the key says nothing.
+  static func claim(_ mapping: TopologyMapping<DeploymentStorage>) -> Self {
+    let kind = keys(mapping)
+    return Self(
+      schema: kind.schema, definitions: kind.definitions, rows: kind.rows,
+      write: { $0 == DeploymentStorage() ? nil : kind.write($0) }, read: kind.read)
+  }
+}
+
+extension TopologyValue<[String: String]> {
+  /// Labels of hosts; numbers and booleans stand as they are written.
+  static var labels: Self {
+    let part = "[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
+    let value: JSONValue = .orVariable([
+      "type": ["string", "number", "boolean"], "pattern": .string("^(\(part))?$"),
+    ])
+    return Self(
+      schema: [
+        "type": "object", "minProperties": 1,
+        "propertyNames": .pattern("^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?\(part)$"),
+        "additionalProperties": value,
+      ],
+      write: { labels in
+        let members = labels.sorted { $0.key < $1.key }.map {
+          ($0.key, OrderedValue.text($0.value))
+        }
+        return .named(members)
+      }
+    ) { reading, place in
+      guard let members = reading.members(of: place, hint: "a mapping of labels") else {
+        return nil
+      }
+      if members.isEmpty {
+        reading.report(.badValue, place, "is empty; a place has at least one label")
+      }
+      var labels: [String: String] = [:]
+      for member in members {
+        if !KubernetesName.isLabelKey(member.key) {
+          reading.report(
+            .badName, at: member.mark,
+            "\(place.title): '\(member.key)' is no label of a host; use NAME or DOMAIN/NAME, with 1 to 63 of A-Z a-z "
+              + "0-9 . _ - in NAME")
+        } else if let scalar = member.value.node.scalar,
+          scalar.value != .null || scalar.written != nil,
+          scalar.text.isEmpty || KubernetesName.isLabelPart(scalar.text)
+        {
+          labels[member.key] = scalar.text
+        } else {
+          reading.report(
+            .badValue, member.value,
+            "must be at most 63 of A-Z a-z 0-9 . _ -, with a letter or digit at both ends, not "
+              + member.value.node.summary)
+        }
+      }
+      return labels
+    }
+  }
+}
+
+/// The names that Kubernetes takes.
+package enum KubernetesName {
+  /// Whether it is one label of a DNS name (RFC 1123): the name of a namespace, a service or a StatefulSet.
+  package static func isLabel(_ text: String) -> Bool {
+    (1...63).contains(text.utf8.count) && isLowerEnd(text.utf8.first) && isLowerEnd(text.utf8.last)
+      && text.utf8.allSatisfy { isLowerEnd($0) || $0 == UInt8(ascii: "-") }
+  }
+
+  /// Whether it is a DNS name of such labels.
+  package static func isSubdomain(_ text: String) -> Bool {
+    text.utf8.count <= 253
+      && text.split(separator: ".", omittingEmptySubsequences: false)
+        .allSatisfy { isLabel(String($0)) }
+  }
+
+  /// Whether it is the key of a label: `zone`, `topology.kubernetes.io/zone`.
+  static func isLabelKey(_ text: String) -> Bool {
+    let parts = text.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
+    return switch parts.count {
+    case 1: isLabelPart(parts[0])
+    case 2: isSubdomain(parts[0]) && isLabelPart(parts[1])
+    default: false
+    }
+  }
+
+  /// Whether it is the value of a label that is not empty, or the name in its key.
+  static func isLabelPart(_ text: String) -> Bool {
+    (1...63).contains(text.utf8.count) && isEnd(text.utf8.first) && isEnd(text.utf8.last)
+      && text.utf8.allSatisfy { isEnd($0) || "._-".utf8.contains($0) }
+  }
+
+  fileprivate static func isEnd(_ byte: UInt8?) -> Bool {
+    guard let byte else { return false }
+    return isLowerEnd(byte) || (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte)
+  }
+
+  private static func isLowerEnd(_ byte: UInt8?) -> Bool {
+    guard let byte else { return false }
+    return (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
+      || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+  }
+}

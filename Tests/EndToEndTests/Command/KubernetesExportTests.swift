@@ -1,0 +1,194 @@
+import Glibc
+import PipeRuntime
+import TestTraits
+import Testing
+
+@Suite("A topology as manifests of Kubernetes', on the command line", .timed, .blocking)
+struct KubernetesExportTests {
+  private static let topology = """
+    topology: Hall
+    program: TestNodes
+    nodes:
+      door: { machine: Button, place: front }
+      Motor_2: { machine: Button, place: back, durability: none, environment: { KEY: "${KEY:-none}" } }
+    """
+  private static let deployment = """
+    engine: kubernetes
+    image: registry.example/hall:${TAG:-1.0}
+    places:
+      front: { hosts: [n1, n2] }
+      back: { labels: { zone: east, tier: "1_000" } }
+    """
+  private static let call = "orchestrator export kubernetes hall.yaml --deployment cluster.yaml"
+
+  private func run(
+    _ line: String, topology: String = topology, deployment: String = deployment
+  ) throws -> Command.Result {
+    let command = try Command()
+    defer { command.remove() }
+    return try command.run(
+      shell: "cat > hall.yaml <<'TEXT'\n\(topology)\nTEXT\n"
+        + "cat > cluster.yaml <<'TEXT'\n\(deployment)\nTEXT\n\(line)")
+  }
+
+  // MARK: What is written
+
+  @Test("the manifests are the same each time, and have no value of a variable's")
+  func same() throws {
+    // Of a value that is not the default, the orchestrator's environment is told where it is.
+    let result = try run("\(Self.call) > a && KEY=hidden \(Self.call) > b && diff a b")
+    #expect(result.exit == .exited(code: 1) && result.error == "", "\(result)")
+    #expect(result.output.contains("secretRef:") && !result.output.contains("hidden"), "\(result)")
+    #expect(!result.output.contains("<"), "\(result)")
+    let again = try run("\(Self.call) > a && \(Self.call) > b && cmp a b && cat a")
+    #expect(again.exit == .exited(code: 0), "\(again)")
+    for line in [
+      "  name: hall-door", "  name: hall-motor-2", "            - Motor_2",
+      "          image: \"registry.example/hall:1.0\"",
+    ] {
+      #expect(again.output.contains(line + "\n"), "\(line)")
+    }
+    #expect(!again.output.contains("kind: Secret"))
+  }
+
+  @Test("--secrets writes key files that agents and clients can use, with new keys each time")
+  func secrets() throws {
+    let result = try run("KEY=k1 \(Self.call) --secrets; \(Self.call) --secrets")
+    #expect(result.exit == .exited(code: 0) && result.error == "", "\(result)")
+    let lines = result.output.split(separator: "\n").map { $0.drop { $0 == " " } }
+    #expect(lines.filter { $0 == "kind: Secret" }.count == 7)
+    #expect(lines.contains("KEY: k1") && !result.output.contains("StatefulSet"))
+    let texts = zip(lines, lines.dropFirst()).filter { $0.0.hasSuffix(".key: |") }
+    #expect(
+      texts.map(\.0)
+        == Array(
+          repeating: [
+            "control.key: |", "client.key: |", "agent.key: |", "agent.key: |",
+          ], count: 2
+        ).flatMap(\.self))
+    let directory = try FileSystem.makeTemporaryDirectory("/tmp/pr-secrets-")
+    defer { FileSystem.removeTree(directory) }
+    let path = directory + "/key"
+    var keys: Set<String> = []
+    var control: String?
+    for (name, text) in texts {
+      try FileSystem.replace(path, with: Array("\(text)\n".utf8))
+      guard name != "control.key: |" else {
+        control = try KeyFile.read(path).publicKey.text
+        keys.insert(control!)
+        continue
+      }
+      let (pair, address) = try KeyFile.readWithControl(path)
+      keys.insert(pair.publicKey.text)
+      #expect(address.topology == "Hall" && address.key == control)
+      #expect(address.endpoint == "tcp://hall-orchestrator.hall.svc:7300")
+      guard name == "agent.key: |" else { continue }
+      // What the orchestrator lets in.
+      #expect(lines.contains { $0.hasSuffix(".agent: \"\(pair.publicKey.text)\"") })
+    }
+    #expect(keys.count == 8)
+  }
+
+  @Test("a program that is named by a path is told with its path in the image")
+  func program() throws {
+    let result = try run(
+      "mkdir bin; cp $(command -v TestNodes) bin/; \(Self.call) > /dev/null",
+      topology: Self.topology.replacing("program: TestNodes", with: "program: bin/TestNodes"))
+    #expect(result.exit == .exited(code: 0))
+    #expect(
+      result.error
+        == "note: program 'bin/TestNodes' is looked for in the image at "
+        + "'/etc/piperuntime/topology/bin/TestNodes'\n")
+  }
+
+  // MARK: What is refused
+
+  @Test(
+    "what makes no sense is refused",
+    arguments: [
+      ("orchestrator export kubernetes hall.yaml", "asks for --deployment FILE"),
+      ("\(call) --time 1s", "--time limits a search"),
+      ("orchestrator export promela hall.yaml --deployment cluster.yaml", "are for 'kubernetes'"),
+      ("orchestrator export promela hall.yaml --secrets", "are for 'kubernetes'"),
+      ("orchestrator export kubernetes - --deployment cluster.yaml < hall.yaml", "name files"),
+      ("orchestrator export kubernets hall.yaml", "Did you mean 'kubernetes'?"),
+      (
+        "echo 'engine: local' > l.yaml; sed -i 's/, place: [a-z]*//' hall.yaml; "
+          + "orchestrator export kubernetes hall.yaml --deployment l.yaml",
+        "the deployment has engine 'local', and manifests are Kubernetes'"
+      ),
+      (
+        "sed -i 's/Motor_2/DOOR/' hall.yaml; \(call)",
+        "'door' and 'DOOR' would both be 'hall-door' in a cluster"
+      ),
+      ("sed -i 's/front:/side:/' cluster.yaml; \(call)", "[unknown-place]"),
+      ("sed -i 's/, place: back/&, on_host_loss: move/' hall.yaml; \(call)", "[bad-host-loss]"),
+      ("sed -i /image/d cluster.yaml; \(call)", "has no 'image'"),
+      ("sed -i 's/Button, place: front/Buton/' hall.yaml; \(call)", "[unknown-machine]"),
+      ("TAG='1 2' \(call)", "must be an image"),
+    ])
+  func refused(line: String, message: String) throws {
+    let result = try run(line)
+    #expect(result.exit == .exited(code: 2) && result.output == "", "\(result)")
+    #expect(result.error.contains(message), "\(result.error)")
+  }
+
+  @Test("completion offers the forms and the options")
+  func completion() throws {
+    let command = try Command()
+    defer { command.remove() }
+    #expect(try command.complete("export", "") == ["promela", "kubernetes"])
+    #expect(try command.complete("export", "kubernetes", "--sec") == ["--secrets"])
+  }
+
+  // MARK: Validation
+
+  /// What validates manifests, by the versions of Kubernetes that it knows.
+  private static let validators = [
+    ("1.28", ["1.20", "1.24", "1.28"]), ("1.37", ["1.30", "1.37"]),
+  ]
+  private static func validator(_ version: String) -> String {
+    PackagePath.root + "/.build/kubernetes/\(version)/bin/kubernetes-validate"
+  }
+  private static var areThere: Bool {
+    validators.allSatisfy { FileSystem.exists(validator($0.0)) }
+  }
+
+  private static let places = """
+    engine: kubernetes
+    image: registry.example/nodes:1.0
+    port: 7400
+    storage: { size: 2Gi, class: fast }
+    """
+
+  @Test(
+    "every example's manifests, and Secrets, are valid by kubernetes-validate --strict, of 1.20 to 1.37 (skipped without it)",
+    .enabled(
+      if: areThere,
+      "kubernetes-validate is missing: 'tools/kubernetes-validate' fetches it from PyPI"))
+  func examples() throws {
+    let folder = PackagePath.root + "/topologies"
+    let names = FileSystem.entries(of: folder).filter { $0.hasSuffix(".yaml") }
+    #expect(names.count >= 16)
+    let script = """
+      for file in \(folder)/*.yaml hall.yaml; do
+        name=$(basename $file .yaml) deployment=places.yaml
+        [ $name = hall ] && deployment=cluster.yaml
+        orchestrator export kubernetes $file --deployment $deployment > m-$name.yaml || exit 3
+      done
+      orchestrator export kubernetes $file --deployment $deployment --secrets > s-$name.yaml || exit 3
+      ls [ms]-*.yaml | wc -l
+
+      """
+    let validations = Self.validators.flatMap { version, known in
+      known.map { "'\(Self.validator(version))' -k \($0) --strict --quiet [ms]-*.yaml || exit 4\n" }
+    }
+    let result = try run(
+      "cat > places.yaml <<'TEXT'\n\(Self.places)\nTEXT\n" + script + validations.joined()
+        + "sed 's/podManagementPolicy/podManagementPolice/' m-hall.yaml > bad.yaml\n"
+        + "'\(Self.validator("1.28"))' -k 1.20 --strict --quiet bad.yaml > /dev/null && exit 5; exit 0"
+    )
+    #expect(result.exit == .exited(code: 0), "\(result)")
+    #expect(result.output == "\(names.count + 2)\n", "\(result)")
+  }
+}
