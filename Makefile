@@ -36,9 +36,10 @@ SECTIONS ?=
 # What 'make soak' is about and injects: by default all topics, each with a new seed each time and
 # no limit of time. It kills nodes and orchestrators, takes names, removes files and, as root, fills a
 # small disk.
-SOAKS ?= pipes composites models explored
+# What is of 'hosts' makes namespaces, and Slurm on them; it is last, since not everybody has that.
+SOAKS ?= pipes composites models explored hosts
 SEED ?=
-FAULTS ?= 2000
+FAULTS ?=
 TIME ?=
 
 # What 'make fuzz' gives bytes to, and for how long each.
@@ -128,7 +129,7 @@ soak: build
 	tools/build $(RELEASE_FLAGS) --product TestNodes
 	tools/build $(RELEASE_FLAGS) --product soak
 	@for topic in $(SOAKS); do \
-	  command="$(RELEASE)/soak --of $$topic --faults $(FAULTS) $(if $(SEED),--seed $(SEED)) \
+	  command="$(RELEASE)/soak --of $$topic $(if $(FAULTS),--faults $(FAULTS)) $(if $(SEED),--seed $(SEED)) \
 	    $(if $(TIME),--time $(TIME))"; \
 	  echo $$command; $$command || exit 1; \
 	done

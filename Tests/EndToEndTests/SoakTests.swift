@@ -92,7 +92,8 @@ struct SoakTests {
       ),
       (["--seed"], "option '--seed' needs a value: --seed N"),
       (
-        ["--of", "fish"], "'fish' is no value for --of: choose pipes, composites, models, explored"
+        ["--of", "fish"],
+        "'fish' is no value for --of: choose pipes, composites, models, explored, hosts"
       ),
       (
         ["--durability", "some"], "'some' is no value for --durability: choose none, process, power"

@@ -10,6 +10,9 @@
 #              cuts host N off, and connects it
 #   end N      kills host N's slurmd alone, and of host 0 slurmctld
 #   restart N  starts that again
+#   lossy N, clear N
+#              drops 30 of 100 packets from and to host N, and none any more
+#   join PID   gives process PID, in a network of its own, the address 10.77.0.20 in that of the hosts
 set -euo pipefail
 directory=$1 prefix=$2 command=$3 number=${4:-}
 export SLURM_CONF=$directory/slurm.conf PATH=$PATH:/usr/sbin:/sbin
@@ -179,6 +182,21 @@ case $command in
     ;;
   partition) ip -n "$switch" link set "port$number" down ;;
   heal) ip -n "$switch" link set "port$number" up ;;
+  lossy)
+    ip netns exec "${prefix}fh$number" nft -f - <<'END'
+table inet loss {
+  chain input { type filter hook input priority 0; iifname "eth0" numgen random mod 100 < 30 drop; }
+  chain output { type filter hook output priority 0; oifname "eth0" numgen random mod 100 < 30 drop; }
+}
+END
+    ;;
+  clear) ip netns exec "${prefix}fh$number" nft delete table inet loss ;;
+  join)
+    ip link add eth0 netns "$number" type veth peer name guest netns "$switch"
+    ip -n "$switch" link set guest master bridge up
+    nsenter -t "$number" -n ip addr add 10.77.0.20/24 dev eth0
+    nsenter -t "$number" -n ip link set eth0 up
+    ;;
   end) pkill -9 --nslist pid --ns "$(inner "$number")" -x "$(daemon "$number")" ;;
   restart)
     options=(-N "fh$number")
