@@ -11,7 +11,9 @@ package enum Lives {
   /// Between two words. Unit: milliseconds.
   private static let pause = 10
 
-  private static let directory = ProcessEnvironment.current[variable]
+  /// A program that only describes its machines makes them, too.
+  private static let directory =
+    CommandLine.arguments.dropFirst().first == "run" ? ProcessEnvironment.current[variable] : nil
 
   /// Begins to tell that a node lives here, which happens once in its process.
   static func begin(_ node: String) {

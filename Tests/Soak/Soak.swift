@@ -17,7 +17,7 @@ enum Soak {
     }
     do {
       if options.isOnHosts {
-        if let obstacle = HostCluster.obstacle { throw SoakFailure(obstacle) }
+        if let obstacle = HostCluster.obstacle() { throw SoakFailure(obstacle) }
         try HostCluster.leaveNetwork()
         var soak = HostsSoak(options)
         exit(try await soak.run() ? 0 : 1)

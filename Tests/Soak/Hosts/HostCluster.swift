@@ -4,7 +4,7 @@ import PipeRuntimeTestKit
 
 /// Hosts `fh1` to `fh3` of a soak's own in namespaces of this machine, and a job of Slurm's that has them; on `fh0`
 /// is who starts topologies. This process is one more host of their network, which nothing is done to.
-final class HostCluster: Sendable {
+package final class HostCluster: Sendable {
   private let directory: TestDirectory
   private let prefix: String
   /// Ends the hosts when this process ends before.
@@ -22,12 +22,17 @@ final class HostCluster: Sendable {
     "/usr/sbin/nft", "/usr/bin/nsenter", unshare,
   ]
 
-  /// What is missing here to make one, in words; `nil` where nothing is.
-  static var obstacle: String? {
+  /// What is missing to make one, in words; `nil` where nothing is.
+  /// - Parameters:
+  ///   - isRoot: Whether this process may do everything.
+  ///   - exists: Whether there is a file.
+  package static func obstacle(
+    isRoot: Bool = geteuid() == 0, exists: (String) -> Bool = FileSystem.exists
+  ) -> String? {
     var missing: [String] = []
-    if geteuid() != 0 { missing.append("root") }
-    if !FileSystem.exists("/sys/fs/cgroup/freezer") { missing.append("cgroups of version 1") }
-    missing += programs.filter { !FileSystem.exists($0) }
+    if !isRoot { missing.append("root") }
+    if !exists("/sys/fs/cgroup/freezer") { missing.append("cgroups of version 1") }
+    missing += programs.filter { !exists($0) }
     guard !missing.isEmpty else { return nil }
     return "hosts are namespaces of this machine with Slurm on them, for which there is no "
       + missing.joined(separator: ", no ")
