@@ -56,7 +56,7 @@ help:
 	@echo "make build   build the programs that run fast"
 	@echo "make sanitize  run the unit tests under Thread Sanitizer and Address Sanitizer"
 	@echo "make bench   measure speed and memory beside raw baselines (SECTIONS='oneway start' COMPARE=bench.json)"
-	@echo "make soak    run random topologies under random faults (SOAKS=composites SEED=N FAULTS=N TIME=10m)"
+	@echo "make soak    run random topologies under random faults (SOAKS=hosts SEED=N FAULTS=N TIME=10m)"
 	@echo "make fuzz    give random bytes to what reads files, frames and requests (TOPICS=json FUZZ_SECONDS=600)"
 	@echo "make mutants plant known mistakes one by one, and see that tests find each"
 	@echo "make docs    build the library's documentation in .build/docs"

@@ -58,7 +58,7 @@ struct SoakOptions: Equatable {
       Option(
         "topologies", value: .count("N", from: 1),
         "Topologies of 'explored' that are searched and run. Default: 10"),
-      Option("calm", "Injects nothing: five topologies run for a second each"),
+      Option("calm", "Injects nothing: five topologies run for a second each, of 'hosts' one"),
     ])
 
   init(seed: UInt64) { self.seed = seed }

@@ -5,12 +5,14 @@ import PipeRuntimeTestKit
 /// One topology on hosts of its own from its start to its end, and what was found of it.
 struct HostsRound {
   let plan: HostsPlan
+  let isCalm: Bool
   /// When faults end, at the latest.
   let deadline: ContinuousClock.Instant?
 
   static let topology = "soak"
   /// How many times less often failpoints act than where a start costs nothing.
   private static let sparing = 30
+  private static let calmTime: Duration = .seconds(1)
   /// The longest for one request: hosts may be without power meanwhile, and Slurm without its controller.
   private static let patience: Duration = .seconds(300)
   /// How often in a row nothing has changed where something is not healed. Unit: looks.
@@ -83,9 +85,10 @@ struct HostsRound {
       outcome.meetings += running.log.meetings
     }
     try await waitUntilRunning(running)
-    try failpoints.arm()
+    if !isCalm { try failpoints.arm() }
     let loading = Task { try await load.run() }
     do {
+      if isCalm { try await Task.sleep(for: Self.calmTime) }
       try await injector.run { deadline.map { ContinuousClock.now >= $0 } ?? false }
       failpoints.disarm()
       try await waitUntilRunning(running)
@@ -98,6 +101,7 @@ struct HostsRound {
     load.stop()
     try await loading.value
     try await load.verify(&outcome)
+    if outcome.arrived == 0 { outcome.violations.append("no number has arrived") }
   }
 
   /// What a look at the directory has shown.

@@ -10,6 +10,7 @@ struct HostsSoak {
 
   /// Faults from which on each kind must have struck.
   private static let longRun = 150
+  private static let calmRounds = 1
 
   init(_ options: SoakOptions) { self.options = options }
 
@@ -20,8 +21,7 @@ struct HostsSoak {
     say("soak of \(SoakOptions.onHosts): seed \(options.seed)")
     // Each round has a seed of its own, by which it is the first one of another soak.
     var seed = options.seed
-    while options.faults == 0 || counts.total < options.faults {
-      if let deadline, ContinuousClock.now >= deadline { break }
+    while wantsMore(until: deadline) {
       rounds += 1
       try await round(seed: seed, until: deadline)
       var generator = SplitMix64(seed: seed)
@@ -30,14 +30,21 @@ struct HostsSoak {
     return conclude(took: .now - start)
   }
 
+  private func wantsMore(until deadline: ContinuousClock.Instant?) -> Bool {
+    if let deadline, ContinuousClock.now >= deadline { return false }
+    if options.isCalm { return rounds < Self.calmRounds }
+    return options.faults == 0 || counts.total < options.faults
+  }
+
   private mutating func round(seed: UInt64, until deadline: ContinuousClock.Instant?) async throws {
     var generator = SplitMix64(seed: seed)
-    let plan = HostsPlan(faults: options.roundFaults, using: &generator)
+    let plan = HostsPlan(faults: options.isCalm ? 0 : options.roundFaults, using: &generator)
     say("round \(rounds), seed \(seed): \(plan.summary)")
     for line in plan.details { say("  \(line)") }
     let began = ContinuousClock.now
-    let (outcome, counts) = try await HostsRound(plan: plan, deadline: deadline)
-      .run(using: &generator)
+    let (outcome, counts) = try await HostsRound(
+      plan: plan, isCalm: options.isCalm, deadline: deadline
+    ).run(using: &generator)
     self.counts += counts
     total += outcome
     total.violations += outcome.violations.map { "round \(rounds): \($0)" }
