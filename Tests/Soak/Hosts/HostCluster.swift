@@ -102,6 +102,19 @@ package final class HostCluster: Sendable {
     return problems
   }
 
+  /// Keeps what Slurm has written for who must find out what was wrong.
+  func keepOutput(in kept: TestDirectory) {
+    let slurm = directory.path + "/slurm"
+    for name in FileSystem.entries(of: slurm) where name.hasPrefix(prefix) && name.hasSuffix(".out")
+    {
+      guard let bytes = FileSystem.contents(of: slurm + "/" + name, limit: 64 << 20) else {
+        continue
+      }
+      _ = try? kept.write(
+        String(decoding: bytes, as: UTF8.self), to: String(name.dropFirst(prefix.count)))
+    }
+  }
+
   /// What there is of the hosts.
   private var leftovers: [String] {
     FileSystem.entries(of: "/run/netns").filter { $0.hasPrefix(prefix) }.map { "namespace \($0)" }

@@ -70,7 +70,10 @@ struct HostsRound {
     outcome.violations += LivesCheck(LivesCheck.lives(in: lives)).violations
     outcome.violations += try await cluster.otherJobs().map { "left behind: job \($0)" }
     let isBad = !outcome.violations.isEmpty
-    if isBad { outcome.directory = directory.path }
+    if isBad {
+      outcome.directory = directory.path
+      cluster.keepOutput(in: directory)
+    }
     await running.finish(keeping: isBad)
     return (outcome, injector.counts)
   }
