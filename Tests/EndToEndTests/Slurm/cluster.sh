@@ -142,8 +142,14 @@ inner() {
 
 daemon() { if [ "$1" = 0 ]; then echo slurmctld; else echo slurmd; fi; }
 
-kill_host() { kill -9 "$(inner "$1")" 2>/dev/null || true; }
-await_end() { await bash -c "! kill -0 $(cat "$directory/${prefix}fh$1.pid")"; }
+# Ends a host, if there is one: without it its number may be somebody else's by now.
+end_host() {
+  local file=$directory/${prefix}fh$1.pid
+  if [ ! -e "$file" ]; then return; fi
+  kill -9 "$(inner "$1")" 2>/dev/null || true
+  await bash -c "! kill -0 $(cat "$file")"
+  rm "$file"
+}
 
 case $command in
   up)
@@ -160,8 +166,7 @@ case $command in
     inside salloc -N3 -w fh1,fh2,fh3 --no-shell --no-kill --exclusive 2>&1 | sed -n 's/.*Granted job allocation //p'
     ;;
   down)
-    for index in 0 1 2 3; do kill_host $index; done
-    for index in 0 1 2 3; do await_end $index; done
+    for index in 0 1 2 3; do end_host $index; done
     kill "$(cat "$directory/munge.pid")" || true
     for name in "$switch" "$prefix"fh{0,1,2,3}; do ip netns del "$name"; done
     # What ran on the hosts has ended with them; its cgroups are empty as soon as the kernel is done.
@@ -171,10 +176,7 @@ case $command in
       done
     done
     ;;
-  lose)
-    kill_host "$number"
-    await_end "$number"
-    ;;
+  lose) end_host "$number" ;;
   start)
     host "fh$number" slurmd -D -N "fh$number"
     # Before that it is one of this script's processes, which end with it.
