@@ -38,13 +38,12 @@ struct HostsPartsTests {
     }
   }
 
-  @Test("no plan has all hosts lost for long, nor an orchestrator killed while Slurm may miss one")
+  @Test("each fault ends, and no orchestrator is killed where Slurm may miss a host")
   func faults() {
     for seed in Self.seeds {
       let plan = Self.plan(seed: seed, faults: 60)
       #expect(plan.faults.count == 60)
       let long = plan.faults.filter { $0.kind.silencesHost && $0.time > HostsPlan.unnoticed }
-      #expect(Set(long.map(\.host)).count < HostsPlan.hosts.count)
       if plan.faults.contains(where: { $0.kind == .orchestrator }) { #expect(long.isEmpty) }
       for fault in plan.faults {
         #expect((0...20_000).contains(fault.time))

@@ -159,8 +159,6 @@ package struct HostsPlan: Sendable {
     let kinds = HostFaultKind.allCases.flatMap { Array(repeating: $0, count: $0.weight) }
       .filter { !isLasting || $0 != .orchestrator }
     let placed = spots.keys.sorted().filter { spots[$0]?.place != nil }
-    // Slurm ends a job that has lost all its hosts: one of them is never lost for long.
-    let anchor = Self.hosts.randomElement(using: &generator)!
     while faults.count < count {
       let kind = kinds.randomElement(using: &generator)!
       var fault = HostFault(
@@ -171,7 +169,7 @@ package struct HostsPlan: Sendable {
       if kind == .hangAndPartition {
         fault.host = host(of: fault.node, using: &generator)
       }
-      let isShort = !isLasting || fault.host == anchor || fault.host == 0
+      let isShort = !isLasting || fault.host == 0
       fault.time = Int.random(in: times(of: kind, isShort: isShort), using: &generator)
       faults.append(fault)
     }
