@@ -167,9 +167,13 @@ final class RunningTopology: Sendable {
 
   // MARK: The end
 
+  private static let killedAtEnd =
+    "did not stop in order: \(ProcessExit.signalled(number: SIGKILL))"
+
   /// Stops the topology in order.
+  /// - Parameter toleratesKills: Whether somebody else may have killed a process while it stopped.
   /// - Returns: What was not as it should be.
-  func stop() async -> [String] {
+  func stop(toleratesKills: Bool = false) async -> [String] {
     var problems: [String] = []
     let orchestrator = orchestrator
     if let exit = orchestrator.exit {
@@ -180,6 +184,7 @@ final class RunningTopology: Sendable {
       case .some(let exit) where exit.isSuccess: break
       case .some(let exit):
         let reason = orchestrator.outputText.split(separator: "\n").last ?? "no reason given"
+        if toleratesKills, reason.contains(Self.killedAtEnd) { break }
         problems.append("the topology did not stop in order: \(exit), \(reason)")
       case nil:
         problems.append("the topology did not stop within \(Self.limit.shortText)")
