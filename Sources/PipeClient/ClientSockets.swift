@@ -235,7 +235,8 @@ final class ClientSockets {
 
   /// Who is asked for places; `nil` where nobody is to be reached any more.
   private func linkForPlaces() throws -> OrchestratorLink? {
-    guard control.hasEnded, control.isLocal else { return control.hasEnded ? nil : control }
+    guard control.hasEnded else { return control }
+    guard control.isLocal else { return nil }
     if let successor, !successor.hasEnded { return successor }
     successor?.close()
     let next = try OrchestratorLink(
