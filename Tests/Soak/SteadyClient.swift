@@ -48,9 +48,13 @@ final class SteadyClient: Sendable {
         return value
       } catch {
         defer { leave(client) }
-        guard case TopologyClientError.orchestratorGone = error, ContinuousClock.now < deadline
-        else { throw error }
-        try replace(client)
+        guard ContinuousClock.now < deadline else { throw error }
+        switch error {
+        case TopologyClientError.orchestratorGone: try replace(client)
+        // On a busy machine one takes its time until it has found out who lives on.
+        case TopologyClientError.notAnswering: break
+        default: throw error
+        }
       }
       try await Task.sleep(for: .milliseconds(5))
     }
