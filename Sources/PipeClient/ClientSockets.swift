@@ -11,6 +11,12 @@ final class ClientSockets {
   private let context = Context()
   /// Asks the orchestrator.
   let control: OrchestratorLink
+  /// Asks the next one, where that was killed and its nodes go on: what is under way to a node on another host is
+  /// else not told where the node is started again.
+  private var successor: OrchestratorLink?
+  private let topology: String
+  private let endpoint: String
+  private let patience: Duration
   private var peers: [String: ClientPeer] = [:]
   /// Tells this client's requests from those of others.
   private let client = UInt64.random(in: 1...UInt64(Int64.max))
@@ -33,6 +39,9 @@ final class ClientSockets {
   ) throws {
     self.keys = keys
     self.loop = loop
+    self.topology = topology
+    self.endpoint = endpoint
+    self.patience = patience
     control = try OrchestratorLink(
       topology: topology, at: endpoint, keys: keys, patience: patience, context, loop: loop)
     control.onDirectory = { [unowned self] in follow($0) }
@@ -52,6 +61,7 @@ final class ClientSockets {
       request.timer = loop.schedule(after: timeout, for: self) { $0.expire(request) }
       peer.requests[request.id] = request
       submit(request, to: peer)
+      lookForPlacesIfNeeded()
     } catch {
       completion(.failure(.failed("\(error)")))
     }
@@ -142,7 +152,6 @@ final class ClientSockets {
     let peer = ClientPeer(name, socket: socket, connections: connections)
     read(peer, node: node.name)
     peers[name] = peer
-    if DeployedPlaces.isName(name) { lookForPlaces() }
     return peer
   }
 
@@ -206,19 +215,35 @@ final class ClientSockets {
     }
   }
 
+  /// Asks where they are where a request may wait for one that is somewhere else by now.
+  private func lookForPlacesIfNeeded() { if needsPlaces { lookForPlaces() } }
+
   /// Asks where they are, again and again while that matters.
   private func lookForPlaces() {
-    guard !isAskingForPlaces, !control.hasEnded else { return }
+    guard !isAskingForPlaces, let link = try? linkForPlaces() else { return }
     isAskingForPlaces = true
     loop.schedule(after: Self.placesPause, for: self) { sockets in
       sockets.isAskingForPlaces = false
       guard sockets.needsPlaces else { return }
-      sockets.control.command(
+      link.command(
         .directory(fresh: false), timeout: .seconds(5), late: .closed
       ) { [handle = sockets.loop.handle, owner = LoopOwned(Weak(sockets))] _ in
         handle.post { owner.value.sockets?.lookForPlaces() }
       }
     }
+  }
+
+  /// Who is asked for places; `nil` where nobody is to be reached any more.
+  private func linkForPlaces() throws -> OrchestratorLink? {
+    guard control.hasEnded else { return control }
+    guard control.isLocal else { return nil }
+    if let successor, !successor.hasEnded { return successor }
+    successor?.close()
+    let next = try OrchestratorLink(
+      topology: topology, at: endpoint, keys: keys, patience: patience, context, loop: loop)
+    next.onDirectory = { [unowned self] in follow($0) }
+    successor = next
+    return next
   }
 
   private struct Weak {
@@ -244,6 +269,7 @@ final class ClientSockets {
         finish(request, of: peer, .failure(.unknownOutcome(request.node.name, after: nil)))
       }
     }
+    lookForPlacesIfNeeded()
   }
 
   private func readReplies(_ peer: ClientPeer, node: String) {
@@ -326,6 +352,8 @@ final class ClientSockets {
     for peer in peers.values { peer.close() }
     peers = [:]
     control.close()
+    successor?.fail(.closed)
+    successor?.close()
     loop.stop()
   }
 

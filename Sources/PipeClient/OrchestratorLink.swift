@@ -56,6 +56,9 @@ final class OrchestratorLink {
     if let remote { giveUp(after: patience) { remote.silence(after: patience, $0) } }
   }
 
+  /// Whether the orchestrator is on this host, where another one can take its place.
+  var isLocal: Bool { remote == nil }
+
   /// Whether the orchestrator is not to be reached any more.
   var hasEnded: Bool { end != nil }
 

@@ -1,5 +1,6 @@
 import PipeRuntime
 import PipeRuntimeTestKit
+import Soak
 import TestTraits
 import Testing
 
@@ -28,6 +29,17 @@ struct SoakTests {
     #expect(result.output.contains("verdict: exact"))
     #expect(result.output.contains("0 lost, 0 repeated, 0 reordered"))
     #expect(!result.output.contains("topologies, 0 faults, 0 numbers"))
+  }
+
+  @Test(
+    "a random topology on hosts delivers every number once and in order, and leaves no host behind",
+    .enabled(
+      if: HostCluster.obstacle() == nil, Comment(rawValue: HostCluster.obstacle() ?? "")))
+  func calmHosts() async throws {
+    let result = try await Self.soak(["--of", "hosts", "--calm", "--seed", "7"], isExact: true)
+    #expect(result.code == 0, "\(result)")
+    #expect(result.output.contains("verdict: exact"))
+    #expect(result.output.contains("1 topologies, 0 faults"))
   }
 
   @Test("the soak finds what is lost where nothing is recorded, and says how to repeat it")
@@ -92,7 +104,8 @@ struct SoakTests {
       ),
       (["--seed"], "option '--seed' needs a value: --seed N"),
       (
-        ["--of", "fish"], "'fish' is no value for --of: choose pipes, composites, models, explored"
+        ["--of", "fish"],
+        "'fish' is no value for --of: choose pipes, composites, models, explored, hosts"
       ),
       (
         ["--durability", "some"], "'some' is no value for --durability: choose none, process, power"

@@ -45,7 +45,8 @@ package enum NumberFilter: NumberMachine {
   package static func runtime(
     _ parameters: NumberParameters, _ ports: Ports
   ) -> Runtime<State, Event, Never> {
-    Runtime()
+    Lives.begin(parameters.id)
+    return Runtime()
       .connectAsReceiver(to: ports.pipe("in"))
       .connectAsSender(
         to: ports.pipe("out"), when: State.passed(route:n:tallies:),

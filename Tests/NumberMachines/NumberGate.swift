@@ -58,7 +58,8 @@ package enum NumberGate: NumberMachine {
   package static func runtime(
     _ parameters: NumberParameters, _ ports: Ports
   ) -> Runtime<State, Event, Output> {
-    Runtime()
+    Lives.begin(parameters.id)
+    return Runtime()
       .map(
         output: Output.reopen(count:),
         to: { count in

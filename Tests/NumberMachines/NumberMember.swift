@@ -115,7 +115,8 @@ package enum NumberMember: Machine {
   package static func runtime(
     _ parameters: Parameters, _ ports: Ports
   ) -> Runtime<State, Event, Output> {
-    Runtime()
+    Lives.begin(parameters.id)
+    return Runtime()
       .map(
         output: Output.rest(count:),
         to: { count in

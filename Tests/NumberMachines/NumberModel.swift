@@ -40,7 +40,8 @@ package actor NumberModel: HostableModel {
   package static func runtime(
     _ parameters: Parameters, _ ports: Ports
   ) -> Runtime<State, Event, Never> {
-    Runtime()
+    Lives.begin(parameters.id)
+    return Runtime()
       .feedback(
         Feedback(lensing: { (state: State) -> Int? in
           if case .resting(let record) = state { record.met.count } else { nil }

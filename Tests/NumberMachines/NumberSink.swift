@@ -25,7 +25,8 @@ package enum NumberSink: NumberMachine {
   package static func runtime(
     _ parameters: NumberParameters, _ ports: Ports
   ) -> Runtime<State, Event, Never> {
-    Runtime().connectAsReceiver(to: ports.pipe("in"))
+    Lives.begin(parameters.id)
+    return Runtime().connectAsReceiver(to: ports.pipe("in"))
   }
 
   package static func sent(on entry: State, _ parameters: NumberParameters) -> NumberEvent? { nil }

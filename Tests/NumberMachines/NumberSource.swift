@@ -69,7 +69,8 @@ package enum NumberSource: NumberMachine {
   package static func runtime(
     _ parameters: NumberParameters, _ ports: Ports
   ) -> Runtime<State, Event, Output> {
-    Runtime()
+    Lives.begin(parameters.id)
+    return Runtime()
       .map(
         output: Output.pause(after:),
         to: { n in

@@ -50,7 +50,8 @@ package enum NumberWorker: NumberMachine {
   package static func runtime(
     _ parameters: NumberParameters, _ ports: Ports
   ) -> Runtime<State, Event, Output> {
-    Runtime()
+    Lives.begin(parameters.id)
+    return Runtime()
       .map(
         output: Output.work(count:),
         to: { count in

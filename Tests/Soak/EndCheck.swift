@@ -37,7 +37,10 @@ package struct EndCheck: Sendable {
   /// What the Swift runtime and libzmq write before they end a process.
   private static let crashes = ["Fatal error", "*** Program crashed", "Assertion failed"]
 
-  package init() {}
+  /// Whether any process may be killed by what nobody tells of: its lease, its host, or Slurm.
+  private let toleratesKills: Bool
+
+  package init(toleratesKills: Bool = false) { self.toleratesKills = toleratesKills }
 
   /// Notes that a signal is about to be sent.
   package mutating func note(_ signal: Signal, to node: String, pid: Int32) {
@@ -95,6 +98,7 @@ package struct EndCheck: Sendable {
   }
 
   private mutating func check(_ signal: Int32, _ process: Process?, of node: String) {
+    if toleratesKills, signal == SIGKILL || signal == SIGTERM { return }
     // Of one that nobody heard, what had been done to it is not known.
     let mayBeKilled = process.map { $0.isKilled || !$0.isHeard } ?? true
     let mayBeEnded = process.map { $0.isEnded || !$0.isHeard } ?? true

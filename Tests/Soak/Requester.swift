@@ -13,7 +13,7 @@ struct Requester {
 
   /// The longest time that one request may take. Where nothing is recorded, a source may stand still for
   /// ever behind events that were lost, or came again and wait at their receiver.
-  private var limit: Duration { durability == .volatile ? .seconds(10) : .seconds(60) }
+  private var limit: Duration { durability == .volatile ? .seconds(10) : client.patience }
 
   /// Has the source send its numbers up to this one.
   func go(until: Int) async throws {

@@ -12,15 +12,18 @@ final class RoundLog: Sendable {
     var reader: LogReader
     var counts = FaultCounts()
     var meetings = MeetingCounts()
-    var ends = EndCheck()
+    var ends: EndCheck
     /// Those that have lost their orchestrator.
     var orphans: [Survivor] = []
   }
 
   private let state: Mutex<State>
 
-  init(_ directories: RuntimeDirectories) {
-    state = Mutex(State(reader: LogReader(directory: directories.logs)))
+  /// - Parameter isOnHosts: Whether processes are killed in more ways than anybody tells of.
+  init(_ directories: RuntimeDirectories, isOnHosts: Bool) {
+    state = Mutex(
+      State(
+        reader: LogReader(directory: directories.logs), ends: EndCheck(toleratesKills: isOnHosts)))
   }
 
   /// The faults that nodes have told of.

@@ -13,6 +13,7 @@ final class RunningTopology: Sendable {
   /// Where its state is, if that is a disk of its own.
   let disk: SmallDisk?
   private let guardian: LaunchedProgram
+  private let site: OrchestratorSite
 
   private struct State {
     var topology: Topology
@@ -27,21 +28,28 @@ final class RunningTopology: Sendable {
   /// The longest start, and the longest end.
   private static let limit: Duration = .seconds(60)
   private static let file = "topology.yaml"
+  private static let deploymentFile = "deployment.yaml"
 
   /// Starts a topology; returns when its orchestrator answers.
   /// - Parameter hasDisk: Whether its state gets a disk of its own.
-  init(_ topology: Topology, in directory: TestDirectory, hasDisk: Bool) async throws {
+  init(
+    _ topology: Topology, in directory: TestDirectory, hasDisk: Bool,
+    at site: OrchestratorSite = OrchestratorSite()
+  ) async throws {
     self.directory = directory
+    self.site = site
     directories = try RuntimeDirectories(topology: topology.name, roots: directory.roots)
-    log = RoundLog(directories)
-    client = try SteadyClient(
-      topology: topology.name, control: try directories.endpoint(.control))
+    log = RoundLog(directories, isOnHosts: site.deployment != nil)
+    client = try SteadyClient(directories, patience: site.patience)
     guardian = try directory.killAfterCrash()
     disk = try hasDisk ? SmallDisk(at: directory.roots.state) : nil
     do {
       try directory.write(topology.yaml, to: Self.file)
+      if let deployment = site.deployment {
+        try directory.write(deployment, to: Self.deploymentFile)
+      }
       state = Mutex(
-        State(topology: topology, orchestrator: try Self.launch(in: directory)))
+        State(topology: topology, orchestrator: try Self.launch(in: directory, at: site)))
     } catch {
       disk?.unmount()
       throw error
@@ -75,17 +83,23 @@ final class RunningTopology: Sendable {
   /// The process of the orchestrator that was started last.
   var orchestratorID: Int32 { orchestrator.pid }
 
-  private static func launch(in directory: TestDirectory) throws -> LaunchedProgram {
+  private static func launch(
+    in directory: TestDirectory, at site: OrchestratorSite
+  ) throws -> LaunchedProgram {
     // What 'up -d' starts.
-    try LaunchedProgram(
-      try BinaryLocator.find("orchestrator", variable: "PIPERUNTIME_ORCHESTRATOR"),
-      ["run", "--background", directory.path + "/" + file],
-      environment: directory.environment())
+    let deployment = directory.path + "/" + deploymentFile
+    let line =
+      site.prefix + [try BinaryLocator.find("orchestrator", variable: "PIPERUNTIME_ORCHESTRATOR")]
+      + ["run", "--background", directory.path + "/" + file]
+      + (site.deployment == nil ? [] : ["--deployment", deployment])
+    return try LaunchedProgram(
+      line[0], Array(line.dropFirst()),
+      environment: directory.environment(adding: site.environment))
   }
 
   /// Starts the next orchestrator, and does not wait for it.
   func launchOrchestrator() throws {
-    let next = try Self.launch(in: directory)
+    let next = try Self.launch(in: directory, at: site)
     state.withLock { state in
       state.output += state.orchestrator.outputText + state.orchestrator.errorText
       state.orchestrator = next
@@ -153,9 +167,13 @@ final class RunningTopology: Sendable {
 
   // MARK: The end
 
+  private static let killedAtEnd =
+    "did not stop in order: \(ProcessExit.signalled(number: SIGKILL))"
+
   /// Stops the topology in order.
+  /// - Parameter toleratesKills: Whether somebody else may have killed a process while it stopped.
   /// - Returns: What was not as it should be.
-  func stop() async -> [String] {
+  func stop(toleratesKills: Bool = false) async -> [String] {
     var problems: [String] = []
     let orchestrator = orchestrator
     if let exit = orchestrator.exit {
@@ -166,6 +184,7 @@ final class RunningTopology: Sendable {
       case .some(let exit) where exit.isSuccess: break
       case .some(let exit):
         let reason = orchestrator.outputText.split(separator: "\n").last ?? "no reason given"
+        if toleratesKills, reason.contains(Self.killedAtEnd) { break }
         problems.append("the topology did not stop in order: \(exit), \(reason)")
       case nil:
         problems.append("the topology did not stop within \(Self.limit.shortText)")
@@ -202,4 +221,16 @@ final class RunningTopology: Sendable {
     }
     _ = try? await guardian.waitForExit(within: .seconds(10))
   }
+}
+
+/// Where the orchestrator of a soak runs, and by which deployment. Without more, on this host.
+struct OrchestratorSite: Sendable {
+  /// What runs a command line there.
+  var prefix: [String] = []
+  /// Variables of its own.
+  var environment: [String: String] = [:]
+  /// The text of the deployment file.
+  var deployment: String?
+  /// The longest time without an orchestrator, and for one request.
+  var patience: Duration = .seconds(60)
 }

@@ -16,6 +16,12 @@ enum Soak {
       error.exit(of: SoakOptions.description.program)
     }
     do {
+      if options.isOnHosts {
+        if let obstacle = HostCluster.obstacle() { throw SoakFailure(obstacle) }
+        try HostCluster.leaveNetwork()
+        var soak = HostsSoak(options)
+        exit(try await soak.run() ? 0 : 1)
+      }
       if options.isExplored {
         var run = ExploredSoak(options)
         exit(try await run.run() ? 0 : 1)

@@ -7,6 +7,8 @@ struct SoakOptions: Equatable {
   var topic = SoakTopic.pipes
   /// Whether topologies are searched, and run without faults: see ``ExploredSoak``.
   var isExplored = false
+  /// Whether topologies run on hosts of a cluster, of which some are lost: see ``HostsPlan``.
+  var isOnHosts = false
   /// How many of these. Unit: topologies.
   var topologies = 10
   /// Faults to inject in all; 0 goes on until the time is over.
@@ -22,6 +24,11 @@ struct SoakOptions: Equatable {
 
   /// The topic of a soak without faults.
   static let explored = "explored"
+  /// The topic of a soak on hosts.
+  static let onHosts = "hosts"
+
+  /// A fault of a host lasts for seconds.
+  private static let hostFaults = (all: 100, ofRound: 15)
 
   static let description = CommandDescription(
     of: "soak",
@@ -30,16 +37,19 @@ struct SoakOptions: Equatable {
       "Events of composites are to be taken by all who take part, or by none. Struck are nodes, the "
       + "orchestrator, the files of both, and the disk, where this program may mount a small one. Of 'explored' "
       + "all states of small topologies are searched, and each run must be a way through them; nothing is "
-      + "injected.",
+      + "injected. Of 'hosts' topologies run on hosts that are namespaces of this machine, under Slurm; hosts are "
+      + "cut off and lose their power. It needs root, Slurm and Munge.",
     options: [
       Option(
-        "of", value: .choice("TOPIC", SoakTopic.allCases.map(\.rawValue) + [explored]),
+        "of", value: .choice("TOPIC", SoakTopic.allCases.map(\.rawValue) + [explored, onHosts]),
         "What the topologies are made for. Default: pipes"),
       Option("seed", value: .count("N"), "The seed of all that is random. Default: a new one"),
       Option(
         "faults", value: .count("N"),
-        "Faults in all; 0 goes on until the time is over. Default: 2000"),
-      Option("round-faults", value: .count("N", from: 1), "Faults of one topology. Default: 100"),
+        "Faults in all; 0 goes on until the time is over. Default: 2000; of 'hosts' 100"),
+      Option(
+        "round-faults", value: .count("N", from: 1),
+        "Faults of one topology. Default: 100; of 'hosts' 15"),
       Option(
         "time", value: .duration, "The longest time in which faults are injected, such as 10m"),
       Option(
@@ -48,7 +58,7 @@ struct SoakOptions: Equatable {
       Option(
         "topologies", value: .count("N", from: 1),
         "Topologies of 'explored' that are searched and run. Default: 10"),
-      Option("calm", "Injects nothing: five topologies run for a second each"),
+      Option("calm", "Injects nothing: five topologies run for a second each, of 'hosts' one"),
     ])
 
   init(seed: UInt64) { self.seed = seed }
@@ -58,6 +68,8 @@ struct SoakOptions: Equatable {
     self.seed = arguments.number("seed") ?? seed
     topic = arguments.value("of") ?? topic
     isExplored = arguments.value("of") == Self.explored
+    isOnHosts = arguments.value("of") == Self.onHosts
+    if isOnHosts { (faults, roundFaults) = Self.hostFaults }
     topologies = arguments.count("topologies") ?? topologies
     faults = arguments.count("faults") ?? faults
     roundFaults = arguments.count("round-faults") ?? roundFaults
@@ -76,6 +88,7 @@ struct SoakOptions: Equatable {
         + "--durability \(durability.rawValue)"
     }
     var text = topic == .pipes ? "" : "--of \(topic.rawValue) "
+    if isOnHosts { text = "--of \(Self.onHosts) " }
     text += "--seed \(seed) --faults \(faults) --round-faults \(roundFaults)"
     if let time { text += " --time \(DurationText.write(time))" }
     if durability != .process { text += " --durability \(durability.rawValue)" }

@@ -57,12 +57,7 @@ struct SoakRun {
   }
 
   private mutating func add(_ outcome: SoakOutcome) {
-    total.counts += outcome.counts
-    total.arrived += outcome.arrived
-    total.lost += outcome.lost
-    total.repeated += outcome.repeated
-    total.reordered += outcome.reordered
-    total.meetings += outcome.meetings
+    total += outcome
     total.violations += outcome.violations.map { "round \(rounds): \($0)" }
   }
 

@@ -108,4 +108,14 @@ struct SoakOutcome: Sendable {
   var violations: [String] = []
   /// What was kept, where something was wrong.
   var directory: String?
+
+  /// Adds the numbers of another one; its violations are told of where they were found.
+  static func += (left: inout SoakOutcome, right: SoakOutcome) {
+    left.counts += right.counts
+    left.arrived += right.arrived
+    left.lost += right.lost
+    left.repeated += right.repeated
+    left.reordered += right.reordered
+    left.meetings += right.meetings
+  }
 }

@@ -14,17 +14,23 @@ final class SteadyClient: Sendable {
   private let state: Mutex<State>
 
   private static let answerTimeout: Duration = .seconds(30)
-  /// The longest time without an orchestrator.
-  private static let patience: Duration = .seconds(60)
+  /// The longest time without an orchestrator, and for one request.
+  let patience: Duration
+  private let keys: ClientKeys
 
-  init(topology: String, control: String) throws {
-    self.topology = topology
-    self.control = control
-    state = Mutex(State(current: try Self.attach(topology, control)))
+  init(_ directories: RuntimeDirectories, patience: Duration) throws {
+    topology = directories.topology
+    control = try directories.endpoint(.control)
+    keys = ClientKeys(in: directories)
+    self.patience = patience
+    state = Mutex(State(current: try Self.attach(topology, control, keys)))
   }
 
-  private static func attach(_ topology: String, _ control: String) throws -> TopologyClient {
-    try TopologyClient(topology: topology, control: control, answerTimeout: answerTimeout)
+  private static func attach(
+    _ topology: String, _ control: String, _ keys: ClientKeys
+  ) throws -> TopologyClient {
+    try TopologyClient(
+      topology: topology, control: control, keys: keys, answerTimeout: answerTimeout)
   }
 
   func close() { state.withLock { $0.current }.close() }
@@ -33,7 +39,7 @@ final class SteadyClient: Sendable {
   private func perform<Value: Sendable>(
     _ body: (TopologyClient) async throws -> Value
   ) async throws -> Value {
-    let deadline = ContinuousClock.now + Self.patience
+    let deadline = ContinuousClock.now + patience
     while true {
       let client = enter()
       do {
@@ -42,9 +48,13 @@ final class SteadyClient: Sendable {
         return value
       } catch {
         defer { leave(client) }
-        guard case TopologyClientError.orchestratorGone = error, ContinuousClock.now < deadline
-        else { throw error }
-        try replace(client)
+        guard ContinuousClock.now < deadline else { throw error }
+        switch error {
+        case TopologyClientError.orchestratorGone: try replace(client)
+        // On a busy machine one takes its time until it has found out who lives on.
+        case TopologyClientError.notAnswering: break
+        default: throw error
+        }
       }
       try await Task.sleep(for: .milliseconds(5))
     }
@@ -70,7 +80,7 @@ final class SteadyClient: Sendable {
   private func replace(_ client: TopologyClient) throws {
     try state.withLock { state in
       guard state.current === client else { return }
-      state.current = try Self.attach(topology, control)
+      state.current = try Self.attach(topology, control, keys)
     }
   }
 

@@ -109,6 +109,49 @@ struct DeployedAdoptionTests {
     }
   }
 
+  /// Waits until a process that stands still has something to read at a port.
+  private func untilUnread(at inbox: String, _ ward: DetachedTopology) async throws {
+    let port = try #require(inbox.split(separator: ":").last.flatMap { UInt16($0) })
+    let place = ":" + String(65_536 + UInt32(port), radix: 16, uppercase: true).dropFirst()
+    // More than what keeps a connection alive. Source: proc_net_tcp, the second column and the fifth.
+    let isUnread: Bool? = try await poll(within: .seconds(20), of: ward.tool.directory) {
+      (FileSystem.text(of: "/proc/net/tcp") ?? "").split(separator: "\n").contains { line in
+        let words = line.split(separator: " ")
+        guard words.count > 4, words[1].hasSuffix(place) else { return false }
+        return UInt(words[4].split(separator: ":")[1], radix: 16).map { $0 > 80 } == true
+      } ? true : nil
+    }
+    #expect(isUnread == true)
+  }
+
+  @Test(
+    "a request under way is answered by the next process of its node, also where the next orchestrator starts that",
+    arguments: [false, true])
+  func requestUnderWay(isOrchestratorKilled: Bool) async throws {
+    try await DetachedTopology.with(Self.hall, deployment: DeployedTopologyTests.lab) { ward in
+      let client = try ward.client()
+      defer { client.close() }
+      try await client.send("source", Source.Event.go(count: 10))
+      // What the client looks for because of that request, it has found.
+      try await ward.run("restart", "left")
+      let source = try #require(try await ward.directory()[node: "source"])
+      let pid = try #require(source.pid)
+      #expect(kill(pid, SIGSTOP) == 0)
+      async let answer = client.send(
+        "source", Source.Event.go(count: 10), timeout: .seconds(60))
+      try await untilUnread(at: source.inbox, ward)
+      if isOrchestratorKilled { try await ward.killOrchestrator() }
+      #expect(kill(pid, SIGKILL) == 0)
+      if isOrchestratorKilled { try await ward.up() }
+      guard case .moved = try await answer else {
+        Issue.record("it was not taken")
+        return
+      }
+      #expect(try await ward.directory()[node: "source"]?.incarnation == 2)
+      try await untilAll(20, ward)
+    }
+  }
+
   @Test("the next orchestrator may be killed, too, at whatever moment it takes over")
   func killedAgain() async throws {
     try await DetachedTopology.with(Self.hall, deployment: DeployedTopologyTests.lab) { ward in

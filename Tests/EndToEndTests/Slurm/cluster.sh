@@ -10,6 +10,9 @@
 #              cuts host N off, and connects it
 #   end N      kills host N's slurmd alone, and of host 0 slurmctld
 #   restart N  starts that again
+#   lossy N, clear N
+#              drops 30 of 100 packets from and to host N, and none any more
+#   join PID   gives process PID, in a network of its own, the address 10.77.0.20 in that of the hosts
 set -euo pipefail
 directory=$1 prefix=$2 command=$3 number=${4:-}
 export SLURM_CONF=$directory/slurm.conf PATH=$PATH:/usr/sbin:/sbin
@@ -139,8 +142,14 @@ inner() {
 
 daemon() { if [ "$1" = 0 ]; then echo slurmctld; else echo slurmd; fi; }
 
-kill_host() { kill -9 "$(inner "$1")" 2>/dev/null || true; }
-await_end() { await bash -c "! kill -0 $(cat "$directory/${prefix}fh$1.pid")"; }
+# Ends a host, if there is one: without it its number may be somebody else's by now.
+end_host() {
+  local file=$directory/${prefix}fh$1.pid
+  if [ ! -e "$file" ]; then return; fi
+  kill -9 "$(inner "$1")" 2>/dev/null || true
+  await bash -c "! kill -0 $(cat "$file")"
+  rm "$file"
+}
 
 case $command in
   up)
@@ -157,8 +166,7 @@ case $command in
     inside salloc -N3 -w fh1,fh2,fh3 --no-shell --no-kill --exclusive 2>&1 | sed -n 's/.*Granted job allocation //p'
     ;;
   down)
-    for index in 0 1 2 3; do kill_host $index; done
-    for index in 0 1 2 3; do await_end $index; done
+    for index in 0 1 2 3; do end_host $index; done
     kill "$(cat "$directory/munge.pid")" || true
     for name in "$switch" "$prefix"fh{0,1,2,3}; do ip netns del "$name"; done
     # What ran on the hosts has ended with them; its cgroups are empty as soon as the kernel is done.
@@ -168,10 +176,7 @@ case $command in
       done
     done
     ;;
-  lose)
-    kill_host "$number"
-    await_end "$number"
-    ;;
+  lose) end_host "$number" ;;
   start)
     host "fh$number" slurmd -D -N "fh$number"
     # Before that it is one of this script's processes, which end with it.
@@ -179,6 +184,21 @@ case $command in
     ;;
   partition) ip -n "$switch" link set "port$number" down ;;
   heal) ip -n "$switch" link set "port$number" up ;;
+  lossy)
+    ip netns exec "${prefix}fh$number" nft -f - <<'END'
+table inet loss {
+  chain input { type filter hook input priority 0; iifname "eth0" numgen random mod 100 < 30 drop; }
+  chain output { type filter hook output priority 0; oifname "eth0" numgen random mod 100 < 30 drop; }
+}
+END
+    ;;
+  clear) ip netns exec "${prefix}fh$number" nft delete table inet loss ;;
+  join)
+    ip link add eth0 netns "$number" type veth peer name guest netns "$switch"
+    ip -n "$switch" link set guest master bridge up
+    nsenter -t "$number" -n ip addr add 10.77.0.20/24 dev eth0
+    nsenter -t "$number" -n ip link set eth0 up
+    ;;
   end) pkill -9 --nslist pid --ns "$(inner "$number")" -x "$(daemon "$number")" ;;
   restart)
     options=(-N "fh$number")

@@ -122,9 +122,10 @@ final class MeetingLoad: SoakLoad {
 
   /// Nothing is left prepared.
   func inspect(_ directories: RuntimeDirectories, _ outcome: inout SoakOutcome) {
+    let places = JournalPlaces(in: directories)
     for node in plan.members {
       do {
-        let journal = try JournalReader(directories.journal(of: node), node: node)
+        let journal = try JournalReader(places[node], node: node)
         guard let prepared = try journal.snapshot(limit: 1).prepared else { continue }
         outcome.violations.append(
           "\(node) was stopped with a promise for transaction \(prepared.transaction)")

@@ -10,12 +10,13 @@ package enum FailpointRates {
   private static let factor = 6
 
   /// What the environment of a round says.
-  package static func text(of topic: SoakTopic, round: Int) -> String {
+  /// - Parameter sparing: How many times less often all of them act.
+  package static func text(of topic: SoakTopic, round: Int, sparing: Int = 1) -> String {
     let points = topic.points
     let focus = (0..<focused).map { points[(round * focused + $0) % points.count] }
     return Failpoint.allCases.flatMap { point -> [String] in
       guard points.contains(point) || !point.isOfSynchronizedEvents else { return [] }
-      let rate = min(500_000, millionths(point) * (focus.contains(point) ? factor : 1))
+      let rate = min(500_000, millionths(point) * (focus.contains(point) ? factor : 1)) / sparing
       let actions = actions(at: point)
       let sum = actions.reduce(0) { $0 + $1.weight }
       return actions.map { action in

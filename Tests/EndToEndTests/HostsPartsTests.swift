@@ -1,0 +1,124 @@
+import Glibc
+import PipeLogs
+import PipeRuntime
+import PipeSupervision
+import Soak
+import TestTraits
+import Testing
+
+@Suite("The parts of the soak of hosts", .timed)
+struct HostsPartsTests {
+  private static let seeds = UInt64(0)..<60
+
+  private static func plan(seed: UInt64, faults: Int = 15) -> HostsPlan {
+    var generator = SplitMix64(seed: seed)
+    return HostsPlan(faults: faults, using: &generator)
+  }
+
+  @Test(
+    "every plan is a topology that its deployment has places for, and the same for the same seed")
+  func plans() async throws {
+    for seed in Self.seeds {
+      // Others wait for this thread.
+      await Task.yield()
+      let plan = Self.plan(seed: seed)
+      let again = Self.plan(seed: seed)
+      #expect(plan.details == again.details && plan.summary == again.summary)
+      let topology = plan.topology(name: "soak", program: "TestNodes", environment: ["A": "b"])
+      let (read, source) = try TopologyReader.read(text: topology.yaml.utf8, file: "soak.yaml")
+      #expect(read == topology)
+      let text = plan.deployment(journals: "/shared")
+      let deployment = try DeploymentFile.examine(
+        text: Array(text.utf8), file: "hosts.yaml", variables: TopologyVariables([:]))
+      let found = PlacementChecker.check(read, source: source, in: deployment).map(\.description)
+      #expect(found.isEmpty, "\(text)\n\(topology.yaml)")
+      let loner = try #require(read.nodes.first { $0.name == HostsPlan.loner })
+      #expect(loner.hostLossPolicy == .move && loner.durability == .volatile)
+      #expect(read.nodes.allSatisfy { $0.durability != .volatile || $0.name == loner.name })
+    }
+  }
+
+  @Test("each fault ends, and no orchestrator is killed where Slurm may miss a host")
+  func faults() {
+    for seed in Self.seeds {
+      let plan = Self.plan(seed: seed, faults: 60)
+      #expect(plan.faults.count == 60)
+      let long = plan.faults.filter { $0.kind.silencesHost && $0.time > HostsPlan.unnoticed }
+      if plan.faults.contains(where: { $0.kind == .orchestrator }) { #expect(long.isEmpty) }
+      for fault in plan.faults {
+        #expect((0...20_000).contains(fault.time))
+        #expect(plan.spots[fault.node]?.place != nil)
+        // Where the orchestrator is, is cut off, and no more.
+        #expect(fault.host != 0 || fault.kind == .partition)
+      }
+    }
+  }
+
+  @Test("each kind of fault is drawn, each base, and nodes that move and such that wait")
+  func variety() {
+    let plans = Self.seeds.map { Self.plan(seed: $0) }
+    #expect(
+      Set(plans.flatMap(\.faults).map(\.kind)) == Set(HostFaultKind.allCases))
+    #expect(plans.contains { if case .pipes = $0.base { true } else { false } })
+    for hasModels in [false, true] {
+      #expect(
+        plans.contains {
+          if case .meetings(let plan) = $0.base { plan.models.isEmpty != hasModels } else { false }
+        })
+    }
+    let spots = plans.flatMap { $0.spots.values }
+    for durability in Durability.allCases {
+      for moves in [false, true] {
+        // What records its steps in a process's memory must not move; what records nothing, and waits, would forget.
+        let isPossible = moves ? durability != .process : durability != .volatile
+        #expect(
+          spots.contains { $0.moves == moves && $0.durability == durability } == isPossible)
+      }
+    }
+    #expect(spots.contains { $0.place == nil })
+    #expect(plans.contains { $0.isLasting } && plans.contains { !$0.isLasting })
+  }
+
+  @Test(
+    "two processes of a node that lived at the same time are found, and such that did not are not")
+  func lives() {
+    func life(_ node: String, _ first: Int, _ last: Int) -> LivesCheck.Life {
+      LivesCheck.Life(node: node, first: first, last: last)
+    }
+    let sound = [life("a", 1, 5), life("b", 2, 9), life("a", 6, 6), life("a", 7, 12)]
+    #expect(LivesCheck(sound).violations.isEmpty)
+    #expect(LivesCheck(sound).count == 4)
+    for second in [life("a", 5, 6), life("a", 2, 3), life("a", 0, 1), life("a", 0, 20)] {
+      #expect(!LivesCheck(sound + [second]).violations.isEmpty, "\(second)")
+    }
+    // Also behind one that was short.
+    let three = [life("a", 1, 100), life("a", 2, 3), life("a", 50, 60)]
+    #expect(LivesCheck(three).violations.count == 2)
+  }
+
+  @Test("what is missing to make hosts is told")
+  func obstacle() throws {
+    #expect(HostCluster.obstacle(isRoot: true) { _ in true } == nil)
+    let missing = try #require(
+      HostCluster.obstacle(isRoot: false) { !$0.hasSuffix("slurmctld") && !$0.hasPrefix("/sys") })
+    #expect(
+      missing.hasPrefix(
+        "hosts are namespaces of this machine with Slurm on them, for which there is no root, no "
+          + "cgroups of version 1, no /usr/sbin/slurmctld; "), "\(missing)")
+  }
+
+  @Test("a process that is killed on a host is no violation, one that crashes is")
+  func ends() {
+    for signal in [SIGKILL, SIGTERM, SIGABRT] {
+      for isOnHosts in [true, false] {
+        var check = EndCheck(toleratesKills: isOnHosts)
+        for report in [NodeReport.spawned(pid: 7), .exited(.signalled(number: signal))] {
+          check.take(
+            LogEntry(
+              node: "a", time: Timestamp(milliseconds: 0), stream: .note, text: "\(report)"))
+        }
+        #expect(check.violations.isEmpty == (isOnHosts && signal != SIGABRT), "\(signal)")
+      }
+    }
+  }
+}

@@ -1,0 +1,106 @@
+import PipeRuntime
+
+/// What the soak does to hosts, to Slurm and to the processes on hosts.
+package enum HostFaultKind: String, CaseIterable, Sendable {
+  case kill = "kill -9 of a process"
+  case cancel = "scancel of a step"
+  case pause = "SIGSTOP, then SIGCONT"
+  case hang = "SIGSTOP for longer than a lease"
+  case hangAndPartition = "… and its host cut off meanwhile"
+  case partition = "host cut off, and connected"
+  case lossy = "30 % of a host's packets lost"
+  case power = "host without power, and started"
+  case daemon = "kill -9 of slurmd, and started"
+  case controller = "kill -9 of slurmctld, and started"
+  case orchestrator = "kill -9 of the orchestrator, and started"
+
+  /// How often it is drawn, beside others.
+  var weight: Int {
+    switch self {
+    case .kill, .partition: 4
+    case .cancel, .hang, .hangAndPartition, .lossy, .power, .orchestrator: 3
+    case .pause, .daemon, .controller: 2
+    }
+  }
+
+  /// Whether it takes a host, which is then left alone by others of these.
+  package var isOfHost: Bool {
+    switch self {
+    case .hangAndPartition, .partition, .lossy, .power, .daemon: true
+    case .kill, .cancel, .pause, .hang, .controller, .orchestrator: false
+    }
+  }
+
+  /// Whether Slurm may take the host out of its job, where it lasts.
+  package var silencesHost: Bool { isOfHost && self != .lossy }
+}
+
+/// A fault as it was drawn.
+package struct HostFault: Equatable, Sendable, CustomStringConvertible {
+  package var kind: HostFaultKind
+  /// After the one before. Unit: milliseconds.
+  package var gap: Int
+  /// The host that it strikes, 0 for that of the orchestrator.
+  package var host: Int
+  /// The node that it strikes.
+  package var node: String
+  /// How long it lasts. Unit: milliseconds.
+  package var time: Int
+
+  package var description: String {
+    let place: String
+    switch kind {
+    case .kill, .cancel: return "\(gap) ms \(name) \(node)"
+    case .pause, .hang: place = node
+    case .hangAndPartition: place = "\(node) fh\(host)"
+    case .partition, .lossy, .power, .daemon: place = "fh\(host)"
+    case .controller, .orchestrator: place = ""
+    }
+    return "\(gap) ms \(name)\(place.isEmpty ? "" : " " + place) for \(time) ms"
+  }
+
+  private var name: String {
+    switch kind {
+    case .kill: "kill"
+    case .cancel: "scancel"
+    case .pause: "pause"
+    case .hang: "hang"
+    case .hangAndPartition: "hang+cut"
+    case .partition: "cut"
+    case .lossy: "lossy"
+    case .power: "power"
+    case .daemon: "slurmd"
+    case .controller: "slurmctld"
+    case .orchestrator: "orchestrator"
+    }
+  }
+}
+
+/// How often each of these faults has struck.
+package struct HostFaultCounts: Sendable {
+  package private(set) var kinds: [HostFaultKind: Int] = [:]
+
+  package init() {}
+
+  package var total: Int { kinds.values.reduce(0, +) }
+
+  package mutating func count(_ kind: HostFaultKind) { kinds[kind, default: 0] += 1 }
+
+  package static func += (left: inout HostFaultCounts, right: HostFaultCounts) {
+    left.kinds.merge(right.kinds, uniquingKeysWith: +)
+  }
+
+  /// What never struck, in words.
+  package var missing: [String] {
+    HostFaultKind.allCases.filter { kinds[$0] == nil }.map(\.rawValue)
+  }
+
+  /// A table for a person to read.
+  var table: String {
+    HostFaultKind.allCases.map { kind in
+      let number = String(kinds[kind] ?? 0)
+      let gap = max(1, 44 - kind.rawValue.count - number.count)
+      return "  \(kind.rawValue)\(String(repeating: " ", count: gap))\(number)"
+    }.joined(separator: "\n")
+  }
+}

@@ -1,0 +1,234 @@
+import PipeRuntime
+
+/// A random topology on hosts: one of those of the other topics, and where its nodes are, what becomes of them
+/// when a host is lost, and which faults strike in which order.
+///
+/// This is a topic of its own, and no dimension of the others: it needs root and Slurm, a fault lasts for seconds
+/// where theirs last for milliseconds, and theirs are about files and sockets of one host. Topologies, what keeps them
+/// busy, and what must come of that are theirs.
+package struct HostsPlan: Sendable {
+  package enum Base: Sendable {
+    case pipes(SoakPlan)
+    case meetings(MeetingPlan)
+  }
+
+  /// A place of the deployment: hosts by their numbers.
+  package struct Place: Equatable, Sendable {
+    package var name: String
+    package var hosts: [Int]
+    package var spare: [Int]
+  }
+
+  /// Where a node is. Without a place it is on the orchestrator's host.
+  package struct Spot: Equatable, Sendable {
+    package var place: String?
+    package var moves = false
+    package var durability: Durability
+  }
+
+  package let base: Base
+  package private(set) var places: [Place] = []
+  /// By node.
+  package private(set) var spots: [String: Spot] = [:]
+  /// Unit: milliseconds.
+  package let lease: Int
+  /// Unit: milliseconds.
+  package let heartbeat: Int
+  /// Whether Slurm takes silent hosts out of its job. No orchestrator is killed then: the next one is refused while a
+  /// host of the deployment is in no job, see docs/CLUSTERS.md.
+  package let isLasting: Bool
+  package private(set) var faults: [HostFault] = []
+  /// Chooses the failpoints in focus.
+  let focus: Int
+
+  /// The hosts with nodes.
+  package static let hosts = [1, 2, 3]
+  /// One that records nothing, has no pipes, and moves.
+  package static let loner = "loner"
+  /// How long Slurm takes to miss a host that says nothing, and a margin. Unit: milliseconds.
+  package static let unnoticed = 6_000
+
+  /// - Parameter count: How many faults.
+  package init(faults count: Int, using generator: inout SplitMix64) {
+    switch Int.random(in: 0..<4, using: &generator) {
+    case 0, 1:
+      let shape = SoakPlan.Shape.allCases.randomElement(using: &generator)!
+      base = .pipes(SoakPlan(shape, using: &generator))
+    case let kind:
+      base = .meetings(MeetingPlan(hasModels: kind == 3, using: &generator))
+    }
+    lease = Int.random(in: 2_000...3_500, using: &generator)
+    heartbeat = Int.random(in: 1_500...3_000, using: &generator)
+    isLasting = Bool.random(using: &generator)
+    focus = Int.random(in: 0..<1_000, using: &generator)
+    drawPlaces(using: &generator)
+    for node in nodes { spots[node] = spot(using: &generator) }
+    let roomy = places.first { $0.hosts.count + $0.spare.count > 1 }!
+    spots[Self.loner] = Spot(place: roomy.name, moves: true, durability: .volatile)
+    drawFaults(count, using: &generator)
+  }
+
+  /// The nodes that have machines.
+  private var nodes: [String] {
+    switch base {
+    case .pipes(let plan): plan.nodes.map(\.name)
+    case .meetings(let plan): plan.members + plan.sources + [MeetingPlan.sink]
+    }
+  }
+
+  var subject: any SoakSubject {
+    switch base {
+    case .pipes(let plan): plan
+    case .meetings(let plan): plan
+    }
+  }
+
+  // MARK: Places
+
+  private mutating func drawPlaces(using generator: inout SplitMix64) {
+    for name in ["front", "back", "hall"].prefix(Int.random(in: 2...3, using: &generator)) {
+      let hosts = Self.hosts.shuffled(using: &generator)
+      let count = Int.random(in: 1...2, using: &generator)
+      // The first one has room for those that move.
+      let spare = Int.random(in: places.isEmpty && count == 1 ? 1...2 : 0...1, using: &generator)
+      places.append(
+        Place(
+          name: name, hosts: Array(hosts.prefix(count)),
+          spare: Array(hosts.dropFirst(count).prefix(spare))))
+    }
+  }
+
+  private func spot(using generator: inout SplitMix64) -> Spot {
+    let durability: Durability =
+      Int.random(in: 0..<3, using: &generator) == 0 ? .power : .process
+    guard Int.random(in: 0..<8, using: &generator) > 0 else { return Spot(durability: durability) }
+    let place = places.randomElement(using: &generator)!
+    let moves =
+      place.hosts.count + place.spare.count > 1 && Int.random(in: 0..<5, using: &generator) > 1
+    return Spot(place: place.name, moves: moves, durability: moves ? .power : durability)
+  }
+
+  /// The text of the deployment file.
+  /// - Parameter journals: The directory that all hosts see.
+  package func deployment(journals: String) -> String {
+    func list(_ hosts: [Int]) -> String {
+      "[" + hosts.map { "fh\($0)" }.joined(separator: ", ") + "]"
+    }
+    return """
+      engine: slurm
+      address: 10.77.0.10
+      journals: \(journals)
+      lease: \(lease)ms
+      places:
+
+      """
+        + places.map { place in
+          "  \(place.name): { hosts: \(list(place.hosts))"
+            + (place.spare.isEmpty ? "" : ", spare: \(list(place.spare))") + " }\n"
+        }.joined()
+  }
+
+  /// Nodes that are killed often must be started often, and one whose step was cancelled has ended in order.
+  private static let restart = RestartPolicy(
+    .always, max: 1_000_000, window: .seconds(1),
+    backoff: Backoff(initial: .milliseconds(20), max: .milliseconds(500)))
+
+  /// The topology that the orchestrator runs.
+  package func topology(
+    name: String, program: String, environment: [String: String]
+  ) -> Topology {
+    var topology = subject.topology(
+      name: name, program: program, environment: environment, durability: .process,
+      heartbeat: .milliseconds(heartbeat))
+    topology.timeouts.start = .seconds(30)
+    topology.nodes.append(
+      .machine("NumberSource", name: Self.loner, parameters: ["id": .string(Self.loner)]))
+    for index in topology.nodes.indices {
+      topology.nodes[index].restart = Self.restart
+      guard let spot = spots[topology.nodes[index].name] else { continue }
+      topology.nodes[index].durability = spot.durability
+      topology.nodes[index].place = spot.place
+      topology.nodes[index].hostLossPolicy = spot.moves ? .move : .wait
+    }
+    return topology
+  }
+
+  // MARK: Faults
+
+  private mutating func drawFaults(_ count: Int, using generator: inout SplitMix64) {
+    let kinds = HostFaultKind.allCases.flatMap { Array(repeating: $0, count: $0.weight) }
+      .filter { !isLasting || $0 != .orchestrator }
+    let placed = spots.keys.sorted().filter { spots[$0]?.place != nil }
+    while faults.count < count {
+      let kind = kinds.randomElement(using: &generator)!
+      var fault = HostFault(
+        kind: kind, gap: Int.random(in: 100...4_000, using: &generator),
+        host: Self.hosts.randomElement(using: &generator)!,
+        node: placed.randomElement(using: &generator)!, time: 0)
+      if kind == .partition, Int.random(in: 0..<8, using: &generator) == 0 { fault.host = 0 }
+      if kind == .hangAndPartition {
+        fault.host = host(of: fault.node, using: &generator)
+      }
+      let isShort = !isLasting || fault.host == 0
+      fault.time = Int.random(in: times(of: kind, isShort: isShort), using: &generator)
+      faults.append(fault)
+    }
+  }
+
+  /// A host that a node may be on.
+  private func host(of node: String, using generator: inout SplitMix64) -> Int {
+    let place = places.first { $0.name == spots[node]?.place }!
+    return (place.hosts + place.hosts + place.spare).randomElement(using: &generator)!
+  }
+
+  /// How long a fault may last. Unit: milliseconds.
+  private func times(of kind: HostFaultKind, isShort: Bool) -> ClosedRange<Int> {
+    let pastLease = lease * 11 / 10 + 500
+    switch kind {
+    case .kill, .cancel: return 0...0
+    case .pause: return 100...1_200
+    case .hang: return pastLease...(pastLease + 8_000)
+    case .hangAndPartition:
+      return pastLease...(isShort ? max(pastLease, Self.unnoticed) : pastLease + 12_000)
+    case .partition, .power, .daemon: return 1_000...(isShort ? Self.unnoticed - 1_000 : 20_000)
+    case .lossy: return 1_000...8_000
+    case .controller: return 500...15_000
+    // Within a lease, and beyond it.
+    case .orchestrator: return 0...(lease * 3 / 2)
+    }
+  }
+
+  // MARK: What was drawn
+
+  /// In words.
+  package var summary: String {
+    let kind: String
+    switch base {
+    case .pipes(let plan): kind = plan.summary
+    case .meetings(let plan): kind = plan.summary
+    }
+    return kind + "; lease \(lease) ms, heartbeat \(heartbeat) ms, "
+      + (isLasting ? "hosts are lost for long" : "orchestrators are killed")
+  }
+
+  /// Each line is one aspect of it.
+  package var details: [String] {
+    func list(_ hosts: [Int]) -> String { hosts.map { "fh\($0)" }.joined(separator: "+") }
+    return [
+      "nodes: \(subject.details)",
+      "lodgers: "
+        + subject.hosts.sorted { $0.key < $1.key }.map { "\($0.key) in \($0.value)" }
+        .joined(separator: ", "),
+      "places: "
+        + places.map {
+          "\($0.name) \(list($0.hosts))" + ($0.spare.isEmpty ? "" : ", spare \(list($0.spare))")
+        }.joined(separator: "; "),
+      "spots: "
+        + spots.sorted { $0.key < $1.key }.map { node, spot in
+          "\(node) \(spot.place ?? "-") \(spot.moves ? "move" : "wait") \(spot.durability.rawValue)"
+        }.joined(separator: ", "),
+      "faults, each so long after the one before: "
+        + faults.map(\.description).joined(separator: ", "),
+    ]
+  }
+}

@@ -1,0 +1,144 @@
+import NumberMachines
+import PipeRuntime
+import PipeRuntimeTestKit
+
+/// One topology on hosts of its own from its start to its end, and what was found of it.
+struct HostsRound {
+  let plan: HostsPlan
+  let isCalm: Bool
+  /// When faults end, at the latest.
+  let deadline: ContinuousClock.Instant?
+
+  static let topology = "soak"
+  /// How many times less often failpoints act than where a start costs nothing.
+  private static let sparing = 30
+  private static let calmTime: Duration = .seconds(1)
+  /// The longest for one request: hosts may be without power meanwhile, and Slurm without its controller.
+  private static let patience: Duration = .seconds(300)
+  /// How often in a row nothing has changed where something is not healed. Unit: looks.
+  private static let unchangedLimit = 600
+
+  /// - Returns: What was found, and which faults have struck.
+  func run(
+    using generator: inout SplitMix64
+  ) async throws -> (SoakOutcome, HostFaultCounts) {
+    let cluster = try await HostCluster()
+    var outcome = SoakOutcome()
+    var counts = HostFaultCounts()
+    do {
+      (outcome, counts) = try await run(on: cluster, using: &generator)
+    } catch {
+      _ = await cluster.end()
+      throw error
+    }
+    outcome.violations += await cluster.end()
+    return (outcome, counts)
+  }
+
+  private func run(
+    on cluster: HostCluster, using generator: inout SplitMix64
+  ) async throws -> (SoakOutcome, HostFaultCounts) {
+    let directory = try TestDirectory()
+    let failpoints = FailpointSwitch(in: directory)
+    let (lives, journals) = (directory.path + "/lives", directory.path + "/shared")
+    for path in [lives, journals] { try FileSystem.makeDirectories(path) }
+    let topology = plan.topology(
+      name: Self.topology, program: try BinaryLocator.find("TestNodes"),
+      environment: [
+        FailpointCounter.rulesVariable: FailpointRates.text(
+          of: plan.subject.topic, round: plan.focus, sparing: Self.sparing),
+        FailpointCounter.seedVariable: String(generator.next()),
+        FailpointCounter.switchVariable: failpoints.path,
+        Lives.variable: lives,
+      ])
+    let running = try await RunningTopology(
+      topology, in: directory, hasDisk: false,
+      at: OrchestratorSite(
+        prefix: cluster.prefixOfOrchestrator, environment: cluster.environment,
+        deployment: plan.deployment(journals: journals), patience: Self.patience))
+    let load = plan.subject.load(running.client, .process, seed: generator.next())
+    let injector = HostInjector(running, plan, cluster)
+    var outcome = SoakOutcome()
+    do {
+      try await drive(running, load, injector, failpoints, &outcome)
+    } catch {
+      outcome.violations.append("\(error)")
+    }
+    let isWhole = outcome.violations.isEmpty
+    // A slurmctld that was killed gives the numbers of the steps of its last seconds once more, and the end of a step
+    // kills what is on its host under the same number: see docs/CLUSTERS.md.
+    outcome.violations += await running.stop(
+      toleratesKills: injector.counts.kinds[.controller] != nil)
+    if isWhole { load.inspect(running.directories, &outcome) }
+    outcome.violations += LivesCheck(LivesCheck.lives(in: lives)).violations
+    outcome.violations += try await cluster.otherJobs().map { "left behind: job \($0)" }
+    let isBad = !outcome.violations.isEmpty
+    if isBad {
+      outcome.directory = directory.path
+      cluster.keepOutput(in: directory)
+    }
+    await running.finish(keeping: isBad)
+    return (outcome, injector.counts)
+  }
+
+  private func drive(
+    _ running: RunningTopology, _ load: any SoakLoad, _ injector: HostInjector,
+    _ failpoints: FailpointSwitch, _ outcome: inout SoakOutcome
+  ) async throws {
+    defer {
+      running.log.read()
+      outcome.counts += running.log.counts
+      outcome.meetings += running.log.meetings
+    }
+    try await waitUntilRunning(running)
+    if !isCalm { try failpoints.arm() }
+    let loading = Task { try await load.run() }
+    do {
+      if isCalm { try await Task.sleep(for: Self.calmTime) }
+      try await injector.run { deadline.map { ContinuousClock.now >= $0 } ?? false }
+      failpoints.disarm()
+      try await waitUntilRunning(running)
+    } catch {
+      failpoints.disarm()
+      load.stop()
+      _ = await loading.result
+      throw error
+    }
+    load.stop()
+    try await loading.value
+    try await load.verify(&outcome)
+    if outcome.arrived == 0 { outcome.violations.append("no number has arrived") }
+  }
+
+  /// What a look at the directory has shown.
+  private struct Look: Equatable {
+    var nodes: [String]
+    var isRunning: Bool
+
+    init(_ directory: TopologyDirectory) {
+      nodes = directory.nodes.map {
+        "\($0.name): \($0.phase), start \($0.incarnation)"
+          + ($0.hostName.map { " on \($0)" } ?? "") + ($0.reason.map { ", \($0)" } ?? "")
+      }
+      isRunning = directory.isRunning
+    }
+  }
+
+  /// Waits until every node runs at the same time, for as long as anything changes.
+  private func waitUntilRunning(_ running: RunningTopology) async throws {
+    var last: Look?
+    var unchanged = 0
+    while true {
+      let look = Look(try await running.client.directory(fresh: false))
+      if look.isRunning { return }
+      unchanged = look == last ? unchanged + 1 : 0
+      last = look
+      guard unchanged < Self.unchangedLimit else {
+        throw SoakFailure(
+          "all is healed, and nothing changes any more:\n    "
+            + look.nodes.joined(separator: "\n    "))
+      }
+      try await Task.sleep(for: .milliseconds(200))
+    }
+  }
+}

@@ -1,0 +1,91 @@
+import Glibc
+import PipeRuntime
+
+/// Runs random topologies on hosts, of which some are lost, and checks that no event is lost, repeated or reordered.
+struct HostsSoak {
+  private let options: SoakOptions
+  private var total = SoakOutcome()
+  private var counts = HostFaultCounts()
+  private var rounds = 0
+
+  /// Faults from which on each kind must have struck.
+  private static let longRun = 150
+  private static let calmRounds = 1
+
+  init(_ options: SoakOptions) { self.options = options }
+
+  /// - Returns: Whether everything was as it should be.
+  mutating func run() async throws -> Bool {
+    let start = ContinuousClock.now
+    let deadline = options.time.map { start + $0 }
+    say("soak of \(SoakOptions.onHosts): seed \(options.seed)")
+    // Each round has a seed of its own, by which it is the first one of another soak.
+    var seed = options.seed
+    while wantsMore(until: deadline) {
+      rounds += 1
+      try await round(seed: seed, until: deadline)
+      var generator = SplitMix64(seed: seed)
+      seed = generator.next() % 1_000_000
+    }
+    return conclude(took: .now - start)
+  }
+
+  private func wantsMore(until deadline: ContinuousClock.Instant?) -> Bool {
+    if let deadline, ContinuousClock.now >= deadline { return false }
+    if options.isCalm { return rounds < Self.calmRounds }
+    return options.faults == 0 || counts.total < options.faults
+  }
+
+  private mutating func round(seed: UInt64, until deadline: ContinuousClock.Instant?) async throws {
+    var generator = SplitMix64(seed: seed)
+    let plan = HostsPlan(faults: options.isCalm ? 0 : options.roundFaults, using: &generator)
+    say("round \(rounds), seed \(seed): \(plan.summary)")
+    for line in plan.details { say("  \(line)") }
+    let began = ContinuousClock.now
+    let (outcome, counts) = try await HostsRound(
+      plan: plan, isCalm: options.isCalm, deadline: deadline
+    ).run(using: &generator)
+    self.counts += counts
+    total += outcome
+    total.violations += outcome.violations.map { "round \(rounds): \($0)" }
+    say(
+      "  \(counts.total) faults, \(outcome.counts.total) at failpoints, "
+        + "\(outcome.meetings.committed) meetings, \(outcome.arrived) numbers arrived, "
+        + "\((ContinuousClock.now - began).shortText): "
+        + (outcome.violations.isEmpty ? "exact" : "VIOLATED"))
+    for violation in outcome.violations.prefix(12) { say("  \(violation)") }
+    if outcome.violations.count > 12 { say("  and \(outcome.violations.count - 12) more") }
+    guard let directory = outcome.directory else { return }
+    say("  its file and its logs are kept in \(directory)")
+    say("  repeat it with: make soak SOAKS=\(SoakOptions.onHosts) SEED=\(seed)")
+  }
+
+  private func conclude(took time: Duration) -> Bool {
+    say("faults that struck:\n\(counts.table)")
+    say(
+      "  at failpoints, found hung, adopted: \(total.counts.total), \(total.counts.foundHung), "
+        + "\(total.counts.adopted)")
+    say("what became of meetings:\n\(total.meetings.text)")
+    var problems = total.violations
+    if counts.total >= Self.longRun {
+      problems += counts.missing.map { "never struck: \($0)" }
+    }
+    say(
+      "\(rounds) topologies, \(counts.total) faults, \(total.arrived) numbers arrived: "
+        + "\(total.lost) lost, \(total.repeated) repeated, \(total.reordered) reordered; "
+        + time.shortText)
+    guard !problems.isEmpty else {
+      say("verdict: exact")
+      return true
+    }
+    for problem in problems.dropFirst(total.violations.count) { say(problem) }
+    say("verdict: VIOLATED, in \(problems.count) places; repeat with: soak \(options.text)")
+    return false
+  }
+
+  /// Prints a line at once, also into a pipe.
+  private func say(_ line: String) {
+    print(line)
+    fflush(nil)
+  }
+}

@@ -1,0 +1,50 @@
+import NumberMachines
+import PipeRuntime
+
+/// Finds two processes of a node that lived at the same time, by what ``Lives`` has written.
+package struct LivesCheck {
+  /// One process, from its first word to its last. Unit: nanoseconds.
+  package struct Life: Equatable {
+    package var node: String
+    package var first: Int
+    package var last: Int
+
+    package init(node: String, first: Int, last: Int) {
+      self.node = node
+      self.first = first
+      self.last = last
+    }
+  }
+
+  /// In words.
+  package private(set) var violations: [String] = []
+  package let count: Int
+
+  package init(_ lives: [Life]) {
+    count = lives.count
+    for (node, lives) in Dictionary(grouping: lives, by: \.node).sorted(by: { $0.key < $1.key }) {
+      let lives = lives.sorted { $0.first < $1.first }
+      // Of all before, that which lived longest.
+      var longest: Life?
+      for life in lives {
+        if let longest, life.first <= longest.last {
+          violations.append(
+            "two processes of '\(node)' have lived at the same time, for "
+              + Duration.nanoseconds(min(life.last, longest.last) - life.first).shortText)
+        }
+        if life.last >= longest?.last ?? 0 { longest = life }
+      }
+    }
+  }
+
+  /// Reads all files of a directory.
+  static func lives(in directory: String) -> [Life] {
+    FileSystem.entries(of: directory).compactMap { name in
+      guard let text = FileSystem.text(of: directory + "/" + name) else { return nil }
+      let words = text.split { $0 == " " || $0 == "\n" }.compactMap { Int($0) }
+      // One that was killed before its first word.
+      guard words.count == 2, let dot = name.lastIndex(of: ".") else { return nil }
+      return Life(node: String(name[..<dot]), first: words[0], last: words[1])
+    }
+  }
+}
