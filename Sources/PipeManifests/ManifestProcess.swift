@@ -6,7 +6,7 @@ import PipeWire
 package struct ManifestProcess: Hashable, Sendable {
   /// What it is, as the label `app.kubernetes.io/component` has it.
   package enum Component: String, Hashable, Sendable {
-    case node, coordinator, monitor, orchestrator
+    case node, coordinator, orchestrator
   }
 
   /// The name by which the topology has it.
@@ -19,8 +19,8 @@ package struct ManifestProcess: Hashable, Sendable {
   /// Whether it records something that is to outlive its pod.
   let hasJournal: Bool
 
-  /// All of a topology but the orchestrator, in the order of the file: nodes, coordinators, monitors. What lives within
-  /// another process is none.
+  /// Those of a topology that agents start, in the order of the file: nodes, coordinators. What lives within another
+  /// process is none, and monitors live in the orchestrator's pod.
   /// - Throws: ``ManifestError`` where two would have one name.
   static func all(
     of topology: Topology, _ classes: [ConflictClassPlan], in deployment: Deployment,
@@ -39,12 +39,7 @@ package struct ManifestProcess: Hashable, Sendable {
         name: $0.name, component: .coordinator, object: names.object(of: $0.name), place: nil,
         hasJournal: $0.durability != .volatile)
     }
-    let monitors = topology.monitors.map {
-      ManifestProcess(
-        name: $0.name, component: .monitor, object: names.object(of: $0.name), place: nil,
-        hasJournal: false)
-    }
-    let all = nodes + coordinators + monitors
+    let all = nodes + coordinators
     try check(all, names)
     return all
   }

@@ -36,7 +36,7 @@ extension ManifestSet {
     ]
     return statefulSet(
       process, pod: pod(process, container, mounts, [Self.volume("key", secret: process.object)]),
-      grace: grace(steps: 1), annotations: nil)
+      grace: graceOfNode, annotations: nil)
   }
 
   func statefulSet(ofOrchestrator process: ManifestProcess) -> ManifestTree {
@@ -46,7 +46,7 @@ extension ManifestSet {
       "name": "orchestrator", "image": .string(image),
       "command": .strings([
         "orchestrator", "run", "\(directory)/\(files[0].name)", "--deployment",
-        "\(directory)/\(files[1].name)", "--keys", keys,
+        "\(directory)/\(files[1].name)", "--keys", keys, "--own-address", "$(POD_IP)", "--plain",
       ]),
       "ports": [["name": "control", "containerPort": .number(deployment.port), "protocol": "TCP"]],
       "env": .list([Self.variable("POD_IP", field: "status.podIP"), Self.rootVariable]),
@@ -69,7 +69,7 @@ extension ManifestSet {
     let text = files.map { "\($0.name)\n\($0.text)\n" }.joined()
     return statefulSet(
       process, pod: pod(process, container.with(["envFrom": values]), mounts, volumes),
-      grace: grace(steps: longestChain + 1), annotations: ["piperuntime/files": FNV.text(of: text)])
+      grace: Self.margin, annotations: ["piperuntime/files": FNV.text(of: text)])
   }
 
   private func statefulSet(
@@ -183,25 +183,12 @@ extension ManifestSet {
 
   // MARK: The end
 
-  /// How long a pod may take to end: its processes one after the other, each as long as the topology lets it.
-  /// Unit: seconds.
-  private func grace(steps: Int) -> Int {
-    let stop = Int((topology.timeouts.stop / .seconds(1)).rounded(.up))
-    return steps * stop + 15
-  }
+  /// How long a pod may take to end beyond what is waited for. Unit: seconds.
+  private static let margin = 15
 
-  /// How many nodes depend on each other one after the other, at most.
-  private var longestChain: Int {
-    var depths: [String: Int] = [:]
-    // A checked topology has no circle.
-    func depth(of name: String) -> Int {
-      if let known = depths[name] { return known }
-      depths[name] = 1
-      let below = topology.node(name)?.dependsOn.map { depth(of: $0.node) }.max() ?? 0
-      depths[name] = below + 1
-      return below + 1
-    }
-    return topology.nodes.map { depth(of: $0.name) }.max() ?? 0
+  /// As long as the topology lets a node take, and some. Unit: seconds.
+  private var graceOfNode: Int {
+    Int((topology.timeouts.stop / .seconds(1)).rounded(.up)) + Self.margin
   }
 }
 

@@ -5,7 +5,7 @@ import Testing
 @Suite("A topology as objects of Kubernetes'")
 struct ManifestSetTests {
   private static let processes = [
-    "hall-door", "hall-motor-2", "hall-lamp", "hall-bell", "hall-gong", "hall-lift", "hall-log",
+    "hall-door", "hall-motor-2", "hall-lamp", "hall-bell", "hall-gong", "hall-lift",
   ]
 
   @Test(
@@ -20,7 +20,7 @@ struct ManifestSetTests {
     #expect(names("StatefulSet") == ["hall-orchestrator"] + Self.processes)
     #expect(names("Service") == ["hall-orchestrator"] + Self.processes)
     #expect(names("NetworkPolicy") == ["hall"] && names("Secret") == [])
-    #expect(all.count == 2 * 8 + 2)
+    #expect(all.count == 2 * 7 + 2)
     for name in names("StatefulSet") {
       let state = try #require(set.object("StatefulSet", name))
       #expect(state["apiVersion"]?.string == "apps/v1")
@@ -71,6 +71,8 @@ struct ManifestSetTests {
       container["command"]?.strings == [
         "orchestrator", "run", directory + "/hall.yaml", "--deployment",
         directory + "/deployment.yaml", "--keys", "/etc/piperuntime/keys",
+        "--own-address", "$(POD_IP)",
+        "--plain",
       ])
     let map = try #require(set.object("ConfigMap", "hall-orchestrator.files"))
     #expect(map["data"]?["hall.yaml"]?.string == Hall.topology)
@@ -106,7 +108,7 @@ struct ManifestSetTests {
     arguments: [
       ("hall-orchestrator", true), ("hall-door", true), ("hall-motor-2", true),
       ("hall-lamp", false),
-      ("hall-bell", false), ("hall-gong", true), ("hall-lift", true), ("hall-log", false),
+      ("hall-bell", false), ("hall-gong", true), ("hall-lift", true),
     ])
   func claims(name: String, isClaimed: Bool) throws {
     let set = try Hall.set()
@@ -147,7 +149,7 @@ struct ManifestSetTests {
     #expect(set.pod("hall-door")?["nodeSelector"] == nil)
     #expect(set.pod("hall-motor-2")?["nodeSelector"] == ["zone": "east", "tier": "2"])
     #expect(set.pod("hall-motor-2")?["affinity"] == nil)
-    for name in ["hall-lamp", "hall-lift", "hall-log", "hall-orchestrator"] {
+    for name in ["hall-lamp", "hall-lift", "hall-orchestrator"] {
       #expect(set.pod(name)?["nodeSelector"] == nil && set.pod(name)?["affinity"] == nil)
     }
   }
@@ -185,13 +187,12 @@ struct ManifestSetTests {
     }
   }
 
-  @Test("a pod may take as long to end as the topology lets its processes, one after the other")
+  @Test("a pod may take as long to end as the topology lets its node")
   func grace() throws {
     let set = try Hall.set()
     let seconds = { set.pod($0)?["terminationGracePeriodSeconds"]?.integer }
     #expect(seconds("hall-door") == 18)
-    // Three seconds each for bell, Motor_2 and door, which depend on each other, and for the rest beside.
-    #expect(seconds("hall-orchestrator") == 27)
+    #expect(seconds("hall-orchestrator") == 15)
   }
 
   @Test("only the topology's pods reach its pods, and they reach each other and servers of names")
@@ -217,7 +218,7 @@ struct ManifestSetTests {
     let set = try Hall.set()
     for (name, component) in [
       ("hall-orchestrator", "orchestrator"), ("hall-door", "node"), ("hall-lamp", "node"),
-      ("hall-lift", "coordinator"), ("hall-log", "monitor"),
+      ("hall-lift", "coordinator"),
     ] {
       let labels = try #require(set.object("StatefulSet", name)?["metadata"]?["labels"])
       #expect(labels["app.kubernetes.io/component"]?.string == component)
@@ -250,7 +251,7 @@ struct ManifestSetTests {
     #expect(
       own.keys == [
         "Motor_2.agent", "bell.agent", "client.key", "control.key", "door.agent", "gong.agent",
-        "lamp.agent", "lift.agent", "log.agent",
+        "lamp.agent", "lift.agent",
       ])
     #expect(own["Motor_2.agent"]?.string == "public-Motor_2")
     #expect(own["control.key"]?.string == Hall.keys.control)

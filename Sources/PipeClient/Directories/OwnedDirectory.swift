@@ -2,10 +2,10 @@ import Glibc
 import PipeSystem
 
 /// Directories that nobody else may look into.
-enum OwnedDirectory {
+package enum OwnedDirectory {
   /// Creates the directory with mode 0700, or checks that the one there is ours, is no link and is
   /// closed to others.
-  static func make(_ path: String) throws(DirectoryError) {
+  package static func make(_ path: String) throws(DirectoryError) {
     do {
       try FileSystem.makeDirectories(FileSystem.directory(of: path))
     } catch {

@@ -14,6 +14,8 @@ final class NodeProcess {
     case lodging(NodeProcess)
     /// On another host, and what started it there has ended without knowing what became of it.
     case unattached(pid: Int32)
+    /// Where its agent has started it.
+    case agent(AgentRun)
   }
 
   /// Where on another host it runs, by an `srun` that is a child of ours.
@@ -96,13 +98,25 @@ final class NodeProcess {
     pipes = []
   }
 
+  /// A process that an agent runs.
+  init(by agent: AgentRun, incarnation: UInt64, capture: OutputCapture) {
+    elsewhere = nil
+    origin = .agent(agent)
+    self.incarnation = incarnation
+    self.capture = capture
+    pipes = []
+  }
+
+  /// What runs it; `nil` where that is no agent.
+  var agent: AgentRun? { if case .agent(let run) = origin { run } else { nil } }
+
   /// The process in which it lives; `nil` where that is its own.
   var host: NodeProcess? {
     if case .lodging(let host) = origin { host } else { nil }
   }
 
   /// Whether it runs on another host.
-  var isElsewhere: Bool { elsewhere != nil || host?.isElsewhere == true }
+  var isElsewhere: Bool { elsewhere != nil || agent != nil || host?.isElsewhere == true }
 
   /// Whether nothing on this host is left of what started it elsewhere.
   var isUnattached: Bool {
@@ -121,6 +135,7 @@ final class NodeProcess {
     case .adopted(let process): process.pid
     case .lodging(let host): host.pid
     case .unattached(let pid): pid
+    case .agent: 0
     }
   }
 
@@ -153,6 +168,11 @@ final class NodeProcess {
     case .adopted(let process): process.signal(signal, group: group)
     case .lodging(let host): host.signal(signal, group: group)
     case .unattached: false
+    case .agent(let run):
+      {
+        run.send(signal)
+        return true
+      }()
     }
   }
 }

@@ -32,29 +32,19 @@ package final class OutputCapture {
   /// Reads what waits in a non-blocking pipe, up to a bound that keeps one chatty node from
   /// holding up the others, and logs its lines.
   package func drain(_ descriptor: Int32, as stream: LogStream) -> Drained {
-    var lines: [String] = []
-    var isOpen = true
-    let size = 65536
-    withUnsafeTemporaryAllocation(byteCount: size, alignment: 1) { buffer in
-      var rounds = 0
-      while isOpen, rounds < 4 {
-        let count = read(descriptor, buffer.baseAddress!, size)
-        if count < 0, errno == EINTR { continue }
-        if count < 0, errno == EAGAIN { return }
-        isOpen = count > 0
-        if isOpen {
-          let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
-          lines += splitters[stream, default: LogLineSplitter()].append(bytes)
-        }
-        rounds += 1
-      }
-    }
-    if !isOpen, let rest = splitters[stream]?.finish() { lines.append(rest) }
+    let (lines, isOpen) = splitters[stream, default: LogLineSplitter()].drain(descriptor)
+    var drained = take(lines, from: stream)
+    drained.isOpen = isOpen
+    return drained
+  }
+
+  /// Takes lines that were read elsewhere, and logs them.
+  package func take(_ lines: [String], from stream: LogStream) -> Drained {
+    var lines = lines
     let ofLodgers = takeOut(&lines)
     Self.remember(lines, in: &recentLines)
     return Drained(
-      isOpen: isOpen, lines: lines, ofLodgers: ofLodgers,
-      notice: writer.write(lines, from: stream))
+      isOpen: true, lines: lines, ofLodgers: ofLodgers, notice: writer.write(lines, from: stream))
   }
 
   /// The last lines of the node, or of a lodger.
@@ -83,5 +73,28 @@ package final class OutputCapture {
   private static func remember(_ lines: [String], in recent: inout [String]) {
     guard !lines.isEmpty else { return }
     recent = (recent + lines.suffix(recentLimit)).suffix(recentLimit)
+  }
+}
+
+extension LogLineSplitter {
+  /// Reads what waits in a non-blocking descriptor, up to a bound.
+  /// - Returns: Whole lines, and whether more can come.
+  mutating func drain(_ descriptor: Int32) -> (lines: [String], isOpen: Bool) {
+    var lines: [String] = []
+    var isOpen = true
+    let size = 65536
+    withUnsafeTemporaryAllocation(byteCount: size, alignment: 1) { buffer in
+      var rounds = 0
+      while isOpen, rounds < 4 {
+        let count = read(descriptor, buffer.baseAddress!, size)
+        if count < 0, errno == EINTR { continue }
+        if count < 0, errno == EAGAIN { return }
+        isOpen = count > 0
+        if isOpen { lines += append(UnsafeRawBufferPointer(rebasing: buffer[..<count])) }
+        rounds += 1
+      }
+    }
+    if !isOpen, let rest = finish() { lines.append(rest) }
+    return (lines, isOpen)
   }
 }

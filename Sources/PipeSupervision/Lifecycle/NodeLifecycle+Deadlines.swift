@@ -41,6 +41,8 @@ extension NodeLifecycle {
   mutating func tick(at now: Instant) -> [Action] {
     guard let deadline = nextDeadline, now >= deadline else { return [] }
     switch state {
+    case .adopting where isElsewhere:
+      return lose(because: "it did not answer within \(timeouts.start.shortText)", at: now)
     case .adopting:
       return replace(because: "it did not answer within \(timeouts.start.shortText)", at: now)
     case .starting:

@@ -249,6 +249,7 @@ extension NodeLifecycle {
       // A program that ends by itself and never said hello is no node program, or cannot run here.
       var isFinal = !hasSaidHello && !isLodger
       if case .signalled = exit { isFinal = false }
+      if case .unseen = exit { isFinal = false }
       return [report] + fail(earlyExit(exit, before: "it said hello"), isFinal: isFinal, at: now)
     case .configuring:
       return [report] + fail(earlyExit(exit, before: "it was ready"), isFinal: false, at: now)

@@ -241,6 +241,17 @@ extension NodeLifecycle.State {
     }
   }
 
+  /// Whether its process is being taken over.
+  package var isAdopting: Bool {
+    switch self {
+    case .adopting: true
+    case .lost(let was): was.isAdopting
+    case .idle, .awaitingHost, .starting, .configuring, .ready, .running, .stopping, .backingOff,
+      .stopped, .failed:
+      false
+    }
+  }
+
   /// Whether its process takes lodgers in.
   package var isOpenToLodgers: Bool {
     switch self {

@@ -40,6 +40,8 @@ package enum NodeReport: Hashable, Sendable {
   case moving(from: String, to: String)
   /// Its host does not answer, and there is no other one for it.
   case awaitingHost(String)
+  /// The agent that is to start it is not there.
+  case awaitingAgent
   /// What it tells of itself cannot be used.
   case misreporting(StatusProblem)
 
@@ -80,7 +82,7 @@ package enum NodeReport: Hashable, Sendable {
       .lost, .unattached, .outOfReach, .moving, .awaitingHost:
       true
     case .starting, .spawned, .saidHello, .adopting, .adopted, .ready, .running, .found, .stopping,
-      .exited, .stopped, .completed:
+      .exited, .stopped, .completed, .awaitingAgent:
       false
     }
   }
@@ -91,8 +93,10 @@ extension NodeReport: CustomStringConvertible {
     switch self {
     case .starting(let incarnation):
       incarnation > 1 ? "starting (start \(incarnation))" : "starting"
+    case .spawned(pid: 0): "its agent starts it"
     case .spawned(let pid): "spawned, pid \(pid)"
     case .saidHello: "said hello"
+    case .adopting(pid: 0): "lives on where its agent is; greeted"
     case .adopting(let pid): "lives on as pid \(pid); greeted"
     case .adopted(let incarnation):
       "adopted (start \(incarnation)); what it wrote while it had no orchestrator is lost"
@@ -114,11 +118,14 @@ extension NodeReport: CustomStringConvertible {
       "lost: \(reason). Nothing is started in its place before it is certain that it has ended"
     case .found: "heard again"
     case .unattached(let reason): reason
+    case .outOfReach(pid: 0):
+      "its agent was told to kill it, and does not tell whether it has ended"
     case .outOfReach(let pid):
       "pid \(pid) was sent SIGKILL, and its host does not tell whether it has ended"
     case .moving(let former, let next): "moves from host \(former), which is lost, to \(next)"
     case .awaitingHost(let host):
       "starts as soon as host \(host) answers: there is no other one for it"
+    case .awaitingAgent: "starts as soon as its agent is there"
     case .misreporting(let problem): "\(problem)"
     }
   }

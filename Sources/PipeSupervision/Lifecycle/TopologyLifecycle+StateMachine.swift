@@ -114,7 +114,7 @@ extension TopologyLifecycle {
     case .starting, .spawned, .saidHello, .adopting, .adopted, .replacing, .ready, .waiting,
       .running, .stopping, .killing, .exited, .stopped, .completed, .unkillable, .misreporting,
       .lost,
-      .found, .unattached, .outOfReach, .moving, .awaitingHost:
+      .found, .unattached, .outOfReach, .moving, .awaitingHost, .awaitingAgent:
       break
     }
   }

@@ -21,16 +21,19 @@ final class ControlSocket {
   }
 
   /// Lets nodes come from other hosts, and clients as well.
-  /// - Parameter port: One that was taken before; `nil` for one that the system chooses.
+  /// - Parameters:
+  ///   - number: The port; `nil` for one that the system chooses.
+  ///   - port: One that was taken before.
   /// - Returns: The endpoint, with the port.
   func bindForOthers(
-    at address: String, _ port: ReservedPort? = nil, as pair: CurveKeyPair, behind gate: PeerGate
+    at address: String, _ number: Int? = nil, _ port: ReservedPort? = nil, as pair: CurveKeyPair,
+    behind gate: PeerGate
   ) throws -> String {
     let network = try Socket(.router, in: context)
     try network.setHighWaterMark(0)
     try network.setMaximumMessage(byteCount: WireLimits.messageByteCount)
     try gate.secure(network, as: pair)
-    let endpoint = "tcp://\(address):*"
+    let endpoint = "tcp://\(address):\(number.map { String($0) } ?? "*")"
     do {
       if let port { try network.bind(port) } else { try network.bind(endpoint) }
     } catch {
@@ -77,10 +80,16 @@ final class ControlSocket {
   }
 
   /// The node that has this routing id, where it is one of a node.
-  func node(of peer: ControlPeer) -> String? {
-    let prefix = Array(WireName.node("").utf8)
-    guard peer.way == wayOfNodes, peer.id.starts(with: prefix) else { return nil }
-    return String(decoding: peer.id.dropFirst(prefix.count), as: UTF8.self)
+  func node(of peer: ControlPeer) -> String? { name(of: peer, after: WireName.node("")) }
+
+  /// The node whose agent has this routing id, where it is one of an agent.
+  func nodeOfAgent(_ peer: ControlPeer) -> String? {
+    name(of: peer, after: WireName.agent(ofNode: ""))
+  }
+
+  private func name(of peer: ControlPeer, after prefix: String) -> String? {
+    guard peer.way == wayOfNodes, peer.id.starts(with: prefix.utf8) else { return nil }
+    return String(decoding: peer.id.dropFirst(prefix.utf8.count), as: UTF8.self)
   }
 
   private var wayOfNodes: ControlPeer.Way { network == nil ? .host : .network }
@@ -102,6 +111,12 @@ final class ControlSocket {
   func send(_ header: FrameHeader, _ record: some Encodable, to node: String) -> Socket.Sent {
     guard let body = try? JSONRecord.encode(record) else { return .unroutable }
     return socketOfNodes.send(header, body: body, to: Array(WireName.node(node).utf8))
+  }
+
+  /// Sends a frame to the agent of a node; one that is not connected misses it, and says again where it stands.
+  func send(_ kind: FrameKind, _ record: some Encodable, toAgentOf node: String) {
+    guard let body = try? JSONRecord.encode(record) else { return }
+    network?.send(FrameHeader(kind), body: body, to: Array(WireName.agent(ofNode: node).utf8))
   }
 
   func answer(_ answer: ControlAnswer, to asker: Asker) {

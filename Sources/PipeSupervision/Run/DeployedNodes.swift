@@ -31,11 +31,11 @@ final class DeployedNodes {
 
   /// Binds the control socket for other hosts, and writes the keys that it and clients have.
   /// - Parameters:
-  ///   - address: Where it listens.
+  ///   - place: Where it listens.
   ///   - former: What an orchestrator has left that was killed.
   ///   - adopted: The nodes whose processes are taken over from it.
   init(
-    _ nodes: [LaunchPlan.Node], at address: String, of control: ControlSocket,
+    _ nodes: [LaunchPlan.Node], at place: Place, of control: ControlSocket,
     in directories: RuntimeDirectories, _ context: Context, loop: PollLoop,
     after former: ControlHandover?, of adopted: [String],
     report: @escaping (PeerRefusal) -> Void
@@ -44,14 +44,22 @@ final class DeployedNodes {
     neighbourhoods = Self.neighbourhoods(of: nodes)
     // Before anything is bound: libzmq lets everybody in where nobody answers for the gate.
     gate = try ZapHandler(in: context, loop: loop).makeGate("control", report: report)
-    let pair = try former?.control ?? CurveKeyPair.make()
-    clients = try former?.clients ?? CurveKeyPair.make()
-    let generation = former.map { $0.generation + 1 } ?? 0
+    let pair = try place.keys?.control ?? former?.control ?? CurveKeyPair.make()
+    clients = try place.keys?.clients ?? former?.clients ?? CurveKeyPair.make()
+    let generation =
+      place.keys == nil
+      ? former.map { $0.generation + 1 } ?? 0
+      : try AgentMark.countOrchestrator(in: directories)
     told = ToldNeighbourhoods(after: generation)
     try KeyFile.write(pair, to: directories.controlKey)
     self.control = pair.publicKey
     gate.allow(clients.publicKey, as: .ofClients)
-    endpoint = try control.bindForOthers(at: address, former?.port, as: pair, behind: gate)
+    for (node, key) in place.keys?.agents ?? [:] {
+      gate.allow(key, as: .only(WireName.agent(ofNode: node)))
+    }
+    let bound = try control.bindForOthers(
+      at: place.address, place.port, former?.port, as: pair, behind: gate)
+    endpoint = place.keys?.endpoint ?? bound
     try ControlMark(endpoint: endpoint, generation: generation).write(in: directories)
     // All that who works on another host needs.
     try KeyFile.write(
@@ -61,6 +69,23 @@ final class DeployedNodes {
       to: directories.clientKey)
     // Nobody is answered before the loop runs.
     for node in adopted { if let member = former?[node] { admit(node, as: member) } }
+  }
+
+  /// Where the orchestrator listens.
+  struct Place {
+    var address: String
+    /// `nil` where the system chooses it.
+    var port: Int?
+    /// Those that are there before it; `nil` where it makes them.
+    var keys: AgentKeys?
+  }
+
+  /// Lets in the process of a node that a former orchestrator had started. Nobody is answered before the loop runs.
+  func admit(_ node: String, by mark: AgentMark) {
+    guard let key = PublicKey(mark.key) else { return }
+    admit(
+      node,
+      as: .init(incarnation: mark.record.incarnation, key: key, endpoints: mark.endpoints))
   }
 
   // MARK: Who is let in

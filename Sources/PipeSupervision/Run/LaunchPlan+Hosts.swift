@@ -12,6 +12,10 @@ extension LaunchPlan {
       nodes[index].information.place = place
       nodes[index].address = place.flatMap(deployment.place)?.address ?? address
       nodes[index].bindForOthers()
+      if keys != nil, topology.isStartedByAgent(owner) {
+        nodes[index].supervision.isElsewhere = true
+        nodes[index].hasAgent = true
+      }
       guard let host = hosts?.host(of: owner) else { continue }
       nodes[index].supervision.isElsewhere = true
       settle(index, on: host)
@@ -28,6 +32,14 @@ extension LaunchPlan {
     nodes[index].hostName = host
     nodes[index].information.hostName = host
     nodes[index].address = job?.addresses[host] ?? address
+  }
+
+  /// The agent of a node is there, so that it is known where its process is to listen, and what lives in it.
+  mutating func settle(_ name: String, at address: String, on host: String?) {
+    for index in nodes.indices where (nodes[index].host ?? nodes[index].name) == name {
+      nodes[index].address = address
+      nodes[index].information.hostName = host
+    }
   }
 
   /// The lease that nodes have which may move; `nil` where none may.
@@ -83,6 +95,14 @@ extension LaunchPlan {
     records.compactMap { record in
       record.step.flatMap { $0.job == job?.id ? (record.node, $0.host) : nil }
     }
+  }
+}
+
+extension Topology {
+  /// Whether the process of a node is started by an agent, where agents start processes. Monitors are the
+  /// orchestrator's own.
+  package func isStartedByAgent(_ name: String) -> Bool {
+    !monitors.contains { $0.name == name }
   }
 }
 

@@ -28,6 +28,11 @@ package struct LaunchPlan {
     var hostName: String?
     /// How long its process may go on without the orchestrator; `nil` where it does not move.
     var lease: Duration?
+    /// Whether an agent starts its process, or that in which it lives.
+    var hasAgent = false
+
+    /// Whether it runs on another host than the orchestrator.
+    var isElsewhere: Bool { supervision.isElsewhere }
 
     package var name: String { information.name }
   }
@@ -45,22 +50,28 @@ package struct LaunchPlan {
   let job: SlurmJob?
   /// On which of them each node is; `nil` where the orchestrator starts them on its own host.
   var hosts: HostAssignment?
+  /// The keys of a topology whose processes agents start; `nil` where none does.
+  let keys: AgentKeys?
   /// Where the orchestrator listens for processes that are bound for other hosts.
   let address: String
   /// What every process has in its environment.
   private let inherited: [String: String]
 
-  /// - Parameter job: The job on whose hosts its processes are started, with the engine that does so.
+  /// - Parameters:
+  ///   - job: The job on whose hosts its processes are started, with the engine that does so.
+  ///   - place: Where the orchestrator listens, and by which keys, with the engine whose processes agents start.
   /// - Throws: ``DirectoryError``, or ``SlurmError`` where the orchestrator's address cannot be told.
   package init(
-    _ loaded: LoadedTopology, directories: RuntimeDirectories, job: SlurmJob? = nil
+    _ loaded: LoadedTopology, directories: RuntimeDirectories, job: SlurmJob? = nil,
+    at place: (address: String, keys: AgentKeys)? = nil
   ) throws {
     let topology = loaded.topology
     self.topology = topology.name
     deployment = loaded.deployment
     deploymentFile = loaded.deploymentFile
     self.job = job
-    address = try Self.ownAddress(loaded.deployment, job)
+    keys = place?.keys
+    address = try place?.address ?? Self.ownAddress(loaded.deployment, job)
     file = FileSystem.absolute(loaded.file)
     control = try directories.endpoint(.control)
     inherited = ProcessEnvironment.current.merging([TopologyFile.variable: file]) { _, own in own }
@@ -78,11 +89,17 @@ package struct LaunchPlan {
     }
     guard let deployment else { return }
     if job != nil { hosts = HostAssignment(topology, by: deployment) }
-    place(by: deployment, of: topology)
+    self.place(by: deployment, of: topology)
   }
 
   /// The node with this name.
   subscript(name: String) -> Node? { nodes.first { $0.name == name } }
+
+  /// Where the orchestrator listens for processes that are bound for other hosts.
+  var controlPlace: DeployedNodes.Place {
+    keys == nil
+      ? .init(address: address) : .init(address: "*", port: deployment?.port, keys: keys)
+  }
 
   /// The node in whose process a node lives.
   func host(of name: String) -> String? { self[name]?.host }
@@ -123,11 +140,21 @@ package struct LaunchPlan {
       control: entry?.control ?? control, inbox: bound ?? information.inbox,
       feed: bound ?? information.feed, incarnation: incarnation,
       journal: information.journal.map { .init(path: $0, durability: information.durability) },
-      keys: entry.map { node.hostName == nil ? $0.keys : $0.keys.handed }, lease: node.lease)
+      keys: entry.map { node.isElsewhere ? $0.keys.handed : $0.keys }, lease: node.lease)
   }
 
   func environment(of node: Node) -> [String: String] {
     inherited.merging(node.environment) { _, own in own }
+  }
+
+  /// A journal of a process: its node's own, or one of those that live in it.
+  func journalOfProcess(_ name: String) -> String? {
+    nodes.lazy.filter { ($0.host ?? $0.name) == name }.compactMap(\.information.journal).first
+  }
+
+  /// What is added to the environment of an agent's.
+  func ownEnvironment(of node: Node) -> [String: String] {
+    node.environment.merging([TopologyFile.variable: file]) { own, _ in own }
   }
 
   /// What tells whether a process is the one that is wanted.

@@ -52,7 +52,8 @@ struct NodeFacts {
     case .killing, .restarting, .exited, .unkillable, .lost, .outOfReach:
       reason = report.description
       status?.state = nil
-    case .replacing, .waiting, .endedBadly, .awaitingHost: reason = report.description
+    case .replacing, .waiting, .endedBadly, .awaitingHost, .awaitingAgent:
+      reason = report.description
     case .starting, .spawned, .saidHello, .adopting, .ready, .stopping, .misreporting, .unattached,
       .moving:
       break

@@ -140,6 +140,40 @@ final class NodeProcesses {
     return descriptor
   }
 
+  // MARK: Agents
+
+  /// Takes a process as one that an agent is told to start, or of which it is to be heard that it runs.
+  func begin(_ run: AgentRun, as record: ProcessRecord) throws {
+    // Nobody locks it: its process is elsewhere.
+    close(try record.write(in: directories))
+    processes[record.node] = NodeProcess(
+      by: run, incarnation: record.incarnation,
+      capture: OutputCapture(writer: logs.writer(of: record.node)))
+  }
+
+  /// An agent hands on what its process has written.
+  func take(_ output: AgentOutput, of node: String) {
+    guard let process = processes[node], process.agent != nil,
+      process.incarnation == output.incarnation
+    else { return }
+    take(
+      process.capture.take(output.lines, from: output.isError ? .err : .out), of: node,
+      output.isError ? .err : .out)
+  }
+
+  /// An agent has told how its process has ended.
+  func endedAtAgent(_ node: String, _ exit: ProcessExit) {
+    guard let process = processes[node], process.agent != nil else { return }
+    bury(process, as: exit, of: node)
+  }
+
+  /// An agent has told that it could not start a process.
+  func didNotStart(_ node: String, because reason: String) {
+    guard let process = processes[node], process.agent != nil else { return }
+    remove(process, of: node)
+    observer?.handle(.spawnFailed(reason: reason), of: node)
+  }
+
   // MARK: Lodgers
 
   /// Takes a node as one that is about to live in the process of another; its record is to be locked there.
@@ -210,14 +244,18 @@ final class NodeProcesses {
   ) {
     let drained = process.capture.drain(descriptor, as: stream)
     if process.elsewhere != nil { for line in drained.lines { process.srun.take(line) } }
+    take(drained, of: node, stream)
+    if !drained.isOpen, let registration = process.registrations.removeValue(forKey: stream) {
+      loop.remove(registration)
+    }
+  }
+
+  private func take(_ drained: OutputCapture.Drained, of node: String, _ stream: LogStream) {
     for line in drained.lines { observer?.line(node: node, stream, line) }
     logs.tell(drained.notice, of: node)
     for (lodger, lines) in drained.ofLodgers {
       logs.tell(logs.writer(of: lodger).write(lines, from: stream), of: lodger)
       for line in lines { observer?.line(node: lodger, stream, line) }
-    }
-    if !drained.isOpen, let registration = process.registrations.removeValue(forKey: stream) {
-      loop.remove(registration)
     }
   }
 
@@ -296,7 +334,9 @@ final class NodeProcesses {
 
   /// It is certain that a process on another host has ended, whatever has started it there says.
   func hasEnded(elsewhere node: String) {
-    guard let process = processes[node], process.elsewhere != nil else { return }
+    guard let process = processes[node], process.elsewhere != nil || process.agent != nil else {
+      return
+    }
     bury(process, as: .unseen(isCertain: true), of: node)
   }
 

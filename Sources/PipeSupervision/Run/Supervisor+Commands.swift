@@ -162,6 +162,12 @@ extension Supervisor {
     let way =
       "'orchestrator down -p \(plan.topology)' ends it, and 'orchestrator up FILE --deployment DEPLOYMENT' starts the "
       + "new one"
+    if plan.keys != nil {
+      return
+        "agents start the nodes of '\(plan.topology)', which 'apply' does not reach: export the changed files by "
+        + "'orchestrator export kubernetes', and have 'kubectl apply' take them up. The next orchestrator restarts what "
+        + "has changed, and adopts all else"
+    }
     if plan.deployment == nil, request.deployment != nil {
       return "'\(plan.topology)' runs on one host, and goes over to no deployment: \(way)"
     }

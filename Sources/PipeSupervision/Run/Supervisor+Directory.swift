@@ -79,7 +79,7 @@ extension Supervisor {
         ? "starting" : lifecycle.state.name
       information.isRunning = lifecycle.state == .running
       information.pid =
-        node.hostName == nil || lifecycle.pid == nil ? lifecycle.pid : facts?.pidElsewhere
+        !node.isElsewhere || lifecycle.pid == nil ? lifecycle.pid : facts?.pidElsewhere
       information.incarnation = UInt64(lifecycle.incarnation)
       information.restarts = UInt64(max(lifecycle.starts - 1, 0))
     }

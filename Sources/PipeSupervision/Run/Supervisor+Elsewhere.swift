@@ -37,18 +37,19 @@ extension Supervisor {
 
   /// Asks what became of those that are not heard.
   func askHosts() {
-    guard engine != nil else { return }
+    guard engine != nil || plan.keys != nil else { return }
     for name in Array(processes.nodes) { askHost(of: name) }
   }
 
   func askHost(of name: String) {
-    guard let engine, let process = processes[name] else { return }
+    guard let process = processes[name] else { return }
+    if process.agent != nil { return askAgent(of: name) }
     if let host = process.host {
       // Where the process that it lives in is heard, it hangs by itself.
       guard isLost(name), let entry = processes.name(of: host), isHeard(entry) else { return }
       return handle(.node(name, .present))
     }
-    guard let step = process.elsewhere?.step,
+    guard let engine, let step = process.elsewhere?.step,
       process.isUnattached || isLost(name) || isKilled(name)
     else { return }
     engine.ask(step) { [weak self, weak process] verdict in

@@ -5,7 +5,9 @@ extension Supervisor {
   /// Whether a node can be started at once; else that is done when it has its turn.
   func hasTurn(_ name: String, incarnation: Int) -> Bool {
     if plan.host(of: name) == nil { _ = relocate(name) }
-    guard let node = plan[name], node.host == nil, let host = node.hostName else { return true }
+    guard let node = plan[name], node.host == nil else { return true }
+    if node.hasAgent { return hasAgent(name, incarnation: incarnation) }
+    guard let host = node.hostName else { return true }
     let isLost = plan.isLost(host)
     if isLost { tell(.awaitingHost(host), of: name) }
     return turns.begin(name, incarnation: incarnation, on: host, isLost: isLost, at: .now)
@@ -21,11 +23,12 @@ extension Supervisor {
 
   /// Starts those that have their turn now.
   func goOnLaunching() {
-    guard engine != nil else { return }
+    guard engine != nil || plan.keys != nil else { return }
     turns.end { !isStarting($0) }
     turns.move { plan.isLost($0.host) ? relocate($0.node) : nil }
     while let next = turns.next(
-      isLost: plan.isLost, where: { !isStarting($0.node, $0.incarnation) })
+      isLost: { plan.isLost($0) || isAgentAway($0) },
+      where: { !isStarting($0.node, $0.incarnation) })
     {
       if isStarting(next.node, next.incarnation) {
         let input = spawn(next.node, incarnation: UInt64(next.incarnation))

@@ -27,8 +27,8 @@ extension Supervisor {
   private func sendLodging(of node: LaunchPlan.Node, incarnation: UInt64, to host: String) {
     let lodging = NodeLodging(
       arguments: arguments(of: node, incarnation: incarnation),
-      record: node.hostName == nil ? ProcessRecord.path(of: node.name, in: directories) : nil,
-      key: node.hostName == nil ? nil : deployed?.secret(of: node.name))
+      record: node.isElsewhere ? nil : ProcessRecord.path(of: node.name, in: directories),
+      key: node.isElsewhere ? deployed?.secret(of: node.name) : nil)
     control.send(FrameHeader(.lodge), lodging, to: host)
   }
 

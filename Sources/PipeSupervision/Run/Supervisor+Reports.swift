@@ -16,6 +16,8 @@ extension Supervisor {
     control.read { header, body, peer in
       if let node = control.node(of: peer), facts[node] != nil {
         try take(header, body, from: node)
+      } else if let node = control.nodeOfAgent(peer), plan[node]?.hasAgent == true {
+        try take(header, body, fromAgentOf: node)
       } else if header.kind == .command {
         take(command: body, from: Asker(peer: peer, id: header.sequence))
       } else {
@@ -54,7 +56,7 @@ extension Supervisor {
   }
 
   private func take(_ hello: NodeHello, from name: String) {
-    if case .adopting = lifecycle[name]?.state, hello.setback == nil {
+    if lifecycle[name]?.state.isAdopting == true, hello.setback == nil {
       // It has found this orchestrator by itself; what it says is no answer yet.
       guard processes[name]?.isGreeted == true else {
         greet(name)
@@ -69,11 +71,14 @@ extension Supervisor {
     facts[name]?.pidElsewhere = hello.pid
     if let host = processes[name]?.elsewhere?.step.host { plan.find(host) }
     // Who has told where it is learns of its peers before it is configured.
-    if let endpoints = hello.endpoints { tell(deployed?.take(endpoints, of: name) ?? []) }
+    if let endpoints = hello.endpoints {
+      markEndpoints(endpoints, of: name)
+      tell(deployed?.take(endpoints, of: name) ?? [])
+    }
     if let setback = hello.setback {
       handle(.node(name, .hello(problem: nil)))
       handle(.node(name, .complained(reason: setback)))
-    } else if case .adopting = lifecycle[name]?.state {
+    } else if lifecycle[name]?.state.isAdopting == true {
       take(answer: hello, from: name)
     } else if hello.phase == .configured, hello.problem == nil {
       // It has connected anew: what either had said last may have gone down with the connection before.
@@ -111,6 +116,7 @@ extension Supervisor {
 
   /// Takes over the process of a node and asks it where it stands.
   func adopt(_ name: String) {
+    if let mark = options.marks.first(where: { $0.record.node == name }) { return adopt(mark) }
     guard let survivor = options.adopted[name], let record = survivor.record else { return }
     if let host = record.launch.host {
       processes.adopt(lodger: record, in: host)
@@ -126,7 +132,7 @@ extension Supervisor {
     sendGreeting(to: name)
   }
 
-  private func sendGreeting(to name: String) {
+  func sendGreeting(to name: String) {
     guard case .adopting = lifecycle[name]?.state, processes[name] != nil else { return }
     let isSent = greet(name)
     loop.schedule(after: isSent ? Self.answerPatience : Self.greetingInterval, for: self) {

@@ -33,6 +33,8 @@ package final class Supervisor {
     package var adopted: [String: Survivor] = [:]
     /// By what these are reached where they are bound for other hosts.
     package var handover: ControlHandover?
+    /// The processes that agents run, which a former orchestrator has told of.
+    package var marks: [AgentMark] = []
     /// The nodes whose programs an orchestrator that was killed had started.
     package var known: Set<String> = []
     /// Whether nodes go on when this process is killed.
@@ -40,8 +42,10 @@ package final class Supervisor {
 
     package init(
       held: Set<String> = [], adopted: [String: Survivor] = [:],
-      handover: ControlHandover? = nil, known: Set<String> = [], isDetached: Bool = false
+      handover: ControlHandover? = nil, marks: [AgentMark] = [], known: Set<String> = [],
+      isDetached: Bool = false
     ) {
+      self.marks = marks
       self.handover = handover
       self.known = known
       self.held = held
@@ -61,6 +65,8 @@ package final class Supervisor {
   let deployed: DeployedNodes?
   /// What starts processes on other hosts; `nil` where all are on this one.
   let engine: SlurmEngine?
+  /// The agents that start processes where these are to run, as far as they are there.
+  var agents = AgentBook()
   let reporter: any Reporter
   let options: Options
   private(set) var lifecycle: TopologyLifecycle
@@ -100,12 +106,8 @@ package final class Supervisor {
     incarnations = try Incarnations(in: directories)
     lifecycle = TopologyLifecycle(
       plan.nodes.map(\.supervision), incarnations: incarnations.counts,
-      survivors: options.adopted.compactMapValues { survivor in
-        survivor.record.map {
-          NodeLifecycle.Survivor(
-            pid: survivor.process.pid, incarnation: Int(clamping: $0.incarnation))
-        }
-      }, known: options.known, held: options.held, seed: .random(in: .min ... .max))
+      survivors: options.survivors, known: options.known, held: options.held,
+      seed: .random(in: .min ... .max))
     let control = try ControlSocket(at: plan.control, in: context)
     self.control = control
     engine = try plan.job.map { [loop] in
@@ -113,10 +115,11 @@ package final class Supervisor {
     }
     deployed = try plan.deployment.map { [context, loop, directories] _ in
       try DeployedNodes(
-        plan.nodes, at: plan.address, of: control, in: directories, context, loop: loop,
+        plan.nodes, at: plan.controlPlace, of: control, in: directories, context, loop: loop,
         after: options.handover, of: options.adopted.keys.sorted()
       ) { reporter.warning("\($0)") }
     }
+    for mark in options.marks { deployed?.admit(mark.record.node, by: mark) }
     logs = NodeLogs(in: directories) { reporter.warning($0) }
     processes = NodeProcesses(in: directories, loop: loop, logs: logs)
     states = AwaitedStates(in: context, loop: loop)
@@ -246,6 +249,7 @@ package final class Supervisor {
     if let host = node.host { return lodge(node, as: record, in: host) }
     do {
       try deployed?.admit(name, incarnation: incarnation)
+      if node.hasAgent { return try launch(node, as: record) }
       let command = ChildCommand(
         path: node.information.program, arguments: arguments(of: node, incarnation: incarnation),
         environment: plan.environment(of: node), deathSignal: options.isDetached ? nil : .kill,
@@ -349,10 +353,19 @@ package final class Supervisor {
       if signal.number == SIGCHLD {
         processes.reapChildren()
         engine?.reap()
+      } else if plan.keys != nil, !isStopping, signal.number != SIGINT {
+        leave()
       } else {
         requestStop()
       }
     }
+  }
+
+  /// Leaves the nodes as they are, which agents run, for the orchestrator that comes after this one.
+  private func leave() {
+    reporter.warning("the orchestrator ends; its nodes go on, and the next one takes them over")
+    outcome = TopologyLifecycle.Outcome(exitCode: 0)
+    loop.stop()
   }
 }
 
@@ -369,6 +382,7 @@ extension Supervisor: NodeProcesses.Observer {
   func takeRest(of node: String) { states.drain(node) }
   func hasEnded(_ node: String) {
     leases.forget(node)
+    if plan.keys != nil { AgentMark.remove(node, in: directories) }
     tell(deployed?.revoke(node) ?? [])
   }
 

@@ -56,6 +56,18 @@ package enum FrameKind: UInt8, CaseIterable, Sendable {
   // Control, client to orchestrator and back.
   case command = 64
   case answer = 65
+  // Agents, to the orchestrator.
+  /// What it runs, and that it is there.
+  case agent = 96
+  /// Lines that its node has written.
+  case output = 97
+  // Agents, from the orchestrator.
+  case launch = 104
+  case signal = 105
+  /// What becomes of its node; sent as an answer to each of its reports.
+  case noted = 106
+  /// Another agent has its place: it is to end its node, and itself.
+  case displaced = 107
 }
 
 /// The fixed head of every frame: 24 bytes, little endian, before the body.

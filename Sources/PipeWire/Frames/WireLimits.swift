@@ -14,6 +14,8 @@ package enum WireName {
   package static func coordinator(_ name: String) -> String { "sync/" + name }
   /// A node, at the orchestrator's control socket.
   package static func node(_ name: String) -> String { "node/" + name }
+  /// The agent that starts a node's processes, at the orchestrator's control socket.
+  package static func agent(ofNode name: String) -> String { "agent/" + name }
 
   /// Whether a routing id may be a client's: none of these is.
   package static func isOfClient(_ name: [UInt8]) -> Bool {
@@ -21,5 +23,7 @@ package enum WireName {
     return true
   }
 
-  private static let prefixes = [pipe(""), coordinator(""), node("")].map { Array($0.utf8) }
+  private static let prefixes = [pipe(""), coordinator(""), node(""), agent(ofNode: "")].map {
+    Array($0.utf8)
+  }
 }

@@ -156,7 +156,8 @@ extension NodeInformation {
 
   /// `front`, or `front (fh1)` where that is a host of an engine's; `nil` where neither is known.
   fileprivate var placeText: String? {
-    place.map { place in hostName.map { "\(place) (\($0))" } ?? place }
+    guard let place else { return hostName.map { "(\($0))" } }
+    return hostName.map { "\(place) (\($0))" } ?? place
   }
 
   fileprivate var shownState: String? {

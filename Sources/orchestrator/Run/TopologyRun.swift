@@ -18,6 +18,9 @@ struct TopologyRun {
   var name: String?
   /// The deployment file; `nil` where all nodes are on one host.
   var deployment: String?
+  /// The directory of its keys, and where it listens, with an engine whose processes agents start.
+  var keys: String?
+  var address: String?
   /// The nodes that are started; all where there are none.
   var nodes: [String] = []
   /// Whether what these depend on is started, too.
@@ -60,11 +63,14 @@ struct TopologyRun {
       }
       job = found
     }
+    let agentKeys = try agentKeys(of: loaded)
     let warnings = loaded.warnings + (placement?.diagnostics ?? [])
     for warning in warnings where !display.isBackground { console.note("\(warning)") }
     let directories = try RuntimeDirectories(topology: loaded.topology.name)
     if let note = directories.roots.fallbackNote { console.note("note: \(note)") }
-    let plan = try LaunchPlan(loaded, directories: directories, job: job)
+    let plan = try LaunchPlan(
+      loaded, directories: directories, job: job,
+      at: agentKeys.map { (address ?? Deployment.standardAddress, $0) })
     if let unknown = nodes.first(where: { !plan.names.contains($0) }) {
       throw TopologyClientError.unknownNode(unknown, known: plan.names)
     }
@@ -93,6 +99,26 @@ struct TopologyRun {
       let reporter = BackgroundReporter(console: console, topology: plan.topology, log: log)
       let supervisor = try supervisor(plan, lock, signals, reporter)
       return ExitCode(rawValue: supervisor.run().exitCode)
+    }
+  }
+
+  /// The keys that are there before the run, where agents start its processes.
+  private func agentKeys(of loaded: LoadedTopology) throws -> AgentKeys? {
+    guard loaded.deployment?.engine == .kubernetes else {
+      guard keys == nil, address == nil else {
+        throw CommandError(
+          "--keys and --own-address are for a deployment with 'engine: kubernetes', whose nodes agents start",
+          code: .usage)
+      }
+      return nil
+    }
+    guard let keys else {
+      throw CommandError("\(AgentKeysError.notNamed(file: deployment ?? ""))", code: .usage)
+    }
+    do {
+      return try AgentKeys(in: keys, of: loaded.agents, topology: loaded.topology.name)
+    } catch {
+      throw CommandError("\(error)", code: .usage)
     }
   }
 
@@ -140,13 +166,16 @@ struct TopologyRun {
     }
     var plan = plan
     plan.settle(lock.formerProcesses)
+    let agentRuns = AgentAdoption(of: AgentMark.all(in: lock.directories), by: &plan)
+    agentRuns.tellOthers(in: lock.directories, reporter: reporter)
     let adoption = Adoption(survivors, plan: plan, in: lock.directories)
     try adoption.endOthers(in: lock.directories, reporter: reporter)
     let supervisor = try Supervisor(
       plan: plan, lock: lock, signals: signals, reporter: reporter,
       Supervisor.Options(
         held: held(plan), adopted: adoption.adoptable, handover: adoption.handover,
-        known: plan.known(lock.formerProcesses),
+        marks: agentRuns.adoptable,
+        known: plan.known(lock.formerProcesses + agentRuns.adoptable.map(\.record)),
         isDetached: display.isBackground))
     if let timeout {
       supervisor.loop.schedule(after: timeout, for: supervisor) { $0.requestStop() }

@@ -18,6 +18,13 @@ struct Run: Verb {
         "web", "Serves a page about it, too, as 'orchestrator web' does, and prints its address"),
       Option("logs", "Shows the nodes' output among the lines"),
       Option("lifeline", "Stops in order when standard input ends: for tests and scripts"),
+      Option(
+        "keys", value: .directory,
+        "With engine kubernetes: the directory of the keys that 'export kubernetes --secrets' makes"
+      ),
+      Option(
+        "own-address", value: .text("ADDRESS"),
+        "With engine kubernetes: where the nodes that it starts itself listen. Default: 127.0.0.1"),
       Option("background", "What 'up -d' starts: tells its progress in JSON lines"),
     ] + Self.pageOptions,
     positionals: [
@@ -31,6 +38,8 @@ struct Run: Verb {
       file: arguments.positionals[0], name: arguments.value("name"),
       display: try display(arguments, console))
     run.deployment = arguments.value("deployment")
+    run.keys = arguments.value("keys")
+    run.address = arguments.value("own-address")
     run.nodes = Array(arguments.positionals.dropFirst())
     run.startsDependencies = !arguments.flag("no-deps")
     run.showsOutput = arguments.flag("logs")

@@ -7,7 +7,8 @@ package enum Verbs {
     Steer.stop, Steer.restart, Kill(), Send(), Wait(), Logs(), Watch(), ShowScreen(), TraceRun(),
     Web(),
     Describe(), ShowGraph(), Why(), ShowJournal(),
-    Letters(), Reset(), Config(), Export(), Schema(), Completion(), ShowVersion(), Help(),
+    Letters(), Reset(), Config(), Export(), Agent(), Probe(), Schema(), Completion(), ShowVersion(),
+    Help(),
   ]
 
   package static var descriptions: [VerbDescription] { all.map(\.description) }

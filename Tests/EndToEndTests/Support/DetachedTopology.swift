@@ -100,10 +100,11 @@ struct DetachedTopology {
   /// Waits until the directory is as it should be.
   @discardableResult
   func await(
-    _ what: String, _ accepts: @escaping (TopologyDirectory) -> Bool
+    _ what: String, within limit: Duration = .seconds(20),
+    _ accepts: @escaping (TopologyDirectory) -> Bool
   ) async throws -> TopologyDirectory {
     var last: TopologyDirectory?
-    let found: TopologyDirectory? = try await poll(every: .milliseconds(10), within: .seconds(20)) {
+    let found: TopologyDirectory? = try await poll(every: .milliseconds(10), within: limit) {
       let directory = try await directory()
       last = directory
       return accepts(directory) ? directory : nil

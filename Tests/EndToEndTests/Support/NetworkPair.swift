@@ -9,7 +9,7 @@ import Testing
 struct NetworkPair {
   /// Where the topology is.
   static let address = "10.79.0.1"
-  private static let otherAddress = "10.79.0.2"
+  static let otherAddress = "10.79.0.2"
 
   /// All processes of the topology have the address that the other network reaches.
   static let deployment = """
@@ -28,20 +28,25 @@ struct NetworkPair {
     _ yaml: String,
     _ body: (DetachedTopology, OtherHost, NetworkPair) async throws -> Void
   ) async throws {
+    try await with { tool, pair in
+      var inside = tool
+      inside.prefix = pair.nearPrefix
+      var ward = try DetachedTopology(tool: inside, name: "ward", yaml: yaml)
+      try ward.deploy(by: deployment)
+      try await ward.up()
+      try await OtherHost.beside(ward, prefix: pair.farPrefix) { try await body(ward, $0, pair) }
+      if RunningTopology.find(try ward.directories) != nil { try await ward.run("down") }
+    }
+  }
+
+  /// Makes the networks, and ends them.
+  static func with(_ body: (CommandLineTool, NetworkPair) async throws -> Void) async throws {
     try await CommandLineTool.launching { tool in
       let name = "prt-" + tool.directory.path.split(separator: "-").suffix(1).joined()
       let pair = NetworkPair(near: name + "-a", far: name + "-b", tool: tool)
       do {
         try await pair.make()
-        var inside = tool
-        inside.prefix = NetworkNamespace.prefix(of: pair.near)
-        var ward = try DetachedTopology(tool: inside, name: "ward", yaml: yaml)
-        try ward.deploy(by: deployment)
-        try await ward.up()
-        try await OtherHost.beside(ward, prefix: NetworkNamespace.prefix(of: pair.far)) {
-          try await body(ward, $0, pair)
-        }
-        if RunningTopology.find(try ward.directories) != nil { try await ward.run("down") }
+        try await body(tool, pair)
       } catch {
         try? await pair.remove()
         throw error
@@ -49,6 +54,10 @@ struct NetworkPair {
       try await pair.remove()
     }
   }
+
+  /// What a command line is called by on either network.
+  var nearPrefix: [String] { NetworkNamespace.prefix(of: near) }
+  var farPrefix: [String] { NetworkNamespace.prefix(of: far) }
 
   private func make() async throws {
     for name in [near, far] {

@@ -112,6 +112,34 @@ struct ElsewhereLifecycleTests {
     #expect(node.take(.exited(.unseen(isCertain: true))) == [.spawn(incarnation: 2)])
   }
 
+  @Test("one that is gone before it said hello is tried again: what ran it may have gone, too")
+  func goneInStart() {
+    var node = SimulatedNode(isElsewhere: true)
+    node.take(.start, .spawned(pid: 7))
+    #expect(node.take(.exited(.unseen(isCertain: true))) == [])
+    #expect(node.tick() == [.spawn(incarnation: 2)])
+    // That it ended by itself is its own fault.
+    #expect(
+      node.take(.spawned(pid: 8), .exited(.exited(code: 1))).contains {
+        if case .nodeFailed = $0 { true } else { false }
+      })
+  }
+
+  @Test("one that is to be taken over and does not answer is lost, and taken over when it is heard")
+  func silentWhileAdopted() {
+    var node = SimulatedNode(isElsewhere: true)
+    #expect(node.take(.adopt(.init(pid: 0, incarnation: 3))) == [.greet])
+    #expect(node.tick() == [.findOut])
+    #expect(node.state.isAdopting && node.state.hasProcess)
+    #expect(node.take(.answered(.running)) == [])
+    #expect(node.state == .running && node.lifecycle.incarnation == 3 && !node.state.isAdopting)
+    // Or it has ended meanwhile.
+    var gone = SimulatedNode(isElsewhere: true)
+    gone.take(.adopt(.init(pid: 0, incarnation: 3)))
+    gone.tick()
+    #expect(gone.take(.exited(.unseen(isCertain: true))) == [.spawn(incarnation: 4)])
+  }
+
   @Test("on this host, silence is a hang as ever")
   func here() {
     var node = SimulatedNode()

@@ -1,0 +1,271 @@
+import CProcess
+import Glibc
+import PipeLogs
+import PipeMachines
+import PipeSupport
+import PipeSystem
+import PipeTransport
+import PipeWire
+
+/// Starts, ends and reads the process of a node where that is to run, as the orchestrator says, which may be elsewhere.
+///
+/// What it decides is decided by ``AgentStateMachine``. Its process ends with it, however it ends.
+package final class NodeAgent {
+  /// Who it is, and whom it works for.
+  package struct Options {
+    package var node: String
+    /// Its own pair, and where the orchestrator is.
+    package var key: (pair: CurveKeyPair, control: ControlAddress)
+    /// Where the node is to listen: an IPv4 address in numbers.
+    package var address: String
+    /// The name of its host, to be shown.
+    package var host: String?
+
+    package init(
+      node: String, key: (pair: CurveKeyPair, control: ControlAddress), address: String,
+      host: String?
+    ) {
+      self.node = node
+      self.key = key
+      self.address = address
+      self.host = host
+    }
+  }
+
+  private let options: Options
+  private let loop = PollLoop()
+  private let context = Context()
+  private let socket: Socket
+  private let place: PeerPlace
+  private let signals: SignalDescriptor
+  private let probes: ProbeSocket
+  private let session = UInt64.random(in: AgentReport.sessions)
+  private var machine = AgentStateMachine()
+  private var child: ChildProcess?
+  private var splitters: [LogStream: LogLineSplitter] = [:]
+  private var registrations: [LogStream: PollLoop.Registration] = [:]
+  private var note: AgentNote?
+  private var lastHeard: ContinuousClock.Instant?
+  private var connectedAt = ContinuousClock.Instant.now
+  private var isHeard = true
+  private var exitCode: Int32 = 0
+
+  private static let interval: Duration = .seconds(1)
+  /// How long the orchestrator is not heard until a new connection is made: another agent of this name may have the
+  /// old one's place.
+  private static let silence: Duration = .seconds(3)
+
+  /// Blocks the signals that it takes; call it before any thread starts.
+  package init(_ options: Options) throws {
+    self.options = options
+    signals = try SignalDescriptor([.interrupt, .terminate, .hangUp, .child])
+    guard let control = PublicKey(options.key.control.key) else {
+      throw KeyFileError.noControl("agent.key")
+    }
+    place = PeerPlace(options.key.control.endpoint, key: control, own: options.key.pair)
+    socket = try Socket(.dealer, in: context)
+    try socket.setRoutingID(WireName.agent(ofNode: options.node))
+    try socket.setMaximumMessage(byteCount: WireLimits.messageByteCount)
+    probes = try ProbeSocket(of: options.node, in: context)
+  }
+
+  /// Runs until it is told to end. Returns the exit code.
+  package func run() throws -> Int32 {
+    try socket.connect(to: place)
+    say("the agent of node '\(options.node)' looks for its orchestrator at \(place.endpoint)")
+    loop.add(socket, for: self) { $0.readFrames() }
+    loop.add(descriptor: signals.descriptor, for: self) { $0.readSignals() }
+    loop.add(probes.socket, for: self) { $0.answerProbes() }
+    beat()
+    withExtendedLifetime(self) { loop.run() }
+    probes.close()
+    socket.setLinger(milliseconds: 500)
+    socket.close()
+    return exitCode
+  }
+
+  // MARK: The state machine
+
+  private func handle(_ input: AgentStateMachine.Input) {
+    for action in machine.handle(input) {
+      switch action {
+      case .start(let launch): start(launch)
+      case .kill(let signal): child?.signal(signal, group: signal == .kill)
+      case .report: report()
+      case .end(let isDisplaced):
+        exitCode = isDisplaced ? 1 : 0
+        loop.stop()
+      }
+    }
+  }
+
+  private func start(_ launch: AgentLaunch) {
+    do {
+      if let directory = launch.directory {
+        try FileSystem.makeDirectories(directory, mode: 0o700)
+      }
+      let keys = try Self.pipe(holding: launch.key)
+      defer { close(keys) }
+      let command = ChildCommand(
+        path: launch.program, arguments: launch.arguments,
+        environment: ProcessEnvironment.current.merging(launch.environment) { _, new in new },
+        input: keys)
+      let child = try ChildProcess.spawn(command)
+      self.child = child
+      splitters = [:]
+      for (stream, descriptor) in [(LogStream.out, child.output), (.err, child.error)] {
+        registrations[stream] = loop.add(descriptor: descriptor, for: self) {
+          $0.read(descriptor, as: stream)
+        }
+      }
+      handle(.started(pid: child.pid))
+    } catch {
+      handle(.startFailed(reason: "\(error)"))
+    }
+  }
+
+  /// The read end of a pipe with this text in it.
+  private static func pipe(holding text: String) throws -> Int32 {
+    var input: Int32 = -1
+    var output: Int32 = -1
+    let code = pr_pipe(&input, &output)
+    guard code == 0 else { throw SystemError("pipe", code: code) }
+    defer { close(output) }
+    do {
+      // A key file is far smaller than what a pipe holds.
+      try FileSystem.write(Array(text.utf8), to: output, path: "the pipe of its keys")
+    } catch {
+      close(input)
+      throw error
+    }
+    return input
+  }
+
+  // MARK: The process
+
+  /// Reads what waits in one of the process's pipes, tells it to the orchestrator, and writes it out as well.
+  private func read(_ descriptor: Int32, as stream: LogStream) {
+    var splitter = splitters[stream] ?? LogLineSplitter()
+    let (read, isOpen) = splitter.drain(descriptor)
+    splitters[stream] = splitter
+    if !isOpen, let registration = registrations.removeValue(forKey: stream) {
+      loop.remove(registration)
+    }
+    guard !read.isEmpty, let incarnation = machine.process?.incarnation else { return }
+    let text = read.map { $0 + "\n" }.joined()
+    try? FileSystem.write(
+      Array(text.utf8), to: stream == .out ? STDOUT_FILENO : STDERR_FILENO, path: "output")
+    send(.output, AgentOutput(incarnation: incarnation, isError: stream == .err, lines: read))
+  }
+
+  private func reap() {
+    guard var child, let exit = child.reap() else { return }
+    for stream in registrations.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
+      read(stream == .out ? child.output : child.error, as: stream)
+    }
+    for registration in registrations.values { loop.remove(registration) }
+    registrations = [:]
+    child.closePipes()
+    self.child = nil
+    handle(.ended(exit))
+  }
+
+  private func readSignals() {
+    while let signal = signals.next() {
+      if signal.number == SIGCHLD {
+        reap()
+        if getpid() == 1 { reapOrphans() }
+      } else {
+        handle(.leave)
+      }
+    }
+  }
+
+  /// As process 1 of a container it has those that others have left.
+  private func reapOrphans() {
+    var info = siginfo_t()
+    while waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0, info.si_signo == SIGCHLD,
+      info._sifields._sigchld.si_pid != child?.pid
+    {
+      waitpid(info._sifields._sigchld.si_pid, nil, WNOHANG)
+      info = siginfo_t()
+    }
+  }
+
+  // MARK: The orchestrator
+
+  private func readFrames() {
+    while socket.receive({ _, bytes in
+      do {
+        let header = try FrameHeader(bytes)
+        try take(header, Array(bytes[FrameHeader.byteCount...]))
+      } catch {
+        say("passed over \(error) of the orchestrator's")
+      }
+    }) {}
+  }
+
+  private func take(_ header: FrameHeader, _ body: [UInt8]) throws {
+    hear()
+    switch header.kind {
+    case .launch: handle(.launch(try JSONRecord.decode(AgentLaunch.self, from: body)))
+    case .signal: handle(.signal(try JSONRecord.decode(AgentSignal.self, from: body)))
+    case .noted: note = try JSONRecord.decode(AgentNote.self, from: body)
+    case .displaced:
+      say(
+        "another agent of node '\(options.node)' has taken this one's place: its process and it end"
+      )
+      handle(.displaced)
+    default: throw FrameError.kind(header.kind.rawValue)
+    }
+  }
+
+  private func hear() {
+    if lastHeard == nil || !isHeard { say("the orchestrator at \(place.endpoint) is there") }
+    lastHeard = .now
+    isHeard = true
+  }
+
+  /// Says what it runs, again and again.
+  private func beat() {
+    report()
+    if let lastHeard, .now - lastHeard > Self.silence { reconnect() }
+    loop.schedule(after: Self.interval, for: self) { $0.beat() }
+  }
+
+  private func reconnect() {
+    if isHeard {
+      isHeard = false
+      note = nil
+      say(
+        "the orchestrator has not been heard for \(Self.silence.shortText); its node goes on, and it looks for it at "
+          + place.endpoint)
+    }
+    guard .now - connectedAt > Self.silence else { return }
+    connectedAt = .now
+    socket.disconnect(place.endpoint)
+    try? socket.connect(to: place)
+    report()
+  }
+
+  private func report() {
+    send(
+      .agent,
+      AgentReport(
+        node: options.node, session: session, address: options.address, host: options.host,
+        process: machine.process, isLeaving: machine.isLeaving))
+  }
+
+  private func send(_ kind: FrameKind, _ record: some Encodable) {
+    guard let body = try? JSONRecord.encode(record) else { return }
+    socket.send(FrameHeader(kind, number: session), body: body)
+  }
+
+  private func answerProbes() {
+    probes.answer {
+      AgentProbe(node: options.node, note: note, isHeard: isHeard && lastHeard != nil)
+    }
+  }
+
+  private func say(_ text: String) { StandardError.write("agent: \(text)\n") }
+}

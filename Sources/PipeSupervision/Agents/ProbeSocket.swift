@@ -1,0 +1,81 @@
+import PipeClient
+import PipeMachines
+import PipeSystem
+import PipeTransport
+import PipeWire
+
+/// What an agent answers who asks whether it is well.
+package struct AgentProbe: Codable, Hashable, Sendable {
+  package var node: String
+  /// What its orchestrator has said last of the node.
+  package var note: AgentNote?
+  /// Whether the orchestrator is heard.
+  package var isHeard: Bool
+}
+
+/// Where an agent answers those on its host who ask whether it is well: a Unix socket in the runtime directory.
+final class ProbeSocket {
+  let socket: Socket
+
+  init(of node: String, in context: Context) throws {
+    let roots = RuntimeRoots()
+    try OwnedDirectory.make(roots.runtime)
+    socket = try Socket(.router, in: context)
+    try socket.bind(try AgentProbe.endpoint(of: node, roots))
+  }
+
+  func answer(_ probe: () -> AgentProbe) {
+    while socket.receive({ peer, _ in
+      guard let body = try? JSONRecord.encode(probe()) else { return }
+      socket.send(FrameHeader(.agent), body: body, to: peer)
+    }) {}
+  }
+
+  func close() {
+    socket.setLinger(milliseconds: 100)
+    socket.close()
+  }
+}
+
+extension AgentProbe {
+  private static let suffix = ".agent"
+
+  /// The nodes whose agents have their sockets where this process would have them, sorted.
+  package static func nodes(in roots: RuntimeRoots = RuntimeRoots()) -> [String] {
+    FileSystem.entries(of: roots.runtime).filter { $0.hasSuffix(suffix) }
+      .map { String($0.dropLast(suffix.count)) }.sorted()
+  }
+
+  /// Where the agent of a node is asked.
+  static func endpoint(
+    of node: String, _ roots: RuntimeRoots = RuntimeRoots()
+  ) throws(DirectoryError) -> String {
+    let path = roots.runtime + "/" + node + suffix
+    guard path.utf8.count <= RuntimeDirectories.pathLimit else { throw .pathTooLong(path) }
+    return "ipc://" + path
+  }
+
+  /// Asks the agent of a node on this host.
+  /// - Returns: `nil` where it did not answer in time.
+  package static func ask(_ node: String, within limit: Duration) throws -> AgentProbe? {
+    let socket = try Socket(.dealer, in: Context())
+    try socket.connect(try endpoint(of: node))
+    defer {
+      socket.setLinger(milliseconds: 0)
+      socket.close()
+    }
+    socket.send(FrameHeader(.agent), body: [])
+    var answer: AgentProbe?
+    let loop = PollLoop()
+    loop.add(socket) {
+      while socket.receive({ _, bytes in
+        answer = try? JSONRecord.decode(
+          AgentProbe.self, from: Array(bytes[FrameHeader.byteCount...]))
+      }) {}
+      if answer != nil { loop.stop() }
+    }
+    loop.schedule(after: limit) { loop.stop() }
+    loop.run()
+    return answer
+  }
+}

@@ -1,0 +1,303 @@
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import TestTraits
+import Testing
+
+@Suite("Nodes that agents start", .timed)
+struct AgentTests {
+  /// Numbers that go from one to another, and two who meet at each of the steps that this leads to.
+  static let hall = """
+    topology: ward
+    program: TestNodes
+    nodes:
+      source: { machine: Source, restart: { max: 100, backoff: { initial: 20ms } } }
+      sink:
+        { machine: Sink, parameters: { work: 1000 },
+          restart: { max: 100, backoff: { initial: 20ms } } }
+      left: { machine: Party, restart: { max: 100, backoff: { initial: 20ms } } }
+      right: { machine: Party, restart: { max: 100, backoff: { initial: 20ms } } }
+    composites:
+      pair: { components: [left, right], synchronize: [meet] }
+    pipes:
+      - { from: source.out, to: sink.in, name: numbers }
+      - { from: sink, when: counting, to: pair, send: meet, name: meetings }
+    """
+  static let nodes = ["source", "sink", "left", "right", "pair"]
+
+  private func counted(_ count: Int) throws -> JSONValue {
+    try JSONValue(encoding: Sink.State.counting(last: count, count: count, wrong: 0))
+  }
+
+  /// Waits until so many events have come, once and in order, and both have met at each, and at the beginning.
+  @discardableResult
+  private func untilAll(_ count: Int, _ ward: DetachedTopology) async throws -> TopologyDirectory {
+    let last = try counted(count)
+    let met = try JSONValue(encoding: Party.State.willing(met: count + 1, steps: 0))
+    return try await ward.await("\(count) events have come") {
+      $0[node: "sink"]?.status?.state == last && $0[node: "left"]?.status?.state == met
+        && $0[node: "right"]?.status?.state == met
+    }
+  }
+
+  private func untilEventsArrive(_ ward: DetachedTopology) async throws {
+    let version = try await ward.directory()[node: "sink"]?.status?.version ?? 0
+    try await ward.await("events arrive") {
+      $0[node: "sink"]?.status.map { $0.version > version + 200 } == true
+    }
+  }
+
+  private func send(_ count: Int, _ ward: DetachedTopology) async throws {
+    let client = try ward.client()
+    defer { client.close() }
+    try await client.send("source", Source.Event.go(count: count))
+  }
+
+  private func untilStarted(
+    _ node: String, again incarnation: UInt64, _ ward: DetachedTopology
+  ) async throws {
+    try await ward.await("\(node) is another process") {
+      $0[node: node]?.isRunning == true && $0[node: node]?.incarnation == incarnation
+    }
+  }
+
+  @Test("every event is there once, whichever process, agent or orchestrator is killed meanwhile")
+  func kills() async throws {
+    try await AgentWard.with(Self.hall, nodes: Self.nodes) { agents in
+      let ward = agents.topology
+      try await send(6_000, ward)
+      // A process is killed on its host: its agent tells how it ended.
+      try await untilEventsArrive(ward)
+      let sink = try #require(try await ward.pids()["sink"])
+      #expect(kill(sink, SIGKILL) == 0)
+      try await untilStarted("sink", again: 2, ward)
+      #expect(try ward.log("sink").contains { $0.contains("ended: killed by SIGKILL") })
+      // By a verb.
+      try await ward.run("kill", "pair")
+      try await untilStarted("pair", again: 2, ward)
+      // An agent: what it ran ends with it, and the next one starts it again.
+      for node in ["sink", "left"] {
+        try await untilEventsArrive(ward)
+        let process = try #require(try await ward.pids()[node])
+        let former = try #require(agents.agents[node])
+        former.signal(.kill)
+        #expect(try await former.waitForExit(within: .seconds(10)) != nil)
+        let isGone: Bool? = try await poll(within: .seconds(10)) {
+          ward.alive([process]).isEmpty ? true : nil
+        }
+        #expect(isGone == true)
+        try agents.startAgent(of: node)
+        try await untilStarted(node, again: node == "sink" ? 3 : 2, ward)
+      }
+      // The orchestrator, by force and in order: all goes on, and the next one takes it over.
+      for signal in [Signal.kill, .terminate, .kill] {
+        try await untilEventsArrive(ward)
+        let before = try await ward.pids()
+        agents.orchestrator.signal(signal)
+        let end = try await agents.orchestrator.waitForExit(within: .seconds(10))
+        #expect(end == (signal == .kill ? .signalled(number: SIGKILL) : .exited(code: 0)))
+        #expect(ward.alive(before.values).count == before.count)
+        try agents.startOrchestrator()
+        try await ward.await("all are adopted", \.isRunning)
+        #expect(try await ward.pids() == before)
+      }
+      try await untilAll(6_000, ward)
+      // They are supervised by the last one.
+      try await ward.run("restart", "source")
+      try await untilStarted("source", again: 2, ward)
+      try await send(10, ward)
+      try await untilAll(6_010, ward)
+    }
+  }
+
+  @Test("an agent that is told to end has its node end in order, and the next one takes it up")
+  func leaves() async throws {
+    try await AgentWard.with(Self.hall, nodes: Self.nodes) { agents in
+      let ward = agents.topology
+      try await send(500, ward)
+      for (count, node) in ["sink", "pair"].enumerated() {
+        let former = try #require(agents.agents[node])
+        former.signal(.terminate)
+        #expect(try await former.waitForExit(within: .seconds(20)) == .exited(code: 0))
+        let waiting = try await ward.await("\(node)'s agent is waited for") {
+          ($0[node: node]?.reason ?? "").contains("as soon as its agent is there")
+        }
+        #expect(waiting[node: node]?.isRunning == false)
+        let log = try ward.log(node).joined(separator: "\n")
+        #expect(
+          log.contains("its agent was told to end, on host host-of-\(node)"), "\(count): \(log)")
+        try agents.startAgent(of: node)
+        try await untilStarted(node, again: 2, ward)
+      }
+      try await untilAll(500, ward)
+      // One that somebody has stopped stays so.
+      try await ward.run("stop", "sink")
+      agents.agents["sink"]?.signal(.terminate)
+      _ = try await agents.agents["sink"]?.waitForExit(within: .seconds(20))
+      try agents.startAgent(of: "sink")
+      try await probe(ward, "sink", "--ready", code: 1, says: "sink: stopped")
+      try await ward.run("start", "sink")
+      try await probe(ward, "sink", "--ready", code: 0, says: "sink: running")
+    }
+  }
+
+  /// Waits until a probe has this exit code and says this.
+  private func probe(
+    _ ward: DetachedTopology, _ arguments: String..., code: Int32, says text: String
+  ) async throws {
+    var last: CommandLineTool.Result?
+    let isSo: Bool? = try await poll(every: .milliseconds(50), within: .seconds(20)) {
+      let started = try ward.tool.start(["probe"] + arguments)
+      let result = try await ward.tool.result(of: started)
+      last = result
+      return result.code == code && result.output == text + "\n" ? true : nil
+    }
+    try #require(isSo == true, "\(String(describing: last))")
+  }
+
+  @Test(
+    "the second agent of a node displaces the first, whose process ends before the next one starts")
+  func displaced() async throws {
+    try await AgentWard.with(Self.hall, nodes: Self.nodes) { agents in
+      let ward = agents.topology
+      try await send(3_000, ward)
+      try await untilEventsArrive(ward)
+      let former = try #require(try agents.startAgent(of: "sink"))
+      #expect(try await former.waitForExit(within: .seconds(20)) == .exited(code: 1))
+      #expect(former.errorText.contains("another agent of node 'sink' has taken this one's place"))
+      try await untilStarted("sink", again: 2, ward)
+      try await untilAll(3_000, ward)
+    }
+  }
+
+  @Test(
+    "behind a network that carries nothing nodes are lost, nothing is started in their place, and they go on",
+    .needsNetworkNamespace)
+  func partition() async throws {
+    try await NetworkPair.with { tool, pair in
+      let near = AgentWard.Place(prefix: pair.nearPrefix, address: NetworkPair.address)
+      var places = Dictionary(uniqueKeysWithValues: Self.nodes.map { ($0, near) })
+      places["orchestrator"] = near
+      for node in ["sink", "right"] {
+        places[node] = .init(prefix: pair.farPrefix, address: NetworkPair.otherAddress)
+      }
+      var inside = tool
+      inside.prefix = pair.nearPrefix
+      try await AgentWard.with(Self.hall, nodes: Self.nodes, places: places, tool: inside) {
+        agents in
+        let ward = agents.topology
+        try await ward.run("send", "source", #"{"go":{"count":4000}}"#)
+        try await untilEventsArrive(ward)
+        let before = try await ward.pids()
+        try await pair.connect(false)
+        try await ward.await("they are lost") {
+          $0[node: "sink"]?.phase == "lost" && $0[node: "right"]?.phase == "lost"
+        }
+        // What becomes of one meanwhile is told afterwards.
+        #expect(kill(try #require(before["right"]), SIGKILL) == 0)
+        try await pair.connect(true)
+        try await untilStarted("right", again: 2, ward)
+        try await ward.await("the other one is heard") { $0[node: "sink"]?.isRunning == true }
+        let after = try await ward.pids()
+        #expect(after["sink"] == before["sink"])
+        #expect(try ward.log("right").contains { $0.contains("ended: killed by SIGKILL") })
+        try await untilAll(4_000, ward)
+      }
+    }
+  }
+
+  @Test("probes tell whether the node of an agent runs, and whether the topology does")
+  func probes() async throws {
+    try await CommandLineTool.launching { tool in
+      let agents = try AgentWard(Self.hall, nodes: Self.nodes, tool: tool)
+      let ward = agents.topology
+      try await probe(ward, code: 0, says: "ward: starting")
+      try await probe(ward, "--ready", code: 1, says: "ward: starting")
+      let waiting = try await ward.directory()
+      #expect(waiting.nodes.allSatisfy { $0.reason == "starts as soon as its agent is there" })
+      // On its host nobody has made the directory of its journal.
+      FileSystem.removeTree(try ward.directories.journals)
+      try agents.startAgent(of: "sink")
+      // The only agent is asked.
+      try await probe(ward, code: 0, says: "sink: ready")
+      try await probe(ward, "--ready", code: 1, says: "sink: ready")
+      for node in Self.nodes where node != "sink" { try agents.startAgent(of: node) }
+      try await probe(ward, "sink", "--ready", code: 0, says: "sink: running")
+      let several = try await tool.run("probe", code: 2)
+      #expect(
+        several.error.contains(
+          "there are several agents: name one of left, pair, right, sink, source"))
+      #expect(try await ward.run("ps").output.contains("(host-of-left)"))
+      // One that stands still does not answer.
+      agents.agents["sink"]?.signal(.stop)
+      let silent = try await tool.run("probe", "sink", "--timeout", "200ms", code: 1)
+      #expect(silent.error.contains("the agent of 'sink' has not answered within 200 ms"))
+      agents.agents["sink"]?.signal(.resume)
+      try await ward.run("down")
+    }
+  }
+
+  @Test("who has no key of an agent's, or that of another node's, is not heard as one")
+  func strangers() async throws {
+    try await AgentWard.with(Self.hall, nodes: Self.nodes) { agents in
+      let ward = agents.topology
+      let tool = ward.tool
+      let keys = tool.directory.path + "/keys/"
+      let (right, control) = try KeyFile.readWithControl(keys + "right.key")
+      try KeyFile.write(CurveKeyPair.make(), for: control, to: keys + "stranger.key")
+      try KeyFile.write(right, for: control, to: keys + "left-by-right.key")
+      for key in ["stranger", "left-by-right"] {
+        let agent = try tool.start(["agent", "left", "--key", keys + key + ".key"])
+        let log = try ward.directories.logs + "/orchestrator.log"
+        _ = log
+        let isTold: Bool? = try await poll(within: .seconds(20)) {
+          let told = agents.orchestrator.errorText + agents.orchestrator.outputText
+          return told.contains(
+            key == "stranger" ? "is not known here" : "does not belong to 'agent/left'")
+            ? true : nil
+        }
+        #expect(isTold == true, "\(agents.orchestrator.errorText)")
+        #expect(!agent.errorText.contains("is there"), "\(agent.errorText)")
+        agent.signal(.terminate)
+        #expect(try await agent.waitForExit(within: .seconds(10)) == .exited(code: 0))
+      }
+      let left = try await ward.directory()[node: "left"]
+      #expect(left?.incarnation == 1 && left?.isRunning == true)
+    }
+  }
+
+  @Test("files that are missing or do not belong together are told with what to do")
+  func badInput() async throws {
+    try await CommandLineTool.launching { tool in
+      try tool.directory.write(Self.hall, to: "ward.yaml")
+      try tool.directory.write(AgentWard.deployment(port: 20_000), to: "d.yaml")
+      try AgentWard.makeKeys(of: ["source"], at: "tcp://localhost:20000", in: tool.directory)
+      let run = ["run", "ward.yaml", "--deployment", "d.yaml", "--plain"]
+      func error(_ arguments: [String]) async throws -> String {
+        try await tool.end(of: tool.start(arguments), code: 2).error
+      }
+      #expect(try await error(run).contains("--keys DIRECTORY"))
+      #expect(
+        try await error(run + ["--keys", "keys"]).contains(
+          "keys/sink.agent', which is to hold the public key of the agent of node 'sink', is missing"
+        ))
+      #expect(
+        try await error(run + ["--keys", "nowhere"]).contains("nowhere/control.key"))
+      let other = try await error(run + ["--keys", "keys", "--name", "other"])
+      #expect(other.contains("are those of topology 'ward', and this is 'other'"), "\(other)")
+      try KeyFile.write(CurveKeyPair.make(), to: tool.directory.path + "/keys/control.key")
+      #expect(
+        try await error(run + ["--keys", "keys"]).contains("'keys' do not belong together"))
+      #expect(
+        try await error(["run", "ward.yaml", "--keys", "keys"]).contains("'engine: kubernetes'"))
+      #expect(try await error(["agent", "sink"]).contains("--key"))
+      #expect(
+        try await error(["agent", "sink", "--key", "keys/control.key"]).contains(
+          "does not say which orchestrator"))
+      #expect(
+        try await error(["agent", "sink", "--key", "keys/source.key", "--address", "here"])
+          .contains("'here' is no IPv4 address in numbers"))
+    }
+  }
+}

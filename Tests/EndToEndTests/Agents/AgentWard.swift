@@ -1,0 +1,139 @@
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import PipeSupervision
+import Synchronization
+import Testing
+
+/// A topology of one test's whose nodes agents start: its orchestrator and the agents are processes of the test's, as
+/// they are those of pods elsewhere.
+final class AgentWard {
+  let topology: DetachedTopology
+  private let nodes: [String]
+  private let port: Int
+  private(set) var orchestrator: LaunchedProgram
+  private(set) var agents: [String: LaunchedProgram] = [:]
+  /// Where programs are that are on networks of their own.
+  private let places: [String: Place]
+
+  /// A network of its own.
+  struct Place {
+    /// What programs are called by there.
+    var prefix: [String]
+    var address: String
+  }
+
+  var tool: CommandLineTool { topology.tool }
+  private static let keys = "keys"
+
+  /// Runs a topology, whose processes are the named ones, and ends it.
+  static func with(
+    _ yaml: String, nodes: [String], _ body: (AgentWard) async throws -> Void
+  ) async throws {
+    try await CommandLineTool.launching { tool in
+      try await with(yaml, nodes: nodes, tool: tool, body)
+    }
+  }
+
+  /// Runs one, and ends it.
+  /// - Parameter places: Where the agents of nodes are, and the orchestrator under its own name; by default on this
+  ///   network.
+  static func with(
+    _ yaml: String, nodes: [String], places: [String: Place] = [:], tool: CommandLineTool,
+    _ body: (AgentWard) async throws -> Void
+  ) async throws {
+    let ward = try AgentWard(yaml, nodes: nodes, places: places, tool: tool)
+    for node in nodes { try ward.startAgent(of: node) }
+    try await ward.topology.await("all run", \.isRunning)
+    try await body(ward)
+    try await ward.topology.run("down")
+    #expect(try await ward.orchestrator.waitForExit(within: .seconds(20)) == .exited(code: 0))
+    for node in nodes {
+      ward.agents[node]?.signal(.terminate)
+      let end = try await ward.agents[node]?.waitForExit(within: .seconds(20))
+      #expect(end == .exited(code: 0), "\(node): \(ward.agents[node]?.errorText ?? "")")
+    }
+    #expect(tool.directory.processes.isEmpty)
+  }
+
+  init(
+    _ yaml: String, nodes: [String], places: [String: Place] = [:], tool: CommandLineTool
+  ) throws {
+    self.nodes = nodes
+    self.places = places
+    port = try Self.freePort()
+    var topology = try DetachedTopology(tool: tool, name: "ward", yaml: yaml)
+    try topology.deploy(by: Self.deployment(port: port))
+    self.topology = topology
+    let host = places["orchestrator"]?.address ?? "localhost"
+    try Self.makeKeys(of: nodes, at: "tcp://\(host):\(port)", in: tool.directory)
+    orchestrator = try Self.startOrchestrator(tool, places["orchestrator"])
+  }
+
+  static func deployment(port: Int) -> String { "engine: kubernetes\nimage: none\nport: \(port)\n" }
+
+  /// Ports that the system gives to nobody by itself, of which no test of this process has another's.
+  private static let nextPort = Mutex(20_000 + Int(getpid()) % 1_000 * 10)
+
+  private static func freePort() throws -> Int {
+    while true {
+      let port = nextPort.withLock { port in
+        port += 1
+        return port
+      }
+      let socket = try Socket(.router, in: Context())
+      defer { socket.close() }
+      if (try? socket.bind("tcp://127.0.0.1:\(port)")) != nil { return port }
+      try #require(port < 32_000, "no port is free")
+    }
+  }
+
+  /// Makes the keys that an export would.
+  static func makeKeys(
+    of nodes: [String], at endpoint: String, in directory: TestDirectory
+  ) throws {
+    let keys = directory.path + "/" + Self.keys
+    try FileSystem.makeDirectories(keys, mode: 0o700)
+    let control = try CurveKeyPair.make()
+    let address = ControlAddress(
+      topology: "ward", endpoint: endpoint, key: control.publicKey.text)
+    try KeyFile.write(control, to: keys + "/" + AgentKeys.controlFile)
+    try KeyFile.write(CurveKeyPair.make(), for: address, to: keys + "/" + AgentKeys.clientFile)
+    for node in nodes {
+      let pair = try CurveKeyPair.make()
+      try KeyFile.write(pair, for: address, to: keys + "/\(node).key")
+      try directory.write(
+        pair.publicKey.text, to: Self.keys + "/" + AgentKeys.agentFile(of: node))
+    }
+  }
+
+  private static func startOrchestrator(
+    _ tool: CommandLineTool, _ place: Place?
+  ) throws -> LaunchedProgram {
+    var tool = tool
+    tool.prefix = place?.prefix ?? []
+    return try tool.start([
+      "run", "ward.yaml", "--deployment", "ward-deployment.yaml", "--keys", keys, "--plain",
+    ])
+  }
+
+  func startOrchestrator() throws {
+    orchestrator = try Self.startOrchestrator(tool, places["orchestrator"])
+  }
+
+  /// Starts an agent of a node's, in the place of the former one.
+  /// - Returns: The former one.
+  @discardableResult
+  func startAgent(of node: String) throws -> LaunchedProgram? {
+    agents.updateValue(try agent(of: node), forKey: node)
+  }
+
+  private func agent(of node: String) throws -> LaunchedProgram {
+    var tool = tool
+    tool.prefix = places[node]?.prefix ?? []
+    return try tool.start([
+      "agent", node, "--key", "\(Self.keys)/\(node).key", "--host", "host-of-\(node)",
+      "--address", places[node]?.address ?? "127.0.0.1",
+    ])
+  }
+}
