@@ -27,8 +27,8 @@ DEBUG := .build/debug
 SANITIZED := PipeMachinesTests|PipeRuntimeTests|PipeExplorationTests|PipeGraphsTests|PipeInspectionTests|PipeTracesTests|PipeManifestsTests|PipeRuntimeTestKitTests|DocumentationTests|SeedTests
 SANITIZERS ?= thread address
 
-.PHONY: help preflight setup build run test test-web test-package test-release sanitize bench soak fuzz mutants docs lint \
-  format clean
+.PHONY: help preflight setup build run test test-web test-package test-release sanitize bench soak fuzz mutants cluster-test \
+  docs lint format clean
 
 # What 'make bench' measures: by default everything.
 SECTIONS ?=
@@ -59,6 +59,7 @@ help:
 	@echo "make soak    run random topologies under random faults (SOAKS=hosts SEED=N FAULTS=N TIME=10m)"
 	@echo "make fuzz    give random bytes to what reads files, frames and requests (TOPICS=json FUZZ_SECONDS=600)"
 	@echo "make mutants plant known mistakes one by one, and see that tests find each"
+	@echo "make cluster-test  run topologies on a real Kubernetes of two hosts, which it builds (root; FAULTS=N SEED=N)"
 	@echo "make docs    build the library's documentation in .build/docs"
 	@echo "make lint    check the format of the sources"
 	@echo "make format  format the sources"
@@ -138,6 +139,12 @@ soak: build
 
 mutants: setup
 	Tests/mutants/run
+
+# Kubernetes is built of Debian's source package the first time, which takes about 15 minutes.
+cluster-test: build
+	tools/build $(RELEASE_FLAGS) --product TestNodes
+	@SEED=$(SEED) FAULTS=$(if $(filter command line environment,$(origin FAULTS)),$(FAULTS)) \
+	  Tests/Cluster/run.sh $(RELEASE)
 
 # The targets whose symbols an author gets by importing PipeRuntime.
 LAYERS := PipeSupport,PipeMachines,PipeWire,PipeTopology,PipeTransport,PipeJournal,PipeNode,PipeClient

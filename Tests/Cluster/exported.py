@@ -1,0 +1,136 @@
+"""A cluster of cluster.sh, and topologies that are exported to it."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+
+
+class Cluster:
+    def __init__(self, folder, prefix):
+        self.folder, self.prefix = os.path.realpath(folder), prefix
+
+    def __call__(self, *arguments):
+        """Calls a verb of cluster.sh."""
+        done = subprocess.run([f"{HERE}/cluster.sh", self.folder, self.prefix, *arguments], check=False)
+        if done.returncode != 0:
+            sys.exit(f"error: cluster.sh failed: {' '.join(arguments)}")
+
+    def kubectl(self, *arguments, given=None, check=True, seconds=20):
+        """What kubectl prints; nothing where it fails, or takes longer, and that is not to be checked."""
+        state = f"{self.folder}/{self.prefix}"
+        command = ["ip", "netns", "exec", f"{self.prefix}-0", f"{self.folder}/bin/kubectl"]
+        command += ["--kubeconfig", f"{state}/admin.yaml", *arguments]
+        try:
+            done = subprocess.run(
+                command, input=given, capture_output=True, text=True, check=False, timeout=seconds
+            )
+        except subprocess.TimeoutExpired:
+            done = subprocess.CompletedProcess(command, 124, "", f"no answer in {seconds} s")
+        if done.returncode == 0:
+            return done.stdout
+        if check:
+            sys.exit(f"error: kubectl {' '.join(arguments)}: {done.stderr.strip()}")
+        return ""
+
+    def node_is(self, node, ready):
+        path = '{.status.conditions[?(@.type=="Ready")].status}'
+        return self.kubectl("get", "node", node, "-o", f"jsonpath={path}", check=False) == ready
+
+
+class Topology:
+    """A topology that was exported to the cluster, in a namespace of its own that has its name."""
+
+    def __init__(self, cluster, name, text, deployment, program):
+        self.cluster, self.name = cluster, name
+        with tempfile.TemporaryDirectory() as folder:
+            file, places = f"{folder}/{name}.yaml", f"{folder}/deployment.yaml"
+            for path, content in ((file, text), (places, deployment)):
+                with open(path, "w") as target:
+                    target.write(content)
+            export = [program, "export", "kubernetes", file, "--deployment", places]
+            exported = []
+            for options in ([], ["--secrets"]):
+                done = subprocess.run([*export, *options], capture_output=True, text=True, check=False)
+                if done.returncode != 0:
+                    sys.exit(f"error: {name}: nothing was exported: {done.stderr.strip()}")
+                exported.append(done.stdout)
+        self.manifests, self.secrets = exported
+
+    def __enter__(self):
+        """Starts it, with the orchestrator on n1."""
+        kubectl = self.cluster.kubectl
+        kubectl("create", "namespace", self.name)
+        within(20, lambda: kubectl("-n", self.name, "get", "serviceaccount", "default", check=False))
+        kubectl("cordon", "n2")
+        kubectl("apply", "-f", "-", given=self.secrets, seconds=240)
+        kubectl("apply", "-f", "-", given=self.manifests, seconds=240)
+        within(60, lambda: self.pod("orchestrator").get("spec", {}).get("nodeName"))
+        kubectl("uncordon", "n2")
+        return self
+
+    def __exit__(self, *_):
+        self.cluster.kubectl("delete", "namespace", self.name, "--timeout=90s", check=False, seconds=100)
+
+    def pod_name(self, process):
+        return f"{self.name}-{process}-0"
+
+    def kubectl(self, *arguments, **options):
+        return self.cluster.kubectl("-n", self.name, *arguments, **options)
+
+    def pod(self, process):
+        answer = self.kubectl("get", "pod", self.pod_name(process), "-o", "json", check=False)
+        return json.loads(answer) if answer else {}
+
+    def node_of(self, process):
+        return self.pod(process).get("spec", {}).get("nodeName")
+
+    def are_ready(self):
+        """Whether all pods are, and there are some."""
+        pods = json.loads(self.kubectl("get", "pods", "-o", "json", check=False) or "{}").get("items", [])
+        return bool(pods) and all(
+            any(each["type"] == "Ready" and each["status"] == "True" for each in pod["status"].get("conditions", []))
+            for pod in pods
+        )
+
+    def run(self, *arguments, check=True):
+        """Calls the orchestrator's command in its pod."""
+        return self.kubectl("exec", self.pod_name("orchestrator"), "--", "orchestrator", *arguments, check=check)
+
+    def rows(self):
+        """What `ps` tells of each node; nothing where the orchestrator does not answer."""
+        return {row["node"]: row for row in json.loads(self.run("ps", "-o", "json", check=False) or "[]")}
+
+    def row(self, node):
+        return self.rows().get(node, {})
+
+    def is_phase(self, node, phase):
+        return self.row(node).get("phase") == phase
+
+    def incarnations(self):
+        return {name: row["incarnation"] for name, row in self.rows().items()}
+
+    def describe(self):
+        """What is there, for who looks for a reason."""
+        told = [self.kubectl("get", "pods", "-o", "wide", check=False), self.run("ps", check=False)]
+        told.append(self.kubectl("logs", "--tail=60", self.pod_name("orchestrator"), check=False))
+        print("\n".join(told), file=sys.stderr, flush=True)
+
+
+def within(seconds, holds):
+    """Whether something comes to hold in that time."""
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.2)
+    return True
+
+
+def stays(seconds, holds):
+    """Whether something holds for all of that time."""
+    return not within(seconds, lambda: not holds())
