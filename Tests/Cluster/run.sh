@@ -38,6 +38,7 @@ root=$dir/root.$$.tar
 end() {
   local code=$?
   trap '' INT TERM
+  [ -z "${child:-}" ] || kill "$child" 2> /dev/null || true
   rm -f "$root"
   # What was said is of use where something went wrong.
   if [ $code != 0 ] && [ -d "$dir/$prefix" ]; then
@@ -57,9 +58,16 @@ exec {lock}>&-
 echo "starting the cluster"
 $here/cluster.sh "$dir" "$prefix" up
 $here/cluster.sh "$dir" "$prefix" image "$root" localhost/piperuntime:test
+# A signal is taken while a child is waited for, not while it runs in the foreground.
+waited() {
+  "$@" &
+  child=$!
+  wait "$child"
+}
 failures=0
 echo "a Kubernetes:"
-$here/plain.sh "$dir" "$prefix" || failures=1
-PYTHONDONTWRITEBYTECODE=1 python3 $here/topologies.py "$dir" "$prefix" "${programs[0]}" \
+waited $here/plain.sh "$dir" "$prefix" || failures=1
+export PYTHONDONTWRITEBYTECODE=1
+waited python3 $here/topologies.py "$dir" "$prefix" "${programs[0]}" \
   "${SEED:-$((RANDOM * 32768 + RANDOM))}" "${FAULTS:-18}" || failures=1
 exit $failures

@@ -51,6 +51,8 @@ package final class NodeAgent {
   private var exitCode: Int32 = 0
 
   private static let interval: Duration = .seconds(1)
+  /// The same where the orchestrator is not heard.
+  private static let searchInterval: Duration = .milliseconds(200)
   /// How long the orchestrator is not heard until a new connection is made: another agent of this name may have the
   /// old one's place.
   private static let silence: Duration = .seconds(3)
@@ -66,6 +68,8 @@ package final class NodeAgent {
     socket = try Socket(.dealer, in: context)
     try socket.setRoutingID(WireName.agent(ofNode: options.node))
     try socket.setMaximumMessage(byteCount: WireLimits.messageByteCount)
+    // What it would say later is not true any more.
+    try socket.sendOnlyWhenConnected()
     probes = try ProbeSocket(of: options.node, in: context)
   }
 
@@ -230,7 +234,8 @@ package final class NodeAgent {
   private func beat() {
     report()
     if let lastHeard, .now - lastHeard > Self.silence { reconnect() }
-    loop.schedule(after: Self.interval, for: self) { $0.beat() }
+    let isFound = isHeard && lastHeard != nil
+    loop.schedule(after: isFound ? Self.interval : Self.searchInterval, for: self) { $0.beat() }
   }
 
   private func reconnect() {

@@ -114,9 +114,14 @@ final class ControlSocket {
   }
 
   /// Sends a frame to the agent of a node; one that is not connected misses it, and says again where it stands.
+  func send(_ kind: FrameKind, body: [UInt8] = [], toAgentOf node: String) {
+    network?.send(FrameHeader(kind), body: body, to: Array(WireName.agent(ofNode: node).utf8))
+  }
+
+  /// Sends a frame with a record to the agent of a node.
   func send(_ kind: FrameKind, _ record: some Encodable, toAgentOf node: String) {
     guard let body = try? JSONRecord.encode(record) else { return }
-    network?.send(FrameHeader(kind), body: body, to: Array(WireName.agent(ofNode: node).utf8))
+    send(kind, body: body, toAgentOf: node)
   }
 
   func answer(_ answer: ControlAnswer, to asker: Asker) {

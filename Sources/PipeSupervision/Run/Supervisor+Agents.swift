@@ -28,8 +28,7 @@ extension Supervisor {
   private func take(_ report: AgentReport) {
     let name = report.node
     switch agents.take(report, at: .now) {
-    case .displaced:
-      return control.send(.displaced, AgentNote(state: "", isRunning: false), toAgentOf: name)
+    case .displaced: return control.send(.displaced, toAgentOf: name)
     case .another:
       reporter.warning("the agent of node '\(name)' is another one now\(report.place)")
     case .present: break
@@ -126,10 +125,7 @@ extension Supervisor {
     let run = AgentRun(session: report.session, launch: launch) { [weak self] signal in
       self?.send(signal, to: record.incarnation, of: name)
     }
-    // Before it can run: whoever comes after this orchestrator has to know of it.
-    try AgentMark(
-      record: record, session: report.session, key: deployed?.key(of: name) ?? "", endpoints: nil
-    ).write(in: directories)
+    try mark(record, session: report.session)
     try processes.begin(run, as: record)
     facts[name]?.take(started: record)
     send(launch, for: run, of: name)
@@ -177,6 +173,12 @@ extension Supervisor {
     }
     facts[record.node]?.take(adopted: record)
     sendGreeting(to: record.node)
+  }
+
+  /// Writes down that a process is to run, before it can: whoever comes after this orchestrator has to know of it.
+  func mark(_ record: ProcessRecord, session: UInt64?) throws {
+    guard let key = deployed?.key(of: record.node) else { return }
+    try AgentMark(record: record, session: session, key: key, endpoints: nil).write(in: directories)
   }
 
   /// Writes down where the process of a node is bound, before anybody else is told.

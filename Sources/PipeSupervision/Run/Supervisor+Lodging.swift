@@ -11,15 +11,16 @@ extension Supervisor {
   ) -> NodeLifecycle.Input {
     do {
       try deployed?.admit(node.name, incarnation: record.incarnation)
+      if node.hasAgent { try mark(record, session: nil) }
       guard let process = try processes.lodge(record, in: host) else {
-        deployed?.revoke(node.name)
+        forgetStart(of: node.name)
         return .spawnFailed(reason: "'\(host)', in whose process it is to live, has just ended")
       }
       facts[node.name]?.take(started: record)
       sendLodging(of: node, incarnation: record.incarnation, to: host)
       return .spawned(pid: process.pid)
     } catch {
-      deployed?.revoke(node.name)
+      forgetStart(of: node.name)
       return .spawnFailed(reason: "\(error)")
     }
   }

@@ -259,10 +259,16 @@ package final class Supervisor {
       facts[name]?.take(started: record)
       return .spawned(pid: pid)
     } catch {
-      deployed?.revoke(name)
       leases.forget(name)
+      forgetStart(of: name)
       return .spawnFailed(reason: "\(error)")
     }
+  }
+
+  /// No process has come of a start.
+  func forgetStart(of name: String) {
+    if plan.keys != nil { AgentMark.remove(name, in: directories) }
+    deployed?.revoke(name)
   }
 
   /// The command line of a process that was let in.

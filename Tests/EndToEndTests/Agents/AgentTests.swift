@@ -41,13 +41,6 @@ struct AgentTests {
     }
   }
 
-  private func untilEventsArrive(_ ward: DetachedTopology) async throws {
-    let version = try await ward.directory()[node: "sink"]?.status?.version ?? 0
-    try await ward.await("events arrive") {
-      $0[node: "sink"]?.status.map { $0.version > version + 200 } == true
-    }
-  }
-
   private func send(_ count: Int, _ ward: DetachedTopology) async throws {
     let client = try ward.client()
     defer { client.close() }
@@ -68,7 +61,7 @@ struct AgentTests {
       let ward = agents.topology
       try await send(6_000, ward)
       // A process is killed on its host: its agent tells how it ended.
-      try await untilEventsArrive(ward)
+      try await ward.untilNumbersArrive(200)
       let sink = try #require(try await ward.pids()["sink"])
       #expect(kill(sink, SIGKILL) == 0)
       try await untilStarted("sink", again: 2, ward)
@@ -78,7 +71,7 @@ struct AgentTests {
       try await untilStarted("pair", again: 2, ward)
       // An agent: what it ran ends with it, and the next one starts it again.
       for node in ["sink", "left"] {
-        try await untilEventsArrive(ward)
+        try await ward.untilNumbersArrive(200)
         let process = try #require(try await ward.pids()[node])
         let former = try #require(agents.agents[node])
         former.signal(.kill)
@@ -92,7 +85,7 @@ struct AgentTests {
       }
       // The orchestrator, by force and in order: all goes on, and the next one takes it over.
       for signal in [Signal.kill, .terminate, .kill] {
-        try await untilEventsArrive(ward)
+        try await ward.untilNumbersArrive(200)
         let before = try await ward.pids()
         agents.orchestrator.signal(signal)
         let end = try await agents.orchestrator.waitForExit(within: .seconds(10))
@@ -108,6 +101,31 @@ struct AgentTests {
       try await untilStarted("source", again: 2, ward)
       try await send(10, ward)
       try await untilAll(6_010, ward)
+    }
+  }
+
+  @Test("what lives in a node's process is started, killed and taken over with it")
+  func lodger() async throws {
+    let hall = Self.hall.replacing(
+      "synchronize: [meet] }", with: "synchronize: [meet], within: left }")
+    let nodes = Self.nodes.filter { $0 != "pair" }
+    try await AgentWard.with(hall, nodes: nodes) { agents in
+      let ward = agents.topology
+      try await send(3_000, ward)
+      try await ward.untilNumbersArrive(200)
+      let before = try await ward.pids()
+      #expect(before["pair"] == before["left"])
+      agents.orchestrator.signal(.kill)
+      #expect(try await agents.orchestrator.waitForExit(within: .seconds(10)) != nil)
+      try agents.startOrchestrator()
+      let adopted = try await ward.await("all are adopted", \.isRunning)
+      #expect(try await ward.pids() == before)
+      #expect(adopted.nodes.allSatisfy { $0.incarnation == 1 })
+      try await ward.untilNumbersArrive(200)
+      #expect(kill(try #require(before["left"]), SIGKILL) == 0)
+      try await untilStarted("left", again: 2, ward)
+      try await untilStarted("pair", again: 2, ward)
+      try await untilAll(3_000, ward)
     }
   }
 
@@ -162,7 +180,7 @@ struct AgentTests {
     try await AgentWard.with(Self.hall, nodes: Self.nodes) { agents in
       let ward = agents.topology
       try await send(3_000, ward)
-      try await untilEventsArrive(ward)
+      try await ward.untilNumbersArrive(200)
       let former = try #require(try agents.startAgent(of: "sink"))
       #expect(try await former.waitForExit(within: .seconds(20)) == .exited(code: 1))
       #expect(former.errorText.contains("another agent of node 'sink' has taken this one's place"))
@@ -188,7 +206,7 @@ struct AgentTests {
         agents in
         let ward = agents.topology
         try await ward.run("send", "source", #"{"go":{"count":4000}}"#)
-        try await untilEventsArrive(ward)
+        try await ward.untilNumbersArrive(200)
         let before = try await ward.pids()
         try await pair.connect(false)
         try await ward.await("they are lost") {

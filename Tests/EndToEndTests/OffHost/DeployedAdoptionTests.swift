@@ -25,13 +25,6 @@ struct DeployedAdoptionTests {
     try JSONValue(encoding: Sink.State.counting(last: count, count: count, wrong: 0))
   }
 
-  private func untilEventsArrive(_ ward: DetachedTopology) async throws {
-    let version = try await ward.directory()[node: "sink"]?.status?.version ?? 0
-    try await ward.await("events arrive") {
-      $0[node: "sink"]?.status.map { $0.version > version + 300 } == true
-    }
-  }
-
   /// Waits until so many events have come, once and in order, and both have met at each, and at the beginning.
   @discardableResult
   private func untilAll(_ count: Int, _ ward: DetachedTopology) async throws -> TopologyDirectory {
@@ -71,7 +64,7 @@ struct DeployedAdoptionTests {
       #expect(pids.count == 5)
       try await send(4_000, ward)
       for _ in 0..<2 {
-        try await untilEventsArrive(ward)
+        try await ward.untilNumbersArrive()
         try await ward.killOrchestrator()
         #expect(ward.alive(pids.values) == Set(pids.values))
         let up = try await ward.up()
@@ -220,7 +213,7 @@ struct DeployedAdoptionTests {
       let pids = try await ward.pids()
       let former = try KeyFile.read(try ward.directories.key(of: "sink"))
       try await send(2_000, ward)
-      try await untilEventsArrive(ward)
+      try await ward.untilNumbersArrive()
       try await ward.killOrchestrator()
       let victims = ["sink", "left"].compactMap { pids[$0] }
       for pid in victims { kill(pid, SIGKILL) }
@@ -305,7 +298,7 @@ struct DeployedAdoptionTests {
     ) { ward in
       var ward = ward
       try await send(2_000, ward)
-      try await untilEventsArrive(ward)
+      try await ward.untilNumbersArrive()
       var pids = try await ward.pids()
       try await ward.killOrchestrator()
       try ward.deploy(
@@ -336,11 +329,11 @@ struct DeployedAdoptionTests {
       let pids = try await ward.pids()
       #expect(pids["pair"] == pids["left"])
       try await send(2_000, ward)
-      try await untilEventsArrive(ward)
+      try await ward.untilNumbersArrive()
       try await ward.killOrchestrator()
       #expect(try await ward.up().hasPrefix("ward: running, 5 nodes adopted"))
       #expect(try await ward.pids() == pids)
-      try await untilEventsArrive(ward)
+      try await ward.untilNumbersArrive()
       try await ward.run("kill", "left")
       try await untilAll(2_000, ward)
     }

@@ -42,13 +42,6 @@ struct DeployedApplyTests {
     try await ward.await("\(count) events have come") { $0[node: "sink"]?.status?.state == all }
   }
 
-  private func untilEventsArrive(_ ward: DetachedTopology) async throws {
-    let version = try await ward.directory()[node: "sink"]?.status?.version ?? 0
-    try await ward.await("events arrive") {
-      $0[node: "sink"]?.status.map { $0.version > version + 200 } == true
-    }
-  }
-
   @Test(
     "what is added, removed and moved is, while the others go on and every event comes once and in order"
   )
@@ -61,7 +54,7 @@ struct DeployedApplyTests {
       let key = try ward.directories.key(of: "gone")
       #expect(FileSystem.exists(key))
       try await client.send("source", Source.Event.go(count: 4_000))
-      try await untilEventsArrive(ward)
+      try await ward.untilNumbersArrive(200)
       try ward.write(Self.after)
       let applied = try await ward.run("apply", "ward.yaml")
       #expect(applied.output.hasPrefix("ward: 1 node added, 1 removed, 1 restarted"), "\(applied)")
@@ -78,7 +71,7 @@ struct DeployedApplyTests {
       }
 
       // The same topology, of which one place is elsewhere.
-      try await untilEventsArrive(ward)
+      try await ward.untilNumbersArrive(200)
       try ward.deploy(
         by: Self.lab.replacing("back: { address: 127.0.0.2", with: "back: { address: 127.0.0.4"))
       let dry = try await ward.run("apply", "--dry-run", "ward.yaml")
