@@ -9,8 +9,9 @@ enum TopologyChoice {
   ) throws -> RuntimeDirectories {
     let roots = RuntimeRoots()
     let known = FileSystem.entries(of: roots.state).filter { name in
+      // On another host than the orchestrator's there may be journals alone.
       (try? RuntimeDirectories(topology: name, roots: roots))
-        .map { FileSystem.isDirectory($0.logs) } ?? false
+        .map { FileSystem.isDirectory($0.logs) || FileSystem.isDirectory($0.journals) } ?? false
     }
     if let name = arguments.topology {
       guard known.contains(name) else {

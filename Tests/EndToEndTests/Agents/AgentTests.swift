@@ -160,6 +160,25 @@ struct AgentTests {
     }
   }
 
+  @Test("the journal of a node is read where that is, and nothing else of the topology")
+  func journal() async throws {
+    try await AgentWard.with(Self.hall, nodes: Self.nodes) { agents in
+      let ward = agents.topology
+      try await send(5, ward)
+      try await untilAll(5, ward)
+      try await ward.run("stop", "sink")
+      let file = try #require(FileSystem.contents(of: try ward.directories.journal(of: "sink")))
+      let pod = try CommandLineTool()
+      defer { pod.remove() }
+      let own = try RuntimeDirectories(topology: "ward", roots: pod.directory.roots)
+      try FileSystem.makeDirectories(own.journals, mode: 0o700)
+      try FileSystem.replace(own.journal(of: "sink"), with: file)
+      let page = try await pod.run("journal", "sink", code: 0)
+      #expect(page.output.contains("machine Sink"), "\(page)")
+      try await ward.run("start", "sink")
+    }
+  }
+
   /// Waits until a probe has this exit code and says this.
   private func probe(
     _ ward: DetachedTopology, _ arguments: String..., code: Int32, says text: String
