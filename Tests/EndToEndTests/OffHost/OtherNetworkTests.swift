@@ -26,9 +26,16 @@ struct OtherNetworkTests {
       for verb in [
         ["ps"], ["monitor", "--plain", "-n", "1"], ["logs"], ["send", "button", "press"], ["down"],
       ] {
-        let program = try host.tool.start(verb + ["--key", path])
-        let result = try await host.tool.end(of: program, within: .seconds(60), code: 3)
-        #expect(result.output.isEmpty && result.error.contains("did not let this client in"))
+        // On a busy machine its time may be over before it has been turned away: it says then that nobody has
+        // answered.
+        var error = ""
+        for _ in 0..<10 where !error.contains("did not let this client in") {
+          let program = try host.tool.start(verb + ["--key", path])
+          let result = try await host.tool.end(of: program, within: .seconds(60), code: 3)
+          #expect(result.output.isEmpty)
+          error = result.error
+        }
+        #expect(error.contains("did not let this client in"))
       }
       #expect(try await ward.directory()[node: "button"]?.status?.version == 0)
       #expect(try ward.log("orchestrator").contains { $0.contains("is not known here") })
