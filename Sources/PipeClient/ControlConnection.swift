@@ -44,7 +44,7 @@ package struct ControlConnection {
   private var state = State.connecting(Attempts())
 
   /// Who breaks off a handshake sooner than that has another key; who says nothing is waited for by libzmq for 2 s.
-  private static let refusalTime: Duration = .seconds(1)
+  private static let refusalTime: Duration = .milliseconds(300)
   /// One may be the network's.
   private static let refusals = 2
 
