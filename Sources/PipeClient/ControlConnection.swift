@@ -44,9 +44,10 @@ package struct ControlConnection {
   private var state = State.connecting(Attempts())
 
   /// Who breaks off a handshake sooner than that has another key; who says nothing is waited for by libzmq for 2 s.
-  private static let refusalTime: Duration = .milliseconds(300)
-  /// One may be the network's.
-  private static let refusals = 2
+  private static let refusalTime: Duration = .seconds(1)
+  /// Some may be the network's, or libzmq's: whom it is not to let in now it keeps waiting, but breaks off where that is
+  /// decided at once. All of these are over in a second.
+  private static let refusals = 8
 
   package init(isRemote: Bool) { self.isRemote = isRemote }
 

@@ -37,7 +37,7 @@ final class ControlSocket {
     do {
       if let port { try network.bind(port) } else { try network.bind(endpoint) }
     } catch {
-      throw ControlBindingError(address: address, cause: error)
+      throw ControlBindingError(address: address, port: number, cause: error)
     }
     self.network = network
     return network.lastEndpoint ?? endpoint
@@ -134,10 +134,18 @@ final class ControlSocket {
 /// The control socket cannot be bound for other hosts.
 struct ControlBindingError: Error, CustomStringConvertible {
   let address: String
+  /// The one that the deployment file names; `nil` where the system was to choose.
+  let port: Int?
   let cause: TransportError
 
   var description: String {
-    "the orchestrator cannot listen at \(address), the 'address' of the deployment file: \(cause). Write one that "
+    if let port {
+      return
+        "the orchestrator cannot listen at port \(port), the 'port' of the deployment file: \(cause). End what has it, "
+        + "or name another one and export the manifests and the keys anew"
+    }
+    return
+      "the orchestrator cannot listen at \(address), the 'address' of the deployment file: \(cause). Write one that "
       + "this machine has: 'ip address' tells them"
   }
 }

@@ -304,6 +304,24 @@ struct AgentTests {
     }
   }
 
+  @Test("a port that another program has is told, with what to do")
+  func portInUse() async throws {
+    try await AgentWard.with(Self.hall, nodes: Self.nodes) { agents in
+      let tool = agents.tool
+      try tool.directory.write(
+        Self.hall.replacing("topology: ward", with: "topology: other"), to: "other.yaml")
+      try AgentWard.makeKeys(
+        of: Self.nodes, as: "other", at: "tcp://localhost:1", in: tool.directory)
+      let result = try await tool.end(
+        of: tool.start([
+          "run", "other.yaml", "--deployment", "ward-deployment.yaml", "--keys", "keys-of-other",
+          "--plain",
+        ]), code: 1)
+      #expect(result.error.contains("cannot listen at port"), "\(result)")
+      #expect(result.error.contains("the 'port' of the deployment file"), "\(result)")
+    }
+  }
+
   @Test("files that are missing or do not belong together are told with what to do")
   func badInput() async throws {
     try await CommandLineTool.launching { tool in

@@ -90,20 +90,22 @@ final class AgentWard {
 
   /// Makes the keys that an export would.
   static func makeKeys(
-    of nodes: [String], at endpoint: String, in directory: TestDirectory
+    of nodes: [String], as topology: String = "ward", at endpoint: String,
+    in directory: TestDirectory
   ) throws {
-    let keys = directory.path + "/" + Self.keys
+    let name = topology == "ward" ? Self.keys : Self.keys + "-of-" + topology
+    let keys = directory.path + "/" + name
     try FileSystem.makeDirectories(keys, mode: 0o700)
     let control = try CurveKeyPair.make()
     let address = ControlAddress(
-      topology: "ward", endpoint: endpoint, key: control.publicKey.text)
+      topology: topology, endpoint: endpoint, key: control.publicKey.text)
     try KeyFile.write(control, to: keys + "/" + AgentKeys.controlFile)
     try KeyFile.write(CurveKeyPair.make(), for: address, to: keys + "/" + AgentKeys.clientFile)
     for node in nodes {
       let pair = try CurveKeyPair.make()
       try KeyFile.write(pair, for: address, to: keys + "/\(node).key")
       try directory.write(
-        pair.publicKey.text, to: Self.keys + "/" + AgentKeys.agentFile(of: node))
+        pair.publicKey.text, to: name + "/" + AgentKeys.agentFile(of: node))
     }
   }
 
