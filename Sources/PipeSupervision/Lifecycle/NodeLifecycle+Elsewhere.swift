@@ -40,7 +40,7 @@ extension NodeLifecycle {
       return actions
     case .unattached(let reason):
       return [.report(.unattached(reason: reason)), .findOut]
-    case .hostCame, .hostWent: return take(input, at: now)
+    case .hostCame, .hostWent, .outnumbered: return take(input, at: now)
     case .start, .adopt, .spawned, .spawnFailed, .go, .queued, .tick: return []
     }
   }

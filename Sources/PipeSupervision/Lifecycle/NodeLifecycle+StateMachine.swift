@@ -26,6 +26,7 @@ extension NodeLifecycle {
     case .exited(let exit): exited(exit, at: now)
     case .unattached(let reason): unattached(because: reason, at: now)
     case .present: []
+    case .outnumbered(let number): outnumbered(by: number, at: now)
     case .stopRequested: stop(for: .requested, at: now)
     case .killRequested: killRequested(at: now)
     case .restartRequested: restartRequested(at: now)
@@ -70,6 +71,13 @@ extension NodeLifecycle {
     pendingSignal = nil
     state = .starting(until: now + timeouts.start)
     return [.report(.starting(incarnation: incarnation)), .spawn(incarnation: incarnation)]
+  }
+
+  private mutating func outnumbered(by number: Int, at now: Instant) -> [Action] {
+    guard number >= highestIncarnation else { return [] }
+    highestIncarnation = number
+    guard case .starting = state, pid == nil else { return [] }
+    return spawn(at: now)
   }
 
   private mutating func spawned(_ pid: Int32, at now: Instant) -> [Action] {

@@ -120,6 +120,8 @@ package struct NodeLifecycle: Sendable {
     case unattached(reason: String)
     /// On another host: that host answers, and has the process.
     case present
+    /// On another host: a process of this number was started there before, of which nothing here tells any more.
+    case outnumbered(by: Int)
     case stopRequested
     case killRequested
     case restartRequested

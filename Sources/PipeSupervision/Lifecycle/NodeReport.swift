@@ -74,6 +74,8 @@ package enum NodeReport: Hashable, Sendable {
     }
   }
 
+  var isAwaitingHost: Bool { if case .awaitingHost = self { true } else { false } }
+
   /// Whether a person should be told even if progress is not shown.
   package var isProblem: Bool {
     switch self {

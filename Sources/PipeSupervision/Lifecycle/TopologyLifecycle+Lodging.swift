@@ -29,7 +29,8 @@ extension TopologyLifecycle {
       }
       return true
     case .start, .adopt, .answered, .spawned, .spawnFailed, .hello, .ready, .complained, .go,
-      .heartbeat, .queued, .exited, .unattached, .present, .killRequested, .hostCame, .hostLeaves,
+      .heartbeat, .queued, .exited, .unattached, .present, .outnumbered, .killRequested, .hostCame,
+      .hostLeaves,
       .hostWent, .tick:
       return false
     }

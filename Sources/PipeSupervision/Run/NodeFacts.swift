@@ -18,6 +18,8 @@ struct NodeFacts {
   /// The id of its process on another host; `nil` before that has said hello.
   var pidElsewhere: Int32?
   private var isMisreporting = false
+  /// Whether its start is waited for.
+  private var isAwaitingStart = false
   private var isUnreachable = false
 
   init(description: MachineDescription?) { self.description = description }
@@ -40,6 +42,8 @@ struct NodeFacts {
 
   /// - Parameter stopProblem: What was wrong with its last end.
   mutating func take(_ report: NodeReport, stopProblem: String?) {
+    if isAwaitingStart, case .spawned = report { reason = nil }
+    isAwaitingStart = report == .awaitingAgent || report.isAwaitingHost
     switch report {
     case .running, .adopted, .found: reason = nil
     case .stopped, .completed:

@@ -20,14 +20,14 @@ final class NodeProcesses {
     func line(node: String, _ stream: LogStream, _ text: String)
   }
 
-  private let directories: RuntimeDirectories
-  private let loop: PollLoop
-  private let logs: NodeLogs
+  let directories: RuntimeDirectories
+  let loop: PollLoop
+  let logs: NodeLogs
   weak var observer: (any Observer)?
-  private var processes: [String: NodeProcess] = [:]
+  var processes: [String: NodeProcess] = [:]
 
   /// How long the last words of an adopted process, and the system's word on its end, are waited for.
-  private static let lastWordsDelay: Duration = .milliseconds(100)
+  static let lastWordsDelay: Duration = .milliseconds(100)
 
   init(in directories: RuntimeDirectories, loop: PollLoop, logs: NodeLogs) {
     self.directories = directories
@@ -71,7 +71,7 @@ final class NodeProcesses {
     if child.report < 0 { unwatch(process) }
   }
 
-  private func unwatch(_ process: NodeProcess) {
+  func unwatch(_ process: NodeProcess) {
     if let watch = process.watch { loop.remove(watch) }
     process.watch = nil
   }
@@ -140,93 +140,6 @@ final class NodeProcesses {
     return descriptor
   }
 
-  // MARK: Agents
-
-  /// Takes a process as one that an agent is told to start, or of which it is to be heard that it runs.
-  func begin(_ run: AgentRun, as record: ProcessRecord) throws {
-    // Nobody locks it: its process is elsewhere.
-    close(try record.write(in: directories))
-    processes[record.node] = NodeProcess(
-      by: run, incarnation: record.incarnation,
-      capture: OutputCapture(writer: logs.writer(of: record.node)))
-  }
-
-  /// An agent hands on what its process has written.
-  func take(_ output: AgentOutput, of node: String) {
-    guard let process = processes[node], process.agent != nil,
-      process.incarnation == output.incarnation
-    else { return }
-    take(
-      process.capture.take(output.lines, from: output.isError ? .err : .out), of: node,
-      output.isError ? .err : .out)
-  }
-
-  /// An agent has told how its process has ended.
-  func endedAtAgent(_ node: String, _ exit: ProcessExit) {
-    guard let process = processes[node], process.agent != nil else { return }
-    bury(process, as: exit, of: node)
-  }
-
-  /// An agent has told that it could not start a process.
-  func didNotStart(_ node: String, because reason: String) {
-    guard let process = processes[node], process.agent != nil else { return }
-    remove(process, of: node)
-    observer?.handle(.spawnFailed(reason: reason), of: node)
-  }
-
-  // MARK: Lodgers
-
-  /// Takes a node as one that is about to live in the process of another; its record is to be locked there.
-  /// - Returns: The process, or `nil` where the other one has none.
-  func lodge(_ record: ProcessRecord, in host: String) throws -> NodeProcess? {
-    guard let process = processes[host] else { return nil }
-    close(try record.write(in: directories))
-    return take(lodger: record, in: process)
-  }
-
-  /// Takes over a node that lives in the process of another one, which was taken over, too.
-  func adopt(lodger record: ProcessRecord, in host: String) {
-    guard let process = processes[host] else { return }
-    take(lodger: record, in: process)
-  }
-
-  @discardableResult
-  private func take(lodger record: ProcessRecord, in host: NodeProcess) -> NodeProcess {
-    host.take(lodger: record.node)
-    let process = NodeProcess(lodgingIn: host, incarnation: record.incarnation)
-    processes[record.node] = process
-    return process
-  }
-
-  /// A lodger has left the process that it lived in.
-  /// - Parameter reason: Why, where that was out of order.
-  func lodgerLeft(_ node: String, because reason: String?) {
-    guard let process = processes[node], let host = process.host else { return }
-    // What it wrote before that.
-    if let entry = processes.first(where: { $0.value === host }) { readRest(of: host, entry.key) }
-    remove(process, of: node)
-    if let reason { observer?.handle(.complained(reason: reason), of: node) }
-    tell(.exited(code: reason == nil ? 0 : 1), of: process, node)
-  }
-
-  /// A lodger was not let in.
-  func forget(lodger node: String) {
-    if let process = processes[node] { remove(process, of: node) }
-  }
-
-  /// The process has ended in which others lived.
-  private func endLodgers(of host: NodeProcess, _ name: String, _ exit: ProcessExit) {
-    for node in host.lodgers.sorted() {
-      guard let process = processes[node], process.host === host else { continue }
-      remove(process, of: node)
-      let lines = process.capture.recentLines(ofLodger: node)
-      observer?.takeLastLines(lines, of: node)
-      observer?.handle(
-        .complained(reason: "'\(name)', in whose process it lives, ended: \(exit)"), of: node)
-      observer?.handle(.exited(exit), of: node)
-    }
-  }
-
   // MARK: Output
 
   private func watchOutput(of node: String) {
@@ -250,7 +163,7 @@ final class NodeProcesses {
     }
   }
 
-  private func take(_ drained: OutputCapture.Drained, of node: String, _ stream: LogStream) {
+  func take(_ drained: OutputCapture.Drained, of node: String, _ stream: LogStream) {
     for line in drained.lines { observer?.line(node: node, stream, line) }
     logs.tell(drained.notice, of: node)
     for (lodger, lines) in drained.ofLodgers {
@@ -292,87 +205,7 @@ final class NodeProcesses {
     endLodgers(of: process, node, exit)
   }
 
-  // MARK: Elsewhere
-
-  /// What reads the output of an adopted process on another host has ended, as a rule with that. Its srun may linger for
-  /// seconds more.
-  private func attachmentEnded(_ process: NodeProcess, of node: String, _ exit: ProcessExit) {
-    observer?.takeFrames()
-    guard processes[node] === process, case .adopted = process.origin else {
-      return detach(process, of: node)
-    }
-    unattach(process, of: node, because: "what reads its output has ended (\(exit))")
-  }
-
-  /// Nothing more is to be read of what an adopted process on another host writes.
-  private func detach(_ process: NodeProcess, of node: String) {
-    guard var child = process.attachment else { return }
-    process.attachment = nil
-    readRest(of: process, node)
-    for registration in process.registrations.values { loop.remove(registration) }
-    process.registrations = [:]
-    process.pipes = []
-    child.signal(.kill, group: true)
-    child.wait()
-    child.closePipes()
-  }
-
-  /// The node whose own process this is.
-  func name(of process: NodeProcess) -> String? { processes.first { $0.value === process }?.key }
-
-  private func unattach(_ process: NodeProcess, of node: String, because reason: String) {
-    let pid = process.pid
-    detach(process, of: node)
-    for registration in process.registrations.values { loop.remove(registration) }
-    process.registrations = [:]
-    unwatch(process)
-    if case .own(let child) = process.origin { child.closePipes() }
-    process.origin = .unattached(pid: pid)
-    if process.srun.hasLostHost { process.elsewhere?.lost() }
-    observer?.handle(.unattached(reason: reason), of: node)
-  }
-
-  /// It is certain that a process on another host has ended, whatever has started it there says.
-  func hasEnded(elsewhere node: String) {
-    guard let process = processes[node], process.elsewhere != nil || process.agent != nil else {
-      return
-    }
-    bury(process, as: .unseen(isCertain: true), of: node)
-  }
-
-  /// A process on another host has ended by its lease.
-  func leaseRanOut(_ node: String) {
-    guard let process = processes[node], process.elsewhere != nil else { return }
-    bury(process, as: .leaseRanOut, of: node)
-  }
-
-  /// A process on another host that is not to be started again has said that it ends in order. Where nothing on this
-  /// host is left of what started it, nobody else will tell.
-  func leaves(elsewhere node: String) {
-    guard let process = processes[node], process.isUnattached else { return }
-    loop.schedule(after: Self.lastWordsDelay, for: self) {
-      if $0.processes[node] === process {
-        $0.bury(process, as: .untold(saidGoodbye: true), of: node)
-      }
-    }
-  }
-
-  /// Gives up a process on another host that nobody reaches.
-  func abandon(_ node: String) {
-    guard let process = processes[node], process.isElsewhere else { return }
-    bury(process, as: .unseen(isCertain: false), of: node)
-  }
-
-  private func bury(_ process: NodeProcess, as exit: ProcessExit, of node: String) {
-    remove(process, of: node)
-    if case .own(var child) = process.origin {
-      child.signal(.kill, group: true)
-      child.wait()
-      child.closePipes()
-    }
-    tell(exit, of: process, node)
-    endLodgers(of: process, node, exit)
-  }
+  // MARK: Adopted processes
 
   /// Called when a process that is not our child has ended.
   private func adoptedProcessEnded(_ process: NodeProcess, of node: String) {
@@ -403,13 +236,13 @@ final class NodeProcesses {
   }
 
   /// Reads what waits in the pipes.
-  private func readRest(of process: NodeProcess, _ node: String) {
+  func readRest(of process: NodeProcess, _ node: String) {
     for (stream, descriptor) in process.pipes where process.registrations[stream] != nil {
       read(process, of: node, stream, descriptor)
     }
   }
 
-  private func remove(_ process: NodeProcess, of node: String) {
+  func remove(_ process: NodeProcess, of node: String) {
     observer?.takeRest(of: node)
     readRest(of: process, node)
     detach(process, of: node)
@@ -423,7 +256,7 @@ final class NodeProcesses {
 
   /// Tells how a process has ended. Where it ended by itself and wrote why, that is the reason: its
   /// goodbye, which says the same, may still be on its way.
-  private func tell(_ exit: ProcessExit, of process: NodeProcess, _ node: String) {
+  func tell(_ exit: ProcessExit, of process: NodeProcess, _ node: String) {
     if !exit.isSuccess {
       let lines = process.capture.recentLines(ofLodger: process.host == nil ? nil : node)
       observer?.takeLastLines(lines, of: node)

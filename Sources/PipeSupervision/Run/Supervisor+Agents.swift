@@ -38,6 +38,7 @@ extension Supervisor {
       compare(run, with: report)
     } else {
       end(report.process, of: name)
+      outnumber(name, by: report.process)
     }
     goOnLaunching()
     note(name)
@@ -87,6 +88,15 @@ extension Supervisor {
     control.send(
       .signal, AgentSignal(incarnation: process.incarnation, number: Signal.kill.number),
       toAgentOf: name)
+  }
+
+  /// Numbers the next process above those that its agent has run: where the state directory was lost, nothing else
+  /// tells of them.
+  private func outnumber(_ name: String, by process: AgentReport.Process?) {
+    guard let process, let node = lifecycle[name], node.incarnation <= process.incarnation else {
+      return
+    }
+    handle(.node(name, .outnumbered(by: Int(clamping: process.incarnation))))
   }
 
   /// Tells an agent what becomes of its node.

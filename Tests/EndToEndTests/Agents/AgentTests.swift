@@ -26,27 +26,6 @@ struct AgentTests {
     """
   static let nodes = ["source", "sink", "left", "right", "pair"]
 
-  private func counted(_ count: Int) throws -> JSONValue {
-    try JSONValue(encoding: Sink.State.counting(last: count, count: count, wrong: 0))
-  }
-
-  /// Waits until so many events have come, once and in order, and both have met at each, and at the beginning.
-  @discardableResult
-  private func untilAll(_ count: Int, _ ward: DetachedTopology) async throws -> TopologyDirectory {
-    let last = try counted(count)
-    let met = try JSONValue(encoding: Party.State.willing(met: count + 1, steps: 0))
-    return try await ward.await("\(count) events have come") {
-      $0[node: "sink"]?.status?.state == last && $0[node: "left"]?.status?.state == met
-        && $0[node: "right"]?.status?.state == met
-    }
-  }
-
-  private func send(_ count: Int, _ ward: DetachedTopology) async throws {
-    let client = try ward.client()
-    defer { client.close() }
-    try await client.send("source", Source.Event.go(count: count))
-  }
-
   private func untilStarted(
     _ node: String, again incarnation: UInt64, _ ward: DetachedTopology
   ) async throws {
@@ -59,7 +38,7 @@ struct AgentTests {
   func kills() async throws {
     try await AgentWard.with(Self.hall, nodes: Self.nodes) { agents in
       let ward = agents.topology
-      try await send(6_000, ward)
+      try await ward.sendNumbers(6_000)
       // A process is killed on its host: its agent tells how it ended.
       try await ward.untilNumbersArrive(200)
       let sink = try #require(try await ward.pids()["sink"])
@@ -95,12 +74,36 @@ struct AgentTests {
         try await ward.await("all are adopted", \.isRunning)
         #expect(try await ward.pids() == before)
       }
-      try await untilAll(6_000, ward)
+      try await ward.untilAllMet(6_000)
       // They are supervised by the last one.
       try await ward.run("restart", "source")
       try await untilStarted("source", again: 2, ward)
-      try await send(10, ward)
-      try await untilAll(6_010, ward)
+      try await ward.sendNumbers(10)
+      try await ward.untilAllMet(6_010)
+    }
+  }
+
+  @Test(
+    "an orchestrator that has lost what its former one had counted goes on above what agents have run"
+  )
+  func lostState() async throws {
+    try await AgentWard.with(Self.hall, nodes: Self.nodes) { agents in
+      let ward = agents.topology
+      try await ward.run("restart", "sink")
+      try await untilStarted("sink", again: 2, ward)
+      try await ward.sendNumbers(2_000)
+      try await ward.untilNumbersArrive(200)
+      agents.orchestrator.signal(.kill)
+      #expect(try await agents.orchestrator.waitForExit(within: .seconds(10)) != nil)
+      let state = try ward.directories.state
+      for entry in FileSystem.entries(of: state) where !["journals", "logs"].contains(entry) {
+        FileSystem.removeTree(state + "/" + entry)
+      }
+      try agents.startOrchestrator()
+      try await untilStarted("sink", again: 3, ward)
+      try await untilStarted("source", again: 2, ward)
+      try await ward.await("all run", \.isRunning)
+      try await ward.untilAllMet(2_000)
     }
   }
 
@@ -111,7 +114,7 @@ struct AgentTests {
     let nodes = Self.nodes.filter { $0 != "pair" }
     try await AgentWard.with(hall, nodes: nodes) { agents in
       let ward = agents.topology
-      try await send(3_000, ward)
+      try await ward.sendNumbers(3_000)
       try await ward.untilNumbersArrive(200)
       let before = try await ward.pids()
       #expect(before["pair"] == before["left"])
@@ -125,7 +128,7 @@ struct AgentTests {
       #expect(kill(try #require(before["left"]), SIGKILL) == 0)
       try await untilStarted("left", again: 2, ward)
       try await untilStarted("pair", again: 2, ward)
-      try await untilAll(3_000, ward)
+      try await ward.untilAllMet(3_000)
     }
   }
 
@@ -133,7 +136,7 @@ struct AgentTests {
   func leaves() async throws {
     try await AgentWard.with(Self.hall, nodes: Self.nodes) { agents in
       let ward = agents.topology
-      try await send(500, ward)
+      try await ward.sendNumbers(500)
       for (count, node) in ["sink", "pair"].enumerated() {
         let former = try #require(agents.agents[node])
         former.signal(.terminate)
@@ -148,7 +151,7 @@ struct AgentTests {
         try agents.startAgent(of: node)
         try await untilStarted(node, again: 2, ward)
       }
-      try await untilAll(500, ward)
+      try await ward.untilAllMet(500)
       // One that somebody has stopped stays so.
       try await ward.run("stop", "sink")
       agents.agents["sink"]?.signal(.terminate)
@@ -164,8 +167,8 @@ struct AgentTests {
   func journal() async throws {
     try await AgentWard.with(Self.hall, nodes: Self.nodes) { agents in
       let ward = agents.topology
-      try await send(5, ward)
-      try await untilAll(5, ward)
+      try await ward.sendNumbers(5)
+      try await ward.untilAllMet(5)
       try await ward.run("stop", "sink")
       let file = try #require(FileSystem.contents(of: try ward.directories.journal(of: "sink")))
       let pod = try CommandLineTool()
@@ -198,13 +201,13 @@ struct AgentTests {
   func displaced() async throws {
     try await AgentWard.with(Self.hall, nodes: Self.nodes) { agents in
       let ward = agents.topology
-      try await send(3_000, ward)
+      try await ward.sendNumbers(3_000)
       try await ward.untilNumbersArrive(200)
       let former = try #require(try agents.startAgent(of: "sink"))
       #expect(try await former.waitForExit(within: .seconds(20)) == .exited(code: 1))
       #expect(former.errorText.contains("another agent of node 'sink' has taken this one's place"))
       try await untilStarted("sink", again: 2, ward)
-      try await untilAll(3_000, ward)
+      try await ward.untilAllMet(3_000)
     }
   }
 
@@ -239,7 +242,7 @@ struct AgentTests {
         let after = try await ward.pids()
         #expect(after["sink"] == before["sink"])
         #expect(try ward.log("right").contains { $0.contains("ended: killed by SIGKILL") })
-        try await untilAll(4_000, ward)
+        try await ward.untilAllMet(4_000)
       }
     }
   }

@@ -25,23 +25,6 @@ struct DeployedAdoptionTests {
     try JSONValue(encoding: Sink.State.counting(last: count, count: count, wrong: 0))
   }
 
-  /// Waits until so many events have come, once and in order, and both have met at each, and at the beginning.
-  @discardableResult
-  private func untilAll(_ count: Int, _ ward: DetachedTopology) async throws -> TopologyDirectory {
-    let last = try counted(count)
-    let met = try JSONValue(encoding: Party.State.willing(met: count + 1, steps: 0))
-    return try await ward.await("\(count) events have come") {
-      $0[node: "sink"]?.status?.state == last && $0[node: "left"]?.status?.state == met
-        && $0[node: "right"]?.status?.state == met
-    }
-  }
-
-  private func send(_ count: Int, _ ward: DetachedTopology) async throws {
-    let client = try ward.client()
-    defer { client.close() }
-    try await client.send("source", Source.Event.go(count: count))
-  }
-
   private func control(of ward: DetachedTopology) throws -> String {
     let place = try #require(FileSystem.contents(of: try ward.directories.controlPlace))
     return try #require(try JSONValue(parsing: place)["endpoint"]?.string)
@@ -62,7 +45,7 @@ struct DeployedAdoptionTests {
       let before = try await ward.directory()
       let pids = try await ward.pids()
       #expect(pids.count == 5)
-      try await send(4_000, ward)
+      try await ward.sendNumbers(4_000)
       for _ in 0..<2 {
         try await ward.untilNumbersArrive()
         try await ward.killOrchestrator()
@@ -72,7 +55,7 @@ struct DeployedAdoptionTests {
         #expect(try await ward.pids() == pids)
         #expect(files.map { FileSystem.contents(of: $0) } == keys)
       }
-      let after = try await untilAll(4_000, ward)
+      let after = try await ward.untilAllMet(4_000)
       for node in after.nodes {
         #expect(node.incarnation == 1 && node.restarts == 0, "\(node)")
         #expect(node.inbox == before[node: node.name]?.inbox)
@@ -85,7 +68,7 @@ struct DeployedAdoptionTests {
         answerTimeout: TopologyHarness.clientTimeout)
       defer { remote.close() }
       try await remote.send("source", Source.Event.go(count: 10))
-      try await untilAll(4_010, ward)
+      try await ward.untilAllMet(4_010)
 
       // They are supervised again, and what comes in their place is found by all others.
       for victim in ["sink", "pair", "source"] {
@@ -94,8 +77,8 @@ struct DeployedAdoptionTests {
           $0[node: victim]?.isRunning == true && $0[node: victim]?.incarnation == 2
         }
       }
-      try await send(10, ward)
-      try await untilAll(4_020, ward)
+      try await ward.sendNumbers(10)
+      try await ward.untilAllMet(4_020)
       try await ward.run("down")
       #expect(ward.tool.directory.processes.isEmpty)
       #expect(FileSystem.entries(of: directories.runtime).isEmpty)
@@ -141,7 +124,7 @@ struct DeployedAdoptionTests {
         return
       }
       #expect(try await ward.directory()[node: "source"]?.incarnation == 2)
-      try await untilAll(20, ward)
+      try await ward.untilAllMet(20)
     }
   }
 
@@ -150,7 +133,7 @@ struct DeployedAdoptionTests {
     try await DetachedTopology.with(Self.hall, deployment: DeployedTopologyTests.lab) { ward in
       let pids = try await ward.pids()
       let directories = try ward.directories
-      try await send(4_000, ward)
+      try await ward.sendNumbers(4_000)
       var former = try #require(RunningTopology.find(directories)?.pid)
       try await ward.killOrchestrator(former)
       for round in 0..<6 {
@@ -175,7 +158,7 @@ struct DeployedAdoptionTests {
       }
       #expect(try await ward.up().hasPrefix("ward: running, 5 nodes adopted"))
       #expect(try await ward.pids() == pids)
-      try await untilAll(4_000, ward)
+      try await ward.untilAllMet(4_000)
     }
   }
 
@@ -212,7 +195,7 @@ struct DeployedAdoptionTests {
     try await DetachedTopology.with(Self.hall, deployment: DeployedTopologyTests.lab) { ward in
       let pids = try await ward.pids()
       let former = try KeyFile.read(try ward.directories.key(of: "sink"))
-      try await send(2_000, ward)
+      try await ward.sendNumbers(2_000)
       try await ward.untilNumbersArrive()
       try await ward.killOrchestrator()
       let victims = ["sink", "left"].compactMap { pids[$0] }
@@ -223,7 +206,7 @@ struct DeployedAdoptionTests {
       #expect(areGone == true)
       let up = try await ward.up()
       #expect(up.hasPrefix("ward: running, 3 nodes adopted"), "\(up)")
-      let after = try await untilAll(2_000, ward)
+      let after = try await ward.untilAllMet(2_000)
       for node in after.nodes {
         let isNew = ["sink", "left"].contains(node.name)
         #expect((node.pid != pids[node.name]) == isNew, "\(node)")
@@ -253,7 +236,7 @@ struct DeployedAdoptionTests {
     try await DetachedTopology.with(
       DeployedTopologyTests.numbers, deployment: DeployedTopologyTests.lab
     ) { ward in
-      try await send(20, ward)
+      try await ward.sendNumbers(20)
       let pids = try await ward.pids()
       let directories = try ward.directories
       try await ward.killOrchestrator()
@@ -297,7 +280,7 @@ struct DeployedAdoptionTests {
       Self.hall, deployment: DeployedTopologyTests.lab
     ) { ward in
       var ward = ward
-      try await send(2_000, ward)
+      try await ward.sendNumbers(2_000)
       try await ward.untilNumbersArrive()
       var pids = try await ward.pids()
       try await ward.killOrchestrator()
@@ -317,7 +300,7 @@ struct DeployedAdoptionTests {
       unlink(try ward.directories.key(of: "right"))
       #expect(try await ward.up().hasPrefix("ward: running, 4 nodes adopted"))
       #expect(try await ward.pids()["sink"] == pids["sink"])
-      try await untilAll(2_000, ward)
+      try await ward.untilAllMet(2_000)
     }
   }
 
@@ -328,14 +311,14 @@ struct DeployedAdoptionTests {
     try await DetachedTopology.with(hall, deployment: DeployedTopologyTests.lab) { ward in
       let pids = try await ward.pids()
       #expect(pids["pair"] == pids["left"])
-      try await send(2_000, ward)
+      try await ward.sendNumbers(2_000)
       try await ward.untilNumbersArrive()
       try await ward.killOrchestrator()
       #expect(try await ward.up().hasPrefix("ward: running, 5 nodes adopted"))
       #expect(try await ward.pids() == pids)
       try await ward.untilNumbersArrive()
       try await ward.run("kill", "left")
-      try await untilAll(2_000, ward)
+      try await ward.untilAllMet(2_000)
     }
   }
 

@@ -140,6 +140,19 @@ struct ElsewhereLifecycleTests {
     #expect(gone.take(.exited(.unseen(isCertain: true))) == [.spawn(incarnation: 4)])
   }
 
+  @Test("a start that waits, and each later one, has a number above those that are known elsewhere")
+  func outnumbered() {
+    var node = SimulatedNode(isElsewhere: true)
+    #expect(node.take(.start) == [.spawn(incarnation: 1)])
+    #expect(node.take(.outnumbered(by: 7)) == [.spawn(incarnation: 8)])
+    #expect(node.take(.outnumbered(by: 3)) == [])
+    // Once it is started, its number stays.
+    node.take(.spawned(pid: 7))
+    #expect(node.take(.outnumbered(by: 11)) == [] && node.lifecycle.incarnation == 8)
+    #expect(node.take(.exited(.signalled(number: 9))) == [])
+    #expect(node.tick() == [.spawn(incarnation: 12)])
+  }
+
   @Test("on this host, silence is a hang as ever")
   func here() {
     var node = SimulatedNode()
