@@ -132,6 +132,11 @@ struct RemoteVerbs {
     try await host.tool.end(of: monitor, within: .seconds(60))
     try await host.tool.end(of: logs, within: .seconds(60))
     try await host.tool.end(of: screen, within: .seconds(60), code: 1)
-    #expect(try RunningTopology.find(ward.directories) == nil)
+    // From there the last word of the orchestrator is seen, and not its end.
+    let directories = try ward.directories
+    let hasEnded: Bool? = try await poll(within: .seconds(20)) {
+      RunningTopology.find(directories) == nil ? true : nil
+    }
+    #expect(hasEnded == true)
   }
 }
