@@ -21,11 +21,10 @@ package struct ManifestProcess: Hashable, Sendable {
 
   /// Those of a topology that agents start, in the order of the file: nodes, coordinators. What lives within another
   /// process is none, and monitors live in the orchestrator's pod.
-  /// - Throws: ``ManifestError`` where two would have one name.
   static func all(
     of topology: Topology, _ classes: [ConflictClassPlan], in deployment: Deployment,
-    _ names: ManifestNames
-  ) throws(ManifestError) -> [ManifestProcess] {
+    _ names: ClusterNames
+  ) -> [ManifestProcess] {
     let nodes = topology.nodes.map { node in
       let lodges = classes.contains { $0.host == node.name && $0.durability != .volatile }
       return ManifestProcess(
@@ -39,23 +38,6 @@ package struct ManifestProcess: Hashable, Sendable {
         name: $0.name, component: .coordinator, object: names.object(of: $0.name), place: nil,
         hasJournal: $0.durability != .volatile)
     }
-    let all = nodes + coordinators
-    try check(all, names)
-    return all
-  }
-
-  /// A suffix for the second of two would change whose volume claim is whose when a node is added: so it is refused.
-  private static func check(
-    _ processes: [ManifestProcess], _ names: ManifestNames
-  ) throws(ManifestError) {
-    var known: [String: String] = [:]
-    for process in processes {
-      guard process.object != names.orchestrator else {
-        throw .orchestratorName(process.name, name: process.object)
-      }
-      if let other = known.updateValue(process.name, forKey: process.object) {
-        throw .sameName(other, process.name, name: process.object)
-      }
-    }
+    return nodes + coordinators
   }
 }

@@ -26,7 +26,7 @@ package struct ManifestSet: Sendable {
   let topology: Topology
   let deployment: Deployment
   let image: String
-  let names: ManifestNames
+  let names: ClusterNames
   /// The two files as texts, by their names in the pod.
   let files: [(name: String, text: String)]
   /// What the files' variables stand for, where that is not their default.
@@ -51,8 +51,8 @@ package struct ManifestSet: Sendable {
     self.deployment = deployment
     self.image = image
     variables = try Self.variables(of: file, deploymentFile)
-    names = try ManifestNames(topology: topology.name)
-    processes = try ManifestProcess.all(of: topology, classes, in: deployment, names)
+    names = ClusterNames(topology: topology.name)
+    processes = ManifestProcess.all(of: topology, classes, in: deployment, names)
     // A topology may be called 'deployment'.
     let name = topology.name == "deployment" ? "topology.yaml" : "\(topology.name).yaml"
     files = [
@@ -145,7 +145,7 @@ package struct ManifestSet: Sendable {
 
   var orchestratorProcess: ManifestProcess {
     ManifestProcess(
-      name: ManifestNames.orchestratorProcess, component: .orchestrator,
+      name: ClusterNames.orchestratorProcess, component: .orchestrator,
       object: names.orchestrator, place: nil, hasJournal: true)
   }
 

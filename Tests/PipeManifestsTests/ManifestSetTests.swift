@@ -314,4 +314,12 @@ struct ManifestSetTests {
       try Hall.set(by: Hall.deployment + String(repeating: "#", count: rest + 1))
     }
   }
+
+  @Test("what lives within another process has no name of its own there")
+  func within() throws {
+    let set = try Hall.set(
+      "topology: t\nprogram: p\nnodes:\n  a: { machine: M }\n",
+      classes: [Hall.plan("A", host: "a", .process)])
+    #expect(set.processes.map(\.name) == ["a"])
+  }
 }

@@ -1,7 +1,8 @@
 import PipeSupport
 import PipeWire
 
-/// Checks that a topology can run by a deployment: that it has each place, and what `move` asks for.
+/// Checks that a topology can run by a deployment: that it has each place, what `move` asks for, and names that
+/// a cluster takes.
 package struct PlacementChecker: Examiner {
   let topology: Topology
   let source: SourceMap
@@ -23,6 +24,7 @@ package struct PlacementChecker: Examiner {
       checker.checkPlace(of: node)
       if node.hostLossPolicy == .move { checker.checkMove(of: node) }
     }
+    checker.checkNames()
     return checker.diagnostics.inFileOrder
   }
 
@@ -93,6 +95,39 @@ package struct PlacementChecker: Examiner {
     let within = topology.composites.filter { $0.within == node }.map(\.name)
     return within.max { topology.durability(of: $0) < topology.durability(of: $1) }
       .map { ($0, topology.durability(of: $0)) }
+  }
+
+  // MARK: Names in a cluster
+
+  /// What agents start has a name in the cluster, which no other has. A suffix for the second of two would change whose
+  /// volume claim is whose when a node is added: so they are refused.
+  private mutating func checkNames() {
+    guard deployment.deployment.engine == .kubernetes else { return }
+    let names = ClusterNames(topology: topology.name)
+    guard names.areOfServices else {
+      return report(
+        .clusterName, at: ["topology"],
+        "topology '\(topology.name)' cannot be in a cluster under this name: its services begin with it, and the name "
+          + "of a service begins with a letter; name it otherwise")
+    }
+    var known: [String: String] = [:]
+    let coordinators = classes.filter { $0.host == nil }.map { ["composites", $0.name] }
+    for path in topology.nodes.map({ ["nodes", $0.name] }) + coordinators {
+      let name = names.object(of: path[1])
+      let problem =
+        if name == names.orchestrator {
+          "'\(path[1])' would be '\(name)' in a cluster, which is the orchestrator's name there"
+        } else if let other = known[name] {
+          "'\(other)' and '\(path[1])' would both be '\(name)' in a cluster, where names have small letters, digits and "
+            + "'-' alone"
+        } else {
+          String?.none
+        }
+      known[name] = path[1]
+      if let problem {
+        report(.clusterName, at: source.mark(ofKey: path), problem + "; rename it")
+      }
+    }
   }
 
   /// `back.yaml:3:1`: a place in the deployment file.

@@ -1,3 +1,5 @@
+import PipeSupport
+
 /// What a subscription to a feed asks for: how the frames that it takes begin.
 ///
 /// A feed publishes a kind only where a topic names it. One that is shorter than a kind, the empty one
@@ -37,9 +39,7 @@ package enum FeedTopic: Hashable, Sendable {
 
   /// What stands for a name in the `count` of a frame: the 32-bit FNV-1a hash of its UTF-8. Two names may
   /// have the same; the body has the name.
-  package static func number(of name: String) -> UInt32 {
-    name.utf8.reduce(0x811C_9DC5) { ($0 ^ UInt32($1)) &* 0x0100_0193 }
-  }
+  package static func number(of name: String) -> UInt32 { FNV.hash(of: name) }
 
   /// Whether a subscription asks for its frames, or for some of them.
   package func isAsked(by subscription: [UInt8]) -> Bool {

@@ -105,5 +105,7 @@ extension Diagnostic {
     case unknownHost = "unknown-host"
     /// A node that is to move when its host is lost, and what it has recorded cannot.
     case badHostLoss = "bad-host-loss"
+    /// A name of a process in a cluster that is another's as well, or no service's.
+    case clusterName = "cluster-name"
   }
 }

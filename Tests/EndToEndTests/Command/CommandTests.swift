@@ -54,6 +54,14 @@ struct Command {
     return Result(exit: child.wait(), output: output, error: error)
   }
 
+  /// Runs a line of bash to its end, among these files and in a directory of its own.
+  static func run(_ line: String, among files: KeyValuePairs<String, String>) throws -> Result {
+    let command = try Command()
+    defer { command.remove() }
+    for (name, text) in files { try command.directory.write(text + "\n", to: name) }
+    return try command.run(shell: line)
+  }
+
   /// What completion in bash offers for the last of these words.
   func complete(_ words: String...) throws -> [String] {
     let line = """

@@ -24,11 +24,7 @@ struct DeploymentVerbTests {
   private func run(
     _ line: String, topology: String = topology, deployment: String = deployment
   ) throws -> Command.Result {
-    let command = try Command()
-    defer { command.remove() }
-    return try command.run(
-      shell: "cat > hall.yaml <<'TEXT'\n\(topology)\nTEXT\n"
-        + "cat > lab.yaml <<'TEXT'\n\(deployment)\nTEXT\n\(line)")
+    try Command.run(line, among: ["hall.yaml": topology, "lab.yaml": deployment])
   }
 
   private static let good =

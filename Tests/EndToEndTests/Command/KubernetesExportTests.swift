@@ -24,11 +24,7 @@ struct KubernetesExportTests {
   private func run(
     _ line: String, topology: String = topology, deployment: String = deployment
   ) throws -> Command.Result {
-    let command = try Command()
-    defer { command.remove() }
-    return try command.run(
-      shell: "cat > hall.yaml <<'TEXT'\n\(topology)\nTEXT\n"
-        + "cat > cluster.yaml <<'TEXT'\n\(deployment)\nTEXT\n\(line)")
+    try Command.run(line, among: ["hall.yaml": topology, "cluster.yaml": deployment])
   }
 
   // MARK: What is written
@@ -119,7 +115,7 @@ struct KubernetesExportTests {
       ),
       (
         "sed -i 's/Motor_2/DOOR/' hall.yaml; \(call)",
-        "'door' and 'DOOR' would both be 'hall-door' in a cluster"
+        "hall.yaml:5:3: error: 'door' and 'DOOR' would both be 'hall-door' in a cluster"
       ),
       ("sed -i 's/front:/side:/' cluster.yaml; \(call)", "[unknown-place]"),
       ("sed -i 's/, place: back/&, on_host_loss: move/' hall.yaml; \(call)", "[bad-host-loss]"),

@@ -237,4 +237,53 @@ struct DeploymentCheckTests {
     #expect(
       found.count == 1 && found[0].contains("what composite 'c', which is coordinated within it"))
   }
+
+  // MARK: Names in a cluster
+
+  private static let cluster = "engine: kubernetes\nimage: i"
+
+  @Test("two names that are one in a cluster are refused there, and the orchestrator's")
+  func clusterNames() throws {
+    let nodes = "a_b: { machine: M }\nc: { machine: M }\nA-b: { machine: M }"
+    #expect(
+      try placed(nodes, in: Self.cluster) == [
+        "test.yaml:6:3: error: 'a_b' and 'A-b' would both be 't-a-b' in a cluster, where names have small "
+          + "letters, digits and '-' alone; rename it [cluster-name]"
+      ])
+    #expect(try placed(nodes, in: Self.without) == [])
+    #expect(
+      try placed("Orchestrator: { machine: M }", in: Self.cluster) == [
+        "test.yaml:4:3: error: 'Orchestrator' would be 't-orchestrator' in a cluster, which is the "
+          + "orchestrator's name there; rename it [cluster-name]"
+      ])
+  }
+
+  @Test(
+    "a coordinator has a name in a cluster where it has a process of its own",
+    arguments: [(nil, true), ("b", false)] as [(String?, Bool)])
+  func coordinatorName(host: String?, isRefused: Bool) throws {
+    let composites = "composites: { A: { components: [a, b], synchronize: [e] } }\n"
+    let plan = ConflictClassPlan(
+      name: "A", host: host, program: "p", durability: .process, composites: [], components: [])
+    let found = try placed(
+      "a: { machine: M }\nb: { machine: M }", and: composites, in: Self.cluster, classes: [plan])
+    #expect(found.count == (isRefused ? 1 : 0), "\(found)")
+    if isRefused {
+      #expect(
+        found[0].hasPrefix("test.yaml:6:15: error: 'a' and 'A' would both be 't-a'"), "\(found)")
+    }
+  }
+
+  @Test("a topology whose name begins with a digit is refused in a cluster: no service's does")
+  func digit() throws {
+    let (topology, source) = try TopologyReader.read(
+      text: withNodes("a: { machine: M }").replacing("topology: t", with: "topology: 3d").utf8,
+      file: "test.yaml")
+    let found = PlacementChecker.check(topology, source: source, in: try examined(Self.cluster))
+    #expect(
+      found.map(\.description) == [
+        "test.yaml:1:11: error: topology '3d' cannot be in a cluster under this name: its services begin "
+          + "with it, and the name of a service begins with a letter; name it otherwise [cluster-name]"
+      ])
+  }
 }

@@ -1,11 +1,11 @@
 import PipeMachines
-import PipeTopology
+import PipeSupport
 
 /// The names that a topology's processes have in a cluster: labels of DNS names, since each names a service.
 ///
 /// A name depends on nothing but the topology's and the process's, so that a change elsewhere in the file moves no
 /// volume claim to another process.
-package struct ManifestNames: Sendable {
+package struct ClusterNames: Sendable {
   /// The topology's, which the names of all its objects begin with.
   package let topology: String
   private let whole: String
@@ -13,15 +13,13 @@ package struct ManifestNames: Sendable {
   /// The longest name of a StatefulSet: Kubernetes adds a hash to it, and makes a label of both. Unit: bytes.
   package static let lengthLimit = 52
 
-  /// - Throws: ``ManifestError`` where the topology's name begins with a digit: no service's does.
-  package init(topology: String) throws(ManifestError) {
-    let label = Self.label(of: topology)
-    guard let first = label.utf8.first, first >= UInt8(ascii: "a") else {
-      throw .noServiceName(topology)
-    }
-    self.topology = label
+  package init(topology: String) {
+    self.topology = Self.label(of: topology)
     whole = topology
   }
+
+  /// Whether services can have these names: that of one begins with a letter.
+  var areOfServices: Bool { topology.utf8.first.map { $0 >= UInt8(ascii: "a") } == true }
 
   /// The name of a process's objects: `hall-door`. A long one is cut, and has a hash of the whole at its end.
   package func object(of process: String) -> String {
@@ -36,7 +34,7 @@ package struct ManifestNames: Sendable {
   package var orchestrator: String { object(of: Self.orchestratorProcess) }
 
   /// What stands for the orchestrator where processes have their names.
-  static let orchestratorProcess = "orchestrator"
+  package static let orchestratorProcess = "orchestrator"
 
   /// A name as a label of a DNS name: in small letters, with `-` for any mark.
   package static func label(of name: String) -> String {
@@ -56,16 +54,5 @@ package struct ManifestNames: Sendable {
     var text = text
     while text.utf8.last == UInt8(ascii: "-") { text.removeLast() }
     return text
-  }
-}
-
-/// FNV-1a: the same for a text at each export.
-enum FNV {
-  /// Eight digits.
-  static func text(of text: String) -> String {
-    var hash: UInt32 = 0x811C_9DC5
-    for byte in text.utf8 { hash = (hash ^ UInt32(byte)) &* 0x0100_0193 }
-    let digits = String(hash, radix: 16)
-    return String(repeating: "0", count: 8 - digits.count) + digits
   }
 }
