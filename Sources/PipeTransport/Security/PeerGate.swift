@@ -86,7 +86,9 @@ package final class PeerGate {
       }
       return true
     case .foreignName:
-      drop(&message, .foreignName(String(decoding: name ?? [], as: UTF8.self)), tag)
+      // One that begins with a zero has libzmq made.
+      let own = name?.first == 0 ? [] : name ?? []
+      drop(&message, .foreignName(String(decoding: own, as: UTF8.self)), tag)
     case .revoked:
       drop(&message, .afterwards, tag)
     }

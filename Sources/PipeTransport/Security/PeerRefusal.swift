@@ -3,7 +3,7 @@ package struct PeerRefusal: Hashable, Sendable, CustomStringConvertible {
   package enum Reason: Hashable, Sendable {
     /// In its handshake.
     case unknownKey, revokedKey
-    /// A message under a routing id that belongs to others.
+    /// A message under a routing id that belongs to others; empty where the peer has none.
     case foreignName(String)
     /// A message that came after its key was revoked, or without one.
     case afterwards
@@ -27,6 +27,9 @@ package struct PeerRefusal: Hashable, Sendable, CustomStringConvertible {
       case .revokedKey:
         "turned away \(peer): \(key) was revoked, since another process has taken its place. "
           + "If it still runs, end it"
+      case .foreignName(""):
+        "passed over a message of \(peer) and cut the connection: \(key) allows none without a "
+          + "name, and it has none, or a later connection has it now"
       case .foreignName(let name):
         "passed over a message of \(peer) and cut the connection: \(key) does not belong to "
           + "'\(name)'"

@@ -178,7 +178,7 @@ final class SecuredCaller: Sendable {
   private let thread: LoopThread
 
   /// - Parameters:
-  ///   - name: Its routing id; `nil` for a SUB.
+  ///   - name: Its routing id, empty where libzmq is to make one; `nil` for a SUB.
   ///   - pair: Its key pair; `nil` connects without any.
   init(
     _ name: String?, to endpoint: String, key: PublicKey, as pair: CurveKeyPair?
@@ -189,7 +189,7 @@ final class SecuredCaller: Sendable {
       let made = Result {
         let line = try Line(name == nil ? .subscriber : .dealer, on: loop)
         if let name {
-          try line.socket.setRoutingID(name)
+          if !name.isEmpty { try line.socket.setRoutingID(name) }
         } else {
           try line.socket.subscribe(to: [])
         }

@@ -129,6 +129,16 @@ struct SecuredSocketTests {
     #expect("\(refusal)".contains("does not belong to 'pipe/a'"))
   }
 
+  @Test("who has no name is told of without the one that libzmq has made for it")
+  func nameless() async throws {
+    server.allow(pair.publicKey, as: .only("pipe/b"))
+    let nameless = try caller("", as: pair)
+    try await until { server.now.refusals.contains { $0.reason == .foreignName("") } }
+    #expect(nameless.now.received == 0)
+    let refusal = try #require(server.now.refusals.first)
+    #expect("\(refusal)".contains("allows none without a name"))
+  }
+
   @Test("a client may have any name that belongs to no pipe, coordinator or node")
   func client() async throws {
     server.allow(pair.publicKey, as: .ofClients)
