@@ -1,4 +1,3 @@
-import Glibc
 import PipeRuntime
 
 /// All the rounds of a soak, and their verdict.
@@ -80,35 +79,19 @@ struct SoakRun {
     let counts = total.counts
     if !options.isCalm { say("faults that struck:\n\(counts.table(of: choice))") }
     if options.topic.isOfComposites { say("what became of meetings:\n\(total.meetings.text)") }
-    var problems = total.violations
+    var problems: [String] = []
     if !options.isCalm, counts.total < options.faults {
       problems.append("only \(counts.total) of \(options.faults) faults in the time")
     }
     if counts.total >= Self.longRun {
-      let faults = counts.missing(of: choice)
-      problems += missing("struck", faults)
+      problems += missing("struck", counts.missing(of: choice))
       if options.topic.isOfComposites { problems += missing("seen", total.meetings.missing) }
     }
-    say(
-      "\(rounds) topologies, \(counts.total) faults, \(total.arrived) numbers arrived: "
-        + "\(total.lost) lost, \(total.repeated) repeated, \(total.reordered) reordered; "
-        + time.shortText)
-    guard !problems.isEmpty else {
-      say("verdict: exact")
-      return true
-    }
-    for problem in problems.dropFirst(total.violations.count) { say(problem) }
-    say("verdict: VIOLATED, in \(problems.count) places; repeat with: soak \(options.text)")
-    return false
+    return SoakVerdict(options: options, rounds: rounds, faults: counts.total, total: total)
+      .tell(with: problems, took: time)
   }
 
   private func missing(_ verb: String, _ what: [String]) -> [String] {
     what.isEmpty ? [] : ["never \(verb): \(what.joined(separator: ", "))"]
-  }
-
-  /// Prints a line at once, also into a pipe.
-  private func say(_ line: String) {
-    print(line)
-    fflush(nil)
   }
 }

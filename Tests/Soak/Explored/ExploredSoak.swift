@@ -114,10 +114,4 @@ struct ExploredSoak {
       }
     }
   }
-
-  /// Prints a line at once, also into a pipe.
-  private func say(_ line: String) {
-    print(line)
-    fflush(nil)
-  }
 }

@@ -1,4 +1,3 @@
-import Glibc
 import PipeRuntime
 
 /// Runs random topologies on hosts, of which some are lost, and checks that no event is lost, repeated or reordered.
@@ -66,26 +65,8 @@ struct HostsSoak {
       "  at failpoints, found hung, adopted: \(total.counts.total), \(total.counts.foundHung), "
         + "\(total.counts.adopted)")
     say("what became of meetings:\n\(total.meetings.text)")
-    var problems = total.violations
-    if counts.total >= Self.longRun {
-      problems += counts.missing.map { "never struck: \($0)" }
-    }
-    say(
-      "\(rounds) topologies, \(counts.total) faults, \(total.arrived) numbers arrived: "
-        + "\(total.lost) lost, \(total.repeated) repeated, \(total.reordered) reordered; "
-        + time.shortText)
-    guard !problems.isEmpty else {
-      say("verdict: exact")
-      return true
-    }
-    for problem in problems.dropFirst(total.violations.count) { say(problem) }
-    say("verdict: VIOLATED, in \(problems.count) places; repeat with: soak \(options.text)")
-    return false
-  }
-
-  /// Prints a line at once, also into a pipe.
-  private func say(_ line: String) {
-    print(line)
-    fflush(nil)
+    let missing = counts.total < Self.longRun ? [] : counts.missing.map { "never struck: \($0)" }
+    return SoakVerdict(options: options, rounds: rounds, faults: counts.total, total: total)
+      .tell(with: missing, took: time)
   }
 }
