@@ -20,6 +20,31 @@ package struct AgentKeys: Sendable {
   /// The name of the file with the public key of an agent.
   package static func agentFile(of node: String) -> String { node + ".agent" }
 
+  /// The name of the file of an agent's pair, which the agent alone is to have.
+  package static func ownFile(of node: String) -> String { node + ".agent.key" }
+
+  /// Makes new keys for a topology: the files of its orchestrator, and that of each agent.
+  /// - Parameters:
+  ///   - nodes: Those that agents start.
+  ///   - endpoint: Where agents, nodes and clients find the orchestrator.
+  ///   - directory: Is made where it is not there.
+  package static func make(
+    of nodes: [String], for topology: String, at endpoint: String, in directory: String
+  ) throws {
+    try FileSystem.makeDirectories(directory, mode: 0o700)
+    func path(_ file: String) -> String { directory + "/" + file }
+    let control = try CurveKeyPair.make()
+    let address = ControlAddress(
+      topology: topology, endpoint: endpoint, key: control.publicKey.text)
+    try KeyFile.write(control, to: path(controlFile))
+    try KeyFile.write(.make(), for: address, to: path(clientFile))
+    for node in nodes {
+      let pair = try CurveKeyPair.make()
+      try KeyFile.write(pair, for: address, to: path(ownFile(of: node)))
+      try FileSystem.replace(path(agentFile(of: node)), with: Array(pair.publicKey.text.utf8))
+    }
+  }
+
   /// - Parameter nodes: Those that agents start.
   package init(
     in directory: String, of nodes: [String], topology: String

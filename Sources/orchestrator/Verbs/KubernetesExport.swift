@@ -58,27 +58,23 @@ struct KubernetesExport {
 extension ManifestSet {
   /// Makes a pair for each process, for the orchestrator, and for clients elsewhere.
   fileprivate func makeKeys() throws -> ManifestKeys {
-    // A key file is what writes it; its directory is ours alone, and goes at once.
+    // Its directory is ours alone, and goes at once.
     let directory = try FileSystem.makeTemporaryDirectory("/tmp/piperuntime-keys-")
     defer { FileSystem.removeTree(directory) }
-    let path = directory + "/key"
-    func text(_ pair: CurveKeyPair, for control: ControlAddress?) throws -> String {
-      try KeyFile.write(pair, for: control, to: path)
+    let names = processes.map(\.name)
+    try AgentKeys.make(of: names, for: topologyName, at: endpoint, in: directory)
+    func text(_ file: String) throws -> String {
+      let path = directory + "/" + file
       guard let text = FileSystem.text(of: path) else {
         throw SystemError("read", on: path, code: 0)
       }
       return text
     }
-    let control = try CurveKeyPair.make()
-    let address = ControlAddress(
-      topology: topologyName, endpoint: endpoint, key: control.publicKey.text)
-    var agents: [String: ManifestKeys.Agent] = [:]
-    for process in processes {
-      let pair = try CurveKeyPair.make()
-      agents[process.name] = .init(
-        file: try text(pair, for: address), key: pair.publicKey.text)
-    }
     return ManifestKeys(
-      control: try text(control, for: nil), client: try text(.make(), for: address), agents: agents)
+      control: try text(AgentKeys.controlFile), client: try text(AgentKeys.clientFile),
+      agents: try names.reduce(into: [:]) { agents, name in
+        agents[name] = .init(
+          file: try text(AgentKeys.ownFile(of: name)), key: try text(AgentKeys.agentFile(of: name)))
+      })
   }
 }

@@ -1,6 +1,7 @@
 import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
+import PipeSupervision
 import TestNodes
 import TestTraits
 import Testing
@@ -284,13 +285,11 @@ struct AgentTests {
       let ward = agents.topology
       let tool = ward.tool
       let keys = tool.directory.path + "/keys/"
-      let (right, control) = try KeyFile.readWithControl(keys + "right.key")
+      let (right, control) = try KeyFile.readWithControl(keys + AgentKeys.ownFile(of: "right"))
       try KeyFile.write(CurveKeyPair.make(), for: control, to: keys + "stranger.key")
       try KeyFile.write(right, for: control, to: keys + "left-by-right.key")
       for key in ["stranger", "left-by-right"] {
         let agent = try tool.start(["agent", "left", "--key", keys + key + ".key"])
-        let log = try ward.directories.logs + "/orchestrator.log"
-        _ = log
         let isTold: Bool? = try await poll(within: .seconds(20)) {
           let told = agents.orchestrator.errorText + agents.orchestrator.outputText
           return told.contains(
@@ -313,8 +312,9 @@ struct AgentTests {
       let tool = agents.tool
       try tool.directory.write(
         Self.hall.replacing("topology: ward", with: "topology: other"), to: "other.yaml")
-      try AgentWard.makeKeys(
-        of: Self.nodes, as: "other", at: "tcp://localhost:1", in: tool.directory)
+      try AgentKeys.make(
+        of: Self.nodes, for: "other", at: "tcp://localhost:1",
+        in: tool.directory.path + "/keys-of-other")
       let result = try await tool.end(
         of: tool.start([
           "run", "other.yaml", "--deployment", "ward-deployment.yaml", "--keys", "keys-of-other",
@@ -330,7 +330,8 @@ struct AgentTests {
     try await CommandLineTool.launching { tool in
       try tool.directory.write(Self.hall, to: "ward.yaml")
       try tool.directory.write(AgentWard.deployment(port: 20_000), to: "d.yaml")
-      try AgentWard.makeKeys(of: ["source"], at: "tcp://localhost:20000", in: tool.directory)
+      try AgentKeys.make(
+        of: ["source"], for: "ward", at: "tcp://localhost:20000", in: tool.directory.path + "/keys")
       let run = ["run", "ward.yaml", "--deployment", "d.yaml", "--plain"]
       func error(_ arguments: [String]) async throws -> String {
         try await tool.end(of: tool.start(arguments), code: 2).error
@@ -354,7 +355,7 @@ struct AgentTests {
         try await error(["agent", "sink", "--key", "keys/control.key"]).contains(
           "does not say which orchestrator"))
       #expect(
-        try await error(["agent", "sink", "--key", "keys/source.key", "--address", "here"])
+        try await error(["agent", "sink", "--key", "keys/source.agent.key", "--address", "here"])
           .contains("'here' is no IPv4 address in numbers"))
     }
   }

@@ -66,7 +66,9 @@ final class AgentWard {
     try topology.deploy(by: Self.deployment(port: port))
     self.topology = topology
     let host = places["orchestrator"]?.address ?? "localhost"
-    try Self.makeKeys(of: nodes, at: "tcp://\(host):\(port)", in: tool.directory)
+    try AgentKeys.make(
+      of: nodes, for: "ward", at: "tcp://\(host):\(port)", in: tool.directory.path + "/" + Self.keys
+    )
     orchestrator = try Self.startOrchestrator(tool, places["orchestrator"])
   }
 
@@ -85,27 +87,6 @@ final class AgentWard {
       defer { socket.close() }
       if (try? socket.bind("tcp://127.0.0.1:\(port)")) != nil { return port }
       try #require(port < 32_000, "no port is free")
-    }
-  }
-
-  /// Makes the keys that an export would.
-  static func makeKeys(
-    of nodes: [String], as topology: String = "ward", at endpoint: String,
-    in directory: TestDirectory
-  ) throws {
-    let name = topology == "ward" ? Self.keys : Self.keys + "-of-" + topology
-    let keys = directory.path + "/" + name
-    try FileSystem.makeDirectories(keys, mode: 0o700)
-    let control = try CurveKeyPair.make()
-    let address = ControlAddress(
-      topology: topology, endpoint: endpoint, key: control.publicKey.text)
-    try KeyFile.write(control, to: keys + "/" + AgentKeys.controlFile)
-    try KeyFile.write(CurveKeyPair.make(), for: address, to: keys + "/" + AgentKeys.clientFile)
-    for node in nodes {
-      let pair = try CurveKeyPair.make()
-      try KeyFile.write(pair, for: address, to: keys + "/\(node).key")
-      try directory.write(
-        pair.publicKey.text, to: name + "/" + AgentKeys.agentFile(of: node))
     }
   }
 
@@ -134,7 +115,8 @@ final class AgentWard {
     var tool = tool
     tool.prefix = places[node]?.prefix ?? []
     return try tool.start([
-      "agent", node, "--key", "\(Self.keys)/\(node).key", "--host", "host-of-\(node)",
+      "agent", node, "--key", "\(Self.keys)/\(AgentKeys.ownFile(of: node))", "--host",
+      "host-of-\(node)",
       "--address", places[node]?.address ?? "127.0.0.1",
     ])
   }
