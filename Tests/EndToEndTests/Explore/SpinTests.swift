@@ -39,20 +39,14 @@ struct SpinTests {
 
   // MARK: SPIN
 
-  private static let spin = path(of: ["spin"])
-  private static let compiler = path(of: ["cc", "clang"])
+  private static let spin = InstalledProgram.path(of: ["spin"])
   private static let missing: Comment =
     "SPIN is missing, or a C compiler: 'apt-get install spin gcc' (tools for this test only)"
 
-  private static func path(of programs: [String]) -> String? {
-    let folders = (ProcessEnvironment.current["PATH"] ?? "").split(separator: ":")
-    return programs.lazy.flatMap { program in folders.map { "\($0)/\(program)" } }
-      .first { FileSystem.exists($0) }
-  }
-
   @Test(
     "are searched by SPIN as is known, from our own model",
-    .enabled(if: spin != nil && compiler != nil, missing), arguments: KnownTopology.all)
+    .enabled(if: spin != nil && InstalledProgram.compiler != nil, missing),
+    arguments: KnownTopology.all)
   func bySpin(_ known: KnownTopology) async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
@@ -65,7 +59,8 @@ struct SpinTests {
     }
     _ = try await run(try #require(Self.spin), "-a", "known.pml")
     _ = try await run(
-      try #require(Self.compiler), "-O0", "-DSAFETY", "-DNOREDUCE", "-w", "-o", "pan", "pan.c")
+      try #require(InstalledProgram.compiler), "-O0", "-DSAFETY", "-DNOREDUCE", "-w", "-o", "pan",
+      "pan.c")
     // It goes on behind errors.
     let found = try await run(tool.directory.path + "/pan", "-m1000000", "-w20", "-c0")
     func number(before words: String) -> Int? {

@@ -1,0 +1,97 @@
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestTraits
+import Testing
+
+/// Hosts tell the time of day as they are set, and no two agree: nothing may depend on it.
+@Suite("Nodes on hosts whose clocks differ", .timed)
+struct ClockTests {
+  /// A library that has a program see another time of day, by SHIFT in seconds. All other clocks are the system's.
+  private static let shiftedClock = """
+    #define _GNU_SOURCE
+    #include <stdlib.h>
+    #include <sys/syscall.h>
+    #include <sys/time.h>
+    #include <time.h>
+    #include <unistd.h>
+
+    static time_t shift(void) {
+      const char *text = getenv("SHIFT");
+      return text ? atol(text) : 0;
+    }
+
+    int clock_gettime(clockid_t clock, struct timespec *time) {
+      int result = syscall(SYS_clock_gettime, clock, time);
+      if (result == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) time->tv_sec += shift();
+      return result;
+    }
+
+    int gettimeofday(struct timeval *restrict time, void *restrict zone) {
+      struct timespec now;
+      (void)zone;
+      if (clock_gettime(CLOCK_REALTIME, &now)) return -1;
+      time->tv_sec = now.tv_sec;
+      time->tv_usec = now.tv_nsec / 1000;
+      return 0;
+    }
+
+    time_t time(time_t *place) {
+      struct timespec now;
+      if (clock_gettime(CLOCK_REALTIME, &now)) return -1;
+      if (place) *place = now.tv_sec;
+      return now.tv_sec;
+    }
+
+    """
+  private static let missing: Comment =
+    "there is no C compiler: 'apt-get install gcc' (for this test only)"
+
+  @Test(
+    "every event is there once, and processes are watched and started again, while clocks are an hour apart",
+    .enabled(if: InstalledProgram.compiler != nil, missing), arguments: [3_600, -3_600])
+  func anHourApart(seconds: Int) async throws {
+    try await CommandLineTool.launching { tool in
+      let compiler = try #require(InstalledProgram.compiler)
+      try tool.directory.write(Self.shiftedClock, to: "clock.c")
+      _ = try await tool.end(
+        of: tool.start(program: compiler, ["-shared", "-fPIC", "-o", "clock.so", "clock.c"]))
+      let prefix = [
+        "/usr/bin/env", "LD_PRELOAD=\(tool.directory.path)/clock.so", "SHIFT=\(seconds)",
+      ]
+      try await Self.look(at: prefix, seconds, tool)
+      let elsewhere = AgentWard.Place(prefix: prefix, address: "127.0.0.1")
+      let places = ["sink": elsewhere, "left": elsewhere]
+      try await AgentWard.with(
+        AgentTests.hall, nodes: AgentTests.nodes, places: places, tool: tool
+      ) { agents in
+        let ward = agents.topology
+        try await ward.sendNumbers(3_000)
+        try await ward.untilNumbersArrive(200)
+        let pids = try await ward.pids()
+        let maps = FileSystem.text(of: "/proc/\(try #require(pids["sink"]))/maps") ?? ""
+        #expect(maps.contains("/clock.so"))
+        // It is killed, then it hangs: the one is told, the other found.
+        for (signal, incarnation) in [(SIGKILL, 2), (SIGSTOP, 3)] as [(Int32, UInt64)] {
+          #expect(kill(try #require(try await ward.pids()["sink"]), signal) == 0)
+          try await ward.await("the sink is another process") {
+            $0[node: "sink"]?.isRunning == true && $0[node: "sink"]?.incarnation == incarnation
+          }
+        }
+        try await ward.untilAllMet(3_000)
+        #expect(try await ward.pids()["left"] == pids["left"])
+      }
+    }
+  }
+
+  /// A program that is called so sees the other time of day.
+  private static func look(at prefix: [String], _ seconds: Int, _ tool: CommandLineTool)
+    async throws
+  {
+    let before = time(nil)
+    let date = try await tool.end(
+      of: tool.start(program: prefix[0], Array(prefix.dropFirst()) + ["/bin/date", "+%s"]))
+    let told = try #require(Int(date.output.prefix { $0.isNumber }))
+    #expect(before...time(nil) ~= told - seconds)
+  }
+}
