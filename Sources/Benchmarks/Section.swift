@@ -2,7 +2,7 @@
 enum Section: String, CaseIterable, Sendable {
   case roundtrip, oneway, durability, synchronized, start, restart, recovery, memory, endurance
   case watched, inspected, coding, growth, commands, peers, reduce, steady, styles
-  case explore, network, slurm
+  case explore, network, slurm, agents
 
   /// What it measures.
   var summary: String {
@@ -28,6 +28,7 @@ enum Section: String, CaseIterable, Sendable {
     case .network: "what tcp and keys cost a pipe and a round trip"
     case .slurm:
       "how soon nodes are ready on the hosts of a Slurm job, and again when they or a host are lost"
+    case .agents: "how soon nodes are ready that agents start, as in pods of Kubernetes'"
     case .explore: "how fast all states of a topology are searched"
     }
   }
@@ -56,6 +57,7 @@ enum Section: String, CaseIterable, Sendable {
     case .styles: StylesSection(setting).run(&report)
     case .explore: try SearchSection(setting).run(&report)
     case .slurm: try SlurmSection(setting).run(&report)
+    case .agents: try AgentsSection(setting).run(&report)
     case .network: try NetworkSection(setting).run(&report)
     }
   }

@@ -16,14 +16,17 @@ final class TopologyRun {
   /// - Parameters:
   ///   - deployment: The text of the deployment file that it runs by; `nil` where all is on one host.
   ///   - hosts: Where the orchestrator runs; `nil` on this machine itself.
+  ///   - agents: What starts its nodes; `nil` where the orchestrator does.
   init(
     _ text: String, named name: String, deployment: String? = nil, on hosts: SlurmHosts? = nil,
-    in directory: TemporaryDirectory
+    by agents: Agents? = nil, in directory: TemporaryDirectory
   ) throws {
     self.name = name
     try Programs.check()
     let orchestrator = OrchestratorCommand(directory: directory, hosts: hosts)
     var arguments = ["run", "--plain", try directory.write(text, to: name + ".yaml")]
+    let deployment = deployment ?? agents?.deployment
+    if let agents { arguments += ["--keys", agents.keys] }
     if let deployment {
       arguments += ["--deployment", try directory.write(deployment, to: name + "-deployment.yaml")]
     }
@@ -45,6 +48,9 @@ final class TopologyRun {
     let nodes = Blocking.run { (try? await client.directory())?.nodes ?? [] }
     pids = nodes.reduce(into: [:]) { $0[$1.name] = $1.pid }
   }
+
+  /// Its orchestrator is killed.
+  func crash() { process.end() }
 
   deinit {
     client.close()

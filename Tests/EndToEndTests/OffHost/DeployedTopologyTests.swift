@@ -59,9 +59,9 @@ struct DeployedTopologyTests {
       let all = try counted(4_000)
       try await ward.await("all have arrived") { $0[node: "sink"]?.status?.state == all }
       // A client that was there before all that reaches both, and reads the feed where it is now.
-      try await client.send("source", Source.Event.go(count: 10))
       let last = try counted(4_010)
       let seen = try await unlessStalled(for: .seconds(20)) {
+        try await client.send("source", Source.Event.go(count: 10))
         for await change in states where change.state == last { return change.incarnation }
         return 0
       }

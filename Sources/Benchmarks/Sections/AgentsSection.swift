@@ -1,0 +1,73 @@
+import PipeRuntime
+import PipeSupervision
+
+/// Nodes that agents start, as in pods of Kubernetes': until they run, until one runs again that was killed, and until
+/// the next orchestrator has taken them over. What a cluster does itself is not in these.
+struct AgentsSection {
+  private let setting: Setting
+
+  init(_ setting: Setting) { self.setting = setting }
+
+  func run(_ report: inout Report) throws {
+    let count = setting.pick(50, quick: 6)
+    let names = (0..<count).map { "n\($0)" }
+    let directory = try TemporaryDirectory()
+    let agents = try Agents(of: names, in: "apart", directory: directory)
+    let near = try start(names, named: "near", by: nil, in: directory)
+    var apart = try start(names, named: "apart", by: agents, in: directory)
+    report.add(
+      Figure(
+        name: "\(count) nodes run, their agents being there; without agents",
+        value: .seconds(apart.elapsed), baseline: .seconds(near.elapsed)))
+    var times = (apart: Samples(), near: Samples())
+    for round in 0..<setting.pick(25, quick: 5) {
+      times.apart.add(try apart.run.killAndAwait([names[round % count]]))
+      times.near.add(try near.run.killAndAwait([names[round % count]]))
+    }
+    report.add(
+      Figure(
+        name: "killed, and running again; without agents", value: .seconds(times.apart.median),
+        baseline: .seconds(times.near.median)))
+    var successions = Samples()
+    for _ in 0..<setting.pick(5, quick: 1) {
+      apart.run.crash()
+      apart = try start(names, named: "apart", by: agents, in: directory)
+      successions.add(apart.elapsed)
+    }
+    report.add(
+      Figure(
+        name: "orchestrator killed: the next one has all \(count)",
+        value: .seconds(successions.median), target: .atMost(.seconds(5))))
+    try idle(agents, &report)
+    report.note("all are on this machine; nodes record nothing, and are started again after 20 ms")
+  }
+
+  /// What an agent costs while nothing happens.
+  private func idle(_ agents: Agents, _ report: inout Report) throws {
+    var memory = Samples()
+    for pid in agents.pids { memory.add(Double(ProcessMemory(of: pid).proportional)) }
+    report.add(
+      Figure(
+        name: "an agent's share where pages are shared (PSS)", value: .bytes(Int(memory.median))))
+    func used() -> Double { agents.pids.map { ProcessorUse(of: $0).total.time }.reduce(0, +) }
+    let seconds = setting.pick(10, quick: 2)
+    let before = used()
+    Blocking.run { try? await Task.sleep(for: .seconds(seconds)) }
+    let each = (used() - before) / Double(seconds * agents.pids.count)
+    report.add(
+      Figure(name: "its processor time in a second without an event", value: .seconds(each)))
+  }
+
+  private func start(
+    _ names: [String], named name: String, by agents: Agents?, in directory: TemporaryDirectory
+  ) throws -> (run: TopologyRun, elapsed: Double) {
+    let nodes = names.map {
+      "\n  \($0): { machine: Relay, durability: none, "
+        + "restart: { max: 1000, backoff: { initial: 20ms, max: 20ms } } }"
+    }
+    let text = "topology: \(name)\nprogram: \(Programs.nodes)\nnodes:\(nodes.joined())\n"
+    let start = Clock.nanoseconds
+    let run = try TopologyRun(text, named: name, by: agents, in: directory)
+    return (run, Double(Clock.nanoseconds - start) / 1e9)
+  }
+}
