@@ -13,16 +13,26 @@ package struct ManifestKeys: Sendable {
     }
   }
 
-  /// The key file of the orchestrator's pair.
-  package var control: String
-  /// That of clients elsewhere.
-  package var client: String
-  /// By the processes' names.
+  /// Those of the orchestrator.
+  package struct Orchestrator: Sendable {
+    /// The key file of its pair.
+    package var control: String
+    /// That of clients elsewhere.
+    package var client: String
+
+    package init(control: String, client: String) {
+      self.control = control
+      self.client = client
+    }
+  }
+
+  /// `nil` where it has its own already.
+  package var orchestrator: Orchestrator?
+  /// By the processes' names: of those that get new ones.
   package var agents: [String: Agent]
 
-  package init(control: String, client: String, agents: [String: Agent]) {
-    self.control = control
-    self.client = client
+  package init(orchestrator: Orchestrator?, agents: [String: Agent]) {
+    self.orchestrator = orchestrator
     self.agents = agents
   }
 }

@@ -18,7 +18,7 @@ extension ManifestSet {
 
   /// One replica: a second one is not started before the first has ended for certain.
   func statefulSet(_ process: ManifestProcess) -> ManifestTree {
-    let key = Self.settings + "/agent.key"
+    let key = Self.settings + "/" + Self.agentKey
     let container: ManifestTree = [
       "name": "agent", "image": .string(image),
       "command": .strings([
@@ -32,7 +32,10 @@ extension ManifestSet {
     ]
     // One file of it: what else the image has in the directory stays there.
     let mounts: [ManifestTree] = [
-      ["name": "key", "mountPath": .string(key), "subPath": "agent.key", "readOnly": true]
+      [
+        "name": "key", "mountPath": .string(key), "subPath": .string(Self.agentKey),
+        "readOnly": true,
+      ]
     ]
     return statefulSet(
       process, pod: pod(process, container, mounts, [Self.volume("key", secret: process.object)]),
@@ -63,7 +66,7 @@ extension ManifestSet {
       } + [["name": "keys", "mountPath": .string(keys), "readOnly": true]]
     let volumes: [ManifestTree] = [
       ["name": "files", "configMap": ["name": .string(filesMap)]],
-      Self.volume("keys", secret: process.object),
+      keysVolume,
     ]
     // Files that have changed are read by another pod.
     let text = files.map { "\($0.name)\n\($0.text)\n" }.joined()
@@ -156,6 +159,23 @@ extension ManifestSet {
           "nodeSelectorTerms": [["matchExpressions": [hosts]]]
         ]
       ]
+    ]
+  }
+
+  /// The orchestrator's own keys, and of each process the public one: a process that is added brings its own.
+  private var keysVolume: ManifestTree {
+    let agents = processes.map { process -> ManifestTree in
+      let item: ManifestTree = [
+        "key": .string(Self.publicKey), "path": .string(process.name + ".agent"),
+      ]
+      return ["secret": ["name": .string(process.object), "items": [item]]]
+    }
+    return [
+      "name": "keys",
+      "projected": [
+        "defaultMode": .number(Self.secretMode),
+        "sources": .list([["secret": ["name": .string(names.orchestrator)]]] + agents),
+      ],
     ]
   }
 

@@ -111,22 +111,25 @@ package struct ManifestSet: Sendable {
 
   /// The Secrets with these keys, and with what variables stand for: that may be secret, too.
   package func secrets(_ keys: ManifestKeys) -> [ManifestTree] {
-    var orchestrator: [(key: String, value: ManifestTree)] = [
-      ("control.key", .block(keys.control)), ("client.key", .block(keys.client)),
-    ]
-    for process in processes {
-      guard let agent = keys.agents[process.name] else { continue }
-      orchestrator.append((process.name + ".agent", .string(agent.key)))
+    let own = orchestratorProcess
+    let orchestrator = keys.orchestrator.map {
+      secret(
+        own.object, of: own, ["control.key": .block($0.control), "client.key": .block($0.client)])
     }
+    let values = variables.isEmpty ? nil : secret(variablesSecret, of: own, .texts(variables))
     let agents = processes.compactMap { process -> ManifestTree? in
       keys.agents[process.name].map {
-        secret(process.object, of: process, ["agent.key": .block($0.file)])
+        secret(
+          process.object, of: process,
+          [Self.agentKey: .block($0.file), Self.publicKey: .string($0.key)])
       }
     }
-    let own = orchestratorProcess
-    let values = variables.isEmpty ? [] : [secret(variablesSecret, of: own, .texts(variables))]
-    return [secret(own.object, of: own, .mapping(orchestrator))] + values + agents
+    return [orchestrator, values].compactMap(\.self) + agents
   }
+
+  /// In the Secret of a process: its agent's key file, and what the orchestrator lets it in by.
+  static let agentKey = "agent.key"
+  static let publicKey = "agent.public"
 
   /// Their YAML text, each after a line `---`.
   package static func yaml(_ manifests: [ManifestTree]) -> String {

@@ -1,5 +1,6 @@
 """A cluster of cluster.sh, and topologies that are exported to it."""
 
+import base64
 import json
 import os
 import subprocess
@@ -46,20 +47,23 @@ class Topology:
     """A topology that was exported to the cluster, in a namespace of its own that has its name."""
 
     def __init__(self, cluster, name, text, deployment, program):
-        self.cluster, self.name = cluster, name
+        self.cluster, self.name, self.text = cluster, name, text
+        self.deployment, self.program = deployment, program
+        self.manifests, self.secrets = self.export(), self.export("--secrets")
+
+    def export(self, *options, key=None):
+        """What is exported of it. With a KEY, for the orchestrator that this is a client's key of."""
         with tempfile.TemporaryDirectory() as folder:
-            file, places = f"{folder}/{name}.yaml", f"{folder}/deployment.yaml"
-            for path, content in ((file, text), (places, deployment)):
-                with open(path, "w") as target:
+            paths = [f"{folder}/{name}" for name in (f"{self.name}.yaml", "deployment.yaml", "client.key")]
+            for path, content in zip(paths, (self.text, self.deployment, key or "")):
+                with open(path, "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as target:
                     target.write(content)
-            export = [program, "export", "kubernetes", file, "--deployment", places]
-            exported = []
-            for options in ([], ["--secrets"]):
-                done = subprocess.run([*export, *options], capture_output=True, text=True, check=False)
-                if done.returncode != 0:
-                    sys.exit(f"error: {name}: nothing was exported: {done.stderr.strip()}")
-                exported.append(done.stdout)
-        self.manifests, self.secrets = exported
+            command = [self.program, "export", "kubernetes", paths[0], *options, "--deployment", paths[1]]
+            command += ["--key", paths[2]] if key else []
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            sys.exit(f"error: {self.name}: nothing was exported: {done.stderr.strip()}")
+        return done.stdout
 
     def __enter__(self):
         """Starts it, with the orchestrator on n1."""
@@ -75,6 +79,17 @@ class Topology:
 
     def __exit__(self, *_):
         self.cluster.kubectl("delete", "namespace", self.name, "--timeout=90s", check=False, seconds=100)
+
+    def renew(self, process):
+        """Gives a process other keys, or its first ones; all others keep theirs."""
+        path = "jsonpath={.data.client\\.key}"
+        key = self.kubectl("get", "secret", f"{self.name}-orchestrator", "-o", path)
+        secret = self.export(process, "--secrets", key=base64.b64decode(key).decode())
+        self.kubectl("apply", "-f", "-", given=secret)
+
+    def go_over(self):
+        """Goes over to what its text is now."""
+        self.kubectl("apply", "-f", "-", given=self.export(), seconds=240)
 
     def pod_name(self, process):
         return f"{self.name}-{process}-0"

@@ -76,6 +76,8 @@ def run_hall(hall, seed, count):
     numbers.send(1_000)
     if not numbers.check():
         return
+    if not change(hall, numbers):
+        return
     faults = Faults(hall, nodes, seed)
     begin = time.monotonic()
     for number in range(1, count + 1):
@@ -88,6 +90,30 @@ def run_hall(hall, seed, count):
             if not numbers.check():
                 return
     check("all pods are ready in the end", within(120, hall.are_ready))
+
+
+def change(hall, numbers):
+    """Adds a process, and gives another one other keys."""
+    before = hall.incarnations()
+    hall.text = hall.text.replace("nodes:", "nodes:\n  lamp: { machine: Button, place: back }")
+    hall.renew("lamp")
+    hall.go_over()
+    runs = within(120, lambda: hall.is_phase("lamp", "running"))
+    added = check("a process that is added runs with keys of its own", runs)
+    check("all others go on as they are", {**hall.incarnations(), "lamp": 0} == {**before, "lamp": 0})
+    hall.renew("sink")
+    hall.kubectl("rollout", "restart", "statefulset/hall-orchestrator", "statefulset/hall-sink")
+    numbers.send(1_000, seconds=60)
+
+    def came_anew():
+        now = hall.incarnations()
+        return now.get("sink", 0) > before["sink"] and hall.are_ready()
+
+    renewed = check("a process whose keys were renewed runs with the new ones", within(180, came_anew))
+    if not added or not renewed:
+        hall.describe()
+        return False
+    return numbers.check()
 
 
 def run_elevator(elevator, *_):

@@ -55,7 +55,7 @@ enum Hall {
   }
 
   static let keys = ManifestKeys(
-    control: "{\"control\":1}\n", client: "{\"client\":2}\n",
+    orchestrator: .init(control: "{\"control\":1}\n", client: "{\"client\":2}\n"),
     agents: Dictionary(
       uniqueKeysWithValues: ["door", "Motor_2", "lamp", "bell", "gong", "lift"].map {
         ($0, .init(file: "{\"\($0)\":3}\n", key: "public-\($0)"))

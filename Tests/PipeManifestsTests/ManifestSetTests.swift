@@ -240,23 +240,43 @@ struct ManifestSetTests {
 
   // MARK: Secrets
 
-  @Test("each process has a Secret with its key, and the orchestrator one with all that it lets in")
+  @Test("each process has a Secret with its key, and the orchestrator one with its own")
   func secrets() throws {
     let secrets = try Hall.set().secrets(Hall.keys).map(\.json)
     #expect(
       secrets.compactMap { $0["metadata"]?["name"]?.string }
         == ["hall-orchestrator"] + Self.processes)
     #expect(secrets.allSatisfy { $0["kind"]?.string == "Secret" })
-    let own = try #require(secrets[0]["stringData"])
     #expect(
-      own.keys == [
-        "Motor_2.agent", "bell.agent", "client.key", "control.key", "door.agent", "gong.agent",
-        "lamp.agent", "lift.agent",
+      secrets[0]["stringData"] == [
+        "control.key": "{\"control\":1}\n", "client.key": "{\"client\":2}\n",
       ])
-    #expect(own["Motor_2.agent"]?.string == "public-Motor_2")
-    #expect(own["control.key"]?.string == Hall.keys.control)
-    #expect(own["client.key"]?.string == Hall.keys.client)
-    #expect(secrets[2]["stringData"] == ["agent.key": "{\"Motor_2\":3}\n"])
+    #expect(
+      secrets[2]["stringData"] == [
+        "agent.key": "{\"Motor_2\":3}\n", "agent.public": "public-Motor_2",
+      ])
+  }
+
+  @Test("the orchestrator sees of each process the public key alone, from that one's Secret")
+  func publicKeys() throws {
+    let volume = try Hall.set().pod("hall-orchestrator")?["volumes"]?.named("keys")?["projected"]
+    let sources = try #require(volume?["sources"]?.elements)
+    #expect(volume?["defaultMode"]?.integer == 0o440)
+    #expect(sources[0] == ["secret": ["name": "hall-orchestrator"]])
+    #expect(
+      sources.dropFirst().map { $0["secret"]?["name"]?.string } == Self.processes)
+    #expect(
+      sources[2]["secret"]?["items"]
+        == [["key": "agent.public", "path": "Motor_2.agent"]])
+  }
+
+  @Test("new keys of some are their Secrets, and that of variables; the orchestrator keeps its own")
+  func someSecrets() throws {
+    let keys = ManifestKeys(orchestrator: nil, agents: ["lamp": .init(file: "f", key: "k")])
+    let set = try Hall.set(variables: ["PASSWORD": "x"])
+    #expect(
+      set.secrets(keys).map(\.json).compactMap { $0["metadata"]?["name"]?.string }
+        == ["hall-orchestrator.variables", "hall-lamp"])
   }
 
   // MARK: Variables

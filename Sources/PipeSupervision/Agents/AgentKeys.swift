@@ -23,7 +23,7 @@ package struct AgentKeys: Sendable {
   /// The name of the file of an agent's pair, which the agent alone is to have.
   package static func ownFile(of node: String) -> String { node + ".agent.key" }
 
-  /// Makes new keys for a topology: the files of its orchestrator, and that of each agent.
+  /// Makes new keys for a topology: the files of its orchestrator, and those of each agent.
   /// - Parameters:
   ///   - nodes: Those that agents start.
   ///   - endpoint: Where agents, nodes and clients find the orchestrator.
@@ -32,16 +32,23 @@ package struct AgentKeys: Sendable {
     of nodes: [String], for topology: String, at endpoint: String, in directory: String
   ) throws {
     try FileSystem.makeDirectories(directory, mode: 0o700)
-    func path(_ file: String) -> String { directory + "/" + file }
     let control = try CurveKeyPair.make()
     let address = ControlAddress(
       topology: topology, endpoint: endpoint, key: control.publicKey.text)
-    try KeyFile.write(control, to: path(controlFile))
-    try KeyFile.write(.make(), for: address, to: path(clientFile))
+    try KeyFile.write(control, to: directory + "/" + controlFile)
+    try KeyFile.write(.make(), for: address, to: directory + "/" + clientFile)
+    try make(of: nodes, for: address, in: directory)
+  }
+
+  /// Makes new keys for agents of an orchestrator that has its own.
+  package static func make(
+    of nodes: [String], for control: ControlAddress, in directory: String
+  ) throws {
     for node in nodes {
       let pair = try CurveKeyPair.make()
-      try KeyFile.write(pair, for: address, to: path(ownFile(of: node)))
-      try FileSystem.replace(path(agentFile(of: node)), with: Array(pair.publicKey.text.utf8))
+      try KeyFile.write(pair, for: control, to: directory + "/" + ownFile(of: node))
+      try FileSystem.replace(
+        directory + "/" + agentFile(of: node), with: Array(pair.publicKey.text.utf8))
     }
   }
 

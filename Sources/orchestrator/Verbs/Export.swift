@@ -19,25 +19,35 @@ struct Export: Verb {
       + "invalid end state there.\n\n"
       + "kubernetes: manifests of a topology that runs in pods, by a deployment file with 'engine: kubernetes': "
       + "'orchestrator export kubernetes FILE --deployment DEPLOYMENT > hall.yaml', then 'kubectl apply -f hall.yaml'. "
-      + "The keys of its processes are written apart, new ones each time: '… --secrets | kubectl apply -f -'. Without "
-      + "--secrets nothing secret is written, and the same each time. docs/CLUSTERS.md has the rest.",
+      + "The keys of its processes are written apart, new ones each time: '… --secrets | kubectl apply -f -'; with --key "
+      + "those of the named NODEs alone. Without --secrets nothing secret is written, and the same each time. "
+      + "docs/CLUSTERS.md has the rest.",
     options: [
       Option(
         "time", value: .duration, "promela: how long is searched, at most. Default: no limit"),
       Option("deployment", value: .file, "kubernetes: the deployment file; needed"),
       Option("secrets", "kubernetes: writes the Secrets, with new keys, and nothing else"),
+      Option(
+        "key", value: .file,
+        "kubernetes, with --secrets: the 'client.key' of the topology as it is in the cluster. All keys stay but "
+          + "those of the NODEs, such as have been added"),
     ],
     positionals: [
       Positional(
         "FORM", .choice("FORM", Form.allCases.map(\.rawValue)), .one,
         "What is written: promela or kubernetes"),
       Positional("FILE", .file, .one, "The topology file; - is standard input, for promela"),
+      Positional("NODE", .node, .any, "With --key: the nodes and coordinators that get keys"),
     ],
     examples: [
       ("orchestrator export promela topologies/lift.yaml", "The lift as a model for SPIN"),
       (
         "orchestrator export kubernetes hall.yaml --deployment cluster.yaml",
         "The hall as manifests"
+      ),
+      (
+        "orchestrator export kubernetes hall.yaml lamp --deployment cluster.yaml --secrets --key client.key",
+        "The Secret of a lamp that the hall has got, which runs in a cluster"
       ),
     ])
 
@@ -54,12 +64,17 @@ struct Export: Verb {
             + "processes are", code: .usage)
       }
       return try KubernetesExport(
-        file: file, deployment: deployment, hasSecrets: arguments.flag("secrets")
+        file: file, deployment: deployment,
+        part: .init(
+          hasSecrets: arguments.flag("secrets"), key: arguments.value("key"),
+          nodes: Array(arguments.positionals.dropFirst(2)))
       ).run(console)
     default:
-      if arguments.value("deployment") != nil || arguments.flag("secrets") {
+      if ["deployment", "secrets", "key"].contains(where: arguments.flag)
+        || arguments.positionals.count > 2
+      {
         throw CommandError(
-          "--deployment and --secrets are for 'kubernetes': a model is the same wherever its nodes run",
+          "--deployment, --secrets, --key and NODE are for 'kubernetes': a model is the same wherever its nodes run",
           code: .usage)
       }
       return try await promela(file, time: arguments.duration("time"), console)

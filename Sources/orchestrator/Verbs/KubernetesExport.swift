@@ -6,8 +6,32 @@ import PipeSupervision
 struct KubernetesExport {
   let file: String
   let deployment: String
-  /// Whether the Secrets are written, in place of all else.
-  let hasSecrets: Bool
+  let part: Part
+
+  /// What is written of them.
+  enum Part {
+    /// All but Secrets.
+    case manifests
+    /// The Secrets, with new keys for all.
+    case secrets
+    /// Those of some, for the orchestrator that this key file tells of.
+    case secretsOf([String], key: String)
+
+    /// - Throws: ``CommandError`` where the options do not go together.
+    init(hasSecrets: Bool, key: String?, nodes: [String]) throws {
+      switch (hasSecrets, key) {
+      case (true, let key?): self = .secretsOf(nodes, key: key)
+      case (true, nil) where nodes.isEmpty: self = .secrets
+      case (false, nil) where nodes.isEmpty: self = .manifests
+      case (_, nil):
+        throw CommandError(
+          "which nodes are written is asked with --secrets and --key FILE, the 'client.key' of the topology as it is in "
+            + "the cluster; manifests are written of all", code: .usage)
+      case (false, _):
+        throw CommandError("--key needs --secrets: manifests have no keys", code: .usage)
+      }
+    }
+  }
 
   func run(_ console: Console) throws -> ExitCode {
     guard file != "-", deployment != "-" else {
@@ -32,12 +56,46 @@ struct KubernetesExport {
     } catch let error as ManifestError {
       throw CommandError("\(error)", code: .usage)
     }
-    for (program, path) in set.relativePrograms where !hasSecrets {
-      console.note("note: program '\(program)' is looked for in the image at '\(path)'")
-    }
-    let written = hasSecrets ? set.secrets(try set.makeKeys()) : set.manifests
-    try console.write(ManifestSet.yaml(written))
+    try console.write(ManifestSet.yaml(try written(of: set, console)))
     return .success
+  }
+
+  private func written(of set: ManifestSet, _ console: Console) throws -> [ManifestTree] {
+    switch part {
+    case .manifests:
+      for (program, path) in set.relativePrograms {
+        console.note("note: program '\(program)' is looked for in the image at '\(path)'")
+      }
+      return set.manifests
+    case .secrets:
+      return set.secrets(try set.makeKeys())
+    case .secretsOf(let nodes, let key):
+      let control = try Self.control(of: set, in: key)
+      let known = set.processes.map(\.name)
+      for node in nodes where !known.contains(node) {
+        throw CommandError(
+          "'\(file)' has no node or coordinator '\(node)' with a pod of its own"
+            + Suggestion.among(known, like: node, verb: "there are"), code: .usage)
+      }
+      return set.secrets(try set.makeKeys(of: nodes, for: control))
+    }
+  }
+
+  /// Where the processes of a topology find its orchestrator, and by which key of its own.
+  private static func control(of set: ManifestSet, in path: String) throws -> ControlAddress {
+    do {
+      var control = try KeyFile.readWithControl(path).control
+      guard control.topology == set.topologyName else {
+        throw CommandError(
+          "'\(path)' is a key of topology '\(control.topology)', and this is '\(set.topologyName)'",
+          code: .usage)
+      }
+      // From elsewhere it may be found in another way.
+      control.endpoint = set.endpoint
+      return control
+    } catch let error as KeyFileError {
+      throw CommandError("\(error)", code: .usage)
+    }
   }
 
   private func manifests(of loaded: LoadedTopology, by deployment: Deployment) throws -> ManifestSet
@@ -58,23 +116,46 @@ struct KubernetesExport {
 extension ManifestSet {
   /// Makes a pair for each process, for the orchestrator, and for clients elsewhere.
   fileprivate func makeKeys() throws -> ManifestKeys {
-    // Its directory is ours alone, and goes at once.
+    try withKeys { directory in
+      let names = processes.map(\.name)
+      try AgentKeys.make(of: names, for: topologyName, at: endpoint, in: directory)
+      return ManifestKeys(
+        orchestrator: .init(
+          control: try Self.text(AgentKeys.controlFile, in: directory),
+          client: try Self.text(AgentKeys.clientFile, in: directory)),
+        agents: try Self.agents(names, in: directory))
+    }
+  }
+
+  /// Makes a pair for each of these processes.
+  fileprivate func makeKeys(of names: [String], for control: ControlAddress) throws -> ManifestKeys
+  {
+    try withKeys { directory in
+      try AgentKeys.make(of: names, for: control, in: directory)
+      return ManifestKeys(orchestrator: nil, agents: try Self.agents(names, in: directory))
+    }
+  }
+
+  /// Has keys made in a directory that is ours alone, and goes at once.
+  private func withKeys(_ make: (String) throws -> ManifestKeys) throws -> ManifestKeys {
     let directory = try FileSystem.makeTemporaryDirectory("/tmp/piperuntime-keys-")
     defer { FileSystem.removeTree(directory) }
-    let names = processes.map(\.name)
-    try AgentKeys.make(of: names, for: topologyName, at: endpoint, in: directory)
-    func text(_ file: String) throws -> String {
-      let path = directory + "/" + file
-      guard let text = FileSystem.text(of: path) else {
-        throw SystemError("read", on: path, code: 0)
-      }
-      return text
+    return try make(directory)
+  }
+
+  private static func agents(
+    _ names: [String], in directory: String
+  ) throws -> [String: ManifestKeys.Agent] {
+    try names.reduce(into: [:]) { agents, name in
+      agents[name] = .init(
+        file: try text(AgentKeys.ownFile(of: name), in: directory),
+        key: try text(AgentKeys.agentFile(of: name), in: directory))
     }
-    return ManifestKeys(
-      control: try text(AgentKeys.controlFile), client: try text(AgentKeys.clientFile),
-      agents: try names.reduce(into: [:]) { agents, name in
-        agents[name] = .init(
-          file: try text(AgentKeys.ownFile(of: name)), key: try text(AgentKeys.agentFile(of: name)))
-      })
+  }
+
+  private static func text(_ file: String, in directory: String) throws -> String {
+    let path = directory + "/" + file
+    guard let text = FileSystem.text(of: path) else { throw SystemError("read", on: path, code: 0) }
+    return text
   }
 }

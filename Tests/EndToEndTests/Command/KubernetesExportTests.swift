@@ -80,9 +80,60 @@ struct KubernetesExportTests {
       #expect(address.endpoint == "tcp://hall-orchestrator.hall.svc:7300")
       guard name == "agent.key: |" else { continue }
       // What the orchestrator lets in.
-      #expect(lines.contains { $0.hasSuffix(".agent: \"\(pair.publicKey.text)\"") })
+      #expect(lines.contains("agent.public: \"\(pair.publicKey.text)\""))
     }
     #expect(keys.count == 8)
+  }
+
+  /// Takes the client's key from the Secrets that were written first.
+  private static let take =
+    "sed -n '/client.key: |/{n;s/^ *//p;q}' first > client.key; chmod 600 client.key"
+
+  @Test("--key writes the Secrets of some, for the orchestrator that is there, and of variables")
+  func added() throws {
+    let result = try run(
+      """
+      \(Self.call) --secrets > first; \(Self.take)
+      sed -i 's/^nodes:/&\\n  lamp: { machine: Button }/' hall.yaml
+      cat client.key; KEY=k1 \(Self.call) lamp --secrets --key client.key
+      \(Self.call) --secrets --key client.key
+      """)
+    #expect(result.exit == .exited(code: 0) && result.error == "", "\(result)")
+    let lines = result.output.split(separator: "\n").map { $0.drop { $0 == " " } }
+    #expect(
+      lines.filter { $0.hasPrefix("name: ") } == [
+        "name: hall-orchestrator.variables", "name: hall-lamp",
+      ])
+    let texts = lines.filter { $0.hasPrefix("{") }.map { "\($0)\n" }
+    let directory = try FileSystem.makeTemporaryDirectory("/tmp/pr-secrets-")
+    defer { FileSystem.removeTree(directory) }
+    let read = try texts.map { text in
+      try FileSystem.replace(directory + "/key", with: Array(text.utf8))
+      return try KeyFile.readWithControl(directory + "/key")
+    }
+    #expect(read.count == 2 && read[0].control == read[1].control)
+    #expect(read[0].pair.publicKey != read[1].pair.publicKey)
+    #expect(lines.contains("agent.public: \"\(read[1].pair.publicKey.text)\""))
+  }
+
+  @Test(
+    "a key that is another topology's is refused, and who has no pod",
+    arguments: [
+      ("\(call) doar --secrets --key client.key", "has no node or coordinator 'doar' with a pod"),
+      ("\(call) doar --secrets --key client.key", "Did you mean 'door'?"),
+      (
+        "sed -i 's/topology: Hall/topology: Barn/' hall.yaml; \(call) door --secrets --key client.key",
+        "'client.key' is a key of topology 'Hall', and this is 'Barn'"
+      ),
+      ("\(call) door --secrets --key nowhere", "nowhere"),
+      ("\(call) door --secrets", "is asked with --secrets and --key FILE"),
+      ("\(call) door", "is asked with --secrets and --key FILE"),
+      ("\(call) --key client.key", "--key needs --secrets"),
+    ])
+  func otherKeys(line: String, message: String) throws {
+    let result = try run("\(Self.call) --secrets > first; \(Self.take); \(line)")
+    #expect(result.exit == .exited(code: 2) && result.output == "", "\(result)")
+    #expect(result.error.contains(message), "\(result.error)")
   }
 
   @Test("a program that is named by a path is told with its path in the image")
