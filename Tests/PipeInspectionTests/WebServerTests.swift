@@ -95,7 +95,7 @@ struct WebServerTests {
     var limits = WebServer.Limits()
     limits.idleSeconds = 1
     try await Self.serving(limits) { client throws in
-      let idle = try client.begin("GET / HTTP/1.1\r\nHos")
+      let idle = try await client.begin("GET / HTTP/1.1\r\nHos")[0]
       #expect(try await client.get("/").status == 200)
       #expect(try await idle.readAll() == "")
     }
@@ -106,7 +106,7 @@ struct WebServerTests {
     var limits = WebServer.Limits()
     limits.requestSeconds = 1
     try await Self.serving(limits) { client throws in
-      let slow = try SlowClients(1, of: client)
+      let slow = try await SlowClients(1, of: client)
       #expect(try await slow.connections[0].readAll() == "")
       #expect(!slow.areSpent)
     }
@@ -121,7 +121,7 @@ struct WebServerTests {
     limits.requestSeconds = 3_600
     limits.idleSeconds = 3_600
     try await Self.serving(limits) { client throws in
-      let slow = try SlowClients(80, of: client)
+      let slow = try await SlowClients(80, of: client)
       for _ in 0..<3 { #expect(try await client.get("/").status == 200) }
       #expect(!slow.areSpent)
     }
@@ -145,10 +145,10 @@ struct WebServerTests {
     }
     async let late = client.get("/wait")
     for await _ in arrivals { break }
-    let reader = try client.begin(
-      "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+    let reader = try await client.begin(
+      "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")[0]
     var read = try #require(try await reader.read(100)).count
-    let slow = try SlowClients(40, of: client)
+    let slow = try await SlowClients(40, of: client)
     #expect(try await client.get("/", "HEAD").status == 200)
     while let more = try await reader.read(64 << 10) { read += more.count }
     #expect(read > large.utf8.count)
@@ -168,9 +168,8 @@ struct WebServerTests {
     let server = try WebServer(listener, limits: limits) { request in
       WebResponse(200, request.path == "/" ? "small" : large)
     }
-    let deaf = try (0..<80).map { _ in
-      try client.begin("GET /large HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-    }
+    let deaf = try await client.begin(
+      "GET /large HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", times: 80)
     for _ in 0..<3 { #expect(try await client.get("/").body == "small\n") }
     withExtendedLifetime(deaf) {}
     server.stop()

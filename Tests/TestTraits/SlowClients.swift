@@ -13,10 +13,9 @@ package final class SlowClients: Sendable {
   private static let byteCount = 600
 
   /// Connects them, and has them begin.
-  package init(_ count: Int, of client: WebClient) throws {
-    let connections = try (0..<count).map { _ in
-      try client.begin("GET /metrics HTTP/1.1\r\nHost: \(client.host)\r\nX-Slow: ")
-    }
+  package init(_ count: Int, of client: WebClient) async throws {
+    let connections = try await client.begin(
+      "GET /metrics HTTP/1.1\r\nHost: \(client.host)\r\nX-Slow: ", times: count)
     self.connections = connections
     task = Task { [progress] in
       for _ in 0..<Self.byteCount {

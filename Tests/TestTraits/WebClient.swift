@@ -56,7 +56,8 @@ package struct WebClient: Sendable {
   package func say(_ text: String) async throws -> Answer {
     answer(
       try await elsewhere {
-        let connection = try begin(text)
+        let connection = try connected()
+        connection.send(text)
         return connection.all()
       })
   }
@@ -79,11 +80,15 @@ package struct WebClient: Sendable {
       body: end.map { String(text[$0.upperBound...]) } ?? "")
   }
 
-  /// Connects and sends, and does not read.
-  package func begin(_ text: String) throws -> Connection {
-    let connection = try connected()
-    connection.send(text)
-    return connection
+  /// Connects so many times, sends each time, and does not read.
+  package func begin(_ text: String, times: Int = 1) async throws -> [Connection] {
+    try await elsewhere {
+      try (0..<times).map { _ in
+        let connection = try connected()
+        connection.send(text)
+        return connection
+      }
+    }
   }
 
   private func connected() throws -> Connection {

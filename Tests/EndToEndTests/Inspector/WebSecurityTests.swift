@@ -81,7 +81,7 @@ struct WebSecurityTests {
   func slow(_ verb: String) async throws {
     try await DetachedTopology.with(Self.yaml, name: "gates") { topology in
       let inspector = try await InspectorProgram(topology.tool, [verb])
-      let slow = try SlowClients(80, of: inspector.client)
+      let slow = try await SlowClients(80, of: inspector.client)
       for _ in 0..<3 {
         #expect(try await inspector.client.get(verb == "web" ? "/" : "/metrics").status == 200)
       }
