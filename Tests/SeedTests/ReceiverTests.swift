@@ -85,7 +85,7 @@ struct ReceiverTests {
       return sequence.state
     }
     // It waits for the receiver, which has one event in its hands and four before it.
-    while sequence.state != .opened(4) { await Task.yield() }
+    await yieldUntil(sequence.state == .opened(4))
     receiver.finish()
     #expect(await sending.value == .opened(2_000))
     #expect(pipe.discarded > 0)

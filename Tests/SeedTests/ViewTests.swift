@@ -1,5 +1,6 @@
 import Observation
 import PipeRuntime
+import TestTraits
 import Testing
 
 // As it stands in the document, but for the `var` that it forgets.
@@ -94,7 +95,7 @@ struct ViewTests {
     await viewState.send(.personsHaveEntered(persons: 2))
     await viewState.send(.closeButtonWasPressed)
     await wait(viewState, for: .closed)
-    while controller.rendered.last != .closed { await Task.yield() }
+    await yieldUntil(controller.rendered.last == .closed)
     #expect(controller.rendered.first == .open(persons: 0))
     task.cancel()
     await task.value

@@ -221,7 +221,7 @@ struct CompositeRunTests {
     for await _ in started { break }
     #expect(!pair.isStable)
     end.yield()
-    while !pair.isStable { await Task.yield() }
+    await yieldUntil(pair.isStable)
     #expect(pair.state.0 == .closed(joint: 0, own: 0))
   }
 

@@ -1,5 +1,6 @@
 import PipeRuntime
 import Synchronization
+import TestTraits
 import Testing
 
 private enum Tally: DSLCompatible, Equatable { case at(Int), slow(Int) }
@@ -247,7 +248,7 @@ struct SequenceTests {
       await reader.value
     }
     for await _ in ended.stream { break }
-    while weakToken != nil { await Task.yield() }
+    await yieldUntil(weakToken == nil)
   }
 
   @Test("a send that waits when the run ends is answered")
@@ -260,7 +261,7 @@ struct SequenceTests {
       for _ in 0..<capacity { outcome = await sequence.send(.one) }
       return outcome
     }
-    while sequence.state != .at(capacity - 1) { await Task.yield() }
+    await yieldUntil(sequence.state == .at(capacity - 1))
     sequence.finish()
     #expect(await sender.value == .finished)
     #expect(await reader.next() == .at(0))

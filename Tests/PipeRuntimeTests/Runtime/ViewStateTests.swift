@@ -1,6 +1,7 @@
 import Observation
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
 private enum Lamp: DSLCompatible, Equatable {
@@ -36,7 +37,7 @@ struct ViewStateTests {
   private func wait<Value: Equatable>(
     for expected: Value, _ value: @escaping @MainActor () -> Value
   ) async {
-    while value() != expected { await Task.yield() }
+    await yieldUntil(value() == expected)
   }
 
   @Test("it begins with the current state, and follows once it is started")

@@ -77,7 +77,7 @@ struct ExampleModelTests {
     // The main actor is kept busy until the model has gone on: the view misses nothing by that.
     while model.state != .state3(message: "hello, done") { sched_yield() }
     for await state in told where state == .state2(message: "hello") { break }
-    while binding.state != .state3(message: "hello, done") { await Task.yield() }
+    await yieldUntil(binding.state == .state3(message: "hello, done"))
     #expect(binding.state.message == "hello, done")
     changes.stop()
   }
@@ -252,6 +252,6 @@ struct CompositeModelTests {
     modelB.send(.eventB(value: 3))
     #expect(await states.next() == .stateAB(message: "hello", value: 3))
     #expect(model.state == .stateAB(message: "hello", value: 3))
-    while view.state != model.state { await Task.yield() }
+    await yieldUntil(view.state == model.state)
   }
 }

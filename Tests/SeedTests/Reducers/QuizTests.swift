@@ -98,7 +98,7 @@ struct QuizScreenTests {
       // The time of the question that was answered is nobody's any more.
       await run.send(.questionAnswered(questionId: 1, answerId: 1))
       await states.wait(until: StubQuizes.asking(2, after: [1]))
-      while clock.sleepers.map(\.offset) != [.seconds(29)] { await Task.yield() }
+      await yieldUntil(clock.sleepers.map(\.offset) == [.seconds(29)])
       await clock.advance(by: .seconds(19))
       #expect(run.state == StubQuizes.asking(2, after: [1]))
       await clock.advance(by: .seconds(1))
@@ -121,7 +121,7 @@ struct QuizScreenTests {
       await states.wait(until: StubQuizes.asking(1, after: []))
       await clock.waitForSleepers()
       await run.send(.onDisappear)
-      while !clock.sleepers.isEmpty { await Task.yield() }
+      await yieldUntil(clock.sleepers.isEmpty)
       #expect(run.state == .start(quiz: nil))
       #expect(await run.send(.onDisappear) == .refused(.noTransition))
       await run.send(.onAppear(quiz: 1))

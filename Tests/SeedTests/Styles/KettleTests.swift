@@ -2,6 +2,7 @@ import KettleSuite
 import Kettles
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestTraits
 import Testing
 
 /// What a kettle does in one process, in whatever style it is written.
@@ -21,7 +22,7 @@ struct KettleTests {
 
     func pass(_ duration: Duration, of left: Duration, heating kettle: any Kettle) async {
       // A wait that was cancelled is gone only a moment after.
-      while clock.sleepers.first?.offset != now + left { await Task.yield() }
+      await yieldUntil(clock.sleepers.first?.offset == now + left)
       await clock.advance(by: duration)
     }
   }
