@@ -12,23 +12,26 @@ extension Supervisor {
   }
 
   func scheduleHeartbeat() {
-    let due = ContinuousClock.now + pingInterval
+    pingDue = .now + pingInterval
     loop.schedule(after: pingInterval, for: self) {
-      $0.creditOwnDelay(.now - due)
+      $0.creditOwnDelay()
+      // The next one is due from here on, and not from when all this is done: this process may stand still meanwhile.
+      $0.scheduleHeartbeat()
       $0.pingAll(sequence: 0)
       $0.creditQueueTime()
       $0.askHosts()
       $0.endLeases()
       $0.askLostHosts()
       $0.keepInPlace()
-      $0.scheduleHeartbeat()
     }
   }
 
   /// Takes the time in which this process stood still from what counts against the nodes: it has asked them for no
-  /// sign of life meanwhile, and read none.
-  private func creditOwnDelay(_ delay: Duration) {
+  /// sign of life meanwhile, and read none. To be called before a node is judged by its silence.
+  func creditOwnDelay() {
+    let delay = ContinuousClock.now - pingDue
     guard delay > Self.usualDelay else { return }
+    pingDue += delay
     for name in Array(processes.nodes) { handle(.node(name, .queued(delay))) }
   }
 

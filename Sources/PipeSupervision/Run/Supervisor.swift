@@ -87,6 +87,8 @@ package final class Supervisor {
   /// Why the last starts could not be written down; then nobody is started.
   private var countingProblem: String?
   private var deadlineTimer: TimerQueue.ID?
+  /// When the nodes are to be asked for a sign of life next.
+  var pingDue = ContinuousClock.now
   private var outcome: TopologyLifecycle.Outcome?
   package private(set) var isStopping = false
 
@@ -281,6 +283,7 @@ package final class Supervisor {
     deadlineTimer = lifecycle.nextDeadline.map { deadline in
       let wait = max(.zero, deadline - .now)
       return loop.schedule(after: wait, for: self) {
+        $0.creditOwnDelay()
         $0.creditQueueTime()
         $0.handle(.tick)
       }
