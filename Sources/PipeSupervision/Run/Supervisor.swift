@@ -82,7 +82,7 @@ package final class Supervisor {
   let lock: TopologyLock
   private let context = Context()
   private let logs: NodeLogs
-  private let states: AwaitedStates
+  let states: AwaitedStates
   private let signals: SignalDescriptor
   /// Why the last starts could not be written down; then nobody is started.
   private var countingProblem: String?
@@ -310,37 +310,6 @@ package final class Supervisor {
     }
     lock.goOn(with: plan.file, by: plan.deploymentFile)
     tell(deployed?.goOver(to: plan.nodes) ?? [])
-  }
-
-  // MARK: The states that nodes wait for
-
-  /// A process is followed from its hello on, when its feed is bound, and so before it enters a state.
-  private func followAwaitedStates() {
-    let awaited = lifecycle.awaitedNodes
-    states.keep(awaited)
-    for name in awaited where lifecycle[name]?.state.hasFeed == true {
-      guard let incarnation = processes[name]?.incarnation, let feed = feed(of: name) else {
-        continue
-      }
-      do {
-        try states.follow(name, feed: feed, incarnation: incarnation) { [weak self] change in
-          guard let self, change.node == name, lifecycle.isAwaited(change.state, of: name) else {
-            return
-          }
-          handle(.seen(name, in: change.state))
-        }
-      } catch {
-        reporter.warning(
-          "the states of node '\(name)', for one of which others wait, cannot be followed: "
-            + "\(error). 'orchestrator restart \(name)' tries it again")
-      }
-    }
-  }
-
-  /// Where a node's feed is read; `nil` while it has told nobody.
-  private func feed(of name: String) -> PeerPlace? {
-    if let deployed { return deployed.feed(of: name) }
-    return plan[name].map { PeerPlace($0.information.feed) }
   }
 
   // MARK: Signals

@@ -28,8 +28,8 @@ package struct PeerRefusal: Hashable, Sendable, CustomStringConvertible {
         "turned away \(peer): \(key) was revoked, since another process has taken its place. "
           + "If it still runs, end it"
       case .foreignName(""):
-        "passed over a message of \(peer) and cut the connection: \(key) allows none without a "
-          + "name, and it has none, or a later connection has it now"
+        "passed over a message of \(peer) and cut the connection: \(key) belongs to a "
+          + "name, and the peer has none, or a later connection has it now"
       case .foreignName(let name):
         "passed over a message of \(peer) and cut the connection: \(key) does not belong to "
           + "'\(name)'"

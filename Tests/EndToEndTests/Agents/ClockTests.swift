@@ -48,7 +48,7 @@ struct ClockTests {
     "there is no C compiler: 'apt-get install gcc' (for this test only)"
 
   @Test(
-    "every event is there once, and processes are watched and started again, while clocks are an hour apart",
+    "every event is there once, and processes are watched and started again, while clocks are an hour apart (with a C compiler)",
     .enabled(if: InstalledProgram.compiler != nil, missing), arguments: [3_600, -3_600])
   func anHourApart(seconds: Int) async throws {
     try await CommandLineTool.launching { tool in

@@ -136,7 +136,7 @@ struct SecuredSocketTests {
     try await until { server.now.refusals.contains { $0.reason == .foreignName("") } }
     #expect(nameless.now.received == 0)
     let refusal = try #require(server.now.refusals.first)
-    #expect("\(refusal)".contains("allows none without a name"))
+    #expect("\(refusal)".contains("belongs to a name, and the peer has none"))
   }
 
   @Test("a client may have any name that belongs to no pipe, coordinator or node")
