@@ -1,3 +1,4 @@
+import Glibc
 import PipeRuntime
 import Synchronization
 
@@ -74,10 +75,14 @@ public final class TopologyHarness: Sendable {
     self.options = options
     self.binary = binary
     directories = try RuntimeDirectories(topology: name, roots: directory.roots)
+    let failpointSwitch = try directory.write("", to: Self.failpointSwitch)
     control = try directories.endpoint(.control)
     orchestrator = try LaunchedProgram(
       binary, ["run", "--plain", "--lifeline", file],
-      environment: directory.environment(adding: options.environment, path: options.searchPath))
+      environment: directory.environment(
+        adding: [FailpointCounter.switchVariable: failpointSwitch]
+          .merging(options.environment) { _, own in own },
+        path: options.searchPath))
     do {
       guardian = try directory.removeAfterCrash(and: orchestrator.pid)
     } catch {
@@ -103,6 +108,10 @@ public final class TopologyHarness: Sendable {
       throw error
     }
   }
+
+  /// The file in the test's directory without which no failpoint acts. It is removed before the topology stops: a
+  /// failpoint that has not acted by then is not part of the test.
+  private static let failpointSwitch = "failpoints"
 
   /// What ends a client's request where nothing else does. A test ends long before, when nothing moves.
   package static let clientTimeout: Duration = .seconds(600)
@@ -184,6 +193,7 @@ public final class TopologyHarness: Sendable {
     if let endedBefore, !state.withLock({ $0.hasSeenEnd }), !endedBefore.isSuccess {
       problems.append("the topology ended before its test: \(endedBefore)")
     }
+    unlink(directory.path + "/" + Self.failpointSwitch)
     if endedBefore == nil {
       for node in state.withLock({ $0.paused }) { try? await resume(node) }
       orchestrator.signal(.resume)

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Sends the numbers 1, 2, 3… on `go`, as fast as its pipe takes them.
+/// Sends the numbers 1, 2, 3… on `go`, as fast as its pipe takes them, until it has sent all or is halted.
 package enum Source: Machine {
   package enum State: MachineState, Equatable {
     case idle(sent: Int)
@@ -8,9 +8,11 @@ package enum Source: Machine {
   }
 
   package enum Event: MachineEvent {
-    /// So many more.
+    /// Sends this many more numbers.
     case go(count: Int)
     case next
+    /// Sends no number after the present one.
+    case halt
   }
 
   package enum Output: MachineOutput {
@@ -37,6 +39,9 @@ package enum Source: Machine {
         On(event: Event.next) {
           Transition(
             to: n < until ? State.sending(n: n + 1, until: until) : State.idle(sent: n))
+        }
+        On(event: Event.halt) {
+          Transition(to: State.idle(sent: n))
         }
       }
     }

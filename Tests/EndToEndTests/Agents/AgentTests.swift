@@ -39,7 +39,7 @@ struct AgentTests {
   func kills() async throws {
     try await AgentWard.with(Self.hall, nodes: Self.nodes) { agents in
       let ward = agents.topology
-      try await ward.sendNumbers(6_000)
+      try await ward.startNumbers()
       // A process is killed on its host: its agent tells how it ended.
       try await ward.untilNumbersArrive(200)
       let sink = try #require(try await ward.pids()["sink"])
@@ -75,12 +75,13 @@ struct AgentTests {
         try await ward.await("all are adopted", \.isRunning)
         #expect(try await ward.pids() == before)
       }
-      try await ward.untilAllMet(6_000)
+      let count = try await ward.endNumbers()
+      try await ward.untilAllMet(count)
       // They are supervised by the last one.
       try await ward.run("restart", "source")
       try await untilStarted("source", again: 2, ward)
       try await ward.sendNumbers(10)
-      try await ward.untilAllMet(6_010)
+      try await ward.untilAllMet(count + 10)
     }
   }
 
@@ -92,7 +93,7 @@ struct AgentTests {
       let ward = agents.topology
       try await ward.run("restart", "sink")
       try await untilStarted("sink", again: 2, ward)
-      try await ward.sendNumbers(2_000)
+      try await ward.startNumbers()
       try await ward.untilNumbersArrive(200)
       agents.orchestrator.signal(.kill)
       #expect(try await agents.orchestrator.waitForExit(within: .seconds(10)) != nil)
@@ -104,7 +105,7 @@ struct AgentTests {
       try await untilStarted("sink", again: 3, ward)
       try await untilStarted("source", again: 2, ward)
       try await ward.await("all run", \.isRunning)
-      try await ward.untilAllMet(2_000)
+      try await ward.untilAllMet(try await ward.endNumbers())
     }
   }
 
@@ -115,7 +116,7 @@ struct AgentTests {
     let nodes = Self.nodes.filter { $0 != "pair" }
     try await AgentWard.with(hall, nodes: nodes) { agents in
       let ward = agents.topology
-      try await ward.sendNumbers(3_000)
+      try await ward.startNumbers()
       try await ward.untilNumbersArrive(200)
       let before = try await ward.pids()
       #expect(before["pair"] == before["left"])
@@ -129,7 +130,7 @@ struct AgentTests {
       #expect(kill(try #require(before["left"]), SIGKILL) == 0)
       try await untilStarted("left", again: 2, ward)
       try await untilStarted("pair", again: 2, ward)
-      try await ward.untilAllMet(3_000)
+      try await ward.untilAllMet(try await ward.endNumbers())
     }
   }
 
@@ -137,7 +138,7 @@ struct AgentTests {
   func leaves() async throws {
     try await AgentWard.with(Self.hall, nodes: Self.nodes) { agents in
       let ward = agents.topology
-      try await ward.sendNumbers(500)
+      try await ward.startNumbers()
       for (count, node) in ["sink", "pair"].enumerated() {
         let former = try #require(agents.agents[node])
         former.signal(.terminate)
@@ -152,7 +153,7 @@ struct AgentTests {
         try agents.startAgent(of: node)
         try await untilStarted(node, again: 2, ward)
       }
-      try await ward.untilAllMet(500)
+      try await ward.untilAllMet(try await ward.endNumbers())
       // One that somebody has stopped stays so.
       try await ward.run("stop", "sink")
       agents.agents["sink"]?.signal(.terminate)
@@ -202,13 +203,13 @@ struct AgentTests {
   func displaced() async throws {
     try await AgentWard.with(Self.hall, nodes: Self.nodes) { agents in
       let ward = agents.topology
-      try await ward.sendNumbers(3_000)
+      try await ward.startNumbers()
       try await ward.untilNumbersArrive(200)
       let former = try #require(try agents.startAgent(of: "sink"))
       #expect(try await former.waitForExit(within: .seconds(20)) == .exited(code: 1))
       #expect(former.errorText.contains("another agent of node 'sink' has taken this one's place"))
       try await untilStarted("sink", again: 2, ward)
-      try await ward.untilAllMet(3_000)
+      try await ward.untilAllMet(try await ward.endNumbers())
     }
   }
 
@@ -228,7 +229,7 @@ struct AgentTests {
       try await AgentWard.with(Self.hall, nodes: Self.nodes, places: places, tool: inside) {
         agents in
         let ward = agents.topology
-        try await ward.run("send", "source", #"{"go":{"count":4000}}"#)
+        try await ward.startNumbers()
         try await ward.untilNumbersArrive(200)
         let before = try await ward.pids()
         try await pair.connect(false)
@@ -243,7 +244,7 @@ struct AgentTests {
         let after = try await ward.pids()
         #expect(after["sink"] == before["sink"])
         #expect(try ward.log("right").contains { $0.contains("ended: killed by SIGKILL") })
-        try await ward.untilAllMet(4_000)
+        try await ward.untilAllMet(try await ward.endNumbers())
       }
     }
   }

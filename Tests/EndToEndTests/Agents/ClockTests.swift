@@ -66,7 +66,7 @@ struct ClockTests {
         AgentTests.hall, nodes: AgentTests.nodes, places: places, tool: tool
       ) { agents in
         let ward = agents.topology
-        try await ward.sendNumbers(3_000)
+        try await ward.startNumbers()
         try await ward.untilNumbersArrive(200)
         let pids = try await ward.pids()
         let maps = FileSystem.text(of: "/proc/\(try #require(pids["sink"]))/maps") ?? ""
@@ -78,7 +78,7 @@ struct ClockTests {
             $0[node: "sink"]?.isRunning == true && $0[node: "sink"]?.incarnation == incarnation
           }
         }
-        try await ward.untilAllMet(3_000)
+        try await ward.untilAllMet(try await ward.endNumbers())
         #expect(try await ward.pids()["left"] == pids["left"])
       }
     }

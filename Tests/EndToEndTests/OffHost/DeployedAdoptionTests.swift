@@ -45,7 +45,7 @@ struct DeployedAdoptionTests {
       let before = try await ward.directory()
       let pids = try await ward.pids()
       #expect(pids.count == 5)
-      try await ward.sendNumbers(4_000)
+      try await ward.startNumbers()
       for _ in 0..<2 {
         try await ward.untilNumbersArrive()
         try await ward.killOrchestrator()
@@ -55,7 +55,8 @@ struct DeployedAdoptionTests {
         #expect(try await ward.pids() == pids)
         #expect(files.map { FileSystem.contents(of: $0) } == keys)
       }
-      let after = try await ward.untilAllMet(4_000)
+      let count = try await ward.endNumbers()
+      let after = try await ward.untilAllMet(count)
       for node in after.nodes {
         #expect(node.incarnation == 1 && node.restarts == 0, "\(node)")
         #expect(node.inbox == before[node: node.name]?.inbox)
@@ -68,7 +69,7 @@ struct DeployedAdoptionTests {
         answerTimeout: TopologyHarness.clientTimeout)
       defer { remote.close() }
       try await remote.send("source", Source.Event.go(count: 10))
-      try await ward.untilAllMet(4_010)
+      try await ward.untilAllMet(count + 10)
 
       // They are supervised again, and what comes in their place is found by all others.
       for victim in ["sink", "pair", "source"] {
@@ -78,7 +79,7 @@ struct DeployedAdoptionTests {
         }
       }
       try await ward.sendNumbers(10)
-      try await ward.untilAllMet(4_020)
+      try await ward.untilAllMet(count + 20)
       try await ward.run("down")
       #expect(ward.tool.directory.processes.isEmpty)
       #expect(FileSystem.entries(of: directories.runtime).isEmpty)
@@ -133,7 +134,7 @@ struct DeployedAdoptionTests {
     try await DetachedTopology.with(Self.hall, deployment: DeployedTopologyTests.lab) { ward in
       let pids = try await ward.pids()
       let directories = try ward.directories
-      try await ward.sendNumbers(4_000)
+      try await ward.startNumbers()
       var former = try #require(RunningTopology.find(directories)?.pid)
       try await ward.killOrchestrator(former)
       for round in 0..<6 {
@@ -158,7 +159,7 @@ struct DeployedAdoptionTests {
       }
       #expect(try await ward.up().hasPrefix("ward: running, 5 nodes adopted"))
       #expect(try await ward.pids() == pids)
-      try await ward.untilAllMet(4_000)
+      try await ward.untilAllMet(try await ward.endNumbers())
     }
   }
 
@@ -195,7 +196,7 @@ struct DeployedAdoptionTests {
     try await DetachedTopology.with(Self.hall, deployment: DeployedTopologyTests.lab) { ward in
       let pids = try await ward.pids()
       let former = try KeyFile.read(try ward.directories.key(of: "sink"))
-      try await ward.sendNumbers(2_000)
+      try await ward.startNumbers()
       try await ward.untilNumbersArrive()
       try await ward.killOrchestrator()
       let victims = ["sink", "left"].compactMap { pids[$0] }
@@ -206,7 +207,7 @@ struct DeployedAdoptionTests {
       #expect(areGone == true)
       let up = try await ward.up()
       #expect(up.hasPrefix("ward: running, 3 nodes adopted"), "\(up)")
-      let after = try await ward.untilAllMet(2_000)
+      let after = try await ward.untilAllMet(try await ward.endNumbers())
       for node in after.nodes {
         let isNew = ["sink", "left"].contains(node.name)
         #expect((node.pid != pids[node.name]) == isNew, "\(node)")
@@ -280,7 +281,7 @@ struct DeployedAdoptionTests {
       Self.hall, deployment: DeployedTopologyTests.lab
     ) { ward in
       var ward = ward
-      try await ward.sendNumbers(2_000)
+      try await ward.startNumbers()
       try await ward.untilNumbersArrive()
       var pids = try await ward.pids()
       try await ward.killOrchestrator()
@@ -300,7 +301,7 @@ struct DeployedAdoptionTests {
       unlink(try ward.directories.key(of: "right"))
       #expect(try await ward.up().hasPrefix("ward: running, 4 nodes adopted"))
       #expect(try await ward.pids()["sink"] == pids["sink"])
-      try await ward.untilAllMet(2_000)
+      try await ward.untilAllMet(try await ward.endNumbers())
     }
   }
 
@@ -311,14 +312,14 @@ struct DeployedAdoptionTests {
     try await DetachedTopology.with(hall, deployment: DeployedTopologyTests.lab) { ward in
       let pids = try await ward.pids()
       #expect(pids["pair"] == pids["left"])
-      try await ward.sendNumbers(2_000)
+      try await ward.startNumbers()
       try await ward.untilNumbersArrive()
       try await ward.killOrchestrator()
       #expect(try await ward.up().hasPrefix("ward: running, 5 nodes adopted"))
       #expect(try await ward.pids() == pids)
       try await ward.untilNumbersArrive()
       try await ward.run("kill", "left")
-      try await ward.untilAllMet(2_000)
+      try await ward.untilAllMet(try await ward.endNumbers())
     }
   }
 

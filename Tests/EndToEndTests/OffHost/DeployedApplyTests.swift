@@ -37,11 +37,6 @@ struct DeployedApplyTests {
       side: { address: 127.0.0.2 }
     """
 
-  private func untilAllCame(_ count: Int, _ ward: DetachedTopology) async throws {
-    let all = try JSONValue(encoding: Sink.State.counting(last: count, count: count, wrong: 0))
-    try await ward.await("\(count) events have come") { $0[node: "sink"]?.status?.state == all }
-  }
-
   @Test(
     "what is added, removed and moved is, while the others go on and every event comes once and in order"
   )
@@ -53,7 +48,7 @@ struct DeployedApplyTests {
       let first = try await ward.pids()
       let key = try ward.directories.key(of: "gone")
       #expect(FileSystem.exists(key))
-      try await client.send("source", Source.Event.go(count: 4_000))
+      try await client.startNumbers()
       try await ward.untilNumbersArrive(200)
       try ward.write(Self.after)
       let applied = try await ward.run("apply", "ward.yaml")
@@ -80,13 +75,14 @@ struct DeployedApplyTests {
       let moved = try await ward.directory()
       #expect(moved[node: "sink"]?.inbox.hasPrefix("tcp://127.0.0.4:") == true)
       for node in moved.nodes { #expect((node.pid == second[node.name]) == (node.name != "sink")) }
-      try await untilAllCame(4_000, ward)
+      let count = try await ward.endNumbers()
+      try await ward.untilAllArrived(count)
 
       // It is what the next orchestrator finds, too.
       try await ward.killOrchestrator()
       #expect(try await ward.up().hasPrefix("ward: running, 6 nodes adopted"))
       try await client.send("source", Source.Event.go(count: 10))
-      try await untilAllCame(4_010, ward)
+      try await ward.untilAllArrived(count + 10)
     }
   }
 

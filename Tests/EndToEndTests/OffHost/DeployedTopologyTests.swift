@@ -43,12 +43,9 @@ struct DeployedTopologyTests {
       #expect(before[node: "source"]?.inbox.hasPrefix("tcp://127.0.0.1:") == true)
       #expect(before[node: "sink"]?.feed.hasPrefix("tcp://127.0.0.2:") == true)
 
-      try await client.send("source", Source.Event.go(count: 4_000))
+      try await ward.startNumbers()
       for victim in ["sink", "source"] {
-        let version = try await client.directory()[node: "sink"]?.status?.version ?? 0
-        try await ward.await("events arrive") {
-          $0[node: "sink"]?.status.map { $0.version > version + 300 } == true
-        }
+        try await ward.untilNumbersArrive()
         try await ward.run("kill", victim)
         let after = try await ward.await("\(victim) is another process") {
           $0[node: victim]?.isRunning == true && $0[node: victim]?.incarnation == 2
@@ -56,10 +53,10 @@ struct DeployedTopologyTests {
         #expect(after[node: victim]?.inbox != before[node: victim]?.inbox)
         #expect(after[node: victim]?.key != before[node: victim]?.key)
       }
-      let all = try counted(4_000)
-      try await ward.await("all have arrived") { $0[node: "sink"]?.status?.state == all }
-      // A client that was there before all that reaches both, and reads the feed where it is now.
-      let last = try counted(4_010)
+      let count = try await ward.endNumbers()
+      try await ward.untilAllArrived(count)
+      // A client from before the restarts reaches both nodes, and reads the feed at its new endpoint.
+      let last = try counted(count + 10)
       let seen = try await unlessStalled(for: .seconds(20)) {
         try await client.send("source", Source.Event.go(count: 10))
         for await change in states where change.state == last { return change.incarnation }

@@ -7,26 +7,6 @@ import Testing
 protocol OnSlurmHosts {}
 
 extension OnSlurmHosts {
-  func counted(_ count: Int) throws -> JSONValue {
-    try JSONValue(encoding: Sink.State.counting(last: count, count: count, wrong: 0))
-  }
-
-  func untilAllCame(_ count: Int, _ ward: DetachedTopology) async throws {
-    let all = try counted(count)
-    let hasAll: Bool? = try await poll(within: .seconds(20), of: ward.tool.directory) {
-      try await ward.directory()[node: "sink"]?.status?.state == all ? true : nil
-    }
-    let logs = try ward.logs()
-    #expect(hasAll == true, "\(logs)")
-  }
-
-  func untilCounted(_ more: Int, _ ward: DetachedTopology) async throws {
-    let before = try await ward.directory()[node: "sink"]?.status?.version ?? 0
-    try await ward.await("events arrive") {
-      $0[node: "sink"]?.status.map { $0.version >= before + UInt64(more) } == true
-    }
-  }
-
   func until(_ node: String, is phase: String, _ ward: DetachedTopology) async throws {
     let isThere: Bool? = try await poll(every: .milliseconds(100), within: .seconds(60)) {
       try await ward.directory()[node: node]?.phase == phase ? true : nil

@@ -35,28 +35,21 @@ extension SlurmLossTests {
       - { from: sink, when: counting, to: pair, send: meet, name: meetings }
     """
 
-  private func untilAllMet(_ count: Int, _ ward: DetachedTopology) async throws {
-    try await untilAllCame(count, ward)
-    let met = try JSONValue(encoding: Party.State.willing(met: count + 1, steps: 0))
-    try await ward.await("both have met at each") {
-      $0[node: "left"]?.status?.state == met && $0[node: "right"]?.status?.state == met
-    }
-  }
-
   @Test("processes on other hosts are adopted as they are, and their ends are seen")
   func adopts() async throws {
     try await SlurmCluster.with(Self.hall, deployment: Self.places) { ward, _ in
       let pids = try await ward.pids()
       #expect(pids.count == 6)
-      try await ward.run("send", "source", #"{"go":{"count":6000}}"#)
+      try await ward.startNumbers()
       for _ in 0..<2 {
-        try await untilCounted(300, ward)
+        try await ward.untilNumbersArrive()
         try await ward.killOrchestrator()
         let up = try await ward.up()
         #expect(up.hasPrefix("ward: running, 6 nodes adopted"), "\(up)")
         #expect(try await ward.pids() == pids)
       }
-      try await untilAllMet(6_000, ward)
+      let count = try await ward.endNumbers()
+      try await ward.untilAllMet(count)
       let after = try await ward.directory()
       #expect(after.nodes.allSatisfy { $0.incarnation == 1 && $0.restarts == 0 }, "\(after)")
 
@@ -71,8 +64,8 @@ extension SlurmLossTests {
       try await ward.run("stop", "right")
       #expect(processes(of: "right", ward).isEmpty)
       try await ward.run("start", "right")
-      try await ward.run("send", "source", #"{"go":{"count":100}}"#)
-      try await untilAllMet(6_100, ward)
+      try await ward.sendNumbers(100)
+      try await ward.untilAllMet(count + 100)
       try await ward.killOrchestrator()
       #expect(try await ward.up().hasPrefix("ward: running, 6 nodes adopted"))
       try await ward.run("down")
@@ -87,8 +80,8 @@ extension SlurmLossTests {
   func killedMeanwhile() async throws {
     try await SlurmCluster.with(Self.hall, deployment: Self.places) { ward, _ in
       let pids = try await ward.pids()
-      try await ward.run("send", "source", #"{"go":{"count":3000}}"#)
-      try await untilCounted(300, ward)
+      try await ward.startNumbers()
+      try await ward.untilNumbersArrive()
       let victims = processes(of: "sink", ward)
       #expect(victims.count == 1)
       try await ward.killOrchestrator()
@@ -97,7 +90,7 @@ extension SlurmLossTests {
       try await ward.await("the sink is another process") {
         $0[node: "sink"]?.isRunning == true && $0[node: "sink"]?.incarnation == 2
       }
-      try await untilAllMet(3_000, ward)
+      try await ward.untilAllMet(try await ward.endNumbers())
       for (node, pid) in try await ward.pids() where node != "sink" { #expect(pid == pids[node]) }
     }
   }
@@ -119,8 +112,8 @@ extension SlurmLossTests {
         }
         #expect(isLogged == true)
       }
-      try await ward.run("send", "source", #"{"go":{"count":3000}}"#)
-      try await untilCounted(300, ward)
+      try await ward.startNumbers()
+      try await ward.untilNumbersArrive()
       try await cluster.lose(2)
       try await until("sink", is: "lost", ward)
       let isGivenUp: Bool? = try await poll(every: .milliseconds(200), within: .seconds(60)) {
@@ -134,7 +127,7 @@ extension SlurmLossTests {
       try await cluster.start(2)
       for node in ["sink", "right", "patient"] { try await until(node, is: "running", ward) }
       #expect(try await ward.directory()[node: "sink"]?.incarnation == 2)
-      try await untilAllMet(3_000, ward)
+      try await ward.untilAllMet(try await ward.endNumbers())
     }
   }
 
@@ -155,16 +148,16 @@ extension SlurmLossTests {
       """
     let deployment = Self.spare.replacing("lease: 2s", with: "lease: 5s")
     try await withShared({ _ in yaml }, deployment: deployment) { ward, cluster in
-      try await ward.run("send", "source", #"{"go":{"count":40000}}"#)
+      try await ward.startNumbers()
       for host in ["fh2", "fh3"] {
-        try await untilCounted(300, ward)
+        try await ward.untilNumbersArrive()
         let pids = try await ward.pids()
         try await ward.killOrchestrator()
         #expect(try await ward.up().hasPrefix("ward: running, 2 nodes adopted"))
         #expect(try await ward.pids() == pids)
         let sink = try await ward.directory()[node: "sink"]
         #expect(sink?.hostName == host && sink?.incarnation == (host == "fh2" ? 1 : 2))
-        try await untilCounted(300, ward)
+        try await ward.untilNumbersArrive()
         guard host == "fh2" else { continue }
         // Not for so long that Slurm takes the host out of the job.
         try await cluster.partition(2)

@@ -47,15 +47,15 @@ struct SlurmTests: OnSlurmHosts {
       let before = try await ward.directory()
       #expect(before[node: "source"]?.hostName == "fh1" && before[node: "sink"]?.hostName == "fh2")
       #expect(before[node: "source"]?.inbox.hasPrefix("tcp://10.77.0.11:") == true)
-      try await ward.run("send", "source", #"{"go":{"count":10000}}"#)
+      try await ward.startNumbers()
       for victim in ["sink", "source"] {
-        try await untilCounted(300, ward)
+        try await ward.untilNumbersArrive()
         try await ward.run("kill", victim)
         try await ward.await("\(victim) is another process") {
           $0[node: victim]?.isRunning == true && $0[node: victim]?.incarnation == 2
         }
       }
-      try await untilAllCame(10_000, ward)
+      try await ward.untilAllArrived(try await ward.endNumbers())
       #expect(try ward.logs().contains("killed by SIGKILL"))
       let table = try await ward.run("ps")
       #expect(table.output.contains("front (fh1)"), "\(table)")
@@ -76,13 +76,13 @@ struct SlurmTests: OnSlurmHosts {
   @Test("a host that is cut off is waited for, and its processes go on where they were")
   func partition() async throws {
     try await SlurmCluster.with(Self.numbers, deployment: Self.hosts) { ward, cluster in
-      try await ward.run("send", "source", #"{"go":{"count":3000}}"#)
-      try await untilCounted(300, ward)
+      try await ward.startNumbers()
+      try await ward.untilNumbersArrive()
       try await cluster.partition(2)
       try await until("sink", is: "lost", ward)
       try await cluster.heal(2)
       try await until("sink", is: "running", ward)
-      try await untilAllCame(3_000, ward)
+      try await ward.untilAllArrived(try await ward.endNumbers())
       #expect(try await ward.directory()[node: "sink"]?.incarnation == 1)
     }
   }
@@ -90,8 +90,8 @@ struct SlurmTests: OnSlurmHosts {
   @Test("nodes of a host without power start there again from their journals, once it is back")
   func power() async throws {
     try await SlurmCluster.with(Self.numbers, deployment: Self.hosts) { ward, cluster in
-      try await ward.run("send", "source", #"{"go":{"count":3000}}"#)
-      try await untilCounted(300, ward)
+      try await ward.startNumbers()
+      try await ward.untilNumbersArrive()
       try await cluster.lose(2)
       try await until("sink", is: "lost", ward)
       // As long as Slurm takes to give the host up, nothing is started in its place.
@@ -104,21 +104,21 @@ struct SlurmTests: OnSlurmHosts {
       try await cluster.start(2)
       try await until("sink", is: "running", ward)
       #expect(try await ward.directory()[node: "sink"]?.incarnation == 2)
-      try await untilAllCame(3_000, ward)
+      try await ward.untilAllArrived(try await ward.endNumbers())
     }
   }
 
   @Test("where Slurm's daemon on a host is killed, its nodes are taken for neither dead nor lost")
   func daemon() async throws {
     try await SlurmCluster.with(Self.numbers, deployment: Self.hosts) { ward, cluster in
-      try await ward.run("send", "source", #"{"go":{"count":400000}}"#)
-      try await untilCounted(300, ward)
+      try await ward.startNumbers()
+      try await ward.untilNumbersArrive()
       try await cluster.killDaemon(of: 2)
       let isGivenUp: Bool? = try await poll(every: .milliseconds(200), within: .seconds(60)) {
         try ward.logs().contains("Node failure on fh2") ? true : nil
       }
       #expect(isGivenUp == true)
-      try await untilCounted(300, ward)
+      try await ward.untilNumbersArrive()
       let sink = try await ward.directory()[node: "sink"]
       #expect(sink?.phase == "running" && sink?.incarnation == 1)
     }
@@ -129,10 +129,10 @@ struct SlurmTests: OnSlurmHosts {
   )
   func controller() async throws {
     try await SlurmCluster.with(Self.numbers, deployment: Self.hosts) { ward, cluster in
-      try await ward.run("send", "source", #"{"go":{"count":40000}}"#)
-      try await untilCounted(300, ward)
+      try await ward.startNumbers()
+      try await ward.untilNumbersArrive()
       try await cluster.killDaemon(of: 0)
-      try await untilCounted(300, ward)
+      try await ward.untilNumbersArrive()
       let victim = try #require(processes(of: "sink", ward).first.flatMap { Int32($0) })
       #expect(kill(victim, SIGKILL) == 0)
       try await ward.await("the end of the sink is seen") {
@@ -142,7 +142,7 @@ struct SlurmTests: OnSlurmHosts {
       #expect(source?.phase == "running" && source?.incarnation == 1)
       try await cluster.restartDaemon(of: 0)
       try await until("sink", is: "running", ward)
-      try await untilAllCame(40_000, ward)
+      try await ward.untilAllArrived(try await ward.endNumbers())
       #expect(try await ward.directory()[node: "source"]?.incarnation == 1)
     }
   }
@@ -150,8 +150,8 @@ struct SlurmTests: OnSlurmHosts {
   @Test("what a killed orchestrator has left on a host is ended there before its node starts again")
   func orphans() async throws {
     try await SlurmCluster.with(Self.numbers, deployment: Self.hosts) { ward, _ in
-      try await ward.run("send", "source", #"{"go":{"count":3000}}"#)
-      try await untilCounted(300, ward)
+      try await ward.startNumbers()
+      try await ward.untilNumbersArrive()
       try await ward.killOrchestrator()
       // Nor does Slurm end a process whose srun was killed.
       for survivor in try Survivor.all(in: ward.directories) {
@@ -159,7 +159,7 @@ struct SlurmTests: OnSlurmHosts {
       }
       #expect(processes(of: "sink", ward).count == 1)
       try await ward.up()
-      try await untilAllCame(3_000, ward)
+      try await ward.untilAllArrived(try await ward.endNumbers())
       for node in ["source", "sink"] { #expect(processes(of: node, ward).count == 1) }
       #expect(try await ward.directory()[node: "sink"]?.incarnation == 2)
     }

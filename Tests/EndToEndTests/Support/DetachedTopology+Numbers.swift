@@ -1,31 +1,59 @@
 import PipeRuntime
+import PipeRuntimeTestKit
 import TestNodes
+import Testing
 
-/// What tests of numbers do, which go from a node `source` to a node `sink`.
+/// Numbers that go from a node `source` to a node `sink`.
+///
+/// They are sent by the command: the nodes may be on a network that only the topology's hosts reach.
 extension DetachedTopology {
+  /// Has the source send this many numbers.
   func sendNumbers(_ count: Int) async throws {
-    let client = try client()
-    defer { client.close() }
-    try await client.send("source", Source.Event.go(count: count))
+    try await run("send", "source", #"{"go":{"count":\#(count)}}"#)
   }
 
-  /// Waits until so many more numbers have come, or all that were sent.
+  /// Has the source send numbers until ``endNumbers()``.
+  func startNumbers() async throws {
+    try await sendNumbers(NumberLoad.limit)
+  }
+
+  /// Ends what ``startNumbers()`` has started.
+  /// - Returns: The last number that the source has sent.
+  func endNumbers() async throws -> Int {
+    let last: Int? = try await poll(within: .seconds(20), of: tool.directory) {
+      // A source whose pipe is full does not accept it.
+      let halt = try tool.start(CommandLineTool.patient(["send", "source", #""halt""#]))
+      _ = try await tool.result(of: halt, within: .seconds(60))
+      let state = try await directory()[node: "source"]?.status?.state
+      return state?["idle"]?["sent"]?.integer.map { Int($0) }
+    }
+    return try #require(last, "the source does not halt")
+  }
+
+  /// Waits until the sink has received this many more numbers.
   func untilNumbersArrive(_ count: UInt64 = 300) async throws {
     let version = try await directory()[node: "sink"]?.status?.version ?? 0
     try await self.await("numbers arrive") {
-      let out = $0[node: "source"]?.status?.outs.first
-      return $0[node: "sink"]?.status.map { $0.version > version + count } == true
-        || out.map { $0.events > 0 && $0.events == $0.applied } == true
+      $0[node: "sink"]?.status.map { $0.version > version + count } == true
     }
   }
 
-  /// Waits until so many numbers have come, once and in order, and `left` and `right` have met at each, and at the
-  /// beginning.
+  /// Waits until the sink has received the numbers up to this one, each once and in order.
+  @discardableResult
+  func untilAllArrived(_ count: Int) async throws -> TopologyDirectory {
+    let last = try JSONValue(encoding: Sink.State.counting(last: count, count: count, wrong: 0))
+    return try await self.await("\(count) numbers have arrived") {
+      $0[node: "sink"]?.status?.state == last
+    }
+  }
+
+  /// Waits until the sink has received the numbers up to this one, each once and in order, and `left` and `right`
+  /// have met at each, and at the beginning.
   @discardableResult
   func untilAllMet(_ count: Int) async throws -> TopologyDirectory {
     let last = try JSONValue(encoding: Sink.State.counting(last: count, count: count, wrong: 0))
     let met = try JSONValue(encoding: Party.State.willing(met: count + 1, steps: 0))
-    return try await self.await("\(count) numbers have come") {
+    return try await self.await("\(count) numbers have arrived") {
       $0[node: "sink"]?.status?.state == last && $0[node: "left"]?.status?.state == met
         && $0[node: "right"]?.status?.state == met
     }
