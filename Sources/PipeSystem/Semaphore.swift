@@ -18,4 +18,11 @@ package final class Semaphore: Sendable {
   package func signal() { sem_post(semaphore) }
 
   package func wait() { while sem_wait(semaphore) != 0 {} }
+
+  /// - Returns: Whether it was signalled in time.
+  package func wait(until deadline: ContinuousClock.Instant) -> Bool {
+    Polling.wait(every: .milliseconds(2), until: deadline) {
+      sem_trywait(semaphore) == 0 ? true : nil
+    } == true
+  }
 }

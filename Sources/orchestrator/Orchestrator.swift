@@ -5,7 +5,7 @@ import PipeRuntime
 @main
 enum Orchestrator {
   static func main() {
-    // A reader that went away shows as a failed write, and ends us quietly.
+    // A reader that has gone shows as a failed write, and ends this process quietly.
     signal(SIGPIPE, SIG_IGN)
     // Each process that is watched takes one, and some verbs watch all nodes of a topology.
     OpenFileLimit.raise()
@@ -15,6 +15,7 @@ enum Orchestrator {
 
   /// Runs one command line, says what went wrong on stderr, and returns the exit code.
   static func run(_ arguments: [String], console: Console) async -> ExitCode {
+    defer { console.drain() }
     do {
       let invocation = try ArgumentParser(verbs: Verbs.all).parse(arguments)
       if invocation.arguments.flag("no-color") { console.disableColor() }

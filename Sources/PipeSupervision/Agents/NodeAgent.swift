@@ -49,6 +49,9 @@ package final class NodeAgent {
   private var connectedAt = ContinuousClock.Instant.now
   private var isHeard = true
   private var exitCode: Int32 = 0
+  /// Standard output and standard error, of which no reader delays the agent.
+  private let output: OutputQueue
+  private let errors: OutputQueue
 
   private static let interval: Duration = .seconds(1)
   /// The same where the orchestrator is not heard.
@@ -61,6 +64,8 @@ package final class NodeAgent {
   package init(_ options: Options) throws {
     self.options = options
     signals = try SignalDescriptor([.interrupt, .terminate, .hangUp, .child])
+    output = OutputQueue(STDOUT_FILENO)
+    errors = OutputQueue(STDERR_FILENO)
     guard let control = PublicKey(options.key.control.key) else {
       throw KeyFileError.noControl("agent.key")
     }
@@ -85,6 +90,7 @@ package final class NodeAgent {
     probes.close()
     socket.setLinger(milliseconds: 500)
     socket.close()
+    for queue in [output, errors] { queue.drain(patience: .seconds(2)) }
     return exitCode
   }
 
@@ -157,8 +163,7 @@ package final class NodeAgent {
     }
     guard !read.isEmpty, let incarnation = machine.process?.incarnation else { return }
     let text = read.map { $0 + "\n" }.joined()
-    try? FileSystem.write(
-      Array(text.utf8), to: stream == .out ? STDOUT_FILENO : STDERR_FILENO, path: "output")
+    (stream == .out ? output : errors).append(Array(text.utf8))
     send(.output, AgentOutput(incarnation: incarnation, isError: stream == .err, lines: read))
   }
 
@@ -272,5 +277,5 @@ package final class NodeAgent {
     }
   }
 
-  private func say(_ text: String) { StandardError.write("agent: \(text)\n") }
+  private func say(_ text: String) { errors.append(Array("agent: \(text)\n".utf8)) }
 }

@@ -47,14 +47,17 @@ struct LiveMonitor {
 
   func run(console: Console) throws -> ExitCode {
     defer { client.close() }
+    console.detach()
     var view = LiveView(style: console.style)
     var shown: TopologyDirectory?
     var following: Task<Void, Never>?
     defer { following?.cancel() }
     func show(_ moment: Moment = .now) throws {
       guard let shown else { return }
+      // A terminal that is not read, or is the shell's at the moment, gets the next frame.
+      if moment.isLast { console.drain(patience: .milliseconds(500)) }
+      guard moment.isLast || console.isInForeground && !console.isBehind else { return }
       try draw(shown, at: moment, on: console, &view)
-      if moment.isLast { try console.write(view.finish()) }
       try console.flush()
     }
     ask(after: .zero, isFresh: true)
@@ -83,7 +86,7 @@ struct LiveMonitor {
         case .windowSize, nil: try show()
         case .resume:
           // What the shell has written meanwhile stays.
-          try console.write(view.finish())
+          view.leaveFrame()
           try show()
         default:
           try show(.left)

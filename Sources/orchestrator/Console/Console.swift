@@ -6,6 +6,8 @@ package struct ConsoleClosed: Error {}
 
 /// The command's two outputs: data to stdout, buffered until `flush`, and diagnostics to stderr.
 ///
+/// A command waits for its readers, but for one that supervises: see ``detach()``.
+///
 /// Not safe for concurrent use: one thread owns it.
 package final class Console {
   package let isTerminal: Bool
@@ -18,6 +20,11 @@ package final class Console {
   private let output: Int32
   private let errors: Int32
   private var buffer: [UInt8] = []
+  /// What writes instead of this thread, by descriptor.
+  private var queues: [Int32: OutputQueue] = [:]
+
+  /// How long a reader may take nothing until the rest is left out at the end.
+  package static let patience: Duration = .seconds(2)
 
   package init(
     output: Int32 = 1, errors: Int32 = 2,
@@ -88,15 +95,45 @@ package final class Console {
   }
 
   /// Hands what is buffered to the system.
-  /// - Throws: ``ConsoleClosed`` where nobody reads any more, `SystemError` for other failures.
+  /// - Throws: ``ConsoleClosed`` where the reader has gone, `SystemError` for other failures.
   package func flush() throws {
     defer { buffer.removeAll(keepingCapacity: true) }
-    try Self.write(buffer, to: output)
+    try write(buffer, to: output)
+  }
+
+  // MARK: Output that waits for no reader
+
+  /// Has threads write from here on: a reader that stops reading, as a terminal does after ^S, never delays this
+  /// process. What such a reader does not take is dropped, counted, and reported when it reads again.
+  ///
+  /// Block the signals that the process reads from descriptors before.
+  package func detach() {
+    guard queues.isEmpty else { return }
+    let queue = OutputQueue(output)
+    queues[output] = queue
+    // One queue for one file keeps the order of what is written to it.
+    let isShared = FileIdentity(descriptor: output).map { $0 == FileIdentity(descriptor: errors) }
+    queues[errors] = isShared == true ? queue : OutputQueue(errors)
+  }
+
+  /// Whether something waits for the reader of stdout: only after ``detach()``.
+  package var isBehind: Bool { queues[output].map { !$0.isEmpty } ?? false }
+
+  /// Waits for what is still to be written, as long as its reader goes on.
+  /// - Parameter patience: How long it may read nothing.
+  package func drain(patience: Duration = patience) {
+    for descriptor in [output, errors] { queues[descriptor]?.drain(patience: patience) }
+  }
+
+  /// Whether this process is in the terminal's foreground, or the terminal is not the one that controls it.
+  package var isInForeground: Bool {
+    let group = tcgetpgrp(output)
+    return group < 0 || group == getpgrp()
   }
 
   /// Tells the person something that is no data: progress, a hint.
   package func note(_ line: String) {
-    try? Self.write(Array((line + "\n").utf8), to: errors)
+    try? write(Array((line + "\n").utf8), to: errors)
   }
 
   package func warning(_ message: String) {
@@ -123,7 +160,7 @@ package final class Console {
   /// Asks a person at the terminal; anything but `y` and `yes` is a no.
   package func confirm(_ question: String) throws -> Bool {
     try flush()
-    try? Self.write(Array((question + " [y/N] ").utf8), to: errors)
+    try? write(Array((question + " [y/N] ").utf8), to: errors)
     return ["y", "yes"].contains((readLine() ?? "").lowercased())
   }
 
@@ -158,7 +195,11 @@ package final class Console {
     }
   }
 
-  private static func write(_ bytes: [UInt8], to descriptor: Int32) throws {
+  private func write(_ bytes: [UInt8], to descriptor: Int32) throws {
+    if let queue = queues[descriptor] {
+      guard queue.append(bytes) else { throw ConsoleClosed() }
+      return
+    }
     var done = 0
     while done < bytes.count {
       let count = bytes.withUnsafeBytes {

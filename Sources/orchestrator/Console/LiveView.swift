@@ -48,7 +48,8 @@ package struct LiveView: Sendable {
     if !footer.isEmpty { lines.append(style.dim(footer.printable.cut(to: columns))) }
     lines = Array(lines.prefix(max(height - 1, 1)))
     defer { drawn = lines.count }
-    return "\u{1B}[?25l" + toTop + lines.map { $0 + "\u{1B}[K\n" }.joined() + "\u{1B}[J"
+    // Without the cursor while it moves: whatever ends or suspends the process between two frames, it is there.
+    return "\u{1B}[?25l" + toTop + lines.map { $0 + "\u{1B}[K\n" }.joined() + "\u{1B}[J\u{1B}[?25h"
   }
 
   /// Takes the frame away, so that lines can be written above the next one.
@@ -57,11 +58,8 @@ package struct LiveView: Sendable {
     return toTop + "\u{1B}[J"
   }
 
-  /// Leaves the last frame on the screen and gives the cursor back.
-  package mutating func finish() -> String {
-    drawn = 0
-    return "\u{1B}[?25h"
-  }
+  /// Leaves the last frame on the screen: the next one is drawn below it.
+  package mutating func leaveFrame() { drawn = 0 }
 
   private var toTop: String { drawn > 0 ? "\r\u{1B}[\(drawn)A" : "\r" }
 

@@ -11,13 +11,17 @@ final class RunReporter: Supervisor.Reporter {
   private var view: LiveView
   private var startedAt = ContinuousClock.now
   private var progress: TopologyReport?
-  /// Where nobody reads stdout any more, the run goes on without being shown.
+  /// Where the reader of stdout has gone, the run goes on without being shown.
   private var isClosed = false
+  /// Signals that the process was continued after it had been suspended.
+  private let resumption: SignalDescriptor?
 
-  init(console: Console, topology: String, isLive: Bool, showsOutput: Bool) {
+  /// - Parameter resumption: SIGCONT, which is blocked; with it the live view is shown.
+  init(console: Console, topology: String, live resumption: SignalDescriptor?, showsOutput: Bool) {
     self.console = console
     self.topology = topology
-    self.isLive = isLive
+    self.resumption = resumption
+    isLive = resumption != nil
     self.showsOutput = showsOutput
     view = LiveView(style: console.style)
   }
@@ -48,6 +52,7 @@ final class RunReporter: Supervisor.Reporter {
   func refresh(_ directory: TopologyDirectory) {
     let rows = directory.nodes.rows(now: WallClock.nanoseconds)
     if isLive {
+      guard isDrawable, !console.isBehind else { return }
       let size = console.size
       let uptime = (ContinuousClock.now - startedAt).shortText
       show(
@@ -61,8 +66,9 @@ final class RunReporter: Supervisor.Reporter {
 
   /// Leaves the last view on the screen, and tells how it ended.
   func finish(_ directory: TopologyDirectory) {
+    // The last frame is not left out for one that is being written.
+    if isLive { console.drain(patience: .milliseconds(500)) }
     refresh(directory)
-    if isLive { show(view.finish()) }
     show(heading + "\n")
   }
 
@@ -84,7 +90,14 @@ final class RunReporter: Supervisor.Reporter {
     show(text + "\n")
   }
 
-  private func clear() { if isLive { show(view.clear()) } }
+  private func clear() { if isLive, isDrawable { show(view.clear()) } }
+
+  /// Whether the terminal is this process's to draw on. What a shell has written since the last frame stays.
+  private var isDrawable: Bool {
+    let isForeground = console.isInForeground
+    if resumption?.next() != nil || !isForeground { view.leaveFrame() }
+    return isForeground
+  }
 
   private func show(_ text: String) {
     guard !isClosed else { return }

@@ -18,6 +18,8 @@ final class ScreenRun: Supervisor.Reporter {
 
   /// The most that is kept.
   private static let limit = 100
+  /// How long the screen may take to give the terminal back.
+  private static let patience: Duration = .seconds(3)
 
   /// The signals that the screen takes; the others are the supervisor's.
   static let signals: [Signal] = [.windowSize, .resume]
@@ -61,7 +63,8 @@ final class ScreenRun: Supervisor.Reporter {
   /// The run has ended: the terminal is given back, and how it ended is told.
   func finish(_ directory: TopologyDirectory) throws {
     shell?.close()
-    if shell != nil { hasEnded.wait() }
+    // A terminal that is not read keeps the screen's thread, and not this process.
+    if shell != nil { _ = hasEnded.wait(until: .now + Self.patience) }
     release()
     lines.finish(directory)
     if let problem { throw problem }

@@ -11,6 +11,7 @@ struct TopologyRun {
     case screen(SignalDescriptor)
 
     fileprivate var isBackground: Bool { if case .background = self { true } else { false } }
+    fileprivate var isLive: Bool { if case .live = self { true } else { false } }
   }
 
   var file: String
@@ -37,6 +38,8 @@ struct TopologyRun {
   func run(console: Console) throws -> ExitCode {
     // Before anything starts a thread: the signals are blocked for all of them.
     let signals = try SignalDescriptor([.interrupt, .terminate, .hangUp, .child])
+    let resumption = display.isLive ? try SignalDescriptor([.resume]) : nil
+    console.detach()
     var placement = deployment.map { DeploymentReport(.file($0)) }
     let loaded: LoadedTopology
     do {
@@ -84,12 +87,12 @@ struct TopologyRun {
     defer { page?.end() }
     switch display {
     case .live, .plain:
-      let reporter = reporter(plan, console)
+      let reporter = reporter(plan, console, resumption)
       let supervisor = try supervisor(plan, lock, signals, reporter)
       supervisor.sample(every: .milliseconds(100 + 4 * plan.nodes.count))
       return finish(supervisor, supervisor.run(), console) { reporter.finish($0) }
     case .screen(let screenSignals):
-      let screen = ScreenRun(lines: reporter(plan, console), screenSignals)
+      let screen = ScreenRun(lines: reporter(plan, console, resumption), screenSignals)
       let supervisor = try supervisor(plan, lock, signals, screen)
       try screen.show(directories, supervisor)
       supervisor.sample(every: .milliseconds(100 + 4 * plan.nodes.count))
@@ -149,10 +152,11 @@ struct TopologyRun {
       code: .usage)
   }
 
-  private func reporter(_ plan: LaunchPlan, _ console: Console) -> RunReporter {
-    let isLive = if case .live = display { true } else { false }
-    return RunReporter(
-      console: console, topology: plan.topology, isLive: isLive, showsOutput: showsOutput)
+  private func reporter(
+    _ plan: LaunchPlan, _ console: Console, _ resumption: SignalDescriptor?
+  ) -> RunReporter {
+    RunReporter(
+      console: console, topology: plan.topology, live: resumption, showsOutput: showsOutput)
   }
 
   private func supervisor(

@@ -39,6 +39,7 @@ struct ConsoleTests {
   func frame() {
     var view = LiveView(style: Style(isColored: false))
     let hide = "\u{1B}[?25l"
+    let show = "\u{1B}[J\u{1B}[?25h"
     let body = [
       "elevator", "NODE   STATUS       PID      UPTIME  EVENTS  RESTARTS  STATE",
       "door   running       12  1 min 15 s       9         1  closing(persons: 3)",
@@ -47,11 +48,12 @@ struct ConsoleTests {
     func frame() -> String {
       view.frame(title: "elevator", rows: rows, footer: "^C stops", columns: 80, rows: 24)
     }
-    #expect(frame() == hide + "\r" + body + "\u{1B}[J")
-    #expect(frame() == hide + "\r\u{1B}[5A" + body + "\u{1B}[J")
+    #expect(frame() == hide + "\r" + body + show)
+    #expect(frame() == hide + "\r\u{1B}[5A" + body + show)
     #expect(view.clear() == "\r\u{1B}[5A\u{1B}[J")
     #expect(frame().hasPrefix(hide + "\r" + "elevator"))
-    #expect(view.finish() == "\u{1B}[?25h")
+    view.leaveFrame()
+    #expect(frame() == hide + "\r" + body + show)
   }
 
   @Test(
@@ -66,7 +68,7 @@ struct ConsoleTests {
     #expect(lines.count <= max(height - 1, 1))
     for line in lines {
       var shown = String(line)
-      for code in ["\u{1B}[?25l", "\r", "\u{1B}[K"] {
+      for code in ["\u{1B}[?25l", "\u{1B}[?25h", "\r", "\u{1B}[K"] {
         shown = shown.split(separator: code, omittingEmptySubsequences: false).joined()
       }
       #expect(shown.displayWidth <= columns)

@@ -75,6 +75,9 @@ final class PseudoTerminal {
     #expect(ioctl(master, UInt(TIOCSWINSZ), &size) == 0)
   }
 
+  /// Whether the program has ended; what it writes is not read.
+  var hasEnded: Bool { child.reap() != nil }
+
   func signal(_ signal: Signal) { _ = child.signal(signal) }
 
   /// Closes the terminal under the program.
