@@ -96,6 +96,10 @@ static _Noreturn void run_child(
 }
 
 int pr_spawn_begin(const struct pr_spawn *options, pid_t *pid, int *report) {
+  // Where a parent has had SIGCHLD ignored, the system drops how children end.
+  struct sigaction action;
+  if (sigaction(SIGCHLD, NULL, &action) == 0 && action.sa_handler == SIG_IGN) signal(SIGCHLD, SIG_DFL);
+
   int ends[2];
   if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0) return errno;
   struct rlimit limit;
@@ -187,10 +191,20 @@ int pr_pipe(int *read_end, int *write_end) {
   return 0;
 }
 
+/// Whether the parent has had this signal ignored that would otherwise end the process: nohup does so, and shells do
+/// for commands in the background.
+static bool is_to_be_ignored(int signal) {
+  struct sigaction action;
+  if (signal == SIGCHLD || signal == SIGCONT || signal == SIGWINCH) return false;
+  return sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 int pr_signal_descriptor(const int *signals, int count) {
   sigset_t set;
   sigemptyset(&set);
-  for (int index = 0; index < count; index++) sigaddset(&set, signals[index]);
+  for (int index = 0; index < count; index++) {
+    if (!is_to_be_ignored(signals[index])) sigaddset(&set, signals[index]);
+  }
   int code = pthread_sigmask(SIG_BLOCK, &set, NULL);
   if (code != 0) {
     errno = code;

@@ -3,6 +3,9 @@ import Glibc
 
 /// Signals as a readable descriptor, for a poll loop. No handler runs.
 ///
+/// A signal that would end the process and was ignored when the process started stays ignored: SIGHUP below nohup,
+/// SIGINT in the background of a shell without job control.
+///
 /// Create it on the main thread before any other thread starts: the block is per thread, and later
 /// threads inherit it.
 package final class SignalDescriptor: Sendable {

@@ -1,4 +1,5 @@
 import Glibc
+import PipeLogs
 import PipeRuntime
 import PipeRuntimeTestKit
 import Testing
@@ -141,5 +142,11 @@ struct DetachedTopology {
       .split(separator: "\n").map(String.init)
   }
 
-  func logs() throws -> String { try log("orchestrator").joined(separator: "\n") }
+  /// What the orchestrator has done, and what it has noted of nodes.
+  func logs() throws -> String {
+    var reader = LogReader(directory: try directories.logs)
+    return reader.next().filter { $0.stream == .note }
+      .map { $0.node == "orchestrator" ? $0.text : "\($0.node): \($0.text)" }
+      .joined(separator: "\n")
+  }
 }
