@@ -147,11 +147,12 @@ struct DurableLetterTests {
         $0.status?.letters == 1 || $0.incarnation > 6
       }
       try #require(node.incarnation == 4)
-      await #expect {
-        try await sending.value
-      } throws: { error in
-        "\(error)".contains("its step ended the node 3 times in a row")
+      guard case .refused(.thrown(let text), let state) = try await sending.value else {
+        Issue.record("the event must be refused")
+        return
       }
+      #expect(text == "its step ended the node 3 times in a row; it is a dead letter now")
+      #expect(state == ["well": ["steps": 0]])
       #expect(node.status?.recentLetters.first?.pipe == "request")
     }
   }

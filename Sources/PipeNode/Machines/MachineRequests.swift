@@ -61,7 +61,8 @@ final class MachineRequests<Hosted: Machine> {
             of: core.json(of: event), key.id, from: "request", because: poison.reason, .record)
           isPoisonDisposed = true
         }
-        answer(key, .invalid(poison.reason + "; it is a dead letter now"))
+        let refusal = Refusal.thrown(poison.reason + "; it is a dead letter now")
+        answer(key, .refused(refusal, version: core.engine.version, state: core.stateBytes))
       } else {
         core.inbox.append(.event(event, key))
       }

@@ -52,6 +52,22 @@ extension TopologyLifecycle {
     }
   }
 
+  /// The nodes that have failed for good, in the order of the file, and why.
+  var failedNodes: [(node: String, reason: String)] {
+    members.compactMap { member in
+      guard case .failed(let reason)? = nodes[member.name]?.state else { return nil }
+      return (member.name, reason)
+    }
+  }
+
+  /// Names the first of the nodes that have failed, with its reason; `nil` where none has.
+  static func failure(_ failed: [(node: String, reason: String)]) -> String? {
+    guard let first = failed.first else { return nil }
+    let others = failed.count - 1
+    return "node '\(first.node)' failed: \(first.reason)"
+      + (others == 0 ? "" : "; so did \(others) other\(others == 1 ? "" : "s")")
+  }
+
   /// What was wrong with the last end of one of these nodes.
   func stopProblem(of nodes: [String]) -> String? {
     for node in nodes {

@@ -185,17 +185,17 @@ extension TopologyLifecycle {
     let observed = members.filter { !$0.isObserver }
     let subjects = observed.isEmpty ? members : observed
     guard subjects.allSatisfy({ isOver($0.name) }) else { return }
-    let failed = subjects.count {
-      if case .failed? = nodes[$0.name]?.state { true } else { false }
-    }
+    let failed = failedNodes.filter { failed in subjects.contains { $0.name == failed.node } }
     let waiting = subjects.compactMap { obstacles[$0.name] }.filter { !$0.isHost }
     let outcome =
       if waiting.contains(where: { $0.reason == .completed }) {
         Outcome(exitCode: 1, reason: "all nodes have ended, or wait for a state of one that has")
       } else if !waiting.isEmpty {
         Outcome(exitCode: 1, reason: "all nodes have ended, or wait for one that has failed")
-      } else if failed == subjects.count {
+      } else if failed.count == subjects.count {
         Outcome(exitCode: 1, reason: "all nodes have failed")
+      } else if let failure = Self.failure(failed) {
+        Outcome(exitCode: 1, reason: "all nodes have ended; \(failure)")
       } else {
         Outcome(exitCode: 0, reason: "all nodes have ended")
       }

@@ -148,6 +148,9 @@ package final class Supervisor {
   /// Asks for an orderly stop; asked again, kills.
   package func requestStop(_ reason: TopologyLifecycle.Outcome = .stopped) {
     let input: TopologyLifecycle.Input = isStopping ? .kill(.forced) : .stop(reason)
+  /// Names the first of the nodes that have failed for good, with its reason; `nil` where none has.
+  package var failure: String? { TopologyLifecycle.failure(lifecycle.failedNodes) }
+
     isStopping = true
     handle(input)
   }

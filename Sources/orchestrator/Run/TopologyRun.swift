@@ -210,3 +210,7 @@ struct TopologyRun {
     return ExitCode(rawValue: outcome.exitCode)
   }
 }
+    var outcome = outcome
+    if outcome.exitCode == 0, let failure = supervisor.failure {
+      outcome = TopologyLifecycle.Outcome(exitCode: 1, reason: failure)
+    }

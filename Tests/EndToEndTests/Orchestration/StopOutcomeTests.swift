@@ -42,6 +42,77 @@ struct StopOutcomeTests {
     }
   }
 
+  /// One node that fails for good, and one that ends by itself, or goes on.
+  private static func mixed(_ other: String) -> String {
+    """
+    topology: mixed
+    program: TestNodes
+    nodes:
+      bad: { machine: Fragile, parameters: { diesAtStart: true }, restart: { policy: never } }
+      other: \(other)
+    """
+  }
+
+  @Test("'run' exits 1 when a node has failed for good, however the others end")
+  func nodeFailed() async throws {
+    try await CommandLineTool.launching { tool in
+      try tool.directory.write(Self.mixed("{ machine: Button }"), to: "mixed.yaml")
+      for signal in [Signal.interrupt, .terminate] {
+        let run = try tool.start(["run", "--plain", "mixed.yaml"])
+        let isTold = try await run.waitForOutput(containing: "bad: failed", within: .seconds(60))
+        #expect(isTold, "\(run.outputText)\(run.errorText)")
+        #expect(try await run.waitForOutput(containing: " running", within: .seconds(60)))
+        run.signal(signal)
+        let result = try await tool.end(of: run, within: .seconds(60), code: 1)
+        #expect(result.error.hasPrefix("bad | ") || result.error.contains("node 'bad' failed: "))
+        #expect(result.output.hasSuffix("mixed: stopped\n"), "\(result)")
+      }
+      // 'down' has done what it was to do.
+      try await tool.run("up", "-d", "mixed.yaml", code: 0)
+      let directories = try RuntimeDirectories(topology: "mixed", roots: tool.directory.roots)
+      let isUp: Bool? = try await poll(within: .seconds(20)) {
+        RunningTopology.find(directories) != nil ? true : nil
+      }
+      #expect(isUp == true)
+      try await tool.run("down", code: 0)
+    }
+  }
+
+  @Test("'run' exits 1 when one node has failed for good and the others have ended by themselves")
+  func othersEnded() async throws {
+    try await CommandLineTool.launching { tool in
+      let other = "{ machine: Fragile, restart: { policy: on-failure } }"
+      try tool.directory.write(Self.mixed(other), to: "mixed.yaml")
+      let run = try tool.start(["run", "--plain", "mixed.yaml"])
+      #expect(try await run.waitForOutput(containing: "bad: failed", within: .seconds(60)))
+      #expect(try await run.waitForOutput(containing: " running", within: .seconds(60)))
+      let sending = try tool.start(["send", "other", #"{"exit":{"code":0}}"#])
+      defer { sending.signal(.kill) }
+      let result = try await tool.end(of: run, within: .seconds(60), code: 1)
+      #expect(
+        result.output.contains("mixed: stopped: all nodes have ended; node 'bad' failed: "),
+        "\(result)")
+    }
+  }
+
+  @Test("'send' exits 1 for an event whose step ends the node, which keeps it as a dead letter")
+  func poison() async throws {
+    let yaml = """
+      topology: pair
+      program: TestNodes
+      nodes:
+        other: { machine: Fragile, durability: process, restart: { backoff: { initial: 20ms } } }
+      """
+    try await DetachedTopology.with(yaml, name: "pair") { pair in
+      let sent = try await pair.run("send", "other", #"{"exit":{"code":3}}"#, code: 1)
+      #expect(
+        sent.error.contains(
+          "its step ended the node 3 times in a row; it is a dead letter now"), "\(sent)")
+      let letters = try await pair.run("letters", "other")
+      #expect(letters.output.contains("exit"), "\(letters)")
+    }
+  }
+
   @Test(
     "'stop' and 'restart' are 1, and the node is stopped, or runs again",
     arguments: [("stop", "stopped"), ("restart", "running")])
