@@ -31,8 +31,14 @@ final class LogFile {
     return files.reversed()
   }
 
-  /// What is behind what was read last.
-  func read() -> [UInt8] { (try? FileSystem.read(descriptor)) ?? [] }
+  /// What is behind what was read last; all, where another program has truncated the file meanwhile.
+  func read() -> [UInt8] {
+    var status = stat()
+    if fstat(descriptor, &status) == 0, status.st_size < lseek(descriptor, 0, SEEK_CUR) {
+      lseek(descriptor, 0, SEEK_SET)
+    }
+    return (try? FileSystem.read(descriptor)) ?? []
+  }
 
   /// - Parameter limit: The most bytes.
   func read(at offset: Int, limit: Int = .max) -> [UInt8] {

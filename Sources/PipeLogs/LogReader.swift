@@ -10,6 +10,8 @@ package struct LogReader {
   package let nodes: [String]?
   private var tails: [String: LogTail] = [:]
   private var isFirst = true
+  /// Entries that were written while the last look was under way.
+  private var held: [LogEntry] = []
 
   package init(directory: String, nodes: [String]? = nil) {
     self.directory = directory
@@ -29,14 +31,22 @@ package struct LogReader {
       + (known.isEmpty ? "" : Suggestion.among(known, like: node))
   }
 
-  /// What was written since the last call; on the first call, the last lines of each node.
+  /// What was written since the last call, in order; on the first call, the last lines of each node.
   /// - Parameters:
   ///   - limit: The most lines of each node on the first call; `nil` for all.
   ///   - time: When the lines of the first call were written, or later; `nil` for all.
-  package mutating func next(limit: Int? = nil, since time: Timestamp? = nil) -> [LogEntry] {
+  ///   - hasMore: Whether another call follows. An entry that was written during this call then waits for the next
+  ///     one: a log that was read earlier may hold an older one.
+  ///   - clock: The time of day.
+  package mutating func next(
+    limit: Int? = nil, since time: Timestamp? = nil, hasMore: Bool = false,
+    clock: () -> Timestamp = { .now }
+  ) -> [LogEntry] {
     let limit = isFirst ? limit : nil
     isFirst = false
-    var entries: [LogEntry] = []
+    let start = clock()
+    var entries = held
+    held = []
     for node in nodes ?? Self.nodes(in: directory) {
       var tail =
         tails.removeValue(forKey: node) ?? LogTail(node: node, path: "\(directory)/\(node).log")
@@ -44,10 +54,12 @@ package struct LogReader {
       tails[node] = tail
     }
     guard tails.count > 1 else { return entries }
-    // Sorting is stable only by the position that is added.
-    return entries.enumerated()
-      .sorted { ($0.element.time, $0.offset) < ($1.element.time, $1.offset) }
-      .map(\.element)
+    if hasMore {
+      let end = clock()
+      held = entries.filter { start < $0.time && $0.time <= end }
+      entries.removeAll { start < $0.time && $0.time <= end }
+    }
+    return LogOrder.merged(entries)
   }
 }
 
@@ -56,6 +68,8 @@ private struct LogTail {
   let node: String
   let path: String
   var file: LogFile?
+  /// Those that were read or passed before, the newest last. They stay open, so that no new file takes their number.
+  var former: [LogFile] = []
   var splitter = LogLineSplitter(limit: 1 << 20)
   var lastTime = Timestamp(milliseconds: 0)
 
@@ -67,14 +81,20 @@ private struct LogTail {
     entries += parse(file.read())
     for newer in filesNewer(than: file) {
       entries += parse(newer.read())
+      if let file = self.file { former.append(file) }
       self.file = newer
     }
+    former = former.suffix(Self.formerLimit)
     return entries
   }
+
+  /// The most files that are kept open beside the present one.
+  private static let formerLimit = 8
 
   private mutating func first(limit: Int?, since time: Timestamp?) -> [LogEntry] {
     guard let current = LogFile(path) else { return [] }
     file = current
+    former = LogFile.all(path).filter { $0.identity != current.identity }.suffix(Self.formerLimit)
     var entries = parse(current.read())
     func isEnough() -> Bool {
       limit.map { entries.count >= $0 } ?? false
@@ -96,7 +116,9 @@ private struct LogTail {
     var newer: [LogFile] = []
     if let current = LogFile(path) { newer.append(current) }
     var index = 1
-    while let older = LogFile("\(path).\(index)"), older.identity != file.identity {
+    while let older = LogFile("\(path).\(index)"), older.identity != file.identity,
+      !former.contains(where: { $0.identity == older.identity })
+    {
       newer.append(older)
       index += 1
     }

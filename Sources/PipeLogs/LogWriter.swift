@@ -5,6 +5,9 @@ import PipeSystem
 /// Writes one node's log file, rotated by size. A full disk or any other error costs lines, which
 /// are counted and reported, and nothing else.
 ///
+/// Another program may remove, move or truncate the file at any time: the next line finds that out, and begins a new
+/// file, or goes on in the shorter one, with a note of it.
+///
 /// Not safe for concurrent use: one thread owns it.
 package final class LogWriter {
   /// What to tell once, not at every line.
@@ -24,7 +27,11 @@ package final class LogWriter {
   package private(set) var isFailing = false
 
   private var descriptor: Int32 = -1
+  /// Of the open file.
+  private var identity: FileIdentity?
   private var size = 0
+  /// What another program has done to the file, until the file says so.
+  private var interference: String?
 
   package init(path: String, sizeLimit: Int = 1 << 20, fileCount: Int = 3) {
     self.path = path
@@ -40,12 +47,18 @@ package final class LogWriter {
     _ lines: [String], from stream: LogStream, at time: Timestamp = .now
   ) -> Notice? {
     guard !lines.isEmpty else { return nil }
+    findInterference()
     let prefix = "\(time) "
     var bytes: [UInt8] = []
+    var ownLines = 0
+    if let interference {
+      bytes.append(contentsOf: "\(prefix)note \(interference)\n".utf8)
+      ownLines += 1
+    }
     if lostLines > 0 {
       bytes.append(contentsOf: "\(prefix)note \(lostLines) log lines lost here\n".utf8)
+      ownLines += 1
     }
-    let ownLines = lostLines > 0 ? 1 : 0
     for line in lines {
       bytes.append(contentsOf: prefix.utf8)
       bytes.append(contentsOf: stream.rawValue.utf8)
@@ -62,6 +75,7 @@ package final class LogWriter {
       defer { isFailing = true }
       return isFailing ? nil : .failing(error.cause)
     }
+    interference = nil
     guard isFailing else { return nil }
     defer { (isFailing, lostLines) = (false, 0) }
     return .recovered(lostLines: lostLines)
@@ -86,7 +100,7 @@ package final class LogWriter {
     ftruncate(descriptor, off_t(size + whole))
     // Opened anew next time: somebody may have removed the file or replaced the disk.
     close(descriptor)
-    descriptor = -1
+    (descriptor, identity) = (-1, nil)
     throw WriteError(cause: SystemError("write", on: path, code: problem), written: whole)
   }
 
@@ -96,13 +110,40 @@ package final class LogWriter {
     guard descriptor >= 0 else {
       throw WriteError(cause: SystemError("open", on: path, code: errno))
     }
+    identity = FileIdentity(descriptor: descriptor)
+    size = Self.size(of: descriptor) ?? 0
+  }
+
+  private static func size(of descriptor: Int32) -> Int? {
     var status = stat()
-    size = fstat(descriptor, &status) == 0 ? Int(status.st_size) : 0
+    return fstat(descriptor, &status) == 0 ? Int(status.st_size) : nil
+  }
+
+  /// Finds out what another program has done to the file since the last line.
+  private func findInterference() {
+    guard descriptor >= 0 else { return }
+    if FileIdentity(path) != identity {
+      interference = "the log file was removed or moved by another program; it begins again here"
+      close(descriptor)
+      (descriptor, identity) = (-1, nil)
+      // The whole directory may have been removed.
+      try? FileSystem.makeDirectories(FileSystem.directory(of: path), mode: 0o700)
+    } else if let size = Self.size(of: descriptor), size != self.size {
+      if size < self.size {
+        interference = "the log file was truncated by another program; it goes on here"
+      }
+      self.size = size
+      // A new file, so that no reader takes a place in the old text for one in the new.
+      guard size == 0 else { return }
+      unlink(path)
+      close(descriptor)
+      (descriptor, identity) = (-1, nil)
+    }
   }
 
   private func rotate() {
     close(descriptor)
-    descriptor = -1
+    (descriptor, identity) = (-1, nil)
     if fileCount == 1 { unlink(path) }
     for index in stride(from: fileCount - 2, through: 0, by: -1) {
       rename(index == 0 ? path : "\(path).\(index)", "\(path).\(index + 1)")

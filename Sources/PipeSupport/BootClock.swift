@@ -18,6 +18,16 @@ package enum BootClock {
       self.clock = clock
     }
 
+    /// The time of day at the system's start, by the present setting of the clock.
+    package var offset: Int64 { time &- clock }
+
+    /// The time of day at which this was, by the present setting of the clock: the one of then, unless the clock was
+    /// set in between by a second or more.
+    package func time(asOf now: Instant) -> Int64 {
+      let present = now.offset &+ clock
+      return abs(present &- time) < 1_000_000_000 ? time : present
+    }
+
     /// The time that has passed since an earlier instant, never negative. The time of day, which can
     /// be set, counts only where the system was started again in between.
     package func duration(since earlier: Instant, isSameBoot: Bool) -> Duration {

@@ -65,32 +65,4 @@ struct RecordedLogsTests {
     #expect(line["large"] == 10_001)
     #expect(line["text"]?.string == "a" + String(repeating: "é", count: 2_047))
   }
-
-  @Test(
-    "what the orchestrator notes of a node is told once, whichever of the two logs is read first")
-  func repeated() throws {
-    let directory = try TestDirectory()
-    let door = LogWriter(path: directory.path + "/door.log")
-    let orchestrator = LogWriter(path: directory.path + "/orchestrator.log")
-    var logs = RecordedLogs(directory: directory.path)
-    _ = door.write(["started", "exited", "exited"], from: .note)
-    _ = orchestrator.write(
-      ["house: starting", "door: started", "door: exited", "door: exited", "door: exited"],
-      from: .note)
-    #expect(Self.texts(logs.next()) == ["started", "exited", "exited"])
-    // One of them stands in no other log: nothing is lost.
-    #expect(Self.texts(logs.next()) == ["house: starting", "door: exited"])
-    // A look between the two.
-    _ = door.write(["ready"], from: .note)
-    #expect(Self.texts(logs.next()) == ["ready"])
-    _ = orchestrator.write(["door: ready"], from: .note)
-    #expect(Self.texts(logs.next()) == [])
-    #expect(Self.texts(logs.next()) == [])
-    // As if the node's log was read before it was written, and the other behind.
-    _ = orchestrator.write(["door: stopped"], from: .note)
-    #expect(Self.texts(logs.next()) == [])
-    _ = door.write(["stopped"], from: .note)
-    #expect(Self.texts(logs.next()) == ["stopped"])
-    #expect(Self.texts(logs.next()) == [])
-  }
 }

@@ -73,7 +73,7 @@ package struct RunningTopology: Hashable, Sendable {
     return RunningTopology(
       name: directories.topology, pid: record?.pid, file: record?.file,
       deployment: record?.deployment,
-      startedAt: record.flatMap { Timestamp($0.started) })
+      startedAt: record?.startedAt)
   }
 }
 
@@ -83,4 +83,15 @@ struct LockRecord: Codable {
   var file: String?
   var deployment: String?
   var started: String
+  /// The same on the steady clock, in nanoseconds, and the run of the system for which it counts.
+  var clock: Int64?
+  var boot: String?
+
+  /// When the run began, by the present setting of the clock.
+  var startedAt: Timestamp? {
+    guard let started = Timestamp(started) else { return nil }
+    guard let clock, boot == BootClock.boot else { return started }
+    let start = BootClock.Instant(time: started.nanoseconds, clock: clock)
+    return Timestamp(nanoseconds: start.time(asOf: BootClock.now))
+  }
 }

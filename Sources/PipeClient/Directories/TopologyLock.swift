@@ -12,7 +12,7 @@ package final class TopologyLock: Sendable {
   package let directories: RuntimeDirectories
   private let file: Locked<String?>
   private let deployment: Locked<String?>
-  private let startedAt = Timestamp.now
+  private let startedAt = BootClock.now
   private let held: Locked<Int32>
   private let former = Locked<[ProcessRecord]>([])
 
@@ -156,7 +156,8 @@ package final class TopologyLock: Sendable {
     let record = LockRecord(
       pid: getpid(), file: file.withLock { $0 }.map(FileSystem.absolute),
       deployment: deployment.withLock { $0 }.map(FileSystem.absolute),
-      started: startedAt.description)
+      started: Timestamp(nanoseconds: startedAt.time).description, clock: startedAt.clock,
+      boot: BootClock.boot)
     let bytes = ((try? JSONValue(encoding: record).bytes) ?? []) + [0x0A]
     ftruncate(descriptor, 0)
     // A full disk costs the description only; the lock itself holds.

@@ -5,7 +5,6 @@ import PipeSupport
 /// What the nodes of a topology write, and what the orchestrator notes of them, read from their logs as they grow.
 package struct RecordedLogs {
   private var reader: LogReader?
-  private var notes = RepeatedNotes()
   private var isFirst = true
   private let directory: String?
 
@@ -28,26 +27,25 @@ package struct RecordedLogs {
   init() { (directory, reader) = (nil, nil) }
 
   /// What was written since the last look, in the order of its times; at the first one, the last lines of each node.
-  /// The orchestrator's lines come a look later.
   package mutating func next() -> [JSONValue] {
     guard let directory else { return [] }
     let nodes = isFirst ? LogReader.nodes(in: directory).count : 1
     return take(
-      reader?.next(limit: max(1, min(Self.firstLines, Self.firstLimit / max(1, nodes)))) ?? [])
+      reader?.next(
+        limit: max(1, min(Self.firstLines, Self.firstLimit / max(1, nodes))), hasMore: true) ?? [])
   }
 
   /// What is recorded of lines that were written since the last look.
   mutating func take(_ new: [LogEntry]) -> [JSONValue] {
     let most = isFirst ? Self.firstLimit : Self.limit
-    let entries = notes.without(new)
     isFirst = false
-    let skipped = max(0, entries.count - most)
-    let lines = entries.dropFirst(skipped).map(Self.record)
+    let skipped = max(0, new.count - most)
+    let lines = new.dropFirst(skipped).map(Self.record)
     guard skipped > 0 else { return lines }
     return [
       [
         "skipped": .integer(Int64(skipped)),
-        "time": .integer(entries[skipped - 1].time.nanoseconds),
+        "time": .integer(new[skipped - 1].time.nanoseconds),
       ]
     ] + lines
   }

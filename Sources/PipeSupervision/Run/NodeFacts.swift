@@ -1,4 +1,5 @@
 import PipeMachines
+import PipeSupport
 import PipeWire
 
 /// What the orchestrator knows of a node beside its lifecycle.
@@ -8,8 +9,7 @@ struct NodeFacts {
   private(set) var status: NodeStatus?
   /// Why there is no status.
   private(set) var statusProblem: StatusProblem?
-  /// Unit: nanoseconds since 1970.
-  private(set) var startedAt: Int64?
+  private var start: BootClock.Instant?
   private(set) var description: MachineDescription?
   /// What its last process was started as.
   private(set) var launch: ProcessRecord.Launch?
@@ -24,6 +24,9 @@ struct NodeFacts {
 
   init(description: MachineDescription?) { self.description = description }
 
+  /// When its process was started, by the present setting of the clock. Unit: nanoseconds since 1970.
+  var startedAt: Int64? { start?.time(asOf: BootClock.now) }
+
   /// A process of it begins.
   mutating func take(started record: ProcessRecord) {
     take(adopted: record)
@@ -36,7 +39,9 @@ struct NodeFacts {
 
   /// A process of it is taken over.
   mutating func take(adopted record: ProcessRecord) {
-    startedAt = record.startedAt
+    let now = BootClock.now
+    start = BootClock.Instant(
+      time: record.startedAt, clock: now.clock - max(0, now.time - record.startedAt))
     launch = record.launch
   }
 

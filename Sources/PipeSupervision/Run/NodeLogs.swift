@@ -1,20 +1,34 @@
 import PipeClient
 import PipeLogs
+import PipeSupport
 
 /// The logs of a topology's nodes, and what is wrong with their files.
-final class NodeLogs {
+package final class NodeLogs {
   private let directories: RuntimeDirectories
   private let warn: (String) -> Void
   private var writers: [String: LogWriter] = [:]
+  private let clock: () -> BootClock.Instant
+  private var lastOffset: Int64
 
-  /// - Parameter warn: Called when a log cannot be written any more, and when it can again.
-  init(in directories: RuntimeDirectories, warn: @escaping (String) -> Void) {
+  /// The least step back of the clock that is noted. Unit: nanoseconds.
+  private static let leastStep: Int64 = 100_000_000
+
+  /// - Parameters:
+  ///   - clock: The present.
+  ///   - warn: Called when a log cannot be written any more, and when it can again.
+  package init(
+    in directories: RuntimeDirectories,
+    clock: @escaping () -> BootClock.Instant = { BootClock.now },
+    warn: @escaping (String) -> Void
+  ) {
     self.directories = directories
+    self.clock = clock
     self.warn = warn
+    lastOffset = clock().offset
   }
 
   /// The log of a node; the same for all its processes.
-  func writer(of node: String) -> LogWriter {
+  package func writer(of node: String) -> LogWriter {
     if let writer = writers[node] { return writer }
     let writer = LogWriter(node: node, in: directories)
     writers[node] = writer
@@ -23,7 +37,22 @@ final class NodeLogs {
 
   /// Writes a line of the orchestrator's.
   func note(_ line: String, of node: String) {
+    noteClock()
     tell(writer(of: node).write([line], from: .note), of: node)
+  }
+
+  /// Notes in every log where the clock of this host was set back since the last look: times alone would not tell
+  /// the order of lines before and after. Call it before lines are written.
+  package func noteClock() {
+    let now = clock()
+    let step = lastOffset - now.offset
+    lastOffset = now.offset
+    guard step >= Self.leastStep else { return }
+    let text = LogOrder.clockNote + Duration.nanoseconds(step).shortText
+    for node in LogReader.nodes(in: directories.logs) {
+      tell(
+        writer(of: node).write([text], from: .note, at: Timestamp(nanoseconds: now.time)), of: node)
+    }
   }
 
   func tell(_ notice: LogWriter.Notice?, of node: String) {

@@ -157,6 +157,7 @@ final class NodeProcesses {
   ) {
     let drained = process.capture.drain(descriptor, as: stream)
     if process.elsewhere != nil { for line in drained.lines { process.srun.take(line) } }
+    logs.noteClock()
     take(drained, of: node, stream)
     if !drained.isOpen, let registration = process.registrations.removeValue(forKey: stream) {
       loop.remove(registration)

@@ -156,7 +156,6 @@ final class BackgroundReporter: Supervisor.Reporter {
   }
 
   func report(node: String, _ report: NodeReport) {
-    keep("\(node): \(report)")
     if case .adopted = report { adopted += 1 }
     if report.isProblem { tell(.problem("\(node): \(report)")) }
     if case .waiting(let obstacle) = report, obstacle.reason == .underway {

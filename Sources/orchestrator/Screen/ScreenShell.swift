@@ -24,7 +24,6 @@ final class ScreenShell {
   private let terminal: TerminalDriver
   private var screen: Screen
   private var logs: ScreenLogs
-  private var notes = RepeatedNotes()
   private var ending: Ending?
   private var asking: Task<Void, Never>?
   private var watching: Task<Void, Never>?
@@ -135,7 +134,7 @@ final class ScreenShell {
   private func readLogs() {
     switch logs {
     case .files(var reader):
-      takeLogs(reader.next(limit: Self.logLines))
+      takeLogs(reader.next(limit: Self.logLines, hasMore: true))
       logs = .files(reader)
       loop.schedule(after: Self.logPause, for: self) { $0.readLogs() }
     case .remote(let remote):
@@ -155,8 +154,7 @@ final class ScreenShell {
   }
 
   private func takeLogs(_ new: [LogEntry]) {
-    let entries = notes.without(new)
-    if !entries.isEmpty { take(.logs(entries)) }
+    if !new.isEmpty { take(.logs(new)) }
   }
 
   /// - Parameter isFresh: Whether the orchestrator asks the nodes first; else it tells what it has heard within

@@ -46,7 +46,7 @@ struct Logs: Verb {
     repeat {
       // Asked before reading: what is written before the end is then read.
       isLast = !arguments.flag("follow") || RunningTopology.find(directories) == nil
-      let new = reader.next(limit: limit, since: since)
+      let new = reader.next(limit: limit, since: since, hasMore: !isLast)
       if arguments.format == .json {
         entries += new
       } else {

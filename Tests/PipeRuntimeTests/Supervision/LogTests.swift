@@ -114,6 +114,123 @@ struct LogFileTests {
     #expect(writer.lostLines == 0)
   }
 
+  /// What another program does to a log that is written.
+  enum Interference: CaseIterable {
+    case removed, moved, movedAndRemade, truncated, directoryRemoved
+  }
+
+  @Test(
+    "A log that another program removes, moves or truncates goes on with a note, and a reader misses no line",
+    arguments: Interference.allCases)
+  func interference(_ what: Interference) throws {
+    let directory = try TemporaryDirectory()
+    let logs = directory.path + "/logs"
+    try FileSystem.makeDirectories(logs)
+    let writer = LogWriter(path: logs + "/door.log")
+    var reader = LogReader(directory: logs)
+    var read: [String] = []
+    for round in 0..<3 {
+      #expect(writer.write(["line \(round)"], from: .out, at: time) == nil)
+      read += reader.next().map(\.text)
+      switch what {
+      case .removed: #expect(unlink(writer.path) == 0)
+      case .moved: #expect(rename(writer.path, writer.path + ".\(3 - round)") == 0)
+      case .movedAndRemade:
+        #expect(rename(writer.path, logs + "/door.old\(round)") == 0)
+        close(open(writer.path, O_WRONLY | O_CREAT, 0o600))
+      case .truncated: #expect(truncate(writer.path, 0) == 0)
+      case .directoryRemoved: FileSystem.removeTree(logs)
+      }
+      #expect(writer.write(["after \(round)"], from: .out, at: time) == nil)
+      read += reader.next().map(\.text)
+    }
+    let lines = read.filter { !$0.hasPrefix("the log file was") }
+    #expect(lines == (0..<3).flatMap { ["line \($0)", "after \($0)"] }, "\(read)")
+    // An empty file in its place is no news of the former one.
+    #expect(read.count - lines.count == 3, "\(read)")
+    #expect(self.read(writer.path).hasSuffix("out after 2\n"))
+  }
+
+  @Test("A reader that follows a log shows no line again when another program removes it")
+  func removedAfterRotation() throws {
+    let directory = try TemporaryDirectory()
+    let writer = LogWriter(path: directory.path + "/door.log", sizeLimit: 100)
+    for index in 0..<8 { _ = writer.write(["line \(index)"], from: .out, at: time) }
+    var reader = LogReader(directory: directory.path)
+    _ = reader.next(limit: 1)
+    #expect(unlink(writer.path) == 0)
+    #expect(reader.next().isEmpty)
+    _ = writer.write(["new"], from: .out, at: time)
+    #expect(reader.next().map(\.text).last == "new")
+    #expect(reader.next().isEmpty)
+  }
+
+  @Test(
+    "An entry written while several logs are read waits for the next look, which may find an older one"
+  )
+  func orderAcrossLooks() throws {
+    let directory = try TemporaryDirectory()
+    let door = LogWriter(path: directory.path + "/door.log")
+    let motor = LogWriter(path: directory.path + "/motor.log")
+    var reader = LogReader(directory: directory.path)
+    _ = door.write(["a"], from: .out)
+    _ = motor.write(["b"], from: .out)
+    #expect(reader.next(hasMore: true).map(\.text) == ["a", "b"])
+    // 'door' is read first, and its next line is written before that of 'motor' and behind the look.
+    var time = Timestamp.now.milliseconds
+    var looks = 0
+    let entries = reader.next(hasMore: true) {
+      time += 1
+      looks += 1
+      if looks == 1 { _ = motor.write(["d"], from: .out, at: Timestamp(milliseconds: time + 2)) }
+      if looks == 2 {
+        _ = door.write(["c"], from: .out, at: Timestamp(milliseconds: time))
+        time += 10
+      }
+      return Timestamp(milliseconds: time)
+    }
+    #expect(entries.isEmpty, "\(entries)")
+    #expect(
+      reader.next(hasMore: true) { Timestamp(milliseconds: time + 1) }.map(\.text) == ["c", "d"])
+    #expect(reader.next().isEmpty)
+  }
+
+  @Test("Lines of several logs keep their order when the clock is set back, which every log notes")
+  func clockSetBack() throws {
+    let directory = try TemporaryDirectory()
+    let directories = try RuntimeDirectories(topology: "lift", roots: directory.roots)
+    try FileSystem.makeDirectories(directories.logs)
+    let second: Int64 = 1_000_000_000
+    var now = BootClock.Instant(time: 5_000 * second, clock: 0)
+    let logs = NodeLogs(in: directories, clock: { now }) { Issue.record("\($0)") }
+    var expected: [String] = []
+    func write(_ node: String, afterSetting step: Int64 = 0) {
+      now.clock += second
+      now.time += second + step * second
+      logs.noteClock()
+      expected.append("\(expected.count)")
+      _ = logs.writer(of: node).write(
+        [expected[expected.count - 1]], from: .out, at: Timestamp(nanoseconds: now.time))
+    }
+    for node in ["door", "motor", "door", "lamp"] { write(node) }
+    write("motor", afterSetting: -3_600)
+    for node in ["door", "lamp", "motor"] { write(node) }
+    write("door", afterSetting: 1_800)
+    write("lamp", afterSetting: -60)
+    for node in ["motor", "door"] { write(node) }
+    var reader = LogReader(directory: directories.logs)
+    let entries = reader.next()
+    #expect(entries.filter { $0.stream == .out }.map(\.text) == expected)
+    for node in ["door", "motor", "lamp"] {
+      let notes = entries.filter { $0.node == node && $0.stream == .note }.map(\.text)
+      #expect(notes == ["the clock was set back by 1 h", "the clock was set back by 1 min"])
+    }
+    // The last lines alone as well.
+    var last = LogReader(directory: directories.logs)
+    let tail = last.next(limit: 4).filter { $0.stream == .out }.map(\.text)
+    #expect(tail == expected.suffix(tail.count), "\(tail)")
+  }
+
   @Test("files are put aside by size, and only so many are kept")
   func rotation() throws {
     let directory = try TemporaryDirectory()

@@ -18,6 +18,17 @@ struct BootClockTests {
     #expect(now.duration(since: then, isSameBoot: isSameBoot) == .seconds(passed))
   }
 
+  @Test(
+    "a start is told by the present setting of the clock, and as it was noted where that was not set",
+    arguments: [(0, 100), (-3_600, -3_500), (1_000_000, 1_000_100)] as [(Int64, Int64)])
+  func start(secondsSet: Int64, start: Int64) {
+    let second: Int64 = 1_000_000_000
+    let then = BootClock.Instant(time: 100 * second, clock: 50 * second)
+    let now = BootClock.Instant(time: (110 + secondsSet) * second + 1_000, clock: 60 * second)
+    let told = then.time(asOf: now)
+    #expect(abs(told - start * second) <= 1_000)
+  }
+
   @Test("names the run of the system, and does not go back")
   func now() {
     #expect(!BootClock.boot.isEmpty)
