@@ -125,6 +125,15 @@ struct TopologyReading: Examiner {
     return false
   }
 
+  /// Whether a name is free for a node; reports it where files and commands of the runtime use it.
+  mutating func checkNotReserved(_ name: String, at mark: SourceMark, title: String) -> Bool {
+    guard NamePattern.reserved.contains(name) else { return true }
+    report(
+      .badName, at: mark,
+      "\(title): the name '\(name)' is reserved for the orchestrator's own log; choose another one")
+    return false
+  }
+
   /// Reports a name that is no text, so that a list could not name it without quotes.
   mutating func checkText(of member: Member, title: String) {
     guard !member.isText else { return }
@@ -139,6 +148,8 @@ struct TopologyReading: Examiner {
 package enum NamePattern {
   /// The longest name. Unit: bytes.
   package static let lengthLimit = 41
+  /// Names that no node has: files and commands of the runtime use them.
+  package static let reserved = ["orchestrator"]
 
   package static func matches(_ text: String, dots: Bool) -> Bool {
     let bytes = text.utf8

@@ -24,7 +24,9 @@ public enum TopologySchema {
   private static let shared: [String: JSONValue] = [
     "variable": JSONValue.pattern("\\$\\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\\}").described(
       "A text with '${NAME}' or '${NAME:-default}', which is put in before it is read."),
-    "nodeName": .pattern("^[A-Za-z0-9][A-Za-z0-9_-]{0,\(NamePattern.lengthLimit - 1)}$"),
+    "nodeName": .pattern(
+      "^(?!(\(NamePattern.reserved.joined(separator: "|")))$)"
+        + "[A-Za-z0-9][A-Za-z0-9_-]{0,\(NamePattern.lengthLimit - 1)}$"),
     "nodeList": ["type": "array", "items": .someText, "uniqueItems": true],
     "caseName": JSONValue.casePattern.described("The name of a Swift case."),
   ]

@@ -86,7 +86,9 @@ extension TopologyReading {
       } else {
         names[member.key] = (kind, member.mark)
       }
-      if checkName(member.key, dots: false, at: member.mark, title: kind.rawValue) {
+      if checkName(member.key, dots: false, at: member.mark, title: kind.rawValue),
+        checkNotReserved(member.key, at: member.mark, title: kind.rawValue)
+      {
         checkText(of: member, title: owner)
         result.append((member.key, member.value.named(owner)))
       }

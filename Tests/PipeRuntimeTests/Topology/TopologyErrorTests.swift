@@ -244,6 +244,9 @@ struct BadTopology: CustomTestStringConvertible {
       text: withNodes("a.b: { machine: M }"), place: "4:3", message: "'a.b' is no name",
       code: .badName),
     BadTopology(
+      text: withNodes("orchestrator: { machine: M }"), place: "4:3",
+      message: "the name 'orchestrator' is reserved for the orchestrator's own log", code: .badName),
+    BadTopology(
       text: withNodes("1: { machine: M }"), place: "4:3",
       message: #"node '1': a name is text, and 1 without quotes is none; write "1", or begin it"#,
       code: .badName, schemaTells: false),
