@@ -1,5 +1,6 @@
 import Glibc
 import PipeMachines
+import PipeSupport
 import PipeSystem
 import PipeWire
 
@@ -7,6 +8,9 @@ import PipeWire
 /// orchestrator through the fork and holds it until its end, whoever else ends before. Its second
 /// line is the process's own `/proc/self/stat`, which it writes before it runs its program. So
 /// there is no instant at which a process lives that no record tells of.
+///
+/// Where another program has removed the file, the orchestrator writes it again. That one is not locked; its third
+/// line names the run of the system in which the second one means its process.
 extension ProcessRecord {
   /// What the file's name ends with, behind the node's name.
   package static let suffix = ".process"
@@ -33,6 +37,15 @@ extension ProcessRecord {
     }
   }
 
+  /// Whether the process has written which one it is.
+  static func isSigned(_ bytes: [UInt8]) -> Bool { bytes.count { $0 == 0x0A } > 1 }
+
+  /// The same record for a file that no process locks.
+  static func unlocked(_ bytes: [UInt8]) -> [UInt8] {
+    let lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: false).prefix(2)
+    return Array(lines.joined(separator: [0x0A])) + Array("\n\(BootClock.boot)\n".utf8)
+  }
+
   package static func path(of node: String, in directories: RuntimeDirectories) -> String {
     directories.runtime + "/" + node + suffix
   }
@@ -52,7 +65,9 @@ extension ProcessRecord {
   }
 
   /// What a node's files in the runtime directory end with.
-  static let fileSuffixes = [suffix, keySuffix, placeSuffix, ".in", ".feed", ".out", ".err"]
+  package static let fileSuffixes = [
+    suffix, keySuffix, placeSuffix, ".in", ".feed", ".out", ".err",
+  ]
   /// What the file of its key pair ends with.
   static let keySuffix = ".node.key"
   /// What the file ends with that tells where its sockets are.
@@ -124,10 +139,14 @@ package struct Survivor: Sendable {
     if descriptor < 0, errno == ENOENT || errno == ELOOP { return [] }
     guard descriptor >= 0 else { throw .system(SystemError("open", on: path, code: errno)) }
     defer { close(descriptor) }
-    // The holder's lock is exclusive; ours, if we get it, goes with the descriptor.
-    guard flock(descriptor, LOCK_SH | LOCK_NB) != 0, errno == EWOULDBLOCK else { return [] }
+    // The holder's lock is exclusive; this one, if it is granted, goes with the descriptor.
+    let isLocked = flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK
     let bytes = (try? FileSystem.read(descriptor, limit: 4 << 20)) ?? []
     let lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: false)
+    guard isLocked else {
+      // Written again while its process lived: its start time tells whether it still does.
+      return lines.count > 3 && lines[2].elementsEqual(BootClock.boot.utf8) ? lines : []
+    }
     // Behind the last line's end there is an empty one.
     return lines.count > 2 ? lines : nil
   }

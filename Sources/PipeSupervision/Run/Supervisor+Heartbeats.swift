@@ -60,12 +60,29 @@ extension Supervisor {
   private func keepInPlace() {
     guard !isStopping else { return }
     switch lock.keepInPlace() {
-    case .inPlace: reportMissingSockets()
+    case .inPlace:
+      keepFiles()
+      reportMissingSockets()
     case .lookedAt: break
     case .restored:
       reporter.warning("'\(directories.lock)' had been removed, and is there again")
+      keepFiles()
     case .gone: requestStop(removal)
     }
+  }
+
+  /// Writes again what another program has removed by which processes are found.
+  private func keepFiles() {
+    let ofRun = [directories.controlKey, directories.controlPlace, directories.clientKey]
+    let ofNodes = processes.nodes.flatMap { node in
+      ProcessRecord.fileSuffixes.map { directories.runtime + "/" + node + $0 }
+    }
+    let wanted = Set(deployed == nil ? ofNodes : ofRun + ofNodes)
+    let restored = files.keepInPlace { wanted.contains(directories.runtime + "/" + $0) }
+    guard !restored.isEmpty else { return }
+    reporter.warning(
+      "another program has removed files from '\(directories.runtime)', and they are written again: "
+        + restored.joined(separator: ", "))
   }
 
   private var removal: TopologyLifecycle.Outcome {

@@ -80,6 +80,7 @@ package final class Supervisor {
   var survey = StatusSurvey()
   private(set) var incarnations: Incarnations
   let lock: TopologyLock
+  let files: RuntimeFiles
   private let context = Context()
   private let logs: NodeLogs
   let states: AwaitedStates
@@ -100,6 +101,7 @@ package final class Supervisor {
     self.plan = plan
     self.lock = lock
     directories = lock.directories
+    files = RuntimeFiles(in: lock.directories)
     self.signals = signals
     self.reporter = reporter
     self.options = options

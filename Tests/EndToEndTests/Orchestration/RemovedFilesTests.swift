@@ -90,6 +90,64 @@ struct RemovedFilesTests {
     }
   }
 
+  @Test(
+    "Records and keys that a cleaner removes are written again, and the nodes are found by them",
+    arguments: [nil, DeployedTopologyTests.lab])
+  func cleaner(deployment: String?) async throws {
+    let yaml = deployment == nil ? Self.ward : DeployedTopologyTests.numbers
+    try await DetachedTopology.with(yaml, deployment: deployment) { ward in
+      let directories = try ward.directories
+      let pids = try await ward.pids()
+      for _ in 0..<2 {
+        // After the second time the orchestrator has looked at all files.
+        for _ in 0..<2 {
+          #expect(unlink(directories.lock) == 0)
+          let isFound: Bool? = try await poll(within: .seconds(20)) {
+            RunningTopology.find(directories) != nil ? true : nil
+          }
+          #expect(isFound == true)
+        }
+        let files = Self.files(in: directories.runtime)
+        #expect(files.count >= pids.count)
+        for file in files { unlink(file) }
+        let areBack: Bool? = try await poll(within: .seconds(20)) {
+          Self.files(in: directories.runtime) == files ? true : nil
+        }
+        #expect(areBack == true, "\(Self.files(in: directories.runtime)), not \(files)")
+      }
+      #expect(try ward.logs().contains("another program has removed files from"))
+      try await ward.killOrchestrator()
+      #expect(try Set(Survivor.all(in: directories).map(\.node)) == Set(pids.keys))
+      let up = try await ward.up()
+      #expect(up.contains("\(pids.count) nodes adopted"), "\(up)")
+      #expect(try await ward.pids() == pids)
+      try await ward.killOrchestrator()
+      let listed = try await ward.run("ls")
+      #expect(listed.output.contains("orphaned: \(pids.count) nodes live"), "\(listed)")
+      try await ward.run("down")
+      #expect(ward.alive(pids.values).isEmpty)
+      #expect(ward.tool.directory.sockets.isEmpty)
+    }
+  }
+
+  /// The regular files of a running topology, but for its lock.
+  private static func files(in directory: String) -> [String] {
+    FileSystem.entries(of: directory).filter { $0 != "lock" }.map { directory + "/" + $0 }
+      .filter { FileIdentity($0)?.isOfFile == true }
+  }
+
+  @Test("The directories of a running topology are locked, which systemd-tmpfiles respects")
+  func locked() async throws {
+    try await DetachedTopology.with(Self.ward) { ward in
+      let directories = try ward.directories
+      for path in [directories.runtime, directories.state] {
+        let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        defer { close(descriptor) }
+        #expect(flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK, "\(path)")
+      }
+    }
+  }
+
   @Test("a node without sockets is told, with what to do")
   func sockets() async throws {
     try await withTopology(yaml: Self.ward) { ward in

@@ -1,0 +1,109 @@
+import Glibc
+import PipeSupport
+import PipeSystem
+import PipeWire
+
+/// The files by which a topology's processes are found, kept in place while it runs.
+///
+/// Cleaners of temporary files take what is old, whoever needs it. So the directories are locked, which
+/// systemd-tmpfiles respects; what is in them is made to look recent now and then, which tmpreaper and tmpwatch
+/// respect; and what is removed all the same is written again.
+package final class RuntimeFiles {
+  private struct Saved {
+    var version: String
+    var bytes: [UInt8]
+  }
+
+  private let directories: RuntimeDirectories
+  private var saved: [String: Saved] = [:]
+  private var lastLook = ""
+  private var refreshedAt: ContinuousClock.Instant?
+  private var locks: [Int32] = []
+
+  /// How often the files are made to look recent.
+  private static let refreshInterval: Duration = .seconds(60)
+  /// The longest file that is kept. Unit: bytes.
+  private static let byteLimit = 4 << 20
+
+  package init(in directories: RuntimeDirectories) {
+    self.directories = directories
+    for path in [directories.runtime, directories.state] {
+      let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+      // Without a lock the files are written again, as where a cleaner respects none.
+      if descriptor >= 0, flock(descriptor, LOCK_SH | LOCK_NB) == 0 { locks.append(descriptor) }
+    }
+  }
+
+  deinit { for descriptor in locks { close(descriptor) } }
+
+  /// Looks after the files, of which another program may have removed some.
+  /// - Parameter isWanted: Whether the file of this name still belongs to a process or to the run.
+  /// - Returns: The names of those that are written again.
+  package func keepInPlace(where isWanted: (_ name: String) -> Bool) -> [String] {
+    refresh()
+    // Whatever appears, goes or is replaced changes the directory.
+    let look = FileSystem.version(of: directories.runtime)
+    guard look != lastLook else { return [] }
+    let names = Set(FileSystem.entries(of: directories.runtime))
+    var restored: [String] = []
+    for (name, file) in saved where !names.contains(name) {
+      saved[name] = nil
+      guard isWanted(name) else { continue }
+      let isRecord = name.hasSuffix(ProcessRecord.suffix)
+      let bytes = isRecord ? ProcessRecord.unlocked(file.bytes) : file.bytes
+      let path = directories.runtime + "/" + name
+      guard (try? FileSystem.replace(path, with: bytes)) != nil else { continue }
+      restored.append(name)
+    }
+    let isComplete = save(names.union(restored))
+    lastLook = isComplete && restored.isEmpty ? look : ""
+    return restored.sorted()
+  }
+
+  /// Remembers what is in the files now.
+  /// - Returns: Whether all of it is final.
+  private func save(_ names: Set<String>) -> Bool {
+    var isComplete = true
+    for name in names where Self.suffixes.contains(where: name.hasSuffix) {
+      let path = directories.runtime + "/" + name
+      let version = FileSystem.version(of: path)
+      guard saved[name]?.version != version else { continue }
+      guard let bytes = FileSystem.contents(of: path, limit: Self.byteLimit) else { continue }
+      // A process that has just been forked has not written yet which one it is.
+      guard !name.hasSuffix(ProcessRecord.suffix) || ProcessRecord.isSigned(bytes) else {
+        isComplete = false
+        continue
+      }
+      saved[name] = Saved(version: version, bytes: bytes)
+    }
+    return isComplete
+  }
+
+  private static let suffixes = [ProcessRecord.suffix, ".key", ".place"]
+
+  /// Makes the files look recent: those that processes are found by, and, by the time of the last access alone, logs
+  /// and journals of nodes that have nothing to do.
+  private func refresh() {
+    if let refreshedAt, .now - refreshedAt < Self.refreshInterval { return }
+    refreshedAt = .now
+    for name in FileSystem.entries(of: directories.runtime) {
+      Self.touch(directories.runtime + "/" + name, modification: Self.present)
+    }
+    for directory in [directories.state, directories.logs, directories.journals] {
+      for name in FileSystem.entries(of: directory) {
+        Self.touch(directory + "/" + name, modification: Self.unchanged)
+      }
+    }
+  }
+
+  private static func touch(_ path: String, modification: Int) {
+    let times = [
+      timespec(tv_sec: 0, tv_nsec: present), timespec(tv_sec: 0, tv_nsec: modification),
+    ]
+    utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW)
+  }
+
+  // UTIME_NOW and UTIME_OMIT, which are macros. Source: linux/stat.h
+  private static let present = (1 << 30) - 1
+  private static let unchanged = (1 << 30) - 2
+}
