@@ -118,7 +118,8 @@ package final class NodeAgent {
       defer { close(keys) }
       let command = ChildCommand(
         path: launch.program, arguments: launch.arguments,
-        environment: ProcessEnvironment.current.merging(launch.environment) { _, new in new },
+        environment: ProcessEnvironment.current.merging(launch.environment) { _, new in new }
+          .merging([HelperProcesses.variable: marker(of: launch.incarnation)]) { _, new in new },
         input: keys)
       let child = try ChildProcess.spawn(command)
       self.child = child
@@ -132,6 +133,11 @@ package final class NodeAgent {
     } catch {
       handle(.startFailed(reason: "\(error)"))
     }
+  }
+
+  /// By which what the process starts is found, once that has ended.
+  private func marker(of incarnation: UInt64) -> String {
+    "agent-\(session)/\(options.node)/\(incarnation)"
   }
 
   /// The read end of a pipe with this text in it.
@@ -176,6 +182,9 @@ package final class NodeAgent {
     registrations = [:]
     child.closePipes()
     self.child = nil
+    if let incarnation = machine.process?.incarnation {
+      HelperProcesses.kill(of: [marker(of: incarnation)])
+    }
     handle(.ended(exit))
   }
 
@@ -183,21 +192,10 @@ package final class NodeAgent {
     while let signal = signals.next() {
       if signal.number == SIGCHLD {
         reap()
-        if getpid() == 1 { reapOrphans() }
+        ChildProcess.reapOrphans()
       } else {
         handle(.leave)
       }
-    }
-  }
-
-  /// As process 1 of a container it has those that others have left.
-  private func reapOrphans() {
-    var info = siginfo_t()
-    while waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0, info.si_signo == SIGCHLD,
-      info._sifields._sigchld.si_pid != child?.pid
-    {
-      waitpid(info._sifields._sigchld.si_pid, nil, WNOHANG)
-      info = siginfo_t()
     }
   }
 

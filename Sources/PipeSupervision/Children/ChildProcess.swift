@@ -49,20 +49,22 @@ package struct ChildProcess: Sendable {
     }
     var pid: Int32 = 0
     var report: Int32 = -1
-    let code = command.withSpawnOptions { options in
-      switch command.output {
-      case .pipes:
-        options.standard_output = output.write
-        options.standard_error = error.write
-      case .inherited: break
-      case .descriptor(let descriptor):
-        options.standard_output = descriptor
-        options.standard_error = descriptor
-      case .descriptors(let output, let error):
-        options.standard_output = output
-        options.standard_error = error
+    let code = Orphans.starting(&pid) { pid in
+      command.withSpawnOptions { options in
+        switch command.output {
+        case .pipes:
+          options.standard_output = output.write
+          options.standard_error = error.write
+        case .inherited: break
+        case .descriptor(let descriptor):
+          options.standard_output = descriptor
+          options.standard_error = descriptor
+        case .descriptors(let output, let error):
+          options.standard_output = output
+          options.standard_error = error
+        }
+        return fork(&options, &pid, &report)
       }
-      return fork(&options, &pid, &report)
     }
     output.closeWrite()
     error.closeWrite()
@@ -114,6 +116,9 @@ package struct ChildProcess: Sendable {
     if error >= 0 { close(error) }
   }
 
+  /// Reaps processes that others have left, where this is process 1 of a container: nothing else does.
+  package static func reapOrphans() { Orphans.reap() }
+
   private mutating func wait(options: Int32) -> ProcessExit? {
     if let status { return status }
     var info = siginfo_t()
@@ -127,6 +132,7 @@ package struct ChildProcess: Sendable {
     kill(-pid, SIGKILL)
     var word: Int32 = 0
     while waitpid(pid, &word, 0) < 0, errno == EINTR {}
+    Orphans.forget(pid)
     status = ProcessExit(waitStatus: word)
     return status
   }

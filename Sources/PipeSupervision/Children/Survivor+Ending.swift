@@ -41,6 +41,7 @@ extension Survivor {
       // What it started itself ends with it, also where it ended in order.
       for member in members { member.process.signal(.kill, group: true) }
       _ = AdoptedProcess.wait(for: members.map(\.process), until: .now + .seconds(5))
+      HelperProcesses.kill(of: Set(members.compactMap { $0.marker(in: directories) }))
       for member in members {
         if member.process.hasEnded {
           ProcessRecord.remove(member.node, in: directories)
@@ -50,6 +51,12 @@ extension Survivor {
       }
     }
     return left
+  }
+
+  /// By which what its process has started is found, once that has ended.
+  private func marker(in directories: RuntimeDirectories) -> String? {
+    guard let record, record.step == nil, process.hasEnded else { return nil }
+    return HelperProcesses.marker(of: node, incarnation: record.incarnation, in: directories)
   }
 
   private var patience: Duration { .milliseconds(record?.stopTimeout ?? 5_000) }

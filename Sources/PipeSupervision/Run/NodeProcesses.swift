@@ -23,6 +23,7 @@ final class NodeProcesses {
   let directories: RuntimeDirectories
   let loop: PollLoop
   let logs: NodeLogs
+  let helpers: HelperSweep
   weak var observer: (any Observer)?
   var processes: [String: NodeProcess] = [:]
 
@@ -33,6 +34,7 @@ final class NodeProcesses {
     self.directories = directories
     self.loop = loop
     self.logs = logs
+    helpers = HelperSweep(loop)
   }
 
   /// The nodes that have a process.
@@ -155,9 +157,9 @@ final class NodeProcesses {
   private func read(
     _ process: NodeProcess, of node: String, _ stream: LogStream, _ descriptor: Int32
   ) {
+    logs.noteClock()
     let drained = process.capture.drain(descriptor, as: stream)
     if process.elsewhere != nil { for line in drained.lines { process.srun.take(line) } }
-    logs.noteClock()
     take(drained, of: node, stream)
     if !drained.isOpen, let registration = process.registrations.removeValue(forKey: stream) {
       loop.remove(registration)
@@ -251,6 +253,10 @@ final class NodeProcesses {
     for registration in process.registrations.values { loop.remove(registration) }
     unwatch(process)
     processes.removeValue(forKey: node)
+    if process.host == nil, !process.isElsewhere {
+      helpers.begin(
+        HelperProcesses.marker(of: node, incarnation: process.incarnation, in: directories))
+    }
     ProcessRecord.remove(node, in: directories)
     observer?.hasEnded(node)
   }

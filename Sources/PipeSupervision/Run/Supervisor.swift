@@ -141,18 +141,19 @@ package final class Supervisor {
     begin()
     // The loop does not keep alive whom it calls back.
     withExtendedLifetime(self) { loop.run() }
+    processes.helpers.finish()
     control.close()
     engine?.close()
     endLeasing()
     return outcome ?? .stopped
   }
 
-  /// Asks for an orderly stop; asked again, kills.
-  package func requestStop(_ reason: TopologyLifecycle.Outcome = .stopped) {
-    let input: TopologyLifecycle.Input = isStopping ? .kill(.forced) : .stop(reason)
   /// Names the first of the nodes that have failed for good, with its reason; `nil` where none has.
   package var failure: String? { TopologyLifecycle.failure(lifecycle.failedNodes) }
 
+  /// Asks for an orderly stop; asked again, kills.
+  package func requestStop(_ reason: TopologyLifecycle.Outcome = .stopped) {
+    let input: TopologyLifecycle.Input = isStopping ? .kill(.forced) : .stop(reason)
     isStopping = true
     handle(input)
   }
@@ -259,7 +260,8 @@ package final class Supervisor {
       if node.hasAgent { return try launch(node, as: record) }
       let command = ChildCommand(
         path: node.information.program, arguments: arguments(of: node, incarnation: incarnation),
-        environment: plan.environment(of: node), deathSignal: options.isDetached ? nil : .kill,
+        environment: environment(of: node, incarnation: incarnation),
+        deathSignal: options.isDetached ? nil : .kill,
         leadsSession: options.isDetached)
       if node.lease != nil { leases.begin(name, incarnation: incarnation) }
       let pid = try start(command, of: node, as: record)
@@ -270,6 +272,13 @@ package final class Supervisor {
       forgetStart(of: name)
       return .spawnFailed(reason: "\(error)")
     }
+  }
+
+  private func environment(of node: LaunchPlan.Node, incarnation: UInt64) -> [String: String] {
+    var environment = plan.environment(of: node)
+    environment[HelperProcesses.variable] = HelperProcesses.marker(
+      of: node.name, incarnation: incarnation, in: directories)
+    return environment
   }
 
   /// No process has come of a start.
@@ -336,6 +345,7 @@ package final class Supervisor {
       if signal.number == SIGCHLD {
         processes.reapChildren()
         engine?.reap()
+        ChildProcess.reapOrphans()
       } else if plan.keys != nil, !isStopping, signal.number != SIGINT {
         leave()
       } else {

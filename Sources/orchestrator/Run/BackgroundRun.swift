@@ -29,9 +29,11 @@ struct BackgroundRun {
     guard let executable = OwnProcess.executablePath else {
       throw CommandError("this executable's own path is not known")
     }
+    // One that a node starts is to outlive that node.
+    let environment = ProcessEnvironment.current.filter { $0.key != HelperProcesses.variable }
     var child = try ChildProcess.spawn(
       ChildCommand(
-        path: executable, arguments: arguments, environment: ProcessEnvironment.current,
+        path: executable, arguments: arguments, environment: environment,
         deathSignal: nil, leadsSession: true))
     defer { child.closePipes() }
     return try follow(&child, console: console)

@@ -168,6 +168,7 @@ struct TopologyRun {
       // Their orchestrator was killed in the very moment.
       throw refusal(of: plan.topology, "orchestrator up \(file) --deployment DEPLOYMENT")
     }
+    endHelpers(of: lock.formerProcesses, survivors, in: lock.directories)
     var plan = plan
     plan.settle(lock.formerProcesses)
     let agentRuns = AgentAdoption(of: AgentMark.all(in: lock.directories), by: &plan)
@@ -188,6 +189,20 @@ struct TopologyRun {
     return supervisor
   }
 
+  /// Ends what nodes have started that ended with, or after, an orchestrator that was killed.
+  private func endHelpers(
+    of former: [ProcessRecord], _ survivors: [Survivor], in directories: RuntimeDirectories
+  ) {
+    let ended = former.filter { record in
+      record.step == nil && !survivors.contains { $0.node == record.node }
+    }
+    HelperProcesses.kill(
+      of: Set(
+        ended.map {
+          HelperProcesses.marker(of: $0.node, incarnation: $0.incarnation, in: directories)
+        }))
+  }
+
   /// The nodes that are not started.
   private func held(_ plan: LaunchPlan) -> Set<String> {
     guard !nodes.isEmpty else { return [] }
@@ -201,6 +216,10 @@ struct TopologyRun {
     _ show: (TopologyDirectory) throws -> Void
   ) rethrows -> ExitCode {
     try show(supervisor.directory())
+    var outcome = outcome
+    if outcome.exitCode == 0, let failure = supervisor.failure {
+      outcome = TopologyLifecycle.Outcome(exitCode: 1, reason: failure)
+    }
     if outcome.exitCode != 0, let reason = outcome.reason {
       for (name, lines) in supervisor.lastLines {
         for line in lines { console.note("\(name) | \(line)") }
@@ -210,7 +229,3 @@ struct TopologyRun {
     return ExitCode(rawValue: outcome.exitCode)
   }
 }
-    var outcome = outcome
-    if outcome.exitCode == 0, let failure = supervisor.failure {
-      outcome = TopologyLifecycle.Outcome(exitCode: 1, reason: failure)
-    }
