@@ -1,5 +1,6 @@
 import CSQLite
 import PipeMachines
+import PipeSystem
 
 /// A SQLite database and its prepared statements; used by one thread.
 final class Database {
@@ -199,7 +200,12 @@ struct DatabaseError: Error, Hashable, CustomStringConvertible {
   let message: String
 
   fileprivate init(_ handle: OpaquePointer?, code: Int32) {
-    self.code = handle.map { sqlite3_extended_errcode($0) } ?? code
+    let extended = handle.map { sqlite3_extended_errcode($0) } ?? code
+    // A quota, and the shared memory of the write-ahead log, are full by another code.
+    let isFull =
+      extended & 0xFF == SQLITE_IOERR
+      && handle.map { SystemError.isDiskFull(sqlite3_system_errno($0)) } == true
+    self.code = isFull ? SQLITE_FULL : extended
     message =
       handle.map { String(cString: sqlite3_errmsg($0)) } ?? String(cString: sqlite3_errstr(code))
   }

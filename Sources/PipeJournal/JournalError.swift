@@ -1,5 +1,6 @@
 import Glibc
 import PipeSystem
+import PipeWire
 
 /// Why a journal cannot be used; says where it is and the way out.
 package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
@@ -34,6 +35,16 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
     }
   }
 
+  /// The exit code of a node that ends because of it.
+  package var exitCode: Int32 {
+    switch self {
+    case .full: NodeHandshake.diskFullCode
+    case .missing, .inaccessible, .damaged, .otherVersion, .other, .undecodable, .locked,
+      .superseded, .failed:
+      EXIT_FAILURE
+    }
+  }
+
   package var description: String {
     switch self {
     case .missing(let path, let node):
@@ -43,7 +54,7 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
       "the journal '\(path)' cannot be used: \(reason). Correct that, and start the node again"
     case .full(let path):
       "the journal '\(path)' cannot be written: the disk is full. Nothing that was accepted is "
-        + "lost; free some space, and start the node again"
+        + "lost; free some space, and it goes on"
     case .damaged(let path, let node, let reason):
       "the journal '\(path)' is damaged: \(reason). Put a copy of it back, or start the node "
         + "anew with 'orchestrator reset \(node)'"
@@ -73,6 +84,10 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
       return
     }
     guard let error = error as? DatabaseError else {
+      if error.isDiskFull {
+        self = .full(path: path)
+        return
+      }
       self = error as? JournalError ?? .failed(path: path, reason: "\(error)")
       return
     }

@@ -22,8 +22,18 @@ package struct SystemError: Error, Hashable, CustomStringConvertible {
     }
   }
 
+  /// Whether an errno says that a disk, or a quota on it, is full.
+  package static func isDiskFull(_ code: Int32) -> Bool { code == ENOSPC || code == EDQUOT }
+
   package var description: String {
     let place = subject.map { " '\($0)'" } ?? ""
     return "\(call)\(place): \(Self.text(of: code)) (errno \(code))"
+  }
+}
+
+extension Error {
+  /// Whether the system says that a disk, or a quota on it, is full.
+  package var isDiskFull: Bool {
+    (self as? SystemError).map { SystemError.isDiskFull($0.code) } ?? false
   }
 }

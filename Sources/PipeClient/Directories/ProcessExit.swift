@@ -1,4 +1,5 @@
 import PipeSystem
+import PipeWire
 
 /// How a process ended.
 package enum ProcessExit: Hashable, Sendable, CustomStringConvertible {
@@ -11,6 +12,10 @@ package enum ProcessExit: Hashable, Sendable, CustomStringConvertible {
   case unseen(isCertain: Bool)
   /// It ran on another host, where its lease has run out, and it has been killed so.
   case leaseRanOut
+
+  /// The end of a node for which a full disk is to blame, and so no number of restarts: `EX_TEMPFAIL` of
+  /// sysexits.h.
+  package static let diskFull = ProcessExit.exited(code: NodeHandshake.diskFullCode)
 
   /// Reads the status word of waitpid(2).
   package init(waitStatus status: Int32) {

@@ -121,9 +121,9 @@ final class ControlLink {
   // MARK: The end
 
   /// Says why the node ends by itself, or nothing; nothing more is said after that.
-  func sayGoodbye(because reason: String) {
+  func sayGoodbye(because reason: String, code: Int32) {
     isClosed = true
-    say(.stopped, Array(reason.utf8))
+    say(.stopped, count: UInt32(code), Array(reason.utf8))
   }
 
   /// What is said goes out within the socket's linger.

@@ -11,11 +11,11 @@ final class Lodgers {
   /// What is opened of a node: a shell that runs, or that only tells why it does not.
   enum Opened {
     case running(NodeShell)
-    case leaving(NodeShell, because: String)
+    case leaving(NodeShell, because: String, code: Int32 = EXIT_FAILURE)
 
     var shell: NodeShell {
       switch self {
-      case .running(let shell), .leaving(let shell, _): shell
+      case .running(let shell), .leaving(let shell, _, _): shell
       }
     }
   }
@@ -112,7 +112,8 @@ final class Lodgers {
       }
       switch opened {
       case .running(let lodger): lodger.begin()
-      case .leaving(let lodger, let reason): lodger.leaveAtOnce(because: reason)
+      case .leaving(let lodger, let reason, let code):
+        lodger.leaveAtOnce(because: reason, code: code)
       }
     }
   }
@@ -174,7 +175,7 @@ final class Lodgers {
     lodgers[name] = nil
     for file in lodger.files { unlink(file) }
     lodger.lock?.release()
-    lodger.shell.control.sayGoodbye(because: reason)
+    lodger.shell.control.sayGoodbye(because: reason, code: lodger.shell.exitCode)
     lodger.shell.control.close()
     if let successor = lodger.successor, let host { admit(successor, to: host) }
     guard lodgers.isEmpty, let action = onEmpty else { return }

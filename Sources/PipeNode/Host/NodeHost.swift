@@ -50,7 +50,8 @@ package struct NodeHost {
     }
     switch try open(arguments, at: place, by: link, lodgers: lodgers, log: log) {
     case .running(let shell): return shell.run(stoppingOn: signals)
-    case .leaving(let shell, let reason): return shell.leaveAtOnce(because: reason)
+    case .leaving(let shell, let reason, let code):
+      return shell.leaveAtOnce(because: reason, code: code)
     }
   }
 
@@ -79,7 +80,7 @@ package struct NodeHost {
         return .running(try shell(HostedContent(UnableContent(problem: "\(error)")), nil))
       }
       let content = HostedContent(UnableContent(problem: nil))
-      return .leaving(try shell(content, nil), because: "\(error)")
+      return .leaving(try shell(content, nil), because: "\(error)", code: error.exitCode)
     }
   }
 

@@ -15,7 +15,7 @@ final class NodeRecorder {
   /// How long records took.
   private(set) var durations = DurationCounts()
   /// Called where records cannot be written into the database.
-  var onFailure: ((String) -> Void)?
+  var onFailure: ((JournalError) -> Void)?
 
   /// How long records wait before they are written into the database, for those who look there.
   private static let writeDelay: Duration = .milliseconds(250)
@@ -67,7 +67,7 @@ final class NodeRecorder {
     loop.schedule(after: Self.writeDelay, for: self) { recorder in
       recorder.isWriteDue = false
       do throws(JournalError) { try journal.writeOut() } catch {
-        recorder.onFailure?("\(error)")
+        recorder.onFailure?(error)
       }
     }
   }

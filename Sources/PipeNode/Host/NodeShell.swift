@@ -37,7 +37,7 @@ final class NodeShell {
   private var isStopDue = false
   /// Whether all others stop as well.
   private var areAllStopping = false
-  private var exitCode: Int32 = 0
+  private(set) var exitCode: Int32 = 0
   private var turns: PollLoop.Registration?
   /// Called when a lodger has left, with what is to be told of that: the loop goes on.
   var onLeave: ((_ reason: String) -> Void)?
@@ -100,7 +100,7 @@ final class NodeShell {
 
   /// Lets the loop run the node.
   func begin() {
-    recorder.onFailure = { [weak self] in self?.fail($0) }
+    recorder.onFailure = { [weak self] in self?.fail("\($0)", code: $0.exitCode) }
     feed.last = { [weak self] in self?.lastSteps() ?? [] }
     feed.onChange = { [weak self] in self?.feedChanged(asksForSummaries: $0) }
     content.observe(
@@ -130,9 +130,9 @@ final class NodeShell {
 
   /// Tells the orchestrator why the node ends, and ends it.
   @discardableResult
-  func leaveAtOnce(because reason: String) -> Int32 {
+  func leaveAtOnce(because reason: String, code: Int32 = EXIT_FAILURE) -> Int32 {
     sayHello(setback: reason)
-    fail(reason)
+    fail(reason, code: code)
     return exitCode
   }
 
@@ -200,7 +200,7 @@ final class NodeShell {
       try recorder.record()
       return true
     } catch {
-      fail("\(error)")
+      fail("\(error)", code: error.exitCode)
       return false
     }
   }
@@ -378,9 +378,9 @@ final class NodeShell {
 
   // MARK: The end
 
-  private func fail(_ reason: String) {
+  private func fail(_ reason: String, code: Int32 = EXIT_FAILURE) {
     log.failure(reason)
-    exitCode = 1
+    exitCode = code
     leave(because: reason)
   }
 
@@ -401,7 +401,7 @@ final class NodeShell {
     outs.sayGoodbye()
     inbox.sayGoodbye()
     // The last word of a lodger: whoever hears it may start the next one, here or elsewhere.
-    if lodgers != nil { control.sayGoodbye(because: reason) }
+    if lodgers != nil { control.sayGoodbye(because: reason, code: exitCode) }
     inbox.close(lingering: areAllStopping ? Self.lastLinger : .seconds(1))
     outs.close(lingering: areAllStopping ? Self.lastLinger : .milliseconds(300))
     if exitCode == 0, !content.hasUnrecorded {

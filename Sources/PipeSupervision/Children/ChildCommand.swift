@@ -102,6 +102,7 @@ package struct SpawnError: Error, Hashable, CustomStringConvertible {
   }
 }
 
+      case ENOSPC, EDQUOT: "free some space on the disk"
 private func withCStrings<Result>(
   _ strings: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Result
 ) -> Result {

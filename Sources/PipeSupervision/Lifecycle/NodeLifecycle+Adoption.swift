@@ -53,6 +53,6 @@ extension NodeLifecycle {
   /// Ends the process that cannot be adopted; the next one is spawned once it is gone.
   mutating func replace(because reason: String, at now: Instant) -> [Action] {
     beginStopping(for: .restart, .terminated, at: now)
-    return [.report(.replacing(reason: reason)), .kill(.terminate)]
+    return [.report(.replacing(reason: reason)), .kill(stopSignal)]
   }
 }

@@ -54,10 +54,7 @@ extension NodeLifecycle {
           : isElsewhere
             ? "does its host answer, and is its program a node program? Its log may tell"
             : "is its program a node program? Its log may tell")
-      // One that never did will not do so on another try; one that did was slow this time, or its host was.
-      return killing(
-        for: .failure(reason: reason, isFinal: !hasSaidHello && !isElsewhere), reason: reason,
-        at: now)
+      return killing(for: .failure(reason: reason, isFinal: false), reason: reason, at: now)
     case .configuring:
       let reason =
         complaint
@@ -85,7 +82,7 @@ extension NodeLifecycle {
     switch stopping.stage {
     case .asked:
       beginStopping(for: stopping.purpose, .terminated, at: now)
-      return pid == nil ? [] : [.kill(.terminate)]
+      return pid == nil ? [] : [.kill(stopSignal)]
     case .terminated:
       let reason = "it did not stop within \(timeouts.stop.shortText)"
       stopProblem = reason

@@ -16,7 +16,8 @@ extension NodeLifecycle {
     case .adopt(let survivor): adopt(survivor, at: now)
     case .answered(let answer): answered(answer, at: now)
     case .spawned(let pid): spawned(pid, at: now)
-    case .spawnFailed(let reason): spawnFailed(reason, at: now)
+    case .spawnFailed(let reason, let isDiskFull):
+      spawnFailed(reason, isDiskFull: isDiskFull, at: now)
     case .hello(let problem): hello(problem, at: now)
     case .ready: ready(at: now)
     case .complained(let reason): complained(reason)
@@ -43,6 +44,7 @@ extension NodeLifecycle {
     switch state {
     case .idle, .stopped, .failed:
       recentRestarts = []
+      pausesForSpace = 0
       restarts = 0
       return spawn(at: now)
     case .backingOff:
@@ -98,12 +100,13 @@ extension NodeLifecycle {
     }
   }
 
-  private mutating func spawnFailed(_ reason: String, at now: Instant) -> [Action] {
+  private mutating func spawnFailed(
+    _ reason: String, isDiskFull: Bool, at now: Instant
+  ) -> [Action] {
     switch state {
     case .starting:
       forgetProcess()
-      // The first time it is a mistake in the topology; later a program that is being replaced.
-      return fail(reason, isFinal: !hasSaidHello && !isLodger, at: now)
+      return isDiskFull ? waitForSpace(reason, at: now) : fail(reason, at: now)
     case .stopping(let stopping):
       forgetProcess()
       return ended(stopping.purpose, at: now)
@@ -173,6 +176,7 @@ extension NodeLifecycle {
     switch state {
     case .ready:
       lastSeen = now
+      pausesForSpace = 0
       state = .running
       return [.sendStart, .report(.running)]
     case .idle, .awaitingHost, .adopting, .starting, .configuring, .running, .lost, .stopping,
@@ -218,7 +222,7 @@ extension NodeLifecycle {
       stopProblem = nil
       // Nobody listens yet: the signal is all that reaches it.
       beginStopping(for: purpose, .terminated, at: now)
-      return [.report(.stopping)] + signal(.terminate)
+      return [.report(.stopping)] + signal(stopSignal)
     case .configuring, .ready, .running:
       stopProblem = nil
       beginStopping(for: purpose, .asked, at: now)
@@ -254,22 +258,18 @@ extension NodeLifecycle {
       // As if it had ended before there was anybody to adopt it.
       return [report] + spawn(at: now)
     case .starting:
-      // A program that ends by itself and never said hello is no node program, or cannot run here.
-      var isFinal = !hasSaidHello && !isLodger
-      if case .signalled = exit { isFinal = false }
-      if case .unseen = exit { isFinal = false }
-      return [report] + fail(earlyExit(exit, before: "it said hello"), isFinal: isFinal, at: now)
+      return [report] + fail(earlyExit(exit, before: "it said hello"), by: exit, at: now)
     case .configuring:
-      return [report] + fail(earlyExit(exit, before: "it was ready"), isFinal: false, at: now)
+      return [report] + fail(earlyExit(exit, before: "it was ready"), by: exit, at: now)
     case .ready:
-      return [report] + fail(complaint ?? exit.description, isFinal: false, at: now)
+      return [report] + fail(complaint ?? exit.description, by: exit, at: now)
     case .running:
       // A lodger has no work that could be done: it ends with its host, or by a failure.
       if exit.isSuccess, restart.mode != .always, !isLodger {
         state = .stopped(.completed)
         return [report, .report(.completed), .nodeStopped]
       }
-      return [report] + fail(complaint ?? exit.description, isFinal: false, at: now)
+      return [report] + fail(complaint ?? exit.description, by: exit, at: now)
     case .stopping(let stopping):
       if let problem = problem(with: exit, of: stopping) { stopProblem = problem }
       return [report] + ended(stopping.purpose, at: now)
@@ -284,7 +284,7 @@ extension NodeLifecycle {
     switch (stopping.stage, exit) {
     case (_, .exited(code: 0)), (_, .untold), (_, .unseen(isCertain: true)), (_, .leaseRanOut):
       nil
-    case (.terminated, .signalled(Signal.terminate.number)),
+    case (.terminated, .signalled(stopSignal.number)),
       (.killed, .signalled(Signal.kill.number)):
       nil
     case (.asked, _), (.terminated, _), (.killed, _): complaint ?? "\(exit)"
@@ -307,13 +307,31 @@ extension NodeLifecycle {
     case .restart:
       return told + spawn(at: now)
     case .failure(let reason, let isFinal):
-      return fail(reason, isFinal: isFinal, at: now)
+      return isFinal ? giveUp(reason) : fail(reason, at: now)
     }
   }
 
+  /// The process has failed: waits for disk space where that is the cause, else backs off or gives up.
+  private mutating func fail(
+    _ reason: String, by exit: ProcessExit, at now: Instant
+  ) -> [Action] {
+    exit == .diskFull ? waitForSpace(reason, at: now) : fail(reason, at: now)
+  }
+
+  /// Pauses before the next start, which does not count against the limit: no start can help, and none is
+  /// to blame, until somebody frees space.
+  private mutating func waitForSpace(_ reason: String, at now: Instant) -> [Action] {
+    guard restart.mode != .never else { return giveUp(reason) }
+    let pause = restart.backoff.pause(before: pausesForSpace, using: &generator)
+    pausesForSpace += 1
+    restarts += 1
+    state = .backingOff(until: now + pause)
+    return [.report(.waitingForSpace(after: pause, reason: reason))]
+  }
+
   /// The process is gone through a failure: backs off or gives up.
-  private mutating func fail(_ reason: String, isFinal: Bool, at now: Instant) -> [Action] {
-    guard !isFinal, restart.mode != .never else { return giveUp(reason) }
+  private mutating func fail(_ reason: String, at now: Instant) -> [Action] {
+    guard restart.mode != .never else { return giveUp(reason) }
     let window = restart.window
     recentRestarts.removeAll { now - $0 >= window }
     guard recentRestarts.count < restart.max else {
@@ -345,11 +363,15 @@ extension NodeLifecycle {
     return [.report(.killing(reason: reason))] + signal(.kill)
   }
 
-  /// The time to SIGKILL is divided between the word and the signal before.
+  /// The time to SIGKILL is divided between the word and the signal; a process that is not asked, since it does
+  /// not listen yet, has all of it for the signal.
   mutating func beginStopping(
     for purpose: Stopping.Purpose, _ stage: Stopping.Stage, at now: Instant
   ) {
-    let limit = stage == .killed ? timeouts.stop : timeouts.stop / 2
+    let wasAsked =
+      if case .stopping(let stopping) = state { stopping.stage == .asked } else { false }
+    let isShared = stage == .asked || stage == .terminated && wasAsked
+    let limit = isShared ? timeouts.stop / 2 : timeouts.stop
     state = .stopping(Stopping(purpose: purpose, stage: stage, until: now + limit))
   }
 

@@ -98,7 +98,8 @@ package struct NodeLifecycle: Sendable {
     case answered(Answer)
     case spawned(pid: Int32)
     /// There is no process: it could not be made, or it could not run its program and was reaped.
-    case spawnFailed(reason: String)
+    /// `isDiskFull` says that space on a disk is all that is missing.
+    case spawnFailed(reason: String, isDiskFull: Bool = false)
     /// Its hello; `problem` says why it cannot run: how its description contradicts the topology, or
     /// what it says itself. A contradiction that shows only beside the other nodes' descriptions may
     /// be handed in again, before `ready`.
@@ -154,6 +155,8 @@ package struct NodeLifecycle: Sendable {
 
   package private(set) var restart: RestartPolicy
   package private(set) var timeouts: Timeouts
+  /// The signal that asks a process to stop which does not listen, or does not answer.
+  package private(set) var stopSignal: Signal
   package internal(set) var state: State = .idle
   /// The count of starts, former runs included.
   package internal(set) var incarnation: Int
@@ -174,11 +177,12 @@ package struct NodeLifecycle: Sendable {
   var lastSeen: Instant?
   /// The restarts that count against the limit.
   var recentRestarts: [Instant] = []
+  /// The pauses in a row for want of disk space.
+  var pausesForSpace = 0
   var complaint: String?
   /// Takes off a random part of each pause.
   var generator: SplitMix64
-  /// Whether any process of this node ever said hello, or a former supervisor has started the same program: if
-  /// none did, it is likely no node program.
+  /// Whether any process of this node ever said hello: if none did, it may be no node program.
   var hasSaidHello = false
   /// Whether the process was asked to end before `spawned` came in.
   var pendingSignal: Signal?
@@ -193,18 +197,17 @@ package struct NodeLifecycle: Sendable {
   ///   - incarnation: The count of starts so far.
   ///   - seed: Decides the jitter of the pauses before restarts.
   ///   - isLodger: Whether it lives in the process of another node.
-  ///   - isKnown: Whether a former supervisor, which was killed, had started the same program as this node.
   ///   - isElsewhere: Whether it runs on another host.
   package init(
     restart: RestartPolicy = RestartPolicy(), timeouts: Timeouts = Timeouts(),
-    incarnation: Int = 0, seed: UInt64 = 0, isLodger: Bool = false, isKnown: Bool = false,
-    isElsewhere: Bool = false
+    stopSignal: Signal = .terminate, incarnation: Int = 0, seed: UInt64 = 0,
+    isLodger: Bool = false, isElsewhere: Bool = false
   ) {
     self.isElsewhere = isElsewhere
     self.isLodger = isLodger
-    hasSaidHello = isKnown
     self.restart = restart
     self.timeouts = timeouts
+    self.stopSignal = stopSignal
     self.incarnation = incarnation
     highestIncarnation = incarnation
     generator = SplitMix64(seed: seed)
@@ -213,13 +216,14 @@ package struct NodeLifecycle: Sendable {
   /// Takes over what a changed file says of the node; what is waited for already keeps its limit.
   /// - Parameter isReplaced: Whether its next process is another one than its last.
   package mutating func supervise(
-    restart: RestartPolicy, timeouts: Timeouts, isReplaced: Bool, isLodger: Bool = false,
-    isElsewhere: Bool = false
+    restart: RestartPolicy, timeouts: Timeouts, stopSignal: Signal = .terminate, isReplaced: Bool,
+    isLodger: Bool = false, isElsewhere: Bool = false
   ) {
     self.isElsewhere = isElsewhere
     self.isLodger = isLodger
     self.restart = restart
     self.timeouts = timeouts
+    self.stopSignal = stopSignal
     if isReplaced { hasSaidHello = false }
   }
 }

@@ -21,6 +21,8 @@ package enum NodeReport: Hashable, Sendable {
   case exited(ProcessExit)
   /// `attempt` of `limit` restarts within the window.
   case restarting(after: Duration, attempt: Int, limit: Int, reason: String)
+  /// It is started again when a disk has space, which does not count as a restart.
+  case waitingForSpace(after: Duration, reason: String)
   /// A process that was to stop in order did not.
   case endedBadly(reason: String)
   case stopped
@@ -80,7 +82,8 @@ package enum NodeReport: Hashable, Sendable {
   package var isProblem: Bool {
     switch self {
     case .waiting(let obstacle): obstacle.reason != .underway
-    case .killing, .restarting, .failed, .unkillable, .replacing, .misreporting, .endedBadly,
+    case .killing, .restarting, .waitingForSpace, .failed, .unkillable, .replacing, .misreporting,
+      .endedBadly,
       .lost, .unattached, .outOfReach, .moving, .awaitingHost:
       true
     case .starting, .spawned, .saidHello, .adopting, .adopted, .ready, .running, .found, .stopping,
@@ -111,6 +114,8 @@ extension NodeReport: CustomStringConvertible {
     case .exited(let status): "ended: \(status)"
     case .restarting(let pause, let attempt, let limit, let reason):
       "\(reason); restart \(attempt) of \(limit) in \(pause.shortText)"
+    case .waitingForSpace(let pause, let reason):
+      "\(reason); another start in \(pause.shortText), which does not count as a restart"
     case .endedBadly(let reason): "did not stop in order: \(reason)"
     case .stopped: "stopped"
     case .completed: "completed"

@@ -119,14 +119,14 @@ extension TopologyLifecycle {
       let name = member.name
       if nodes[name] == nil {
         nodes[name] = NodeLifecycle(
-          restart: member.restart, timeouts: member.timeouts,
+          restart: member.restart, timeouts: member.timeouts, stopSignal: member.stopSignal,
           incarnation: change.incarnations[name] ?? 0, seed: seeds.next(),
           isLodger: member.host != nil,
           isElsewhere: member.isElsewhere)
         starting.append(name)
       } else {
         nodes[name]?.supervise(
-          restart: member.restart, timeouts: member.timeouts,
+          restart: member.restart, timeouts: member.timeouts, stopSignal: member.stopSignal,
           isReplaced: change.replaced.contains(name), isLodger: member.host != nil,
           isElsewhere: member.isElsewhere)
         if changing.returning.contains(name) { starting.append(name) }

@@ -109,7 +109,8 @@ extension TopologyLifecycle {
   private mutating func noteStopProblem(_ report: NodeReport, of name: String) {
     guard case .stopping = state else { return }
     switch report {
-    case .endedBadly(let reason), .failed(let reason), .restarting(_, _, _, let reason):
+    case .endedBadly(let reason), .failed(let reason), .restarting(_, _, _, let reason),
+      .waitingForSpace(_, let reason):
       stopProblems.append((name, reason))
     case .starting, .spawned, .saidHello, .adopting, .adopted, .replacing, .ready, .waiting,
       .running, .stopping, .killing, .exited, .stopped, .completed, .unkillable, .misreporting,

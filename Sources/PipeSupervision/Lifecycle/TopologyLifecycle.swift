@@ -1,5 +1,6 @@
 import PipeMachines
 import PipeSupport
+import PipeSystem
 import PipeTopology
 import PipeWire
 
@@ -32,12 +33,14 @@ package struct TopologyLifecycle: Sendable {
     package var isElsewhere: Bool
     package var restart: RestartPolicy
     package var timeouts: Timeouts
+    /// The signal that asks its process to stop.
+    package var stopSignal: Signal
 
     package init(
       _ name: String, isRequired: Bool = false, isObserver: Bool = false,
       dependencies: [NodeDependency] = [], receivers: [String] = [], host: String? = nil,
       isElsewhere: Bool = false, restart: RestartPolicy = RestartPolicy(),
-      timeouts: Timeouts = Timeouts()
+      timeouts: Timeouts = Timeouts(), stopSignal: Signal = .terminate
     ) {
       self.name = name
       self.isRequired = isRequired
@@ -48,6 +51,7 @@ package struct TopologyLifecycle: Sendable {
       self.isElsewhere = isElsewhere
       self.restart = restart
       self.timeouts = timeouts
+      self.stopSignal = stopSignal
     }
   }
 
@@ -118,14 +122,12 @@ package struct TopologyLifecycle: Sendable {
   /// - Parameters:
   ///   - incarnations: The starts of each node so far, where a former run left them.
   ///   - survivors: The processes of nodes that a former supervisor started and that are adopted.
-  ///   - known: The nodes whose programs a former supervisor, which was killed, had started.
   ///   - held: The nodes that are not started with the others, but when somebody asks for it. Those
   ///     that live on are adopted all the same.
   ///   - seed: Decides the jitter of the pauses before restarts.
   package init(
     _ members: [Member], incarnations: [String: Int] = [:],
-    survivors: [String: NodeLifecycle.Survivor] = [:], known: Set<String> = [],
-    held: Set<String> = [], seed: UInt64 = 0
+    survivors: [String: NodeLifecycle.Survivor] = [:], held: Set<String> = [], seed: UInt64 = 0
   ) {
     self.members = members
     self.survivors = survivors
@@ -135,10 +137,9 @@ package struct TopologyLifecycle: Sendable {
     nodes = [:]
     for member in members where nodes[member.name] == nil {
       nodes[member.name] = NodeLifecycle(
-        restart: member.restart, timeouts: member.timeouts,
+        restart: member.restart, timeouts: member.timeouts, stopSignal: member.stopSignal,
         incarnation: incarnations[member.name] ?? 0, seed: seeds.next(),
-        isLodger: member.host != nil, isKnown: known.contains(member.name),
-        isElsewhere: member.isElsewhere)
+        isLodger: member.host != nil, isElsewhere: member.isElsewhere)
     }
   }
 

@@ -163,16 +163,6 @@ package struct LaunchPlan {
       program: node.information.program, arguments: arguments(of: node, incarnation: 0).arguments,
       environment: node.environment, configuration: node.configuration, host: node.host)
   }
-
-  /// The nodes whose programs were started before, as they are now, by an orchestrator that was killed.
-  package func known(_ records: [ProcessRecord]) -> Set<String> {
-    Set(
-      records.filter { record in
-        guard let node = self[record.node] else { return false }
-        let wanted = launch(of: node)
-        return record.launch.program == wanted.program && record.launch.build == wanted.build
-      }.map(\.node))
-  }
 }
 
 extension LaunchPlan {

@@ -58,7 +58,7 @@ struct NodeFacts {
     case .failed(let reason):
       self.reason = reason
       status?.state = nil
-    case .killing, .restarting, .exited, .unkillable, .lost, .outOfReach:
+    case .killing, .restarting, .waitingForSpace, .exited, .unkillable, .lost, .outOfReach:
       reason = report.description
       status?.state = nil
     case .replacing, .waiting, .endedBadly, .awaitingHost, .awaitingAgent:

@@ -27,14 +27,19 @@ extension NodeProcesses {
   }
 
   /// A lodger has left the process that it lived in.
-  /// - Parameter reason: Why, where that was out of order.
-  func lodgerLeft(_ node: String, because reason: String?) {
+  /// - Parameters:
+  ///   - reason: Why, where that was out of order.
+  ///   - count: Of its last word: what its exit code would be.
+  func lodgerLeft(_ node: String, because reason: String?, count: UInt32) {
     guard let process = processes[node], let host = process.host else { return }
     // What it wrote before that.
     if let entry = processes.first(where: { $0.value === host }) { readRest(of: host, entry.key) }
     remove(process, of: node)
     if let reason { observer?.handle(.complained(reason: reason), of: node) }
-    tell(.exited(code: reason == nil ? 0 : 1), of: process, node)
+    let isDiskFull = count == UInt32(NodeHandshake.diskFullCode)
+    tell(
+      reason == nil ? .exited(code: 0) : isDiskFull ? .diskFull : .exited(code: 1), of: process,
+      node)
   }
 
   /// A lodger was not let in.

@@ -201,7 +201,9 @@ final class NodeProcesses {
     remove(process, of: node)
     if case .own(let child) = process.origin { child.closePipes() }
     if let failure = process.startFailure {
-      observer?.handle(.spawnFailed(reason: "\(failure)"), of: node)
+      observer?.handle(
+        .spawnFailed(reason: "\(failure)", isDiskFull: SystemError.isDiskFull(failure.code)),
+        of: node)
     } else {
       tell(exit, of: process, node)
     }

@@ -43,7 +43,7 @@ extension Supervisor {
     case .turnedAway: take(try JSONRecord.decode(NodeTurnedAway.self, from: body), from: name)
     case .stopped where processes[name]?.host != nil:
       let reason = String(decoding: body, as: UTF8.self)
-      processes.lodgerLeft(name, because: reason.isEmpty ? nil : reason)
+      processes.lodgerLeft(name, because: reason.isEmpty ? nil : reason, count: header.count)
     case .stopped:
       if body.isEmpty {
         processes[name]?.saidGoodbye = true

@@ -35,19 +35,15 @@ package final class Supervisor {
     package var handover: ControlHandover?
     /// The processes that agents run, which a former orchestrator has told of.
     package var marks: [AgentMark] = []
-    /// The nodes whose programs an orchestrator that was killed had started.
-    package var known: Set<String> = []
     /// Whether nodes go on when this process is killed.
     package var isDetached = false
 
     package init(
       held: Set<String> = [], adopted: [String: Survivor] = [:],
-      handover: ControlHandover? = nil, marks: [AgentMark] = [], known: Set<String> = [],
-      isDetached: Bool = false
+      handover: ControlHandover? = nil, marks: [AgentMark] = [], isDetached: Bool = false
     ) {
       self.marks = marks
       self.handover = handover
-      self.known = known
       self.held = held
       self.adopted = adopted
       self.isDetached = isDetached
@@ -86,7 +82,7 @@ package final class Supervisor {
   let states: AwaitedStates
   private let signals: SignalDescriptor
   /// Why the last starts could not be written down; then nobody is started.
-  private var countingProblem: String?
+  private var countingProblem: (any Error)?
   private var deadlineTimer: TimerQueue.ID?
   /// When the nodes are to be asked for a sign of life next.
   var pingDue = ContinuousClock.now
@@ -110,8 +106,7 @@ package final class Supervisor {
     incarnations = try Incarnations(in: directories)
     lifecycle = TopologyLifecycle(
       plan.nodes.map(\.supervision), incarnations: incarnations.counts,
-      survivors: options.survivors, known: options.known, held: options.held,
-      seed: .random(in: .min ... .max))
+      survivors: options.survivors, held: options.held, seed: .random(in: .min ... .max))
     let control = try ControlSocket(at: plan.control, in: context)
     self.control = control
     engine = try plan.job.map { [loop] in
@@ -191,7 +186,7 @@ package final class Supervisor {
       try incarnations.record(starts)
       countingProblem = nil
     } catch {
-      countingProblem = "\(error)"
+      countingProblem = error
     }
   }
 
@@ -248,7 +243,9 @@ package final class Supervisor {
   func spawn(_ name: String, incarnation: UInt64) -> NodeLifecycle.Input {
     guard let node = plan[name] else { return .spawnFailed(reason: "there is no such node") }
     if let countingProblem {
-      return .spawnFailed(reason: "its start cannot be counted: \(countingProblem)")
+      return .spawnFailed(
+        reason: "its start cannot be counted: \(countingProblem)",
+        isDiskFull: countingProblem.isDiskFull)
     }
     let record = ProcessRecord(
       node: name, incarnation: incarnation, launch: plan.launch(of: node),
@@ -270,7 +267,7 @@ package final class Supervisor {
     } catch {
       leases.forget(name)
       forgetStart(of: name)
-      return .spawnFailed(reason: "\(error)")
+      return .spawnFailed(reason: "\(error)", isDiskFull: error.isDiskFull)
     }
   }
 

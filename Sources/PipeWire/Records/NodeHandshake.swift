@@ -24,6 +24,8 @@ package struct NodeHandshake {
 
   /// Set in `stop` where the whole topology stops.
   package static let allStopFlag: UInt8 = 1
+  /// The exit code of a node whose disk is full, and the count of its `stopped`: `EX_TEMPFAIL` of sysexits.h.
+  package static let diskFullCode: Int32 = 75
 
   package private(set) var phase: Phase = .greeting
 

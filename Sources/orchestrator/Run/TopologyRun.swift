@@ -179,9 +179,7 @@ struct TopologyRun {
       plan: plan, lock: lock, signals: signals, reporter: reporter,
       Supervisor.Options(
         held: held(plan), adopted: adoption.adoptable, handover: adoption.handover,
-        marks: agentRuns.adoptable,
-        known: plan.known(lock.formerProcesses + agentRuns.adoptable.map(\.record)),
-        isDetached: display.isBackground))
+        marks: agentRuns.adoptable, isDetached: display.isBackground))
     if let timeout {
       supervisor.loop.schedule(after: timeout, for: supervisor) { $0.requestStop() }
     }

@@ -22,7 +22,10 @@ struct NodeLifecycleTableTests {
       "completed",
       [.start, .spawned(pid: 7), .hello(problem: nil), .ready, .go, .exited(.exited(code: 0))]
     ),
-    ("failed", [.start, .spawnFailed(reason: "gone")]),
+    (
+      "failed",
+      [.start, .spawned(pid: 7), .hello(problem: "x"), .exited(.signalled(number: 9))]
+    ),
   ]
 
   private static let inputs: [(name: String, input: NodeLifecycle.Input)] = [
@@ -78,8 +81,8 @@ struct NodeLifecycleTableTests {
     adopting | is ready: ready, runs: running, ends: stopping, differs: stopping!, hello: \
     configuring!, wrong hello: stopping!, exit 0: starting+, exit 1: starting+, crash: starting+, \
     stop: stopping!, kill: stopping!, restart: stopping!
-    starting | spawn failed: failed, hello: configuring!, wrong hello: stopping!, exit 0: failed, exit 1: failed, \
-    crash: backing off, stop: stopping!, kill: stopping!, restart: stopping!
+    starting | spawn failed: backing off, hello: configuring!, wrong hello: stopping!, exit 0: backing off, \
+    exit 1: backing off, crash: backing off, stop: stopping!, kill: stopping!, restart: stopping!
     configuring | wrong hello: stopping!, ready: ready, exit 0: backing off, exit 1: backing \
     off, crash: backing off, stop: stopping!, kill: stopping!, restart: stopping!
     ready | go: running!, exit 0: backing off, exit 1: backing off, crash: backing off, \

@@ -11,12 +11,12 @@ struct SimulatedNode {
 
   init(
     restart: RestartPolicy = RestartPolicy(), timeouts: Timeouts = Timeouts(),
-    incarnation: Int = 0, seed: UInt64 = 0, isLodger: Bool = false, isKnown: Bool = false,
+    stopSignal: Signal = .terminate, incarnation: Int = 0, seed: UInt64 = 0, isLodger: Bool = false,
     isElsewhere: Bool = false
   ) {
     lifecycle = NodeLifecycle(
-      restart: restart, timeouts: timeouts, incarnation: incarnation, seed: seed,
-      isLodger: isLodger, isKnown: isKnown, isElsewhere: isElsewhere)
+      restart: restart, timeouts: timeouts, stopSignal: stopSignal, incarnation: incarnation,
+      seed: seed, isLodger: isLodger, isElsewhere: isElsewhere)
   }
 
   /// Hands in the inputs now and returns the actions but for reports.
@@ -204,7 +204,7 @@ struct NodeLifecycleTests {
   }
 
   @Test(
-    "a node that never becomes ready fails with a reason that says what to do",
+    "a node that never becomes ready, and is not restarted, fails with a reason that says what to do",
     arguments: [
       ([.exited(.exited(code: 3))], "exit code 3) before it said hello; its log has the cause"),
       ([.exited(.exited(code: 0))], "it is no node program"),
@@ -213,25 +213,62 @@ struct NodeLifecycleTests {
       ([.spawnFailed(reason: "cannot start 'x'")], "cannot start 'x'"),
     ] as [([NodeLifecycle.Input], String)])
   func neverReady(inputs: [NodeLifecycle.Input], reason: String) {
-    var node = SimulatedNode()
+    var node = SimulatedNode(restart: RestartPolicy(.never))
     node.take(.start)
     if case .spawnFailed? = inputs.first {} else { node.take(.spawned(pid: 7)) }
     for input in inputs { node.take(input) }
     #expect(node.failure?.contains(reason) == true, "\(node.state)")
   }
 
-  @Test("a program that was started by a supervisor that was killed is one, and is tried again")
-  func knownProgram() {
-    for isKnown in [false, true] {
-      var node = SimulatedNode(isKnown: isKnown)
-      node.take(.start, .spawned(pid: 7), .exited(.exited(code: 70)))
-      #expect(node.state.name == (isKnown ? "backing off" : "failed"))
+  @Test(
+    "a node that fails at its first start is restarted as often as one that has run",
+    arguments: [
+      [.spawned(pid: 7), .exited(.exited(code: 3))],
+      [.spawned(pid: 7), .exited(.exited(code: 0))],
+      [.spawnFailed(reason: "no such file")],
+      [.spawned(pid: 7), .spawnFailed(reason: "no such file")],
+    ] as [[NodeLifecycle.Input]])
+  func failsAtFirstStart(inputs: [NodeLifecycle.Input]) {
+    var node = SimulatedNode(restart: RestartPolicy(max: 2))
+    node.take(.start)
+    for start in 1...3 {
+      #expect(node.lifecycle.incarnation == start)
+      #expect(node.state.name == "starting")
+      for input in inputs { node.take(input) }
+      node.tick()
     }
+    #expect(node.failure?.contains("given up after 2 restarts") == true, "\(node.state)")
+  }
+
+  @Test("a full disk does not use up the restarts of a node")
+  func fullDisk() {
+    var node = SimulatedNode(restart: RestartPolicy(max: 1))
+    node.run()
+    for _ in 1...20 {
+      node.take(.exited(.diskFull))
+      #expect(node.state.name == "backing off")
+      node.tick()
+      node.take(.spawnFailed(reason: "no space", isDiskFull: true))
+      node.tick()
+      node.take(.spawned(pid: 7))
+    }
+    node.take(.hello(problem: nil), .ready, .go)
+    #expect(node.state == .running)
+    node.take(.exited(.exited(code: 1)))
+    #expect(node.state.name == "backing off", "the restart is still there")
+  }
+
+  @Test("a node with 'never' is not started again when the disk is full")
+  func fullDiskOfNever() {
+    var node = SimulatedNode(restart: RestartPolicy(.never))
+    node.run()
+    node.take(.exited(.diskFull))
+    #expect(node.state.name == "failed")
   }
 
   @Test("a program that turns out not to run, after its process was made, is told as the reason")
   func lateSpawnFailure() {
-    var first = SimulatedNode()
+    var first = SimulatedNode(restart: RestartPolicy(.never))
     first.take(.start, .spawned(pid: 7))
     #expect(
       first.take(.spawnFailed(reason: "no such file")) == [.nodeFailed(reason: "no such file")])
@@ -255,13 +292,20 @@ struct NodeLifecycleTests {
     #expect(node.failure == "its journal is damaged")
   }
 
-  @Test("a program that never says hello is killed at the start timeout and not tried again")
+  @Test(
+    "a program that never says hello is killed at the start timeout and restarted by its policy")
   func noHello() {
-    var node = SimulatedNode(timeouts: Timeouts(start: .seconds(3)))
-    node.take(.start, .spawned(pid: 7))
-    #expect(node.tick() == [.kill(.kill)])
-    #expect(node.time == .seconds(3))
-    node.take(.exited(.signalled(number: SIGKILL)))
+    var node = SimulatedNode(
+      restart: RestartPolicy(max: 1), timeouts: Timeouts(start: .seconds(3)))
+    node.take(.start)
+    for _ in 1...2 {
+      node.take(.spawned(pid: 7))
+      let start = node.time
+      #expect(node.tick() == [.kill(.kill)])
+      #expect(node.time - start == .seconds(3))
+      node.take(.exited(.signalled(number: SIGKILL)))
+      node.tick()
+    }
     #expect(node.failure?.contains("did not say hello within 3 s") == true)
   }
 
@@ -288,6 +332,35 @@ struct NodeLifecycleTests {
     node.take(.exited(.exited(code: 1)))
     #expect(node.failure == "exit code 1")
     #expect(node.take(.start) == [.spawn(incarnation: 2)])
+  }
+
+  @Test("a node that is starting has the whole stop timeout to end on its signal")
+  func stopWhileStarting() {
+    var node = SimulatedNode(
+      timeouts: Timeouts(start: .seconds(60), stop: .seconds(4)), stopSignal: .interrupt)
+    node.take(.start, .spawned(pid: 7))
+    #expect(node.take(.stopRequested) == [.kill(.interrupt)])
+    #expect(node.tick() == [.kill(.kill)])
+    #expect(node.time == .seconds(4))
+  }
+
+  @Test(
+    "a node that runs is asked, then sent its stop signal, and killed when its stop timeout is over"
+  )
+  func stopWhileRunning() {
+    var node = SimulatedNode(timeouts: Timeouts(stop: .seconds(4)), stopSignal: .interrupt)
+    node.run()
+    #expect(node.take(.stopRequested) == [.sendStop])
+    #expect(node.tick() == [.kill(.interrupt)])
+    #expect(node.tick() == [.kill(.kill)])
+    #expect(node.time == .seconds(4))
+    node.take(.exited(.signalled(number: SIGKILL)))
+    var other = SimulatedNode(timeouts: Timeouts(stop: .seconds(4)), stopSignal: .interrupt)
+    other.run()
+    other.take(.stopRequested)
+    other.tick()
+    other.take(.exited(.signalled(number: SIGINT)))
+    #expect(other.lifecycle.stopProblem == nil)
   }
 
   @Test("a stop while the process is being spawned, or before its hello, is a signal")

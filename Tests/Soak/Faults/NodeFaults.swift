@@ -38,7 +38,7 @@ struct NodeFaults: Sendable {
     case .hang:
       guard claims.hold(fault.node) else { return }
       defer { claims.release(fault.node) }
-      // One that has not said hello is given up for good: it may be no node program.
+      // One that has not said hello is awaited for as long as 'timeouts.start' says.
       let known = try await running.client.directory(fresh: false)[node: fault.node]
       guard let known, known.isRunning, let survivor = signal(.stop, to: fault.node) else { return }
       defer { survivor.process.signal(.resume) }
