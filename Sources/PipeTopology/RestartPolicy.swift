@@ -33,6 +33,20 @@ public struct RestartPolicy: Hashable, Sendable {
   }
 
   static let maxRange = 0...1_000_000
+  /// What a process needs at least to start and to fail.
+  private static let shortestLife: Duration = .milliseconds(100)
+
+  /// How long a node must keep failing, at least, before it has failed for good; `nil` where that is longer than
+  /// the window, so that it is restarted for ever.
+  package var shortestWayToFailure: Duration? {
+    guard mode != .never, max > 0 else { return .zero }
+    var way = Duration.zero
+    for attempt in 0..<max {
+      way += backoff.pause(before: attempt) * (1 - backoff.jitter) + Self.shortestLife
+      if way >= window { return nil }
+    }
+    return way
+  }
 }
 
 extension RestartPolicy {

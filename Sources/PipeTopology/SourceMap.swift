@@ -61,7 +61,7 @@ public struct SourceMap: Sendable {
     diagnostic(code, severity, at: mark(of: path), message)
   }
 
-  func diagnostic(
+  package func diagnostic(
     _ code: Diagnostic.Code, _ severity: Diagnostic.Severity = .error, at mark: SourceMark,
     _ message: String
   ) -> Diagnostic {

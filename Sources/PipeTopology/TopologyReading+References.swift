@@ -19,6 +19,17 @@ extension TopologyReading {
     let path = ["nodes", node.name]
     if topology.program(of: node) == nil { reportNoProgram("node '\(node.name)'", path) }
     for dependency in node.dependsOn { checkDependency(dependency, of: node, in: topology) }
+    checkRestart(of: node, at: path + ["restart"])
+  }
+
+  private mutating func checkRestart(of node: NodeSpecification, at path: [String]) {
+    let restart = node.restart
+    guard restart.shortestWayToFailure == nil else { return }
+    report(
+      .unreachableLimit, .warning, at: path,
+      "node '\(node.name)': \(restart.max) restart\(restart.max == 1 ? "" : "s") cannot happen within \(restart.window.shortText), "
+        + "as the waits between them add up, so a node that keeps failing is restarted for ever; raise "
+        + "'window', or lower 'max' or the waits of 'backoff'")
   }
 
   private mutating func checkMonitor(_ monitor: MonitorSpecification, in topology: Topology) {

@@ -95,6 +95,8 @@ extension Diagnostic {
     case notSynchronized = "not-synchronized"
     /// An out-port without a pipe: what is sent there goes nowhere.
     case unconnectedPort = "unconnected-port"
+    /// A number of restarts that cannot happen within its window.
+    case unreachableLimit = "unreachable-limit"
     /// A place of a node that the deployment does not have.
     case unknownPlace = "unknown-place"
     /// A place of a deployment where no node runs.

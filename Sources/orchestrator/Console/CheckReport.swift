@@ -19,12 +19,15 @@ struct CheckReport {
           deployment.map {
             PlacementChecker.check(examined.topology, source: examined.source, in: $0)
           } ?? []
-        diagnostics = (examined.diagnostics + placed).inFileOrder
+        let sockets = SocketPathChecker.check(examined.topology, source: examined.source)
+        diagnostics = (examined.diagnostics + placed + sockets).inFileOrder
         topology = diagnostics.hasErrors ? nil : examined.topology
       } else {
         let loaded = try LoadedTopology.load(input, in: deployment)
-        topology = loaded.topology
-        diagnostics = loaded.warnings
+        let sockets = SocketPathChecker.check(
+          loaded.topology, source: loaded.source, classes: loaded.conflictClasses.map(\.name))
+        diagnostics = (loaded.warnings + sockets).inFileOrder
+        topology = diagnostics.hasErrors ? nil : loaded.topology
       }
     } catch {
       topology = nil
