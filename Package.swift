@@ -100,10 +100,8 @@ let package = Package(
     .target(
       name: "PipeSupervision",
       dependencies: [
-        "PipeLogs", "PipeClient", "PipeTopology", "PipeTransport", "PipeWire", "PipeMachines",
-        "PipeSystem",
-        "PipeSupport",
-        "CProcess",
+        "PipeLogs", "PipeClient", "PipeTopology", "PipeTransport", "PipeJournal", "PipeWire",
+        "PipeMachines", "PipeSystem", "PipeSupport", "CProcess",
       ],
       swiftSettings: strict + direct),
     .target(

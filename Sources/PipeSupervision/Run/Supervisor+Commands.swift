@@ -197,7 +197,7 @@ extension Supervisor {
   ) {
     if !request.isDryRun { change.endLoading() }
     do {
-      control.answer(try show(loaded.get(), for: request), to: asker)
+      try show(loaded.get(), for: request, to: asker)
     } catch let errors as TopologyErrors {
       control.answer(.invalid(errors.diagnostics), to: asker)
     } catch {
@@ -205,22 +205,45 @@ extension Supervisor {
     }
   }
 
-  private func show(_ loaded: LoadedTopology, for request: ChangeRequest) throws -> ControlAnswer {
+  private func show(
+    _ loaded: LoadedTopology, for request: ChangeRequest, to asker: Asker
+  ) throws {
     let (name, wanted) = (loaded.topology.name, plan.topology)
     guard name == wanted else {
-      return .failed(
+      return refuse(
         "'\(request.file)' is of topology '\(name)', and not of '\(wanted)': '-p \(wanted)' applies "
-          + "it all the same")
+          + "it all the same", to: asker)
     }
     let next = try LaunchPlan(loaded, directories: directories, job: plan.job)
     try next.raiseOpenFileLimit()
     let obstacle = deploymentObstacle(to: next) ?? coordinatorObstacle(to: next)
-    if !request.isDryRun, let obstacle { return .failed(obstacle) }
-    let difference = difference(to: next)
-    return .planned(
-      PlannedChange(
-        number: change.show(next, difference, isDryRun: request.isDryRun), change: difference,
-        warnings: loaded.warnings, obstacle: obstacle))
+    let planned = PlannedStep(number: 0, plan: next, change: difference(to: next))
+    let fitness = JournalFitness(of: next, after: planned.change)
+    if obstacle != nil || fitness.isEmpty {
+      return answer(planned, loaded.warnings, obstacle, for: request, to: asker)
+    }
+    let owner = LoopOwned((self, planned))
+    let handle = loop.handle
+    loader.handle.post { [warnings = loaded.warnings] in
+      let obstacle = fitness.obstacle()
+      handle.post {
+        owner.value.0.answer(owner.value.1, warnings, obstacle, for: request, to: asker)
+      }
+    }
+  }
+
+  /// Answers with what a file changes, or with why it cannot be applied now.
+  private func answer(
+    _ step: PlannedStep, _ warnings: [Diagnostic], _ obstacle: String?, for request: ChangeRequest,
+    to asker: Asker
+  ) {
+    if !request.isDryRun, let obstacle { return refuse(obstacle, to: asker) }
+    let number = change.show(step.plan, step.change, isDryRun: request.isDryRun)
+    control.answer(
+      .planned(
+        PlannedChange(
+          number: number, change: step.change, warnings: warnings, obstacle: obstacle)),
+      to: asker)
   }
 
   /// Why the file cannot be applied now; what the nodes have told last counts.

@@ -1,0 +1,151 @@
+import PipeJournal
+import PipeMachines
+import PipeWire
+
+/// Whether the processes that a new file starts can go on from the journals that are there, and take the events
+/// that are queued for them: to be known before anything is stopped for them.
+struct JournalFitness: Sendable {
+  /// A node whose journal is read.
+  private struct Node: Sendable {
+    let name: String
+    let journal: String
+    let machine: String
+    /// What its machine says of itself; `nil` where nothing is known, as of a coordinator.
+    let description: MachineDescription?
+    /// Whether a new process goes on from the journal.
+    let isStarted: Bool
+    /// By pipe: the receiver that is started anew.
+    let receivers: [String: (name: String, machine: MachineDescription)]
+  }
+
+  private let nodes: [Node]
+
+  /// The most events of a pipe that are looked at.
+  private static let eventLimit = 10_000
+
+  init(of next: LaunchPlan, after change: TopologyChange) {
+    let started = Set(change.started)
+    nodes = next.nodes.compactMap { node in
+      guard !node.isElsewhere, let journal = node.information.journal else { return nil }
+      var receivers: [String: (name: String, machine: MachineDescription)] = [:]
+      for out in node.configuration.outs where started.contains(out.receiver) {
+        guard let machine = next[out.receiver]?.description else { continue }
+        receivers[out.name] = (out.receiver, machine)
+      }
+      let isStarted = started.contains(node.name)
+      guard isStarted || !receivers.isEmpty else { return nil }
+      return Node(
+        name: node.name, journal: journal,
+        machine: node.composites.isEmpty
+          ? node.information.hosts ?? "" : JournalSnapshot.compositeMachine,
+        description: node.description, isStarted: isStarted, receivers: receivers)
+    }
+  }
+
+  var isEmpty: Bool { nodes.isEmpty }
+
+  /// Reads the journals, which may take seconds.
+  /// - Returns: What cannot go on, and what to do; `nil` where all can.
+  func obstacle() -> String? { nodes.lazy.compactMap(Self.obstacle).first }
+
+  private static func obstacle(of node: Node) -> String? {
+    do throws(JournalError) {
+      let reader = try JournalReader(node.journal, node: node.name)
+      let snapshot = try reader.snapshot(limit: eventLimit)
+      if node.isStarted, let error = error(in: snapshot, of: node) {
+        return "node '\(node.name)' could not start: \(error)"
+      }
+      return snapshot.outs.lazy.compactMap { pipe in
+        node.receivers[pipe.name].flatMap { receiver in
+          obstacle(pipe.waiting, of: pipe.name, to: receiver.name, receiver.machine)
+        }
+      }.first
+    } catch {
+      switch error {
+      case .damaged, .otherVersion:
+        return node.isStarted ? "node '\(node.name)' could not start: \(error)" : nil
+      case .missing, .inaccessible, .full, .other, .undecodable, .locked, .superseded, .failed:
+        // Nothing is recorded, or nobody else may read it now: the node itself says what is wrong with it.
+        return nil
+      }
+    }
+  }
+
+  private static func error(in snapshot: JournalSnapshot, of node: Node) -> JournalError? {
+    guard snapshot.machine == node.machine else {
+      return .other(
+        path: node.journal, node: node.name, what: "machine", found: snapshot.machine,
+        expected: node.machine)
+    }
+    guard let machine = node.description else { return nil }
+    let states = snapshot.records.suffix(1).map(\.state) + snapshot.effects.map(\.state)
+    let problem =
+      states.lazy.compactMap(machine.problem(withRecordedState:)).first
+      ?? snapshot.ins.lazy.flatMap(\.postponed).compactMap {
+        machine.problem(withQueuedEvent: $0.event)
+      }.first
+    return problem.map { .undecodable(path: node.journal, node: node.name, problem: $0) }
+  }
+
+  private static func obstacle(
+    _ events: [JournalSnapshot.Event], of pipe: String, to receiver: String,
+    _ machine: MachineDescription
+  ) -> String? {
+    let problems = events.compactMap { machine.problem(withQueuedEvent: $0.event) }
+    guard let problem = problems.first else { return nil }
+    return
+      "\(problems.count == 1 ? "1 event that waits" : "\(problems.count) events that wait") in pipe '\(pipe)' "
+      + "could not be taken by node '\(receiver)': \(problem). Apply the file when the running one has taken them, "
+      + "or keep the event in its machine"
+  }
+}
+
+extension MachineDescription {
+  /// Why a recorded state cannot be one of this machine's, in a sentence; `nil` where it may be.
+  package func problem(withRecordedState state: JSONValue) -> String? {
+    let owner = "machine '\(machine)'"
+    if let stateFields {
+      guard Self.problem(with: initial, of: stateFields, owner) == nil else { return nil }
+      return Self.problem(with: state, of: stateFields, owner)
+    }
+    // A type with a coding of its own is judged by that alone.
+    guard !states.isEmpty, states.problems(with: initial).isEmpty else { return nil }
+    return states.decodingProblem(with: state, noun: "state", owner: owner)
+  }
+
+  /// Why a queued event cannot be one of this machine's, in a sentence; `nil` where it may be.
+  package func problem(withQueuedEvent event: JSONValue) -> String? {
+    guard !events.isEmpty else { return nil }
+    return events.decodingProblem(with: event, noun: "event", owner: "machine '\(machine)'")
+  }
+
+  private static func problem(
+    with state: JSONValue, of fields: [CaseDescription.Field], _ owner: String
+  ) -> String? {
+    guard case .object(let members) = state else {
+      return "the state of \(owner) is a struct, and cannot be \(state.text)"
+    }
+    for field in fields {
+      let type = SwiftType(field.type)
+      guard let value = members[field.name] else {
+        if case .optional = type { continue }
+        return "the state \(state.text) has no field '\(field.name)'"
+      }
+      if !type.takes(value) {
+        return "field '\(field.name)' of the state of \(owner) cannot be \(value.text)"
+      }
+    }
+    return nil
+  }
+}
+
+extension [CaseDescription] {
+  /// Why some JSON cannot be decoded as a case, in a sentence; fields that the case does not have are passed over.
+  fileprivate func decodingProblem(
+    with json: JSONValue, noun: String, owner: String
+  ) -> String? {
+    problems(with: json).first { problem in
+      if case .unknownField = problem { false } else { true }
+    }?.text(noun: noun, owner: owner)
+  }
+}
