@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -22,17 +23,17 @@
 #include <unistd.h>
 
 /// The descriptors of a child above its standard ones until it runs the program: what it inherits
-/// for good, then its end of the errno pipe.
-enum { RECORD = 3, REPORT = 4 };
+/// for good, then its end of the errno pipe, and the file that it executes where that is not found by its path.
+enum { RECORD = 3, REPORT = 4, PROGRAM = 5 };
 
 static _Noreturn void fail(int report, int code) {
   while (write(report, &code, sizeof code) < 0 && errno == EINTR) {}
   _exit(127);
 }
 
-/// A copy of `descriptor` that no later dup2 onto 0…REPORT can overwrite.
+/// A copy of `descriptor` that no later dup2 onto 0…PROGRAM can overwrite.
 static int lifted(int descriptor, int report) {
-  int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, REPORT + 1);
+  int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, PROGRAM + 1);
   if (copy < 0) fail(report, errno);
   return copy;
 }
@@ -66,6 +67,7 @@ static _Noreturn void run_child(
   int output = options->standard_output < 0 ? -1 : lifted(options->standard_output, report);
   int error = options->standard_error < 0 ? -1 : lifted(options->standard_error, report);
   int record = options->record < 0 ? -1 : lifted(options->record, report);
+  int program = options->program < 0 ? -1 : lifted(options->program, report);
 
   if (options->new_session ? setsid() < 0 : setpgid(0, 0) < 0) fail(report, errno);
   if (options->death_signal) {
@@ -81,7 +83,9 @@ static _Noreturn void run_child(
   if (dup3(report, REPORT, O_CLOEXEC) < 0) fail(report, errno);
   if (record >= 0 && dup2(record, RECORD) < 0) fail(REPORT, errno);
   if (record < 0) close(RECORD);
-  close_from(REPORT + 1, descriptor_limit);
+  if (program >= 0 && dup3(program, PROGRAM, options->keeps_program ? 0 : O_CLOEXEC) < 0) fail(REPORT, errno);
+  if (program < 0) close(PROGRAM);
+  close_from(PROGRAM + 1, descriptor_limit);
 
   if (options->directory && chdir(options->directory) < 0) fail(REPORT, errno);
 
@@ -91,7 +95,11 @@ static _Noreturn void run_child(
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
 
-  execve(options->path, options->arguments, options->environment);
+  if (program >= 0) {
+    syscall(SYS_execveat, PROGRAM, "", options->arguments, options->environment, AT_EMPTY_PATH);
+  } else {
+    execve(options->path, options->arguments, options->environment);
+  }
   fail(REPORT, errno);
 }
 
@@ -148,6 +156,8 @@ int pr_spawn(const struct pr_spawn *options, pid_t *pid) {
   if (code == 0) *pid = child;
   return code;
 }
+
+int pr_memory_file(const char *name) { return memfd_create(name, MFD_CLOEXEC); }
 
 int pr_process_descriptor(pid_t pid) { return (int)syscall(SYS_pidfd_open, pid, 0); }
 

@@ -130,7 +130,16 @@ package enum FileSystem {
   /// A text that is another one once a file was replaced or written anew; empty where there is none.
   package static func version(of path: String) -> String {
     var status = stat()
-    guard stat(path, &status) == 0 else { return "" }
+    return stat(path, &status) == 0 ? version(status) : ""
+  }
+
+  /// The same of a file that is open.
+  package static func version(of descriptor: Int32) -> String {
+    var status = stat()
+    return fstat(descriptor, &status) == 0 ? version(status) : ""
+  }
+
+  private static func version(_ status: stat) -> String {
     let time = status.st_mtim
     return "\(status.st_ino)-\(status.st_size)-\(time.tv_sec).\(time.tv_nsec)"
   }

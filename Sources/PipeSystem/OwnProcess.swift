@@ -13,6 +13,16 @@ package enum OwnProcess {
     }
   }
 
+  /// Gives this process the name of its program, as tools show it: one that is executed by a descriptor is named
+  /// after that.
+  package static func takeProgramName() {
+    let name = CommandLine.arguments[0].split(separator: "/").last.map(String.init) ?? ""
+    let file = open("/proc/self/comm", O_WRONLY | O_CLOEXEC)
+    guard file >= 0 else { return }
+    defer { close(file) }
+    try? FileSystem.write(Array(name.utf8), to: file, path: "/proc/self/comm")
+  }
+
   /// The path of the running executable, to start it again.
   package static var executablePath: String? {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4097) { buffer in

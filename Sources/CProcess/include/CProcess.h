@@ -23,6 +23,8 @@ struct pr_spawn {
   int new_session;            ///< Non-zero: the child leads a session of its own.
   int record;                 ///< The child's descriptor 3, to which it first appends its
                               ///< /proc/self/stat, or -1.
+  int program;                ///< An open file to execute in place of `path`, or -1.
+  int keeps_program;          ///< Non-zero: the child keeps it open as descriptor 5, for the interpreter of a script.
 };
 
 /// Starts a child that leads a process group of its own, with default signal handling and no
@@ -37,6 +39,9 @@ int pr_spawn_begin(const struct pr_spawn *options, pid_t *pid, int *report);
 /// Reads such a descriptor: 0 where the program runs, -1 where that is not known yet, or the errno
 /// with which the child is ending; it is still to be reaped.
 int pr_spawn_report(int report);
+
+/// Opens a new close-on-exec file in memory, which goes with its last descriptor. Returns -1 and errno where it cannot.
+int pr_memory_file(const char *name);
 
 /// Opens a close-on-exec descriptor of any process, readable once that has ended, or -1 and errno.
 int pr_process_descriptor(pid_t pid);

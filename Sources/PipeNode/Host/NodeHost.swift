@@ -25,6 +25,7 @@ package struct NodeHost {
   /// held.
   package func serve(_ arguments: NodeArguments, log: NodeLog) throws -> Int32 {
     Failpoint.arm(node: arguments.node, incarnation: arguments.incarnation)
+    OwnProcess.takeProgramName()
     // Before any thread starts: they inherit the mask.
     let signals = try SignalDescriptor([.terminate, .interrupt])
     // The lock by which this process is known to live; what it starts itself must not hold it.

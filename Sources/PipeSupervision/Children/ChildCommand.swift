@@ -15,8 +15,17 @@ package struct ChildCommand: Hashable, Sendable {
     case descriptors(output: Int32, error: Int32)
   }
 
+  /// A program file that is open, and may not be at its path any more.
+  package struct Program: Hashable, Sendable {
+    package var descriptor: Int32
+    /// Whether an interpreter reads it, which needs the descriptor.
+    package var isScript: Bool
+  }
+
   /// The executable; not searched in PATH.
   package var path: String
+  /// What is executed in place of the file at `path`. Default: that file.
+  package var program: Program?
   /// The arguments after the program's name.
   package var arguments: [String]
   package var environment: [String: String]
@@ -62,7 +71,8 @@ package struct ChildCommand: Hashable, Sendable {
             path: arguments[0]!, arguments: arguments, environment: environment,
             directory: directory, standard_input: input ?? -1, standard_output: -1,
             standard_error: -1, death_signal: deathSignal?.number ?? 0,
-            new_session: leadsSession ? 1 : 0, record: record ?? -1)
+            new_session: leadsSession ? 1 : 0, record: record ?? -1,
+            program: program?.descriptor ?? -1, keeps_program: program?.isScript == true ? 1 : 0)
           return body(&options)
         }
       }
@@ -92,6 +102,7 @@ package struct SpawnError: Error, Hashable, CustomStringConvertible {
       switch code {
       case ENOENT where access(path, F_OK) == 0: "its interpreter is missing; see its first line"
       case ENOENT, ENOTDIR: "build it, or correct 'program' in the topology"
+      case ENOSPC, EDQUOT: "free some space on the disk"
       case EACCES: "make it executable with chmod +x"
       case ENOEXEC: "it is no program for this machine"
       case EAGAIN, ENOMEM, EMFILE, ENFILE: "the system is out of a resource; see ulimit -a"
@@ -102,7 +113,6 @@ package struct SpawnError: Error, Hashable, CustomStringConvertible {
   }
 }
 
-      case ENOSPC, EDQUOT: "free some space on the disk"
 private func withCStrings<Result>(
   _ strings: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Result
 ) -> Result {

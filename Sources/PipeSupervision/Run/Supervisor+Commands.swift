@@ -101,8 +101,15 @@ extension Supervisor {
     }
     let steering = Steering(nodes, input, in: lifecycle)
     // Judged only after the input was handled: what had failed before may start now.
-    for node in nodes { handle(.node(node, input)) }
+    for node in nodes { hand(input, to: node) }
     wait(for: asker) { steering.answer(in: $0, answer) }
+  }
+
+  /// Hands an input to a node; a process that follows from it is of the program as it is then.
+  private func hand(_ input: NodeLifecycle.Input, to node: String) {
+    let isStart = input == .start && lifecycle[node]?.state.hasProcess == false
+    if isStart || input == .restartRequested { programs.release(node) }
+    handle(.node(node, input))
   }
 
   /// Starts nodes with what they depend on.
@@ -117,7 +124,7 @@ extension Supervisor {
       named.contains($0) || lifecycle[$0]?.state != .stopped(.completed)
     }
     if waits { return steer(nodes, .start, for: asker, answer: .steered(nodes: nodes)) }
-    for node in nodes { handle(.node(node, .start)) }
+    for node in nodes { hand(.start, to: node) }
     control.answer(.steered(nodes: nodes), to: asker)
   }
 

@@ -129,6 +129,7 @@ extension Supervisor {
     // It was granted one, and nobody knows for how long yet.
     if plan[name]?.lease != nil { leases.begin(name, incarnation: record.incarnation) }
     facts[name]?.take(adopted: record)
+    if let node = plan[name] { _ = pinnedProgram(of: node) }
     sendGreeting(to: name)
   }
 

@@ -67,6 +67,8 @@ package final class Supervisor {
   let options: Options
   private(set) var lifecycle: TopologyLifecycle
   let processes: NodeProcesses
+  /// The program files of the nodes that it starts on its own host.
+  var programs = PinnedPrograms()
   var leases: Leases
   /// Whether nodes were started, or were to be.
   var hasBegun = false
@@ -247,7 +249,7 @@ package final class Supervisor {
         reason: "its start cannot be counted: \(countingProblem)",
         isDiskFull: countingProblem.isDiskFull)
     }
-    let record = ProcessRecord(
+    var record = ProcessRecord(
       node: name, incarnation: incarnation, launch: plan.launch(of: node),
       isDetached: options.isDetached, dependencies: node.supervision.dependencies.map(\.node),
       stopTimeout: node.supervision.timeouts.stop)
@@ -255,11 +257,15 @@ package final class Supervisor {
     do {
       try deployed?.admit(name, incarnation: incarnation)
       if node.hasAgent { return try launch(node, as: record) }
-      let command = ChildCommand(
+      var command = ChildCommand(
         path: node.information.program, arguments: arguments(of: node, incarnation: incarnation),
         environment: environment(of: node, incarnation: incarnation),
         deathSignal: options.isDetached ? nil : .kill,
         leadsSession: options.isDetached)
+      if let program = pinnedProgram(of: node) {
+        command.program = try program.replacement()
+        record.launch.build = program.build
+      }
       if node.lease != nil { leases.begin(name, incarnation: incarnation) }
       let pid = try start(command, of: node, as: record)
       facts[name]?.take(started: record)
@@ -276,6 +282,13 @@ package final class Supervisor {
     environment[HelperProcesses.variable] = HelperProcesses.marker(
       of: node.name, incarnation: incarnation, in: directories)
     return environment
+  }
+
+  /// The program file from which a node's processes are started until somebody asks for another start.
+  func pinnedProgram(of node: LaunchPlan.Node) -> PinnedProgram? {
+    guard node.host == nil, node.hostName == nil, !node.hasAgent else { return nil }
+    programs.pin(node.information.program, of: node.name)
+    return programs[node.name]
   }
 
   /// No process has come of a start.
@@ -313,7 +326,9 @@ package final class Supervisor {
       logs.note("removed: the topology has it no more", of: name)
       logs.forget(name)
       facts[name] = nil
+      programs.release(name)
     }
+    for name in step.change.replaced { programs.release(name) }
     plan = step.plan
     for node in plan.nodes {
       facts[node.name, default: NodeFacts(description: nil)].take(
