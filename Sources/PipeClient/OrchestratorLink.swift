@@ -14,6 +14,7 @@ final class OrchestratorLink {
   }
 
   private let topology: String
+  private let endpoint: String
   /// Where the topology runs, if that is on another host.
   private let remote: RemoteTopology?
   private let loop: PollLoop
@@ -37,6 +38,8 @@ final class OrchestratorLink {
 
   /// How long a connection that has broken is waited for, from another host: longer than both ends need to notice.
   private static let healing: Duration = .seconds(10)
+  /// How often it is looked whether an orchestrator on this host that has not answered yet is still there.
+  private static let look: Duration = .milliseconds(250)
 
   /// - Parameter patience: How long an orchestrator on another host has until it answers.
   init(
@@ -44,6 +47,7 @@ final class OrchestratorLink {
     _ context: Context, loop: PollLoop
   ) throws {
     self.topology = topology
+    self.endpoint = endpoint
     self.loop = loop
     remote = keys?.remote
     connection = ControlConnection(isRemote: keys?.remote != nil)
@@ -53,7 +57,11 @@ final class OrchestratorLink {
     try socket.connect(to: keys?.place(of: endpoint) ?? PeerPlace(endpoint))
     loop.add(socket, for: self) { $0.readAnswers() }
     loop.add(connections.socket, for: self) { $0.readConnections() }
-    if let remote { giveUp(after: patience) { remote.silence(after: patience, $0) } }
+    if let remote {
+      giveUp(after: patience) { remote.silence(after: patience, $0) }
+    } else {
+      lookForOrchestrator()
+    }
   }
 
   /// Whether the orchestrator is on this host, where another one can take its place.
@@ -137,6 +145,15 @@ final class OrchestratorLink {
         loop.cancel(patience)
         self.patience = nil
       }
+    }
+  }
+
+  /// An orchestrator that is killed before the connection is complete breaks nothing that could be noticed.
+  private func lookForOrchestrator() {
+    loop.schedule(after: Self.look, for: self) { link in
+      guard !link.connection.hasMet, link.end == nil else { return }
+      guard RunningTopology.isGone(from: link.endpoint) else { return link.lookForOrchestrator() }
+      link.perform(link.connection.giveUp())
     }
   }
 

@@ -26,10 +26,25 @@ package struct RunningTopology: Hashable, Sendable {
 
   /// The topology, if it runs.
   package static func find(_ directories: RuntimeDirectories) -> RunningTopology? {
-    read(directories) {
-      // The holder's lock is exclusive; ours, if we get it, goes with the descriptor.
-      flock($0, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK
-    }
+    read(directories, where: isHeld)
+  }
+
+  /// The holder's lock is exclusive; ours, if we get it, goes with the descriptor.
+  private static func isHeld(_ descriptor: Int32) -> Bool {
+    flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK
+  }
+
+  /// Whether no orchestrator can answer at a control socket on this host any more, or before another one starts.
+  package static func isGone(from endpoint: String) -> Bool {
+    let prefix = "ipc://"
+    guard endpoint.hasPrefix(prefix) else { return false }
+    let socket = String(endpoint.dropFirst(prefix.count))
+    let lock = FileSystem.directory(of: socket) + "/lock"
+    let descriptor = open(lock, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+    // A lock that somebody has removed tells nothing of one that still listens.
+    guard descriptor >= 0 else { return errno == ENOENT && !FileSystem.exists(socket) }
+    defer { close(descriptor) }
+    return !isHeld(descriptor)
   }
 
   /// Waits until the topology does not run any more, and blocks this thread so long.

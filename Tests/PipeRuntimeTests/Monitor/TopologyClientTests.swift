@@ -26,6 +26,24 @@ struct TopologyClientTests {
     }
   }
 
+  @Test(
+    "of an orchestrator that dies before the connection is complete says so, and waits for no timeout"
+  )
+  func died() async throws {
+    let directory = try TemporaryDirectory()
+    let roots = RuntimeRoots(environment: ["PIPERUNTIME_ROOT": directory.path])
+    let directories = try RuntimeDirectories(topology: "lift", roots: roots)
+    let lock = try TopologyLock.acquire(directories, file: nil)
+    let client = try TopologyClient(
+      topology: "lift", control: directories.endpoint(.control), answerTimeout: .seconds(600))
+    defer { client.close() }
+    let waiting = Task { try await client.directory() }
+    // While the lock is held, an orchestrator may be about to listen.
+    try await Task.sleep(for: .milliseconds(600))
+    lock.release()
+    await #expect(throws: TopologyClientError.orchestratorGone("lift")) { try await waiting.value }
+  }
+
   @Test("that cannot connect fails, and leaves no thread behind")
   func endpoint() {
     #expect(throws: TransportError.self) {
