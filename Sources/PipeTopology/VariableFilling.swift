@@ -64,9 +64,9 @@ struct VariableFilling: Examiner {
           if !isTemplate { warn(of: text, at: mark) }
           result.text += text
         case .dollar: result.text += isTemplate ? "$$" : "$"
-        case .variable(let name, let standard):
+        case .variable(let name, let rule):
           result.written = scalar.text
-          guard let value = value(of: name, standard, at: mark) else {
+          guard let value = value(of: name, rule, at: mark) else {
             result.isBroken = true
             continue
           }
@@ -81,20 +81,53 @@ struct VariableFilling: Examiner {
     return result
   }
 
-  /// The value of a variable, or its default where it is not set or empty.
+  /// What a variable gives: its value, or what its rule says; `nil` where it must be set and is not.
   private mutating func value(
-    of name: String, _ standard: String?, at mark: SourceMark
+    of name: String, _ rule: VariableText.Rule?, at mark: SourceMark
   ) -> String? {
     let value = values()[name]
-    if let standard, value?.isEmpty ?? true { return standard }
-    if value == nil, !isFileBroken {
-      report(
-        .unsetVariable, at: mark,
-        "variable '\(name)' is not set; set it in the environment or in '.env' beside the "
-          + "\(kind.noun) file, or give it a default: '${\(name):-VALUE}'")
+    let isMissing = value == nil || rule?.coversEmpty == true && value?.isEmpty == true
+    switch (rule?.operator, isMissing) {
+    case (.alternative, true): return ""
+    case (.alternative, false):
+      used[name] = value
+      return rule.flatMap { text(of: $0.text, at: mark) }
+    case (.fallback, true): return rule.flatMap { text(of: $0.text, at: mark) }
+    case (nil, true), (.required, true):
+      reportMissing(name, isSet: value != nil, rule, at: mark)
+      return nil
+    case (nil, false), (.fallback, false), (.required, false):
+      let isDefault = rule?.operator == .fallback && rule?.text == value.map { [.text($0)] }
+      if !isDefault { used[name] = value }
+      return value
     }
-    if let value, value != standard { used[name] = value }
-    return value
+  }
+
+  private mutating func text(of pieces: [VariableText.Piece], at mark: SourceMark) -> String? {
+    var result: String? = ""
+    for piece in pieces {
+      switch piece {
+      case .text(let text): result? += text
+      case .dollar: result? += "$"
+      case .variable(let name, let rule):
+        if let value = value(of: name, rule, at: mark) { result? += value } else { result = nil }
+      }
+    }
+    return result
+  }
+
+  private mutating func reportMissing(
+    _ name: String, isSet: Bool, _ rule: VariableText.Rule?, at mark: SourceMark
+  ) {
+    guard !isFileBroken else { return }
+    let reason = rule.flatMap { text(of: $0.text, at: mark) } ?? ""
+    let advice =
+      "set it in the environment or in '.env' beside the \(kind.noun) file"
+      + (rule == nil ? ", or give it a default: '${\(name):-VALUE}'" : "")
+    report(
+      .unsetVariable, at: mark,
+      "variable '\(name)' is \(isSet ? "empty" : "not set")\(reason.isEmpty ? "" : ": \(reason)"); \(advice)"
+    )
   }
 
   private mutating func values() -> [String: String] {

@@ -1,51 +1,90 @@
 import PipeSupport
 
-/// The language of variables in a topology file: `${NAME}`, `${NAME:-default}`, `$$` for a dollar.
+/// The language of variables in a topology file, as Compose has it: `${NAME}`, `${NAME:-default}`, `${NAME:?message}`,
+/// `${NAME:+alternative}`, each also without the colon, and `$$` for a dollar.
 ///
-/// A dollar before anything else is one.
+/// A dollar before anything else is one. What stands behind the operator may have variables itself.
 enum VariableText {
   /// A piece of a text.
   enum Piece: Hashable {
     case text(String)
     /// `$$`
     case dollar
-    case variable(String, default: String?)
+    case variable(String, Rule?)
+  }
+
+  /// What counts where a variable is set, or is not.
+  struct Rule: Hashable {
+    enum Operator: Character, Hashable {
+      /// The text counts where the variable is missing.
+      case fallback = "-"
+      /// A missing variable is an error, and the text says why.
+      case required = "?"
+      /// The text counts in place of a variable that is there.
+      case alternative = "+"
+    }
+
+    var `operator`: Operator
+    /// Whether a variable that is empty counts as missing: the operator has a colon.
+    var coversEmpty: Bool
+    var text: [Piece]
   }
 
   /// Takes a text apart; neighbouring text is one piece.
   static func parse(_ text: String) throws(VariableTextError) -> [Piece] {
-    var pieces: [Piece] = []
-    var plain = ""
-    func take(_ piece: Piece) {
-      if !plain.isEmpty { pieces.append(.text(plain)) }
-      plain = ""
-      pieces.append(piece)
-    }
-    var rest = text.unicodeScalars[...]
-    while let scalar = rest.popFirst() {
-      switch (scalar, rest.first) {
-      case ("$", "$"):
-        rest.removeFirst()
-        take(.dollar)
-      case ("$", "{"):
-        rest.removeFirst()
-        guard let end = rest.firstIndex(of: "}") else { throw .unclosed(text) }
-        take(try variable(String(rest[..<end])))
-        rest = rest[rest.index(after: end)...]
-      default: plain.unicodeScalars.append(scalar)
-      }
-    }
-    if !plain.isEmpty { pieces.append(.text(plain)) }
-    return pieces
+    var parser = Parser(whole: text, rest: text.unicodeScalars[...])
+    return try parser.pieces(within: nil)
   }
 
-  /// What stands between the braces.
-  private static func variable(_ text: String) throws(VariableTextError) -> Piece {
-    let name = String(text.prefix { $0 != ":" })
-    let rest = text.dropFirst(name.count)
-    guard isVariableName(name), rest.isEmpty || rest.hasPrefix(":-") else { throw .unknown(text) }
-    guard !rest.contains("${") else { throw .nested(name) }
-    return .variable(name, default: rest.isEmpty ? nil : String(rest.dropFirst(2)))
+  private struct Parser {
+    let whole: String
+    var rest: Substring.UnicodeScalarView
+
+    /// - Parameter variable: The one in whose braces the pieces stand; `nil` for the whole text.
+    mutating func pieces(within variable: String?) throws(VariableTextError) -> [Piece] {
+      var pieces: [Piece] = []
+      var plain = ""
+      func take(_ piece: Piece) {
+        if !plain.isEmpty { pieces.append(.text(plain)) }
+        plain = ""
+        pieces.append(piece)
+      }
+      while let scalar = rest.popFirst() {
+        switch (scalar, rest.first) {
+        case ("$", "$"):
+          rest.removeFirst()
+          take(.dollar)
+        case ("$", "{"):
+          rest.removeFirst()
+          take(try self.variable())
+        case ("}", _) where variable != nil:
+          if !plain.isEmpty { pieces.append(.text(plain)) }
+          return pieces
+        default: plain.unicodeScalars.append(scalar)
+        }
+      }
+      if variable != nil { throw .unclosed(whole) }
+      if !plain.isEmpty { pieces.append(.text(plain)) }
+      return pieces
+    }
+
+    /// What stands behind `${`, up to its `}`.
+    private mutating func variable() throws(VariableTextError) -> Piece {
+      let start = rest
+      guard start.contains("}") else { throw .unclosed(whole) }
+      let name = String(Substring(rest.prefix { isVariableName("_" + String($0)) }))
+      rest = rest.dropFirst(name.unicodeScalars.count)
+      let coversEmpty = rest.first == ":"
+      if coversEmpty { rest.removeFirst() }
+      let next = rest.popFirst()
+      let found = next.flatMap { Rule.Operator(rawValue: Character($0)) }
+      guard isVariableName(name), found != nil || next == "}" && !coversEmpty else {
+        throw .unknown(String(Substring(start.prefix { $0 != "}" })))
+      }
+      guard let found else { return .variable(name, nil) }
+      return .variable(
+        name, Rule(operator: found, coversEmpty: coversEmpty, text: try pieces(within: name)))
+    }
   }
 }
 
@@ -53,17 +92,15 @@ enum VariableText {
 enum VariableTextError: Error, Hashable, CustomStringConvertible {
   case unclosed(String)
   case unknown(String)
-  case nested(String)
 
   var description: String {
     switch self {
     case .unclosed(let text): "in '\(text)' a '${' has no '}' after it; \(Self.advice)"
     case .unknown(let text): "'${\(text)}' is no variable; \(Self.advice)"
-    case .nested(let name):
-      "the default of '${\(name)}' has a variable in it; write the default itself there"
     }
   }
 
   private static let advice =
-    "write '${NAME}' or '${NAME:-default}', with a name of A-Z a-z 0-9 _, or '$$' for a dollar"
+    "write '${NAME}', '${NAME:-default}', '${NAME:?message}' or '${NAME:+alternative}', with a name of A-Z a-z 0-9 _, "
+    + "or '$$' for a dollar"
 }

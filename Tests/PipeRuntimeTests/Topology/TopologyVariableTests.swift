@@ -42,6 +42,35 @@ struct TopologyVariableTests {
   }
 
   @Test(
+    "what counts for a missing or an empty variable is as in Compose",
+    arguments: [
+      ("${NONE-3}", 3), ("\"${EMPTY-3}\"", ""), ("${NUMBER-3}", 7),
+      ("${NUMBER:?set it}", 7), ("${NUMBER?set it}", 7), ("\"${EMPTY?set it}\"", ""),
+      ("${NUMBER:+3}", 3), ("\"${EMPTY:+3}\"", ""), ("${EMPTY+3}", 3), ("\"${NONE+3}\"", ""),
+      ("\"${NONE:+3}\"", ""),
+      ("${NONE:-${NUMBER}}", 7), ("${NONE:-${NONE:-${WORD}}}", "word"),
+      ("${NONE:-a${NUMBER}b}", "a7b"), ("\"${NONE:-{${WORD}}\"", "{word"),
+      ("${NUMBER:+${WORD}}", "word"), ("${NONE:-$$}", "$"), ("${NONE-}x", "x"),
+    ] as [(String, JSONValue)])
+  func rules(text: String, value: JSONValue) throws {
+    #expect(try parameter(text) == value)
+  }
+
+  @Test(
+    "a variable that must be set is an error with the file's message",
+    arguments: [
+      ("${NONE:?where is the till}", "variable 'NONE' is not set: where is the till; set it"),
+      ("${EMPTY:?where is the till}", "variable 'EMPTY' is empty: where is the till; set it"),
+      ("${NONE?where is ${WORD}}", "variable 'NONE' is not set: where is word; set it"),
+      ("${NONE:?}", "variable 'NONE' is not set; set it"),
+      ("${OTHER:-${NONE}}", "variable 'NONE' is not set; set it"),
+    ])
+  func required(text: String, message: String) {
+    let errors = errors(withNodes("a: { machine: M, parameters: { v: '\(text)' } }"))
+    #expect(errors.count == 1 && errors[0].contains(message), "\(errors)")
+  }
+
+  @Test(
     "two dollars are one, and one is one; a value that is put in is not read again",
     arguments: [
       ("$$", "$"), ("US$$5", "US$5"), ("US$5", "US$5"), ("$", "$"), ("$$${NUMBER}", "$7"),
@@ -155,9 +184,10 @@ struct TopologyVariableTests {
     "other things in braces are told with what to write",
     arguments: [
       ("${1A}", "'${1A}' is no variable"), ("${}", "'${}' is no variable"),
-      ("${A?no}", "'${A?no}' is no variable"), ("${A:+x}", "'${A:+x}' is no variable"),
+      ("${A=no}", "'${A=no}' is no variable"), ("${A:}", "'${A:}' is no variable"),
+      ("${A:=x}", "'${A:=x}' is no variable"), ("'${B:-${A B}}'", "'${A B}' is no variable"),
       ("'${A'", "in '${A' a '${' has no '}' after it"),
-      ("'${A:-${B}}'", "the default of '${A}' has a variable in it"),
+      ("'${A:-${B}'", "in '${A:-${B}' a '${' has no '}' after it"),
     ])
   func unknown(value: String, message: String) {
     let found = errors(withNodes("a: { machine: M, parameters: { v: \(value) } }"))
