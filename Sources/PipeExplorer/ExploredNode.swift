@@ -10,6 +10,8 @@ final class ExploredNode {
     case constant
     /// Nothing is asked of it.
     case any
+    /// Its program does not answer, so that nothing is known of it: what it would do is left out.
+    case silent
   }
 
   let name: String

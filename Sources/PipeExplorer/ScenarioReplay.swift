@@ -173,6 +173,8 @@ package struct ScenarioReplay {
         description: "nobody can be asked about node '\(mover.node)', which may do "
           + "anything")
     case .constant: return .refused(because: .noTransition, configuration: configuration)
+    case .silent:
+      throw Failure(path: path, description: "the program of node '\(mover.node)' gives no answer")
     case .machine(let oracle):
       switch oracle.row(mover.node, configuration, [mover.input])[0] {
       case .answer(let answer): return answer

@@ -43,6 +43,7 @@ extension TopologyModel {
     switch node.kind {
     case .any: outcome = .leads(to: configuration, sends: [])
     case .constant: outcome = .refused(because: "noTransition", to: configuration)
+    case .silent: outcome = .none
     case .machine(let oracle):
       let asked = node.configurations[configuration]
       switch mover.input {

@@ -48,8 +48,8 @@ extension TopologyModel {
         kind = .machine(asked)
       } catch {
         tell(of: error, node)
-        // It stands still, and the verdict says that nothing is known.
-        kind = .constant
+        // The verdict says that nothing is known.
+        kind = .silent
         opening = Self.opening(in: .null)
       }
     }

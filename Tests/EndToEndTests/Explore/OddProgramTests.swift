@@ -115,6 +115,27 @@ struct OddProgramTests {
     }
   }
 
+  @Test("a node whose program gives no answer refuses nothing, since nothing is known of it")
+  func silent() async throws {
+    let topology = """
+      topology: odd
+      program: TestNodes
+      nodes:
+        a: { machine: Automaton, parameters: { steps: ["0 x 1"] } }
+        t: { machine: Automaton, program: ./odd, parameters: { steps: ["0 x 1"] } }
+      pipes: [{ from: a, when: at, to: t, send: x }]
+      explore: { from_outside: { a: [x] } }
+      """
+    try await explore("echo 'loading settings ...'; exec TestNodes explore", topology) {
+      tool, result in
+      #expect(result.code == 1, "\(result)")
+      #expect(result.output.contains("[bad-answer]"), "\(result)")
+      #expect(!result.output.contains("dead letter"), "\(result)")
+      #expect(!result.output.contains("null"), "\(result)")
+      try await expectNoProcess(in: tool)
+    }
+  }
+
   @Test(
     "one that dies is a crashing step, at its node",
     arguments: [
