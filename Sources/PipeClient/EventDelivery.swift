@@ -59,11 +59,11 @@ extension RequestOutcome {
   package func wording(of event: JSONValue, by node: String, fields: [String]?) -> String {
     switch self {
     case .moved(let version, let state):
-      "\(node): \(state.stateText(fields: fields).printable)  (version \(version))"
+      "\(node): \(state.typedText.printable)  (version \(version))"
     case .refused(let refusal, let state):
-      "node '\(node)' refused \(event.shortText()) in \(state.shortText(fields)): "
+      "node '\(node)' refused \(event.shortTypedText) in \(state.shortTypedText): "
         + refusal.wording.printable
-    case .done: "\(node): \(event.shortText()) was taken"
+    case .done: "\(node): \(event.shortTypedText) was taken"
     }
   }
 }
@@ -76,7 +76,7 @@ extension SynchronizedReply {
   package func wording(
     of event: JSONValue?, by composite: String, _ fields: [String: [String]]
   ) -> String {
-    let what = event?.shortText() ?? "it"
+    let what = event?.shortTypedText ?? "it"
     switch self {
     case .committed(let transaction, let versions):
       let moved = versions.sorted { $0.key < $1.key }.map { "\($0.key) version \($0.value)" }
@@ -114,4 +114,12 @@ extension [Withholding] {
   fileprivate func wording(_ fields: [String: [String]]) -> String {
     map { "'\($0.participant)' is in \($0.wording(fields))" }.joined(separator: "; ")
   }
+}
+
+extension JSONValue {
+  /// A state or an event as a person types it: a label, or JSON.
+  package var typedText: String { string ?? text }
+
+  /// The same of one that may be long.
+  fileprivate var shortTypedText: String { typedText.printable.cut(to: 200) }
 }

@@ -25,7 +25,7 @@ struct RestartingNodeTests {
       let tool = CommandLineTool(beside: topology)
       let result = try await tool.run("send", "button", "press", code: 0)
       #expect(
-        result.output == "button: pressed(times: \(first + 1))  (version \(first + 1))\n",
+        result.output == "button: {\"pressed\":{\"times\":\(first + 1)}}  (version \(first + 1))\n",
         "\(result)")
       #expect(try await topology.status("button").incarnation == 2)
     }

@@ -1,3 +1,4 @@
+import Glibc
 import PipeRuntime
 
 /// `orchestrator send`
@@ -22,11 +23,13 @@ struct Send: Verb {
     ],
     positionals: [
       Positional("NODE", .node, .one, "The node, or the composite"),
-      Positional("EVENT", .event, .optional, "The event: a label, or JSON"),
+      Positional(
+        "EVENT", .event, .optional, "The event: a label, or JSON; - reads it from standard input"),
     ],
     examples: [
       ("orchestrator send door closeButtonWasPressed", "An event without a payload"),
       ("orchestrator send door '{\"personsHaveEntered\":{\"persons\":3}}'", "An event with one"),
+      ("orchestrator send door - < event.json", "An event of any length"),
       (
         "orchestrator send lift emergencyStop --await 2s",
         "An event that all its participants take together, as soon as they can within 2 s"
@@ -44,7 +47,7 @@ struct Send: Verb {
     let timeout = arguments.duration("timeout") ?? .seconds(5)
     let synchronization = try SynchronizedSend(arguments)
     let event = try arguments.positionals.dropFirst().first.map {
-      try CaseArgument.parse($0, noun: "event")
+      try CaseArgument.parse($0 == "-" ? Self.standardInput() : $0, noun: "event")
     }
     let sent: Sent = try await arguments.onTopology { topology in
       let directory = try await topology.directory(fresh: false)
@@ -80,6 +83,24 @@ struct Send: Verb {
     case .event(let outcome, let node, let machine):
       return try show(outcome, of: event ?? .null, node, machine, arguments, console)
     }
+  }
+
+  /// The longest event that is read from standard input: more would be a mistake. Unit: bytes.
+  private static let inputLimit = 16 << 20
+
+  /// Reads the event from standard input, where it may be longer than an argument can be.
+  private static func standardInput() throws -> String {
+    let bytes = try FileSystem.read(STDIN_FILENO, limit: inputLimit + 1)
+    guard bytes.count <= inputLimit else {
+      throw CommandError(
+        "the event on standard input has more than \(inputLimit >> 20) MiB, which no node takes",
+        code: .usage)
+    }
+    guard let text = String(validating: bytes, as: UTF8.self) else {
+      throw CommandError("the event on standard input is not UTF-8", code: .usage)
+    }
+    let isSpace: (Character) -> Bool = \.isWhitespace
+    return String(text.drop(while: isSpace).reversed().drop(while: isSpace).reversed())
   }
 
   private func show(

@@ -7,7 +7,7 @@ struct Steer: Verb {
 
   private init(
     _ name: String, _ summary: String, discussion: String = "", wait: String,
-    example: (String, String),
+    takesAll: Bool = false, example: (String, String),
     _ change: @escaping @Sendable (TopologyClient, [String], Duration) async throws -> Void
   ) {
     description = VerbDescription(
@@ -16,7 +16,11 @@ struct Steer: Verb {
         .topology,
         Option("timeout", value: .duration, "The longest wait \(wait). Default: 30s"),
       ],
-      positionals: [Positional("NODE", .node, .some, "The nodes")], examples: [example])
+      positionals: [
+        Positional(
+          "NODE", .node, takesAll ? .any : .some,
+          takesAll ? "The nodes. Default: all but those that are stopped" : "The nodes")
+      ], examples: [example])
     self.change = change
   }
 
@@ -33,15 +37,18 @@ struct Steer: Verb {
   static let restart = Steer(
     "restart", "Stops nodes in order and starts them again",
     discussion: "A restart by hand does not count against the policy's limit.",
-    wait: "until they run", example: ("orchestrator restart door", "A new process for the door")
+    wait: "until they run", takesAll: true,
+    example: ("orchestrator restart door", "A new process for the door")
   ) { try await $0.restart($1, within: $2) }
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
-    let nodes = arguments.positionals
+    let named = arguments.positionals
     let timeout = arguments.duration("timeout") ?? .seconds(30)
-    let directory = try await arguments.onTopology { topology in
+    let (nodes, directory) = try await arguments.onTopology { topology in
+      let all = try await named.isEmpty ? topology.directory().nodes : []
+      let nodes = named + all.filter { !["stopped", "idle"].contains($0.phase) }.map(\.name)
       try await change(topology, nodes, timeout)
-      return try await topology.directory()
+      return (nodes, try await topology.directory())
     }
     for node in try directory.nodes(named: nodes) { try console.print(node.line) }
     return .success

@@ -8,7 +8,8 @@ struct Up: Verb {
       "The first argument is the file where it ends in .yaml, .yml or .json, has a slash, or is a file "
       + "that exists; all others are nodes. With nodes, only these and what they depend on are "
       + "started, and the others are stopped until they are started, too. Where the topology runs "
-      + "already, they are started in it, and 'up' returns at once, or with --wait when they run. "
+      + "already, they are started in it, and 'up' returns at once, or with --wait when they run; without nodes all "
+      + "are, where the file is the one that it runs by. "
       + "With --wait it returns when every node runs, or with exit code 124 when that takes "
       + "too long. 'orchestrator monitor' is the live view of one in the background. Its nodes go on "
       + "when their orchestrator is killed; started again, it adopts those that the file has not "
@@ -56,6 +57,9 @@ struct Up: Verb {
       for node in try await client.directory().nodes(of: names) { try console.print(node.line) }
       return .success
     }
+    if chosen.nodes.isEmpty, let name = try? running(chosen.file, arguments.value("name")) {
+      return try await bringUp(name, by: chosen.file, arguments, within: wait, console)
+    }
     guard arguments.flag("detach") || arguments.flag("wait") else {
       let isLive = console.canRedraw && !arguments.flag("plain")
       return try TopologyRun(
@@ -69,6 +73,34 @@ struct Up: Verb {
       deployment: arguments.value("deployment"), nodes: chosen.nodes,
       startsDependencies: startsDependencies, waitsFor: wait
     ).start(console: console)
+  }
+
+  /// Starts what is not up of a topology that runs by an unchanged file.
+  private func bringUp(
+    _ name: String, by file: String, _ arguments: ParsedArguments, within wait: Duration?,
+    _ console: Console
+  ) async throws -> ExitCode {
+    let client = try TopologyClient.attach(to: name)
+    defer { client.close() }
+    // Where it does not answer, that is found out sooner than by a plan.
+    let directory = try await client.directory()
+    let planned = try await client.plan(
+      ChangeRequest(
+        file: FileSystem.absolute(file), variables: ProcessEnvironment.current,
+        keepsName: arguments.value("name") != nil, isDryRun: true,
+        deployment: arguments.value("deployment").map(FileSystem.absolute)),
+      within: wait ?? .seconds(60))
+    guard planned.change.isEmpty else {
+      throw CommandError(
+        "'\(name)' runs already, and what \(file) says has changed since: 'orchestrator apply' shows that with "
+          + "--dry-run, and takes it up")
+    }
+    // What has done what it was there for is not done again.
+    let nodes = directory.nodes.filter { $0.phase != "completed" }.map(\.name)
+    _ = try await client.bringUp(nodes, withDependencies: true, within: wait)
+    try console.print(
+      "\(name): runs already, by the same file, orchestrator pid \(directory.pid)")
+    return .success
   }
 
   /// The topology of a file, or of the name that was given instead, where it runs.

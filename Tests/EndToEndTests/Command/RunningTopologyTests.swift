@@ -84,7 +84,10 @@ struct RunningTopologyTests {
           "there is no node 'n3'; there are 'n1', 'n2', 'still'"
         ),
         ("orchestrator send still go", 2, "", "it is constant and takes no events"),
-        ("orchestrator send n1 \(token)", 0, "n1: passing(count: 1, n: 7)  (version 1)\n", ""),
+        (
+          "orchestrator send n1 \(token)", 0,
+          #"n1: {"passing":{"count":1,"n":7}}  (version 1)"# + "\n", ""
+        ),
         (
           "orchestrator wait n1=passing 'n2={\"passing\":{\"n\":7,\"count\":1}}' --timeout 60s", 0,
           "n1: passing(count: 1, n: 7)  (version 1)\nn2: passing(count: 1, n: 7)  (version 1)\n", ""

@@ -164,7 +164,8 @@ struct ActingCompositeTests {
       let outcome = try await topology.send("lift", ["enter": ["persons": 3]])
       #expect(outcome == .moved(version: 2, state: ["open": ["persons": 3]]))
       let refused = try await tool.run("send", "lift", #"{"enter":{"persons":9}}"#, code: 1)
-      #expect(refused.error.contains("node 'door' refused enter(persons: 9)"), "\(refused)")
+      #expect(
+        refused.error.contains(#"node 'door' refused {"enter":{"persons":9}}"#), "\(refused)")
       let moved = try await tool.run("send", "lift", "close", code: 0)
       #expect(moved.output == "door: closed  (version 3)\n")
       try await topology.kill("door")

@@ -25,7 +25,7 @@ struct RemovedFilesTests {
         RunningTopology.find(directories)?.pid == pid ? true : nil
       }
       #expect(isBack == true)
-      let second = try await ward.run("up", "-d", "ward.yaml", code: 1)
+      let second = try await ward.run("run", "ward.yaml", code: 1)
       #expect(second.error.contains("'ward' is already running (pid \(pid)"), "\(second)")
       try await ward.run("down")
       #expect(ward.tool.directory.sockets.isEmpty)

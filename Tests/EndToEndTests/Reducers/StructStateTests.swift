@@ -34,10 +34,11 @@ struct StructStateTests {
       try await expect("describe", output: "\n  state        turns: Turns\n")
       try await expect("describe", output: "\n  initial      (turns: [count: 0])\n")
       try await expect(
-        "send", "turner", "turn", output: "turner: (turns: [count: 1])  (version 1)\n")
+        "send", "turner", "turn", output: #"turner: {"turns":{"count":1}}  (version 1)"# + "\n")
       try await expect(
         "send", "turner", "fail", code: 1,
-        error: "'turner' refused fail in (turns: [count: 1]): its function threw: it will not fail")
+        error:
+          #"'turner' refused fail in {"turns":{"count":1}}: its function threw: it will not fail"#)
       // A node that is too busy to answer is listed as it was known last.
       try await topology.expectStatus(of: "turner", "version 1") { $0.status?.version == 1 }
       try await expect("ps", output: "(turns: [count: 1])")

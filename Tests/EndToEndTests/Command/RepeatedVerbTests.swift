@@ -1,0 +1,67 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestTraits
+import Testing
+
+@Suite("Verbs that are called again, or for all nodes", .timed)
+struct RepeatedVerbTests {
+  private static let file = """
+    topology: ward
+    program: TestNodes
+    nodes:
+      a: { machine: Button }
+      b: { machine: Button }
+      c: { machine: Button }
+    """
+
+  @Test("a second 'up' of an unchanged file exits 0, and starts what is stopped")
+  func up() async throws {
+    try await DetachedTopology.with(Self.file) { ward in
+      let before = try await ward.pids()
+      try await ward.run("stop", "c")
+      for options in [["-d"], ["--wait"], []] {
+        let again = try await ward.run(["up", "ward.yaml"] + options)
+        #expect(
+          again.output.hasPrefix("ward: runs already, by the same file, orchestrator pid "),
+          "\(again)")
+      }
+      let after = try await ward.directory()
+      #expect(after.nodes.allSatisfy(\.isRunning))
+      #expect(after[node: "a"]?.pid == before["a"])
+      try ward.write(Self.file.replacing("c:", with: "d:"))
+      let changed = try await ward.run("up", "-d", "ward.yaml", code: 1)
+      #expect(changed.error.contains("'orchestrator apply'"), "\(changed)")
+      #expect(try await ward.directory()[node: "d"] == nil)
+    }
+  }
+
+  @Test("'restart' without nodes restarts all but those that are stopped")
+  func restart() async throws {
+    try await DetachedTopology.with(Self.file) { ward in
+      let before = try await ward.pids()
+      try await ward.run("stop", "c")
+      let restart = try await ward.run("restart")
+      #expect(restart.output.hasPrefix("a: running, pid "), "\(restart)")
+      let after = try await ward.directory()
+      for name in ["a", "b"] {
+        #expect(after[node: name]?.isRunning == true && after[node: name]?.pid != before[name])
+      }
+      #expect(after[node: "c"]?.phase == "stopped")
+    }
+  }
+
+  @Test("'send NODE -' reads an event from standard input that no argument could hold")
+  func send() async throws {
+    let yaml = "topology: ward\nprogram: TestNodes\nnodes:\n  blob: { machine: Blob }\n"
+    try await DetachedTopology.with(yaml) { ward in
+      let text = String(repeating: "x", count: 200_000)
+      try ward.tool.directory.write("{\"take\":{\"text\":\"\(text)\"}}\n", to: "event.json")
+      let sent = try await ward.tool.end(
+        of: ward.tool.start(
+          program: "/bin/sh",
+          ["-c", "exec \(CommandLineTool.orchestrator) send blob - -o json < event.json"]),
+        within: .seconds(60))
+      #expect(sent.output.contains("\"outcome\":\"moved\""), "\(sent.error)")
+    }
+  }
+}
