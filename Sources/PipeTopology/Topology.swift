@@ -34,13 +34,16 @@ public struct Topology: Sendable {
   public var timeouts: Timeouts
   /// What `check --explore` goes by; `nil` where the file says nothing of it.
   public var explore: ExploreSection?
+  /// The warnings of `check` that are expected, by their codes.
+  public var silence: [Diagnostic.Code]
 
   /// Makes a topology; ``TopologyReader/read(_:)`` validates it.
   public init(
     name: String, program: String? = nil, environment: [String: String] = [:],
     nodes: [NodeSpecification] = [], pipes: [PipeSpecification] = [],
     composites: [CompositeSpecification] = [], monitors: [MonitorSpecification] = [],
-    timeouts: Timeouts = Timeouts(), explore: ExploreSection? = nil
+    timeouts: Timeouts = Timeouts(), explore: ExploreSection? = nil,
+    silence: [Diagnostic.Code] = []
   ) {
     self.name = name
     self.program = program
@@ -51,6 +54,7 @@ public struct Topology: Sendable {
     self.monitors = monitors
     self.timeouts = timeouts
     self.explore = explore
+    self.silence = silence
   }
 
   /// The node of a name, or `nil`.
@@ -145,3 +149,4 @@ extension Topology: Equatable {
       && left.monitors.sorted { $0.name < $1.name } == right.monitors.sorted { $0.name < $1.name }
   }
 }
+      && left.silence == right.silence

@@ -104,7 +104,7 @@ extension TopologyChecker {
       guard let machine = composites.machines[node.name], !machine.outputs.isEmpty else { continue }
       for event in machine.alphabet {
         let vectors = composites.composition.vectors(of: node.name, event: event)
-        guard Set(vectors.map(\.composite)).count > 1 else { continue }
+        guard Set(vectors.map(\.composite)).count > 1, machine.mayGive(event) else { continue }
         report(
           .ambiguousEvent, .warning, at: ["nodes", node.name],
           "node '\(node.name)' takes '\(event)' through composite \(Self.list(vectors)): an effect "
@@ -199,6 +199,16 @@ extension TopologyChecker {
   func events(of composite: String) -> [CaseDescription]? {
     guard let composites, composites.composition.has(composite) else { return nil }
     return composites.composition.vectors(askedOf: composite).map(composites.event(of:))
+  }
+}
+
+extension MachineDescription {
+  /// Whether an effect may give an event, as far as its author has declared what they give.
+  fileprivate func mayGive(_ event: String) -> Bool {
+    outputs.contains { output in
+      if unmappedOutputs?.contains(output.name) == true { return false }
+      return effects?.first { $0.name == output.name }?.gives.contains(event) ?? true
+    }
   }
 }
 

@@ -179,21 +179,26 @@ extension TopologyChecker {
     of port: PortDescription, into receiver: Receiver, _ pipe: PipeSpecification, owner: String,
     at path: [String]
   ) {
-    for event in port.events {
-      let head = "\(owner): out-port '\(port.name)' of node '\(pipe.sender)' sends \(event.wording)"
-      guard let other = receiver.events.first(where: { $0.name == event.name }) else {
-        report(
-          .unlikeEvents, at: path + ["to"],
-          "\(head), which \(receiver.holder) does not know"
-            + Suggestion.among(receiver.events.map(\.name), like: event.name)
-            + "; connect ports of one event type")
-        continue
-      }
-      guard other.fields != event.fields else { continue }
+    // One wrong connection is one error, however many events differ.
+    let unlike = port.events.filter { event in
+      receiver.events.first { $0.name == event.name }?.fields != event.fields
+    }
+    guard let event = unlike.first else { return }
+    let head = "\(owner): out-port '\(port.name)' of node '\(pipe.sender)' sends \(event.wording)"
+    let others = unlike.dropFirst().map { "'\($0.name)'" }
+    let rest = others.isEmpty ? "" : ", nor \(others.joined(separator: ", "))"
+    if let other = receiver.events.first(where: { $0.name == event.name }) {
       report(
         .unlikeEvents, at: path + ["to"],
-        "\(head), but \(receiver.holder) knows it as \(other.wording); connect ports of one event "
-          + "type")
+        "\(head), but \(receiver.holder) knows it as \(other.wording)"
+          + (others.isEmpty ? "" : ", and others differ as well: \(others.joined(separator: ", "))")
+          + "; connect ports of one event type")
+    } else {
+      report(
+        .unlikeEvents, at: path + ["to"],
+        "\(head), which \(receiver.holder) does not know\(rest)"
+          + Suggestion.among(receiver.events.map(\.name), like: event.name)
+          + "; connect ports of one event type")
     }
   }
 

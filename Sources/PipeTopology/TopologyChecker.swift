@@ -80,6 +80,14 @@ public struct TopologyChecker: Examiner {
           holder: "machine '\(machine.machine)'", owner: owner, at: path + ["constant"])
       }
     } else {
+      if let outputs = machine.unmappedOutputs {
+        report(
+          .unmappedOutput, .warning, at: path,
+          "\(owner): machine '\(machine.machine)' maps \(outputs.count == 1 ? "output" : "outputs") "
+            + outputs.map { "'\($0)'" }.joined(separator: ", ")
+            + " to no effect, so executing \(outputs.count == 1 ? "it" : "them") does nothing; map "
+            + "\(outputs.count == 1 ? "it" : "them") in the machine's runtime")
+      }
       for port in machine.outPorts where !isConnected(node, port, of: machine) {
         report(
           .unconnectedPort, .warning, at: path,

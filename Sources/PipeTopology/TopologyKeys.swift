@@ -49,6 +49,11 @@ package enum TopologyKeys {
       TopologyKey(
         "explore", \.explore, .section(explore, as: "explore"),
         "What `orchestrator check --explore` goes by", standard: "assumed, and told"),
+      TopologyKey(
+        "silence", \.silence, .codes,
+        "A list of the warnings of `check` that are expected, by the codes that stand behind them: "
+          + "`[unconnected-port]`",
+        standard: "none"),
     ], rules: ["patternProperties": ["^x-": true]])
 
   private static let timeouts = TopologyMapping(

@@ -73,6 +73,6 @@ public enum TopologyReader {
     var (reading, place) = try TopologyReading.opened(
       text, file: file, as: .topology, variables: variables)
     guard let topology = reading.topology(place) else { throw TopologyErrors(reading.diagnostics) }
-    return (topology, reading.source, reading.diagnostics)
+    return (topology, reading.source, reading.diagnostics.without(warnings: topology.silence))
   }
 }

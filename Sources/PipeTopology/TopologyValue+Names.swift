@@ -1,3 +1,7 @@
+import PipeMachines
+import PipeSupport
+import PipeWire
+
 extension TopologyValue {
   /// Things by their names, which they share with things of other kinds.
   /// - Parameters:
@@ -66,6 +70,27 @@ extension TopologyValue<[String]> {
         reading.report(.badValue, place, "is empty; leave it out to watch all nodes")
       }
       return list
+    }
+  }
+}
+
+extension TopologyValue<[Diagnostic.Code]> {
+  /// A list of codes of diagnostics, each once.
+  static var codes: Self {
+    let choices = Diagnostic.Code.allCases.map(\.rawValue)
+    let schema: JSONValue = [
+      "type": "array", "items": .orVariable(["enum": .texts(choices)]), "uniqueItems": true,
+    ]
+    return Self(schema: schema, write: { $0.isEmpty ? nil : .names($0.map(\.rawValue)) }) {
+      reading, place in
+      reading.nameList(place, of: "codes of warnings")?.compactMap { text in
+        if let code = Diagnostic.Code(rawValue: text) { return code }
+        reading.report(
+          .badValue, place,
+          "names '\(text)', which is the code of no warning"
+            + Suggestion.among(choices, like: text, verb: "there are"))
+        return nil
+      }
     }
   }
 }

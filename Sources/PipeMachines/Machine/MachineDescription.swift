@@ -90,6 +90,8 @@ public struct MachineDescription: Codable, Hashable, Sendable {
   public var selfContained: [String: Int64]?
   /// Every case of its output type.
   public var outputs: [CaseDescription]
+  /// The names of those that no effect is mapped to; `nil` where there is none.
+  public var unmappedOutputs: [String]?
   /// Its effects and feedbacks of which it is declared what they may give; `nil` where there is none.
   public var effects: [EffectDescription]?
   /// The pipes it sends into, by port.

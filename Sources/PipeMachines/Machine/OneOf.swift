@@ -22,6 +22,16 @@ public struct OneOf<Value: DSLCompatible>: Sendable {
     return tags.contains(withUnsafePointer(to: value) { TypeMetadata(Value.self).tag(of: $0) })
   }
 
+  /// The names of the cases, each once.
+  var names: [String] {
+    var found: [String] = []
+    for tag in tags {
+      let name = EnumCases<Value>.names[tag]
+      if !found.contains(name) { found.append(name) }
+    }
+    return found
+  }
+
   @inlinable
   func matches(_ context: UnsafeMutablePointer<MatchContext>) -> Bool {
     hasMatchedContext || tags.contains(context.pointee.tag)

@@ -13,12 +13,13 @@ struct Sender<Cause: DSLCompatible>: Sendable {
   /// - Parameters:
   ///   - cases: The tags of those that it is about, where it is not about others.
   ///   - sent: The one that is sent, where it is always of one case.
+  ///   - sends: Those that are sent, as declared, where it is not.
   init<Other>(
     _ pipe: EventPipe<Other>, on cases: [Int]? = nil, sent: Other? = nil,
-    _ event: @escaping @Sendable (Cause) -> Other?
+    sends: OneOf<Other>? = nil, _ event: @escaping @Sendable (Cause) -> Other?
   ) {
     self.cases = cases
-    let sent = sent.flatMap { EnumCases<Other>.name(of: $0) }.map { [$0] }
+    let sent = sent.flatMap { EnumCases<Other>.name(of: $0) }.map { [$0] } ?? sends?.names
     port = pipe.name.map {
       PortDescription(
         name: $0, eventType: TypeName.of(Other.self), events: EnumCases<Other>.descriptions,
@@ -52,13 +53,14 @@ extension Runtime {
   }
 
   /// Sends the event made from the associated values on each entry into the case.
+  /// - Parameter sends: The cases that it may be, for `check`; `nil` for any.
   public func connectAsSender<Other, each Value>(
     to pipe: EventPipe<Other>, when state: (repeat each Value) -> State,
-    send event: @escaping @Sendable (repeat each Value) -> Other
+    sends: OneOf<Other>? = nil, send event: @escaping @Sendable (repeat each Value) -> Other
   ) -> Self {
     let place = CasePlace<State>(constructor: state)
     let pattern = CasePattern<State>(tag: place.tag)
-    return sending(into: pipe, on: [place.tag]) { state in
+    return sending(into: pipe, on: [place.tag], sends) { state in
       guard pattern.matches(state) else { return nil }
       let values = place.payload(of: state, repeat (each Value).self)
       return event(repeat each values)
@@ -73,27 +75,32 @@ extension Runtime {
   }
 
   /// Sends the event made from the state on each entry into one of several cases.
+  /// - Parameter sends: The cases that it may be, for `check`; `nil` for any.
   public func connectAsSender<Other>(
-    to pipe: EventPipe<Other>, when states: OneOf<State>,
+    to pipe: EventPipe<Other>, when states: OneOf<State>, sends: OneOf<Other>? = nil,
     send event: @escaping @Sendable (State) -> Other
   ) -> Self {
-    sending(into: pipe, on: states.tags) { states.contains($0) ? event($0) : nil }
+    sending(into: pipe, on: states.tags, sends) { states.contains($0) ? event($0) : nil }
   }
 
   /// Sends the event made of each state that is entered; nothing where that is `nil`.
+  /// - Parameter sends: The cases that it may be, for `check`; `nil` for any.
   public func connectAsSender<Other>(
-    to pipe: EventPipe<Other>, forEachState event: @escaping @Sendable (State) -> Other?
-  ) -> Self { sending(into: pipe, event) }
+    to pipe: EventPipe<Other>, sends: OneOf<Other>? = nil,
+    forEachState event: @escaping @Sendable (State) -> Other?
+  ) -> Self { sending(into: pipe, on: nil, sends, event) }
 
   /// Sends the event made of each event that the machine takes, once its state is entered; nothing
   /// where that is `nil`.
   ///
   /// After the rules that go by states.
+  /// - Parameter sends: The cases that it may be, for `check`; `nil` for any.
   public func connectAsSender<Other>(
-    to pipe: EventPipe<Other>, forEachEvent event: @escaping @Sendable (Event) -> Other?
+    to pipe: EventPipe<Other>, sends: OneOf<Other>? = nil,
+    forEachEvent event: @escaping @Sendable (Event) -> Other?
   ) -> Self {
     var runtime = self
-    runtime.eventSenders.append(Sender(pipe, event))
+    runtime.eventSenders.append(Sender(pipe, sends: sends, event))
     return runtime
   }
 
@@ -106,11 +113,11 @@ extension Runtime {
 
   /// Sends what the function makes of a state of these cases; of any, where they are `nil`.
   func sending<Other>(
-    into pipe: EventPipe<Other>, on cases: [Int]? = nil,
+    into pipe: EventPipe<Other>, on cases: [Int]? = nil, _ sends: OneOf<Other>? = nil,
     _ event: @escaping @Sendable (State) -> Other?
   ) -> Self {
     var runtime = self
-    runtime.senders.append(Sender(pipe, on: cases, event))
+    runtime.senders.append(Sender(pipe, on: cases, sends: sends, event))
     return runtime
   }
 

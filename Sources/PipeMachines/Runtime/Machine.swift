@@ -62,6 +62,7 @@ extension Machine {
       return names.isEmpty ? nil : names
     }
     description.effects = runtime.declaredEffects
+    description.unmappedOutputs = runtime.unmappedOutputs
     description.asynchronous = names(.all)
     description.partlyAsynchronous = names(.some)
     let limits = machine.selfContainedEvents.filter { machine.alphabet.contains($0.key) }

@@ -86,6 +86,15 @@ extension Runtime {
     return ports
   }
 
+  /// The names of the outputs that no effect is mapped to; `nil` where there is none.
+  package var unmappedOutputs: [String]? {
+    // By hand, as below.
+    let names = EnumCases<Output>.names
+    var unmapped: [String] = []
+    for tag in 0..<names.count where effects[tag] == nil { unmapped.append(names[tag]) }
+    return unmapped.isEmpty ? nil : unmapped
+  }
+
   /// The effects and feedbacks of which it is declared what they may give; `nil` where there is none.
   package var declaredEffects: [EffectDescription]? {
     var declared: [EffectDescription] = []

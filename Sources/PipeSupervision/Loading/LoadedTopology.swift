@@ -49,9 +49,10 @@ package struct LoadedTopology {
       } ?? []
     // What a file with errors leaves out may be what a warning misses.
     let isWhole = !found.hasErrors
+    let warnings = placed + checked
     let diagnostics =
-      found + describing.diagnostics + placed
-      + checked.filter { isWhole || $0.severity == .error }
+      found + describing.diagnostics
+      + warnings.filter { isWhole || $0.severity == .error }.without(warnings: topology.silence)
     if diagnostics.hasErrors { throw TopologyErrors(diagnostics) }
     return LoadedTopology(
       file: input.name, topology: topology, programs: describing.paths,

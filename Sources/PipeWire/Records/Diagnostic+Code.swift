@@ -93,6 +93,8 @@ extension Diagnostic {
     case synchronizedEvent = "synchronized-event"
     /// An event that the composite does not synchronize.
     case notSynchronized = "not-synchronized"
+    /// An output of a machine that no effect is mapped to: executing it does nothing.
+    case unmappedOutput = "unmapped-output"
     /// An out-port without a pipe: what is sent there goes nowhere.
     case unconnectedPort = "unconnected-port"
     /// A number of restarts that cannot happen within its window.

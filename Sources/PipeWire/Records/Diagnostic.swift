@@ -51,6 +51,11 @@ extension [Diagnostic] {
       .map(\.element)
   }
 
+  /// The same without the warnings of some codes.
+  package func without(warnings codes: [Diagnostic.Code]) -> [Diagnostic] {
+    codes.isEmpty ? self : filter { $0.severity == .error || !codes.contains($0.code) }
+  }
+
   /// Whether one of them keeps the topology from running.
   public var hasErrors: Bool { contains { $0.severity == .error } }
 }

@@ -143,7 +143,7 @@ struct TopologyCheckerTests {
     #expect(wiring.map { [$0.line, $0.column] } == [[10, 25], [12, 32]])
   }
 
-  @Test("ports of unlike events say which case differs")
+  @Test("ports of unlike events are one error, which says which case differs")
   func unlike() throws {
     var other = Described.display
     other.inPorts[0].events[1].fields[0].type = "String"
@@ -157,11 +157,45 @@ struct TopologyCheckerTests {
       found.map(\.description) == [
         "t:7:32: error: pipe 'door.arrivals->display.updates': out-port 'arrivals' of node 'door' "
           + "sends 'floor(number: Int)', but in-port 'updates' of node 'display' knows it as "
-          + "'floor(number: String)'; connect ports of one event type [unlike-events]",
-        "t:7:32: error: pipe 'door.arrivals->display.updates': out-port 'arrivals' of node 'door' "
-          + "sends 'persons(count: Int)', which in-port 'updates' of node 'display' does not know; "
-          + "it has 'refresh', 'floor'; connect ports of one event type [unlike-events]",
+          + "'floor(number: String)', and others differ as well: 'persons'; connect ports of one event type "
+          + "[unlike-events]"
       ])
+  }
+
+  @Test("an output that no effect is mapped to is a warning at its node")
+  func unmappedOutputs() throws {
+    var other = Described.motor
+    other.outputs = [.init(name: "hum"), .init(name: "log")]
+    other.unmappedOutputs = ["hum", "log"]
+    let text = withNodes("m: { machine: ElevatorMotor }")
+    let (topology, source) = try TopologyReader.read(text: text.utf8, file: "t")
+    let found = TopologyChecker.check(
+      topology, source: source,
+      against: .init(programs: ["nodes": Described.program], nodes: ["m": other]))
+    #expect(
+      found.map(\.description) == [
+        "t:4:6: warning: node 'm': machine 'ElevatorMotor' maps outputs 'hum', 'log' to no effect, so executing "
+          + "them does nothing; map them in the machine's runtime [unmapped-output]"
+      ])
+  }
+
+  @Test("a warning is silenced by its code in the file, and an error is not")
+  func silence() throws {
+    func found(_ codes: String) throws -> [Diagnostic.Code] {
+      let text = withNodes(
+        "m: { machine: M, parameters: { home: $HOME } }", and: "silence: \(codes)\n")
+      return try TopologyReader.examine(
+        text: Array(text.utf8), file: "t", variables: .init([:])
+      ).diagnostics.map(\.code)
+    }
+    #expect(try found("[unconnected-port]") == [.plainDollar])
+    #expect(try found("[unconnected-port, plain-dollar]") == [])
+    #expect(try found("[plain-dolar]") == [.plainDollar, .badValue])
+    let read = try TopologyReader.read(
+      text: withNodes("m: { machine: M }", and: "silence: [plain-dollar]\n").utf8, file: "t"
+    ).topology
+    #expect(read.silence == [.plainDollar])
+    #expect(try TopologyReader.read(text: read.yaml.utf8, file: "t").topology == read)
   }
 
   @Test("machines and monitors that the program does not have are named")

@@ -326,6 +326,24 @@ struct TopologyCompositeTests {
     #expect(Described.problems(Described.withLift(composites: once)).found == [])
   }
 
+  @Test("an event that effects are declared not to give is no warning")
+  func declaredEffect() throws {
+    let composites = """
+      a: { components: [door, odd], synchronize: [open] }
+      b: { components: [motor, odd], synchronize: [open] }
+      """
+    let text = Described.withLift(composites: composites)
+    let (topology, source) = try TopologyReader.read(text: text.utf8, file: "t")
+    for (gives, codes) in [(["go"], []), (["open"], [Diagnostic.Code.ambiguousEvent])] {
+      var odd = try #require(Described.lift.first { $0.machine == "OddMotor" })
+      odd.effects = [EffectDescription(name: "hum", gives: gives, mayEnd: true)]
+      let found = TopologyChecker.check(
+        topology, source: source,
+        against: .init(programs: ["nodes": Described.program], nodes: ["odd": odd]))
+      #expect(found.map(\.code).filter { $0 == .ambiguousEvent } == codes)
+    }
+  }
+
   @Test("a port that may also send other events than synchronized ones is a warning")
   func mixedPort() {
     let pipes = "[{ from: panel.doors, to: ^door }]"
