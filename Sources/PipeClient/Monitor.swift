@@ -1,3 +1,4 @@
+import PipeMachines
 import PipeSupport
 
 /// A read-only observer of a running topology, as a process of its own.
@@ -25,15 +26,62 @@ extension Monitor {
 
   /// Attaches to a topology and watches it.
   package static func observe(
-    topology: String, control: String, keys: ClientKeys?, watch: [String]?
+    topology: String, control: String, keys: ClientKeys?, watch: [String]?, parameters: JSONValue
   ) async throws {
     try await observe(
-      TopologyClient(topology: topology, control: control, keys: keys), watch: watch)
+      TopologyClient(topology: topology, control: control, keys: keys), watch: watch,
+      parameters: parameters)
   }
 
   /// Watches a topology through a client, which is closed in the end.
-  package static func observe(_ client: TopologyClient, watch: [String]?) async throws {
+  package static func observe(
+    _ client: TopologyClient, watch: [String]?, parameters: JSONValue = [:]
+  ) async throws {
     defer { client.close() }
-    try await observe(client.states(of: watch, watches))
+    let states = try await client.states(of: watch, watches)
+    if let own = self as? any ParameterizedMonitor.Type {
+      return try await own.observe(states, decoding: parameters)
+    }
+    guard parameters == [:] else { throw UnwantedParameters(monitor: name) }
+    try await observe(states)
+  }
+}
+
+/// A monitor that a topology file can give parameters.
+///
+/// ```swift
+/// enum Alarm: ParameterizedMonitor {
+///   struct Parameters: MachineParameters { var limit = 10 }
+///
+///   static func observe(_ states: StateStream, _ parameters: Parameters) async throws { … }
+/// }
+/// ```
+public protocol ParameterizedMonitor: Monitor {
+  /// What a topology file can set.
+  associatedtype Parameters: MachineParameters
+
+  /// Watches until the stream ends, as ``Monitor/observe(_:)`` does.
+  static func observe(_ states: StateStream, _ parameters: Parameters) async throws
+}
+
+extension ParameterizedMonitor {
+  /// Watches with the parameters that the type itself has.
+  public static func observe(_ states: StateStream) async throws {
+    try await observe(states, Parameters())
+  }
+
+  fileprivate static func observe(
+    _ states: StateStream, decoding parameters: JSONValue
+  ) async throws {
+    try await observe(states, Parameters(parameters: parameters))
+  }
+}
+
+/// A monitor was given parameters that takes none.
+private struct UnwantedParameters: Error, CustomStringConvertible {
+  let monitor: String
+
+  var description: String {
+    "monitor '\(monitor)' takes no parameters; remove 'parameters', or make it a ParameterizedMonitor"
   }
 }

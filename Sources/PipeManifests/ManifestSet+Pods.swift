@@ -206,9 +206,11 @@ extension ManifestSet {
   /// How long a pod may take to end beyond what is waited for. Unit: seconds.
   private static let margin = 15
 
-  /// As long as the topology lets a node take, and some. Unit: seconds.
+  /// As long as the topology lets any node take, and some. Unit: seconds.
   private var graceOfNode: Int {
-    Int((topology.timeouts.stop / .seconds(1)).rounded(.up)) + Self.margin
+    let longest =
+      topology.nodes.map { topology.timeouts(of: $0).stop }.max() ?? topology.timeouts.stop
+    return Int((longest / .seconds(1)).rounded(.up)) + Self.margin
   }
 }
 

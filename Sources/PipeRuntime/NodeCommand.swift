@@ -68,9 +68,10 @@ struct NodeCommand {
     NodeHost(
       machines: machines,
       monitors: monitors.map { monitor in
-        HostedMonitor(name: monitor.name) { topology, control, keys, watch in
+        HostedMonitor(name: monitor.name) { topology, control, keys, watch, parameters in
           try await monitor.observe(
-            topology: topology, control: control, keys: keys.map { ClientKeys($0) }, watch: watch)
+            topology: topology, control: control, keys: keys.map { ClientKeys($0) }, watch: watch,
+            parameters: parameters)
         }
       }, composites: composites)
   }
@@ -131,6 +132,15 @@ struct NodeCommand {
 
   // MARK: monitor
 
+  private func parameters(of parsed: ParsedArguments) -> JSONValue {
+    guard let text: String = parsed.value("parameters") else { return [:] }
+    do throws(UsageError) {
+      return try JSONValue(argument: text, of: "--parameters")
+    } catch {
+      error.exit(of: program)
+    }
+  }
+
   private func attach(_ parsed: ParsedArguments) -> Never {
     let name = parsed.positionals[0]
     guard let monitor = monitors.first(where: { $0.name == name }) else {
@@ -140,9 +150,11 @@ struct NodeCommand {
     }
     pr_line_buffer_output()
     let (program, watched) = (program, parsed.list("watch"))
+    let parameters = self.parameters(of: parsed)
     let code = MainThread.run {
       do {
-        try await monitor.observe(TopologyClient.attach(to: parsed.target), watch: watched)
+        try await monitor.observe(
+          TopologyClient.attach(to: parsed.target), watch: watched, parameters: parameters)
         return 0 as Int32
       } catch {
         StandardError.write("\(program): error: \(error)\n")
@@ -194,6 +206,7 @@ private struct NodeVerbs {
       options: [
         .topology,
         Option("watch", value: .text("A,B"), "The nodes that it watches. Default: all"),
+        Option("parameters", value: .text("JSON"), "Its parameters. Default: its own"),
       ],
       positionals: [
         Positional("MONITOR", .text("MONITOR"), .one, "The monitor, by registered name")

@@ -150,6 +150,11 @@ package enum FileSystem {
     return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 
+  /// A path that is taken from a directory where it is relative.
+  package static func path(_ path: String, from directory: String) -> String {
+    path.hasPrefix("/") || directory == "." ? path : directory + "/" + path
+  }
+
   /// The path from the root, with the working directory in front where it is relative.
   package static func absolute(_ path: String) -> String {
     if path.hasPrefix("/") { return path }

@@ -21,6 +21,10 @@ public struct NodeSpecification: Hashable, Sendable {
   public var parameters: JSONValue
   /// Variables added to the node's environment.
   public var environment: [String: String]
+  /// The working directory of the node's process, from the topology file's directory; `nil` for the orchestrator's.
+  public var workingDirectory: String?
+  /// How the node is stopped, where it differs from the topology.
+  public var stop: StopPolicy
   /// When the node is started again.
   public var restart: RestartPolicy
   /// Whether the node's failure takes the topology down. Default: `false`.
@@ -40,8 +44,11 @@ public struct NodeSpecification: Hashable, Sendable {
     name: String, content: Content, program: String? = nil, parameters: JSONValue = [:],
     environment: [String: String] = [:], restart: RestartPolicy = RestartPolicy(),
     required: Bool = false, dependsOn: Set<NodeDependency> = [], durability: Durability? = nil,
-    place: String? = nil, hostLossPolicy: HostLossPolicy = .wait
+    place: String? = nil, hostLossPolicy: HostLossPolicy = .wait, workingDirectory: String? = nil,
+    stop: StopPolicy = StopPolicy()
   ) {
+    self.workingDirectory = workingDirectory
+    self.stop = stop
     self.name = name
     self.content = content
     self.program = program

@@ -1,4 +1,5 @@
 import PipeSupport
+import PipeSystem
 
 /// When a node that has ended is started again. Source: DESIGN.md 3.4.
 public struct RestartPolicy: Hashable, Sendable {
@@ -58,6 +59,39 @@ extension RestartPolicy {
     guard let lasting, lasting.max > standard.max else { return standard }
     return lasting
   }
+}
+
+/// How a node is stopped, where it differs from the topology.
+public struct StopPolicy: Hashable, Sendable {
+  /// The signal for a process that does not listen yet, or does not end when it is asked to. Default: SIGTERM.
+  public var signal: StopSignal
+  /// From asking the node to stop to killing it; `nil` for the topology's.
+  public var timeout: Duration?
+
+  /// Makes a policy.
+  public init(signal: StopSignal = .terminate, timeout: Duration? = nil) {
+    self.signal = signal
+    self.timeout = timeout
+  }
+}
+
+/// A signal that asks a process to end.
+public enum StopSignal: String, CaseIterable, Hashable, Sendable {
+  /// SIGTERM, the usual one.
+  case terminate = "SIGTERM"
+  /// SIGINT, as ^C sends it.
+  case interrupt = "SIGINT"
+  /// SIGQUIT.
+  case quit = "SIGQUIT"
+  /// SIGHUP.
+  case hangUp = "SIGHUP"
+  /// SIGUSR1.
+  case user1 = "SIGUSR1"
+  /// SIGUSR2.
+  case user2 = "SIGUSR2"
+
+  /// The signal itself.
+  package var signal: Signal { Signal(rawValue) ?? .terminate }
 }
 
 /// How long the parts of a topology's life may take.

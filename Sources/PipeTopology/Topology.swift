@@ -131,6 +131,13 @@ public struct Topology: Sendable {
     return []
   }
 
+  /// How long the parts of a node's life may take: the topology's timeouts, overridden by the node's own.
+  public func timeouts(of node: NodeSpecification) -> Timeouts {
+    var timeouts = timeouts
+    if let stop = node.stop.timeout { timeouts.stop = stop }
+    return timeouts
+  }
+
   /// The variables of a node's environment: the topology's, overridden by its own.
   public func environment(of node: NodeSpecification) -> [String: String] {
     environment.merging(node.environment) { _, own in own }
@@ -143,10 +150,10 @@ extension Topology: Equatable {
     left.name == right.name && left.program == right.program
       && left.environment == right.environment && left.pipes == right.pipes
       && left.timeouts == right.timeouts && left.explore == right.explore
+      && left.silence == right.silence
       && left.nodes.sorted { $0.name < $1.name } == right.nodes.sorted { $0.name < $1.name }
       && left.composites.sorted { $0.name < $1.name }
         == right.composites.sorted { $0.name < $1.name }
       && left.monitors.sorted { $0.name < $1.name } == right.monitors.sorted { $0.name < $1.name }
   }
 }
-      && left.silence == right.silence

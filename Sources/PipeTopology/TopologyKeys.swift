@@ -91,6 +91,11 @@ package enum TopologyKeys {
         standard: "the machine's own"),
       TopologyKey(
         "environment", \.environment, .environment, "Variables for this node", standard: "none"),
+      TopologyKey(
+        "working_directory", \.workingDirectory, .text,
+        "The directory in which its process runs: a path from the file's directory",
+        standard: "the orchestrator's"),
+      TopologyKey("stop", \.stop, .keys(stop), "How it is stopped"),
       TopologyKey("restart", \.restart, .keys(restart), "When the node is started again"),
       TopologyKey(
         "required", \.required, .truth,
@@ -124,6 +129,18 @@ package enum TopologyKeys {
   ) { reading, fields, node in
     reading.complete(&node, fields)
   }
+
+  private static let stop = TopologyMapping(
+    start: StopPolicy(),
+    keys: [
+      TopologyKey(
+        "signal", \.signal, .choice,
+        "The signal for a process that does not listen yet, or has not ended in half of the time: "
+          + StopSignal.allCases.map { "`\($0.rawValue)`" }.joined(separator: ", ")),
+      TopologyKey(
+        "timeout", \.timeout, .positiveDuration, "From asking the node to stop to SIGKILL",
+        standard: "`timeouts.stop`"),
+    ])
 
   private static let restart = TopologyMapping(
     start: RestartPolicy(),
@@ -338,6 +355,13 @@ package enum TopologyKeys {
       TopologyKey(
         "program", \.program, .text, "The program that has it, as at the top level",
         standard: "the topology's"),
+      TopologyKey(
+        "parameters", \.parameters, .object,
+        "What the monitor takes as its parameters, where it is a `ParameterizedMonitor`",
+        standard: "the monitor's own"),
+      TopologyKey(
+        "environment", \.environment, .environment, "Variables for this monitor",
+        standard: "none"),
     ])
 }
 

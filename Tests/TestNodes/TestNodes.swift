@@ -16,7 +16,7 @@ struct TestNodes: NodeProgram {
     NumberSource.self, NumberRelay.self, NumberFilter.self, NumberWorker.self, NumberGate.self,
     NumberSink.self, NumberMember.self, ModelMachine<NumberModel>.self,
   ]
-  static let monitors: [any Monitor.Type] = [Census.self]
+  static let monitors: [any Monitor.Type] = [Census.self, Alarm.self]
   static let composites: [any CompositeState.Type] = [PairState.self]
   static let views: [any TerminalView.Type] = [
     ButtonView.self, FragileView.self, TurnerView.self,

@@ -10,7 +10,8 @@ package struct HostedMonitor: Sendable {
   /// it until it ends.
   package typealias Observe =
     @Sendable (
-      _ topology: String, _ control: String, _ keys: NodeArguments.Keys?, _ watch: [String]?
+      _ topology: String, _ control: String, _ keys: NodeArguments.Keys?, _ watch: [String]?,
+      _ parameters: JSONValue
     ) async throws -> Void
   package let observe: Observe
 
@@ -26,6 +27,7 @@ final class MonitorContent: EndsByItself {
   var onEnd: ((String?) -> Void)?
   private let monitor: HostedMonitor
   private let watch: [String]?
+  private let parameters: JSONValue
   private let topology: String
   private let control: String
   private let keys: NodeArguments.Keys?
@@ -33,11 +35,12 @@ final class MonitorContent: EndsByItself {
   private var task: Task<Void, Never>?
 
   init(
-    _ monitor: HostedMonitor, watch: [String]?, topology: String, control: String,
-    keys: NodeArguments.Keys?, loop: LoopHandle
+    _ monitor: HostedMonitor, watch: [String]?, parameters: JSONValue, topology: String,
+    control: String, keys: NodeArguments.Keys?, loop: LoopHandle
   ) {
     self.monitor = monitor
     self.watch = watch
+    self.parameters = parameters
     self.topology = topology
     self.control = control
     self.keys = keys
@@ -47,12 +50,12 @@ final class MonitorContent: EndsByItself {
 
   func start() {
     let (monitor, watch, topology, control) = (monitor, watch, topology, control)
-    let (keys, loop) = (keys, loop)
+    let (keys, loop, parameters) = (keys, loop, parameters)
     let owner = LoopOwned(Weak(self))
     task = Task {
       var problem: String?
       do {
-        try await monitor.observe(topology, control, keys, watch)
+        try await monitor.observe(topology, control, keys, watch, parameters)
       } catch {
         problem = "monitor '\(monitor.name)' failed: \(error)"
       }

@@ -135,13 +135,14 @@ package struct NodeHost {
     case .constant(let state, let name):
       if let name { try machine(name).check(state: state) }
       return HostedContent(ConstantContent(state: state, machine: name))
-    case .monitor(let name, let watch):
+    case .monitor(let name, let watch, let parameters):
       guard let monitor = monitors.first(where: { $0.name == name }) else {
         throw NodeProblem("this program has no monitor '\(name)'")
       }
       return HostedContent(
         MonitorContent(
-          monitor, watch: watch, topology: arguments.topology, control: arguments.control,
+          monitor, watch: watch, parameters: parameters, topology: arguments.topology,
+          control: arguments.control,
           keys: arguments.keys, loop: loop))
     }
   }

@@ -1,4 +1,5 @@
 import PipeClient
+import PipeSystem
 import PipeWire
 
 extension Survivor {
@@ -35,7 +36,7 @@ extension Survivor {
       let members = survivors.filter { wave.contains($0.node) }
       if !isForced {
         let patience = members.map(\.patience).max() ?? .zero
-        for member in members { member.process.signal(.terminate) }
+        for member in members { member.process.signal(member.stopSignal) }
         _ = AdoptedProcess.wait(for: members.map(\.process), until: .now + min(patience, limit))
       }
       // What it started itself ends with it, also where it ended in order.
@@ -59,5 +60,6 @@ extension Survivor {
     return HelperProcesses.marker(of: node, incarnation: record.incarnation, in: directories)
   }
 
+  private var stopSignal: Signal { record?.stopSignal.map { Signal(number: $0) } ?? .terminate }
   private var patience: Duration { .milliseconds(record?.stopTimeout ?? 5_000) }
 }

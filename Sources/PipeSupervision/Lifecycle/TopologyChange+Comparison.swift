@@ -66,7 +66,8 @@ extension TopologyChange {
     Aspect.allCases.filter { aspect in
       switch aspect {
       case .restart: former.restart != member.restart
-      case .timeouts: former.timeouts != member.timeouts
+      case .timeouts:
+        former.timeouts != member.timeouts || former.stopSignal != member.stopSignal
       case .required: former.isRequired != member.isRequired
       case .dependencies: Set(former.dependencies) != Set(member.dependencies)
       }

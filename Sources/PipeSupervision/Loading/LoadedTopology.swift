@@ -49,7 +49,7 @@ package struct LoadedTopology {
       } ?? []
     // What a file with errors leaves out may be what a warning misses.
     let isWhole = !found.hasErrors
-    let warnings = placed + checked
+    let warnings = directoryProblems(of: topology, source, in: input.directory) + placed + checked
     let diagnostics =
       found + describing.diagnostics
       + warnings.filter { isWhole || $0.severity == .error }.without(warnings: topology.silence)
@@ -61,13 +61,27 @@ package struct LoadedTopology {
       deploymentFile: deployment.map { FileSystem.absolute($0.source.file) }, source: source)
   }
 
+  /// The working directories on this host that are none.
+  private static func directoryProblems(
+    of topology: Topology, _ source: SourceMap, in directory: String
+  ) -> [Diagnostic] {
+    topology.nodes.compactMap { node in
+      guard node.place == nil, let path = node.workingDirectory,
+        !FileSystem.isDirectory(FileSystem.path(path, from: directory))
+      else { return nil }
+      return source.diagnostic(
+        .badValue, at: ["nodes", node.name, "working_directory"],
+        "node '\(node.name)': 'working_directory' names '\(path)', which is no directory; make it, or correct the path"
+      )
+    }
+  }
+
   /// A deployment, whose paths begin at its file's directory.
   private static func placed(_ examined: DeploymentFile.Examined) -> Deployment {
     var deployment = examined.deployment
     if let journals = deployment.journals, !journals.hasPrefix("/") {
       let directory = FileSystem.directory(of: examined.source.file)
-      deployment.journals = FileSystem.absolute(
-        directory == "." ? journals : directory + "/" + journals)
+      deployment.journals = FileSystem.absolute(FileSystem.path(journals, from: directory))
     }
     return deployment
   }

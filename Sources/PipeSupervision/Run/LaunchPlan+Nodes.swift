@@ -1,4 +1,5 @@
 import PipeClient
+import PipeSystem
 import PipeTopology
 import PipeWire
 
@@ -20,6 +21,9 @@ extension LaunchPlan.Node {
       case .constant(let state, let machine): .constant(state, machine: machine)
       }
     environment = topology.environment(of: node)
+    directory = node.workingDirectory.map {
+      FileSystem.absolute(FileSystem.path($0, from: FileSystem.directory(of: loaded.file)))
+    }
     var outs: [NodeConfiguration.Out] = []
     for pipe in loaded.pipes where pipe.sender == node.name {
       let receiver = loaded.process(of: pipe.receiver)
@@ -38,7 +42,8 @@ extension LaunchPlan.Node {
     description = isConstant ? nil : loaded.descriptions[node.name]
     supervision = TopologyLifecycle.Member(
       node.name, isRequired: node.required, dependencies: loaded.dependencies(of: node),
-      restart: node.restart, timeouts: topology.timeouts)
+      restart: node.restart, timeouts: topology.timeouts(of: node),
+      stopSignal: node.stop.signal.signal)
   }
 
   /// The coordinator of a conflict class: one process for all its composites.
@@ -94,8 +99,9 @@ extension LaunchPlan.Node {
     information = try NodeInformation(
       monitor.name, .monitor, hosts: monitor.monitor, program: topology.program(of: monitor),
       of: loaded, in: directories)
-    content = .monitor(monitor.monitor, watch: monitor.watch)
-    environment = topology.environment
+    content = .monitor(
+      monitor.monitor, watch: monitor.watch, parameters: monitor.parameters)
+    environment = topology.environment.merging(monitor.environment) { _, own in own }
     supervision = TopologyLifecycle.Member(
       monitor.name, isObserver: true, timeouts: topology.timeouts)
     if monitor.watch == nil {

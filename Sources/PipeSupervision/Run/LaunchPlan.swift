@@ -14,6 +14,8 @@ package struct LaunchPlan {
     var host: String? { information.within }
     /// The part of its environment that the topology sets.
     var environment: [String: String]
+    /// The directory in which it runs; `nil` for the orchestrator's.
+    var directory: String?
     var configuration = NodeConfiguration()
     /// What its hello must say, where that is known.
     var description: MachineDescription?
@@ -161,7 +163,8 @@ package struct LaunchPlan {
   func launch(of node: Node) -> ProcessRecord.Launch {
     ProcessRecord.Launch(
       program: node.information.program, arguments: arguments(of: node, incarnation: 0).arguments,
-      environment: node.environment, configuration: node.configuration, host: node.host)
+      environment: node.environment, configuration: node.configuration, directory: node.directory,
+      host: node.host)
   }
 }
 

@@ -252,16 +252,15 @@ package final class Supervisor {
     var record = ProcessRecord(
       node: name, incarnation: incarnation, launch: plan.launch(of: node),
       isDetached: options.isDetached, dependencies: node.supervision.dependencies.map(\.node),
-      stopTimeout: node.supervision.timeouts.stop)
+      stopTimeout: node.supervision.timeouts.stop, stopSignal: node.supervision.stopSignal)
     if let host = node.host { return lodge(node, as: record, in: host) }
     do {
       try deployed?.admit(name, incarnation: incarnation)
       if node.hasAgent { return try launch(node, as: record) }
       var command = ChildCommand(
         path: node.information.program, arguments: arguments(of: node, incarnation: incarnation),
-        environment: environment(of: node, incarnation: incarnation),
-        deathSignal: options.isDetached ? nil : .kill,
-        leadsSession: options.isDetached)
+        environment: environment(of: node, incarnation: incarnation), directory: node.directory,
+        deathSignal: options.isDetached ? nil : .kill, leadsSession: options.isDetached)
       if let program = pinnedProgram(of: node) {
         command.program = try program.replacement()
         record.launch.build = program.build

@@ -38,12 +38,14 @@ struct SlurmCommands: Sendable {
     var started = command
     started.path = tools.path(.srun)
     started.arguments =
-      options(of: step)
+      options(of: step) + (command.directory.map { ["--chdir", $0] } ?? [])
       + ["--quiet", "--no-kill", "--unbuffered", "-J", step.name, "/bin/sh", "-c", script, "sh"]
       + ["\(Self.ownerVariable)=\(owner)", command.path] + command.arguments
     started.environment = Self.withoutJob(command.environment)
     started.environment[Self.stepVariable] = step.name
     started.input = input
+    // It may be there on the other host alone.
+    started.directory = nil
     return started
   }
 

@@ -9,7 +9,7 @@ package struct NodeArguments: Hashable, Sendable {
     /// A state that never changes, checked against the machine's state type where one is named.
     case constant(JSONValue, machine: String?)
     /// A monitor of some nodes, or of all.
-    case monitor(String, watch: [String]?)
+    case monitor(String, watch: [String]?, parameters: JSONValue = [:])
     /// The coordinator of some composites, of which the configuration tells more.
     case composites([String])
   }
@@ -89,8 +89,9 @@ package struct NodeArguments: Hashable, Sendable {
     case .constant(let state, let machine):
       list += ["--constant", state.text]
       if let machine { list += ["--machine", machine] }
-    case .monitor(let monitor, let watch):
+    case .monitor(let monitor, let watch, let parameters):
       list += ["--monitor", monitor]
+      if parameters != [:] { list += ["--parameters", parameters.text] }
       if let watch { list += ["--watch", watch.joined(separator: ",")] }
     case .composites(let names): list += ["--composites", names.joined(separator: ",")]
     }
@@ -114,7 +115,7 @@ package struct NodeArguments: Hashable, Sendable {
         Option("topology", value: .topology, "The topology that the node is part of"),
         Option("node", value: .node, "The node's name"),
         Option("machine", value: .text("MACHINE"), "The machine that it hosts, by registered name"),
-        Option("parameters", value: .text("JSON"), "The machine's parameters"),
+        Option("parameters", value: .text("JSON"), "The machine's, or the monitor's, parameters"),
         Option("constant", value: .text("JSON"), "The state in which it stays"),
         Option("monitor", value: .text("MONITOR"), "The monitor that it is, by registered name"),
         Option("watch", value: names, "The nodes that a monitor watches. Default: all"),
@@ -162,7 +163,8 @@ package struct NodeArguments: Hashable, Sendable {
     } else if let names = parsed.list("composites") {
       content = .composites(names)
     } else if let monitor = parsed.value("monitor") {
-      content = .monitor(monitor, watch: parsed.list("watch"))
+      content = .monitor(
+        monitor, watch: parsed.list("watch"), parameters: try parsed.json("parameters") ?? [:])
     } else {
       content = .machine(
         try required("machine"), parameters: try parsed.json("parameters") ?? .null)
@@ -180,7 +182,7 @@ extension ParsedArguments {
 
 extension JSONValue {
   /// Reads the value of an option.
-  init(argument text: String, of option: String) throws(UsageError) {
+  package init(argument text: String, of option: String) throws(UsageError) {
     guard let value = try? JSONValue(parsing: text.utf8) else {
       throw .invalidValue(of: option, value: text, wanted: "it must be JSON")
     }

@@ -17,13 +17,16 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
     package var environment: [String: String]
     /// The `configure` that it gets, as JSON: the same however often it was written and read.
     package var configuration: JSONValue
+    /// The directory in which it runs; `nil` for that of who starts it.
+    package var directory: String?
     /// The node in whose process it lives; `nil` where it has one of its own.
     package var host: String?
 
     package init(
       program: String, arguments: [String], environment: [String: String],
-      configuration: NodeConfiguration, host: String? = nil
+      configuration: NodeConfiguration, directory: String? = nil, host: String? = nil
     ) {
+      self.directory = directory
       self.host = host
       self.program = program
       build = FileSystem.version(of: program)
@@ -55,6 +58,7 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
       }
       if arguments != wanted.arguments { return .hosted }
       if environment != wanted.environment { return .environment }
+      if directory != wanted.directory { return .directory }
       guard configuration != wanted.configuration else { return nil }
       let isSame = { (key: String) in configuration[key] == wanted.configuration[key] }
       return isSame("outs") && isSame("ins") ? .composites : .pipes
@@ -72,6 +76,7 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
     /// The machine, its parameters, or how durable it is.
     case hosted
     case environment
+    case directory
     case pipes
     /// Its part in synchronized events, or what it coordinates.
     case composites
@@ -85,6 +90,7 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
       case .place(let wanted): "its place is at \(wanted) now"
       case .hosted: "what it hosts, or a parameter of it, was changed"
       case .environment: "its environment was changed"
+      case .directory: "its working directory was changed"
       case .pipes: "its pipes were changed"
       case .composites: "its composites were changed"
       }
@@ -115,13 +121,17 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
   package var dependencies: [String]
   /// From asking it to stop to killing it. Unit: milliseconds.
   package var stopTimeout: Int64
+  /// The number of the signal that asks it to stop; `nil` for SIGTERM.
+  package var stopSignal: Int32?
   /// Where it runs; `nil` on the orchestrator's host. What the record is locked by is its `srun` then.
   package var step: Step?
 
   package init(
     node: String, incarnation: UInt64, launch: Launch, isDetached: Bool, dependencies: [String],
-    stopTimeout: Duration, startedAt: Int64 = WallClock.nanoseconds
+    stopTimeout: Duration, stopSignal: Signal = .terminate,
+    startedAt: Int64 = WallClock.nanoseconds
   ) {
+    self.stopSignal = stopSignal == .terminate ? nil : stopSignal.number
     self.node = node
     self.incarnation = incarnation
     self.launch = launch

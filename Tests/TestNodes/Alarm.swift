@@ -1,0 +1,11 @@
+import PipeRuntime
+
+/// Prints its parameters and a variable, and then waits for the end.
+enum Alarm: ParameterizedMonitor {
+  struct Parameters: MachineParameters { var limit = 9 }
+
+  static func observe(_ states: StateStream, _ parameters: Parameters) async throws {
+    print("alarm at \(parameters.limit), \(ProcessEnvironment.current["ALARM"] ?? "quiet")")
+    for await _ in states {}
+  }
+}
