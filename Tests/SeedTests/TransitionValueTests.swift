@@ -302,6 +302,28 @@ struct StateTests {
     #expect(stateMachine.alphabet.isEmpty)
   }
 
+  @Test("a description of a state without transitions may receive the state")
+  func withoutTransitionsReceiving() {
+    let typed = StateMachine<State, Event, Output>(initial: .closed) {
+      When(state: .closed) { _ in Execute(output: .close(speed: 3)) }
+    }
+    #expect(typed.output(.closed) == .close(speed: 3))
+    let inferred = StateMachine(initial: State.closed) {
+      When(state: State.closed) { state in
+        Execute(output: Output.close(speed: state == .closed ? 4 : 0))
+      }
+      When(state: State.open(persons:)) { _ in Execute.noOutput }
+      When(state: State.closing(persons:)) { _ in
+        Execute.noOutput
+      } transitions: { _ in
+        On(event: Event.doorHasLocked) { Transition(to: State.closed) }
+      }
+    }
+    #expect(inferred.output(.closed) == .close(speed: 4))
+    #expect(inferred.output(.open(persons: 1)) == nil)
+    #expect(inferred.alphabet == ["doorHasLocked"])
+  }
+
   @Test(
     "descriptions tell the types of their machine, in whatever order they leave some of them open")
   func inference() {

@@ -59,6 +59,17 @@ extension When {
       transitions: nil, list: nil)
   }
 
+  /// Describes a state without transitions, which the closure receives.
+  @inlinable
+  public init(
+    state: State,
+    @ExecuteBuilder<Output> output: @escaping @Sendable (State) -> Execute<Output>
+  ) {
+    self.init(
+      tags: [CasePattern(value: state).tag], output: { output($0.pointee).output },
+      transitions: nil, list: nil)
+  }
+
   /// Describes the states of one case, without transitions.
   @inlinable
   public init<each Value>(
@@ -98,6 +109,17 @@ extension When where Event == Never {
   ) {
     self.init(
       tags: [CasePattern(value: state).tag], output: { _ in output().output },
+      transitions: nil, list: nil)
+  }
+
+  /// Describes a state without transitions, which the closure receives.
+  @inlinable
+  public init(
+    state: State,
+    @ExecuteBuilder<Output> output: @escaping @Sendable (State) -> Execute<Output>
+  ) {
+    self.init(
+      tags: [CasePattern(value: state).tag], output: { output($0.pointee).output },
       transitions: nil, list: nil)
   }
 
