@@ -1,7 +1,17 @@
 /// A value of a view state that a view reads, and sets by sending an event.
 ///
 /// It takes no part in any user interface library. Where there is SwiftUI, `Binding(binding)` is its own.
+///
+/// A part of a view that is given a binding declares it as an attribute, and passes it on by its name with a `$`:
+///
+/// ```swift
+/// struct MessageField {
+///   @Binding var message: String
+///   var field: TextField { TextField("Message", $message) }
+/// }
+/// ```
 @MainActor
+@propertyWrapper
 public struct ValueBinding<Value> {
   /// Reads the value.
   public let get: @MainActor () -> Value
@@ -13,6 +23,31 @@ public struct ValueBinding<Value> {
   public var wrappedValue: Value {
     get { get() }
     nonmutating set { set(newValue) }
+  }
+
+  /// The binding itself: `$message` of `@Binding var message: String`.
+  public var projectedValue: Self { self }
+
+  /// Makes a binding of functions that read and set the value.
+  public init(get: @escaping @MainActor () -> Value, set: @escaping @MainActor (Value) -> Void) {
+    self.init(get: get, set: set, timers: ViewTimers())
+  }
+
+  /// Takes a binding, as an argument with a `$` does.
+  public init(projectedValue: Self) { self = projectedValue }
+
+  init(
+    get: @escaping @MainActor () -> Value, set: @escaping @MainActor (Value) -> Void,
+    timers: ViewTimers
+  ) {
+    self.get = get
+    self.set = set
+    self.timers = timers
+  }
+
+  /// A binding whose value stays, for previews and tests: setting it does nothing.
+  public static func constant(_ value: Value) -> Self {
+    Self(get: { value }, set: { _ in })
   }
 
   /// The binding that sends once the value has not been set for a while, and then the last one.

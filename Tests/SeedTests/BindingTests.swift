@@ -1,0 +1,62 @@
+import PipeRuntime
+import Testing
+
+// The document's view with a binding, and what SwiftUI's own can be made of.
+
+/// Stands in for SwiftUI's.
+@MainActor
+private struct TextField {
+  let title: String
+  let text: Binding<String>
+
+  init(_ title: String, _ text: Binding<String>) {
+    self.title = title
+    self.text = text
+  }
+}
+
+@MainActor
+private struct MessageView {
+  @Binding private var message: String
+
+  init(observing model: any ConcurrentValueStateMachineProtocol<String>) {
+    self._message = model.binding()
+  }
+
+  init(message: Binding<String>) { self._message = message }
+
+  var body: TextField { TextField("Message", $message) }
+  func type(_ text: String) { message = text }
+  var shown: String { message }
+}
+
+@MainActor
+@Suite("Seed: bindings")
+struct BindingTests {
+  @Test("a view declares a binding as an attribute, and passes it on by its name with a $")
+  func attribute() {
+    let model = ConcurrentValueStateMachine("hello")
+    let view = MessageView(observing: model)
+    #expect(view.shown == "hello")
+    view.body.text.wrappedValue = "good morning"
+    #expect(view.shown == "good morning")
+    view.type("good night")
+    #expect(model.state == "good night")
+    #expect(view.body.text.projectedValue.wrappedValue == "good night")
+  }
+
+  @Test("a binding is made of two functions")
+  func functions() {
+    var value = 1
+    let binding = Binding(get: { value }, set: { value = $0 })
+    binding.wrappedValue += 1
+    #expect(value == 2 && binding.wrappedValue == 2)
+  }
+
+  @Test("a constant one keeps its value, whatever is set")
+  func constant() {
+    let view = MessageView(message: .constant("fixed"))
+    view.type("other")
+    #expect(view.shown == "fixed")
+  }
+}
