@@ -77,3 +77,17 @@ public struct RouteStack<Route: RouteType>: Codable, Hashable, Sendable {
   /// alone.
   public typealias NavigationStack = RouteStack
 #endif
+
+/// Stands for the routes of a stack that does not exist: see ``RouteStack/init(initial:)``.
+extension Never: RouteType {}
+
+extension RouteStack where Route == Never {
+  /// A stack of values has no coordinator that makes its screens.
+  @available(
+    *, unavailable,
+    message: "the stack of a coordinator that is an object is CoordinatorStack(initial:)"
+  )
+  public init<Coordinator: NavigationCoordinatable, Screen>(
+    initial root: KeyPath<Coordinator, CoordinatorTransition<Coordinator, Void, Screen>>
+  ) { fatalError("unavailable") }
+}
