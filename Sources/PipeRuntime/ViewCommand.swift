@@ -1,5 +1,6 @@
 import Glibc
 import PipeClient
+import PipeMachines
 import PipeSupport
 import PipeSystem
 
@@ -27,16 +28,22 @@ struct ViewCommand {
           "every",
           "Shows every state, at the node's expense. Default: the latest, ten times a second"
         ),
+        Option(
+          "state", value: .text("JSON"), "Prints the view of this state once, without a topology"),
       ],
       positionals: [
         Positional("VIEW", .text("VIEW"), .one, "The view, by registered name"),
-        Positional("NODE", .node, .one, "The node that it shows"),
+        Positional("NODE", .node, .optional, "The node that it shows; none with --state"),
       ],
       examples: [
         (
           "\(program) view QuizView quiz --up topologies/quiz.yaml",
           "Starts the quiz, shows it, and stops it in the end"
-        )
+        ),
+        (
+          "\(program) view DoorView --state '{\"open\":{\"persons\":2}}'",
+          "Prints what the view shows of an open door"
+        ),
       ])
   }
 
@@ -49,6 +56,10 @@ struct ViewCommand {
           + Suggestion.among(views.map { $0.name }, like: name) + "\n")
       return 2
     }
+    if let state = arguments.value("state") { return print(view, of: state, arguments) }
+    guard arguments.positionals.count == 2 else {
+      return fail("'view' needs the NODE that it shows, or a state by --state", code: 2)
+    }
     do {
       let topology = try arguments.value("up").map { try ViewedTopology(file: $0) }
       let code = run(
@@ -58,6 +69,29 @@ struct ViewCommand {
     } catch {
       StandardError.write("\(program): error: \(error)\n")
       return (error as? ViewedTopology.Problem)?.code ?? 2
+    }
+  }
+
+  private func fail(_ problem: String, code: Int32) -> Int32 {
+    StandardError.write("\(program): error: \(problem)\n")
+    return code
+  }
+
+  /// Prints what a view shows of a state.
+  private func print(
+    _ view: any TerminalView.Type, of text: String, _ arguments: ParsedArguments
+  ) -> Int32 {
+    guard arguments.positionals.count == 1, arguments.value("up") == nil else {
+      return fail("--state shows a state without a topology: leave out NODE and --up", code: 2)
+    }
+    do {
+      // A bare label needs no quotes.
+      let state = (try? JSONValue(parsing: text.utf8)) ?? .string(text)
+      let lines = try view.reader().read(state).body(size: PlainOutput.size)
+      Swift.print(lines.map { "\($0)" }.joined(separator: "\n"))
+      return 0
+    } catch {
+      return fail("view '\(view.name)': \(error)", code: 2)
     }
   }
 

@@ -2,11 +2,11 @@ import Glibc
 import PipeSystem
 
 /// Standard output that is no terminal: each appearance is printed as lines of plain text.
-final class PlainOutput {
+package final class PlainOutput {
   enum Problem: Error { case readerGone, failed(SystemError) }
 
   /// What an appearance is made for.
-  static let size = TerminalSize(columns: 80, rows: 24)
+  package static let size = TerminalSize(columns: 80, rows: 24)
 
   private let limit: Int
   private var count = 0

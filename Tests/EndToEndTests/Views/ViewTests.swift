@@ -44,6 +44,31 @@ struct ViewTests {
     }
   }
 
+  @Test("a view of a state is printed without a topology")
+  func state() async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    func view(_ arguments: String...) async throws -> CommandLineTool.Result {
+      try await tool.result(
+        of: tool.start(
+          program: CommandLineTool.products + "/nodes", ["view", "DoorView"] + arguments))
+    }
+    let closing = try await view("--state", #"{"closing":{"persons":3}}"#)
+    #expect(closing.code == 0)
+    #expect(closing.output.hasPrefix("┌────────────┐\n│███      ███│\n"), "\(closing)")
+    #expect(closing.output.contains("│███      ███│  3 inside\n"), "\(closing)")
+    #expect(try await view("--state", "closed").output.contains("The door is closed"))
+    let unknown = try await view("--state", "ajar")
+    #expect(unknown.code == 2 && unknown.output.isEmpty)
+    #expect(unknown.error.contains("is not a value of"), "\(unknown)")
+    let both = try await view("door", "--state", "closed")
+    #expect(both.code == 2)
+    #expect(both.error.contains("leave out NODE"), "\(both)")
+    let neither = try await view()
+    #expect(neither.code == 2)
+    #expect(neither.error.contains("needs the NODE"), "\(neither)")
+  }
+
   @Test("the quiz is played in a terminal, from its first question to the results")
   func quiz() async throws {
     try await withTopology("topologies/quiz.yaml") { topology in
