@@ -146,8 +146,10 @@ struct EffectTests {
     #expect(sequence.state == .loaded(3))
   }
 
-  @Test("an effect runs at the priority that it is given")
-  func priority() async {
+  @Test(
+    "an effect runs at the priority that it is given, not at that of the task that sends the event",
+    arguments: [(TaskPriority.background, TaskPriority.high), (.high, .background)])
+  func priority(given: TaskPriority, sender: TaskPriority) async {
     let seen = AsyncStream.makeStream(of: TaskPriority.self)
     let runtime = Runtime<Load, Step, Ask>()
       .map(
@@ -155,11 +157,12 @@ struct EffectTests {
         to: { (_: String) async -> Step? in
           seen.continuation.yield(Task.currentPriority)
           return nil
-        }, priority: .background)
+        }, priority: given)
     let sequence = AsyncStateMachineSequence(stateMachine: machine(), runtime: runtime)
-    await Task(priority: .background) { _ = await sequence.send(.load("x")) }.value
+    // Posted by a detached task, which nobody awaits: an awaited one would be given the test's priority.
+    Task.detached(priority: sender) { sequence.post(.load("x")) }
     for await priority in seen.stream {
-      #expect(priority == .background)
+      #expect(priority == given)
       break
     }
   }
