@@ -33,9 +33,13 @@ public struct EnabledEvents: Hashable, Sendable {
 
   /// What is to be said of all of them: enabled where one is.
   public var verdict: EventEnabledness.Verdict {
+    typealias Verdict = EventEnabledness.Verdict
     let verdicts = Set(events.map(\.verdict))
-    return verdicts.contains(.enabled)
-      ? .enabled : verdicts.contains(.dependsOnValue) ? .dependsOnValue : .withheld
+    for verdict in [Verdict.enabled, .dependsOnValue, .undetermined]
+    where verdicts.contains(verdict) {
+      return verdict
+    }
+    return .withheld
   }
 }
 
@@ -52,6 +56,8 @@ public struct EventEnabledness: Hashable, Sendable {
     case withheld
     /// A guard decides by the values that it carries, and none were given.
     case dependsOnValue
+    /// Its transition is asynchronous, or its machine an asynchronous function: only a run can tell.
+    case undetermined
   }
 
   /// What one of those says who are to take it.
@@ -102,8 +108,9 @@ public struct EventEnabledness: Hashable, Sendable {
   /// What is to be said of the event.
   public var verdict: Verdict {
     let verdicts = Set(answers.map(\.verdict))
-    return verdicts.contains(.withheld)
-      ? .withheld : verdicts.contains(.dependsOnValue) ? .dependsOnValue : .enabled
+    for verdict in [Verdict.withheld, .undetermined, .dependsOnValue]
+    where verdicts.contains(verdict) { return verdict }
+    return .enabled
   }
 
   /// Those who withhold it.

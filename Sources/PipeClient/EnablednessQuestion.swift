@@ -64,11 +64,19 @@ extension EnablednessQuestion {
     let obstacle =
       Self.hold(explanation.hold) ?? refusal(evaluation) ?? Self.full(explanation.hold)
       ?? links.flatMap { Self.obstacle(to: participant, $0) }
-    let verdict: EventEnabledness.Verdict =
-      obstacle != nil ? .withheld : evaluation == .byValue ? .dependsOnValue : .enabled
+    let verdict = obstacle == nil ? Self.verdict(evaluation) : .withheld
     return EventEnabledness.Answer(
       participant: participant, state: explanation.state, version: explanation.version,
       verdict: verdict, obstacle: obstacle)
+  }
+
+  /// What an evaluation that is no refusal says.
+  private static func verdict(_ evaluation: Evaluation) -> EventEnabledness.Verdict {
+    switch evaluation {
+    case .taken: .enabled
+    case .byValue: .dependsOnValue
+    case .asynchronous, .selfContained, .refused: .undetermined
+    }
   }
 
   /// What may lead to another state, so that the present one does not count.
@@ -89,7 +97,7 @@ extension EnablednessQuestion {
     switch evaluation {
     case .refused(.asynchronous), .asynchronous: composite == nil ? nil : .refused(.asynchronous)
     case .refused(let refusal): .refused(refusal)
-    case .taken, .byValue: nil
+    case .taken, .byValue, .selfContained: nil
     }
   }
 

@@ -12,7 +12,7 @@ package struct ExitCode: RawRepresentable, Hashable, Sendable {
   package static let notRunning = ExitCode(rawValue: 3)
   /// `why`: the event is withheld.
   package static let notEnabled = ExitCode(rawValue: 4)
-  /// `why`: the event's values decide.
+  /// `why`: the event's values decide, or only a run can tell.
   package static let dependsOnValue = ExitCode(rawValue: 5)
   /// `check --explore`: the search was not complete, and has found nothing.
   package static let incomplete = ExitCode(rawValue: 6)

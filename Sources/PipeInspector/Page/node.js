@@ -168,7 +168,8 @@ function seenTransitions(name) {
   return [...edges.values()].sort((a, b) => (a.from + ' ' + a.to < b.from + ' ' + b.to ? -1 : 1));
 }
 
-const verdicts = { enabled: '✓ takes it', withheld: '✗ withholds it', dependsOnValue: '? by its values' };
+const verdicts = { enabled: '✓ takes it', withheld: '✗ withholds it', dependsOnValue: '? by its values',
+  undetermined: '? only a run can tell' };
 
 function eventParts(node) {
   if (!model.enabled) return [];

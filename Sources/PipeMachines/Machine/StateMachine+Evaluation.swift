@@ -5,6 +5,8 @@ package enum Evaluation: Hashable, Sendable {
   /// It would take it by an asynchronous transition, of which it is not stated that it acts on nothing but
   /// its own state.
   case asynchronous
+  /// The same of one of which that is stated.
+  case selfContained
   /// A guard decides by the values that the event carries.
   case byValue
   /// It would refuse it.
@@ -13,7 +15,8 @@ package enum Evaluation: Hashable, Sendable {
 
 extension Evaluation: Codable {
   private static let words: [String: Evaluation] = [
-    "taken": .taken, "asynchronous": .asynchronous, "byValue": .byValue,
+    "taken": .taken, "asynchronous": .asynchronous, "selfContained": .selfContained,
+    "byValue": .byValue,
   ]
 
   package init(from decoder: any Decoder) throws {
@@ -26,6 +29,7 @@ extension Evaluation: Codable {
     switch self {
     case .taken: word = "taken"
     case .asynchronous: word = "asynchronous"
+    case .selfContained: word = "selfContained"
     case .byValue: word = "byValue"
     case .refused(let refusal): return try refusal.encode(to: encoder)
     }
@@ -40,7 +44,7 @@ extension StateMachine {
     switch step(state, event) {
     case .next: .taken
     // What would run is let go of, and has not begun.
-    case .suspended(let transition): transition.limit == nil ? .asynchronous : .taken
+    case .suspended(let transition): transition.limit == nil ? .asynchronous : .selfContained
     case .refused(.asynchronous): .asynchronous
     case .refused(let refusal): .refused(refusal)
     }
@@ -58,13 +62,20 @@ extension StateMachine {
     // What a function would say to a value is known only when it has it.
     guard isListed else {
       guard isAsynchronous else { return .byValue }
-      return selfContained.limit(ofTag: tag) == nil ? .asynchronous : .taken
+      return selfContained.limit(ofTag: tag) == nil ? .asynchronous : .selfContained
     }
     let entries = list(state).entries
     let own = entries.filter { $0.tags.contains(tag) }
-    if own.contains(where: { !$0.isGuarded }) { return .taken }
+    if let last = own.firstIndex(where: { !$0.isGuarded }) { return Self.evaluation(own[...last]) }
     // One that does not tell its case may be about this one.
     let isUntold = entries.contains { $0.tags.isEmpty }
     return own.isEmpty && !isUntold ? .refused(.noTransition) : .byValue
+  }
+
+  /// What entries say of an event, of which one takes it.
+  private static func evaluation(_ entries: ArraySlice<EventList.Entry>) -> Evaluation {
+    if entries.allSatisfy({ !$0.isAsynchronous }) { return .taken }
+    if entries.allSatisfy(\.isUnlimited) { return .asynchronous }
+    return entries.allSatisfy { $0.isAsynchronous && $0.limit != nil } ? .selfContained : .byValue
   }
 }

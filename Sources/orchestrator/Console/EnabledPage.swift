@@ -100,7 +100,11 @@ extension EventEnabledness {
 extension EventEnabledness.Answer {
   func because(_ time: (Int64) -> String) -> String {
     if let obstacle { return obstacle.wording(of: time) }
-    return verdict == .dependsOnValue ? "it depends on the event's values" : ""
+    return switch verdict {
+    case .dependsOnValue: "it depends on the event's values"
+    case .undetermined: "its transition is asynchronous: only a run can tell"
+    case .enabled, .withheld: ""
+    }
   }
 
   fileprivate var record: JSONValue {
@@ -127,6 +131,7 @@ extension EventEnabledness.Verdict {
     case .enabled: "yes"
     case .withheld: "no"
     case .dependsOnValue: "by its values"
+    case .undetermined: "unknown"
     }
   }
 
@@ -135,6 +140,7 @@ extension EventEnabledness.Verdict {
     case .enabled: "enabled"
     case .withheld: "withheld"
     case .dependsOnValue: "depends on its values; give EVENT with them"
+    case .undetermined: "only a run can tell"
     }
   }
 }

@@ -33,7 +33,7 @@ extension ScreenData {
     switch verdict {
     case .enabled: "✓"
     case .withheld: "✗"
-    case .dependsOnValue: "?"
+    case .dependsOnValue, .undetermined: "?"
     }
   }
 
@@ -57,6 +57,7 @@ extension ScreenData {
       words.append("taken by " + event.participants.joined(separator: ", "))
     }
     if event.verdict == .dependsOnValue { words.append("its values decide") }
+    if event.verdict == .undetermined { words.append("only a run can tell") }
     return words.joined(separator: "; ")
   }
 

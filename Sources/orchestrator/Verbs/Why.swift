@@ -7,7 +7,8 @@ struct Why: Verb {
     discussion:
       "Asks the nodes what they would say; nothing changes by that. A synchronized event is enabled "
       + "where all its participants take it. A guard may decide by the values of an event: give "
-      + "EVENT with them. Exit code with EVENT: 0 enabled, 4 withheld, 5 depends on its values.",
+      + "EVENT with them. Of an asynchronous transition only a run can tell. Exit code with EVENT: 0 "
+      + "enabled, 4 withheld, 5 depends on its values, or only a run can tell.",
     options: [
       .topology, .output,
       Option(
@@ -53,7 +54,7 @@ struct Why: Verb {
     switch verdict {
     case .enabled: .success
     case .withheld: .notEnabled
-    case .dependsOnValue: .dependsOnValue
+    case .dependsOnValue, .undetermined: .dependsOnValue
     }
   }
 }

@@ -13,7 +13,8 @@ extension TopologyHarness {
     _ event: JSONValue, of name: String, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws {
     let isEnabled: Bool? = try await poll(within: .seconds(20), of: directory) {
-      try await client.why(name, json: event).verdict == .enabled ? true : nil
+      let verdict = try await client.why(name, json: event).verdict
+      return verdict == .enabled || verdict == .undetermined ? true : nil
     }
     #expect(isEnabled == true, sourceLocation: sourceLocation)
   }

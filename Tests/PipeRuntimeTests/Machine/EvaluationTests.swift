@@ -15,6 +15,7 @@ private enum Order: MachineEvent {
   case lock
   case weigh
   case paint(colour: String)
+  case ship(to: String)
 }
 
 private let weighings = Atomic(0)
@@ -50,9 +51,23 @@ private func shelf() -> StateMachine<Shelf, Order, Never> {
         try? await Task.sleep(for: .zero)
         return Transition(to: Shelf.holding(count))
       }
+      if count == 1 {
+        On(event: Order.ship(to:)) { (_: String) in await later(.empty) }
+      } else if count == 2 {
+        On(event: Order.ship(to:)) { (_: String) in await later(.empty) }.selfContained()
+      } else if count == 3 {
+        On(event: Order.ship(to:)) {
+          Guard(predicate: $0 == "here")
+        } transition: { (_: String) in
+          Transition(to: .empty)
+        }
+        On(event: Order.ship(to:)) { (_: String) in await later(.empty) }
+      }
     }
   }
 }
+
+private func later(_ shelf: Shelf) async -> Transition<Shelf> { Transition(to: shelf) }
 
 @Suite("What a machine would say")
 struct EvaluationTests {
@@ -69,6 +84,9 @@ struct EvaluationTests {
       (.holding(1), "paint", .refused(.noTransition)), (.holding(1), "weigh", .asynchronous),
       (.holding(3), "put", .refused(.noTransition)), (.holding(3), "clear", .taken),
       (.holding(0), "lock", .taken), (.holding(7), "paint", .taken),
+      // An asynchronous transition may throw, so that its event is refused.
+      (.holding(1), "ship", .asynchronous), (.holding(2), "ship", .selfContained),
+      (.holding(3), "ship", .byValue),
       (.locked, "put", .refused(.noTransition)), (.locked, "lock", .refused(.noTransition)),
     ] as [(Shelf, String, Evaluation)])
   fileprivate func cases(state: Shelf, name: String, evaluation: Evaluation) {
@@ -81,6 +99,7 @@ struct EvaluationTests {
     #expect(machine.evaluate(.take(3), in: .holding(2)) == .refused(.guard))
     #expect(machine.evaluate(.take(3), in: .empty) == .refused(.noTransition))
     #expect(machine.evaluate(.weigh, in: .holding(2)) == .asynchronous)
+    #expect(machine.evaluate(.ship(to: "there"), in: .holding(2)) == .selfContained)
     #expect(weighings.load(ordering: .relaxed) == 0)
   }
 

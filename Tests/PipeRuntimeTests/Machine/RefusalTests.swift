@@ -42,7 +42,8 @@ struct RefusalTests {
   @Test(
     "what a machine would say travels, too",
     arguments: [
-      .taken, .asynchronous, .refused(.noTransition), .refused(.guard), .refused(.thrown("no")),
+      .taken, .asynchronous, .selfContained, .refused(.noTransition), .refused(.guard),
+      .refused(.thrown("no")),
       .byValue,
     ] as [Evaluation])
   func evaluation(evaluation: Evaluation) throws {

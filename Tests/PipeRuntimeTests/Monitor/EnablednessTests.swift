@@ -63,6 +63,22 @@ struct EnablednessTests {
     #expect(found.composite == "lift" && found.participants == ["door", "motor"])
   }
 
+  @Test(
+    "only a run can tell whether an asynchronous transition takes it", arguments: [false, true])
+  func undetermined(isGuardedElsewhere: Bool) throws {
+    let motor = Self.explained(isGuardedElsewhere ? .byValue : .taken)
+    let found = try Self.question().answer(
+      nodes: ["door": Self.explained(.selfContained), "motor": motor],
+      coordinators: ["house": .success(Self.connected)])
+    #expect(found.verdict == .undetermined)
+    #expect(found.withheld.isEmpty)
+    for evaluation in [Evaluation.selfContained, .asynchronous] {
+      let alone = EnablednessQuestion(Self.open, of: "door").answer(
+        nodes: ["door": Self.explained(evaluation)], coordinators: [:])
+      #expect(alone.verdict == .undetermined)
+    }
+  }
+
   @Test("it is enabled where all take it, with the states that they take it in")
   func enabled() throws {
     let found = try Self.answer(Self.explained(.taken), .success(Self.connected))
@@ -105,7 +121,7 @@ struct EnablednessTests {
     func answer(_ door: NodeAnswer<NodeExplanation>) -> EventEnabledness {
       question.answer(nodes: ["door": door], coordinators: [:])
     }
-    #expect(answer(Self.explained(.asynchronous)).verdict == .enabled)
+    #expect(answer(Self.explained(.asynchronous)).verdict == .undetermined)
     #expect(answer(Self.explained(.taken)).composite == nil)
     #expect(answer(Self.explained(.taken, .doubt(Self.prepared))).verdict == .withheld)
   }
