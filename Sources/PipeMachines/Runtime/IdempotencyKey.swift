@@ -77,6 +77,15 @@ final class EffectRun: Sendable {
   /// The same run for work that goes on beside it, which has its own waits.
   func beside() -> EffectRun { EffectRun(of: scope, key: key, elapsed: elapsed.withLock { $0 }) }
 
+  /// Whether time had passed already that was not yet waited for again.
+  var hasElapsed: Bool { elapsed.withLock { $0 > .zero } }
+
+  /// A wait for a moment begins, until which so much time is left, or since which so much has passed: earlier
+  /// runs have waited since that moment for what comes after it.
+  func keepElapsed(after left: Duration) {
+    elapsed.withLock { $0 = max(.zero, min($0, .zero - left)) }
+  }
+
   /// What is left to wait of a time.
   func remaining(of duration: Duration) -> Duration {
     elapsed.withLock { elapsed in
