@@ -15,8 +15,12 @@ protocol ComponentHost: AnyObject {
   /// Ends effects and lets all go that wait for it.
   func stop()
   /// Queues an event that was sent to it alone.
+  /// - Parameter sender: The step that waits for the answer.
   func offer(
-    _ event: any MachineEvent, answer: @escaping (SendOutcome<any MachineState>) -> Void)
+    _ event: any MachineEvent, by sender: AwaitedStep?,
+    answer: @escaping (SendOutcome<any MachineState>) -> Void)
+  /// Whether it is in a step that waits for this one, or is this one.
+  func isInStep(awaiting step: AwaitedStep) -> Bool
   /// Takes what waits for it, a bounded number of inputs; returns whether it has stepped.
   func pump() -> Bool
 

@@ -5,9 +5,10 @@ extension CompositeRun {
     _ event: any MachineEvent, to place: Int,
     answer: @escaping @Sendable (SendOutcome<any MachineState>) -> Void
   ) {
+    let sender = AwaitedStep.ofCaller
     post { [self] in
       guard !isFinished else { return answer(.finished) }
-      hosts[place].offer(event, answer: answer)
+      hosts[place].offer(event, by: sender, answer: answer)
       touch(place)
     }
   }
@@ -42,11 +43,16 @@ extension CompositeRun {
     answer: @escaping @Sendable (SynchronizedReply) -> Void
   ) -> @Sendable () -> Void {
     let id = mailbox.withLock { _ in nextRequest() }
+    let sender = AwaitedStep.ofCaller
     post { [self] in
+      // A step that waits for an event of its own machine would wait for ever.
+      let isOwn = sender.map { sender in
+        participants.contains { hosts[$0].isInStep(awaiting: sender) }
+      }
       begin(
         Request(
-          id: id, event: event, participants: participants, waits: waits, isWanted: { true },
-          answer: answer))
+          id: id, event: event, participants: participants, waits: waits && isOwn != true,
+          isWanted: { true }, answer: answer))
     }
     return { [self] in post { [self] in giveUp(id) } }
   }

@@ -35,6 +35,12 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// reason is gone, the owner processes ``EngineInput/wake``.
   @exclusivity(unchecked)
   package var mustWait: (() -> Bool)?
+  /// Who awaits the asynchronous step that begins: by default the task that gives the event.
+  enum Sender {
+    case caller
+    case known(AwaitedStep?)
+  }
+  var sender = Sender.caller
   /// Told of asynchronous steps whose input came without a `done`.
   var onTransitionEnd: Done?
   /// Called in place of ``onEntry`` for a state that a transition goes through on its way; `nil` leaves
@@ -343,10 +349,19 @@ extension Engine {
   ) {
     let (post, scope) = (post, scope)
     isInTransition = true
+    let outer =
+      switch sender {
+      case .caller: AwaitedStep.ofCaller
+      case .known(let outer): outer
+      }
+    let step = AwaitedStep(
+      of: ObjectIdentifier(self), { EnumCases<Event>.name(of: event) ?? "\(event)" },
+      awaitedBy: outer)
     transition = Suspended(
       task: Task {
         do {
-          post(.transitionEnded(try await scope.run(run.callAsFunction)))
+          let next = try await step.perform { try await scope.run(run.callAsFunction) }
+          post(.transitionEnded(next))
         } catch {
           post(.transitionThrew(.thrown(by: error)))
         }

@@ -10,7 +10,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
   private let engine: Engine<State, Event, Output>
   /// The tags of the events that it takes only together with others.
   private let synchronized: Set<Int>
-  private var sends = Queue<(event: Event, answer: (SendOutcome<any MachineState>) -> Void)>()
+  private var sends = Queue<Send>()
   private var receivers: [(pipe: EventPipe<Event>, receiver: PipeReceiver<Event>)] = []
   private var nextReceiver = 0
   private var favoursSends = false
@@ -19,6 +19,14 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
   private var adopted: Event?
   private var unreturned = UnreturnedTransitions()
   var isFrozen = false
+
+  /// An event that was sent to it alone.
+  private struct Send {
+    let event: Event
+    /// The step that waits for the answer.
+    let sender: AwaitedStep?
+    let answer: (SendOutcome<any MachineState>) -> Void
+  }
 
   /// Inputs taken before the others have their turn.
   private static var inputsPerTurn: Int { 64 }
@@ -38,6 +46,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
       // In a task of its own: the poster may be in the middle of another machine's step.
       run?.post(inTask: true) { owner.host?.process(input) }
     }
+    engine.sender = .known(nil)
     owner.host = self
     engine.onEntry = { [unowned self] state, _, _ in self.run.show(state, at: self.place) }
     engine.mustWait = { [unowned self] in isFrozen || self.run.mustWait }
@@ -69,15 +78,23 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
     engine.stop()
     for (pipe, receiver) in receivers { pipe.detach(receiver) }
     receivers = []
-    for (_, answer) in sends.removeAll() { answer(.finished) }
+    for send in sends.removeAll() { send.answer(.finished) }
   }
 
   func offer(
-    _ event: any MachineEvent, answer: @escaping (SendOutcome<any MachineState>) -> Void
+    _ event: any MachineEvent, by sender: AwaitedStep?,
+    answer: @escaping (SendOutcome<any MachineState>) -> Void
   ) {
     guard let event = event as? Event else { return answer(.refused(.noTransition)) }
-    sends.append((event, answer))
+    let name = EnumCases<Event>.name(of: event) ?? "\(event)"
+    if let deadlock = sender?.deadlock(sending: name, to: ObjectIdentifier(engine)) {
+      engine.onProblem("component '\(self.name)': \(deadlock); the send is refused")
+      return answer(.refused(.thrown(deadlock)))
+    }
+    sends.append(Send(event: event, sender: sender, answer: answer))
   }
+
+  func isInStep(awaiting step: AwaitedStep) -> Bool { step.isAwaited(by: ObjectIdentifier(engine)) }
 
   private func isSynchronized(_ event: Event) -> Bool {
     guard !synchronized.isEmpty, let tag = EnumCases<Event>.tag(of: event) else { return false }
@@ -118,11 +135,13 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
   }
 
   private func takeSend() -> Bool {
-    guard let (event, answer) = sends.popFirst() else { return false }
-    engine.take(event, cause: "send") { [run, place] outcome in
+    guard let send = sends.popFirst() else { return false }
+    engine.sender = .known(send.sender)
+    defer { engine.sender = .known(nil) }
+    engine.take(send.event, cause: "send") { [run, place] outcome in
       switch outcome {
-      case .moved(let state, _): answer(.moved(state))
-      case .refused(let refusal): answer(.refused(refusal))
+      case .moved(let state, _): send.answer(.moved(state))
+      case .refused(let refusal): send.answer(.refused(refusal))
       case .pending: break
       }
       // An asynchronous transition has returned in between.

@@ -21,12 +21,23 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
 
   @usableFromInline let gate = DrainGate()
   @usableFromInline let shown: Locked<ShownStates<State>>
+  /// An event that was sent.
+  private struct Send {
+    let event: Event
+    /// `nil` where nobody waits for what becomes of it.
+    var answer: Answer?
+    /// The step that waits for that.
+    var sender: AwaitedStep?
+  }
+
   private let posts = Locked(Queue<EngineInput<State, Event>>())
-  private let sends = Locked(Queue<(event: Event, answer: Answer?)>())
+  private let sends = Locked(Queue<Send>())
 
   private var engine: Engine<State, Event, Output>?  // `nil` once stopped.
   /// The engine, without a count of its references; for the drainer of a run that goes on.
   @usableFromInline let quick: Unmanaged<Engine<State, Event, Output>>
+  /// By which the machine's steps know it.
+  @usableFromInline let id: ObjectIdentifier
   /// Some reader was full after the last step.
   @usableFromInline
   @exclusivity(unchecked)
@@ -43,6 +54,7 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
     let owner = Owner()
     let engine = Engine(machine: machine, runtime: runtime) { owner.run.post($0) }
     quick = .passUnretained(engine)
+    id = ObjectIdentifier(engine)
     owner.run = self
     // The engine is this run's alone, and calls nobody once the run has stopped it.
     engine.onEntry = { [unowned(unsafe) self] state, _, _ in publish(state) }
@@ -127,26 +139,34 @@ extension MachineRun {
   nonisolated(nonsending)
     func sendLater(_ event: Event) async -> SendOutcome<State>
   {
-    await withCheckedContinuation { answer in
-      sends.withLock { $0.append((event, answer)) }
+    let (sender, name) = (AwaitedStep.ofCaller, { EnumCases<Event>.name(of: event) ?? "\(event)" })
+    if let deadlock = sender?.deadlock(sending: name(), to: id) {
+      Warnings.tell(
+        "a machine with states \(TypeName.of(State.self)): \(deadlock); the send is refused")
+      return .refused(.thrown(deadlock))
+    }
+    if sender == nil { AwaitedStep.watch(sending: name(), to: id) }
+    return await withCheckedContinuation { answer in
+      sends.withLock { $0.append(Send(event: event, answer: answer, sender: sender)) }
       if gate.sent() { drain() }
     }
   }
 
   /// Leaves an event for the machine to take after those sent before it; its outcome is of no interest.
   func sendUnanswered(_ event: Event) {
-    sends.withLock { $0.append((event, nil)) }
+    sends.withLock { $0.append(Send(event: event)) }
     // In a task of its own: the sender may be in the middle of another machine's step.
     if gate.sent() { Task { drain() } }
   }
 
-  private func take(_ send: (event: Event, answer: Answer?)) {
-    let (event, answer) = send
+  private func take(_ send: Send) {
+    let (event, answer) = (send.event, send.answer)
     guard let engine else {
       answer?.resume(returning: .finished)
       return
     }
     suspended = answer
+    engine.sender = .known(send.sender)
     // What nobody waits for, the engine tells of where that is needed.
     engine.take(event, cause: "send", done: answer == nil ? nil : { [self] in answerSender($0) })
   }
@@ -176,7 +196,9 @@ extension MachineRun {
   private func drain(budget: Int = 256) {
     var left = budget
     while true {
+      engine?.sender = .caller
       let next = gate.next(takesInput: engine?.canTakeInput ?? false, isSpent: left == 0)
+      if let engine, next != .idle, next != .handOver { engine.sender = .known(nil) }
       left -= 1
       switch next {
       case .post:

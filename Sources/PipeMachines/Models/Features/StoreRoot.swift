@@ -6,12 +6,22 @@ final class StoreRoot<State: Sendable> {
   /// Goes on from the state, in as long as it takes.
   typealias Run = @MainActor @Sendable (State) async -> State
 
+  /// Says which action a step takes.
+  typealias Name = @Sendable () -> String
+
   private typealias Work = @MainActor @Sendable () async -> Void
 
   private enum Step {
     /// Changes the state; edits are numbered in their order, from 1.
     case edit(number: Int, @Sendable (inout State) -> Void)
-    case run(Run, CheckedContinuation<Void, Never>?)
+    case run(Run, Name, Caller?)
+  }
+
+  /// A task that waits for a step.
+  private struct Caller {
+    let continuation: CheckedContinuation<Void, Never>
+    /// The step that the task is in the middle of.
+    let step: AwaitedStep?
   }
 
   /// The state that the last step has led to, and the last edit that it has.
@@ -33,7 +43,7 @@ final class StoreRoot<State: Sendable> {
 
   isolated deinit {
     taking?.cancel()
-    for case .run(_, let caller) in waiting[next...] { caller?.resume() }
+    for case .run(_, _, let caller?) in waiting[next...] { caller.continuation.resume() }
   }
 
   /// The state, with what has been edited while an action is being taken.
@@ -49,10 +59,24 @@ final class StoreRoot<State: Sendable> {
   }
 
   /// Nothing is done before this returns: a view may be setting something.
-  func post(_ step: @escaping Run) { add(.run(step, nil)) { Task(operation: $0) } }
+  func post(_ step: @escaping Run, _ name: @escaping Name) {
+    add(.run(step, name, nil)) { Task(operation: $0) }
+  }
 
-  func send(_ step: @escaping Run) async {
-    await withCheckedContinuation { add(.run(step, $0), begin: Self.beginAtOnce) }
+  /// Takes a step, and returns once it is taken. A step cannot wait for another one of its own store, which is
+  /// taken after it: then this returns at once.
+  func send(_ step: @escaping Run, _ name: @escaping Name) async {
+    let (own, caller) = (ObjectIdentifier(self), AwaitedStep.ofCaller)
+    if let deadlock = caller?.deadlock(sending: name(), to: own) {
+      Warnings.tell(
+        "a store: \(deadlock). The send does not wait; post the action with 'store.send' and no 'await'"
+      )
+      return post(step, name)
+    }
+    if caller == nil { AwaitedStep.watch(sending: name(), to: own) }
+    await withCheckedContinuation {
+      add(.run(step, name, Caller(continuation: $0, step: caller)), begin: Self.beginAtOnce)
+    }
   }
 
   private func add(_ step: Step, begin: (@escaping Work) -> Task<Void, Never>) {
@@ -64,13 +88,14 @@ final class StoreRoot<State: Sendable> {
       while let step = self?.takeOut() {
         switch step {
         case .edit(let number, let change): self?.take(change, number: number)
-        case .run(let run, let caller):
-          if let state = self?.entered.value {
-            let led = await run(state)
+        case .run(let run, let name, let caller):
+          // Without the store, which may be let go of meanwhile.
+          if let (state, step) = self?.begin(name, awaitedBy: caller?.step) {
+            let led = await step.perform { await run(state) }
             self?.enter(led)
           }
           guard let caller else { continue }
-          caller.resume()
+          caller.continuation.resume()
           // It has its turn before the next step, and sees the state that its own has led to.
           if self?.hasWaiting == true { await Task.yield() }
         }
@@ -111,6 +136,12 @@ final class StoreRoot<State: Sendable> {
     entered.edit = number
     change(&entered.value)
     enter(entered.value)
+  }
+
+  private func begin(
+    _ name: @escaping Name, awaitedBy outer: AwaitedStep?
+  ) -> (State, AwaitedStep) {
+    (entered.value, AwaitedStep(of: ObjectIdentifier(self), name, awaitedBy: outer))
   }
 
   private func enter(_ state: State) {

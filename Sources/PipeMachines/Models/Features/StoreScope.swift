@@ -49,8 +49,12 @@ final class PartScope<Root: Sendable, Feature: FeatureType>: StoreScope {
     root.edit { [part] in change(&$0[keyPath: part]) }
   }
 
-  func post(_ action: Feature.Action) { root.post(step(action)) }
-  func send(_ action: Feature.Action) async { await root.send(step(action)) }
+  func post(_ action: Feature.Action) { root.post(step(action), Self.name(of: action)) }
+  func send(_ action: Feature.Action) async { await root.send(step(action), Self.name(of: action)) }
+
+  private static func name(of action: Feature.Action) -> @Sendable () -> String {
+    { EnumCases<Feature.Action>.name(of: action) ?? "\(action)" }
+  }
   func changes() -> StatePublisher<Void> { root.changes }
 
   private func step(_ action: Feature.Action) -> Step {
