@@ -6,6 +6,7 @@
 #include <nss.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -291,6 +292,31 @@ void pr_guard_terminal(int input, const struct termios *attributes, int output, 
   for (size_t index = 0; index < sizeof crashes / sizeof *crashes; index++) {
     sigaction(crashes[index], &action, NULL);
   }
+}
+
+static struct sigaction before_watch[NSIG];
+static void (*note_crash)(void);
+
+static void crashed(int signal, siginfo_t *info, void *context) {
+  (void)context;
+  sigaction(signal, &before_watch[signal], NULL);
+  int is_foreign = info->si_code <= 0 && info->si_pid != getpid();
+  if (!is_foreign) note_crash();
+  // What the processor does not do, it does not do again when this returns; what was sent is sent again.
+  if (info->si_code <= 0) raise(signal);
+}
+
+static void exited(void) { note_crash(); }
+
+void pr_watch_crashes(void (*note)(void)) {
+  int is_first = !note_crash;
+  note_crash = note;
+  if (!is_first) return;
+  struct sigaction action = {.sa_sigaction = crashed, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+  for (size_t index = 0; index < sizeof crashes / sizeof *crashes; index++) {
+    if (crashes[index] != SIGQUIT) sigaction(crashes[index], &action, &before_watch[crashes[index]]);
+  }
+  atexit(exited);
 }
 
 void pr_suspend(void) { kill(0, SIGTSTP); }

@@ -64,7 +64,8 @@ extension TopologyClient {
   }
 
   /// Lets a node take the event of one of its dead letters again. Where the machine takes it, the
-  /// letter is gone; where it refuses it again, the letter stays.
+  /// letter is gone; where it refuses it again, the letter stays. One that stands for an effect has that run
+  /// again: the outcome is `done`.
   /// - Throws: ``TopologyClientError``: `invalidEvent` where there is no such letter.
   @discardableResult
   public func resend(

@@ -152,6 +152,6 @@ public enum RequestOutcome: Hashable, Sendable {
   case moved(version: UInt64, state: JSONValue)
   /// The machine refused it in this state.
   case refused(Refusal, state: JSONValue)
-  /// A dead letter was dropped.
+  /// A dead letter was dropped, or its effect runs again.
   case done
 }

@@ -189,6 +189,17 @@ package final class Journal {
     try database.execute("PRAGMA synchronous = NORMAL")
   }
 
+  /// Changes the database at once, apart from any record.
+  func change(_ work: () throws -> Void) throws(JournalError) {
+    do {
+      try writeLog()
+      try writer.transaction(work)
+      try firstWasWritten()
+    } catch {
+      throw JournalError(error, path: path, node: identity.node)
+    }
+  }
+
   /// The database with all records.
   func upToDate() throws -> Database {
     try writeLog()
@@ -310,27 +321,5 @@ package final class Journal {
 
   package func answerForgotten(_ key: RequestKey) throws {
     run(.answerForgotten, .integer(key.client), .integer(key.id))
-  }
-
-  /// How often in a row the step of an event has ended the process, this time included.
-  package func attempts(of step: StepMark.Step) throws(JournalError) -> Int {
-    var count = 1
-    do {
-      try writeLog()
-      try writer.transaction {
-        let known = try database.prepare(
-          "SELECT count FROM attempt WHERE source = ? AND sequence = ?")
-        try known.rows(.text(step.source), .integer(step.sequence)) { row in
-          count = Int(row.integer(0)) + 1
-        }
-        try database.execute("DELETE FROM attempt")
-        try database.prepare("INSERT INTO attempt VALUES (?, ?, ?)").run(
-          .text(step.source), .integer(step.sequence), .integer(Int64(count)))
-      }
-      try firstWasWritten()
-    } catch {
-      throw JournalError(error, path: path, node: identity.node)
-    }
-    return count
   }
 }

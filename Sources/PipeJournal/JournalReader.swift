@@ -74,7 +74,13 @@ package struct JournalReader {
       snapshot.ins = try ins(limit: limit)
       snapshot.outs = try outs(limit: limit)
       snapshot.effects = try database.select(
-        "SELECT version, state, time FROM effect ORDER BY version"
+        // Those that are dead letters do not run.
+        """
+        SELECT version, state, time FROM effect WHERE NOT EXISTS (
+          SELECT 1 FROM letter WHERE letter.sequence = effect.version AND letter.pipe GLOB
+            CASE feedback WHEN 0 THEN 'effect *' ELSE 'feedback ' || feedback END
+        ) ORDER BY version
+        """
       ) { .init(version: $0.unsigned(0), state: $0.json(1), time: $0.integer(2)) }
       snapshot.letterCount = Int(try JournalCheck.number(Self.count("letter"), in: database))
       snapshot.lostLetters = try Self.lostLetters(in: database)

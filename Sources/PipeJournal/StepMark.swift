@@ -1,4 +1,5 @@
 import Glibc
+import PipeMachines
 import PipeSupport
 import PipeSystem
 
@@ -29,6 +30,8 @@ package final class StepMark {
   let prepared: PreparedMark
   /// The part of the file that a ``RecordLog`` has.
   var log: UnsafeMutablePointer<UInt64> { words + Self.logStart / 8 }
+  /// The effect that ended the last incarnation; `nil` where none did.
+  package let fatalEffect: EffectOrigin?
   private let recordedBefore: Int64
   /// Whether it was last written since the system was started.
   private let isSameBoot: Bool
@@ -36,8 +39,14 @@ package final class StepMark {
   let existed: Bool
 
   // Words: magic, pid, hash of the boot, last record, sequence under way, length of its source (0:
-  // none), then the source's name.
-  private enum Word { static let pid = 1, boot = 2, record = 3, sequence = 4, length = 5, name = 6 }
+  // none), then the source's name. At the end of the part: the effect that has ended
+  // the process: its feedback and 1 (0: none), and its version.
+  private enum Word {
+    static let pid = 1, boot = 2, record = 3, sequence = 4, length = 5, name = 6
+    static let feedback = 510, version = 511
+  }
+  /// Unit: bytes.
+  private static let nameRoom = (Word.feedback - Word.name) * 8
 
   /// Takes the lock; waits a little for a holder that is just ending.
   init(path journal: String) throws(JournalError) {
@@ -76,8 +85,9 @@ package final class StepMark {
     isSameBoot = isKnown && words[Word.boot] == Self.boot
     recordedBefore = isKnown ? Int64(bitPattern: words[Word.record]) : 0
     interrupted = isKnown ? Self.step(words) : nil
+    fatalEffect = isKnown ? Self.effect(words) : nil
     if !isKnown { words[Word.record] = 0 }
-    words[Word.length] = 0
+    for word in [Word.length, Word.feedback] { words[word] = 0 }
     words[Word.pid] = UInt64(getpid())
     words[0] = Self.magic
   }
@@ -180,8 +190,7 @@ package final class StepMark {
 
   /// The events of one source.
   package func source(_ name: String) -> Source {
-    let room = Self.byteCount - Word.name * 8
-    let bytes = Array(name.utf8.prefix(room))
+    let bytes = Array(name.utf8.prefix(Self.nameRoom))
     return Source(words: words, name: bytes)
   }
 
@@ -206,10 +215,29 @@ package final class StepMark {
 
   private static func step(_ words: UnsafeMutablePointer<UInt64>) -> Step? {
     let length = Int(clamping: words[Word.length])
-    guard length > 0, length <= byteCount - Word.name * 8 else { return nil }
+    guard length > 0, length <= nameRoom else { return nil }
     let name = UnsafeRawBufferPointer(start: words + Word.name, count: length)
     return Step(
       source: String(decoding: name, as: UTF8.self), sequence: words[Word.sequence])
+  }
+
+  /// Where the effect is written down that ends the process.
+  package var effectMark: EffectMark { EffectMark(words: words) }
+
+  /// Marks an effect, also from a signal handler: a mark is two stores.
+  package struct EffectMark {
+    fileprivate let words: UnsafeMutablePointer<UInt64>
+
+    /// The effect ends the process.
+    package func set(_ origin: EffectOrigin) {
+      words[Word.version] = origin.version
+      words[Word.feedback] = UInt64(origin.feedback) + 1
+    }
+  }
+
+  private static func effect(_ words: UnsafeMutablePointer<UInt64>) -> EffectOrigin? {
+    guard let feedback = Int(exactly: words[Word.feedback]), feedback > 0 else { return nil }
+    return EffectOrigin(version: words[Word.version], feedback: feedback - 1)
   }
 
   /// FNV-1a: the same in every process.

@@ -87,6 +87,10 @@ void pr_run_main_queue(void);
 /// to the attributes. NULL as the text ends that.
 void pr_guard_terminal(int input, const struct termios *attributes, int output, const char *text);
 
+/// Has `note` called on the thread that ends this process, by a crash or by `exit`, before it ends. A signal of
+/// another process is no crash. `note` must be fit for a signal handler. To be called on one thread.
+void pr_watch_crashes(void (*note)(void));
+
 /// Lets this process's group stop, as ^Z does; returns when it goes on.
 void pr_suspend(void);
 

@@ -11,6 +11,9 @@ package struct EffectOrigin: Hashable, Sendable {
     self.version = version
     self.feedback = feedback
   }
+
+  /// The recorded effect whose work the task does; `nil` in any other task.
+  @TaskLocal package static var recorded: EffectOrigin?
 }
 
 /// An effect that has not ended.
@@ -25,7 +28,8 @@ package struct RunningEffect<State: DSLCompatible, Event: DSLCompatible> {
   let run: @Sendable (EffectDelivery<Event>) async -> Void
   /// When it was started, or last gave an event.
   package var progress: BootClock.Instant?
-  /// A feedback that does not run, since it has started too often.
+  /// Whether it does not run: a feedback that has started too often, or an effect that is parked because it
+  /// has ended its process.
   var isBlocked = false
   /// `nil` while its start waits for the record, and where it is held.
   var task: Task<Void, Never>?

@@ -181,7 +181,10 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   }
 
   /// Goes on without entering the state again.
-  package func resume() { watchRoom() }
+  package func resume() {
+    watchRoom()
+    effects.resumeAnnouncing(in: state)
+  }
 
   @export(interface)
   private func watchRoom() {
@@ -427,10 +430,13 @@ extension Engine {
 
   /// Runs an effect again that had not ended in an earlier process. Returns `false` where the
   /// machine has none for that state any more.
+  /// - Parameter isParked: Whether the effect only waits, for ``EngineEffects/unpark(_:)``.
   @export(interface)
-  package func resumeEffect(of state: State, _ origin: EffectOrigin, elapsed: Duration) -> Bool {
+  package func resumeEffect(
+    of state: State, _ origin: EffectOrigin, elapsed: Duration, isParked: Bool = false
+  ) -> Bool {
     let output = origin.feedback == 0 && !runtime.effects.isEmpty ? machine.emit(state) : nil
-    return effects.resume(of: state, output, origin, elapsed: elapsed)
+    return effects.resume(of: state, output, origin, elapsed: elapsed, isParked: isParked)
   }
 
   @usableFromInline

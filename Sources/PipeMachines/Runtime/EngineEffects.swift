@@ -110,6 +110,45 @@ package final class EngineEffects<
   /// The machine stands in a state that was entered before.
   func restore(_ state: State) { feedbacks.restore(state) }
 
+  /// Runs the feedbacks that announce what a model does: each process of a node begins them.
+  func resumeAnnouncing(in state: State) {
+    for (index, feedback) in runtime.feedbacks.enumerated() where feedback.isAnnouncing {
+      guard let effect = self.feedback(index + 1, of: state, version: 0) else { continue }
+      last += 1
+      running[last] = effect
+      launch(last)
+    }
+  }
+
+  // MARK: Parking
+
+  /// The name of an effect that has not ended: the case of its output, or `feedback1`, `feedback2`, …
+  package func name(of origin: EffectOrigin) -> String? {
+    guard let (_, effect) = find(origin) else { return nil }
+    if let tag = effect.outputTag { return EnumCases<Output>.names[tag] }
+    return "feedback\(origin.feedback)"
+  }
+
+  /// Runs a parked effect again; where steps are recorded, after the record.
+  /// - Returns: `false` where the effect has ended, or a step has cancelled it.
+  package func unpark(_ origin: EffectOrigin) -> Bool {
+    guard let (id, effect) = find(origin), effect.isBlocked else { return false }
+    running[id]?.isBlocked = false
+    progressed(id)
+    if unrecorded == nil { launch(id) }
+    return true
+  }
+
+  /// Ends a parked effect that never runs again.
+  package func discard(_ origin: EffectOrigin) {
+    if let (id, effect) = find(origin), effect.isBlocked { end(id) }
+  }
+
+  private func find(_ origin: EffectOrigin) -> (UInt64, RunningEffect<State, Event>)? {
+    for (id, effect) in running where effect.origin == origin { return (id, effect) }
+    return nil
+  }
+
   @export(interface)
   private func cancelFeedback(_ place: Int) {
     for (id, effect) in running where effect.origin.feedback == place {
@@ -159,23 +198,22 @@ package final class EngineEffects<
     let run = EffectRun(
       of: scope, key: IdempotencyKey(scope: keyScope, origin: effect.origin), elapsed: elapsed)
     let clock = scope.clock
+    let recordedOrigin = unrecorded == nil ? nil : effect.origin
     running[id]?.task = Task(priority: effect.priority) {
-      await EffectClock.$current.withValue(clock) {
-        await EffectRun.$current.withValue(run) {
-          await work { event, place in
-            guard !Task.isCancelled else { return false }
-            switch place {
-            case .last:
-              // Nothing in the effect waits for that.
-              isOver.withLock { $0 = true }
-              let reply = EffectReply { isTaken in if !isTaken { post(.effectEnded(id)) } }
+      await run.perform(recordedAs: recordedOrigin, clock) {
+        await work { event, place in
+          guard !Task.isCancelled else { return false }
+          switch place {
+          case .last:
+            // Nothing in the effect waits for that.
+            isOver.withLock { $0 = true }
+            let reply = EffectReply { isTaken in if !isTaken { post(.effectEnded(id)) } }
+            post(.effectEvent(event, effect: id, place: place, reply: reply))
+            return true
+          case .oneOfMany, .announced:
+            return await withCheckedContinuation { continuation in
+              let reply = EffectReply { continuation.resume(returning: $0) }
               post(.effectEvent(event, effect: id, place: place, reply: reply))
-              return true
-            case .oneOfMany, .announced:
-              return await withCheckedContinuation { continuation in
-                let reply = EffectReply { continuation.resume(returning: $0) }
-                post(.effectEvent(event, effect: id, place: place, reply: reply))
-              }
             }
           }
         }
@@ -237,7 +275,10 @@ package final class EngineEffects<
   package func toRecord() -> (started: [RunningEffect<State, Event>], ended: [EffectOrigin]) {
     guard let unrecorded else { return ([], []) }
     var started: [RunningEffect<State, Event>] = []
-    for id in unrecorded.startedIDs { if let effect = running[id] { started.append(effect) } }
+    for id in unrecorded.startedIDs {
+      // What only announces is no work that a later process has to finish.
+      if let effect = running[id], !isAnnouncing(effect) { started.append(effect) }
+    }
     return (started, unrecorded.ended)
   }
 
@@ -259,20 +300,28 @@ package final class EngineEffects<
   }
 
   /// Runs an effect again that had not ended in an earlier process.
-  /// - Parameter output: What the machine emits in the state.
+  /// - Parameters:
+  ///   - output: What the machine emits in the state.
+  ///   - isParked: Whether the effect waits for ``unpark(_:)`` instead.
   /// - Returns: `false` where the machine has none for that state any more.
   @export(interface)
   func resume(
-    of state: State, _ output: Output?, _ origin: EffectOrigin, elapsed: Duration
+    of state: State, _ output: Output?, _ origin: EffectOrigin, elapsed: Duration, isParked: Bool
   ) -> Bool {
     let effect =
       origin.feedback == 0
       ? output.flatMap { self.effect(of: $0, in: state, version: origin.version) }
       : feedback(origin.feedback, of: state, version: origin.version)
-    guard let effect else { return false }
+    guard var effect else { return false }
+    if isAnnouncing(effect) {
+      // Recorded by an earlier version of this library.
+      unrecorded?.ended(0, origin)
+      return true
+    }
+    effect.isBlocked = isParked
     last += 1
     running[last] = effect
-    launch(last, elapsed: elapsed)
+    if !isParked { launch(last, elapsed: elapsed) }
     return true
   }
 

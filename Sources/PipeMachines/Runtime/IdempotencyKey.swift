@@ -74,6 +74,21 @@ final class EffectRun: Sendable {
     self.elapsed = Locked(elapsed)
   }
 
+  /// Does the work of the effect.
+  /// - Parameter origin: The effect, where it is recorded.
+  func perform(
+    recordedAs origin: EffectOrigin?, _ clock: any Clock<Duration>,
+    _ work: @Sendable () async -> Void
+  ) async {
+    await EffectClock.$current.withValue(clock) {
+      await EffectRun.$current.withValue(self) {
+        // What is not recorded may run within an effect that is.
+        guard let origin else { return await work() }
+        await EffectOrigin.$recorded.withValue(origin) { await work() }
+      }
+    }
+  }
+
   /// The same run for work that goes on beside it, which has its own waits.
   func beside() -> EffectRun { EffectRun(of: scope, key: key, elapsed: elapsed.withLock { $0 }) }
 

@@ -52,6 +52,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     part = MachineParticipant(core, outlets) { loop.post($0) }
     trace = MachineTrace(core, steps, requests, pipes, part, outlets)
     owner.content = self
+    if let journal { CrashWatch.begin(journal.mark) }
     part.showState = { [unowned self] in onEntry?(false) }
     if journal?.contents != nil { Failpoint.hit(.restoreAfter) }
   }

@@ -21,6 +21,12 @@ final class MachineCore<Hosted: Machine> {
   var letters: DeadLetters
   /// The event that is not tried again.
   let poison: PoisonEvent?
+  /// The effect that is parked now.
+  let poisonEffect: PoisonEffect?
+  /// The effect that has ended the last process, and has not got on since.
+  var suspect: EffectOrigin?
+  /// The effect that is resent, whose start is not recorded yet.
+  var resent: EffectOrigin?
   /// Its part in synchronized events, where it has one.
   @exclusivity(unchecked)
   private(set) var participant: Participant?
@@ -36,7 +42,11 @@ final class MachineCore<Hosted: Machine> {
     node = hosting.node
     journal = hosting.journal
     letters = DeadLetters(journal: hosting.journal)
-    poison = try hosting.journal.flatMap { try PoisonEvent(of: $0, log: hosting.log) }
+    let (journal, log) = (hosting.journal, hosting.log)
+    poison = try journal.flatMap { try PoisonEvent(of: $0, log: log) }
+    suspect = journal?.fatalEffect
+    poisonEffect =
+      if let journal, let suspect { try PoisonEffect(suspect, of: journal, log: log) } else { nil }
   }
 
   func begin() { isStarted = true }
@@ -76,6 +86,24 @@ final class MachineCore<Hosted: Machine> {
   }
 
   // MARK: Dead letters
+
+  /// Makes a dead letter of a parked effect.
+  @export(interface)
+  func park(_ effect: PoisonEffect, of state: State) {
+    let name = engine.effects.name(of: effect.origin) ?? "?"
+    let isKept = letters.add(
+      effect.letter(named: name, state: try? JSONValue(parsing: states.encode(state))))
+    let what =
+      "effect '\(name)' of step \(effect.origin.version) has ended the node \(effect.count) times in a row"
+    if isKept {
+      log.warning(
+        "\(what). It does not run again: it is dead letter \(letters.count), which "
+          + "'orchestrator letters \(node)' shows, runs again (resend) or forgets (drop)")
+    } else {
+      engine.effects.discard(effect.origin)
+      log.warning("\(what). It is cancelled: there is no space for another dead letter")
+    }
+  }
 
   /// Does with an event that is refused for good what its pipe says.
   /// - Returns: Why the node has to fail; `nil` where the event is among the dead letters now.

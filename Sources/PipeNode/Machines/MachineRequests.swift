@@ -77,6 +77,9 @@ final class MachineRequests<Hosted: Machine> {
     guard let letter = core.letters[id] else {
       return reply(.invalid("it has no dead letter \(id)"))
     }
+    if let effect = EffectOrigin(ofLetterFrom: letter.pipe, letter.sequence) {
+      return deadLetter(id, of: effect, drops: drops, reply)
+    }
     if drops {
       core.letters.remove(id)
       return answerWhenRecorded(.done, to: reply)
@@ -88,6 +91,25 @@ final class MachineRequests<Hosted: Machine> {
     } catch {
       reply(.invalid("\(error)"))
     }
+  }
+
+  /// Runs a parked effect again, or ends it.
+  @export(interface)
+  private func deadLetter(
+    _ id: UInt64, of effect: EffectOrigin, drops: Bool, _ reply: @escaping Reply
+  ) {
+    guard core.isStarted else { return reply(.unavailable("it has not started yet")) }
+    if drops {
+      core.engine.effects.discard(effect)
+    } else if !core.engine.effects.unpark(effect) {
+      return reply(
+        .invalid(
+          "the machine has cancelled the effect of step \(effect.version) since; dead letter \(id) can only be dropped"
+        ))
+    }
+    if !drops { core.resent = effect }
+    core.letters.remove(id)
+    answerWhenRecorded(.done, to: reply)
   }
 
   func take(_ input: ClientInput<Hosted.Event>) {

@@ -23,6 +23,8 @@ final class MachineSteps<Hosted: Machine> {
   private(set) var durations = DurationCounts()
   /// The effects that an earlier process had not ended, until the start; `nil` without one.
   private var restored: [(state: Hosted.State, effect: JournalContents.Effect)]?
+  /// Those of them that are dead letters.
+  private var parked: Set<EffectOrigin> = []
 
   /// Reads what the journal has; throws where it is not this machine's.
   @export(interface)
@@ -33,6 +35,7 @@ final class MachineSteps<Hosted: Machine> {
     let record = contents.record
     core.engine.restore(try state(record.state), version: record.version)
     restored = try contents.effects.map { (try state($0.state), $0) }
+    parked = try core.journal?.parkedEffects() ?? []
     last = (record.time, record.cause)
     recordedVersion = record.version
     firstVersion = record.version
@@ -77,11 +80,19 @@ final class MachineSteps<Hosted: Machine> {
   @export(interface)
   private func resume(_ effects: [(state: Hosted.State, effect: JournalContents.Effect)]) {
     core.engine.resume()
-    for (state, effect) in effects
-    where !core.engine.resumeEffect(of: state, effect.origin, elapsed: effect.elapsed) {
-      core.log.warning(
-        "the effect of step \(effect.origin.version) was under way, and the machine does not have it any "
-          + "more")
+    for (state, effect) in effects {
+      let origin = effect.origin
+      let isPoison = core.poisonEffect?.origin == origin
+      guard
+        core.engine.resumeEffect(
+          of: state, origin, elapsed: effect.elapsed, isParked: isPoison || parked.contains(origin))
+      else {
+        core.log.warning(
+          "the effect of step \(origin.version) was under way, and the machine does not have it any more"
+        )
+        continue
+      }
+      if isPoison, let poison = core.poisonEffect { core.park(poison, of: state) }
     }
     let state = core.stateText
     let shown = state.utf8.count > 200 ? state.prefix(200) + "…" : state[...]
@@ -108,6 +119,12 @@ final class MachineSteps<Hosted: Machine> {
     let effects = core.engine.effects.toRecord()
     for origin in effects.ended { try journal.effectEnded(origin) }
     for effect in effects.started {
+      if effect.origin == core.resent {
+        (core.resent, core.suspect) = (nil, effect.origin)
+      } else if effect.origin == core.suspect {
+        core.suspect = nil
+        try journal.forgetAttempts(of: effect.origin)
+      }
       try journal.effectStarted(
         effect.origin, state: core.states.encode(effect.state),
         progress: effect.progress ?? BootClock.now)

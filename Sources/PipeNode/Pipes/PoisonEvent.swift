@@ -11,7 +11,7 @@ struct PoisonEvent {
 
   /// The event under way when the last process ended, where it has ended as many as `limit`.
   init?(of journal: Journal, log: NodeLog) throws(JournalError) {
-    guard let step = journal.mark.interrupted else { return nil }
+    guard journal.fatalEffect == nil, let step = journal.mark.interrupted else { return nil }
     let count = try journal.attempts(of: step)
     log.warning(
       "the last process ended during the step of event \(step.sequence) of '\(step.source)': "

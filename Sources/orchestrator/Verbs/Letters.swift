@@ -5,7 +5,8 @@ struct Letters: Verb {
   let description = VerbDescription(
     "letters", "Lists, resends or drops the dead letters of a node",
     discussion:
-      "A dead letter is an event that the node did not apply, and that its pipe recorded. 'list' and "
+      "A dead letter is an event that the node did not apply, and that its pipe recorded, or an effect "
+      + "that ended the node too often: 'resend' runs that again, with the same idempotency key. 'list' and "
       + "'show' work on a node that does not run, too; 'resend' and 'drop' are done by the node "
       + "itself. A letter that is refused once more stays, and the exit code is 1. Times are local on a "
       + "terminal, and UTC in pipes and JSON.",
@@ -144,7 +145,9 @@ struct Letters: Verb {
         try console.print(
           "\(node): letter \(id) taken: \(text(state))  (version \(version))")
       case .done:
-        if arguments.format == .text { try console.print("\(node): letter \(id) dropped") }
+        guard arguments.format == .text else { break }
+        let became = action == .resend ? "taken: its effect runs again" : "dropped"
+        try console.print("\(node): letter \(id) \(became)")
       case .refused(let refusal, let state):
         code = .failure
         console.error(

@@ -1,0 +1,183 @@
+import Glibc
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import TestTraits
+import Testing
+
+@Suite("An effect that ends its node", .timed)
+struct PoisonEffectTests {
+  private static let quick = RestartPolicy(
+    max: 1_000, window: .seconds(1),
+    backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
+
+  /// A stuntman with a ledger, who is told to perform a trick.
+  private struct Stage {
+    let topology: TopologyHarness
+    let ledger: String
+
+    /// The keys with which the effect or the feedback has run.
+    func runs(of work: String) -> [Substring] {
+      let text = FileSystem.contents(of: ledger).map { String(decoding: $0, as: UTF8.self) } ?? ""
+      return text.split(separator: "\n").filter { $0.hasPrefix(work) }
+    }
+
+    /// From now on nothing ends the process.
+    func spreadNet() { close(open(ledger + ".net", O_WRONLY | O_CREAT, 0o600)) }
+
+    func perform(_ trick: Stuntman.Trick) async throws {
+      // The process may end before it answers; the request is repeated, and applied once.
+      _ = try? await topology.client.send(
+        "node", Stuntman.Event.perform(trick), timeout: .seconds(60))
+    }
+
+    /// Waits for dead letters, or for one death too many.
+    func letters(_ count: UInt64) async throws -> NodeInformation {
+      let node = try await topology.expectStatus(
+        of: "node", "\(count) letters, or one death too many", within: .seconds(60)
+      ) { $0.isRunning && $0.status?.letters == count || $0.incarnation > 12 }
+      try #require(node.incarnation <= 12)
+      return node
+    }
+  }
+
+  private func withStage(_ body: @Sendable (Stage) async throws -> Void) async throws {
+    let directory = try TestDirectory()
+    defer { directory.remove() }
+    let ledger = directory.path + "/ledger"
+    let topology = Topology(
+      name: "show", program: "TestNodes",
+      nodes: [
+        .machine(
+          "Stuntman", name: "node", parameters: ["ledger": .string(ledger)], restart: Self.quick)
+      ])
+    try await withTopology(topology, options: .crashing("node")) { topology in
+      try await body(Stage(topology: topology, ledger: ledger))
+    }
+  }
+
+  @Test(
+    "is a dead letter after the third time in a row, runs again when it is resent, and spares all others",
+    arguments: [Stuntman.Trick.trap, .exit, .childTrap])
+  func resent(trick: Stuntman.Trick) async throws {
+    try await withStage { stage in
+      try await stage.perform(trick)
+      let node = try await stage.letters(1)
+      #expect(node.incarnation == 4)
+      let letter = try #require(node.status?.recentLetters.first)
+      #expect(letter.pipe == "effect stunt")
+      #expect(letter.sequence == 1)
+      #expect(letter.event == "stunt")
+      #expect(letter.reason == "the effect ended the node 3 times in a row")
+      #expect(letter.state?["performing"] != nil)
+      // The feedback runs in this process as well.
+      #expect(node.status?.effects == 1)
+      try await stage.topology.expectStatus(of: "node", "the feedback") { _ in
+        !stage.runs(of: "watch").isEmpty
+      }
+      #expect(stage.runs(of: "stunt").count == 3)
+
+      stage.spreadNet()
+      #expect(try await stage.topology.client.resend(letter: letter.id, of: "node") == .done)
+      try await stage.topology.expect("node", Stuntman.State.resting(done: 1))
+      #expect(try await stage.topology.status("node").status?.letters == 0)
+      #expect(stage.runs(of: "stunt").count == 4)
+      #expect(Set(stage.runs(of: "stunt")).count == 1)
+    }
+  }
+
+  @Test("stays parked in later processes, and is forgotten when it is dropped")
+  func dropped() async throws {
+    try await withStage { stage in
+      try await stage.perform(.trap)
+      let letter = try #require(try await stage.letters(1).status?.recentLetters.first)
+      try await stage.topology.kill("node")
+      try await stage.topology.expectStatus(of: "node", "the next process") {
+        $0.isRunning && $0.incarnation == 5 && $0.status?.effects == 1
+      }
+      #expect(stage.runs(of: "stunt").count == 3)
+      try await stage.topology.client.drop(letter: letter.id, of: "node")
+      try await stage.topology.kill("node")
+      try await stage.topology.expectStatus(of: "node", "the process after it") {
+        $0.isRunning && $0.incarnation == 6 && $0.status?.letters == 0 && $0.status?.effects == 1
+      }
+      #expect(stage.runs(of: "stunt").count == 3)
+      let moved = try await stage.topology.send("node", Stuntman.Event.giveUp)
+      #expect(moved == .moved(version: 2, state: ["resting": ["done": 0]]))
+    }
+  }
+
+  @Test("cannot be resent once a step has cancelled it")
+  func cancelled() async throws {
+    try await withStage { stage in
+      try await stage.perform(.trap)
+      let letter = try #require(try await stage.letters(1).status?.recentLetters.first)
+      try await stage.topology.send("node", Stuntman.Event.giveUp)
+      await #expect {
+        try await stage.topology.client.resend(letter: letter.id, of: "node")
+      } throws: { error in
+        "\(error)".contains("cancelled the effect of step 1")
+      }
+      #expect(try await stage.topology.status("node").status?.letters == 1)
+      try await stage.topology.client.drop(letter: letter.id, of: "node")
+      #expect(try await stage.topology.status("node").status?.letters == 0)
+    }
+  }
+
+  @Test("is put away at once when it ends the node again after it was resent")
+  func again() async throws {
+    try await withStage { stage in
+      try await stage.perform(.trap)
+      let letter = try #require(try await stage.letters(1).status?.recentLetters.first)
+      _ = try? await stage.topology.client.resend(letter: letter.id, of: "node")
+      let node = try await stage.topology.expectStatus(of: "node", "the next letter") {
+        $0.isRunning && $0.status?.recentLetters.first?.id == 2
+      }
+      #expect(node.incarnation == 5)
+      #expect(node.status?.letters == 1)
+    }
+  }
+
+  @Test("of two that do so by turns both are put away, one after the other")
+  func both() async throws {
+    try await withStage { stage in
+      try await stage.perform(.together)
+      let letters = try #require(try await stage.letters(2).status?.recentLetters)
+      #expect(Set(letters.map(\.pipe)) == ["effect stunt", "feedback 1"])
+    }
+  }
+
+  @Test("is not one that runs when others kill the node, however often")
+  func innocent() async throws {
+    try await withStage { stage in
+      try await stage.perform(.hang)
+      for incarnation in 2...5 as ClosedRange<UInt64> {
+        try await stage.topology.expectStatus(of: "node", "both at work") { node in
+          node.isRunning && node.status?.effects == 2
+        }
+        try await stage.topology.kill("node")
+        try await stage.topology.expectStatus(of: "node", "the next process") {
+          $0.isRunning && $0.incarnation == incarnation
+        }
+      }
+      let node = try await stage.topology.expectStatus(of: "node", "both at work again") {
+        $0.status?.effects == 2
+      }
+      #expect(node.status?.letters == 0)
+    }
+  }
+
+  @Test("`letters` shows it, and says that it runs again")
+  func verb() async throws {
+    try await withStage { stage in
+      try await stage.perform(.trap)
+      _ = try await stage.letters(1)
+      let tool = CommandLineTool(beside: stage.topology)
+      let shown = try await tool.run("letters", "node", "show", "1")
+      #expect(shown.output.contains("pipe    effect stunt, number 1"), "\(shown)")
+      stage.spreadNet()
+      let resent = try await tool.run("letters", "node", "resend", "1")
+      #expect(resent.output == "node: letter 1 taken: its effect runs again\n", "\(resent)")
+    }
+  }
+}
