@@ -171,6 +171,7 @@ extension EventObstacle: CustomStringConvertible {
         + "together with others; state that it is self-contained, or give it a transition that does "
         + "not wait, and do the waiting in an effect"
     case .refused(.overdue): "its asynchronous transition had not returned within its time limit"
+    case .refused(.stateTooLarge): Refusal.stateTooLarge.wording
     case .inTransition: "it is busy: an asynchronous transition has not returned"
     case .pipesFull(let names):
       names.isEmpty

@@ -18,6 +18,8 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
   case other(path: String, node: String, what: String, found: String, expected: String)
   /// A state that the machine's type does not take.
   case undecodable(path: String, node: String, problem: String)
+  /// A state that fits into no message, which an earlier version of this library has recorded.
+  case stateTooLarge(path: String, node: String, byteCount: Int)
   /// Held by a process that lives.
   case locked(path: String, pid: Int32?)
   /// Of a node that has been started again since, perhaps on another host.
@@ -29,7 +31,7 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
   package var isTransient: Bool {
     switch self {
     case .full, .failed, .locked: true
-    case .missing, .inaccessible, .damaged, .otherVersion, .other, .undecodable,
+    case .missing, .inaccessible, .damaged, .otherVersion, .other, .undecodable, .stateTooLarge,
       .superseded:
       false
     }
@@ -68,6 +70,9 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
     case .undecodable(let path, let node, let problem):
       "the journal '\(path)' was written by another version of the machine: \(problem). Run that "
         + "version, or start the node anew with 'orchestrator reset \(node)'"
+    case .stateTooLarge(let path, let node, let byteCount):
+      "the journal '\(path)' has a state of \(byteCount) bytes as JSON, which is more than fits into a message. "
+        + "Start the node anew with 'orchestrator reset \(node)'"
     case .locked(let path, let pid):
       "the journal '\(path)' is in use by process \(pid.map(String.init) ?? "?"), an earlier "
         + "incarnation of the node; end it first"

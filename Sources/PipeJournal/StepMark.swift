@@ -32,6 +32,8 @@ package final class StepMark {
   var log: UnsafeMutablePointer<UInt64> { words + Self.logStart / 8 }
   /// The effect that ended the last incarnation; `nil` where none did.
   package let fatalEffect: EffectOrigin?
+  /// Whether the last incarnation left it to this one to measure the state of each step.
+  package let measuresEachStep: Bool
   private let recordedBefore: Int64
   /// Whether it was last written since the system was started.
   private let isSameBoot: Bool
@@ -39,14 +41,14 @@ package final class StepMark {
   let existed: Bool
 
   // Words: magic, pid, hash of the boot, last record, sequence under way, length of its source (0:
-  // none), then the source's name. At the end of the part: the effect that has ended
-  // the process: its feedback and 1 (0: none), and its version.
+  // none), then the source's name. At the end of the part: whether each step is to be measured, and the effect
+  // that has ended the process: its feedback and 1 (0: none), and its version.
   private enum Word {
     static let pid = 1, boot = 2, record = 3, sequence = 4, length = 5, name = 6
-    static let feedback = 510, version = 511
+    static let measures = 509, feedback = 510, version = 511
   }
   /// Unit: bytes.
-  private static let nameRoom = (Word.feedback - Word.name) * 8
+  private static let nameRoom = (Word.measures - Word.name) * 8
 
   /// Takes the lock; waits a little for a holder that is just ending.
   init(path journal: String) throws(JournalError) {
@@ -86,8 +88,9 @@ package final class StepMark {
     recordedBefore = isKnown ? Int64(bitPattern: words[Word.record]) : 0
     interrupted = isKnown ? Self.step(words) : nil
     fatalEffect = isKnown ? Self.effect(words) : nil
+    measuresEachStep = isKnown && words[Word.measures] == 1
     if !isKnown { words[Word.record] = 0 }
-    for word in [Word.length, Word.feedback] { words[word] = 0 }
+    for word in [Word.length, Word.measures, Word.feedback] { words[word] = 0 }
     words[Word.pid] = UInt64(getpid())
     words[0] = Self.magic
   }
@@ -220,6 +223,9 @@ package final class StepMark {
     return Step(
       source: String(decoding: name, as: UTF8.self), sequence: words[Word.sequence])
   }
+
+  /// Leaves it to the next incarnation to measure the state of each step.
+  package func measureEachStepNext() { words[Word.measures] = 1 }
 
   /// Where the effect is written down that ends the process.
   package var effectMark: EffectMark { EffectMark(words: words) }

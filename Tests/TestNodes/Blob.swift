@@ -6,9 +6,12 @@ package enum Blob: Machine {
     case empty
     case grown(byteCount: Int, text: String)
     case holding(byteCount: Int)
+    case shouting(byteCount: Int)
   }
 
   package enum Event: MachineEvent {
+    /// Sends a text of so many bytes, and does not keep it.
+    case shout(byteCount: Int)
     /// Grows a text of so many bytes, and sends it.
     case grow(byteCount: Int)
     case take(text: String)
@@ -20,6 +23,7 @@ package enum Blob: Machine {
       When(
         states: OneOf {
           State.empty; State.grown(byteCount:text:); State.holding(byteCount:)
+          State.shouting(byteCount:)
         }
       ) { _ in
         Execute.noOutput
@@ -27,6 +31,9 @@ package enum Blob: Machine {
         On(event: Event.grow(byteCount:)) { count in
           Transition(
             to: State.grown(byteCount: count, text: String(repeating: "x", count: count)))
+        }
+        On(event: Event.shout(byteCount:)) { count in
+          Transition(to: State.shouting(byteCount: count))
         }
         On(event: Event.take(text:)) { text in
           Transition(to: State.holding(byteCount: text.utf8.count))
@@ -42,6 +49,10 @@ package enum Blob: Machine {
       .connectAsReceiver(to: ports.pipe("in"))
       .connectAsSender(
         to: ports.pipe("out"), when: State.grown(byteCount:text:),
-        send: { _, text in Event.take(text: text) })
+        send: { _, text in Event.take(text: text) }
+      )
+      .connectAsSender(
+        to: ports.pipe("out"), when: State.shouting(byteCount:),
+        send: { Event.take(text: String(repeating: "x", count: $0)) })
   }
 }

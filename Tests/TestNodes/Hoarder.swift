@@ -12,9 +12,15 @@ package enum Hoarder: Machine {
     case grow(byteCount: Int)
   }
 
-  package static func stateMachine(_ parameters: NoParameters) -> StateMachine<State, Event, Never>
-  {
-    StateMachine(initial: State.holding(met: 0, text: "")) {
+  package struct Parameters: MachineParameters {
+    /// What it holds at first. Unit: bytes.
+    package var byteCount = 0
+    package init() {}
+  }
+
+  package static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Never> {
+    let text = String(repeating: "x", count: parameters.byteCount)
+    return StateMachine(initial: State.holding(met: 0, text: text)) {
       When(state: State.holding(met:text:)) { _, _ in
         Execute.noOutput
       } transitions: { met, text in

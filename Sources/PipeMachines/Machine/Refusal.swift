@@ -11,6 +11,8 @@ public enum Refusal: Hashable, Sendable {
   case asynchronous
   /// The transition is asynchronous, and had not returned within its time limit.
   case overdue
+  /// The transition leads to a state that is larger than a node may have: more than 1 MiB as JSON.
+  case stateTooLarge
 }
 
 extension Refusal {
@@ -20,11 +22,12 @@ extension Refusal {
   /// What an error of a machine's function says, cut where it is long.
   @usableFromInline
   package static func thrown(by error: any Error) -> Refusal {
+    if let refused = error as? RefusedStep { return refused.refusal }
     let text = "\(error)"
     return .thrown(text.count > textLimit ? text.prefix(textLimit) + "…" : text)
   }
 
-  /// One word for programs: `noTransition`, `guard`, `thrown`, `asynchronous`, `overdue`.
+  /// One word for programs: `noTransition`, `guard`, `thrown`, `asynchronous`, `overdue`, `stateTooLarge`.
   public var code: String {
     switch self {
     case .noTransition: "noTransition"
@@ -32,6 +35,7 @@ extension Refusal {
     case .thrown: "thrown"
     case .asynchronous: "asynchronous"
     case .overdue: "overdue"
+    case .stateTooLarge: "stateTooLarge"
     }
   }
 
@@ -48,6 +52,7 @@ extension Refusal {
     case "thrown": self = .thrown(error ?? "")
     case "asynchronous": self = .asynchronous
     case "overdue": self = .overdue
+    case "stateTooLarge": self = .stateTooLarge
     default: return nil
     }
   }
@@ -62,6 +67,7 @@ extension Refusal {
     case .thrown(let text): "its function threw: \(text)"
     case .asynchronous: "its transition is asynchronous, so that it can promise nothing"
     case .overdue: "its asynchronous transition had not returned within its time limit"
+    case .stateTooLarge: StateSizeLimit.wording
     }
   }
 }

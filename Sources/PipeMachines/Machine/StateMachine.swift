@@ -23,7 +23,7 @@ public struct StateMachine<State: DSLCompatible, Event: DSLCompatible, Output: D
   @usableFromInline let table: StateTable<State, Event, Output>
   // Compiled for the concrete types where the machine is written, and called by generic code,
   // such as the engine: several times faster there than `reduce` and `output` themselves.
-  @usableFromInline package let step: @Sendable (State, Event) -> Reduction<State>
+  @usableFromInline package internal(set) var step: @Sendable (State, Event) -> Reduction<State>
   @usableFromInline let emit: @Sendable (State) -> Output?
   /// Whether its transitions stand in the table; a function cannot be read without a call.
   @usableFromInline let isListed: Bool

@@ -41,6 +41,8 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     case known(AwaitedStep?)
   }
   var sender = Sender.caller
+  /// Whether a state may be shown that a transition goes through on its way.
+  package var mayShow: ((State) -> Bool)?
   /// Told of asynchronous steps whose input came without a `done`.
   var onTransitionEnd: Done?
   /// Called in place of ``onEntry`` for a state that a transition goes through on its way; `nil` leaves
@@ -484,7 +486,7 @@ extension Engine {
   /// Shows a state; what follows from it waits for the end of the step.
   @export(interface)
   private func pass(through next: State) {
-    guard let transition else { return }
+    guard let transition, mayShow?(next) ?? true else { return }
     let isFollowed = onPassed != nil || !senders.isEmpty
     passing.pass(from: state, through: next, isFollowed: isFollowed)
     show(next, because: transition.cause)

@@ -50,11 +50,13 @@ extension Machine {
       runtime.unnamedPipes > 0
       ? ["\(runtime.unnamedPipes) of its pipes have no name; take them from 'ports.pipe(NAME)'"]
       : []
+    let initial = try JSONValue(encoding: machine.initial)
     var description = MachineDescription(
-      machine: name, initial: try JSONValue(encoding: machine.initial), states: machine.states,
+      machine: name, initial: initial, states: machine.states,
       events: machine.events, alphabet: machine.alphabet, outputs: machine.outputs,
       outPorts: runtime.outPorts, inPorts: runtime.inPorts,
-      problem: machine.problem ?? (runtime.problems + ports.problems + unnamed).first,
+      problem: machine.problem ?? machine.problem(withInitial: initial)
+        ?? (runtime.problems + ports.problems + unnamed).first,
       stateFields: machine.stateFields)
     let asynchronous = machine.asynchronousEvents
     func names(_ asynchrony: StateMachine<State, Event, Output>.Asynchrony) -> [String]? {

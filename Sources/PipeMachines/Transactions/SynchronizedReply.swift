@@ -28,6 +28,7 @@ extension Withholding: CustomStringConvertible {
       case .thrown(let error): "has a function that threw '\(error)'"
       case .asynchronous: "has an asynchronous transition, and can promise nothing"
       case .overdue: "has an asynchronous transition that had not returned within its time limit"
+      case .stateTooLarge: "has a transition to a state of more than 1 MiB as JSON"
       }
     return "'\(participant)' \(why) in state \(state.text)"
   }

@@ -19,7 +19,7 @@ final class NodeOracle<Hosted: Machine>: AnswersSteps, PortBinder {
   init(_: Hosted.Type, parameters: JSONValue, outs: [OracleOut]) throws {
     let parameters = try Hosted.Parameters(parameters: parameters)
     let ports = Ports()
-    machine = Hosted.stateMachine(parameters)
+    machine = Hosted.stateMachine(parameters).refusing(by: StateMeter(isExact: true))
     let runtime = Hosted.runtime(parameters, ports)
     let description = try Hosted.describe(machine: machine, runtime: runtime, ports: ports)
     if let problem = description.problem { throw NodeProblem(problem) }

@@ -29,9 +29,17 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
   /// Makes the machine, in its recorded state where there is one; its engine posts to the loop.
   @export(interface)
   init(parameters: Hosted.Parameters, hosting: Hosting) throws {
-    let machine = Hosted.stateMachine(parameters)
+    let meter = StateMeter<Hosted.State>(
+      isSynthesized: Hosted.State._isSynthesizedCodable,
+      isExact: hosting.journal?.mark.measuresEachStep == true)
+    let machine = Hosted.stateMachine(parameters).refusing(by: meter)
     let runtime = Hosted.runtime(parameters, ports)
     description = try Hosted.describe(machine: machine, runtime: runtime, ports: ports)
+    if hosting.journal?.contents == nil,
+      let problem = machine.problem(withInitial: description.initial)
+    {
+      throw NodeProblem(problem)
+    }
     let owner = Weak()
     let loop = hosting.loop
     let engine = Engine(machine: machine, runtime: runtime) { input in
@@ -44,7 +52,13 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     engine.onProblem = { [log = hosting.log] in log.warning($0) }
     if journal != nil { engine.effects.waitForRecords() }
     try journal?.keep(stateFields: description.stateFields?.map(\.name))
-    core = try MachineCore(engine, hosting: hosting)
+    engine.mayShow = { [log = hosting.log] state in
+      if meter.fits(state) { return true }
+      log.warning(
+        "a state that a transition goes through is not shown: \(Refusal.stateTooLarge.wording)")
+      return false
+    }
+    core = try MachineCore(engine, meter, hosting: hosting)
     outlets = MachineOutlets(log: hosting.log)
     steps = try MachineSteps(core, incarnation: hosting.incarnation)
     requests = MachineRequests(core, outlets)

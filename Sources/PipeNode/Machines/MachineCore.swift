@@ -27,6 +27,7 @@ final class MachineCore<Hosted: Machine> {
   var suspect: EffectOrigin?
   /// The effect that is resent, whose start is not recorded yet.
   var resent: EffectOrigin?
+  let meter: StateMeter<State>
   /// Its part in synchronized events, where it has one.
   @exclusivity(unchecked)
   private(set) var participant: Participant?
@@ -36,8 +37,11 @@ final class MachineCore<Hosted: Machine> {
   var onEnd: ((String?) -> Void)?
 
   @export(interface)
-  init(_ engine: Engine<State, Event, Hosted.Output>, hosting: Hosting) throws {
+  init(
+    _ engine: Engine<State, Event, Hosted.Output>, _ meter: StateMeter<State>, hosting: Hosting
+  ) throws {
     self.engine = engine
+    self.meter = meter
     log = hosting.log
     node = hosting.node
     journal = hosting.journal

@@ -113,6 +113,9 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
     on event: Hosted.Event, of composite: String, to next: Hosted.State
   ) throws(ParticipantRefusal) -> ParticipantMove {
     guard let state = try? core.states.encode(next) else { throw .busy }
+    guard state.count <= max(StateSizeLimit.byteCount, stateBytes.count) else {
+      throw refused(.stateTooLarge)
+    }
     prepared = (event, composite, next)
     return ParticipantMove(version: core.engine.version + 1, state: state)
   }

@@ -10,6 +10,9 @@ final class MachineSteps<Hosted: Machine> {
   private let incarnation: UInt64
   /// The version that is recorded; `nil` before the initial state is.
   private var recordedVersion: UInt64?
+  /// What the recorded state takes as JSON. Unit: bytes.
+  private var recordedSize = 0
+  private var lastSize = 0
   /// The version at the start of this process.
   private var firstVersion: UInt64 = 0
   /// What led to the last entry, and when that was.
@@ -39,6 +42,21 @@ final class MachineSteps<Hosted: Machine> {
     last = (record.time, record.cause)
     recordedVersion = record.version
     firstVersion = record.version
+    recordedSize = record.state.count
+    lastSize = recordedSize
+    try checkSize()
+  }
+
+  /// Throws where the state is too large to be shown; warns where it is larger than steps may lead to.
+  private func checkSize() throws {
+    guard recordedSize > StateSizeLimit.byteCount else { return }
+    let path = core.journal?.path ?? ""
+    guard recordedSize <= WireLimits.messageByteCount / 4 * 3 else {
+      throw JournalError.stateTooLarge(path: path, node: core.node, byteCount: recordedSize)
+    }
+    core.log.warning(
+      "the journal '\(path)' has a state of \(recordedSize) bytes as JSON; the limit is "
+        + "\(StateSizeLimit.byteCount). Steps to a state that is larger still are refused")
   }
 
   private func state(_ bytes: [UInt8]) throws -> Hosted.State {
@@ -108,8 +126,17 @@ final class MachineSteps<Hosted: Machine> {
   func recordState(into journal: Journal) throws {
     let version = core.engine.settledVersion
     guard version != recordedVersion else { return }
+    let state = try core.states.encode(core.engine.settledState)
+    // One step of many has led to it. The next process takes them again, and refuses that one.
+    guard core.meter.isExact || state.count <= max(StateSizeLimit.byteCount, recordedSize) else {
+      journal.mark.measureEachStepNext()
+      throw NodeProblem(
+        "a step led to a state of \(state.count) bytes as JSON; the limit is \(StateSizeLimit.byteCount). "
+          + "The node takes its last steps again, and refuses that one")
+    }
+    lastSize = state.count
     try journal.moved(
-      to: core.states.encode(core.engine.settledState), version: version,
+      to: state, version: version,
       steps: version - (recordedVersion ?? 0), cause: last.cause, time: last.time,
       incarnation: incarnation)
   }
@@ -131,5 +158,8 @@ final class MachineSteps<Hosted: Machine> {
     }
   }
 
-  func stateRecorded() { recordedVersion = core.engine.settledVersion }
+  func stateRecorded() {
+    recordedVersion = core.engine.settledVersion
+    recordedSize = lastSize
+  }
 }

@@ -47,6 +47,7 @@ extension MachineFailure {
     case .refused(.thrown, _, _): "the function throws an error"
     case .refused(.asynchronous, _, _): "the transition is asynchronous"
     case .refused(.overdue, _, _): "the transition took longer than it may"
+    case .refused(.stateTooLarge, _, _): "the state would be larger than 1 MiB as JSON"
     case .asynchronous: "the transition is asynchronous"
     case .moved, .movesLater: "there is a transition"
     case .otherRefusal: "the event is refused for another reason"
@@ -100,7 +101,7 @@ extension MachineFailure {
       "Add \(on) to \(when), or expect it with assertNoTransition(when:on:)."
     case .refused(.guard, _, _):
       "Change the Guard of \(on) in \(when), or expect it with assertNoTransition(when:on:)."
-    case .refused(.thrown, _, _), .refused(.overdue, _, _):
+    case .refused(.thrown, _, _), .refused(.overdue, _, _), .refused(.stateTooLarge, _, _):
       "Change the function, or expect it with assertNoTransition(when:on:)."
     case .refused(.asynchronous, _, _), .asynchronous, .movesLater:
       "Wait for it with 'await', and assertEventually(when:on:transitionTo:)."
@@ -111,7 +112,7 @@ extension MachineFailure {
     case .otherRefusal(_, .noTransition, _):
       "Add \(on) with a Guard to \(when), or expect 'because: .noTransition'."
     case .otherRefusal(_, .thrown, _), .otherRefusal(_, .asynchronous, _),
-      .otherRefusal(_, .overdue, _):
+      .otherRefusal(_, .overdue, _), .otherRefusal(_, .stateTooLarge, _):
       "Change the function, or expect what it says with 'because:'."
     case .otherOutput(_, let actual, _):
       "Change the Execute of \(when), or expect \(actual)."
@@ -131,6 +132,7 @@ extension MachineFailure {
     case .thrown(let error): "refused: '\(error)' is thrown"
     case .asynchronous: "refused: the transition is asynchronous"
     case .overdue: "refused: the transition took longer than it may"
+    case .stateTooLarge: "refused: the state would be larger than 1 MiB as JSON"
     }
   }
 

@@ -66,6 +66,7 @@ extension ScenarioStep {
     case .refuses(.thrown(let error)?): "is refused: its function throws '\(error)'"
     case .refuses(.asynchronous?): "is refused: its transition is asynchronous"
     case .refuses(.overdue?): "is refused: its transition took longer than it may"
+    case .refuses(.stateTooLarge?): "is refused: its state would be larger than 1 MiB as JSON"
     }
   }
 }

@@ -139,6 +139,7 @@ extension ParticipantMessage {
     case thrown = 5
     case overdue = 6
     case withdrawn = 7
+    case stateTooLarge = 8
 
     init(_ refusal: Refusal) {
       switch refusal {
@@ -147,6 +148,7 @@ extension ParticipantMessage {
       case .asynchronous: self = .asynchronous
       case .thrown: self = .thrown
       case .overdue: self = .overdue
+      case .stateTooLarge: self = .stateTooLarge
       }
     }
   }
@@ -220,6 +222,7 @@ extension ParticipantMessage {
     case .guard: reason = .guard
     case .asynchronous: reason = .asynchronous
     case .overdue: reason = .overdue
+    case .stateTooLarge: reason = .stateTooLarge
     case .thrown:
       let (version, rest) = try parse(body, of: header.kind)
       guard let (error, state) = splitText(rest) else { throw .body(header.kind) }

@@ -71,7 +71,7 @@ struct BadEventTests {
       try await topology.expect("c", Blob.State.holding(byteCount: fits))
       try await topology.send("b", Blob.Event.grow(byteCount: fits - 1))
       try await topology.expect("c", Blob.State.holding(byteCount: fits - 1))
-      try await topology.send("b", Blob.Event.grow(byteCount: 2 * limit))
+      try await topology.send("b", Blob.Event.shout(byteCount: 2 * limit))
       try await topology.expectLog("b", contains: "pipe 'blobs': an event was not sent: it has")
       try await topology.send("b", Blob.Event.grow(byteCount: 3))
       try await topology.expect("c", Blob.State.holding(byteCount: 3))

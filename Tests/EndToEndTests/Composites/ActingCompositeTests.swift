@@ -103,7 +103,7 @@ struct ActingCompositeTests {
     file.nodes[0] = .machine("Hoarder", name: "left", restart: Parties.quick)
     try await withTopology(file) { topology in
       try await topology.expect("counter", Party.State.willing(met: 0, steps: 1))
-      try await topology.send("left", Hoarder.Event.grow(byteCount: 1 << 20))
+      try await topology.send("left", Hoarder.Event.grow(byteCount: (1 << 20) - 60))
       #expect(try await topology.meet(mode: .await(.seconds(300))).isCommitted)
       try await topology.expectLog(
         "left", contains: "pipe 'steps of left to pair': a step is told without its state")

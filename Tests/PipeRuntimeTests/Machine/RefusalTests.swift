@@ -30,6 +30,7 @@ struct RefusalTests {
 
   private static let all: [Refusal] = [
     .noTransition, .guard, .thrown("it is \"shut\""), .asynchronous, .overdue,
+    .stateTooLarge,
   ]
 
   @Test("each travels in records, in its own coding, and in what a node would say", arguments: all)

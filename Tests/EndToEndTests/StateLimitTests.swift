@@ -1,0 +1,151 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import TestTraits
+import Testing
+
+@Suite("A node's state of more than 1 MiB", .timed)
+struct StateLimitTests {
+  private static let limit = StateSizeLimit.byteCount
+  private static let quick = RestartPolicy(
+    max: 1_000, window: .seconds(1),
+    backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
+
+  private static func hoarder(_ byteCount: Int = 0) -> NodeSpecification {
+    .machine(
+      "Hoarder", name: "node", parameters: ["byteCount": .integer(Int64(byteCount))],
+      restart: quick)
+  }
+
+  /// Checks that an event is refused because of the size of the state that it leads to.
+  private func expectRefused(
+    _ outcome: RequestOutcome, version: UInt64, sourceLocation: SourceLocation = #_sourceLocation
+  ) {
+    guard case .refused(let refusal, _) = outcome else {
+      Issue.record("\(outcome)", sourceLocation: sourceLocation)
+      return
+    }
+    #expect(refusal == .stateTooLarge, sourceLocation: sourceLocation)
+  }
+
+  @Test("is refused as an error answer to a request, and the node goes on")
+  func request() async throws {
+    let file = Topology(name: "hoard", program: "TestNodes", nodes: [Self.hoarder()])
+    try await withTopology(file) { topology in
+      for count in [Self.limit, 5 * Self.limit] {
+        expectRefused(
+          try await topology.send("node", Hoarder.Event.grow(byteCount: count)), version: 0)
+      }
+      let tool = CommandLineTool(beside: topology)
+      let sent = try await tool.run("send", "node", "{\"grow\":{\"byteCount\":2000000}}", code: 1)
+      #expect(sent.error.contains("a state of more than 1 MiB as JSON"), "\(sent)")
+      let why = try await tool.run("why", "node", "{\"grow\":{\"byteCount\":2000000}}", code: 4)
+      #expect(why.output.contains("a state of more than 1 MiB as JSON"), "\(why)")
+      let met = try await topology.send("node", Hoarder.Event.meet)
+      #expect(met == .moved(version: 1, state: ["holding": ["met": 1, "text": ""]]))
+      #expect(try await topology.status("node").incarnation == 1)
+    }
+  }
+
+  @Test("is a dead letter of a pipe that records what is refused")
+  func pipe() async throws {
+    let file = Topology(
+      name: "hoard", program: "TestNodes",
+      nodes: [.machine("Button", name: "button"), Self.hoarder()],
+      pipes: [
+        .rule(
+          from: "button", when: "pressed", to: "node", send: ["grow": ["byteCount": 3_000_000]],
+          name: "goods")
+      ])
+    try await withTopology(file) { topology in
+      let node = try await topology.expectStatus(of: "node", "a letter") { $0.status?.letters == 1 }
+      #expect(node.status?.recentLetters.first?.reason == "refused: stateTooLarge")
+      #expect(node.status?.version == 0)
+    }
+  }
+
+  @Test("fails a vote of a synchronized event")
+  func synchronized() async throws {
+    var file = Parties.pair()
+    file.nodes[0] = .machine("Hoarder", name: "left", restart: Self.quick)
+    try await withTopology(file) { topology in
+      // With one more digit for the meetings, the state is too large.
+      let overhead = "{\"holding\":{\"met\":9,\"text\":\"\"}}".utf8.count
+      try await topology.send("left", Hoarder.Event.grow(byteCount: Self.limit - overhead))
+      for _ in 1...9 { #expect(try await topology.meet(mode: .await(.seconds(300))).isCommitted) }
+      guard case .refused(let withheld) = try await topology.meet() else {
+        Issue.record("not refused")
+        return
+      }
+      #expect(withheld.map(\.participant) == ["left"])
+      #expect(withheld.map(\.reason) == [.stateTooLarge])
+    }
+  }
+
+  @Test("is refused also where it comes while the size is not measured: the step is taken again")
+  func unmeasured() async throws {
+    let file = Topology(name: "hoard", program: "TestNodes", nodes: [Self.hoarder()])
+    try await withTopology(file) { topology in
+      try await topology.send("node", Hoarder.Event.grow(byteCount: 400_000))
+      for _ in 1...5 { try await topology.send("node", Hoarder.Event.meet) }
+      expectRefused(
+        try await topology.send(
+          "node", Hoarder.Event.grow(byteCount: 5_000_000), timeout: .seconds(60)), version: 6)
+      let node = try await topology.status("node")
+      #expect(node.incarnation == 2)
+      #expect(node.status?.version == 6)
+      #expect(try await topology.send("node", Hoarder.Event.meet).version == 7)
+    }
+  }
+
+  @Test("that an older journal holds may shrink, and fails the node where no message can carry it")
+  func older() async throws {
+    let file = Topology(name: "hoard", program: "TestNodes", nodes: [Self.hoarder()])
+    try await withTopology(file) { topology in
+      try await topology.send("node", Hoarder.Event.meet)
+      func write(_ byteCount: Int) async throws {
+        try await topology.stop("node")
+        let state =
+          "{\"holding\":{\"met\":1,\"text\":\"\(String(repeating: "x", count: byteCount))\"}}"
+        try JournalFile(of: "node", in: topology).run(
+          "UPDATE record SET state = '\(state)' WHERE id = (SELECT max(id) FROM record)")
+      }
+      try await write(2_000_000)
+      try await topology.start("node")
+      try await topology.expectLog("node", contains: "bytes as JSON; the limit is \(Self.limit)")
+      expectRefused(
+        try await topology.send("node", Hoarder.Event.grow(byteCount: 2_000_001)), version: 1)
+      #expect(
+        try await topology.send("node", Hoarder.Event.grow(byteCount: 1_900_000)).version == 2)
+      #expect(try await topology.send("node", Hoarder.Event.grow(byteCount: 7)).version == 3)
+      expectRefused(
+        try await topology.send("node", Hoarder.Event.grow(byteCount: 2_000_000)), version: 3)
+
+      try await write(5_000_000)
+      _ = try? await topology.start("node")
+      let node = try await topology.expectStatus(of: "node", "its failure") { $0.phase == "failed" }
+      #expect(
+        node.reason?.contains("more than fits into a message") == true, "\(node.reason ?? "")")
+      #expect(node.reason?.contains("orchestrator reset node") == true)
+    }
+  }
+
+  @Test("that a machine starts in is an error of the file")
+  func initial() async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    try tool.directory.write(
+      Topology(name: "hoard", program: "TestNodes", nodes: [Self.hoarder(2_000_000)]).yaml,
+      to: "hoard.yaml")
+    let result = try await tool.run("check", "hoard.yaml", code: 2)
+    #expect(result.error.contains("its initial state has 2000"), "\(result)")
+    #expect(result.error.contains("the limit is \(Self.limit)"), "\(result)")
+  }
+}
+
+extension RequestOutcome {
+  /// The version that an event has led to.
+  fileprivate var version: UInt64? {
+    if case .moved(let version, _) = self { version } else { nil }
+  }
+}
