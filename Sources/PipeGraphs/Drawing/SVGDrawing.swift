@@ -2,12 +2,15 @@ import PipeSupport
 
 /// A graph as a picture in SVG, by the layout here. Source: https://www.w3.org/TR/SVG2.
 ///
-/// It refers to nothing outside, and follows the reader's choice of dark or light.
+/// It refers to nothing outside. Each shape has its colours as attributes, which every renderer reads; where one
+/// reads style sheets with media queries, too, the picture follows the reader's choice of dark or light.
 package struct SVGDrawing {
   private let layout: Layout
 
   /// What a cell takes. Unit: pixels.
   private static let (column, row) = (8, 16)
+  /// Of the light picture.
+  private static let (ink, paper) = ("#111", "#fff")
 
   package init(_ graph: Graph) { layout = Layout(graph) }
 
@@ -20,47 +23,38 @@ package struct SVGDrawing {
     )
     var lines = [
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"\(width)\" height=\"\(height)\" "
-        + "viewBox=\"0 0 \(width) \(height)\" role=\"img\">",
+        + "viewBox=\"0 0 \(width) \(height)\" role=\"img\" font-family=\"monospace\" font-size=\"13\">",
       "<title>\(Self.escaped(graph.title))</title>", Self.style,
-      "<rect class=\"paper\" width=\"\(width)\" height=\"\(height)\"/>",
+      "<rect class=\"paper\" fill=\"\(Self.paper)\" width=\"\(width)\" height=\"\(height)\"/>",
     ]
     lines += zip(layout.frames, graph.clusters).flatMap { frame, cluster in
-      [Self.box(frame, "frame" + Self.names(cluster.marks))]
+      [Self.box(frame, "frame", cluster.marks)]
         + Self.texts(Graph.texts(cluster.lines, cluster.marks), frame.x + 2, frame.y + 1)
     }
     lines += graph.edges.indices.flatMap(line)
     lines += zip(layout.boxes, graph.nodes).flatMap { box, node in draw(node, box) }
     lines += layout.labels.compactMap(\.self).flatMap {
-      Self.texts($0.lines, $0.place.x, $0.place.y, "label")
+      Self.texts($0.lines, $0.place.x, $0.place.y, hides: true)
     }
     lines += Self.texts(texts, 2, layout.height)
     return (lines + ["</svg>"]).joined(separator: "\n") + "\n"
   }
 
+  /// Rules of a style sheet go before attributes.
   private static let style = """
     <style>
-    svg { color-scheme: light dark; --ink: #111; --paper: #fff }
-    @media (prefers-color-scheme: dark) { svg { --ink: #eee; --paper: #111 } }
-    .paper { fill: var(--paper) }
-    .box, .frame { fill: var(--paper); stroke: var(--ink); stroke-width: 1.5 }
-    .frame { fill: none; stroke-dasharray: 8 3 }
-    .line { fill: none; stroke: var(--ink); stroke-width: 1.5 }
-    .unsure, .unreached, .down { stroke-dasharray: 2 4 }
-    .part, .watch { stroke-dasharray: 6 4 }
-    .current { stroke-width: 5 }
-    .initial { stroke-width: 3 }
-    .unknown { stroke: none }
-    .inner { fill: none }
-    .head { fill: var(--ink) }
-    text { font: 13px monospace; fill: var(--ink); white-space: pre }
-    .label { paint-order: stroke; stroke: var(--paper); stroke-width: 5px }
+    svg { color-scheme: light dark }
+    @media (prefers-color-scheme: dark) {
+    .paper { fill: #111 } .box, .frame, .line { stroke: #eee } .box { fill: #111 } .inner { fill: none }
+    .unknown { stroke: none } .head, text { fill: #eee }
+    }
     </style>
     """
 
   private func draw(_ node: Graph.Node, _ box: Layout.Rectangle) -> [String] {
-    var lines = [Self.box(box, "box \(node.kind.rawValue)" + Self.names(node.marks), node.kind)]
+    var lines = [Self.box(box, "box", node.marks, node.kind)]
     if node.marks.contains(.final) {
-      lines.append(Self.box(box, "box inner", node.kind, inset: 4))
+      lines.append(Self.box(box, "box inner", [], node.kind, inset: 4))
     }
     return lines + Self.texts(Graph.texts(node.lines, node.marks), box.x + 2, box.y + 1)
   }
@@ -87,9 +81,10 @@ package struct SVGDrawing {
       points = [Self.center(.init(from.x + from.width / 2, from.y + from.height / 2))]
       points += [Self.center(end), Self.border(of: to, at: end)]
     }
-    let kinds = "line \(edge.kind.rawValue)" + (edge.isCertain ? "" : " unsure")
     let list = points.map { "\($0.x),\($0.y)" }.joined(separator: " ")
-    let line = "<polyline class=\"\(kinds)\" points=\"\(list)\"/>"
+    let line =
+      "<polyline class=\"line\" fill=\"none\" \(Self.stroke(1.5, dashes: Self.dashes(of: edge))) "
+      + "points=\"\(list)\"/>"
     guard edge.kind != .part, points.count > 1 else { return [line] }
     return [line, Self.head(points[points.count - 2], points[points.count - 1])]
   }
@@ -113,30 +108,61 @@ package struct SVGDrawing {
   private static func head(_ from: Layout.Point, _ tip: Layout.Point) -> String {
     let (dx, dy) = ((tip.x - from.x).signum(), (tip.y - from.y).signum())
     let (x, y) = (tip.x - 9 * dx, tip.y - 9 * dy)
-    return "<path class=\"head\" d=\"M\(tip.x),\(tip.y) L\(x - 4 * dy),\(y + 4 * dx) "
+    return
+      "<path class=\"head\" fill=\"\(ink)\" d=\"M\(tip.x),\(tip.y) L\(x - 4 * dy),\(y + 4 * dx) "
       + "L\(x + 4 * dy),\(y - 4 * dx) Z\"/>"
   }
 
   private static func box(
-    _ box: Layout.Rectangle, _ names: String, _ kind: Graph.NodeKind? = nil, inset: Int = 0
+    _ box: Layout.Rectangle, _ names: String, _ marks: Set<Graph.Mark>,
+    _ kind: Graph.NodeKind? = nil,
+    inset: Int = 0
   ) -> String {
     let round = kind == .state || kind == .product ? 10 : kind == .composite ? 24 : 2
-    return "<rect class=\"\(names)\" x=\"\(box.x * column + inset)\" y=\"\(box.y * row + inset)\" "
+    // A frame is one of no kind, and nothing behind it is to be hidden; nor is a box by a second border.
+    let fill = kind == nil || inset > 0 ? "none" : paper
+    let stroke =
+      kind == .unknown
+      ? "stroke=\"none\"" : stroke(width(of: marks), dashes: dashes(of: marks, kind))
+    let names = names + (kind == .unknown ? " unknown" : "")
+    return "<rect class=\"\(names)\" fill=\"\(fill)\" \(stroke) "
+      + "x=\"\(box.x * column + inset)\" y=\"\(box.y * row + inset)\" "
       + "width=\"\(box.width * column - 2 * inset)\" height=\"\(box.height * row - 2 * inset)\" "
       + "rx=\"\(round)\"/>"
   }
 
-  private static func names(_ marks: Set<Graph.Mark>) -> String {
-    Graph.Mark.allCases.filter(marks.contains).map { " \($0.rawValue)" }.joined()
+  private static func stroke(_ width: Double, dashes: String?) -> String {
+    "stroke=\"\(ink)\" stroke-width=\"\(width)\""
+      + (dashes.map { " stroke-dasharray=\"\($0)\"" } ?? "")
   }
 
-  private static func texts(_ lines: [String], _ x: Int, _ y: Int, _ name: String? = nil)
-    -> [String]
+  private static func width(of marks: Set<Graph.Mark>) -> Double {
+    marks.contains(.current) ? 5 : marks.contains(.initial) ? 3 : 1.5
+  }
+
+  private static func dashes(of marks: Set<Graph.Mark>, _ kind: Graph.NodeKind?) -> String? {
+    !marks.isDisjoint(with: [.unreached, .down]) ? "2 4" : kind == nil ? "8 3" : nil
+  }
+
+  private static func dashes(of edge: Graph.Edge) -> String? {
+    switch edge.kind {
+    case .part, .watch: "6 4"
+    case .transition, .pipe: edge.isCertain ? nil : "2 4"
+    }
+  }
+
+  /// - Parameter hides: Whether what is drawn before it is not to be seen through it.
+  private static func texts(_ lines: [String], _ x: Int, _ y: Int, hides: Bool = false) -> [String]
   {
-    lines.enumerated().map { place, line in
-      let kind = name.map { " class=\"\($0)\"" } ?? ""
-      return "<text\(kind) x=\"\(x * column)\" y=\"\((y + place) * row + 12)\" "
-        + "textLength=\"\(line.displayWidth * column)\">\(escaped(line))</text>"
+    lines.enumerated().flatMap { place, line in
+      let (left, top, width) = (x * column, (y + place) * row, line.displayWidth * column)
+      let ground =
+        "<rect class=\"paper\" fill=\"\(paper)\" x=\"\(left)\" y=\"\(top)\" width=\"\(width)\" "
+        + "height=\"\(row)\"/>"
+      return (hides ? [ground] : []) + [
+        "<text fill=\"\(ink)\" xml:space=\"preserve\" x=\"\(left)\" y=\"\(top + 12)\" "
+          + "textLength=\"\(width)\">\(escaped(line))</text>"
+      ]
     }
   }
 

@@ -3,6 +3,16 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
+extension Trait where Self == ConditionTrait {
+  /// The test needs librsvg's and ImageMagick's programs, and is skipped with this reason where they are not installed.
+  static var needsRenderers: Self {
+    .enabled(
+      if: ["/usr/bin/rsvg-convert", "/usr/bin/convert"].allSatisfy(FileSystem.exists),
+      "Debian's 'librsvg2-bin' and 'imagemagick' are not installed: 'tools/setup librsvg2-bin imagemagick' does that"
+    )
+  }
+}
+
 @Suite("Drawing a topology and its machines from the command line", .timed)
 struct GraphVerbTests {
   @Test(
@@ -101,6 +111,23 @@ struct GraphVerbTests {
       dot: "/bin/grep -q splines=line && echo '<svg>plain</svg>' && exit 0; exec /bin/sleep 1000")
     #expect(result.output == "<svg>plain</svg>\n", "\(result)")
     #expect(result.error.contains("note: drawn plainly"), "\(result)")
+  }
+
+  @Test(
+    "A picture in SVG has dark lines on white paper in librsvg and in ImageMagick", .needsRenderers,
+    arguments: ["rsvg-convert graph.svg | convert png:-", "convert graph.svg"])
+  func renderers(command: String) async throws {
+    let drawn = try await svg(dot: nil)
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    try tool.directory.write(drawn.output, to: "graph.svg")
+    // The mean and the least brightness, from 0 to 1.
+    let script =
+      "PATH=/usr/bin:/bin; export PATH; \(command) -colorspace Gray -format '%[fx:mean] %[fx:minima]' info:-"
+    let result = try await tool.end(of: tool.start(program: "/bin/sh", ["-c", script]))
+    let figures = result.output.split(separator: " ").compactMap { Double($0) }
+    try #require(figures.count == 2, "\(result)")
+    #expect(figures[0] > 0.75 && figures[0] < 0.99 && figures[1] < 0.2, "\(result)")
   }
 
   @Test("a topology is read from standard input, too")
