@@ -17,7 +17,7 @@ package struct Trace: Sendable {
   /// A synchronized event: the steps that are part of it.
   package struct Meeting: Sendable {
     package var transaction: TransactionID
-    /// The composites that have moved by it, or the participants, where none was followed.
+    /// The composite that has committed it, or the participants, where that is not known.
     package var name: String
     package var event: String
     /// Their places in ``Trace/steps``.

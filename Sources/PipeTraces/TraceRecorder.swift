@@ -8,6 +8,8 @@ package struct TraceRecorder: Sendable {
   private let topology: String
   private let nodes: [String]
   private let composites: Set<String>
+  /// By composite, the events that it can be asked for.
+  private let synchronizable: [String: Set<String>]
   private var steps: [NodeStep] = []
   private var untold: [String: UInt64] = [:]
 
@@ -21,16 +23,17 @@ package struct TraceRecorder: Sendable {
     self.topology = topology
     self.nodes = nodes
     var coordinator: [String: Int] = [:]
-    var composites: Set<String> = []
+    var synchronizable: [String: Set<String>] = [:]
     for (place, plan) in classes.enumerated() {
       for composite in plan.composites {
-        composites.insert(composite.name)
+        synchronizable[composite.name] = Set(composite.vectors.map(\.event))
         coordinator[composite.name] = place
         for node in composite.nodes { coordinator[node] = place }
       }
     }
     self.coordinator = coordinator
-    self.composites = composites.intersection(nodes)
+    self.synchronizable = synchronizable
+    composites = Set(synchronizable.keys).intersection(nodes)
   }
 
   package var count: Int { steps.count }
@@ -95,6 +98,16 @@ package struct TraceRecorder: Sendable {
     }
   }
 
+  /// The composite that has committed a synchronized event, of which others observe the same nodes: participants
+  /// name it as the cause of their steps. A composite's own step names the event.
+  private func name(of steps: [NodeStep]) -> String {
+    let causes = steps.filter { synchronizable[$0.node] == nil }.compactMap(\.cause)
+    if let cause = causes.first(where: { synchronizable[$0] != nil }) { return cause }
+    let own = steps.filter { synchronizable[$0.node] != nil }
+    let able = own.filter { step in synchronizable[step.node]?.contains(step.cause ?? "") == true }
+    return (own.isEmpty ? steps : able.isEmpty ? own : able).map(\.node).joined(separator: ", ")
+  }
+
   private struct MeetingKey: Hashable {
     var coordinator: Int
     var transaction: TransactionID
@@ -125,9 +138,7 @@ package struct TraceRecorder: Sendable {
       }
     }
     for index in meetings.indices {
-      let names = meetings[index].steps.map { steps[$0].node }
-      let own = names.filter(composites.contains)
-      meetings[index].name = (own.isEmpty ? names : own).joined(separator: ", ")
+      meetings[index].name = name(of: meetings[index].steps.map { steps[$0].step })
       if meetings[index].event.isEmpty {
         meetings[index].event = meetings[index].steps.first.map { steps[$0].eventName } ?? "?"
       }

@@ -35,6 +35,36 @@ struct TraceTests {
     #expect(recorder.trace.meetings.map(\.name) == ["oneA", "twoA"])
   }
 
+  @Test(
+    "A synchronized event bears the name of the composite that committed it, not of those that observe its nodes",
+    arguments: [
+      ["fork", "seat2", "seat1"], ["seat2", "seat1"], ["fork"], ["seat1", "fork", "seat2"],
+    ])
+  func committer(followed: [String]) throws {
+    func seat(_ name: String, _ event: String) throws -> CompositePlan {
+      let vectors = #"[{"composite":"\#(name)","event":"\#(event)","participants":["fork"]}]"#
+      return CompositePlan(
+        name: name, components: ["fork"], nodes: ["fork"],
+        vectors: try JSONRecord.decode([SyncVector].self, from: Array(vectors.utf8)), events: [])
+    }
+    var recorder = TraceRecorder(
+      topology: "t", nodes: followed,
+      classes: [
+        ConflictClassPlan(
+          name: "seat1", program: "nodes", durability: .volatile,
+          composites: [try seat("seat1", "take"), try seat("seat2", "grab")], components: [])
+      ])
+    for (place, node) in followed.enumerated() {
+      let cause = node == "fork" ? "seat1" : "take"
+      let text =
+        #"{"node":"\#(node)","incarnation":1,"version":1,"place":1,"time":\#(place),"cause":"\#(cause)","#
+        + #""transaction":"1.1"}"#
+      recorder.take(try JSONRecord.decode(NodeStep.self, from: Array(text.utf8)))
+    }
+    #expect(recorder.trace.meetings.map(\.name) == ["seat1"])
+    #expect(recorder.trace.meetings.map(\.steps.count) == [followed.count])
+  }
+
   @Test("for a person: what has caused what")
   func text() throws {
     let lines = try House.written(.text).split(separator: "\n").map(String.init)
