@@ -7,6 +7,8 @@ package struct FeedFrame: Sendable {
   package var topic: UInt32
   package var version: UInt64
   package var incarnation: UInt64
+  /// Whether it reports an event that was refused or postponed, and no step.
+  package var isRefusal: Bool
   /// The body.
   package var json: [UInt8]
 }
@@ -20,7 +22,7 @@ package struct StepFollowing: Sendable {
 }
 
 extension TopologyClient {
-  /// The steps of nodes, from now on, as they came.
+  /// The steps of nodes, and the events that they refuse, from now on, as they came.
   /// - Parameters:
   ///   - nodes: Of these; those that are not there are left out.
   ///   - end: Called when no more comes: the topology has gone down, or the client is closed.
@@ -32,12 +34,13 @@ extension TopologyClient {
     let feeds = Array(Set(nodes.map(\.feedName)))
     let reader = Locked<UInt64?>(nil)
     let stop = try await follow(ending: end) { sockets in
-      let id = try sockets.read(feeds, [.steps(of: nil)]) { frame in
-        guard let header = try? FrameHeader(frame), header.kind == .step else { return }
+      let id = try sockets.read(feeds, [.steps(of: nil), .refusals(of: nil)]) { frame in
+        guard let header = try? FrameHeader(frame), header.kind == .step || header.kind == .refusal
+        else { return }
         receive(
           FeedFrame(
             topic: header.count, version: header.sequence, incarnation: header.number,
-            json: Array(frame[FrameHeader.byteCount...])))
+            isRefusal: header.kind == .refusal, json: Array(frame[FrameHeader.byteCount...])))
       }
       reader.withLock { $0 = id }
       return id

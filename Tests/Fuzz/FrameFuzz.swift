@@ -99,7 +99,8 @@ enum FrameFuzz {
   /// The bytes as a message of an XPUB.
   private static func subscribe(_ bytes: UnsafeRawBufferPointer) {
     let topics: [FeedTopic] = [
-      .states(areCommitted: nil), .summaries(of: nil), .steps(of: nil), .tap(pipe: nil),
+      .states(areCommitted: nil), .summaries(of: nil), .steps(of: nil), .refusals(of: nil),
+      .tap(pipe: nil),
     ]
     var subscriptions = FeedSubscriptions()
     guard let topic = subscriptions.take(bytes) else { return }

@@ -151,11 +151,13 @@ extension FeedFrame {
       && (try? JSONValue(parsing: json))?["skipped"] != nil
   }
 
-  /// What is recorded of a step that is too large.
+  /// What is recorded of a step, or of a refused event, that is too large.
   fileprivate func skeleton(of node: String) -> JSONValue {
-    [
+    var record: [String: JSONValue] = [
       "node": .string(node), "incarnation": .count(incarnation), "version": .count(version),
       "time": .integer(WallClock.nanoseconds), "large": .integer(Int64(json.count)),
     ]
+    if isRefusal { record["refused"] = "it is too large to be shown" }
+    return .object(record)
   }
 }

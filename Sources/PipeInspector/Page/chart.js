@@ -1,7 +1,8 @@
 'use strict';
 // The sequence chart: a line down for each node, a row for each step, an arrow from who sent its event, or from
 // the step that started the effect which gave it. Steps of one synchronized event are one row, with a bar over
-// those who took part.
+// those who took part. A refused event has a row, too, with a cross; an event that waits has a broken line from the
+// step that sent it towards its receiver.
 
 const SHOWN = 60;   // Rows.
 
@@ -34,9 +35,11 @@ let charted = null;   // What is drawn.
 
 function showChart() {
   const rows = sequenceRows();
+  const waiting = waitingEvents(rows);
   const used = new Set(rows.flatMap((row) => row.steps.map((step) => step.node)));
+  for (const events of waiting.values()) for (const event of events) used.add(event.to);
   const names = model.topology.nodes.map((node) => node.name).filter((name) => used.has(name));
-  const sign = JSON.stringify([names, rows.map((row) => row.steps.map((step) => step.id))]);
+  const sign = JSON.stringify([names, rows.map((row) => row.steps.map((step) => [step.id, waiting.get(step)]))]);
   if (sign === charted) return;
   charted = sign;
   const [left, wide, high, top] = [90, 170, 30, 30];
@@ -55,7 +58,7 @@ function showChart() {
   rows.forEach((row, index) => {
     const y = top + index * high + high / 2;
     for (const step of row.steps) for (const event of step.sent || []) {
-      sentAt.set(event.pipe + ' ' + event.stream + ' ' + event.number, { x: column.get(step.node), y });
+      sentAt.set(keyOf(event), { x: column.get(step.node), y });
     }
   });
   const enteredAt = new Map();
@@ -71,14 +74,51 @@ function showChart() {
     for (const step of row.steps) {
       const x = column.get(step.node);
       if (step.effect !== undefined) svg.append(effectPart(step, x, enteredAt.get(versionOf(step, step.effect)), y));
+      for (const event of waiting.get(step) || []) svg.append(...waitingParts(event, x, column.get(event.to), y));
       svg.append(...stepParts(step, x, y, sentAt));
-      if (step.version !== undefined) enteredAt.set(versionOf(step, step.version), y);
+      if (step.version !== undefined && step.refused === undefined) enteredAt.set(versionOf(step, step.version), y);
     }
   });
   const box = byId('chart');
   const isAtEnd = isAtFloor(box);
   put(box, rows.length ? svg : make('p', null, 'No step was seen yet.'));
   if (isAtEnd) box.scrollTop = box.scrollHeight;
+}
+
+// By the step that sent them, the events that neither a step nor a refusal of their receiver has followed, and that the
+// ends of their pipe count as under way. What a composite takes is not told by its pipe's numbers.
+function waitingEvents(rows) {
+  const pipes = new Map(model.topology.pipes.map((pipe) => [pipe.name, pipe]));
+  const composites = new Set(model.topology.nodes.filter((node) => node.kind === 'composite').map((node) => node.name));
+  const [ended, streams] = [new Set(), new Map()];
+  for (const step of visibleSteps()) {
+    if (step.source) ended.add(keyOf(step.source));
+    for (const event of step.sent || []) streams.set(event.pipe, String(event.stream));
+  }
+  const waiting = new Map();
+  for (const step of rows.flatMap((row) => row.steps)) {
+    const events = new Map();
+    for (const event of step.sent || []) {
+      const [pipe, ends] = [pipes.get(event.pipe), pipeEnds(event.pipe)];
+      if (!pipe || composites.has(pipe.to) || !ends.out || ended.has(keyOf(event))) continue;
+      const applied = Math.max(ends.out.applied, ends.in ? ends.in.applied : 0);
+      if (String(event.stream) !== streams.get(event.pipe) || event.number <= applied) continue;
+      const one = events.get(event.pipe) || { pipe: event.pipe, to: pipe.to, count: 0 };
+      one.count += 1;
+      events.set(event.pipe, one);
+    }
+    if (events.size) waiting.set(step, [...events.values()]);
+  }
+  return waiting;
+}
+const keyOf = (event) => event.pipe + ' ' + event.stream + ' ' + event.number;
+
+function waitingParts({ pipe, count }, from, to, y) {
+  // To a node itself, beside its line.
+  const end = from === to ? from + 40 : to + (to > from ? -8 : 8);
+  const words = count > 1 ? count + ' wait' : 'waits';
+  return [draw('path', { class: 'wire waits', d: `M${from} ${y}H${end}` }, draw('title', null, pipe + ': ' + words)),
+    draw('text', { x: end, y: y + 13, class: 'small', 'text-anchor': to > from ? 'end' : 'start' }, '… ' + words)];
 }
 
 const versionOf = (step, version) => step.node + ' ' + version;
@@ -100,15 +140,24 @@ function stepParts(step, x, y, sentAt) {
       draw('text', { x: x + 6, y: y - 3, class: 'small' }, (step.running ? '▷ ' : step.again ? '↻ began again: ' : '✖ ') + step.phase)];
   }
   const parts = [];
-  const source = step.source &&
-    sentAt.get(step.source.pipe + ' ' + step.source.stream + ' ' + step.source.number);
+  const source = step.source && sentAt.get(keyOf(step.source));
+  const isRefused = step.refused !== undefined;
   if (source) {
-    parts.push(draw('path', { class: 'wire', 'marker-end': 'url(#tip)', d: `M${source.x} ${source.y}L${x} ${y}` },
-      draw('title', null, step.source.pipe)));
+    parts.push(draw('path', { class: isRefused ? 'wire refused' : 'wire', 'marker-end': 'url(#tip)',
+      d: `M${source.x} ${source.y}L${x} ${y}` }, draw('title', null, step.source.pipe)));
   }
   const event = step.event === undefined ? step.cause || '' : short(step.event, 22);
   // Arrows come from above and go on below: what is told stands where none is, or in the bar.
   const line = step.transaction ? y + 4 : source && source.x > x ? y + 13 : y - 4;
+  if (isRefused) {
+    const words = event + (step.postponed ? ' postponed' : ' refused');
+    const reason = String(step.refused).replace(/^refused: /, '');
+    parts.push(draw('path', { class: 'wire refused', d: `M${x - 5} ${y - 5}l10 10m0 -10l-10 10` }),
+      draw('text', { x: x + 8, y: line, class: 'small alert' }, words + ': ' + short(reason, 24),
+        draw('title', null, step.node + ' in ' + stateText(step.state) + ': ' + stateText(step.event) + ' (' +
+          (step.cause || '') + '): ' + reason)));
+    return parts;
+  }
   parts.push(draw('circle', { class: 'box', cx: x, cy: y, r: 4 }),
     draw('text', { x: x + 8, y: line, class: 'small' }, event + ' → ' + short(step.state, 18),
       draw('title', null, step.node + ': ' + stateText(step.from) + ' — ' + stateText(step.event) + ' → ' +

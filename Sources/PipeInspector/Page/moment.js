@@ -43,7 +43,10 @@ function takeSteps(delta) {
   const seen = new Set();
   let [inside, before] = [0, 0];
   for (const step of delta.happened) {
-    if (step.place !== undefined) {
+    if (step.refused !== undefined) {
+      // No step: it has no place among them.
+      if (step.skipped) model.skipped += step.skipped;
+    } else if (step.place !== undefined) {
       if (seen.has(step.node)) inside += missingBefore(step);
       else before += missingBefore(step);
       seen.add(step.node);
@@ -177,7 +180,7 @@ function present() {
   const states = new Map();
   for (const step of model.steps) {
     if (step.time > model.at) break;
-    if (step.is === 'life' || step.state === undefined) continue;
+    if (step.is === 'life' || step.state === undefined || step.refused !== undefined) continue;
     states.set(step.node, step);
   }
   for (const node of model.topology.nodes) {

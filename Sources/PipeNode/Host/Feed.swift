@@ -38,6 +38,8 @@ final class Feed {
   /// Whether somebody asks for summaries, and for steps.
   private(set) var areSummariesWanted = false
   private(set) var areStepsWanted = false
+  /// Whether a subscriber asks for refused events.
+  private(set) var areRefusalsWanted = false
   /// What subscribers are told of once it is recorded.
   @exclusivity(unchecked)
   private var kept: [FeedEntry] = []
@@ -163,6 +165,7 @@ final class Feed {
     )
     areSummariesWanted = subscriptions.ask(for: .summaries(of: nil))
     areStepsWanted = subscriptions.ask(for: .steps(of: nil))
+    areRefusalsWanted = subscriptions.ask(for: .refusals(of: nil))
     onChange?(asked.contains { FeedTopic.summaries(of: nil).isAsked(by: $0) })
     if asked.contains(where: { FeedTopic.states(areCommitted: nil).isAsked(by: $0) }) {
       for entry in last?() ?? [] { publish(entry) }

@@ -85,6 +85,7 @@ extension HostedContent {
     guard let content = content.asTracesSteps else { return }
     content.count(feed.areSummariesWanted)
     content.tellSteps(to: feed.areStepsWanted ? feed : nil)
+    content.reportRefusals(to: feed.areRefusalsWanted ? feed : nil)
   }
 
   func start() { content.start() }

@@ -47,6 +47,8 @@ protocol TracesSteps: NodeContent {
   var transitions: TransitionCounts? { get }
   /// Tells each step to a feed from now on, or to none.
   func tellSteps(to feed: Feed?)
+  /// Reports each event that it refuses or postpones to a feed from now on, or to none.
+  func reportRefusals(to feed: Feed?)
 }
 
 extension TakesSteps {

@@ -20,6 +20,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
   private let pipes: MachinePipes<Hosted>
   private let part: MachineParticipant<Hosted>
   private let trace: MachineTrace<Hosted>
+  private let refusals: MachineRefusals<Hosted>
   @exclusivity(unchecked)
   private var hasStarted = false
 
@@ -65,6 +66,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     pipes = MachinePipes(core)
     part = MachineParticipant(core, outlets) { loop.post($0) }
     trace = MachineTrace(core, steps, requests, pipes, part, outlets)
+    refusals = MachineRefusals(core, steps)
     owner.content = self
     if let journal { CrashWatch.begin(journal.mark) }
     part.showState = { [unowned self] in onEntry?(false) }
@@ -258,6 +260,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
   func count(_ counts: Bool) { trace.count(counts) }
   var transitions: TransitionCounts? { trace.transitions }
   func tellSteps(to feed: Feed?) { trace.tellSteps(to: feed) }
+  func reportRefusals(to feed: Feed?) { refusals.report(to: feed) }
 
   // MARK: Records
 

@@ -35,6 +35,8 @@ final class MachineCore<Hosted: Machine> {
   @exclusivity(unchecked)
   private(set) var isStarted = false
   var onEnd: ((String?) -> Void)?
+  /// Called with each event that is refused or postponed, while a subscriber asks for them.
+  var onRefusal: ((RefusedInput) -> Void)?
 
   @export(interface)
   init(

@@ -158,6 +158,14 @@ final class MachinePipes<Hosted: Machine> {
         pipe.postpone(event.sequence, of: event.stream)
       }
       event.postponement = number
+      if let onRefusal = core.onRefusal, case .event(let content) = event.content {
+        onRefusal(
+          RefusedInput(
+            core.json(of: content),
+            because: "refused: " + (refusal.error.map { "thrown: \($0)" } ?? refusal.code),
+            from: .pipe(pipe.name, stream: event.stream, number: event.sequence), isPostponed: true)
+        )
+      }
     }
     core.inbox.postpone(event, of: index)
   }
@@ -168,6 +176,10 @@ final class MachinePipes<Hosted: Machine> {
     of event: PipeEvent<Hosted.Event>, _ json: JSONValue, of index: Int, because reason: String
   ) {
     let pipe = ins[index]
+    core.onRefusal?(
+      RefusedInput(
+        json, because: reason,
+        from: .pipe(pipe.name, stream: event.stream, number: event.sequence)))
     if let problem = core.dispose(
       of: json, event.sequence, from: pipe.name, because: reason, pipe.onRefused)
     {

@@ -121,6 +121,13 @@ final class MachineRequests<Hosted: Machine> {
       core.engine.take(event, cause: "request") { [self] outcome in
         current = nil
         mark?.end()
+        if let onRefusal = core.onRefusal, case .refused(let refusal) = outcome {
+          onRefusal(
+            RefusedInput(
+              core.json(of: event),
+              because: "refused: " + (refusal.error.map { "thrown: \($0)" } ?? refusal.code),
+              from: .request(key)))
+        }
         let answer = answer(to: outcome)
         guard let reply = book.finish(key, answer) else { return }
         answerWhenRecorded(answer, to: reply)

@@ -11,6 +11,8 @@ package enum FeedTopic: Hashable, Sendable {
   case summaries(of: String?)
   /// The steps of all that the feed tells of, or of one node.
   case steps(of: String?)
+  /// The events that all nodes of the feed have refused or postponed, or that one node has.
+  case refusals(of: String?)
   /// The events of the pipes that lead from the node, or of one of them.
   case tap(pipe: String?)
 
@@ -23,6 +25,7 @@ package enum FeedTopic: Hashable, Sendable {
       Self.start(of: .state) + (areCommitted.map { [$0 ? Self.committedFlag : 0] } ?? [])
     case .summaries(let node): Self.start(of: .summary, about: node)
     case .steps(let node): Self.start(of: .step, about: node)
+    case .refusals(let node): Self.start(of: .refusal, about: node)
     case .tap(let pipe): Self.start(of: .tap, about: pipe)
     }
   }

@@ -20,6 +20,7 @@ package enum FrameKind: UInt8, CaseIterable, Sendable {
   case summary = 33
   case step = 34
   case tap = 35
+  case refusal = 36
   // Control, node to orchestrator.
   case hello = 48
   case ready = 49

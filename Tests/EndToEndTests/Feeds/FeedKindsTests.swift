@@ -246,6 +246,65 @@ struct FeedKindsTests {
     }
   }
 
+  @Test(
+    "Refused and postponed events are reported with their reason and their origin, and steps without them"
+  )
+  func refusals() async throws {
+    let gates = """
+      topology: gates
+      program: TestNodes
+      timeouts: { heartbeat: 60s }
+      nodes:
+        button: { machine: Button }
+        refusing: { machine: Gate }
+        patient: { machine: Gate }
+      pipes:
+        - { from: button, when: pressed, to: refusing, send: pass, name: refused }
+        - { from: button, when: pressed, to: patient, send: pass, name: late, on_refused: postpone }
+      """
+    try await withTopology(yaml: gates, options: Self.unwatched) { topology in
+      let (reported, continuation) = AsyncStream.makeStream(of: JSONValue.self)
+      let frames = Collected(reported)
+      let nodes = try await topology.client.directory().nodes
+      let following = try await topology.client.followSteps(of: nodes, ending: {}) { frame in
+        guard let json = try? JSONValue(parsing: frame.json) else { return }
+        #expect(frame.isRefusal == (json["refused"] != nil))
+        continuation.yield(json)
+      }
+      defer { following.stop() }
+      func first(_ node: String, _ cause: String) -> JSONValue? {
+        frames.all.first {
+          $0["node"] == .string(node) && $0["cause"] == .string(cause) && $0["refused"] != nil
+        }
+      }
+      // A subscription takes its time.
+      let isReported: Bool? = try await poll(every: .milliseconds(20), within: .seconds(20)) {
+        try await topology.send("button", Button.Event.press)
+        _ = try? await topology.client.deliver("shut", to: "refusing", timeout: .seconds(10))
+        return [("refusing", "refused"), ("refusing", "request"), ("patient", "late")]
+          .allSatisfy { first($0, $1) != nil } ? true : nil
+      }
+      #expect(isReported == true)
+      let refused = try #require(first("refusing", "refused"))
+      #expect(refused["refused"] == "refused: noTransition" && refused["event"] == "pass")
+      #expect(refused["state"] == ["shut": ["passed": 0]] && refused["postponed"] == nil)
+      #expect(refused["source"]?["pipe"] == "refused" && refused["source"]?["number"] != nil)
+      #expect(refused["version"] == 0 && refused["place"] == 0 && refused["time"] != nil)
+      let request = try #require(first("refusing", "request"))
+      #expect(request["event"] == "shut" && request["request"]?["number"] != nil)
+      let postponed = try #require(first("patient", "late"))
+      #expect(postponed["postponed"] == true && postponed["refused"] == "refused: noTransition")
+      // Each event is reported once, however often it is tried again, and taken once the state allows.
+      try await topology.send("patient", "open")
+      let number = postponed["source"]
+      let isTaken: Bool? = try await poll(every: .milliseconds(20), within: .seconds(20)) {
+        frames.all.contains { $0["source"] == number && $0["refused"] == nil } ? true : nil
+      }
+      #expect(isTaken == true)
+      #expect(frames.all.count { $0["source"] == number } == 2)
+    }
+  }
+
   @Test("of a flood of steps bursts without a gap are told, and the exact number of the others")
   func steps() async throws {
     try await withTopology(yaml: Self.numbers, options: Self.unwatched) { topology in

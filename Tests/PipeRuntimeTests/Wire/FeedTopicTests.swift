@@ -26,6 +26,7 @@ struct FeedTopicTests {
     #expect(FeedTopic.summaries(of: "door").bytes == [0x70, Self.version, 0x21, 0] + door)
     #expect(FeedTopic.steps(of: "door").bytes == [0x70, Self.version, 0x22, 0] + door)
     #expect(FeedTopic.tap(pipe: "door").bytes == [0x70, Self.version, 0x23, 0] + door)
+    #expect(FeedTopic.refusals(of: "door").bytes == [0x70, Self.version, 0x24, 0] + door)
   }
 
   @Test("a frame begins with the topic of its kind and name")
@@ -38,7 +39,7 @@ struct FeedTopicTests {
 
   private static let topics: [FeedTopic] = [
     .states(areCommitted: false), .states(areCommitted: true), .summaries(of: "a"), .steps(of: "a"),
-    .steps(of: "b"), .tap(pipe: "p"), .tap(pipe: "q"),
+    .steps(of: "b"), .tap(pipe: "p"), .tap(pipe: "q"), .refusals(of: "a"),
   ]
 
   @Test(
@@ -55,6 +56,7 @@ struct FeedTopicTests {
       (FeedTopic.summaries(of: "b").bytes, []),
       (FeedTopic.steps(of: nil).bytes, [.steps(of: "a"), .steps(of: "b")]),
       (FeedTopic.steps(of: "b").bytes, [.steps(of: "b")]),
+      (FeedTopic.refusals(of: nil).bytes, [.refusals(of: "a")]),
       (FeedTopic.tap(pipe: "q").bytes, [.tap(pipe: "q")]),
       ([0x71, 0x20], []),
     ] as [([UInt8], [FeedTopic])])
