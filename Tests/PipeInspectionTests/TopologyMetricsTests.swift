@@ -132,7 +132,7 @@ struct TopologyMetricsTests {
     let pipe = PipeInformation(name: "a->b", from: "a", to: "b", capacity: 8)
     let sender = Self.node("a") { node in
       node.status?.outs = [
-        .init(name: "a->b", events: 20, applied: 12, waiting: 8, capacity: 8, lost: 1)
+        .init(name: "a->b", events: 20, applied: 12, waiting: 4, capacity: 8, lost: 1)
       ]
       node.status?.blocked = ["a->b"]
     }
@@ -149,7 +149,8 @@ struct TopologyMetricsTests {
     }
     let ofSender = [
       "pipe_sent_events_total{} 20", "pipe_applied_events_total{} 12",
-      "pipe_waiting_events{,end=\"sender\"} 8", "pipe_capacity_events{} 8", "pipe_full{} 1",
+      "pipe_under_way_events{} 8", "pipe_waiting_events{,end=\"sender\"} 4",
+      "pipe_capacity_events{} 8", "pipe_full{} 1",
       "pipe_lost_events_total{} 1", "pipe_unsendable_events_total{} 0",
     ]
     #expect(figures([sender, receiver(isRunning: false)]) == ofSender)

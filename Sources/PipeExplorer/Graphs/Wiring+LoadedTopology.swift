@@ -57,10 +57,7 @@ extension Wiring {
       guard let end = ends.first(where: { [name = pipes[index].name] in $0.name == name }) else {
         continue
       }
-      let taken = end.applied + (end.lost ?? 0)
-      pipes[index].fill = Fill(
-        waiting: end.events > taken ? Int(clamping: end.events - taken) : 0,
-        capacity: end.capacity)
+      pipes[index].fill = Fill(waiting: Int(clamping: end.underWay), capacity: end.capacity)
     }
   }
 }

@@ -9,6 +9,9 @@ struct PipeMetrics {
   private var applied = MetricFamily(
     .counter, "piperuntime_pipe_applied_events",
     "Events of these that the receiver has applied or refused, as the sender knows.")
+  private var underWay = MetricFamily(
+    .gauge, "piperuntime_pipe_under_way_events",
+    "Events that were sent and are not applied yet; a pipe is full when these reach its capacity.")
   private var waiting = MetricFamily(
     .gauge, "piperuntime_pipe_waiting_events", "Events that wait at an end of the pipe.")
   private var capacity = MetricFamily(
@@ -27,7 +30,9 @@ struct PipeMetrics {
     self.nodes = Dictionary(nodes.map { ($0.name, $0) }) { first, _ in first }
   }
 
-  var families: [MetricFamily] { [sent, applied, waiting, capacity, full, lost, unsendable] }
+  var families: [MetricFamily] {
+    [sent, applied, underWay, waiting, capacity, full, lost, unsendable]
+  }
 
   mutating func add(_ pipe: PipeInformation) {
     let labels = [
@@ -39,6 +44,7 @@ struct PipeMetrics {
     if let sender, let end = sender.outs.first(where: { $0.name == pipe.name }) {
       sent.add(.count(end.events), labels)
       applied.add(.count(end.applied), labels)
+      underWay.add(.count(end.underWay), labels)
       add(end, "sender", labels)
       full.add(.flag(sender.blocked.contains(pipe.name)), labels)
       lost.add(.count(end.lost ?? 0), labels)

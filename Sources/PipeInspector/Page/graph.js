@@ -69,9 +69,8 @@ function layOut(boxes, wires) {
 function wireLook(wire) {
   if (wire.isMembership) return { label: null, isFull: false };
   if (wire.count) return { label: wire.count > 1 ? '×' + wire.count : null, isFull: false };
-  const { out, full } = pipeEnds(wire.name);
-  return { label: out && out.waiting ? out.waiting + '/' + wire.capacity + (full ? ' full' : '') : null,
-    isFull: Boolean(full) };
+  const { underWay, full } = pipeEnds(wire.name);
+  return { label: underWay ? underWay + '/' + wire.capacity + (full ? ' full' : '') : null, isFull: Boolean(full) };
 }
 
 function wireParts(wire, from, to, { label, isFull }) {
@@ -88,7 +87,7 @@ function wireParts(wire, from, to, { label, isFull }) {
   // There and back are two lines.
   const [y1, y2] = [from.y, to.y].map((y, end) => y + height * (isBeside ? .4 + .2 * end : isForward ? .35 : .7));
   const [bend1, bend2] = isBeside ? [gap * .6, -gap * .6] : Array(2).fill(isForward ? (x2 - x1) / 2 : -gap / 2);
-  return [draw('path', { class: 'wire' + (isFull ? ' gone' : ''), 'marker-end': 'url(#tip)',
+  return [draw('path', { class: 'wire' + (isFull ? ' full' : ''), 'marker-end': 'url(#tip)',
     d: `M${x1} ${y1} C${x1 + bend1} ${y1} ${x2 - bend2} ${y2} ${x2} ${y2}` },
   draw('title', null, wire.count ? wire.count + ' pipes' : wire.name)),
   label && draw('text', { x: (x1 + x2) / 2, y: (y1 + y2) / 2 - 3, 'text-anchor': 'middle', class: 'small' },
@@ -97,11 +96,13 @@ function wireParts(wire, from, to, { label, isFull }) {
 
 function nodeLook(node, states) {
   const state = states.get(node.name) || {};
-  const text = node.running ? stateOf(state, 20) : node.phase;
-  const kind = 'box' + (node.running ? '' : ' gone') + (node.name === model.chosen ? ' now' : '');
+  const blocked = isBlocked(node) ? 'blocked, ' : '';
+  const text = node.running ? blocked + stateOf(state, 20) : node.phase;
+  const kind = 'box' + (blocked ? ' blocked' : node.running ? '' : node.phase === 'stopped' ? ' idle' : ' gone') +
+    (node.name === model.chosen ? ' now' : '');
   return { kind, key: 'g' + node.name, round: node.kind === 'composite' ? 14 : 3,
-    lines: [short(node.name, 20), short(text, 22)], title: node.name + ': ' + stateOf(state, 400),
-    says: node.name + ', ' + (node.running ? stateOf(state, 120) : node.phase) };
+    lines: [short(node.name, 20), short(text, 22)], title: node.name + ': ' + blocked + stateOf(state, 400),
+    says: node.name + ', ' + (node.running ? blocked + stateOf(state, 120) : node.phase) };
 }
 
 function foldLook(box) {

@@ -68,6 +68,10 @@ function nodeParts(node, state) {
   const parts = [part('state', stateOf(state, LARGE), 'code'), ...wholeParts(node.name, state),
     part('facts', facts.filter((fact) => fact).join(' · '))];
   if (node.reason) parts.push(part('reason', node.reason, 'note bad'));
+  if (isBlocked(node)) {
+    parts.push(part('blocked', 'Blocked: it takes no input while a pipe of its own is full: ' +
+      standingThen(node.name).counts.blocked.join(', '), 'note bad'));
+  }
   for (const doubt of state.doubts || []) {
     parts.push(part(doubt.transaction + doubt.participant, doubt.participant + ' is in doubt of ' +
       doubt.composite + ': ' + doubt.event + ' (' + doubt.transaction + ')', 'note bad'));

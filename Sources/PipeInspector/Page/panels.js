@@ -110,7 +110,7 @@ function showNodes(states) {
     const state = states.get(node.name) || {};
     const { counts, rate } = standingThen(node.name);
     const troubles = (state.doubts && state.doubts.length ? ', in doubt' : '') +
-      (counts && counts.blocked.length ? ', blocked' : '');
+      (isBlocked(node) ? ', blocked' : '');
     const cells = [stateOf(state, 120), node.phase + troubles,
     typeof rate === 'number' ? Math.round(rate) : '', counts ? counts.letters : '', node.restarts];
     const isChosen = node.name === model.chosen;
@@ -119,8 +119,10 @@ function showNodes(states) {
         make('td', null, make('button', { type: 'button', class: 'plain', 'data-key': 'n' + node.name,
           'aria-pressed': isChosen ? 'true' : 'false', onclick: () => choose(node.name) }, node.name)),
         make('td', { class: 'code' }, cells[0]),
-        make('td', { class: 'life ' + (node.running && !troubles ? 'up' : 'down') }, cells[1]),
-        ...cells.slice(2).map((cell) => make('td', { class: 'number' }, cell))) };
+        make('td', { class: 'life ' + lifeStyle(node, troubles) }, cells[1]),
+        make('td', { class: 'number' }, cells[2]),
+        make('td', { class: cells[3] ? 'number alert' : 'number' }, cells[3]),
+        make('td', { class: 'number' }, cells[4])) };
   });
   if (found.length > ROWS) rows.push(more(found.length - ROWS, 6));
   if (!found.length && byId('search').value) rows.push(row('No node is like that.', 6));
@@ -128,6 +130,12 @@ function showNodes(states) {
   byId('found').textContent = byId('search').value
     ? found.length + ' of ' + model.topology.nodes.length : '';
 }
+
+// Whether a node takes no input since a pipe of its own is full.
+const isBlocked = (node) => node.running && ((standingThen(node.name).counts || {}).blocked || []).length > 0;
+
+// A node that was stopped is down because somebody wants it so.
+const lifeStyle = (node, troubles) => node.phase === 'stopped' ? 'idle' : node.running && !troubles ? 'up' : 'down';
 
 const more = (count, columns) => row(count + ' more: search for one', columns);
 const row = (text, columns) => ({ key: '', sign: text, build: () =>
@@ -143,7 +151,8 @@ function indexPipes() {
   for (const node of model.topology.nodes) {
     const counts = standingThen(node.name).counts || {};
     for (const end of counts.outs || []) {
-      Object.assign(of(end.name), { out: end, full: counts.blocked.includes(end.name) });
+      Object.assign(of(end.name), { out: end, underWay: Math.max(0, end.events - end.applied),
+        full: node.running && counts.blocked.includes(end.name) });
     }
     for (const end of counts.ins || []) of(end.name).in = end;
   }
@@ -157,13 +166,16 @@ function showPipes() {
     pipe.from.toLowerCase().includes(wanted) || pipe.to.toLowerCase().includes(wanted));
   const rows = found.slice(0, ROWS).map((pipe) => {
     const ends = pipeEnds(pipe.name);
-    const waits = (ends.out ? ends.out.waiting : 0) + (ends.in ? ends.in.waiting : 0);
-    const fill = ends.out ? ends.out.waiting + ' of ' + pipe.capacity + (ends.full ? ', full' : '') +
-      (ends.in && ends.in.waiting ? ', ' + ends.in.waiting + ' at the receiver' : '') : '–';
+    const down = [['sender', pipe.from], ['receiver', pipe.to]].flatMap(([end, name]) => {
+      const node = model.topology.nodes.find((one) => one.name === name);
+      return node && !node.running ? [', ' + end + ' ' + node.phase] : [];
+    });
+    const fill = (ends.out ? ends.underWay + ' of ' + pipe.capacity + (ends.full ? ', full' : '') +
+      (ends.in && ends.in.waiting ? ', ' + ends.in.waiting + ' at the receiver' : '') : '–') + down.join('');
     const [sent, applied] = ends.out ? [ends.out.events, ends.out.applied] : ['–', '–'];
     return { key: pipe.name, sign: [fill, sent, applied].join('\n'), build: () =>
       make('tr', null, make('td', { class: 'code' }, pipe.name),
-        make('td', { class: ends.full ? 'down' : waits ? 'up' : '' }, fill),
+        make('td', { class: ends.full || down.length ? 'alert' : ends.underWay ? 'up' : '' }, fill),
         make('td', { class: 'number' }, sent), make('td', { class: 'number' }, applied)) };
   });
   if (found.length > ROWS) rows.push(more(found.length - ROWS, 4));

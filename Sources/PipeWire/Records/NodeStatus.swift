@@ -19,6 +19,10 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     /// Sending end: events that could not be written, or were too large to be sent.
     public var unsendable: UInt64?
 
+    /// Sending end: events that were sent and are not applied yet, wherever they wait. The pipe is full when these
+    /// reach its capacity.
+    public var underWay: UInt64 { events - min(applied, events) }
+
     package init(
       name: String, events: UInt64, applied: UInt64, waiting: Int, capacity: Int,
       lost: UInt64? = nil, unsendable: UInt64? = nil

@@ -26,15 +26,15 @@ package struct PipeReading: Hashable, Sendable {
   package var isFull: Bool { sender?.status?.blocked.contains(pipe.name) == true }
 
   /// Events that were sent and not applied yet.
-  package var underWay: UInt64? { out.map { $0.events &- min($0.applied, $0.events) } }
+  package var underWay: UInt64? { out?.underWay }
 
-  /// What keeps events from moving, in a word or two; empty where nothing does.
+  /// What keeps events from moving, in a few words; empty where nothing does.
   package var trouble: String {
-    for (end, node) in [("sender", sender), ("receiver", receiver)] {
+    let ends = [("sender", sender), ("receiver", receiver)].compactMap { end, node -> String? in
       guard let node else { return "\(end) unknown" }
-      if !node.isRunning { return "\(end) \(node.phase)" }
+      return node.isRunning ? nil : "\(end) \(node.phase)"
     }
-    return isFull ? "full" : ""
+    return ((isFull ? ["full"] : []) + ends.prefix(1)).joined(separator: ", ")
   }
 
   /// The JSON form of `-o json` and `-o jsonl`.

@@ -99,7 +99,8 @@ extension ScreenData {
       return [StyledLine(name, .bold) + "  the topology has it no more"]
     }
     var first =
-      StyledLine(node.name, .bold) + "  " + StyledLine(node.phase).adding(Self.emphasis(of: node))
+      StyledLine(node.name, .bold) + "  "
+      + StyledLine(node.shownPhase).adding(Self.emphasis(of: node))
     let state = node.stateText
     if !state.isEmpty { first = first + "  " + StyledLine(state, .bold) }
     var second = "version \(node.status?.version ?? 0)"
@@ -111,10 +112,17 @@ extension ScreenData {
     var third = [node.hosts ?? "", node.durability.rawValue].filter { !$0.isEmpty }
       .joined(separator: "  ")
     third += "  restarts \(node.restarts)"
+    var counts = StyledLine(third, .dim)
     if let status = node.status {
-      third += "  events \(status.events)  refused \(status.refused)  letters \(status.letters)"
+      counts = counts + StyledLine("  events \(status.events)  refused \(status.refused)", .dim)
+      counts =
+        counts
+        + StyledLine("  letters \(status.letters)", status.letters > 0 ? .color(.yellow) : .dim)
     }
-    var lines = [first, StyledLine(second), StyledLine(third, .dim)]
+    var lines = [first, StyledLine(second), counts]
+    for pipe in node.fullPipes {
+      lines.append(StyledLine("blocked: pipe '\(pipe)' is full", .color(.yellow)))
+    }
     for doubt in node.doubts {
       lines.append(
         StyledLine(
@@ -128,7 +136,7 @@ extension ScreenData {
   }
 
   private static func emphasis(of node: NodeInformation) -> TextStyle {
-    switch node.phase {
+    switch node.shownPhase {
     case "running": .color(.green)
     case "failed": .color(.red)
     default: .color(.yellow)

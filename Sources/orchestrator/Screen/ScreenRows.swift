@@ -47,6 +47,14 @@ package struct ScreenList: Hashable, Sendable {
   }
 }
 
+extension NodeInformation {
+  /// The full pipes because of which a running node takes no input.
+  var fullPipes: [String] { isRunning ? status?.blocked ?? [] : [] }
+
+  /// The phase as the screen shows it: a running node that waits for a full pipe is blocked.
+  var shownPhase: String { fullPipes.isEmpty ? phase : "blocked" }
+}
+
 /// The lists of a screen that is so wide.
 extension ScreenData {
   package func list(_ part: ScreenPart, of subject: String?, columns: Int) -> ScreenList {
@@ -72,7 +80,7 @@ extension ScreenData {
       let waiting = node.status?.ins.reduce(0) { $0 + $1.waiting }
       let trend = trends[node.name]
       table.add(
-        node.name, node.phase, state.isEmpty ? "-" : state, NodeTrend.text(trend?.rate),
+        node.name, node.shownPhase, state.isEmpty ? "-" : state, NodeTrend.text(trend?.rate),
         waiting.map(String.init) ?? "-", node.status.map { String($0.letters) } ?? "-",
         String(node.restarts), trend?.bars ?? "")
     }
@@ -84,8 +92,8 @@ extension ScreenData {
   /// What stands out also without colours stands out in words: its status.
   private static func styles(of node: NodeInformation) -> [TextStyle] {
     if !node.doubts.isEmpty { return [.color(.red)] }
-    return switch node.phase {
-    case "running": []
+    return switch node.shownPhase {
+    case "running": node.status.map { $0.letters > 0 } == true ? [.color(.yellow)] : []
     case "failed": [.color(.red)]
     case "stopped", "held": [.dim]
     default: [.color(.yellow)]

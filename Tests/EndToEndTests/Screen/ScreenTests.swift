@@ -260,6 +260,33 @@ struct ScreenTests {
     #expect(Self.press("3" + key + "y", &screen).allSatisfy { $0 != asked[0] })
   }
 
+  @Test(
+    "A node that waits for a full pipe is shown as blocked, and one with dead letters in yellow")
+  func blocked() {
+    var screen = Self.screen()
+    var directory = Self.directory()
+    directory.nodes[0].status?.blocked = ["door.out->motor.in"]
+    directory.nodes[0].status?.outs[0].events = 14
+    directory.nodes[0].status?.letters = 2
+    directory.nodes.append(Self.node("sorter", state: "idle"))
+    directory.nodes[3].status?.letters = 1
+    _ = screen.take(.directory(directory), at: 9 * Self.second)
+    let lines = Self.text(&screen)
+    #expect(lines[2].hasPrefix("▶ door    blocked"), "\(lines)")
+    #expect(
+      lines.contains { $0.contains("■■■■■■■■         10") && $0.contains("full") }, "\(lines)")
+    let list = screen.data.list(.nodes, of: nil, columns: 80)
+    for name in ["door", "sorter"] {
+      let row = list.rows.first { $0.name == name }
+      #expect(row?.line.spans.allSatisfy { $0.styles.contains(.color(.yellow)) } == true)
+    }
+    #expect(screen.data.pipes[0].trouble == "full, receiver failed")
+    Self.press("⏎", &screen)
+    let page = Self.text(&screen)
+    #expect(page[1] == "door  blocked  closed", "\(page)")
+    #expect(page.contains("blocked: pipe 'door.out->motor.in' is full"), "\(page)")
+  }
+
   @Test("a form asks for the alphabet, and sends; of a pipe to its receiver")
   func sent() {
     var screen = Self.screen()
