@@ -53,12 +53,11 @@ extension Screen {
         + StyledLine("  Enter keeps it, Esc shows all", .dim)
     case .doubt(.leave):
       return StyledLine(
-        "Stop the topology and leave? q again does, any other key does not", .bold,
+        "Stop the topology and leave? q or y confirms, any other key cancels", .bold,
         .color(.yellow))
     case .doubt(.steer(let steering, let name)):
       return StyledLine(
-        "\(steering.rawValue) '\(name)'? It \(steering.meaning). \(steering.key) again does, any other "
-          + "key does not", .bold, .color(.yellow))
+        steering.prompt(for: name, columns: size.columns), .bold, .color(.yellow))
     case .help: return StyledLine("any key goes back", .dim)
     case .text: return StyledLine("j k move, Esc goes back", .dim)
     case .form(let form): return form.footer

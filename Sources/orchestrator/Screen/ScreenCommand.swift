@@ -43,14 +43,34 @@ package enum ScreenCommand: Hashable, Sendable {
       }
     }
 
-    /// What it does, for who is asked whether it is meant.
+    /// What it does, for the help.
     package var meaning: String {
       switch self {
       case .restart: "stops it in order and starts it again"
-      case .kill: "kills its process; its restart policy decides what follows"
+      case .kill: "kills its process; the restart policy decides the rest"
       case .stop: "stops it in order, and keeps it stopped"
       case .start: "starts it, if it is stopped or has failed"
       }
+    }
+
+    /// What follows, for a prompt of one line.
+    private var consequence: String {
+      switch self {
+      case .restart: "Stops and starts it."
+      case .kill: "Its restart policy applies."
+      case .stop: "Keeps it stopped."
+      case .start: "Starts it again."
+      }
+    }
+
+    /// The question before it is done: on a narrow terminal without the consequence, and with the name cut.
+    func prompt(for name: String, columns: Int) -> String {
+      let keys = "\(key) or y confirms, other keys cancel"
+      let question = "\(rawValue) '\(name)'?"
+      let whole = "\(question) \(consequence) \(keys)"
+      if whole.displayWidth <= columns { return whole }
+      let room = columns - "\(rawValue) ''? \(keys)".displayWidth
+      return "\(rawValue) '\(name.cut(to: max(1, room)))'? \(keys)"
     }
   }
 

@@ -261,6 +261,29 @@ struct ScreenTests {
   }
 
   @Test(
+    "A prompt fits the terminal and names its keys, however long the node's name is",
+    arguments: [80, 60, 52])
+  func prompt(columns: Int) {
+    let long = String(repeating: "conveyor", count: 12)
+    for name in ["door", "conveyor-belt", long] {
+      for steering in ScreenCommand.Steering.allCases {
+        var screen = Screen(size: TerminalSize(columns: columns, rows: 24), startedAt: 0)
+        var directory = Self.directory()
+        directory.nodes = [Self.node(name, state: "closed")]
+        _ = screen.take(.directory(directory), at: Self.second)
+        Self.press(String(steering.key), &screen)
+        let prompt = screen.frame().last?.description ?? ""
+        #expect(prompt.displayWidth <= columns, "\(prompt)")
+        #expect(prompt.hasPrefix("\(steering.rawValue) '\(name.prefix(3))"), "\(prompt)")
+        #expect(prompt.hasSuffix("\(steering.key) or y confirms, other keys cancel"), "\(prompt)")
+      }
+    }
+    var screen = Screen(size: TerminalSize(columns: 80, rows: 24), startedAt: 0)
+    Self.press("?", &screen)
+    for line in screen.frame() { #expect(line.width <= 80, "\(line)") }
+  }
+
+  @Test(
     "A node that waits for a full pipe is shown as blocked, and one with dead letters in yellow")
   func blocked() {
     var screen = Self.screen()
