@@ -230,6 +230,29 @@ class Watching(PageTest):
         self.wait(lambda: self.script(rows) > 20)
 
 
+class SendingEvents(PageTest):
+    file = "topology: sending\nprogram: nodes\nnodes:\n  shed: { machine: ElevatorDoor }\n"
+
+    def test_a_large_integer_reaches_the_node_as_it_was_typed(self):
+        self.choose("shed")
+        self.wait(lambda: self.count("#node form") == 1)
+        self.script("document.querySelector('#node select').value = [...document.querySelectorAll('#node option')]"
+                    ".findIndex((one) => one.textContent === 'personsHaveEntered');"
+                    " document.querySelector('#node select').dispatchEvent(new Event('change'))")
+        self.script("document.querySelector('#node input[name=persons]').value = '9007199254740993';"
+                    " document.querySelector('#node form').requestSubmit()")
+        self.wait(lambda: "9007199254740993" in (self.cell("shed", 1) or ""))
+        self.assertIn('9007199254740993', self.topology.orchestrator("ps", "-o", "json"))
+
+    def test_a_refused_event_is_in_the_sequence_chart(self):
+        self.choose("shed")
+        self.wait(lambda: self.count("#node form") == 1)
+        # A subscription takes its time, and a later look finds it.
+        self.wait(lambda: self.script(
+            "send('shed', 'doorHasLocked', []).catch(() => {});"
+            " return document.getElementById('chart').textContent.includes('doorHasLocked refused')"))
+
+
 class ReadingOnly(PageTest):
     file = HOUSE
     options = ("--read-only",)

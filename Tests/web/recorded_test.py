@@ -13,7 +13,7 @@ from PIL import Image
 
 import goldens
 import recording
-from recording import at, delta, end, counts, line, node, pipe, state, step
+from recording import ORDERS, START, at, delta, end, counts, event, line, node, pipe, state, step
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from support import PageTest
@@ -52,7 +52,8 @@ class Recorded(PageTest):
 
     def give(self, answer):
         """An answer of the inspector, which is drawn."""
-        self.script("recorded.give(arguments[0])", answer)
+        # As text: a number of JavaScript's would round large integers.
+        self.script("recorded.give(arguments[0])", json.dumps(answer))
         self.wait(lambda: self.script(
             "return model.cursor === arguments[0] && recorded.waiting !== null && !isDue", answer["cursor"]))
 
@@ -166,6 +167,89 @@ class Recorded(PageTest):
         self.assertEqual([self.cell("passengers", column) for column in (2, 5)], ["running", "3"])
         self.driver.find_element(By.ID, "live").click()
         self.wait(lambda: told() == now)
+
+    def test_a_full_pipe_is_shown_as_full_wherever_its_events_wait(self):
+        self.give(delta(11, [
+            state("till", {"open": {"orders": 1200}}, 1200, 10.9, counts(
+                1200, blocked=[ORDERS], outs=[end(ORDERS, 1200, applied=1136, waiting=0, capacity=64)])),
+            state("kitchen", "cooking", 1136, 10.9, counts(1136, letters=3, ins=[
+                end(ORDERS, 1200, applied=1136, waiting=64)]))]))
+        row = "return [...document.querySelectorAll('#pipes tr')].find((one) =>" \
+              " one.cells[0].textContent === arguments[0]).cells[1]"
+        self.assertEqual(self.script(row + ".textContent", ORDERS), "64 of 64, full, 64 at the receiver")
+        self.assertEqual(self.script(row + ".className", ORDERS), "alert")
+        self.assertIn("64/64 full", self.text("#graph"))
+        self.assertEqual(self.count("#graph .full"), 1)
+        self.assertEqual(self.cell("till", 2), "running, blocked")
+        self.assertIn("blocked", self.text("#graph [data-key=gtill]"))
+        self.assertEqual(self.count("#graph [data-key=gtill] .blocked"), 1)
+        # Dead letters are in colour, and their absence is not.
+        letters = "for (const row of document.querySelectorAll('#nodes tr'))" \
+                  " if (row.cells[0].textContent === arguments[0]) return row.cells[4].className"
+        self.assertEqual(self.script(letters, "kitchen"), "number alert")
+        self.assertEqual(self.script(letters, "till"), "number")
+        self.choose("till")
+        self.assertIn("Blocked: it takes no input", self.text("#node"))
+
+    def test_a_stopped_node_is_neither_blocked_nor_its_pipe_full(self):
+        stopped = copy.deepcopy(recording.HOUSE)
+        stopped["nodes"][6].update(phase="stopped", running=False, pid=None)
+        self.give(delta(11, [stopped]))
+        self.assertEqual(self.cell("till", 2), "stopped")
+        self.assertIn("64 of 64, 16 at the receiver, sender stopped", self.text("#pipes"))
+        self.assertEqual(self.count("#graph .full") + self.count("#graph .blocked"), 0)
+        self.assertEqual(self.count("#graph [data-key=gtill] .idle"), 1)
+        self.assertIn("stopped", self.text("#graph [data-key=gtill]"))
+
+    def test_refused_and_undelivered_events_are_in_the_sequence_chart(self):
+        self.give(delta(11, [
+            state("door", {"open": {"persons": 0}}, 4, 10.9, counts(4, outs=[end(START, 3, applied=1, waiting=2)])),
+        ], [
+            step("door", 5, 10, "poll", "closed", "closed", cause="client", incarnation=2,
+                 sent=[event(START, 2), event(START, 3)]),
+            {"node": "door", "incarnation": 2, "place": 5, "version": 5, "time": at(10.5), "cause": "request",
+             "refused": "refused: noTransition", "event": "doorHasLocked", "state": "closed"},
+        ]))
+        self.assertEqual(self.count("#chart .waits"), 1)
+        self.assertIn("… 2 wait", self.text("#chart"))
+        self.assertIn("doorHasLocked refused: noTransition", self.text("#chart"))
+        self.assertEqual(self.text("#skipped"), "")
+        # The receiver refuses the one, postpones the other, and takes that later.
+        self.give(delta(12, [], [
+            {"node": "motor", "incarnation": 1, "place": 2, "version": 2, "time": at(11.1), "cause": START,
+             "refused": "refused: noTransition", "event": "start", "state": "standing", "source": event(START, 2)},
+            {"node": "motor", "incarnation": 1, "place": 2, "version": 2, "time": at(11.2), "cause": START,
+             "refused": "refused: noTransition", "postponed": True, "event": "start", "state": "standing",
+             "source": event(START, 3)},
+        ]))
+        self.assertEqual(self.count("#chart .waits"), 0)
+        self.assertIn("start postponed: noTransition", self.text("#chart"))
+        self.assertEqual(self.count("#chart .refused[marker-end]"), 2)
+        self.assertEqual(self.cell("motor", 1), "standing")
+        self.give(delta(13, [], [step("motor", 3, 12, "start", "standing", "moving", source=event(START, 3))]))
+        self.assertEqual(self.text("#skipped"), "")
+        self.assertIn("start → moving", self.text("#chart"))
+        # What was reported of refused events alone, and not shown, is counted.
+        self.give(delta(14, [], [{"node": "motor", "incarnation": 1, "place": 3, "version": 3, "refused": "",
+                                  "skipped": 40}]))
+        self.assertEqual(self.text("#skipped"), "40 steps not shown")
+
+    def test_integers_over_2_to_53_are_sent_and_shown_as_they_are(self):
+        self.choose_door()
+        self.tab_to("choice")
+        self.keys("p", Keys.TAB, "9007199254740993", Keys.ENTER)
+        asked = "return recorded.asked.filter((one) => one.includes('send')).at(-1)"
+        self.wait(lambda: "moved" in self.text("#said"))
+        self.assertIn('"event":{"personsHaveEntered":{"persons":9007199254740993}}', self.script(asked))
+        self.give(delta(12, [state("door", {"open": {"persons": 9007199254740993}}, 5, 11, counts(5), incarnation=2),
+                             state("fork1", {"count": -9223372036854775808}, 2, 11)]))
+        self.assertEqual(self.cell("door", 1), "open(persons: 9007199254740993)")
+        self.assertEqual(self.cell("fork1", 1), '{"count":-9223372036854775808}')
+        # One that no node could read as it is does not leave the page.
+        self.script("document.querySelector('#node input[name=persons]').value = '9223372036854775808'")
+        self.script("document.querySelector('#node form').requestSubmit()")
+        self.wait(lambda: "cannot be sent" in self.text("#said"))
+        self.assertIn("9007199254740993", self.script(asked))
 
     def test_freezing_holds_an_instant(self):
         self.script("document.getElementById('freeze').click()")

@@ -27,9 +27,9 @@ def counts(events, letters=0, blocked=(), outs=(), ins=()):
             "blocked": list(blocked), "outs": list(outs), "ins": list(ins)}
 
 
-def end(name, events, waiting=0, capacity=1024):
-    return {"name": name, "events": events, "applied": events - waiting, "waiting": waiting,
-            "capacity": capacity}
+def end(name, events, waiting=0, capacity=1024, applied=None):
+    return {"name": name, "events": events, "applied": events - waiting if applied is None else applied,
+            "waiting": waiting, "capacity": capacity}
 
 
 def state(name, value, version, seconds, counted=None, incarnation=1, doubts=(), **others):
@@ -174,7 +174,8 @@ window.recorded = { replies: %s, given: [], waiting: null, asked: [], give(answe
   recorded.waiting = null;
   answer(recorded.response(recorded.given.shift()));
 }, response(value) {
-  return new Response(JSON.stringify(value), { headers: { 'Content-Type': 'application/json' } });
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  return new Response(text, { headers: { 'Content-Type': 'application/json' } });
 } };
 window.fetch = (address, options) => new Promise((answer) => {
   const path = new URL(address, location).pathname;

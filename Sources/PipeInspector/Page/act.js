@@ -26,20 +26,31 @@ function sendForm(node, events) {
     submitted.preventDefault();
     const event = events[choice.value];
     model.choice = event.event;
-    const values = {};
-    for (const input of fields.querySelectorAll('input')) {
-      values[input.name] = valueOf(input.value, input.dataset.type);
-    }
     const target = event.composite || (event.participants.length === 1 ? event.participants[0] : node.name);
-    say(ask('/api/send', { node: target, event: event.fields.length ? { [event.event]: values } : event.event }),
-      event.event);
+    say(send(target, event.event, [...fields.querySelectorAll('input')]), event.event);
   } }, make('label', null, 'Send ', choice), fields,
   make('button', { type: 'submit', 'data-key': 'send' }, 'Send'));
 }
 
-function valueOf(text, type) {
-  if (/^String\b/.test(type)) return text;
-  try { return JSON.parse(text); } catch { return text; }
+// The request is written as text: what is typed goes to the node as it is, where a number of JavaScript's
+// would round integers over 2^53.
+async function send(target, event, inputs) {
+  const values = inputs.map((input) => JSON.stringify(input.name) + ':' + jsonOf(input.value, input.dataset.type));
+  const text = inputs.length ? '{' + JSON.stringify(event) + ':{' + values.join(',') + '}}' : JSON.stringify(event);
+  return ask('/api/send', '{"node":' + JSON.stringify(target) + ',"event":' + text + '}');
+}
+
+const LEAST = -(2n ** 63n);
+const MOST = 2n ** 63n - 1n;
+
+function jsonOf(text, type) {
+  if (/^String\b/.test(type)) return JSON.stringify(text);
+  try { JSON.parse(text); } catch { return JSON.stringify(text); }
+  const integer = /^\s*-?\d+\s*$/.test(text) ? BigInt(text) : 0n;
+  if (integer < LEAST || integer > MOST) {
+    throw new Error('integers under ' + LEAST + ' and over ' + MOST + ' cannot be sent from this page');
+  }
+  return text;
 }
 
 async function say(promise, what) {
@@ -58,7 +69,7 @@ function letterParts(node) {
     (drops ? 'drop ' : 'resend ') + letter.id);
   const rows = model.letters.map((letter) => [letter.id, short(letter.event, 60), letter.pipe, letter.reason]);
   return [{ key: 'letters', sign: JSON.stringify(rows) + model.readOnly, build: () =>
-    make('div', null, make('h3', null, 'Dead letters'), make('div', { class: 'scroll', tabindex: 0, role: 'group',
+    make('div', null, make('h3', { class: 'alert' }, 'Dead letters'), make('div', { class: 'scroll', tabindex: 0, role: 'group',
       'aria-label': 'Dead letters', 'data-key': 'letters' }, make('table', null, make('tbody', null,
       ...model.letters.map((letter, index) => letterRow(letter, rows[index], act)))))) }];
 }

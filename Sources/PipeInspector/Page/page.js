@@ -41,16 +41,30 @@ const make = (name, attributes, ...parts) =>
 const draw = (name, attributes, ...parts) =>
   fill(document.createElementNS(SVG, name), attributes, parts);
 
+// An integer that a number of JavaScript's would round: it counts as that number, and is shown and written as it came.
+class ExactInteger {
+  #text;
+  constructor(text) { this.#text = text; }
+  valueOf() { return Number(this.#text); }
+  toString() { return this.#text; }
+  toJSON() { return JSON.rawJSON(this.#text); }
+}
+
+// Browsers that do not give a reviver the source of a number show it rounded.
+const parseJSON = (text) => JSON.parse(text, (_, value, context) =>
+  typeof value === 'number' && !Number.isSafeInteger(value) && context && /^-?\d+$/.test(context.source)
+    ? new ExactInteger(context.source) : value);
+
 async function ask(path, body) {
   const options = { headers: { Authorization: 'Bearer ' + token }, cache: 'no-store' };
   if (body) {
     options.method = 'POST';
     options.headers['Content-Type'] = 'application/json';
-    options.body = JSON.stringify(body);
+    options.body = typeof body === 'string' ? body : JSON.stringify(body);
   }
   const answer = await fetch(path, options);
   const isJSON = (answer.headers.get('Content-Type') || '').startsWith('application/json');
-  const value = isJSON ? await answer.json() : { error: (await answer.text()).trim() };
+  const value = isJSON ? parseJSON(await answer.text()) : { error: (await answer.text()).trim() };
   if (!answer.ok) {
     const problem = new Error(value.error || 'the inspector answers with ' + answer.status);
     problem.status = answer.status;
@@ -80,7 +94,8 @@ const worded = new WeakMap();
 function wording(value) {
   if (!Array.isArray(value)) {
     const names = Object.keys(value);
-    if (names.length === 1 && value[names[0]] && typeof value[names[0]] === 'object') {
+    if (names.length === 1 && value[names[0]] && typeof value[names[0]] === 'object' &&
+      !(value[names[0]] instanceof ExactInteger)) {
       const inner = value[names[0]];
       const parts = Object.keys(inner).map((name) =>
         (/^_\d+$/.test(name) ? '' : name + ': ') + JSON.stringify(inner[name]));
