@@ -41,8 +41,8 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
   package var exitCode: Int32 {
     switch self {
     case .full: NodeHandshake.diskFullCode
-    case .missing, .inaccessible, .damaged, .otherVersion, .other, .undecodable, .locked,
-      .superseded, .failed:
+    case .missing, .inaccessible, .damaged, .otherVersion, .other, .undecodable, .stateTooLarge,
+      .locked, .superseded, .failed:
       EXIT_FAILURE
     }
   }
