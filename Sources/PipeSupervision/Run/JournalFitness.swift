@@ -62,7 +62,7 @@ struct JournalFitness: Sendable {
       }.first
     } catch {
       switch error {
-      case .damaged, .otherVersion:
+      case .damaged, .otherVersion, .stateTooLarge:
         return node.isStarted ? "node '\(node.name)' could not start: \(error)" : nil
       case .missing, .inaccessible, .full, .other, .undecodable, .locked, .superseded, .failed:
         // Nothing is recorded, or nobody else may read it now: the node itself says what is wrong with it.
