@@ -1,14 +1,19 @@
-/// Numbers in the order in which they came. Growing never copies, so that memory has no peak, and an
-/// element stays where it is.
+/// Elements in the order in which they came, one or several to an item. Growing never copies, so that memory
+/// has no peak, and an element stays where it is.
 struct Chunked<Element: BitwiseCopyable>: ~Copyable {
+  /// The items of a chunk.
   static var chunkSize: Int { 4096 }
 
+  /// The number of items.
   private(set) var count = 0
+  /// The elements of an item.
+  let width: Int
   private var chunks: UnsafeMutablePointer<UnsafeMutablePointer<Element>>
   private var chunkCount = 0
   private var chunkCapacity = 16
 
-  init() {
+  init(width: Int = 1) {
+    self.width = width
     chunks = .allocate(capacity: chunkCapacity)
   }
 
@@ -17,11 +22,11 @@ struct Chunked<Element: BitwiseCopyable>: ~Copyable {
     chunks.deallocate()
   }
 
-  /// The elements for which there is memory.
+  /// The items for which there is memory.
   var capacity: Int { chunkCount * Self.chunkSize }
 
   /// The memory of one more chunk. Unit: bytes.
-  static var chunkByteCount: Int { chunkSize * MemoryLayout<Element>.stride }
+  var chunkByteCount: Int { Self.chunkSize * width * MemoryLayout<Element>.stride }
 
   mutating func addChunk() {
     if chunkCount == chunkCapacity {
@@ -32,26 +37,35 @@ struct Chunked<Element: BitwiseCopyable>: ~Copyable {
       chunks = larger
       chunkCapacity *= 2
     }
-    chunks[chunkCount] = .allocate(capacity: Self.chunkSize)
+    chunks[chunkCount] = .allocate(capacity: Self.chunkSize * width)
     chunkCount += 1
   }
 
-  /// Appends where there is memory: see ``capacity``.
+  /// Appends an item of one element where there is memory: see ``capacity``.
   @inline(__always)
   mutating func append(_ element: Element) {
     chunks[count &>> 12][count & 4095] = element
     count &+= 1
   }
 
+  /// Appends an item of `width` elements where there is memory.
+  @inline(__always)
+  mutating func append(_ item: UnsafePointer<Element>) {
+    let end = chunks[count &>> 12] + (count & 4095) &* width
+    for element in 0..<width { end[element] = item[element] }
+    count &+= 1
+  }
+
+  /// An item of one element.
   @inline(__always)
   subscript(number: Int) -> Element {
     get { chunks[number &>> 12][number & 4095] }
     set { chunks[number &>> 12][number & 4095] = newValue }
   }
 
-  /// Where an element lies; those up to the next multiple of ``chunkSize`` follow it.
+  /// The first element of an item; the items up to the next multiple of ``chunkSize`` follow it.
   @inline(__always)
   func pointer(at number: Int) -> UnsafeMutablePointer<Element> {
-    chunks[number &>> 12] + (number & 4095)
+    chunks[number &>> 12] + (number & 4095) &* width
   }
 }

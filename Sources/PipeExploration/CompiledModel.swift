@@ -140,7 +140,7 @@ final class CompiledModel {
       for role in vector.roles {
         let component = role.component
         let isMoving = role.targets.enumerated().contains { $1 >= 0 && Int($1) != $0 }
-        if isMoving || isGrowing[component] {
+        if isMoving || isGrowing[component] && !role.isUnchanged {
           moves.append(
             Move(
               lookup: Self.lookup(layout.fields[component], base: deltaCount),

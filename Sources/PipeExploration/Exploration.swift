@@ -65,7 +65,7 @@ package struct Exploration: ~Copyable {
     self.model = model
     self.questions = questions
     self.options = options
-    let isReduced = options.reduces && questions.allowReduction
+    let isReduced = options.reduces && questions.allowReduction(options.storage)
     let layout = Self.layout(of: model, after: nil, wordBits: options.wordBits)
     let program = CompiledModel(
       model, layout: layout, seed: options.storage.seed, isReduced: isReduced)
@@ -93,6 +93,12 @@ package struct Exploration: ~Copyable {
     } else if partitions.contains(where: { $0.foundCount > 0 }) {
       for partition in partitions { partition.beginLevel() }
       depth += 1
+    } else if program.stubborn != nil && questions.forbidsIgnoring {
+      let needed = IgnoredStates.byteCount(states: progress.states, steps: progress.steps)
+      guard needed <= options.memoryLimit - progress.byteCount else {
+        return .finished(finish(.incomplete(.memory)))
+      }
+      if !searchIgnored() { return .finished(finish(.complete)) }
     } else {
       return .finished(finish(.complete))
     }
@@ -125,9 +131,18 @@ package struct Exploration: ~Copyable {
       })
   }
 
-  /// A shortest path from the first state to another one.
+  /// The states that each thread keeps.
+  package var statesByThread: [Int] { partitions.map(\.stateCount) }
+
+  /// A path from the first state to another one: a shortest one, where no steps were left out.
   package func path(to state: StateReference) -> ExplorationPath {
     ExplorationPath(to: state, in: partitions, model, program)
+  }
+
+  /// The local state of each component in a state that was met; `nil` where only a fingerprint is stored.
+  package func state(_ reference: StateReference) -> [Int]? {
+    let partition = partitions[reference.partition]
+    return partition.isExact ? partition.locals(of: reference.number) : nil
   }
 
   /// Whether a state, given by the local state of each component, was met; with fingerprints, whether one of
@@ -143,12 +158,30 @@ package struct Exploration: ~Copyable {
 
   nonisolated(nonsending) private mutating func searchRound() async {
     let size = min(Self.roundSize, max(Self.fewStates, options.stateLimit - progress.states))
-    await onEach { $0.expand(size) }
-    guard partitions.count > 1 else { return }
     let partitions = partitions
+    for partition in partitions { partition.flip() }
     await onEach { partition in
-      for other in partitions where other !== partition { partition.absorb(from: other) }
+      partition.absorb(from: partitions)
+      partition.expand(size)
     }
+    if partitions.allSatisfy({ $0.remaining == 0 }) { takeInAll() }
+  }
+
+  /// Lets states be searched with all their steps where a step would be put off for ever otherwise. Whether there is
+  /// one.
+  ///
+  /// All deadlocks, stuck states and violations were found by then, by shortest paths.
+  private func searchIgnored() -> Bool {
+    let states = IgnoredStates(partitions).firstStates()
+    for state in states { partitions[state.partition].searchWhole(state.number) }
+    return !states.isEmpty
+  }
+
+  /// Lets each partition take in what the others have found for it.
+  private func takeInAll() {
+    guard partitions.contains(where: \.hasSent) else { return }
+    for partition in partitions { partition.flip() }
+    for partition in partitions { partition.absorb(from: partitions) }
   }
 
   /// Does something with each partition, each on a thread of its own where there is enough to do.
@@ -159,7 +192,10 @@ package struct Exploration: ~Copyable {
       return
     }
     await withTaskGroup(of: Void.self) { group in
-      for partition in partitions { group.addTask { work(partition) } }
+      // The caller's executor, which tasks inherit otherwise, may have one thread.
+      for partition in partitions {
+        group.addTask(executorPreference: globalConcurrentExecutor) { work(partition) }
+      }
     }
   }
 
@@ -177,6 +213,7 @@ package struct Exploration: ~Copyable {
   // MARK: Growing
 
   private mutating func compile() {
+    takeInAll()
     if !model.isExtended && program.holds(model) {
       program.update(model.changes, of: model)
     } else {
@@ -226,8 +263,8 @@ package struct Exploration: ~Copyable {
     return queues.isEmpty ? demands : []
   }
 
-  /// Fields as wide as the local states need. Where one has outgrown its field, all that may still grow
-  /// get room for twice as many: so the states are seldom stored anew.
+  /// Fields as wide as the local states need. Where one has outgrown its field, the others stay as they are:
+  /// so a state does not take another word before it has to.
   private static func layout(
     of model: ExplorationModel, after layout: FieldLayout?, wordBits: Int
   ) -> FieldLayout {
@@ -238,8 +275,7 @@ package struct Exploration: ~Copyable {
       return layout
     }
     let bits = counts.enumerated().map { component, count in
-      let isGrowing = layout != nil && model.isGrowing(component)
-      let needed = FieldLayout.bits(for: isGrowing ? 2 * count : count)
+      let needed = FieldLayout.bits(for: count)
       guard let layout, component < layout.fields.count else { return needed }
       return max(needed, layout.fields[component].bits)
     }
@@ -292,15 +328,25 @@ package struct Exploration: ~Copyable {
       let states = Double(result.states)
       result.omissionProbability = min(1, states * (states - 1) / 0x1p65)
     }
+    if case .exact = options.storage {
+      let isLarge = result.peakByteCount > 40 * result.states
+      result.wouldFingerprintsSave = program.stateWords > 1 && isLarge
+    }
     decidePossibilities(&result)
     self.result = result
     return result
   }
 
-  private func decidePossibilities(_ result: inout ExplorationResult) {
+  private mutating func decidePossibilities(_ result: inout ExplorationResult) {
     let observations = questions.alwaysPossible
     for observation in observations { result.possibilities[observation] = .undecided }
-    guard !observations.isEmpty, result.verdict == .complete, case .exact = options.storage,
+    guard !observations.isEmpty, result.verdict == .complete, case .exact = options.storage else {
+      return
+    }
+    // States that were searched before a vector was added were never asked about it.
+    model.fillQueues()
+    compile()
+    guard
       let graph = StateGraph(
         partitions, program, about: observations, steps: result.steps,
         memory: options.memoryLimit - progress.byteCount)

@@ -21,15 +21,16 @@ extension ExplorationModel {
       let name = (number < vectorNames.count ? vectorNames[number] : "\(number)")
         .map { "*/\n\r".contains($0) ? "_" : String($0) }.joined()
       lines.append("  :: d_step { /* \(name) */")
-      let roles = vector.roles.map { role in
+      let moving = vector.roles.filter { !$0.isUnchanged }
+      let roles = moving.map { role in
         role.targets.enumerated().filter { $0.element >= 0 }.map { ($0.offset, Int($0.element)) }
       }
-      let guards = zip(vector.roles, roles).map { role, cells in
+      let guards = zip(moving, roles).map { role, cells in
         let states = cells.map { "\(names[role.component]) == \($0.0)" }
         return states.isEmpty ? "false" : "(\(states.joined(separator: " || ")))"
       }
       lines.append("       \(guards.isEmpty ? "true" : guards.joined(separator: " && ")) ->")
-      for (role, cells) in zip(vector.roles, roles) where cells.contains(where: { $0.0 != $0.1 }) {
+      for (role, cells) in zip(moving, roles) where cells.contains(where: { $0.0 != $0.1 }) {
         let name = names[role.component]
         let cases = cells.map { ":: \(name) == \($0.0) -> \(name) = \($0.1)" }
         lines.append("       if \(cases.joined(separator: " ")) fi;")

@@ -21,6 +21,7 @@ package struct ExplorationModel: Sendable {
     /// For each local state where it leads, `Role.blocked` or `Role.unknown`; what is missing is unknown.
     private(set) var targets: [Int32]
     let operation: QueueOperation?
+    var isUnchanged = false
 
     static let blocked: Int32 = -1
     static let unknown: Int32 = -2
@@ -37,8 +38,14 @@ package struct ExplorationModel: Sendable {
       Role(component: component, targets: [], operation: operation)
     }
 
+    /// Permits the vector in every local state, those included that are still to be found, and changes nothing.
+    package static func unchanged(_ component: Int) -> Role {
+      Role(component: component, targets: [], operation: nil, isUnchanged: true)
+    }
+
     func target(in state: Int) -> Int32 {
-      state < targets.count ? targets[state] : Role.unknown
+      if isUnchanged { return Int32(state) }
+      return state < targets.count ? targets[state] : Role.unknown
     }
 
     fileprivate mutating func set(_ cell: Cell, in state: Int) {
@@ -128,7 +135,8 @@ package struct ExplorationModel: Sendable {
       guard taken.insert(role.component).inserted else {
         throw ExplorationModelError.componentTwice(role.component)
       }
-      guard (role.operation != nil) == (components[role.component].queue != nil) else {
+      let isQueue = components[role.component].queue != nil
+      guard role.isUnchanged || (role.operation != nil) == isQueue else {
         throw ExplorationModelError.roleOfAnotherKind(role.component)
       }
     }
@@ -210,7 +218,7 @@ package struct ExplorationModel: Sendable {
     components[component].queue != nil
       || vectors.contains { vector in
         vector.roles.contains { role in
-          role.component == component
+          role.component == component && !role.isUnchanged
             && (role.targets.count < components[component].stateCount
               || role.targets.contains(Role.unknown))
         }

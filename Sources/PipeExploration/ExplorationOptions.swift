@@ -3,7 +3,7 @@ package struct ExplorationOptions: Sendable {
   package var storage: StateStorage = .exact
   /// Threads that search, each of which keeps a part of the states. Range: 1…64.
   package var threads = 1
-  /// Leaves out steps that only change the order of others, where the questions allow it.
+  /// Leaves out steps that only change the order of others, as far as the answers are the same.
   package var reduces = false
   /// Unit: states.
   package var stateLimit = Int.max

@@ -13,8 +13,30 @@ package struct ExplorationQuestions: Sendable {
   /// Whether vectors that are never enabled and local states that are not reached are found.
   package var coverage = false
 
+  /// Whether each step that can be taken is taken at least once, so that every cell is demanded that any
+  /// order of steps needs, and every local state is met.
+  package var everyStep = false
+  /// Whether all states are met, and not only a part of them that is enough for the answers.
+  package var allStates = false
+
   package init() {}
 
-  /// Whether the answers are the same where steps are left out that only change the order of others.
-  var allowReduction: Bool { !stuck && alwaysPossible.isEmpty && !coverage }
+  /// Whether no step may be put off for ever: what is to be found is then found in states that differ from
+  /// those that a whole search finds, and not by a shortest path.
+  var forbidsIgnoring: Bool { coverage || everyStep || !alwaysPossible.isEmpty }
+
+  /// Whether steps may be left out. A fingerprint does not tell a state, which has to be searched again where a step
+  /// was put off.
+  func allowReduction(_ storage: StateStorage) -> Bool {
+    switch storage {
+    case .exact: !allStates
+    case .fingerprints: !allStates && !forbidsIgnoring
+    }
+  }
+
+  /// From which of its enabled vectors a part of a state's steps is begun.
+  var seeds: StubbornSet.Seeds {
+    if stuck { return .inside }
+    return deadlocks || forbidsIgnoring ? .all : .none
+  }
 }

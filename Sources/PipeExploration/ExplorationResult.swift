@@ -44,14 +44,17 @@ package struct ExplorationResult: Sendable {
 
   package var verdict: Verdict
   package var states: Int
-  /// The steps that were taken: all of the states that were searched, or fewer where `isReduced`.
+  /// The steps that were taken: all of the states that were searched, or a part of them where `isReduced`.
   package var steps: Int
   /// The steps on the shortest path to the farthest state.
   package var depth: Int
   /// The most memory that was in use. Unit: bytes.
   package var peakByteCount: Int
-  /// Whether steps were left out that only change the order of others.
+  /// Whether steps were left out that only change the order of others, and states with them. Deadlocks, stuck
+  /// states and what must never hold are still all found by shortest paths, and the rest by some path.
   package var isReduced: Bool
+  /// Whether states are stored exactly, and fingerprints of them would take less memory.
+  package var wouldFingerprintsSave = false
   package var deadlocks = FoundStates()
   package var stuck = FoundStates()
   /// For each observation of ``ExplorationQuestions/never`` that holds somewhere the nearest such state.

@@ -1,80 +1,23 @@
 /// An exact set of 64-bit keys, numbered in the order in which they came.
 ///
-/// The keys lie densely by number. The index beside them is an open-addressing table of 32-bit entries: a
-/// number, and in the bits that numbers do not need yet a tag of the key's hash, so that a probe hardly
-/// ever reads a key that is another one. It is made again from the keys where it grows.
+/// The keys are stored by number. A ``HashIndex`` finds them; it is made again from the keys where it grows.
 struct KeyTable: ~Copyable {
-  /// Where a key belongs: a small value, so that a loop has it in registers.
-  private struct Index {
-    let entries: UnsafeMutablePointer<UInt32>
-    let slotCount: Int
-    /// The bits that numbers need; those above are the tag.
-    let numberBits: UInt32
-
-    @inline(__always)
-    func slot(of hash: UInt64) -> Int {
-      Int(truncatingIfNeeded: hash.multipliedFullWidth(by: UInt64(slotCount)).high)
-    }
-
-    @inline(__always)
-    func next(_ slot: Int) -> Int { slot &+ 1 == slotCount ? 0 : slot &+ 1 }
-
-    @inline(__always)
-    func tag(_ hash: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: hash) &<< numberBits }
-
-    /// The number of an entry, counted from 1.
-    @inline(__always)
-    func number(_ entry: UInt32) -> Int { Int(entry & ((1 &<< numberBits) &- 1)) }
-
-    /// The number of the first key that may be the one with this hash; -1 where none may.
-    @inline(__always)
-    func candidate(hash: UInt64) -> Int {
-      var slot = slot(of: hash)
-      let tag = tag(hash)
-      while true {
-        let entry = entries[slot]
-        if entry == 0 { return -1 }
-        if (entry ^ tag) &>> numberBits == 0 { return number(entry) &- 1 }
-        slot = next(slot)
-      }
-    }
-
-    /// Finds a key, or the slot where it belongs.
-    @inline(__always)
-    func find(
-      _ key: UInt64, hash: UInt64, in keys: borrowing Chunked<UInt64>
-    ) -> (number: Int, slot: Int) {
-      var slot = slot(of: hash)
-      let tag = tag(hash)
-      while true {
-        let entry = entries[slot]
-        if entry == 0 { return (-1, slot) }
-        if (entry ^ tag) &>> numberBits == 0 {
-          let number = number(entry) &- 1
-          if keys[number] == key { return (number, slot) }
-        }
-        slot = next(slot)
-      }
-    }
-  }
-
   private var keys = Chunked<UInt64>()
-  private var index: Index
+  private var index: HashIndex
   private var largestCount = 0
   private let budget: MemoryBudget
   /// What was read only so that it is in the cache: kept, so that the reads are not left out.
   private var sink: UInt64 = 0
 
-  private static let fewestSlots = 1024
-
   init(budget: MemoryBudget) {
     self.budget = budget
-    index = Index(entries: .allocate(capacity: 1), slotCount: 0, numberBits: 0)
-    makeIndex(slotCount: Self.fewestSlots)
+    index = HashIndex(slotCount: HashIndex.fewestSlots)
+    largestCount = index.slotCount / 2
+    budget.take(index.byteCount)
   }
 
   deinit {
-    budget.giveBack(index.slotCount * 4 + keys.capacity * 8)
+    budget.giveBack(index.byteCount + keys.capacity * 8)
     index.entries.deallocate()
   }
 
@@ -98,11 +41,11 @@ struct KeyTable: ~Copyable {
   /// Makes room for so many more keys; `false` where the budget does not allow it.
   mutating func reserve(_ more: Int) -> Bool {
     while keys.count + more > keys.capacity {
-      guard budget.allows(Chunked<UInt64>.chunkByteCount) else { return false }
+      guard budget.allows(keys.chunkByteCount) else { return false }
       addChunk()
     }
     while keys.count + more > largestCount {
-      if index.slotCount < 1 << 30 && budget.allows(index.slotCount * 4) {
+      if index.slotCount < 1 << 30 && budget.allows(index.byteCount) {
         makeIndex(slotCount: 2 * index.slotCount)
       } else if largestCount < index.slotCount / 8 * 7 {
         // Slower, and better than to end.
@@ -120,10 +63,10 @@ struct KeyTable: ~Copyable {
     if keys.count == keys.capacity { addChunk() }
     if keys.count == largestCount { makeIndex(slotCount: 2 * index.slotCount) }
     let hash = Self.hash(key)
-    let (number, slot) = index.find(key, hash: hash, in: keys)
+    let (number, slot) = find(key, hash: hash, in: index)
     if number >= 0 { return UInt32(truncatingIfNeeded: number) }
+    index.put(keys.count, hash: hash, in: slot)
     keys.append(key)
-    index.entries[slot] = index.tag(hash) | UInt32(truncatingIfNeeded: keys.count)
     return UInt32(truncatingIfNeeded: keys.count &- 1)
   }
 
@@ -153,10 +96,10 @@ struct KeyTable: ~Copyable {
       let candidate = Int(candidates[position])
       if candidate >= 0 && keys[candidate] == batch[position] { continue }
       let hash = hashes[position]
-      let (number, slot) = index.find(batch[position], hash: hash, in: keys)
+      let (number, slot) = find(batch[position], hash: hash, in: index)
       if number >= 0 { continue }
+      index.put(keys.count, hash: hash, in: slot)
       keys.append(batch[position])
-      index.entries[slot] = index.tag(hash) | UInt32(truncatingIfNeeded: keys.count)
       fresh[freshCount] = Int32(truncatingIfNeeded: position)
       freshCount &+= 1
     }
@@ -165,7 +108,7 @@ struct KeyTable: ~Copyable {
 
   /// The number of a key, or `nil` where it is not there.
   func number(of key: UInt64) -> UInt32? {
-    let number = index.find(key, hash: Self.hash(key), in: keys).number
+    let number = find(key, hash: Self.hash(key), in: index).number
     return number < 0 ? nil : UInt32(truncatingIfNeeded: number)
   }
 
@@ -177,24 +120,34 @@ struct KeyTable: ~Copyable {
 
   private mutating func addChunk() {
     keys.addChunk()
-    budget.take(Chunked<UInt64>.chunkByteCount)
+    budget.take(keys.chunkByteCount)
   }
 
   private mutating func makeIndex(slotCount: Int) {
     index.entries.deallocate()
-    budget.giveBack(index.slotCount * 4)
+    budget.giveBack(index.byteCount)
     largestCount = slotCount / 2
-    let index = Index(
-      entries: .allocate(capacity: slotCount), slotCount: slotCount,
-      numberBits: UInt32(Int.bitWidth - slotCount.leadingZeroBitCount))
-    index.entries.initialize(repeating: 0, count: slotCount)
-    budget.take(slotCount * 4)
-    for number in 0..<keys.count {
-      let hash = Self.hash(keys[number])
-      var slot = index.slot(of: hash)
-      while index.entries[slot] != 0 { slot = index.next(slot) }
-      index.entries[slot] = index.tag(hash) | UInt32(truncatingIfNeeded: number &+ 1)
-    }
+    let index = HashIndex(slotCount: slotCount)
+    budget.take(index.byteCount)
+    for number in 0..<keys.count { index.insert(number, hash: Self.hash(keys[number])) }
     self.index = index
+  }
+
+  /// Finds a key, or the slot where it belongs.
+  @inline(__always)
+  private func find(
+    _ key: UInt64, hash: UInt64, in index: HashIndex
+  ) -> (number: Int, slot: Int) {
+    var slot = index.slot(of: hash)
+    let tag = index.tag(hash)
+    while true {
+      let entry = index.entries[slot]
+      if entry == 0 { return (-1, slot) }
+      if index.mayBe(entry, tag) {
+        let number = index.number(entry)
+        if keys[number] == key { return (number, slot) }
+      }
+      slot = index.next(slot)
+    }
   }
 }

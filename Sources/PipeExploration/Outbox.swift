@@ -1,5 +1,5 @@
 /// States on their way from the partition that found them to the one that keeps them.
-struct Outbox: ~Copyable {
+final class Outbox {
   /// The words of each state, and behind them its fingerprint.
   let words: UnsafeMutablePointer<UInt64>
   let origins: UnsafeMutablePointer<UInt32>
@@ -23,15 +23,15 @@ struct Outbox: ~Copyable {
   var byteCount: Int { capacity * (stride * 8 + 4) }
 
   @inline(__always)
-  mutating func append(
+  func append(
     _ state: UnsafePointer<UInt64>, fingerprint: UInt64, origin: UInt32
   ) {
-    let place = words + count &* stride
-    for word in 0..<(stride &- 1) { place[word] = state[word] }
-    place[stride &- 1] = fingerprint
+    let end = words + count &* stride
+    for word in 0..<(stride &- 1) { end[word] = state[word] }
+    end[stride &- 1] = fingerprint
     origins[count] = origin
     count &+= 1
   }
 
-  mutating func removeAll() { count = 0 }
+  func removeAll() { count = 0 }
 }

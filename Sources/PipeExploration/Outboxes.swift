@@ -1,9 +1,11 @@
-/// The outboxes of one partition: one for each other one.
+/// The outboxes of one partition: two for each other one, of which one is filled while the other one is emptied.
 final class Outboxes {
-  private static let capacity = 1 << 15
+  /// The states that a partition sends in a round, at most: enough to keep each thread busy for longer than it
+  /// takes to wake it.
+  private static let capacity = 1 << 17
 
-  private let boxes: UnsafeMutablePointer<Outbox>
-  private let count: Int
+  private var filling: [Outbox]
+  private var ready: [Outbox]
   private let owner: Int
   private let budget: MemoryBudget
   /// The states that one state can lead to, at most.
@@ -11,27 +13,29 @@ final class Outboxes {
 
   init(of owner: Int, among count: Int, for program: CompiledModel, budget: MemoryBudget) {
     self.owner = owner
-    self.count = count
     self.budget = budget
     mostSteps = program.vectorCount
-    boxes = .allocate(capacity: count)
-    for other in 0..<count {
-      let capacity = other == owner ? 0 : Self.capacity + 2 * mostSteps
-      (boxes + other).initialize(to: Outbox(stateWords: program.stateWords, capacity: capacity))
-      budget.take(boxes[other].byteCount)
+    let others = max(1, count - 1)
+    let share = budget.limit / 32 / others / ((program.stateWords + 1) * 8 + 4)
+    let capacity = min(Self.capacity / others, share) + 2 * mostSteps
+    let boxes = {
+      (0..<count).map { other in
+        Outbox(stateWords: program.stateWords, capacity: other == owner ? 0 : capacity)
+      }
     }
+    filling = boxes()
+    ready = boxes()
+    budget.take(byteCount)
   }
 
-  deinit {
-    for other in 0..<count { budget.giveBack(boxes[other].byteCount) }
-    boxes.deinitialize(count: count)
-    boxes.deallocate()
-  }
+  deinit { budget.giveBack(byteCount) }
 
-  /// Whether one of them may have no room for what one more state leads to.
+  private var byteCount: Int { (filling + ready).reduce(0) { $0 + $1.byteCount } }
+
+  /// Whether an outbox may have no room for what one more state leads to.
   var isFull: Bool {
-    for other in 0..<count where other != owner {
-      if boxes[other].count + mostSteps > boxes[other].capacity { return true }
+    for other in filling.indices where other != owner {
+      if filling[other].count + mostSteps > filling[other].capacity { return true }
     }
     return false
   }
@@ -40,18 +44,23 @@ final class Outboxes {
   func append(
     _ state: UnsafePointer<UInt64>, fingerprint: UInt64, origin: UInt32, to other: Int
   ) {
-    boxes[other].append(state, fingerprint: fingerprint, origin: origin)
+    filling[other].append(state, fingerprint: fingerprint, origin: origin)
   }
 
-  /// Lets a store take what is in the box of its partition.
+  /// Lets the others take what was appended. What was ready must have been taken.
+  func flip() { swap(&filling, &ready) }
+
+  /// Whether there are states for the others to take, once the outboxes are flipped.
+  var isEmpty: Bool { filling.allSatisfy { $0.count == 0 } }
+
+  /// Lets a store take what is ready for its partition.
   func empty(_ other: Int, into store: StateStore) {
-    let stride = boxes[other].stride
-    for position in 0..<boxes[other].count where store.limit == nil {
-      let state = boxes[other].words + position * stride
-      store.take(
-        state, fingerprint: state[stride - 1], origin: boxes[other].origins[position])
+    let box = ready[other]
+    for position in 0..<box.count where store.limit == nil {
+      let state = box.words + position * box.stride
+      store.take(state, fingerprint: state[box.stride - 1], origin: box.origins[position])
     }
-    boxes[other].removeAll()
+    box.removeAll()
     store.flush()
   }
 }

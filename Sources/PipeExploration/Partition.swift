@@ -1,7 +1,7 @@
 /// The states whose fingerprints fall to one thread: it keeps them, and takes the steps from them.
 ///
-/// A level is searched in rounds. In each, every partition first expands states of its own and puts what
-/// belongs to others into outboxes, then takes in what others found for it.
+/// A level is searched in rounds. In each, every partition takes in what others found for it in the round
+/// before, then expands states of its own and puts what belongs to others into outboxes.
 final class Partition: @unchecked Sendable {  // In a round, one thread alone uses a partition.
   let number: Int
   let partitionCount: Int
@@ -17,6 +17,11 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
   /// States of this level with an enabled vector of which a cell is not known.
   private var waiting: [Int] = []
   private var again: [Int] = []
+  /// Whether steps were left out of those of a state.
+  private var isPart: [Bool] = []
+  private var reductionYield = ReductionYield()
+  /// States of which no step may be left out.
+  private var whole: Set<Int> = []
   private var sightings = Sightings()
   private var levelStarts = [0]
 
@@ -34,8 +39,9 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
     let budget = MemoryBudget(limit: options.memoryLimit / partitionCount)
     store = StateStore(
       stateWords: program.stateWords, storage: options.storage,
-      stateLimit: min(options.stateLimit, Int(Int32.max) / partitionCount), budget: budget)
-    bench = Workbench(program, watching: questions.never)
+      stateLimit: min(options.stateLimit, Int(Int32.max) / partitionCount), budget: budget,
+      notesEdges: program.stubborn != nil && questions.forbidsIgnoring)
+    bench = Workbench(program, never: questions.never, possible: questions.alwaysPossible)
     outboxes = Outboxes(of: number, among: partitionCount, for: program, budget: budget)
   }
 
@@ -71,6 +77,20 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
     return low - 1
   }
 
+  /// Whether steps were left out of those of a state.
+  func hasLeftOut(of state: Int) -> Bool { state < isPart.count && isPart[state] }
+
+  /// Lets a state be searched again, with all its steps.
+  func searchWhole(_ state: Int) {
+    again.append(state)
+    whole.insert(state)
+  }
+
+  /// Shows each step that was taken to a state of this partition, by the numbers that states have everywhere.
+  func visitEdges(_ visit: (_ source: UInt32, _ target: UInt32) -> Void) {
+    store.visitEdges { visit($0, origin(of: $1)) }
+  }
+
   /// Lets the states that wait be searched again, after cells were filled.
   func retry() {
     again += waiting
@@ -85,9 +105,15 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
     store.flush()
   }
 
-  /// Takes in what another partition has found.
-  func absorb(from other: Partition) {
-    other.outboxes.empty(number, into: store)
+  /// Whether states that were found are not taken in by the partitions that keep them.
+  var hasSent: Bool { !outboxes.isEmpty }
+
+  /// Lets the others take in what was found.
+  func flip() { outboxes.flip() }
+
+  /// Takes in what the others have found.
+  func absorb(from partitions: [Partition]) {
+    for other in partitions where other !== self { other.outboxes.empty(number, into: store) }
   }
 
   // MARK: Expanding
@@ -181,16 +207,34 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
           let vector = (word << 6) + rest.trailingZeroBitCount - program.firstVectorBit
           rest &= rest &- 1
           steps &+= 1
-          send(
-            bench.next, fingerprint: fingerprint ^ step(by: vector, from: bench.state),
-            origin: origin)
+          if needsFingerprint {
+            let change = step(by: vector, from: bench.state)
+            send(bench.next, fingerprint: fingerprint ^ change, origin: origin)
+          } else {
+            move(by: vector, from: bench.state)
+            store.take(bench.next, after: bench.state, fingerprint: 0, origin: origin)
+          }
         }
       }
     }
     return count
   }
 
-  /// Puts the state that a vector leads to on the bench, and returns by what its fingerprint differs.
+  /// Puts the state that a vector leads to on the bench.
+  @inline(__always)
+  private func move(by vector: Int, from state: UnsafePointer<UInt64>) {
+    let program = program
+    let next = bench.next
+    let moves = program.moves.start
+    for word in 0..<program.stateWords { next[word] = state[word] }
+    for place in program.moveStarts[vector]..<program.moveStarts[vector &+ 1] {
+      let lookup = moves[place].lookup
+      let delta = program.deltas[lookup.position(in: state)]
+      next[Int(lookup.word)] ^= UInt64(delta) &<< UInt64(lookup.shift)
+    }
+  }
+
+  /// Does the same, and returns by what the state's fingerprint differs.
   @inline(__always)
   private func step(by vector: Int, from state: UnsafePointer<UInt64>) -> UInt64 {
     let program = program
@@ -259,6 +303,7 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
     }
     if watched != 0 { note(observationsIn: number) }
     if inside == 0 { note(haltIn: number) }
+    if program.stubborn != nil { bench.seek() }
     for word in 0..<program.maskWords {
       bench.enabled[word] &= program.vectorBits[word]
       bench.fired[word] |= bench.enabled[word]
@@ -268,11 +313,25 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
         bench.seen[program.rows[component].position(in: state)] = true
       }
     }
-    if let tables = program.stubborn {
-      bench.stubborn.reduce(
-        bench.enabled, observed: bench.watched, state: state, program, tables)
-    }
+    if program.stubborn != nil { reduce(number, state, program, bench) }
     return true
+  }
+
+  /// Leaves on the bench the enabled vectors that are enough.
+  private func reduce(
+    _ number: Int, _ state: UnsafePointer<UInt64>, _ program: CompiledModel, _ bench: Workbench
+  ) {
+    guard let tables = program.stubborn else { return }
+    var leftOut = 0
+    if !whole.contains(number) && reductionYield.isWorthTrying() {
+      let enabled = bench.stubborn.count(bench.enabled)
+      leftOut = bench.stubborn.reduce(
+        bench.enabled, sought: bench.sought, seeds: questions.seeds, state: state, program, tables)
+      reductionYield.add(leftOut: leftOut, of: enabled)
+    }
+    guard questions.forbidsIgnoring else { return }
+    while isPart.count <= number { isPart.append(false) }
+    isPart[number] = leftOut > 0
   }
 
   /// Whether a vector is enabled as far as is known, and not all of its cells are known.
@@ -340,11 +399,17 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
     UInt32(truncatingIfNeeded: state &* partitionCount &+ number)
   }
 
+  /// The partition of a state, and its number there.
+  @inline(__always)
+  static func state(of origin: UInt32, among count: Int) -> (partition: Int, number: Int) {
+    (Int(origin) % count, Int(origin) / count)
+  }
+
   /// The state that led to a state, as a partition and its number there.
   func origin(ofState state: Int) -> (partition: Int, number: Int)? {
     let origin = store.origin(of: state)
     if origin == StateStore.noOrigin { return nil }
-    return (Int(origin) % partitionCount, Int(origin) / partitionCount)
+    return Self.state(of: origin, among: partitionCount)
   }
 
   /// The key under which a state is stored.
@@ -402,7 +467,7 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
   /// The partition that keeps a state.
   @inline(__always)
   static func owner(of fingerprint: UInt64, among count: Int) -> Int {
-    Int(truncatingIfNeeded: (fingerprint &>> 32) &* UInt64(count) &>> 32)
+    Int(truncatingIfNeeded: ((fingerprint &>> 32) &* UInt64(count)) &>> 32)
   }
 
   // MARK: Growing
@@ -414,7 +479,9 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
       guard store.change(from: program.layout, to: larger.layout) else { return }
     }
     program = larger
-    bench = Workbench(larger, watching: questions.never.subtracting(sightings.observed.keys))
+    bench = Workbench(
+      larger, never: questions.never.subtracting(sightings.observed.keys),
+      possible: questions.alwaysPossible)
     outboxes = Outboxes(of: number, among: partitionCount, for: larger, budget: budget)
   }
 }

@@ -13,7 +13,10 @@ struct StateGraph {
   /// For each observation that is asked about whether it holds in each state.
   private var holds: [Int: [Bool]] = [:]
 
-  /// - Parameter memory: What the graph may take. Unit: bytes.
+  /// - Parameters:
+  ///   - steps: The steps that the search has taken. Where it has left some out, those are found as well that
+  ///     lead to states that were met: what is out of reach is the same with them and without.
+  ///   - memory: What the graph may take. Unit: bytes.
   /// - Returns: `nil` where it would take more.
   init?(
     _ partitions: [Partition], _ program: CompiledModel, about observations: Set<Int>, steps: Int,
@@ -24,8 +27,8 @@ struct StateGraph {
     for partition in partitions { firsts.append(firsts[firsts.count - 1] + partition.stateCount) }
     self.firsts = firsts
     let states = firsts[firsts.count - 1]
-    let needed = 4 * steps + (4 + observations.count + 1) * states
-    guard needed <= memory, steps < Int(UInt32.max) else { return nil }
+    let mostSteps = min((memory - (4 + observations.count + 1) * states) / 4, Int(UInt32.max) - 1)
+    guard steps <= mostSteps else { return nil }
     targets.reserveCapacity(steps)
     ends.reserveCapacity(states)
     for observation in observations { holds[observation] = Array(repeating: false, count: states) }
@@ -38,6 +41,7 @@ struct StateGraph {
           }
           targets.append(UInt32(firsts[owner] + found))
         }
+        guard targets.count <= mostSteps else { return nil }
         let state = ends.count
         for observation in observations where partition.isVisited(holding: observation) {
           holds[observation]?[state] = true

@@ -6,6 +6,8 @@ final class StateStore {
   private enum Form {
     /// A state is one word, and its own key.
     case word
+    /// The words of a state stand side by side.
+    case words
     case tree
     case fingerprint
   }
@@ -13,12 +15,15 @@ final class StateStore {
   /// The origin of the first state.
   static let noOrigin = UInt32.max
   private static let batchSize = 256
+  /// States of more words are stored as trees.
+  private static let mostWords = 4
 
   let budget: MemoryBudget
   private let stateLimit: Int
   private var stateWords: Int
   private var form: Form
   private var keys: KeyTable
+  private var table: StateTable
   private var tree: StateTree
   private var origins = Chunked<UInt32>()
   /// Why no more states are taken.
@@ -32,6 +37,9 @@ final class StateStore {
   private let candidates: UnsafeMutablePointer<Int32>
   private let fresh: UnsafeMutablePointer<Int32>
   private var filled = 0
+  /// Whether the steps are kept that were taken: the origin of each, and above it the state that it leads to.
+  private let notesEdges: Bool
+  private var edges = Chunked<UInt64>()
 
   /// The numbers of the nodes in the tree of the state that was loaded last, and of one that it leads to.
   private var numbers: UnsafeMutablePointer<UInt32>
@@ -44,16 +52,20 @@ final class StateStore {
   private var nextFrontier: [UInt64] = []
 
   /// - Parameter budget: The memory that may be taken, for outboxes as well.
-  init(stateWords: Int, storage: StateStorage, stateLimit: Int, budget: MemoryBudget) {
+  init(
+    stateWords: Int, storage: StateStorage, stateLimit: Int, budget: MemoryBudget, notesEdges: Bool
+  ) {
+    self.notesEdges = notesEdges
     self.stateWords = stateWords
     self.stateLimit = stateLimit
     self.budget = budget
     form =
       switch storage {
-      case .exact: stateWords == 1 ? .word : .tree
+      case .exact: Self.exactForm(stateWords)
       case .fingerprints: .fingerprint
       }
     keys = KeyTable(budget: budget)
+    table = StateTable(width: stateWords, budget: budget)
     tree = StateTree(wordCount: stateWords, budget: budget)
     numbers = .allocate(capacity: tree.nodeCount)
     nextNumbers = .allocate(capacity: tree.nodeCount)
@@ -77,18 +89,22 @@ final class StateStore {
   }
 
   /// The states that are stored: those of the batch are not among them.
-  var count: Int { keys.count }
+  var count: Int { origins.count }
 
   /// Whether keys are states.
   var isWords: Bool { form == .word }
 
-  /// Whether keys tell states.
+  /// Whether states are stored, and not only their fingerprints.
   var isExact: Bool { form != .fingerprint }
 
-  /// The key under which a state is stored.
+  private static func exactForm(_ words: Int) -> Form {
+    words == 1 ? .word : words <= mostWords ? .words : .tree
+  }
+
+  /// The fingerprint of a state, where nothing else is stored.
   func key(of state: Int) -> UInt64 { keys.key(state) }
 
-  /// Where a key lies; those up to the next multiple of `Chunked.chunkSize` follow it.
+  /// Where a state of one word lies; those up to the next multiple of `Chunked.chunkSize` follow it.
   func pointer(at state: Int) -> UnsafePointer<UInt64> { keys.pointer(at: state) }
 
   /// What was given as the origin of a state.
@@ -102,10 +118,18 @@ final class StateStore {
     nextFrontier = []
   }
 
+  /// Shows each step that was taken: its origin, and the state that it leads to.
+  func visitEdges(_ visit: (_ origin: UInt32, _ state: Int) -> Void) {
+    for number in 0..<edges.count {
+      visit(UInt32(truncatingIfNeeded: edges[number]), Int(edges[number] >> 32))
+    }
+  }
+
   /// Writes the words of a state; with fingerprints only of one of this level.
   func load(_ state: Int, into words: UnsafeMutablePointer<UInt64>) {
     switch form {
     case .word: words[0] = keys.key(state)
+    case .words: words.update(from: table.pointer(at: state), count: stateWords)
     case .tree: tree.unpack(keys.key(state), into: words, numbers: numbers)
     case .fingerprint:
       let first = (state &- firstOfFrontier) &* stateWords
@@ -115,9 +139,10 @@ final class StateStore {
 
   /// The number of a state, or `nil` where it was not met.
   func number(of words: UnsafePointer<UInt64>, fingerprint: UInt64) -> Int? {
+    if form == .words { return table.number(of: words) }
     let key: UInt64? =
       switch form {
-      case .word: words[0]
+      case .word, .words: words[0]
       case .tree: tree.knownKey(of: words, numbers: nextNumbers)
       case .fingerprint: fingerprint
       }
@@ -140,6 +165,7 @@ final class StateStore {
     let key: UInt64 =
       switch form {
       case .word: words[0]
+      case .words: 0
       case .tree: tree.key(of: words, numbers: nextNumbers)
       case .fingerprint: fingerprint
       }
@@ -160,7 +186,7 @@ final class StateStore {
   }
 
   private func take(_ key: UInt64, _ words: UnsafePointer<UInt64>, _ origin: UInt32) {
-    if form == .fingerprint {
+    if form == .fingerprint || form == .words {
       let place = batchWords + filled &* stateWords
       for word in 0..<stateWords { place[word] = words[word] }
     }
@@ -175,14 +201,18 @@ final class StateStore {
     guard limit == nil else { return }
     while origins.count + count > origins.capacity {
       origins.addChunk()
-      budget.take(Chunked<UInt32>.chunkByteCount)
+      budget.take(origins.chunkByteCount)
     }
-    guard keys.reserve(count), !budget.isExceeded else {
+    guard form == .words ? table.reserve(count) : keys.reserve(count), !budget.isExceeded else {
       limit = .memory
       return
     }
-    let freshCount = keys.intern(
-      batchKeys, count: count, hashes: batchHashes, candidates: candidates, fresh: fresh)
+    let freshCount =
+      form == .words
+      ? table.intern(
+        batchWords, count: count, hashes: batchHashes, candidates: candidates, fresh: fresh)
+      : keys.intern(
+        batchKeys, count: count, hashes: batchHashes, candidates: candidates, fresh: fresh)
     for place in 0..<freshCount { origins.append(batchOrigins[Int(fresh[place])]) }
     if form == .fingerprint {
       for place in 0..<freshCount {
@@ -191,7 +221,23 @@ final class StateStore {
       }
       budget.take(8 * stateWords * freshCount)
     }
-    if keys.count > stateLimit { limit = .states }
+    if notesEdges { noteEdges(count) }
+    if origins.count > stateLimit { limit = .states }
+  }
+
+  /// Notes the steps that led to the states of the batch.
+  private func noteEdges(_ count: Int) {
+    while edges.count + count > edges.capacity {
+      edges.addChunk()
+      budget.take(edges.chunkByteCount)
+    }
+    for place in 0..<count where batchOrigins[place] != Self.noOrigin {
+      let number =
+        form == .words
+        ? table.number(of: batchWords + place * stateWords)
+        : keys.number(of: batchKeys[place]).map(Int.init)
+      if let number { edges.append(UInt64(batchOrigins[place]) | UInt64(number) << 32) }
+    }
   }
 
   // MARK: Growing
@@ -199,17 +245,21 @@ final class StateStore {
   /// Stores all states anew, with other fields. Where that takes too much memory, all stays as it was, and
   /// no more states are taken.
   func change(from smaller: FieldLayout, to larger: FieldLayout) -> Bool {
-    func changed(_ words: [UInt64]) -> [UInt64] { larger.encode(smaller.decode(words)) }
+    let moves = FieldMoves(from: smaller, to: larger)
     switch form {
     case .fingerprint:
       let before = frontier.count + nextFrontier.count
-      frontier = Self.map(frontier, width: stateWords, changed)
-      nextFrontier = Self.map(nextFrontier, width: stateWords, changed)
+      frontier = Self.map(frontier, smaller, larger, moves)
+      nextFrontier = Self.map(nextFrontier, smaller, larger, moves)
       budget.take(8 * (frontier.count + nextFrontier.count - before))
     case .word where larger.wordCount == 1:
-      keys.replaceKeys { changed([$0])[0] }
-    case .word, .tree:
-      guard copy(width: larger.wordCount, changed) else {
+      keys.replaceKeys { key in
+        var changed: UInt64 = 0
+        withUnsafePointer(to: key) { moves.apply($0, to: &changed) }
+        return changed
+      }
+    case .word, .words, .tree:
+      guard copy(width: larger.wordCount, moves) else {
         limit = .memory
         return false
       }
@@ -220,18 +270,31 @@ final class StateStore {
     return true
   }
 
-  /// Makes the tables anew, as a tree.
-  private func copy(width: Int, _ change: ([UInt64]) -> [UInt64]) -> Bool {
+  /// Stores all states in new tables.
+  private func copy(width: Int, _ moves: FieldMoves) -> Bool {
+    let newForm = Self.exactForm(width)
     var newKeys = KeyTable(budget: budget)
+    var newTable = StateTable(width: width, budget: budget)
     var newTree = StateTree(wordCount: width, budget: budget)
     let newNumbers = UnsafeMutablePointer<UInt32>.allocate(capacity: newTree.nodeCount)
-    var words = [UInt64](repeating: 0, count: stateWords)
-    for state in 0..<keys.count {
-      words.withUnsafeMutableBufferPointer { words in
-        if let start = words.baseAddress { load(state, into: start) }
+    let words = UnsafeMutablePointer<UInt64>.allocate(capacity: stateWords)
+    let changed = UnsafeMutablePointer<UInt64>.allocate(capacity: width)
+    defer {
+      words.deallocate()
+      changed.deallocate()
+    }
+    for state in 0..<count {
+      load(state, into: words)
+      moves.apply(words, to: changed)
+      let isStored: Bool
+      switch newForm {
+      case .words: isStored = newTable.add(changed)
+      case .word, .tree, .fingerprint:
+        let key = newForm == .word ? changed[0] : newTree.key(of: changed, numbers: newNumbers)
+        _ = newKeys.intern(key)
+        isStored = !budget.isExceeded
       }
-      _ = newKeys.intern(newTree.key(of: change(words), numbers: newNumbers))
-      if budget.isExceeded {
+      guard isStored else {
         newNumbers.deallocate()
         return false
       }
@@ -241,14 +304,24 @@ final class StateStore {
     numbers = newNumbers
     nextNumbers = .allocate(capacity: newTree.nodeCount)
     keys = newKeys
+    table = newTable
     tree = newTree
-    form = .tree
+    form = newForm
     return true
   }
 
   private static func map(
-    _ words: [UInt64], width: Int, _ change: ([UInt64]) -> [UInt64]
+    _ words: [UInt64], _ smaller: FieldLayout, _ larger: FieldLayout, _ moves: FieldMoves
   ) -> [UInt64] {
-    stride(from: 0, to: words.count, by: width).flatMap { change(Array(words[$0..<($0 + width)])) }
+    let count = words.count / smaller.wordCount
+    return [UInt64](unsafeUninitializedCapacity: count * larger.wordCount) { changed, filled in
+      words.withUnsafeBufferPointer { words in
+        guard let source = words.baseAddress, let target = changed.baseAddress else { return }
+        for state in 0..<count {
+          moves.apply(source + state * smaller.wordCount, to: target + state * larger.wordCount)
+        }
+        filled = count * larger.wordCount
+      }
+    }
   }
 }

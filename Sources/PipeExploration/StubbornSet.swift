@@ -1,11 +1,27 @@
-/// Finds for a state a part of its enabled vectors that is enough to reach every deadlock, and every state
-/// that an observation looks out for, by paths that are no longer.
+/// Finds for a state a part of its enabled vectors that is enough to reach every deadlock, every stuck state, and
+/// every state that an observation looks out for, by paths that are no longer.
 ///
 /// A set of components is closed where each vector that one of them permits has, if it is enabled, all its
-/// components in the set, and otherwise one that blocks it. Nobody outside such a set can then change
-/// what its components permit: so of every path on from here, the first vector that belongs to the set
-/// could as well be taken at once.
+/// components in the set, and otherwise one that blocks it. No vector without a component of the set can change
+/// what these permit. So of every path from here the first vector that has one is enabled here already, and could
+/// as well be taken first. Every path that matters has such a vector:
+///
+/// - A deadlock: the set was begun from an enabled vector, which stays enabled until one is taken.
+/// - A stuck state: the same, of a vector that needs nothing from outside. Where only the outside can go on,
+///   nothing is left out.
+/// - An observation that does not hold here: one of the components that keep it from holding is in the set.
+///
+/// What was taken first never has to be undone, so that the rest of the path is shorter by one step.
 struct StubbornSet: ~Copyable {
+  /// From which enabled vectors sets are begun.
+  enum Seeds {
+    /// No vector: only observations are looked for. Where no set is needed for one, no step is.
+    case none
+    case all
+    /// Those that need nothing from outside. Where there is none, nothing is left out.
+    case inside
+  }
+
   private let words: Int
   private let chosen: UnsafeMutablePointer<UInt64>
   private let best: UnsafeMutablePointer<UInt64>
@@ -16,7 +32,7 @@ struct StubbornSet: ~Copyable {
   private let componentCount: Int
 
   /// The enabled vectors from which a set is begun, at most: the smallest of those sets is taken.
-  private static let seeds = 64
+  private static let mostSeeds = 64
 
   init(_ program: CompiledModel) {
     words = program.maskWords
@@ -36,26 +52,34 @@ struct StubbornSet: ~Copyable {
     waiting.deallocate()
   }
 
-  /// Leaves of the enabled vectors those of the smallest set that was found.
-  /// - Parameter observed: The observations that states are still looked for of, as bits.
+  /// Leaves of the enabled vectors those of the smallest set that was found, and returns how many were left
+  /// out.
+  /// - Parameter sought: The observations that states are looked for of, as bits.
   mutating func reduce(
-    _ enabled: UnsafeMutablePointer<UInt64>, observed: UnsafePointer<UInt64>,
+    _ enabled: UnsafeMutablePointer<UInt64>, sought: UnsafePointer<UInt64>, seeds: Seeds,
     state: UnsafePointer<UInt64>, _ program: CompiledModel, _ tables: StubbornTables
-  ) {
+  ) -> Int {
     for component in 0..<componentCount {
       rows[component] = program.rows[component].position(in: state) * words
     }
-    var fewest = count(enabled)
-    guard fewest > 1 else { return }
+    let all = count(enabled)
+    if seeds == .none {
+      close(from: nil, enabled, sought: sought, program, tables)
+      enabled.update(from: chosen, count: words)
+      return all - count(enabled)
+    }
+    guard all > 1 else { return 0 }
+    var fewest = all
     best.update(from: enabled, count: words)
-    var seeds = 0
+    var tried = 0
     for word in 0..<words {
       var rest = enabled[word]
-      while rest != 0 && seeds < Self.seeds && fewest > 1 {
+      if seeds == .inside { rest &= program.insideBits[word] }
+      while rest != 0 && tried < Self.mostSeeds && fewest > 1 {
         let bit = (word << 6) + rest.trailingZeroBitCount
         rest &= rest &- 1
-        seeds += 1
-        close(from: bit, enabled, observed: observed, program, tables)
+        tried += 1
+        close(from: bit, enabled, sought: sought, program, tables)
         let size = count(chosen)
         guard size < fewest else { continue }
         fewest = size
@@ -63,25 +87,27 @@ struct StubbornSet: ~Copyable {
       }
     }
     enabled.update(from: best, count: words)
+    return all - fewest
   }
 
-  /// The enabled vectors of the closed set that one of them begins.
+  /// Leaves in `chosen` the enabled vectors of the closed set that one of them begins.
   private mutating func close(
-    from seed: Int, _ enabled: UnsafePointer<UInt64>, observed: UnsafePointer<UInt64>,
+    from seed: Int?, _ enabled: UnsafePointer<UInt64>, sought: UnsafePointer<UInt64>,
     _ program: CompiledModel, _ tables: StubbornTables
   ) {
     let chosen = chosen  // As in `StateTree`.
-    chosen.update(repeating: 0, count: words)
-    isIn.update(repeating: false, count: componentCount)
+    let isIn = isIn
+    for word in 0..<words { chosen[word] = 0 }
+    for component in 0..<componentCount { isIn[component] = false }
     waitingCount = 0
     for word in 0..<words {
-      var rest = observed[word]
+      var rest = sought[word]
       while rest != 0 {
         addBlocker(of: (word << 6) + rest.trailingZeroBitCount, tables)
         rest &= rest &- 1
       }
     }
-    addAll(of: seed, tables)
+    if let seed { addAll(of: seed, tables) }
     while waitingCount > 0 {
       waitingCount -= 1
       let row = rows[waiting[waitingCount]]
@@ -127,9 +153,27 @@ struct StubbornSet: ~Copyable {
     if blocker >= 0 { add(blocker) } else { addAll(of: bit, tables) }
   }
 
-  private func count(_ bits: UnsafePointer<UInt64>) -> Int {
+  func count(_ bits: UnsafePointer<UInt64>) -> Int {
     var count = 0
     for word in 0..<words { count += bits[word].nonzeroBitCount }
     return count
+  }
+}
+
+/// How much of a search is left out: where that is little, it takes longer to find than to search.
+struct ReductionYield {
+  private var states = 0
+  private var steps = 0
+  private var stepsLeftOut = 0
+
+  /// Whether the steps of the next state should be looked at: those of a sample are in any case.
+  mutating func isWorthTrying() -> Bool {
+    states += 1
+    return states < 2000 || stepsLeftOut * 4 > steps || states % 32 == 0
+  }
+
+  mutating func add(leftOut: Int, of count: Int) {
+    steps += count
+    stepsLeftOut += leftOut
   }
 }

@@ -7,6 +7,10 @@ final class Workbench {
   let enabled: UnsafeMutablePointer<UInt64>
   /// The observations that must never hold, and were not yet seen to.
   let watched: UnsafeMutablePointer<UInt64>
+  /// The observations that have to be possible always.
+  private let possible: UnsafeMutablePointer<UInt64>
+  /// The observations that a stubborn set has to look out for.
+  let sought: UnsafeMutablePointer<UInt64>
   /// The bits that were enabled in some state.
   let fired: UnsafeMutablePointer<UInt64>
   /// Whether each local state was met.
@@ -15,19 +19,36 @@ final class Workbench {
 
   private let program: CompiledModel
 
-  init(_ program: CompiledModel, watching observations: Set<Int>) {
+  /// - Parameters:
+  ///   - never: The observations that must never hold, and were not yet seen to.
+  ///   - possible: Those that have to be possible always.
+  init(_ program: CompiledModel, never: Set<Int>, possible alwaysPossible: Set<Int>) {
     self.program = program
     state = Self.zeros(program.stateWords)
     next = Self.zeros(program.stateWords)
     enabled = Self.zeros(program.maskWords)
     watched = Self.zeros(program.maskWords)
+    possible = Self.zeros(program.maskWords)
+    sought = Self.zeros(program.maskWords)
     fired = Self.zeros(program.maskWords)
     seen = .allocate(capacity: max(1, program.rowCount))
     seen.initialize(repeating: false, count: program.rowCount)
     stubborn = StubbornSet(program)
-    for observation in observations {
+    for observation in never {
       let (word, bit) = CompiledModel.place(ofBit: 1 + observation)
       watched[word] |= bit
+    }
+    for observation in alwaysPossible {
+      let (word, bit) = CompiledModel.place(ofBit: 1 + observation)
+      possible[word] |= bit
+    }
+  }
+
+  /// Leaves in `sought` what must never hold, and of what has to be possible what does not hold in the state
+  /// whose mask is on the bench.
+  func seek() {
+    for word in 0..<program.maskWords {
+      sought[word] = watched[word] | possible[word] & ~enabled[word]
     }
   }
 
@@ -36,6 +57,8 @@ final class Workbench {
     next.deallocate()
     enabled.deallocate()
     watched.deallocate()
+    possible.deallocate()
+    sought.deallocate()
     fired.deallocate()
     seen.deallocate()
   }

@@ -48,13 +48,13 @@ struct Automata {
   var components: [Automaton]
 
   /// A vector: its label, and for each component that takes part where it leads.
-  private struct Choice {
+  struct Choice {
     let label: String
     var tables: [Int: [ExplorationModel.Cell]] = [:]
   }
 
   /// For each label every choice among the steps that its components have for it.
-  private var choices: [Choice] {
+  var choices: [Choice] {
     Set(components.flatMap { $0.steps.map(\.label) }).sorted().flatMap { label in
       var choices = [Choice(label: label)]
       for (number, component) in components.enumerated() {

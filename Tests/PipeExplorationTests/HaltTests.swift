@@ -36,16 +36,6 @@ struct HaltTests {
     #expect(left.stuck.first.map(\.depth) == [1])
   }
 
-  @Test("are not taken for others where the graph is needed as a whole")
-  func wholeGraph() async throws {
-    var questions = ExplorationQuestions()
-    questions.coverage = true
-    let search = try await Search(
-      KnownModels.philosophersLeftFirst(5), Search.Way(reduces: true), questions)
-    #expect(!search.result.isReduced)
-    #expect(search.result.states == 392)
-  }
-
   @Test("are told with vectors that are never enabled and local states that are not reached")
   func coverage() async throws {
     var model = ExplorationModel()

@@ -41,7 +41,7 @@ struct Search: ~Copyable {
           Way(hasFingerprints: hasFingerprints, threads: threads, wordBits: $0)
         }
       }
-    } + [Way(padding: 60), Way(threads: 2, wordBits: 7, padding: 130)]
+    } + [Way(padding: 60), Way(threads: 2, wordBits: 7, padding: 130), Way(wordBits: 3)]
 
   static let reducedWays = [
     Way(reduces: true), Way(threads: 2, reduces: true),

@@ -1,0 +1,128 @@
+/// Finds where a search that leaves steps out puts a step off for ever: from some state it comes to no state that was
+/// searched with all its steps.
+///
+/// A step that is enabled, and left out, stays enabled while others are taken that it has nothing to do with. So it
+/// is enough that each state leads to one from which nothing was left out.
+struct IgnoredStates {
+  /// The number of the first state of each partition, in one row of all states.
+  private let firsts: [Int]
+  /// The steps of a state lead to `targets[starts[state]..<starts[state + 1]]`.
+  private var starts: [Int]
+  private var targets: [UInt32]
+  /// Whether a state leads to one from which nothing was left out.
+  private var isSafe: [Bool]
+
+  init(_ partitions: [Partition]) {
+    var firsts = [0]
+    for partition in partitions { firsts.append(firsts[firsts.count - 1] + partition.stateCount) }
+    self.firsts = firsts
+    let count = firsts[partitions.count]
+    let row = { (state: UInt32) in
+      firsts[Int(state) % partitions.count] + Int(state) / partitions.count
+    }
+    var starts = [Int](repeating: 0, count: count + 1)
+    for partition in partitions {
+      partition.visitEdges { source, _ in starts[row(source) + 1] += 1 }
+    }
+    for state in 0..<count { starts[state + 1] += starts[state] }
+    var ends = starts
+    var targets = [UInt32](repeating: 0, count: starts[count])
+    for partition in partitions {
+      partition.visitEdges { source, target in
+        targets[ends[row(source)]] = UInt32(row(target))
+        ends[row(source)] += 1
+      }
+    }
+    self.starts = starts
+    self.targets = targets
+    isSafe = partitions.flatMap { partition in
+      (0..<partition.stateCount).map { !partition.hasLeftOut(of: $0) }
+    }
+    spread()
+  }
+
+  /// The memory that is needed. Unit: bytes.
+  static func byteCount(states: Int, steps: Int) -> Int { 4 * steps + 64 * states }
+
+  /// One state of each part that no state leads out of, as a partition and its number there.
+  func firstStates() -> [(partition: Int, number: Int)] {
+    closedParts().map { state in
+      // Partitions without states begin where the next one does.
+      let partition = firsts.lastIndex { $0 <= state } ?? 0
+      return (partition, state - firsts[partition])
+    }
+  }
+
+  /// Lets all states that lead to a safe one be safe, in sweeps as in ``StateGraph``.
+  private mutating func spread() {
+    var isForwards = false
+    var hasChanged = true
+    while hasChanged {
+      hasChanged = false
+      for place in isSafe.indices {
+        let state = isForwards ? place : isSafe.count - 1 - place
+        if isSafe[state] { continue }
+        if targets[starts[state]..<starts[state + 1]].contains(where: { isSafe[Int($0)] }) {
+          isSafe[state] = true
+          hasChanged = true
+        }
+      }
+      isForwards.toggle()
+    }
+  }
+
+  /// The smallest state of each strongly connected component of the other states that leads to no further one, by
+  /// Tarjan's algorithm.
+  private func closedParts() -> [Int] {
+    var found: [Int] = []
+    var order = [Int](repeating: -1, count: isSafe.count)
+    var low = order
+    var isOpen = [Bool](repeating: false, count: isSafe.count)
+    /// Whether a state leads to a component that is complete.
+    var leadsOn = isOpen
+    var open: [Int] = []
+    var path: [(state: Int, next: Int)] = []
+    var count = 0
+    for root in isSafe.indices where !isSafe[root] && order[root] < 0 {
+      path.append((root, starts[root]))
+      while let (state, next) = path.last {
+        if order[state] < 0 {
+          order[state] = count
+          low[state] = count
+          count += 1
+          open.append(state)
+          isOpen[state] = true
+        }
+        if next < starts[state + 1] {
+          path[path.count - 1].next += 1
+          let target = Int(targets[next])
+          if order[target] < 0 {
+            path.append((target, starts[target]))
+          } else if isOpen[target] {
+            low[state] = min(low[state], order[target])
+          } else {
+            leadsOn[state] = true
+          }
+          continue
+        }
+        path.removeLast()
+        var isComplete = false
+        if low[state] == order[state] {
+          var members: [Int] = []
+          while let member = open.popLast() {
+            isOpen[member] = false
+            members.append(member)
+            if member == state { break }
+          }
+          if !members.contains(where: { leadsOn[$0] }) { found.append(members.min() ?? state) }
+          isComplete = true
+        }
+        if let before = path.last?.state {
+          low[before] = min(low[before], isComplete ? low[before] : low[state])
+          if isComplete { leadsOn[before] = true }
+        }
+      }
+    }
+    return found
+  }
+}

@@ -1,0 +1,154 @@
+/// An exact set of states of a few words, numbered in the order in which they came.
+///
+/// The words of a state are stored one after the other, so that a lookup reads one place of the memory: a
+/// ``StateTree`` takes less memory for states of many words, and four times as long.
+struct StateTable: ~Copyable {
+  let width: Int
+  private var states: Chunked<UInt64>
+  private var index: HashIndex
+  private var largestCount: Int
+  private let budget: MemoryBudget
+  /// What was read only so that it is in the cache: kept, so that the reads are not left out.
+  private var sink: UInt64 = 0
+
+  init(width: Int, budget: MemoryBudget) {
+    self.width = width
+    self.budget = budget
+    states = Chunked(width: width)
+    index = HashIndex(slotCount: HashIndex.fewestSlots)
+    largestCount = index.slotCount / 2
+    budget.take(index.byteCount)
+  }
+
+  deinit {
+    budget.giveBack(index.byteCount + states.capacity * width * 8)
+    index.entries.deallocate()
+  }
+
+  var count: Int { states.count }
+
+  /// The words of a state; those of the next follow up to a multiple of `Chunked.chunkSize`.
+  @inline(__always)
+  func pointer(at number: Int) -> UnsafePointer<UInt64> {
+    UnsafePointer(states.pointer(at: number))
+  }
+
+  /// Makes room for so many more states; `false` where the budget does not allow it.
+  mutating func reserve(_ more: Int) -> Bool {
+    while states.count + more > states.capacity {
+      guard budget.allows(states.chunkByteCount) else { return false }
+      states.addChunk()
+      budget.take(states.chunkByteCount)
+    }
+    while states.count + more > largestCount {
+      if index.slotCount < 1 << 30 && budget.allows(index.byteCount) {
+        makeIndex(slotCount: 2 * index.slotCount)
+      } else if largestCount < index.slotCount / 8 * 7 {
+        // Slower, and better than to end.
+        largestCount = index.slotCount / 8 * 7
+      } else {
+        return false
+      }
+    }
+    return true
+  }
+
+  /// Interns states for which there is room, and lists which of them are new, in their order.
+  ///
+  /// What they probe is read for all of them before the first is looked up, as in a ``KeyTable``.
+  mutating func intern(
+    _ batch: UnsafePointer<UInt64>, count batchCount: Int, hashes: UnsafeMutablePointer<UInt64>,
+    candidates: UnsafeMutablePointer<Int32>, fresh: UnsafeMutablePointer<Int32>
+  ) -> Int {
+    let index = index
+    let width = width
+    var touched: UInt64 = 0
+    for position in 0..<batchCount {
+      let hash = Self.hash(batch + position &* width, width)
+      hashes[position] = hash
+      touched &+= UInt64(index.entries[index.slot(of: hash)])
+    }
+    for position in 0..<batchCount {
+      let number = index.candidate(hash: hashes[position])
+      candidates[position] = Int32(truncatingIfNeeded: number)
+      if number >= 0 { touched &+= states.pointer(at: number)[0] }
+    }
+    sink &+= touched
+    var freshCount = 0
+    for position in 0..<batchCount {
+      let state = batch + position &* width
+      let candidate = Int(candidates[position])
+      if candidate >= 0 && holds(state, at: candidate) { continue }
+      let hash = hashes[position]
+      let (number, slot) = find(state, hash: hash, in: index)
+      if number >= 0 { continue }
+      index.put(states.count, hash: hash, in: slot)
+      states.append(state)
+      fresh[freshCount] = Int32(truncatingIfNeeded: position)
+      freshCount &+= 1
+    }
+    return freshCount
+  }
+
+  /// Adds a state that is not stored yet; `false` where the budget does not allow it.
+  mutating func add(_ state: UnsafePointer<UInt64>) -> Bool {
+    guard reserve(1) else { return false }
+    index.insert(states.count, hash: Self.hash(state, width))
+    states.append(state)
+    return true
+  }
+
+  /// The number of a state, or `nil` where it is not stored.
+  func number(of state: UnsafePointer<UInt64>) -> Int? {
+    let number = find(state, hash: Self.hash(state, width), in: index).number
+    return number < 0 ? nil : number
+  }
+
+  @inline(__always)
+  private func holds(_ state: UnsafePointer<UInt64>, at number: Int) -> Bool {
+    let other = states.pointer(at: number)
+    for word in 0..<width where other[word] != state[word] { return false }
+    return true
+  }
+
+  /// Finds a state, or the slot where it belongs.
+  @inline(__always)
+  private func find(
+    _ state: UnsafePointer<UInt64>, hash: UInt64, in index: HashIndex
+  ) -> (number: Int, slot: Int) {
+    var slot = index.slot(of: hash)
+    let tag = index.tag(hash)
+    while true {
+      let entry = index.entries[slot]
+      if entry == 0 { return (-1, slot) }
+      if index.mayBe(entry, tag) {
+        let number = index.number(entry)
+        if holds(state, at: number) { return (number, slot) }
+      }
+      slot = index.next(slot)
+    }
+  }
+
+  @inline(__always)
+  private static func hash(_ state: UnsafePointer<UInt64>, _ width: Int) -> UInt64 {
+    var hash: UInt64 = 0
+    for word in 0..<width {
+      hash = (hash ^ state[word]) &* 0x9E37_79B9_7F4A_7C15
+      hash ^= hash &>> 32
+    }
+    hash = (hash ^ (hash &>> 29)) &* 0xBF58_476D_1CE4_E5B9
+    return hash ^ (hash &>> 32)
+  }
+
+  private mutating func makeIndex(slotCount: Int) {
+    index.entries.deallocate()
+    budget.giveBack(index.byteCount)
+    largestCount = slotCount / 2
+    let index = HashIndex(slotCount: slotCount)
+    budget.take(index.byteCount)
+    for number in 0..<states.count {
+      index.insert(number, hash: Self.hash(states.pointer(at: number), width))
+    }
+    self.index = index
+  }
+}
