@@ -24,26 +24,29 @@ struct ExplorationFindings {
     after duration: Duration
   ) -> ExplorationReport {
     var findings: [ExplorationFinding] = []
-    if settings.property == nil, !hasUnknownSteps {
+    var unshown: [ExplorationRemark] = []
+    if settings.properties.isEmpty, !hasUnknownSteps {
       // A node that may do anything may always go on.
       if topology.section.any.isEmpty {
-        for state in result.deadlocks.first.prefix(Self.keptFindings) {
-          findings.append(halt(search.path(to: state), isStuck: false, search.model))
-        }
-        for state in result.stuck.first.prefix(Self.keptFindings) {
-          findings.append(halt(search.path(to: state), isStuck: true, search.model))
+        for (found, isStuck) in [(result.deadlocks, false), (result.stuck, true)] {
+          let halts = halts(found, isStuck: isStuck, search)
+          findings += halts.shown
+          if let remark = halts.unshown { unshown.append(remark) }
         }
       }
       findings += neverEnabled(result) + unreachable(result)
     }
-    for discovery in topology.discoveries.all {
+    for (discovery, similarCount) in zip(
+      topology.discoveries.all, topology.discoveries.similarCounts)
+    where settings.properties.isEmpty || discovery.isAboutPrograms {
       var scenario: Scenario?
       if let state = discovery.state {
         scenario = self.scenario(search.path(to: state), search.model)
         if let last = lastStep(discovery) { scenario?.steps.append(last) }
       }
-      findings.append(
-        ExplorationFinding(discovery.kind, at: discovery.path, scenario: scenario))
+      var finding = ExplorationFinding(discovery.kind, at: discovery.path, scenario: scenario)
+      finding.similarCount = similarCount
+      findings.append(finding)
     }
     findings += violations(result, search)
     for index in findings.indices {
@@ -52,11 +55,11 @@ struct ExplorationFindings {
       findings[index].scenario?.shows = shown
     }
     return ExplorationReport(
-      verdict: verdict(result), findings: findings,
+      verdict: verdict(result, unshown), findings: findings,
       reached: ExplorationProgress(
         states: result.states, steps: result.steps, depth: result.depth,
         byteCount: result.peakByteCount),
-      duration: duration)
+      duration: duration, isReduced: result.isReduced)
   }
 
   /// Whether there are steps of which it is not known where they lead: what stands still, or never happens,
@@ -72,8 +75,10 @@ struct ExplorationFindings {
 
   // MARK: Verdict
 
-  private func verdict(_ result: ExplorationResult) -> ExplorationVerdict {
-    var remarks = topology.values.remarks
+  private func verdict(
+    _ result: ExplorationResult, _ unshown: [ExplorationRemark]
+  ) -> ExplorationVerdict {
+    var remarks = topology.values.remarks.union(unshown)
     if let node = topology.overgrown {
       remarks.insert(
         .limit(
@@ -86,7 +91,10 @@ struct ExplorationFindings {
       remarks.insert(.fingerprints(probability: probability))
     }
     for (observation, possibility) in result.possibilities {
-      if case .undecided = possibility, let property = watched.properties[observation] {
+      // The limit says why a search that has ended early does not decide it.
+      if case .undecided = possibility, result.verdict == .complete,
+        let property = watched.properties[observation]
+      {
         remarks.insert(.undecided(property: property.name))
       }
     }
@@ -99,7 +107,9 @@ struct ExplorationFindings {
     switch limit {
     case .states: return .states(result.states)
     case .time: return .time(settings.time ?? .zero)
-    case .memory: return .memory(settings.memory)
+    case .memory:
+      return .memory(settings.memory, wouldHashSave: result.wouldFingerprintsSave)
+    case .stopped where isOverAtFirstViolation(result): return .firstViolation
     case .cancelled, .stopped: return .cancelled
     case .localStates(let component):
       guard let pipe = topology.pipes.first(where: { $0.component == component }) else {
@@ -111,12 +121,46 @@ struct ExplorationFindings {
     }
   }
 
+  private func isOverAtFirstViolation(_ result: ExplorationResult) -> Bool {
+    settings.stopsAtViolation && !result.violations.isEmpty
+  }
+
   // MARK: States without a step
 
-  private func halt(
-    _ path: ExplorationPath, isStuck: Bool, _ model: ExplorationModel
-  ) -> ExplorationFinding {
-    let last = path.states[path.states.count - 1]
+  /// The nearest of each group of states without a step, and how many others there are.
+  private func halts(
+    _ found: FoundStates, isStuck: Bool, _ search: borrowing PipeExploration.Exploration
+  ) -> (shown: [ExplorationFinding], unshown: ExplorationRemark?) {
+    var shown: [ExplorationFinding] = []
+    var groups: [FindingGroup: Int] = [:]
+    var count = 0
+    for state in found.first {
+      // A path to it is long work.
+      var last = search.state(state) ?? []
+      if last.isEmpty { last = search.path(to: state).states.last ?? [] }
+      let kind = kind(ofHalt: last, isStuck: isStuck, search.model)
+      let group = FindingGroup(
+        kind.kind, states: topology.nodes.map { $0.state(last[$0.component]) })
+      if let number = groups[group] {
+        shown[number].similarCount += 1
+      } else if shown.count < Self.keptFindings {
+        groups[group] = shown.count
+        shown.append(
+          ExplorationFinding(
+            kind.kind, at: kind.place,
+            scenario: scenario(search.path(to: state), search.model)))
+      } else {
+        continue
+      }
+      count += 1
+    }
+    guard let code = shown.first?.code, count < found.count else { return (shown, nil) }
+    return (shown, .unshown(code, count: found.count - count))
+  }
+
+  private func kind(
+    ofHalt last: [Int], isStuck: Bool, _ model: ExplorationModel
+  ) -> (kind: ExplorationFinding.Kind, place: [String]) {
     let waiting = topology.pipes.filter {
       model.contents(of: $0.component, in: last[$0.component])?.isEmpty == false
     }
@@ -131,7 +175,7 @@ struct ExplorationFindings {
     } else {
       kind = .deadlock
     }
-    return ExplorationFinding(kind, at: place, scenario: scenario(path, model))
+    return (kind, place)
   }
 
   /// Nodes of which each waits for room in a pipe to the next one.
@@ -271,4 +315,21 @@ struct ExplorationFindings {
     }
     return ScenarioStep(takes(action), outcome)
   }
+}
+
+extension Discovery {
+  /// Whether it makes answers of a program doubtful, so that it has to be known whatever else is asked.
+  fileprivate var isAboutPrograms: Bool {
+    switch kind {
+    case .crash, .impure, .brokenFold, .badAnswer, .lateAnswer: true
+    case .deadlock, .stuck, .fullPipes, .deadLetter, .fatalRefusal, .neverEnabled, .unreachable,
+      .violated:
+      false
+    }
+  }
+}
+
+extension ExplorationSettings {
+  /// Whether a violation ends the search.
+  var stopsAtViolation: Bool { !properties.isEmpty && !continuesAfterViolation }
 }

@@ -24,14 +24,20 @@ package struct TopologyExplorer {
   }
 
   /// Searches to the end, or to a limit.
-  /// - Parameter progress: Told now and then.
+  /// - Parameters:
+  ///   - isStopped: Whether the search has to end, with what was found until then.
+  ///   - progress: Told now and then.
   nonisolated(nonsending) package func explore(
-    progress: (ExplorationProgress) -> Void = { _ in }
+    isStopped: () -> Bool = { false }, progress: (ExplorationProgress) -> Void = { _ in }
   ) async throws -> ExplorationReport {
     let start = ContinuousClock.now
-    let (topology, watched) = try prepared()
+    let (topology, watched) = try prepared(
+      allStates: settings.drawsGraph || !settings.isReduced)
     var search = PipeExploration.Exploration(topology.model, watched.questions, options: options)
-    let result = try await Self.run(&search, topology, progress)
+    let stopsAtViolation = settings.stopsAtViolation
+    let result = try await Self.run(&search, topology, progress) { findings in
+      isStopped() || stopsAtViolation && findings > 0
+    }
     topology.checkFolds()
     var report = ExplorationFindings(topology, watched, settings).report(
       result, of: search, after: ContinuousClock.now - start)
@@ -48,7 +54,7 @@ package struct TopologyExplorer {
     progress: (ExplorationProgress) -> Void = { _ in }
   ) async throws -> (text: String, report: ExplorationReport) {
     let start = ContinuousClock.now
-    let (topology, watched) = try prepared()
+    let (topology, watched) = try prepared(allStates: true)
     var search = PipeExploration.Exploration(topology.model, watched.questions, options: options)
     let result = try await Self.run(&search, topology, progress)
     let report = ExplorationFindings(topology, watched, settings).report(
@@ -60,7 +66,7 @@ package struct TopologyExplorer {
   /// Searches to the end, or to a limit, and keeps what was met, to be walked through.
   nonisolated(nonsending) package func explored() async throws -> ExploredTopology {
     let start = ContinuousClock.now
-    let (topology, watched) = try prepared()
+    let (topology, watched) = try prepared(allStates: true)
     var search = PipeExploration.Exploration(topology.model, watched.questions, options: options)
     let result = try await Self.run(&search, topology) { _ in }
     let report = ExplorationFindings(topology, watched, settings).report(
@@ -68,17 +74,23 @@ package struct TopologyExplorer {
     return ExploredTopology(topology, search, report)
   }
 
-  private func prepared() throws -> (TopologyModel, WatchedStates) {
+  /// - Parameter allStates: Whether all states are met, and not only a part of them that is enough.
+  private func prepared(allStates: Bool) throws -> (TopologyModel, WatchedStates) {
     let topology = TopologyModel(loaded, section, nodeLimit: settings.nodeStateLimit)
     try topology.build(ProgramOracles(loaded, patience: patience))
-    return (topology, try WatchedStates(topology, settings))
+    if !allStates { try topology.addUnsentEvents() }
+    var watched = try WatchedStates(topology, settings)
+    watched.questions.allStates = allStates
+    return (topology, watched)
   }
 
   private nonisolated(nonsending) static func run(
     _ search: inout PipeExploration.Exploration, _ topology: TopologyModel,
-    _ progress: (ExplorationProgress) -> Void
+    _ progress: (ExplorationProgress) -> Void,
+    isOver: (_ findings: Int) -> Bool = { _ in false }
   ) async throws -> ExplorationResult {
     while true {
+      if isOver(search.progress.findings) { return search.stop() }
       switch await search.advance() {
       case .progress(let reached):
         progress(
@@ -86,7 +98,10 @@ package struct TopologyExplorer {
             states: reached.states, steps: reached.steps, depth: reached.depth,
             byteCount: reached.byteCount))
       case .demands(let demands):
-        for demand in demands { try topology.fill(demand, in: &search.model) }
+        for demand in demands {
+          if isOver(0) { return search.stop() }
+          try topology.fill(demand, in: &search.model)
+        }
         if topology.overgrown != nil { return search.stop() }
       case .finished(let result): return result
       }
@@ -98,6 +113,10 @@ package struct TopologyExplorer {
     options.timeLimit = settings.time
     options.memoryLimit = settings.memory
     options.threads = settings.threads
+    options.reduces = true
+    options.localStateLimit = max(options.localStateLimit, settings.nodeStateLimit)
+    // Of more, only the number is told; a path to a fingerprint is long work.
+    options.keptStates = settings.isHashed ? 64 : 10_000
     if settings.isHashed { options.storage = .fingerprints(seed: 0) }
     return options
   }
@@ -105,14 +124,14 @@ package struct TopologyExplorer {
 
 /// What a search of a topology looks out for.
 struct WatchedStates {
-  private(set) var questions = ExplorationQuestions()
+  var questions = ExplorationQuestions()
   /// The properties, by the numbers of their observations.
   private(set) var properties: [Int: ExploredProperty] = [:]
 
   init(_ topology: TopologyModel, _ settings: ExplorationSettings) throws {
     let section = topology.section
     for property in section.properties
-    where settings.property == nil || settings.property == property.name {
+    where settings.properties.isEmpty || settings.properties.contains(property.name) {
       let observation = try topology.watch(property.states)
       properties[observation] = property
       switch property.demand {
@@ -120,7 +139,9 @@ struct WatchedStates {
       case .alwaysPossible: questions.alwaysPossible.insert(observation)
       }
     }
-    guard settings.property == nil else {
+    // What pipes hold at most is known only where no step is left out for good.
+    questions.everyStep = !topology.pipes.isEmpty
+    guard settings.properties.isEmpty else {
       questions.deadlocks = false
       return
     }

@@ -215,6 +215,34 @@ extension TopologyModel {
     loaded.conflictClasses.lazy.compactMap { $0[composite] }.first?.vector(of: event)
   }
 
+  /// Adds for each pipe an event that is never sent: a vector that only what the pipe holds blocks, for all events
+  /// that are still to be found. Without it a search that leaves steps out would take a receiver for one that
+  /// nothing can come to.
+  func addUnsentEvents() throws {
+    for (place, pipe) in pipes.enumerated() {
+      let receiver = pipe.specification.receiver
+      let plan = loaded.conflictClasses.lazy.compactMap { $0[receiver] }.first
+      let takers = node(named: receiver).map { [$0] } ?? plan?.nodes.compactMap(node(named:)) ?? []
+      let moved = composites.indices.filter {
+        composites[$0].nodes.contains(where: takers.contains)
+      }
+      let senders = takers.map { nodes[$0].name } + moved.map { composites[$0].name }
+      let outs = Set(senders.flatMap(outs(of:))).subtracting([place])
+      let components =
+        takers.map { nodes[$0].component } + moved.map { composites[$0].component }
+        + outs.sorted().map { pipes[$0].component }
+      _ = try model.addVector(
+        [.queue(pipe.component, .take(Self.unsentEvent))] + components.map { .unchanged($0) })
+      vectors.append(
+        Vector(
+          action: ExploredAction(
+            owner: receiver, event: .null, origin: .pipe(place), movers: []), endings: []))
+    }
+  }
+
+  /// The number of an event that no pipe ever holds.
+  private static let unsentEvent = -1
+
   // MARK: Effects
 
   private func addEffects(_ origins: EventOrigins) throws {

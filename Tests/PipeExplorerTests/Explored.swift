@@ -26,6 +26,7 @@ enum Explored {
   ) async throws -> ExplorationReport {
     var settings = ExplorationSettings()
     settings.threads = 1
+    settings.isReduced = false
     change(&settings)
     let loaded = try LoadedTopology.load(.file(path))
     return try await TopologyExplorer(loaded, section, settings, patience: patience).explore()

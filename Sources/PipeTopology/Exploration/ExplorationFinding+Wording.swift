@@ -4,6 +4,10 @@ import PipeSupport
 extension ExplorationFinding {
   /// What was found, in a sentence, with what to do about it.
   package var message: String {
+    similarCount == 0 ? text : "\(text); and \(similarCount) like it"
+  }
+
+  private var text: String {
     switch kind {
     case .deadlock:
       return "deadlock: no node can take a step any more; give one of them a transition, or name "
@@ -79,6 +83,7 @@ extension ExplorationRemark {
     case lowerCapacity = "lower-capacity"
     case folded
     case anyBehaviour = "any-behaviour"
+    case unshown
     case fingerprints, undecided, limit
   }
 
@@ -90,6 +95,7 @@ extension ExplorationRemark {
     case .lowerCapacity: .lowerCapacity
     case .folded: .folded
     case .anyBehaviour: .anyBehaviour
+    case .unshown: .unshown
     case .fingerprints: .fingerprints
     case .undecided: .undecided
     case .limit: .limit
@@ -117,6 +123,9 @@ extension ExplorationRemark {
       return "'\(field)' of '\(node)' began again at 0 after \(modulo - 1)"
     case .anyBehaviour(let node):
       return "'\(node)' was taken to do anything at any time, so that what was found may not happen"
+    case .unshown(let code, let count):
+      return
+        "\(count) more finding\(count == 1 ? "" : "s") '\(code.rawValue)' \(count == 1 ? "is" : "are") not shown"
     case .fingerprints(let probability):
       return "states were told apart by fingerprints: with a probability of "
         + "\(Self.rounded(probability)) "
@@ -133,17 +142,19 @@ extension ExplorationRemark {
     case .states(let count): "\(count) states were reached, and there are more"
     case .time(let time):
       "\(DurationText.write(time)) were over, and there are more states; raise '--time'"
-    case .memory(let bytes):
+    case .memory(let bytes, let wouldHashSave):
       "\(bytes >> 20) MiB of memory were full, and there are more states; raise '--memory', "
-        + "declare fewer values, or try '--hash'"
+        + (wouldHashSave ? "declare fewer values, or try '--hash'" : "or declare fewer values")
     case .nodeStates(let node, let limit, let field):
       "'\(node)' has more than \(limit) states"
         + (field.map {
-          ": '\($0)' grows; declare 'fold: { \(node): { \($0): 8 } }', or fewer 'values'"
-        } ?? "; declare fewer 'values'")
+          ": '\($0)' grows; declare 'fold: { \(node): { \($0): 8 } }', or fewer 'values', or raise '--node-states'"
+        } ?? "; declare fewer 'values', or raise '--node-states'")
     case .pipeContents(let pipe, let limit):
       "pipe '\(pipe)' has held more than \(limit) rows of events; lower 'capacity', or declare "
         + "fewer 'values'"
+    case .firstViolation:
+      "the search ended at the first violation; '--all' continues"
     case .cancelled: "the search was stopped"
     case .noAnswer(let program): "program '\(program)' gave no answer that can be used"
     }

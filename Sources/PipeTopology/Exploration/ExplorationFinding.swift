@@ -36,6 +36,9 @@ package struct ExplorationFinding: Sendable {
   package var path: [String]
   /// How it comes about, in as few steps as possible; `nil` where no steps lead to it.
   package var scenario: Scenario?
+  /// Other findings of the same kind, whose events and states have the same labels; the one that is shown was
+  /// found first.
+  package var similarCount = 0
 
   package init(_ kind: Kind, at path: [String], scenario: Scenario? = nil) {
     self.kind = kind

@@ -7,8 +7,12 @@ package struct ExplorationSettings: Sendable {
   /// Unit: bytes.
   package var memory = 1 << 30
   package var threads = 2
-  /// The one property that is checked, and nothing else; `nil`: all, and everything else that can be found.
-  package var property: String?
+  /// The properties that are checked, and nothing else; none: all, and everything else that can be found.
+  package var properties: [String] = []
+  /// Whether a search that checks properties alone goes on behind the first violation.
+  package var continuesAfterViolation = false
+  /// Whether steps are left out that only change the order of others, as far as the answers are the same.
+  package var isReduced = true
   /// States are stored as fingerprints of 64 bits.
   package var isHashed = false
   /// Whether the report has the graph of all states, where they are few.
@@ -42,17 +46,20 @@ package struct ExplorationReport: Sendable {
   package var findings: [ExplorationFinding]
   package var reached: ExplorationProgress
   package var duration: Duration
+  /// Whether steps were left out that only change the order of others, and states with them.
+  package var isReduced: Bool
   /// All reachable states and steps, of a search that was complete and of few states.
   package var graph: ExploredGraph?
 
   package init(
     verdict: ExplorationVerdict, findings: [ExplorationFinding], reached: ExplorationProgress,
-    duration: Duration, graph: ExploredGraph? = nil
+    duration: Duration, isReduced: Bool = false, graph: ExploredGraph? = nil
   ) {
     self.verdict = verdict
     self.findings = findings
     self.reached = reached
     self.duration = duration
+    self.isReduced = isReduced
     self.graph = graph
   }
 }

@@ -28,14 +28,18 @@ package enum ExplorationRemark: Hashable, Sendable {
     /// Unit: states.
     case states(Int)
     case time(Duration)
-    /// Unit: bytes.
-    case memory(Int)
+    /// - Parameters:
+    ///   - bytes: What was allowed.
+    ///   - wouldHashSave: Whether fingerprints of the states would take less.
+    case memory(_ bytes: Int, wouldHashSave: Bool)
     /// A node has too many states.
     /// - Parameter field: What differs most among them, where that is known.
     case nodeStates(node: String, limit: Int, field: String?)
     /// A pipe, by its name, has held too many different events.
     case pipeContents(pipe: String, limit: Int)
     case cancelled
+    /// A property is violated, and nothing else was asked.
+    case firstViolation
     /// A program gave no answer that can be used.
     case noAnswer(program: String)
   }
@@ -50,6 +54,8 @@ package enum ExplorationRemark: Hashable, Sendable {
   case folded(node: String, field: String, modulo: Int)
   /// A node may give anything at any time.
   case anyBehaviour(node: String)
+  /// More was found of a kind than is shown.
+  case unshown(ExplorationFinding.Code, count: Int)
   /// States were told apart by fingerprints.
   /// - Parameter probability: That at least one was left out.
   case fingerprints(probability: Double)
@@ -62,6 +68,7 @@ package enum ExplorationRemark: Hashable, Sendable {
     switch self {
     case .sampledValues, .assumedGives, .assumedOutside, .fingerprints: .sampled
     case .lowerCapacity, .folded, .anyBehaviour: .exact
+    case .unshown: .exact
     case .undecided, .limit: .incomplete
     }
   }

@@ -13,11 +13,12 @@ package struct ExplorationPage {
     return findings + [summary] + remarks
   }
 
-  /// `topologies/elevator.yaml: exact: …; 120 states, 340 steps, depth 21, 1.2s`
+  /// `topologies/elevator.yaml: exact: …; full search: 120 states, 340 steps, depth 21, 1.2s`
   private var summary: String {
     let report = explored.report
     let reached = report.reached
     return "\(explored.file): \(report.verdict.wording(findings: explored.errorCount)); "
+      + "\(report.isReduced ? "reduced" : "full") search: "
       + "\(reached.states.counted("state")), \(reached.steps.counted("step")), depth "
       + "\(reached.depth), "
       + report.duration.shortText

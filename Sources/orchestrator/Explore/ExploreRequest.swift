@@ -22,7 +22,15 @@ struct ExploreRequest {
         ? .max : memory << 20
     }
     if let threads = arguments.count("threads") { settings.threads = min(threads, 64) }
-    settings.property = arguments.value("property")
+    settings.properties = arguments.values("property")
+    settings.continuesAfterViolation = arguments.flag("all")
+    if settings.continuesAfterViolation, settings.properties.isEmpty {
+      throw CommandError(
+        "--all continues behind the first violation of a property, so it needs --property",
+        code: .usage)
+    }
+    if let limit = arguments.count("node-states") { settings.nodeStateLimit = limit }
+    settings.isReduced = !arguments.flag("no-reduction")
     settings.isHashed = arguments.flag("hash")
     graph = try arguments.value("graph").map { path in
       guard let form = GraphDrawing(path: path) else {
@@ -42,18 +50,20 @@ struct ExploreRequest {
 
   /// Searches one topology, and writes what was asked for.
   /// - Throws: `TopologyErrors` where the file cannot be searched.
-  func explore(_ input: TopologyInput, console: Console) async throws -> ExploredFile {
+  func explore(
+    _ input: TopologyInput, console: Console, isStopped: () -> Bool
+  ) async throws -> ExploredFile {
     let loaded = try LoadedTopology.load(input)
     for warning in loaded.warnings { console.diagnostic(warning) }
     let properties = loaded.topology.explore?.properties.map(\.name) ?? []
-    if let name = settings.property, !properties.contains(name) {
+    if let name = settings.properties.first(where: { !properties.contains($0) }) {
       throw CommandError(
         "\(input.name) has no property '\(name)'" + Suggestion.among(properties, like: name),
         code: .usage)
     }
     let meter = ProgressMeter(console)
     let explorer = TopologyExplorer(loaded, loaded.topology.explore, settings)
-    let report = try await explorer.explore { meter.show($0) }
+    let report = try await explorer.explore(isStopped: isStopped) { meter.show($0) }
     var explored = ExploredFile(report, of: loaded.topology.name, source: loaded.source)
     try folder?.write(&explored)
     if let graph { try draw(report, graph.path, graph.form) }

@@ -23,6 +23,7 @@ extension ExploredFile {
             "message": .string(remark.message),
           ]
         }),
+      "search": report.isReduced ? "reduced" : "full",
       "states": .integer(Int64(report.reached.states)),
       "steps": .integer(Int64(report.reached.steps)),
       "depth": .integer(Int64(report.reached.depth)),
@@ -39,6 +40,7 @@ extension ExploredFile {
       "column": found.mark.column > 0 ? .integer(Int64(found.mark.column)) : .null,
       "severity": code.isWarning ? "warning" : "error", "code": .string(code.rawValue),
       "message": .string(found.finding.message),
+      "similar": .integer(Int64(found.finding.similarCount)),
       "steps": .array(found.finding.scenario.map { CounterexampleTable($0).records } ?? []),
       "end": .object(found.finding.scenario?.end ?? [:]),
       "scenario": found.scenarioPath.map { .string($0) } ?? .null,

@@ -11,6 +11,8 @@ package struct SARIFLog {
     var message: String
     var file: String
     var mark: SourceMark
+    /// How often it was found.
+    var count = 1
     /// What leads to it, a line for each step.
     var steps: [String] = []
   }
@@ -27,6 +29,7 @@ package struct SARIFLog {
       return Result(
         rule: found.finding.code.rawValue, isWarning: found.finding.code.isWarning,
         message: found.finding.message, file: explored.file, mark: found.mark,
+        count: 1 + found.finding.similarCount,
         steps: rows.map { row in
           "\(row.node) takes \(row.takes) from \(row.from)"
             + (row.states.isEmpty ? "" : ": \(row.states)")
@@ -75,6 +78,7 @@ package struct SARIFLog {
       "message": ["text": .string(result.message)],
       "locations": [location(result)],
     ]
+    if result.count > 1 { members["occurrenceCount"] = .integer(Int64(result.count)) }
     if !result.steps.isEmpty {
       members["codeFlows"] = [
         [

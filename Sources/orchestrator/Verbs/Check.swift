@@ -24,11 +24,21 @@ struct Check: Verb {
         "threads", value: .count("N", from: 1),
         "With --explore: the threads that search. Default: 2"),
       Option(
-        "property", value: .text("NAME"),
-        "With --explore: checks this property of the file, and nothing else"),
+        "property", value: .text("NAME"), repeats: true,
+        "With --explore: checks this property of the file, and nothing else, up to its first violation; may be "
+          + "repeated"),
+      Option("all", "With --property: continues behind the first violation"),
+      Option(
+        "no-reduction",
+        "With --explore: searches all states, also where a part of them is enough: docs/EXPLORE.md"),
+      Option(
+        "node-states", value: .count("N", from: 1),
+        "With --explore: the states of one node at which the search ends. Default: "
+          + "\(ExplorationSettings().nodeStateLimit)"),
       Option(
         "hash",
-        "With --explore: tells states apart by fingerprints of 64 bits, which takes less memory"),
+        "With --explore: tells states apart by fingerprints of 64 bits, which takes less memory where a state "
+          + "takes more"),
       Option(
         "out", value: .directory,
         "With --explore: writes each counterexample there, as a scenario for 'test'"),
@@ -63,7 +73,10 @@ struct Check: Verb {
           + "leave one out", code: .usage)
     }
     if arguments.flag("explore") { return try await explore(arguments, console: console) }
-    let exploring = ["time", "memory", "threads", "property", "hash", "out", "graph"]
+    let exploring = [
+      "time", "memory", "threads", "property", "all", "no-reduction", "node-states", "hash", "out",
+      "graph",
+    ]
     if let option = exploring.first(where: arguments.flag) {
       throw CommandError("--\(option) needs --explore", code: .usage)
     }
@@ -111,13 +124,16 @@ struct Check: Verb {
     _ arguments: ParsedArguments, console: Console
   ) async throws -> ExitCode {
     let request = try ExploreRequest(arguments)
+    // Blocked before a thread starts.
+    let interruption = try Interruption()
     var log = SARIFLog(version: ShowVersion.current)
     var records: [JSONValue] = []
     var code = ExitCode.success
-    for path in arguments.positionals {
+    for path in arguments.positionals where !interruption.hasCome() {
       let explored: ExploredFile
       do {
-        explored = try await request.explore(TopologyInput(argument: path), console: console)
+        explored = try await request.explore(
+          TopologyInput(argument: path), console: console, isStopped: interruption.hasCome)
       } catch let errors as TopologyErrors {
         // The other files are searched all the same.
         for diagnostic in errors.diagnostics { console.diagnostic(diagnostic) }

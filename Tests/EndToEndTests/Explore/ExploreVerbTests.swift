@@ -29,7 +29,8 @@ struct ExploreVerbTests {
     let tool = try CommandLineTool()
     defer { tool.remove() }
     let result = try await tool.run(
-      "check", "--explore", "topologies/lift.yaml", "-o", "json", in: nil, within: .seconds(120))
+      "check", "--explore", "--no-reduction", "topologies/lift.yaml", "-o", "json", in: nil,
+      within: .seconds(120))
     #expect(result.code == 0, "\(result)")
     let found = try JSONValue(parsing: result.output.utf8)
     guard case .array(let files) = found, let file = files.first else {
@@ -40,6 +41,7 @@ struct ExploreVerbTests {
     #expect(file["findings"] == [])
     #expect(file["states"] == 75)
     #expect(file["steps"] == 210)
+    #expect(file["search"] == "full")
   }
 
   @Test("a deadlock is told with its steps, written as a scenario, and taken again")
@@ -84,6 +86,60 @@ struct ExploreVerbTests {
     #expect(result.code == 1, "\(result)")
     #expect(result.error.contains("s.yaml:\(place): error: "), "\(result)")
     #expect(result.error.contains(message), "\(result)")
+  }
+
+  /// Nodes that know nothing of each other: their product is large.
+  private static func independent(_ count: Int) -> String {
+    let nodes = (0..<count).map { "a\($0)" }
+    return "topology: independent\nprogram: TestNodes\nnodes:\n"
+      + nodes.map {
+        "  \($0): { machine: Automaton, parameters: { steps: [\"0 x 1\", \"1 y 2\", \"2 z 3\", \"3 x 0\"] } }\n"
+      }.joined() + "explore:\n  from_outside: {"
+      + nodes.map { " \($0): [x, y, z]" }.joined(separator: ",") + " }\n  properties:\n"
+      + "    apart: { never: { a0: { at: { place: '1' } }, a1: { at: { place: '2' } } } }\n"
+      + "    known: { never: { a0: { at: { place: '9' } } } }\n"
+      + "    back: { always_possible: { a0: { at: { place: '0' } } } }\n"
+  }
+
+  @Test("a property is a gate: its exit code is that of this property alone")
+  func gate() async throws {
+    let tool = try tool(Self.independent(5), at: "many.yaml")
+    defer { tool.remove() }
+    for (options, code, text) in [
+      (["--property", "known"], 0, "exact: all states were met"),
+      (["--property", "back"], 0, "reduced search"),
+      (["--property", "known", "--property", "back"], 0, "reduced search"),
+      (["--property", "known", "--no-reduction"], 0, "full search: 1024 states"),
+      (
+        ["--property", "apart", "--property", "known"], 1, "the search ended at the first violation"
+      ),
+      (["--property", "apart", "--property", "known", "--all"], 1, "exact: 1 found"),
+      (["--property", "known", "--node-states", "2"], 6, "has more than 2 states"),
+    ] as [([String], Int32, String)] {
+      let program = try tool.start(["check", "--explore", "many.yaml"] + options)
+      let result = try await tool.result(of: program, within: .seconds(60))
+      #expect(result.code == code, "\(options): \(result)")
+      #expect(result.output.contains(text), "\(options): \(result)")
+    }
+  }
+
+  @Test(
+    "a search that is interrupted tells what it has found",
+    arguments: [Signal.interrupt, .terminate])
+  func interrupted(_ signal: Signal) async throws {
+    let tool = try tool(Self.independent(13), at: "many.yaml")
+    defer { tool.remove() }
+    let program = try tool.start([
+      "check", "--explore", "--no-reduction", "--memory", "16000", "many.yaml",
+    ])
+    #expect(try await program.waitForOutput(containing: " states/s", within: .seconds(60)))
+    program.signal(signal)
+    let result = try await tool.result(of: program, within: .seconds(60))
+    // The property 'apart' is violated within three steps.
+    #expect(result.code == 1, "\(result)")
+    #expect(result.output.contains("property 'apart' is violated"), "\(result)")
+    #expect(result.output.contains("incomplete: 1 found"), "\(result)")
+    #expect(result.output.contains("the search was stopped"), "\(result)")
   }
 
   @Test("SARIF has what its readers need")
@@ -136,6 +192,8 @@ struct ExploreVerbTests {
     "what makes no sense is refused",
     arguments: [
       ("check --time 1s halting.yaml", "--time needs --explore"),
+      ("check --no-reduction halting.yaml", "--no-reduction needs --explore"),
+      ("check --explore --all halting.yaml", "so it needs --property"),
       ("check --explore --file-only halting.yaml", "cannot be used with --file-only"),
       ("check --explore --property nope halting.yaml", "has no property 'nope'; it has none"),
       ("check --explore --graph s.png halting.yaml", "has to end in .dot"),

@@ -94,6 +94,52 @@ struct ExploredRunTests {
     }
   }
 
+  /// What is found, as far as it does not depend on the order of steps.
+  private static func findings(_ report: ExplorationReport) -> Set<String> {
+    Set(
+      report.findings.map { finding in
+        switch finding.code {
+        case .deadlock, .stuck, .fullPipes:
+          // Where not all are shown, which of them are depends on the order.
+          guard !report.verdict.remarks.contains(where: { $0.code == .unshown }) else {
+            return finding.code.rawValue
+          }
+          let end = finding.scenario?.end.sorted { $0.key < $1.key }
+          return "\(finding.code) \(finding.scenario?.steps.count ?? -1) \(end ?? [])"
+        default: return "\(finding.kind)"
+        }
+      })
+  }
+
+  @Test("random topologies have the same findings where steps are left out")
+  func reduction() async throws {
+    let directory = try TestDirectory()
+    defer { directory.remove() }
+    var (whole, reduced) = (0, 0)
+    for seed in UInt64(0)..<25 {
+      var generator = SplitMix64(seed: seed)
+      let plan = RamblingPlan(using: &generator)
+      let topology = plan.topology(
+        name: "plan", program: try BinaryLocator.find("TestNodes"), durability: .volatile)
+      let file = try directory.write(topology.yaml, to: "plan\(seed).yaml")
+      let loaded = try LoadedTopology.load(.file(file))
+      var reports: [ExplorationReport] = []
+      for isReduced in [false, true] {
+        var settings = ExplorationSettings()
+        settings.isReduced = isReduced
+        settings.threads = isReduced ? 1 + Int(seed % 2) : 1
+        let explorer = TopologyExplorer(loaded, loaded.topology.explore, settings)
+        reports.append(try await explorer.explore())
+      }
+      #expect(reports[1].verdict.degree == reports[0].verdict.degree, "seed \(seed)")
+      #expect(
+        Self.findings(reports[1]) == Self.findings(reports[0]), "seed \(seed): \(topology.yaml)")
+      whole += reports[0].reached.states
+      reduced += reports[1].reached.states
+    }
+    #expect(reduced <= whole)
+  }
+
   private static func soak(_ durability: String) async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
