@@ -311,6 +311,10 @@ package struct Exploration: ~Copyable {
     result.stuck = found(\.stuck)
     for (partition, sightings) in zip(partitions, sightings) {
       for (observation, number) in sightings.observed {
+        guard !questions.bounds.contains(observation) else {
+          result.reachedBounds.insert(observation)
+          continue
+        }
         let state = reference(number, in: partition)
         if let known = result.violations[observation], known.depth <= state.depth { continue }
         result.violations[observation] = state
@@ -348,15 +352,24 @@ package struct Exploration: ~Copyable {
     compile()
     guard
       let graph = StateGraph(
-        partitions, program, about: observations, steps: result.steps,
+        partitions, program, about: observations.union(result.reachedBounds), steps: result.steps,
         memory: options.memoryLimit - progress.byteCount)
     else { return }
     result.peakByteCount = max(result.peakByteCount, progress.byteCount + graph.byteCount)
     for observation in observations {
-      let lost = graph.firstStates(withoutPathTo: observation)
-        .map { reference($0.number, in: $0.partition) }
+      let lost = nearestState(withoutPathTo: [observation], in: graph)
+      let bounds = result.reachedBounds
+      let certain =
+        bounds.isEmpty ? lost : nearestState(withoutPathTo: bounds.union([observation]), in: graph)
       result.possibilities[observation] =
-        lost.min { $0.depth < $1.depth }.map { .lost($0) } ?? .always
+        certain.map { .lost($0) } ?? lost.map { .lostWithinBounds($0) } ?? .always
     }
+  }
+
+  private func nearestState(
+    withoutPathTo observations: Set<Int>, in graph: StateGraph
+  ) -> StateReference? {
+    graph.firstStates(withoutPathTo: observations)
+      .map { reference($0.number, in: $0.partition) }.min { $0.depth < $1.depth }
   }
 }

@@ -68,6 +68,8 @@ package struct ExplorationModel: Sendable {
     let initial: Int
     var stateCount: Int
     var queue: QueueContents?
+    /// The observation that holds where the queue is full.
+    var fullness: Int?
   }
 
   /// A cell, or a local state of an observation, that may be another one than before.
@@ -116,9 +118,10 @@ package struct ExplorationModel: Sendable {
   package mutating func localState(of component: Int, holding contents: [Int]) -> Int? {
     guard var queue = components[component].queue else { return nil }
     components[component].queue = nil
+    let known = queue.contents.count
     let number = queue.number(of: contents)
     components[component].queue = queue
-    grow(component, to: queue.contents.count)
+    take(component, newFrom: known)
     return number
   }
 
@@ -180,6 +183,21 @@ package struct ExplorationModel: Sendable {
     return observations.count - 1
   }
 
+  /// Adds an observation that holds where a queue is full, whatever contents of it are met, and returns its number.
+  /// - Throws: ``ExplorationModelError`` where the component is no queue.
+  package mutating func addObservation(ofFullQueue component: Int) throws -> Int {
+    guard components.indices.contains(component) else {
+      throw ExplorationModelError.unknownComponent(component)
+    }
+    guard let queue = components[component].queue else {
+      throw ExplorationModelError.roleOfAnotherKind(component)
+    }
+    let full = queue.contents.indices.filter(queue.isFull(in:))
+    let number = try addObservation([component: Set(full)])
+    components[component].fullness = number
+    return number
+  }
+
   /// Lets an observation hold in one more local state of a component, as when that state was just found.
   package mutating func include(_ state: Int, of component: Int, in observation: Int) {
     if observations[observation][component] == nil { isExtended = true }
@@ -190,6 +208,7 @@ package struct ExplorationModel: Sendable {
   /// Fills in what the vectors that are known do to a queue with these contents.
   mutating func fillQueue(_ component: Int, in state: Int) {
     guard var queue = components[component].queue else { return }
+    let known = queue.contents.count
     components[component].queue = nil
     for vector in vectors.indices {
       for role in vectors[vector].roles.indices
@@ -201,7 +220,17 @@ package struct ExplorationModel: Sendable {
       }
     }
     components[component].queue = queue
+    take(component, newFrom: known)
+  }
+
+  /// Makes room for the contents of a queue that were not known before, and observes those that fill it.
+  private mutating func take(_ component: Int, newFrom known: Int) {
+    guard let queue = components[component].queue else { return }
     grow(component, to: queue.contents.count)
+    guard let fullness = components[component].fullness else { return }
+    for state in known..<queue.contents.count where queue.isFull(in: state) {
+      include(state, of: component, in: fullness)
+    }
   }
 
   /// Fills a cell of a queue.

@@ -6,6 +6,9 @@ package struct ExplorationQuestions: Sendable {
   /// Whether states are found whose steps all come from outside, but for those where one of `rests` holds.
   package var stuck = false
   package var rests: Set<Int> = []
+  /// Observations that hold where the model may have fewer steps than the system it stands for, as where a queue is
+  /// full that is larger in the system. The result lists those that were reached; none of them is a finding.
+  package var bounds: Set<Int> = []
   /// Observations that hold in no reachable state.
   package var never: Set<Int> = []
   /// Observations that can be reached from every reachable state.
@@ -20,6 +23,9 @@ package struct ExplorationQuestions: Sendable {
   package var allStates = false
 
   package init() {}
+
+  /// The observations whose first state is kept.
+  var watched: Set<Int> { never.union(bounds) }
 
   /// Whether no step may be put off for ever: what is to be found is then found in states that differ from
   /// those that a whole search finds, and not by a shortest path.

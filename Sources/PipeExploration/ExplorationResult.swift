@@ -38,6 +38,9 @@ package struct ExplorationResult: Sendable {
     case always
     /// The nearest state from which no state with the observation can be reached.
     case lost(StateReference)
+    /// As ``lost(_:)``, but a state where one of ``ExplorationQuestions/bounds`` holds can be reached from each
+    /// such state: the system may have more steps there.
+    case lostWithinBounds(StateReference)
     /// The search was not complete, or the graph backwards does not fit into the memory.
     case undecided
   }
@@ -60,6 +63,8 @@ package struct ExplorationResult: Sendable {
   /// For each observation of ``ExplorationQuestions/never`` that holds somewhere the nearest such state.
   package var violations: [Int: StateReference] = [:]
   package var possibilities: [Int: Possibility] = [:]
+  /// The observations of ``ExplorationQuestions/bounds`` that hold in a state that was met.
+  package var reachedBounds: Set<Int> = []
   /// Vectors that are enabled in no reachable state; `nil` where that was not asked or not found out.
   package var neverEnabled: [Int]?
   /// For each component the local states that it is never in; `nil` where that was not asked or not found

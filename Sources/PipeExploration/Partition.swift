@@ -41,7 +41,8 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
       stateWords: program.stateWords, storage: options.storage,
       stateLimit: min(options.stateLimit, Int(Int32.max) / partitionCount), budget: budget,
       notesEdges: program.stubborn != nil && questions.forbidsIgnoring)
-    bench = Workbench(program, never: questions.never, possible: questions.alwaysPossible)
+    bench = Workbench(
+      program, watching: questions.watched, possible: questions.alwaysPossible)
     outboxes = Outboxes(of: number, among: partitionCount, for: program, budget: budget)
   }
 
@@ -354,7 +355,7 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
 
   @inline(never)
   private func note(observationsIn state: Int) {
-    for observation in questions.never where isVisited(holding: observation) {
+    for observation in questions.watched where isVisited(holding: observation) {
       let (word, bit) = CompiledModel.place(ofBit: 1 + observation)
       guard bench.watched[word] & bit != 0 else { continue }
       sightings.observed[observation] = state
@@ -480,7 +481,7 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
     }
     program = larger
     bench = Workbench(
-      larger, never: questions.never.subtracting(sightings.observed.keys),
+      larger, watching: questions.watched.subtracting(sightings.observed.keys),
       possible: questions.alwaysPossible)
     outboxes = Outboxes(of: number, among: partitionCount, for: larger, budget: budget)
   }

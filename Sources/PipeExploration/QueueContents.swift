@@ -12,6 +12,9 @@ struct QueueContents: Sendable {
     numbers = [initial: 0]
   }
 
+  /// Whether a queue with the contents of a local state has no room.
+  func isFull(in state: Int) -> Bool { contents[state].count >= capacity }
+
   /// The local state of these contents, a new one where they were not met before.
   mutating func number(of symbols: [Int]) -> Int {
     if let number = numbers[symbols] { return number }

@@ -54,9 +54,13 @@ struct StateGraph {
   /// The memory that the graph takes. Unit: bytes.
   var byteCount: Int { 4 * targets.count + (4 + holds.count + 1) * ends.count }
 
-  /// The states from which none can be reached where an observation holds: of each partition the first.
-  func firstStates(withoutPathTo observation: Int) -> [(partition: Partition, number: Int)] {
-    guard var reaches = holds[observation] else { return [] }
+  /// The states from which none can be reached where one of some observations holds: of each partition the first.
+  func firstStates(withoutPathTo observations: Set<Int>) -> [(partition: Partition, number: Int)] {
+    let held = observations.compactMap { holds[$0] }
+    guard var reaches = held.first else { return [] }
+    for other in held.dropFirst() {
+      for place in reaches.indices where other[place] { reaches[place] = true }
+    }
     var isForwards = false
     var hasChanged = true
     while hasChanged {

@@ -5,7 +5,7 @@ final class Workbench {
   let next: UnsafeMutablePointer<UInt64>
   /// The mask of a state.
   let enabled: UnsafeMutablePointer<UInt64>
-  /// The observations that must never hold, and were not yet seen to.
+  /// The observations whose first state is kept, and that did not hold in a state yet.
   let watched: UnsafeMutablePointer<UInt64>
   /// The observations that have to be possible always.
   private let possible: UnsafeMutablePointer<UInt64>
@@ -20,9 +20,11 @@ final class Workbench {
   private let program: CompiledModel
 
   /// - Parameters:
-  ///   - never: The observations that must never hold, and were not yet seen to.
-  ///   - possible: Those that have to be possible always.
-  init(_ program: CompiledModel, never: Set<Int>, possible alwaysPossible: Set<Int>) {
+  ///   - observations: The observations whose first state is kept, and that did not hold in a state yet.
+  ///   - alwaysPossible: The observations that have to be possible always.
+  init(
+    _ program: CompiledModel, watching observations: Set<Int>, possible alwaysPossible: Set<Int>
+  ) {
     self.program = program
     state = Self.zeros(program.stateWords)
     next = Self.zeros(program.stateWords)
@@ -34,7 +36,7 @@ final class Workbench {
     seen = .allocate(capacity: max(1, program.rowCount))
     seen.initialize(repeating: false, count: program.rowCount)
     stubborn = StubbornSet(program)
-    for observation in never {
+    for observation in observations {
       let (word, bit) = CompiledModel.place(ofBit: 1 + observation)
       watched[word] |= bit
     }

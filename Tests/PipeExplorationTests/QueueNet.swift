@@ -18,7 +18,7 @@ struct QueueNet {
     var queues: [[Int]]
   }
 
-  let capacity: Int
+  var capacity: Int
   /// Whether a node takes the first symbol that it can take, and not only the head.
   let postpones: Bool
   let nodes: [[Step]]
