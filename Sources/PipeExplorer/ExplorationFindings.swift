@@ -43,6 +43,9 @@ struct ExplorationFindings {
       if let state = discovery.state {
         scenario = self.scenario(search.path(to: state), search.model)
         if let last = lastStep(discovery) { scenario?.steps.append(last) }
+        if case .deadLetter(let pipe, _, _, _, _) = discovery.kind {
+          scenario?.removeRefused(discovery.action?.event, from: pipe)
+        }
       }
       var finding = ExplorationFinding(discovery.kind, at: discovery.path, scenario: scenario)
       finding.similarCount = similarCount
@@ -268,7 +271,11 @@ struct ExplorationFindings {
     let last = path.states[path.states.count - 1]
     var scenario = Scenario(
       name: topology.loaded.topology.name, topology: topology.loaded.topology.name, steps: steps)
-    for node in topology.nodes { scenario.end[node.name] = node.state(last[node.component]) }
+    for node in topology.nodes {
+      // Of one that is not asked no state is known.
+      if case .any = node.kind { continue }
+      scenario.end[node.name] = node.state(last[node.component])
+    }
     for pipe in topology.pipes {
       let contents = model.contents(of: pipe.component, in: last[pipe.component]) ?? []
       scenario.pipes[pipe.name] = contents.map { pipe.events[$0] }
@@ -298,6 +305,9 @@ struct ExplorationFindings {
   }
 
   private func takes(_ action: ExploredAction) -> ScenarioStep.Action {
+    if case .anything = action.origin, let put = action.put {
+      return .sends(node: action.owner, event: action.event, into: topology.pipes[put.pipe].name)
+    }
     if let effect = action.endingEffect { return .ends(node: action.owner, effect: effect) }
     return .takes(owner: action.owner, event: action.event, from: topology.origin(of: action))
   }
@@ -308,7 +318,6 @@ struct ExplorationFindings {
     let outcome: ScenarioStep.Outcome
     switch discovery.kind {
     case .crash: outcome = .processEnds
-    case .impure: outcome = .states([:])
     default:
       guard let refusal = discovery.refusal else { return nil }
       outcome = .refused(node: refusal.node, reason: refusal.reason)
@@ -332,4 +341,12 @@ extension Discovery {
 extension ExplorationSettings {
   /// Whether a violation ends the search.
   var stopsAtViolation: Bool { !properties.isEmpty && !continuesAfterViolation }
+}
+
+extension Scenario {
+  /// A dead letter has left its pipe.
+  fileprivate mutating func removeRefused(_ event: JSONValue?, from pipe: String) {
+    guard let event, let place = pipes[pipe]?.firstIndex(of: event) else { return }
+    pipes[pipe]?.remove(at: place)
+  }
 }

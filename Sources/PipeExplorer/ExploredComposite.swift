@@ -40,6 +40,11 @@ final class ExploredComposite {
     projections = projection.map { [plan.name: $0] } ?? [:]
   }
 
+  /// Whether one of some nodes is one of its own.
+  func moves(with names: [String], in model: TopologyModel) -> Bool {
+    nodes.contains { names.contains(model.nodes[$0].name) }
+  }
+
   /// The number of a combination, and whether it is new.
   func number(of combination: [Int]) -> (number: Int, isNew: Bool) {
     if let known = numbers[combination] { return (known, false) }

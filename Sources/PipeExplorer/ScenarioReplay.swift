@@ -35,7 +35,13 @@ package struct ScenarioReplay {
     }
     for node in model.nodes {
       configurations[node.name] = node.opening?.configuration
-      for send in node.opening?.sends ?? [] { queues[send.pipe, default: []].append(send.event) }
+      send(node.opening?.sends ?? [])
+    }
+    for composite in model.composites {
+      send(
+        try composite.sends(
+          from: nil, to: states(of: composite), movers: composite.nodes.map { model.nodes[$0].name }
+        ))
     }
   }
 
@@ -67,11 +73,15 @@ package struct ScenarioReplay {
   private struct Mover {
     let node: String
     let input: OracleInput
+    /// Why it refuses the event whatever its state is.
+    var problem: String?
   }
 
   private mutating func take(_ step: ScenarioStep, at path: [String]) throws(Failure) {
     let (owner, event, origin): (String, JSONValue, ScenarioStep.Origin)
     switch step.action {
+    case .sends(let node, let event, let pipe):
+      return try put(event, of: node, into: pipe, at: path)
     case .takes(let taker, let taken, let from): (owner, event, origin) = (taker, taken, from)
     case .ends(let node, let effect): return try end(effect, of: node, step.outcome, at: path)
     case .crash:
@@ -98,8 +108,10 @@ package struct ScenarioReplay {
       case .opened, .projected, nil: return
       }
     }
-    if let taken { queues[taken.pipe]?.remove(at: taken.place) }
     if case .refused(let node, let reason) = step.outcome {
+      if let taken, isGone(afterRefusalIn: taken.pipe) {
+        queues[taken.pipe]?.remove(at: taken.place)
+      }
       return try refuse(refusals, by: node, reason, owner, event, at: path)
     }
     if let first = refusals.first {
@@ -108,15 +120,59 @@ package struct ScenarioReplay {
         description: "'\(first.node)' refuses '\(event.caseText)' in state "
           + "'\(state(of: first.node).caseText)' (\(first.reason)), and should take it")
     }
+    if let taken { queues[taken.pipe]?.remove(at: taken.place) }
+    let moving = model.composites.filter { $0.moves(with: moved.map(\.node), in: model) }
+    let before = moving.map(states(of:))
     for (node, next, sends) in moved {
       configurations[node] = next
-      for send in sends { queues[send.pipe, default: []].append(send.event) }
+      send(sends)
+    }
+    for (composite, before) in zip(moving, before) {
+      do {
+        send(
+          try composite.sends(
+            from: before, to: states(of: composite), movers: moved.map(\.node)))
+      } catch {
+        throw Failure(
+          path: path, description: "composite '\(composite.name)' has no state then: \(error)")
+      }
     }
     if case .processEnds = step.outcome {
       throw Failure(
         path: path, description: "'\(owner)' takes '\(event.caseText)', and should end by that")
     }
     if case .states(let states) = step.outcome { try compare(states, at: path + ["expect"]) }
+  }
+
+  /// The states of a composite's nodes now.
+  private func states(of composite: ExploredComposite) -> [JSONValue] {
+    composite.nodes.map { state(of: model.nodes[$0].name) }
+  }
+
+  private mutating func send(_ sends: [OracleSend]) {
+    for send in sends { queues[send.pipe, default: []].append(send.event) }
+  }
+
+  /// Whether an event that is refused leaves its pipe: it is a dead letter then. Otherwise it waits there, for another
+  /// state or for the node's next process.
+  private func isGone(afterRefusalIn pipe: String) -> Bool {
+    model.pipe(named: pipe).map { model.pipes[$0].specification.onRefused == .record } ?? true
+  }
+
+  /// A node of which nothing is asked sends an event.
+  private mutating func put(
+    _ event: JSONValue, of node: String, into pipe: String, at path: [String]
+  ) throws(Failure) {
+    guard let number = model.node(named: node) else { throw unknownNode(node, at: path + ["at"]) }
+    guard case .any = model.nodes[number].kind else {
+      throw Failure(
+        path: path + ["sends"],
+        description: "node '\(node)' sends by its own steps; only one under 'any' can be told to")
+    }
+    guard let number = model.pipe(named: pipe), model.pipes[number].specification.sender == node
+    else { throw unknownPipe(pipe, at: path + ["into"]) }
+    try checkRoom(in: model.pipes[number], for: node, at: path)
+    queues[pipe, default: []].append(event)
   }
 
   /// An effect is over, without an event.
@@ -158,24 +214,17 @@ package struct ScenarioReplay {
   private func answer(
     _ mover: Mover, at path: [String], _ outcome: ScenarioStep.Outcome
   ) throws(Failure) -> OracleAnswer? {
-    guard let number = model.node(named: mover.node),
-      let configuration = configurations[mover.node]
-    else {
-      throw Failure(
-        path: path,
-        description: "nothing is known of node '\(mover.node)', which the topology explores as "
-          + "'any'")
+    guard let number = model.node(named: mover.node) else {
+      throw unknownNode(mover.node, at: path)
     }
+    let configuration = configurations[mover.node] ?? OracleConfiguration(state: .null)
     switch model.nodes[number].kind {
-    case .any:
-      throw Failure(
-        path: path,
-        description: "nobody can be asked about node '\(mover.node)', which may do "
-          + "anything")
+    case .any: return .moved(configuration: configuration, sends: [])
     case .constant: return .refused(because: .noTransition, configuration: configuration)
     case .silent:
       throw Failure(path: path, description: "the program of node '\(mover.node)' gives no answer")
     case .machine(let oracle):
+      if let problem = mover.problem { return .undecodable(problem: problem) }
       switch oracle.row(mover.node, configuration, [mover.input])[0] {
       case .answer(let answer): return answer
       case .impure(let answers): return answers[0]
@@ -195,8 +244,15 @@ package struct ScenarioReplay {
   ) throws(Failure) -> [Mover] {
     let name = event.caseName ?? ""
     var nodes: [String]
-    if model.node(named: owner) != nil {
+    if let number = model.node(named: owner) {
       nodes = [owner]
+      if model.nodes[number].synchronized[name] != nil {
+        return [
+          Mover(
+            node: owner, input: .take(event: event),
+            problem: "'\(name)' is synchronized, and comes only through its composite")
+        ]
+      }
     } else if loaded.topology.composite(owner) != nil {
       if let vector = model.vector(of: name, askedOf: owner) {
         nodes = vector.participants
@@ -209,8 +265,15 @@ package struct ScenarioReplay {
     } else {
       throw unknownNode(owner, at: path + ["at"])
     }
+    if case .effect(let giver, let output) = origin, !nodes.contains(giver) {
+      throw Failure(
+        path: path + ["from"],
+        description:
+          "effect '\(output)' of '\(giver)' gives '\(owner)' nothing: it is an effect of another node"
+      )
+    }
     return try nodes.map { (node) throws(Failure) in
-      guard case .effect(node, let output) = origin else {
+      guard case .effect(let giver, let output) = origin, giver == node else {
         return Mover(node: node, input: .take(event: event))
       }
       try checkIsUnderWay(output, of: node, at: path + ["from"])
@@ -231,15 +294,24 @@ package struct ScenarioReplay {
   }
 
   private func checkRoom(for movers: [Mover], at path: [String]) throws(Failure) {
-    for mover in movers {
-      for pipe in model.pipes where pipe.specification.sender == mover.node {
-        guard (queues[pipe.name] ?? []).count >= pipe.capacity else { continue }
-        throw Failure(
-          path: path,
-          description: "'\(mover.node)' takes nothing: its pipe '\(pipe.name)' is full with "
-            + "\(pipe.capacity) of \(pipe.specification.capacity)")
+    let nodes = movers.map(\.node)
+    let composites = model.composites.filter { $0.moves(with: nodes, in: model) }
+    for sender in nodes + composites.map(\.name) {
+      for pipe in model.pipes where pipe.specification.sender == sender {
+        try checkRoom(in: pipe, for: sender, at: path)
       }
     }
+  }
+
+  private func checkRoom(
+    in pipe: ExploredPipe, for sender: String, at path: [String]
+  ) throws(Failure) {
+    let capacity = pipe.specification.capacity
+    guard (queues[pipe.name] ?? []).count >= capacity else { return }
+    throw Failure(
+      path: path,
+      description: "'\(sender)' takes nothing: its pipe '\(pipe.name)' is full with "
+        + "\(capacity) events")
   }
 
   /// Where in its pipe an event stands; `nil` where it comes from elsewhere.

@@ -31,6 +31,8 @@ package struct ScenarioStep: Hashable, Sendable {
   package enum Action: Hashable, Sendable {
     /// A node or a composite takes an event.
     case takes(owner: String, event: JSONValue, from: Origin)
+    /// A node that is explored as `any` puts an event into a pipe.
+    case sends(node: String, event: JSONValue, into: String)
     /// An effect or a feedback of a node is over, and gives nothing.
     case ends(node: String, effect: String)
     /// A node's process is killed.

@@ -45,6 +45,10 @@ package enum ScenarioKeys {
           + "composite `{ effect: OUTPUT, of: NODE }`",
         standard: "`outside`"),
       TopologyKey(
+        "sends", \.sends, .state,
+        "Instead of `takes`: a node under `any` sends this event"),
+      TopologyKey("into", \.into, .text("a pipe's name"), "With `sends`: the pipe"),
+      TopologyKey(
         "ends", \.ends, .text("an output's name"),
         "Instead of `takes`: this effect of the node is over, and has given no event"),
       TopologyKey(
@@ -91,6 +95,8 @@ struct ScenarioEntry: Sendable {
   var at: String?
   var takes: JSONValue?
   var from: ScenarioStep.Origin?
+  var sends: JSONValue?
+  var into: String?
   var ends: String?
   var crash: String?
   var expect: Expectation?
@@ -101,6 +107,7 @@ struct ScenarioEntry: Sendable {
   init(_ step: ScenarioStep) {
     switch step.action {
     case .crash(let node): crash = node
+    case .sends(let node, let event, let pipe): (at, sends, into) = (node, event, pipe)
     case .ends(let node, let effect): (at, ends) = (node, effect)
     case .takes(let owner, let event, .effect(let node, let output)) where node == owner:
       (at, takes, from) = (owner, event, .effect(node: "", output: output))
@@ -128,6 +135,9 @@ struct ScenarioEntry: Sendable {
       }
     if let crash { return ScenarioStep(.crash(node: crash), outcome) }
     guard let at else { return nil }
+    if let sends, let into {
+      return ScenarioStep(.sends(node: at, event: sends, into: into), outcome)
+    }
     if let ends { return ScenarioStep(.ends(node: at, effect: ends), outcome) }
     guard let takes else { return nil }
     return ScenarioStep(.takes(owner: at, event: takes, from: origin(at: at)), outcome)
@@ -155,6 +165,14 @@ extension TopologyReading {
         return false
       }
       return fields.read.contains("crash")
+    }
+    if let sends = fields["sends"], fields["at"] != nil {
+      if has(["takes", "from", "refused", "ends"], beside: sends, "sends", fields) { return false }
+      if fields["into"] == nil {
+        report(.missingKey, place, "has no 'into'; a step has both 'sends: EVENT' and 'into: PIPE'")
+        return false
+      }
+      return fields.read.isSuperset(of: ["at", "sends", "into"])
     }
     if let ends = fields["ends"], fields["at"] != nil {
       if has(["takes", "from", "refused"], beside: ends, "ends", fields) { return false }

@@ -93,6 +93,8 @@ extension CounterexampleTable.Row {
     let owner: String
     switch step.action {
     case .crash(let node): (owner, takes, from) = (node, "kill -9", "outside")
+    case .sends(let node, let event, let pipe):
+      (owner, takes, from) = (node, "nothing", "itself, and sends \(event.caseText) into \(pipe)")
     case .ends(let node, let effect):
       (owner, takes, from) = (node, "nothing", "effect \(effect), which ends")
     case .takes(let taker, let event, let origin):

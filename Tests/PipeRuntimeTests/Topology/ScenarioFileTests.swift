@@ -20,6 +20,7 @@ struct ScenarioFileTests {
       ScenarioStep(
         .takes(owner: "door", event: "start", from: .outside), .refused(node: nil, reason: "thrown")
       ),
+      ScenarioStep(.sends(node: "motor", event: ["go": ["floor": 1]], into: "motor.out->door.in")),
       ScenarioStep(.takes(owner: "door", event: "trap", from: .outside), .processEnds),
       ScenarioStep(.crash(node: "door"), .states(["door": ["open": ["text": "a$b${x}"]]])),
     ], end: ["door": "closed"], pipes: ["a->b": ["x", ["y": ["z": [1, .null]]]], "c": []])
@@ -57,6 +58,11 @@ struct ScenarioFileTests {
     "what cannot be read is refused at its place",
     arguments: [
       ("{ at: door }", "4:5", "has no 'takes'", "missing-key"),
+      ("{ at: door, sends: open }", "4:5", "has no 'into'", "missing-key"),
+      (
+        "{ at: door, sends: open, into: p, refused: guard }", "4:17", "make two steps of it",
+        "conflicting-keys"
+      ),
       ("{ takes: open }", "4:5", "has no 'at'", "missing-key"),
       ("{ at: door, takes: open, form: outside }", "4:30", "Did you mean 'from'?", "unknown-key"),
       (
