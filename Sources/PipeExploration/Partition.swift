@@ -57,7 +57,10 @@ final class Partition: @unchecked Sendable {  // In a round, one thread alone us
   /// States of this level that are still to be searched, those that wait left out.
   var remaining: Int { again.count + levelEnd - cursor }
   var isWaiting: Bool { !waiting.isEmpty }
-  var findingCount: Int { sightings.findingCount }
+  var findingCount: Int {
+    sightings.deadlocks.count + sightings.stuck.count
+      + sightings.observed.keys.count { questions.never.contains($0) }
+  }
 
   /// Goes on with the states that were found for the next level.
   func beginLevel() {

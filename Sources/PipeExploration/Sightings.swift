@@ -15,7 +15,6 @@ struct Sightings {
   var stuck = Found()
   /// For each observation that must never hold the first state where it does.
   var observed: [Int: Int] = [:]
-  var findingCount: Int { deadlocks.count + stuck.count + observed.count }
   /// The vectors that were enabled.
   var fired: Set<Int> = []
   /// For each component the local states that were met.

@@ -10,8 +10,14 @@ struct ExplorationFindings {
   private let watched: WatchedStates
   private let settings: ExplorationSettings
 
-  /// Of one kind the most that are told.
+  /// The deadlocks, and the stuck states, that are told at most.
   private static let keptFindings = 8
+
+  /// The same: where the file allows some, one that it does not allow may be behind those.
+  private var keptHalts: Int { allowsHalts ? .max : Self.keptFindings }
+  private var allowsHalts: Bool {
+    topology.section.allow.contains { [.deadlock, .stuck, .fullPipes].contains($0.finding) }
+  }
 
   init(_ topology: TopologyModel, _ watched: WatchedStates, _ settings: ExplorationSettings) {
     self.topology = topology
@@ -69,7 +75,10 @@ struct ExplorationFindings {
   /// may only seem to.
   private var hasUnknownSteps: Bool {
     topology.values.remarks.contains { remark in
-      if case .limit(.noAnswer) = remark { true } else { false }
+      switch remark {
+      case .limit(.noAnswer), .limit(.unasked): true
+      default: false
+      }
     }
       || topology.discoveries.all.contains { discovery in
         if case .crash = discovery.kind { true } else { false }
@@ -81,24 +90,38 @@ struct ExplorationFindings {
   private func verdict(
     _ result: ExplorationResult, _ unshown: [ExplorationRemark]
   ) -> ExplorationVerdict {
-    var remarks = topology.values.remarks.union(unshown)
+    var remarks = topology.values.remarks.union(topology.foldRemarks).union(unshown)
     if let node = topology.overgrown {
       remarks.insert(
         .limit(
           .nodeStates(
-            node: node.name, limit: settings.nodeStateLimit, field: node.growingField)))
+            node: node.name, limit: settings.nodeStateLimit, field: node.growingField,
+            fold: node.foldableField)))
     } else if case .incomplete(let limit) = result.verdict {
       remarks.insert(.limit(self.limit(limit, result)))
     }
     if let probability = result.omissionProbability {
       remarks.insert(.fingerprints(probability: probability))
     }
+    for found in [result.deadlocks, result.stuck]
+    where allowsHalts && found.count > found.first.count {
+      remarks.insert(.haltsBeyond(found.count - found.first.count))
+    }
+    for place in watched.fullPipes(in: result) {
+      let pipe = topology.pipes[place]
+      remarks.insert(
+        .lowerCapacity(
+          pipe: pipe.name, explored: pipe.capacity, declared: pipe.specification.capacity))
+    }
     for (observation, possibility) in result.possibilities {
+      guard let property = watched.properties[observation] else { continue }
+      switch possibility {
       // The limit says why a search that has ended early does not decide it.
-      if case .undecided = possibility, result.verdict == .complete,
-        let property = watched.properties[observation]
-      {
-        remarks.insert(.undecided(property: property.name))
+      case .undecided where result.verdict != .complete: break
+      case .undecided: remarks.insert(.undecided(property: property.name, because: .memory))
+      case .lostWithinBounds:
+        remarks.insert(.undecided(property: property.name, because: .capacity))
+      case .always, .lost: break
       }
     }
     return ExplorationVerdict(remarks.sorted { "\($0)" < "\($1)" })
@@ -118,7 +141,8 @@ struct ExplorationFindings {
       guard let pipe = topology.pipes.first(where: { $0.component == component }) else {
         let node = topology.nodes.first { $0.component == component }
         return .nodeStates(
-          node: node?.name ?? "", limit: settings.nodeStateLimit, field: node?.growingField)
+          node: node?.name ?? "", limit: settings.nodeStateLimit, field: node?.growingField,
+          fold: node?.foldableField)
       }
       return .pipeContents(pipe: pipe.name, limit: ExplorationOptions().localStateLimit)
     }
@@ -146,7 +170,7 @@ struct ExplorationFindings {
         kind.kind, states: topology.nodes.map { $0.state(last[$0.component]) })
       if let number = groups[group] {
         shown[number].similarCount += 1
-      } else if shown.count < Self.keptFindings {
+      } else if shown.count < keptHalts {
         groups[group] = shown.count
         shown.append(
           ExplorationFinding(
@@ -157,7 +181,7 @@ struct ExplorationFindings {
       }
       count += 1
     }
-    guard let code = shown.first?.code, count < found.count else { return (shown, nil) }
+    guard !allowsHalts, let code = shown.first?.code, count < found.count else { return (shown, nil) }
     return (shown, .unshown(code, count: found.count - count))
   }
 
@@ -236,7 +260,7 @@ struct ExplorationFindings {
     var findings: [ExplorationFinding] = []
     for node in topology.nodes {
       for event in node.opening?.events.keys.sorted() ?? []
-      where !taken.contains([node.name, event]) {
+      where !taken.contains([node.name, event]) && topology.takesSomewhere(node, event) {
         findings.append(
           ExplorationFinding(
             .neverEnabled(owner: node.name, event: event), at: ["nodes", node.name]))

@@ -25,8 +25,10 @@ final class ExploredNode {
   var givers: Set<String> = []
   private let fold: [String: Int]
   private(set) var configurations: [OracleConfiguration] = []
-  /// Of each one of those that were folded into it, as it was before.
-  private(set) var unfolded: [Int: OracleConfiguration] = [:]
+  /// Configurations as they were before they were folded, in the order in which they were met, each with the number of
+  /// the one that stands for it.
+  private(set) var members: [(number: Int, configuration: OracleConfiguration)] = []
+  private var knownMembers: Set<OracleConfiguration> = []
   private var numbers: [OracleConfiguration: Int] = [:]
 
   init(
@@ -46,8 +48,7 @@ final class ExploredNode {
 
   /// The number of a configuration, and whether it is new.
   func number(of configuration: OracleConfiguration) -> (number: Int, isNew: Bool) {
-    let stripped = OracleConfiguration(
-      state: configuration.state, effects: configuration.effects.filter(givers.contains))
+    let stripped = self.stripped(configuration)
     let folded = self.folded(stripped)
     let number: Int
     let isNew: Bool
@@ -58,8 +59,26 @@ final class ExploredNode {
       numbers[folded] = number
       configurations.append(folded)
     }
-    if stripped != folded, unfolded[number] == nil { unfolded[number] = stripped }
+    if stripped != folded { note(stripped, in: number) }
     return (number, isNew)
+  }
+
+  /// Notes a configuration that another one stands for, where that is known.
+  func note(member configuration: OracleConfiguration) {
+    let stripped = self.stripped(configuration)
+    let folded = self.folded(stripped)
+    guard stripped != folded, let number = numbers[folded] else { return }
+    note(stripped, in: number)
+  }
+
+  private func note(_ member: OracleConfiguration, in number: Int) {
+    if knownMembers.insert(member).inserted { members.append((number, member)) }
+  }
+
+  /// A configuration without the effects that give nothing.
+  private func stripped(_ configuration: OracleConfiguration) -> OracleConfiguration {
+    OracleConfiguration(
+      state: configuration.state, effects: configuration.effects.filter(givers.contains))
   }
 
   /// A configuration whose counters begin anew at their modulus.
@@ -97,6 +116,19 @@ final class ExploredNode {
     let field = values.max { ($0.value.count, $1.key) < ($1.value.count, $0.key) }
     if effects.count > (field?.value.count ?? 0) { return "effects under way" }
     return field?.key
+  }
+
+  /// The field that `fold` may name to stop the growth; `nil` where it is no integer that the states have directly.
+  var foldableField: String? {
+    guard let field = growingField?.split(separator: ".").last.map(String.init),
+      let description
+    else { return nil }
+    let found = (description.stateFields ?? description.states.flatMap(\.fields))
+      .filter { $0.name == field }
+    let areIntegers = found.allSatisfy {
+      if case .integer = SwiftType($0.type) { true } else { false }
+    }
+    return areIntegers && !found.isEmpty ? field : nil
   }
 
   private static func collect(

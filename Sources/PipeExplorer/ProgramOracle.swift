@@ -10,17 +10,23 @@ final class ProgramOracle {
     case impure([OracleAnswer])
   }
 
+  private struct Question: Hashable {
+    let node: String
+    let configuration: OracleConfiguration
+    let input: OracleInput
+  }
+
   private let path: String
   private let environment: [String: String]
   private let patience: Duration
   private var opened: [String: OracleRequest] = [:]
+  /// What was answered until now; a topology is searched several times, and asks the same again.
+  private var known: [Question: Reply] = [:]
   private var process: OracleProcess?
   private var witness: OracleProcess?
-  /// Answers until now.
-  private var answered = 0
+  /// The answers for each node until now.
+  private var answered: [String: Int] = [:]
 
-  /// One answer of so many is asked for again of a second process.
-  private static let witnessed = 100
   /// The most that is asked at once.
   private static let rowLimit = 64
 
@@ -51,6 +57,23 @@ final class ProgramOracle {
 
   /// What a node does with each of several inputs.
   func row(
+    _ node: String, _ configuration: OracleConfiguration, _ inputs: [OracleInput]
+  ) -> [Reply] {
+    let questions = inputs.map {
+      Question(node: node, configuration: configuration, input: $0)
+    }
+    let open = questions.filter { known[$0] == nil }
+    if !open.isEmpty {
+      for (question, reply) in zip(open, ask(node, configuration, open.map(\.input))) {
+        // A program that could not be started may be later.
+        if case .trouble(.notStarted) = reply { return questions.map { known[$0] ?? reply } }
+        known[question] = reply
+      }
+    }
+    return questions.compactMap { known[$0] }
+  }
+
+  private func ask(
     _ node: String, _ configuration: OracleConfiguration, _ inputs: [OracleInput]
   ) -> [Reply] {
     var replies: [Reply] = []
@@ -86,20 +109,39 @@ final class ProgramOracle {
     return state
   }
 
+  /// How many times an answer is asked for again of a second process.
+  ///
+  /// A machine that does not depend on state and event alone mostly shows it in any of its answers, so that the first
+  /// ones are asked for often; one that seldom does shows it in some of those that are spread over the rest.
+  /// - Parameter number: The number of the answer among those for its node.
+  private static func repetitions(of number: Int) -> Int {
+    // The high half of a product with the golden ratio: of numbers in any regular distance some are chosen.
+    let spread = (UInt64(number) &* 0x9E37_79B9_7F4A_7C15) >> 32
+    switch number {
+    case ..<64: return 8
+    case ..<1_024: return spread % 8 == 0 ? 2 : 0
+    default: return spread % 64 == 0 ? 1 : 0
+    }
+  }
+
   /// Asks a second process now and then.
   private func check(
     _ answer: OracleAnswer, _ node: String, _ configuration: OracleConfiguration,
     _ input: OracleInput
   ) -> Reply {
-    defer { answered += 1 }
-    guard answered % Self.witnessed == 0 else { return .answer(answer) }
+    let number = answered[node, default: 0]
+    answered[node] = number + 1
+    let repetitions = Self.repetitions(of: number)
+    guard repetitions > 0 else { return .answer(answer) }
     do {
       let witness = try self.witness ?? begin()
       self.witness = witness
       let (answers, trouble) = witness.ask(
-        .row(node: node, configuration: configuration, inputs: [input]), 1)
+        .row(
+          node: node, configuration: configuration,
+          inputs: Array(repeating: input, count: repetitions)), repetitions)
       if trouble != nil { self.witness = nil }
-      guard let other = answers.first, other != answer else { return .answer(answer) }
+      guard let other = answers.first(where: { $0 != answer }) else { return .answer(answer) }
       return .impure([answer, other])
     } catch {
       return .answer(answer)

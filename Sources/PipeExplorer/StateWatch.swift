@@ -43,6 +43,13 @@ extension TopologyModel {
     return number
   }
 
+  /// Whether a combination names a composite of which a node stands under `any`, so that it has no state.
+  func isUnknown(_ combination: StateCombination) -> Bool {
+    loaded.conflictClasses.flatMap(\.composites).contains { plan in
+      combination.states[plan.name] != nil && plan.nodes.contains(where: section.any.contains)
+    }
+  }
+
   /// Adds a local state that is new to the observations that it belongs to.
   func lookOut(
     for number: Int, of holder: StateWatch.Holder, in model: inout ExplorationModel

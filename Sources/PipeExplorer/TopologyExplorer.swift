@@ -31,8 +31,38 @@ package struct TopologyExplorer {
     isStopped: () -> Bool = { false }, progress: (ExplorationProgress) -> Void = { _ in }
   ) async throws -> ExplorationReport {
     let start = ContinuousClock.now
+    let oracles = ProgramOracles(loaded, patience: patience)
+    var raising = CapacityRaising(loaded.pipes, section)
+    var (report, full) = try await search(
+      raising.capacities, oracles, options, isStopped: isStopped, progress)
+    while let fullPipes = full, raising.raise(fullPipes) {
+      var options = options
+      options.stateLimit = CapacityRaising.stateLimit(after: report.reached.states)
+      options.timeLimit = settings.time.map { max(.zero, $0 - (ContinuousClock.now - start)) }
+      let (next, nextFull) = try await search(
+        raising.capacities, oracles, options, isStopped: isStopped, progress)
+      full = nextFull
+      if full == nil {
+        report.add(foundBeyond: next)
+      } else {
+        report = next
+      }
+    }
+    report.duration = ContinuousClock.now - start
+    report.allow(section.allow)
+    return report
+  }
+
+  /// Searches once.
+  /// - Returns: With the report the pipes, by their indices, that were full although they may hold more; `nil` where
+  ///   the search was not complete.
+  private nonisolated(nonsending) func search(
+    _ capacities: [Int], _ oracles: ProgramOracles, _ options: ExplorationOptions,
+    isStopped: () -> Bool, _ progress: (ExplorationProgress) -> Void
+  ) async throws -> (report: ExplorationReport, full: Set<Int>?) {
+    let start = ContinuousClock.now
     let (topology, watched) = try prepared(
-      allStates: settings.drawsGraph || !settings.isReduced)
+      allStates: settings.drawsGraph || !settings.isReduced, oracles, capacities)
     var search = PipeExploration.Exploration(topology.model, watched.questions, options: options)
     let stopsAtViolation = settings.stopsAtViolation
     let result = try await Self.run(&search, topology, progress) { findings in
@@ -41,10 +71,9 @@ package struct TopologyExplorer {
     topology.checkFolds()
     var report = ExplorationFindings(topology, watched, settings).report(
       result, of: search, after: ContinuousClock.now - start)
-    if settings.drawsGraph, result.verdict == .complete {
-      report.graph = topology.graph(of: search.model)
-    }
-    return report
+    guard result.verdict == .complete else { return (report, nil) }
+    if settings.drawsGraph { report.graph = topology.graph(of: search.model) }
+    return (report, watched.fullPipes(in: result))
   }
 
   /// Searches to the end, or to a limit, and writes all that the programs were asked for as a model in
@@ -75,9 +104,13 @@ package struct TopologyExplorer {
   }
 
   /// - Parameter allStates: Whether all states are met, and not only a part of them that is enough.
-  private func prepared(allStates: Bool) throws -> (TopologyModel, WatchedStates) {
-    let topology = TopologyModel(loaded, section, nodeLimit: settings.nodeStateLimit)
-    try topology.build(ProgramOracles(loaded, patience: patience))
+  private func prepared(
+    allStates: Bool, _ oracles: ProgramOracles? = nil, _ capacities: [Int]? = nil
+  ) throws -> (TopologyModel, WatchedStates) {
+    let topology = TopologyModel(
+      loaded, section, nodeLimit: settings.nodeStateLimit, capacities: capacities)
+    try topology.build(oracles ?? ProgramOracles(loaded, patience: patience))
+    try topology.checkConditions()
     if !allStates { try topology.addUnsentEvents() }
     var watched = try WatchedStates(topology, settings)
     watched.questions.allStates = allStates
@@ -127,11 +160,20 @@ struct WatchedStates {
   var questions = ExplorationQuestions()
   /// The properties, by the numbers of their observations.
   private(set) var properties: [Int: ExploredProperty] = [:]
+  /// The pipes that may hold more than is explored, by the observation that holds where they are full.
+  private(set) var bounds: [Int: Int] = [:]
 
   init(_ topology: TopologyModel, _ settings: ExplorationSettings) throws {
     let section = topology.section
     for property in section.properties
     where settings.properties.isEmpty || settings.properties.contains(property.name) {
+      // A node that may do anything may also do nothing of what would lead there.
+      if property.demand == .alwaysPossible && !section.any.isEmpty
+        || topology.isUnknown(property.states)
+      {
+        topology.values.note(.undecided(property: property.name, because: .anyBehaviour))
+        continue
+      }
       let observation = try topology.watch(property.states)
       properties[observation] = property
       switch property.demand {
@@ -141,12 +183,21 @@ struct WatchedStates {
     }
     // What pipes hold at most is known only where no step is left out for good.
     questions.everyStep = !topology.pipes.isEmpty
+    for (place, pipe) in topology.pipes.enumerated()
+    where pipe.capacity < pipe.specification.capacity {
+      bounds[try topology.model.addObservation(ofFullQueue: pipe.component)] = place
+    }
+    questions.bounds = Set(bounds.keys)
     guard settings.properties.isEmpty else {
       questions.deadlocks = false
       return
     }
     questions.coverage = true
-    for end in section.end { questions.ends.insert(try topology.watch(end)) }
+    // Where nothing more can happen because of an explored capacity, something more happens in a run.
+    questions.ends = questions.bounds
+    for end in section.end where !topology.isUnknown(end) {
+      questions.ends.insert(try topology.watch(end))
+    }
     guard !topology.pipes.isEmpty else { return }
     // Only events that wait can be stuck.
     questions.stuck = true
@@ -158,5 +209,10 @@ struct WatchedStates {
     }
     questions.rests.insert(try topology.model.addObservation(empty))
     questions.rests.formUnion(questions.ends)
+  }
+
+  /// The pipes, by their indices, that were full although they may hold more than is explored.
+  func fullPipes(in result: ExplorationResult) -> Set<Int> {
+    Set(result.reachedBounds.compactMap { bounds[$0] })
   }
 }

@@ -54,7 +54,6 @@ extension TopologyModel {
       }
       let reply = oracle.row(node.name, asked, [mover.input])[0]
       outcome = try take(reply, of: mover, in: configuration, action, at: state, &model)
-      checkFold(reply, oracle, mover, configuration)
     }
     answers[question] = outcome
     return outcome
@@ -83,14 +82,18 @@ extension TopologyModel {
         because: refusal.error.map { "thrown: \($0)" } ?? refusal.code,
         to: mover.refusal == .step ? number(of: next, mover.node, in: &model) : configuration)
     case .answer(.undecodable(let problem)):
-      return .refused(because: problem, to: configuration)
-    case .answer(.unable):
-      values.note(.limit(.noAnswer(program: program)))
+      if case .pipe = action.origin { return .refused(because: problem, to: configuration) }
+      // It is no event of a run, but one that the file or the search has made.
+      values.note(.limit(.unasked(node: node.name, event: action.event, because: problem)))
+      return .none
+    case .answer(.unable(let reason)):
+      values.note(.limit(.unasked(node: node.name, event: action.event, because: reason)))
       return .none
     case .answer(.opened), .answer(.invalid), .answer(.projected):
       values.note(.limit(.noAnswer(program: program)))
       discover(.badAnswer(program: program, problem: Self.text(of: reply)))
     case .impure(let answers):
+      values.note(.impure(node: node.name))
       discover(
         .impure(
           node: node.name, event: action.event, state: node.state(configuration),

@@ -53,13 +53,10 @@ extension TopologyModel {
         opening = Self.opening(in: .null)
       }
     }
-    let fold = section.fold[node.name] ?? [:]
-    for (field, modulo) in fold {
-      values.note(.folded(node: node.name, field: field, modulo: modulo))
-    }
     let explored = ExploredNode(
       node.name, component: model.addComponent(), kind, opening: opening,
-      loaded.descriptions[node.name], synchronized: synchronized, fold: fold)
+      loaded.descriptions[node.name], synchronized: synchronized,
+      fold: section.fold[node.name] ?? [:])
     if opening == nil { _ = explored.number(of: OracleConfiguration(state: .null)) }
     nodes.append(explored)
   }
@@ -101,14 +98,9 @@ extension TopologyModel {
 
   private func addPipes(_ oracles: ProgramOracles) throws {
     for (place, pipe) in loaded.pipes.enumerated() {
-      let capacity = ExploreSection.capacity(of: pipe, in: section)
-      if capacity < pipe.capacity {
-        values.note(
-          .lowerCapacity(pipe: pipe.name, explored: capacity, declared: pipe.capacity))
-      }
       pipes.append(
         ExploredPipe(
-          pipe, place: place, component: nodes.count + place, capacity: capacity))
+          pipe, place: place, component: nodes.count + place, capacity: capacities[place]))
     }
     var contents = pipes.map { _ in [Int]() }
     try addComposites(behind: nodes.count + pipes.count, oracles)
@@ -134,6 +126,12 @@ extension TopologyModel {
     for plan in loaded.conflictClasses.flatMap(\.composites) {
       let own = loaded.pipes.filter { $0.sender == plan.name }
       guard !own.isEmpty || section.watchedNames.contains(plan.name) else { continue }
+      if let unknown = plan.nodes.first(where: section.any.contains) {
+        if !own.isEmpty {
+          values.note(.silentComposite(composite: plan.name, node: unknown))
+        }
+        continue
+      }
       var projection: (([JSONValue]) throws -> JSONValue)?
       if let name = plan.projection, let specification = loaded.topology.composite(plan.name) {
         let oracle = try oracles.oracle(of: specification)

@@ -4,27 +4,78 @@ import PipeWire
 
 // States that `fold` takes for one another have to behave alike.
 extension TopologyModel {
-  /// Asks the same of a configuration that was folded into this one.
-  func checkFold(
-    _ reply: ProgramOracle.Reply, _ oracle: ProgramOracle, _ mover: ExploredAction.Mover,
-    _ configuration: Int
-  ) {
-    let node = nodes[mover.node]
-    guard let other = node.unfolded[configuration], case .answer(let answer) = reply,
-      case .answer(let otherAnswer) = oracle.row(node.name, other, [mover.input])[0],
-      folded(answer, node) != folded(otherAnswer, node),
-      let field = section.fold[node.name]?.sorted(by: { $0.key < $1.key }).first
-    else { return }
-    let event: JSONValue? =
-      switch mover.input {
-      case .take(let event), .give(_, let event): event
-      case .end: nil
+  /// What is known of the fold of a node.
+  enum FoldProof {
+    /// Every state that can be reached behaves as the one that stands for it.
+    case proved(states: Int)
+    /// These states do, and there are more.
+    case compared(states: Int)
+    /// What a composite makes of the states was not compared.
+    case composite(String)
+    case broken
+  }
+
+  /// States of one node that are compared in any case.
+  private static let comparedStates = 200
+
+  /// Compares each state of a folded node with the state that stands for it, and goes on to the states that follow,
+  /// until all of them were compared or there are too many.
+  ///
+  /// Each is asked for all that the state that stands for it was asked for in the search: a guard that lets one of them
+  /// pass and not the other is found in whatever round it is. By induction over its steps the system then does what the
+  /// folded one does, and nothing else.
+  func checkFolds() {
+    for place in nodes.indices where section.fold[nodes[place].name]?.isEmpty == false {
+      foldProofs[place] = checkFold(of: place)
+    }
+  }
+
+  private func checkFold(of place: Int) -> FoldProof {
+    let node = nodes[place]
+    guard case .machine(let oracle) = node.kind else { return .proved(states: 0) }
+    var inputs: [Int: [OracleInput]] = [:]
+    for question in answers.keys where question.node == place {
+      inputs[question.configuration, default: []].append(question.input)
+    }
+    let limit = max(Self.comparedStates, 2 * node.configurations.count)
+    var compared = 0
+    while compared < node.members.count {
+      guard compared < limit else { return .compared(states: compared) }
+      let (number, member) = node.members[compared]
+      compared += 1
+      let asked = (inputs[number] ?? []).filter {
+        // A step without an answer makes the verdict incomplete, and may take its time again.
+        if case .trouble = oracle.row(node.name, node.configurations[number], [$0])[0] {
+          false
+        } else {
+          true
+        }
       }
-    discover(
-      .brokenFold(
-        node: node.name, field: field.key, modulo: field.value, event: event,
-        states: [node.state(configuration), other.state]),
-      at: ["explore", "fold", node.name, field.key], nil, nil)
+      let replies = oracle.row(node.name, node.configurations[number], asked)
+      let others = oracle.row(node.name, member, asked)
+      for (input, pair) in zip(asked, zip(replies, others)) {
+        guard areAlike(pair.0, pair.1, node) else {
+          discoverBrokenFold(place, input, [node.configurations[number], member])
+          return .broken
+        }
+        if case .answer(.moved(let next, _)) = pair.1 { node.note(member: next) }
+        if case .answer(.refused(_, let next)) = pair.1 { node.note(member: next) }
+      }
+    }
+    let composite = composites.first { $0.nodes.contains(place) }
+    return composite.map { .composite($0.name) } ?? .proved(states: compared)
+  }
+
+  private func areAlike(
+    _ reply: ProgramOracle.Reply, _ other: ProgramOracle.Reply, _ node: ExploredNode
+  ) -> Bool {
+    switch (reply, other) {
+    case (.answer(let answer), .answer(let other)):
+      folded(answer, node) == folded(other, node)
+    // That these differ by themselves is another finding.
+    case (.impure, _), (_, .impure), (.trouble, .trouble): true
+    case (.answer, .trouble), (.trouble, .answer): false
+    }
   }
 
   private func folded(_ answer: OracleAnswer, _ node: ExploredNode) -> OracleAnswer {
@@ -37,17 +88,39 @@ extension TopologyModel {
     }
   }
 
-  /// The remaining answers of a configuration that has just been found to be folded are compared, too.
-  func checkFolds() {
-    for (question, _) in answers {
-      let node = nodes[question.node]
-      guard node.unfolded[question.configuration] != nil, case .machine(let oracle) = node.kind
-      else { continue }
-      let reply = oracle.row(
-        node.name, node.configurations[question.configuration], [question.input])[0]
-      let mover = ExploredAction.Mover(
-        node: question.node, input: question.input, refusal: .waits)
-      checkFold(reply, oracle, mover, question.configuration)
+  private func discoverBrokenFold(
+    _ place: Int, _ input: OracleInput, _ states: [OracleConfiguration]
+  ) {
+    let node = nodes[place]
+    guard let field = section.fold[node.name]?.sorted(by: { $0.key < $1.key }).first else { return }
+    let event: JSONValue? =
+      switch input {
+      case .take(let event), .give(_, let event): event
+      case .end: nil
+      }
+    discover(
+      .brokenFold(
+        node: node.name, field: field.key, modulo: field.value, event: event,
+        states: states.map(\.state)),
+      at: ["explore", "fold", node.name, field.key], nil, nil)
+  }
+
+  /// What the verdict says of folds.
+  var foldRemarks: [ExplorationRemark] {
+    nodes.indices.flatMap { place in
+      (section.fold[nodes[place].name] ?? [:]).map { field, modulo in
+        .folded(
+          node: nodes[place].name, field: field, modulo: modulo, comparison(of: foldProofs[place]))
+      }
+    }
+  }
+
+  private func comparison(of proof: FoldProof?) -> ExplorationRemark.FoldComparison {
+    switch proof {
+    case .proved(let states): .all(states)
+    case .compared(let states): .some(states)
+    case .composite(let name): .notByComposite(name)
+    case .broken, nil: .some(0)
     }
   }
 }

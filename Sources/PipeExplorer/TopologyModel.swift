@@ -29,14 +29,23 @@ final class TopologyModel {
   var watches: [StateWatch] = []
   /// What was answered.
   var answers: [StepQuestion: ExploredAction.Outcome] = [:]
+  /// What was found out about the folds, by node.
+  var foldProofs: [Int: FoldProof] = [:]
   /// The node that has too many configurations.
   private(set) var overgrown: ExploredNode?
   private let nodeLimit: Int
+  /// The explored capacity of each pipe, in the order of the file. Unit: events.
+  let capacities: [Int]
 
-  init(_ loaded: LoadedTopology, _ section: ExploreSection, nodeLimit: Int) {
+  /// - Parameter capacities: `nil` for those of the section.
+  init(
+    _ loaded: LoadedTopology, _ section: ExploreSection, nodeLimit: Int, capacities: [Int]? = nil
+  ) {
     self.loaded = loaded
     self.section = section
     self.nodeLimit = nodeLimit
+    self.capacities =
+      capacities ?? loaded.pipes.map { ExploreSection.capacity(of: $0, in: section) }
     values = EventValues(section)
   }
 

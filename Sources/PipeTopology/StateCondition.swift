@@ -33,12 +33,13 @@ public struct StateCondition: Hashable, Sendable {
     }
     guard let members = state.caseMembers else { return state == other }
     guard state.caseName == other.caseName else { return false }
-    return state.string != nil || members == other.caseMembers
+    return state.string != nil
+      || JSONValue.object(members).canonical == other.caseMembers.map { .object($0).canonical }
   }
 
   /// Whether a field has a value; that of an enum can be given by its bare label.
   private static func matches(_ wanted: JSONValue, _ value: JSONValue) -> Bool {
-    wanted == value
+    wanted.canonical == value.canonical
       || wanted.string != nil && value.caseMembers != nil && wanted.string == value.caseName
   }
 
@@ -66,4 +67,21 @@ extension StateCondition: ExpressibleByStringLiteral, CustomStringConvertible {
 
   /// The state for a person to read: `closing(persons: 3)`.
   public var description: String { text(of: state) }
+}
+
+extension JSONValue {
+  /// One of the ways in which people and encoders write the same value: without members that are null, a case without
+  /// fields as its label, and an integer without a fraction.
+  fileprivate var canonical: JSONValue {
+    switch self {
+    case .null, .bool, .integer, .string: return self
+    case .number(let number): return Int64(exactly: number).map { .integer($0) } ?? self
+    case .array(let elements): return .array(elements.map(\.canonical))
+    case .object(let members):
+      if members.count == 1, let only = members.first, only.value == [:] {
+        return .string(only.key)
+      }
+      return .object(members.filter { $0.value != .null }.mapValues(\.canonical))
+    }
+  }
 }

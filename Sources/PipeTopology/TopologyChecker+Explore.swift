@@ -176,6 +176,8 @@ extension TopologyChecker {
   private mutating func check(_ combination: StateCombination, owner: String, at path: [String]) {
     for (name, condition) in combination.states.sorted(by: { $0.key < $1.key }) {
       let place = path + [name]
+      checkIsKnown(name, owner: owner, at: place)
+      checkFolded(condition, of: name, owner: owner, at: place)
       if let composite = topology.composite(name) {
         check(condition, of: composite, owner: owner, at: place)
       } else if let machine = topology.node(name).flatMap(machine(of:)) {
@@ -183,12 +185,59 @@ extension TopologyChecker {
           check(condition, ofStruct: fields, node: name, owner: owner, at: place)
         } else {
           checkCase(
-            condition.state, against: machine.states, kind: .condition,
-            holder: "machine '\(machine.machine)' of node '\(name)'", owner: owner,
-            at: place)
+            condition, against: machine.states,
+            holder: "machine '\(machine.machine)' of node '\(name)'", owner: owner, at: place)
         }
       }
     }
+  }
+
+  /// Checks that a node can be in a state: a condition that no state meets would hold in none.
+  private mutating func checkCase(
+    _ condition: StateCondition, against states: [CaseDescription], holder: String, owner: String,
+    at path: [String]
+  ) {
+    let problems = states.problems(with: condition.state)
+    if case .noCase = problems.first {
+      report(
+        .typeMismatch, at: path,
+        "\(owner): " + CaseProblem.noCase(condition.state).text(noun: "state", owner: holder))
+      return
+    }
+    // A label stands for all states of that name; a case with fields has to have all of them. A field that is
+    // misspelt is not missing as well.
+    let isMisspelt = problems.contains {
+      if case .unknownField = $0 { true } else { false }
+    }
+    checkCase(
+      condition.state, against: states,
+      kind: condition.state.string == nil && !isMisspelt ? .state : .condition,
+      holder: holder, owner: owner, at: path)
+  }
+
+  /// Of nodes under `any` no states are searched.
+  private mutating func checkIsKnown(_ name: String, owner: String, at path: [String]) {
+    guard topology.explore?.any.contains(name) == true else { return }
+    report(
+      .badValue, at: source.mark(ofKey: path),
+      "\(owner): the states of node '\(name)' are not searched, since it is listed under 'any'; "
+        + "remove the node there or here")
+  }
+
+  /// States that differ in a folded field are taken for one another.
+  private mutating func checkFolded(
+    _ condition: StateCondition, of name: String, owner: String, at path: [String]
+  ) {
+    guard let fold = topology.explore?.fold[name], case .object(let members) = condition.state
+    else { return }
+    let cases = members.count == 1 ? condition.state.caseMembers.map { Array($0.keys) } ?? [] : []
+    guard let field = (members.keys + cases).sorted().first(where: { fold[$0] != nil }) else {
+      return
+    }
+    report(
+      .badValue, at: source.mark(ofKey: path),
+      "\(owner): 'fold' takes states of node '\(name)' for one another that differ in '\(field)', so that no "
+        + "one value of it is known; leave the field out here, or out of 'fold'")
   }
 
   private mutating func check(
@@ -206,7 +255,7 @@ extension TopologyChecker {
       let projection = descriptions.programs[program]?.composite(name), !projection.states.isEmpty
     else { return }
     checkCase(
-      condition.state, against: projection.states, kind: .condition,
+      condition, against: projection.states,
       holder: "projection '\(name)' of composite '\(composite.name)'", owner: owner, at: path)
   }
 

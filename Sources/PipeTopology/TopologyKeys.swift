@@ -12,6 +12,7 @@ package enum TopologyKeys {
       "What is "
         + "explored", explore.lines
     ),
+    ("An allowed finding", allowed.lines),
   ]
 
   static let top = TopologyMapping(
@@ -285,7 +286,7 @@ package enum TopologyKeys {
         "capacity", \.capacity, .integer(in: PipeSpecification.capacityRange, unit: "events"),
         "Events that each pipe holds at most while it is explored, where its own capacity is not "
           + "lower",
-        standard: "\(ExploreSection.standardCapacity)"),
+        standard: "\(ExploreSection.standardCapacity) at first, raised while that may matter"),
       TopologyKey(
         "from_outside", \.fromOutside, .eventsFromOutside,
         "The events that come from outside: `{ NODE: [EVENT, …] }`, or of a composite. An event "
@@ -319,6 +320,23 @@ package enum TopologyKeys {
           + "`{ always_possible: { NODE: STATE } }`, where several nodes are in their states at "
           + "once",
         standard: "none"),
+      TopologyKey(
+        "allow", \.allow, .list(of: "finding", allowed),
+        "A list of findings that are expected, each with the reason: they are counted, and do not "
+          + "fail the check",
+        standard: "none"),
+    ])
+
+  static let allowed = TopologyMapping(
+    meaning: "Findings of a search that are expected.",
+    start: AllowedFinding(.deadlock, reason: ""),
+    keys: [
+      TopologyKey("finding", \.finding, .choice, "The code of the findings", isNeeded: true),
+      TopologyKey("node", \.node, .text, "The node or composite", standard: "any"),
+      TopologyKey("pipe", \.pipe, .text, "The pipe, by its name", standard: "any"),
+      TopologyKey("event", \.event, .text, "The label of the event", standard: "any"),
+      TopologyKey("state", \.state, .text, "The label of the state", standard: "any"),
+      TopologyKey("reason", \.reason, .text, "Why they are expected", isNeeded: true),
     ])
 
   static let property = TopologyMapping(

@@ -35,6 +35,24 @@ extension TopologyReading {
         property.states, at: path + ["properties", property.name, property.demand.rawValue],
         owner: "property '\(property.name)'")
     }
+    for (index, entry) in section.allow.enumerated() {
+      checkAllowed(entry, at: path + ["allow", String(index)], topology)
+    }
+  }
+
+  private mutating func checkAllowed(
+    _ entry: AllowedFinding, at path: [String], _ topology: Topology
+  ) {
+    let owner = "'explore', 'allow'"
+    if let node = entry.node {
+      checkName(
+        node, at: source.mark(of: path + ["node"]), owner: owner, among: [.node, .composite])
+    }
+    let pipes = topology.pipes.map(\.name)
+    guard let pipe = entry.pipe, !pipes.contains(pipe) else { return }
+    report(
+      .badName, at: path + ["pipe"],
+      "\(owner): there is no pipe '\(pipe)'" + Suggestion.among(pipes, like: pipe))
   }
 
   private mutating func checkTaker(

@@ -70,7 +70,8 @@ private typealias Names<
     Topology, TopologyChecker, TopologyFile, TopologyReader, TopologySchema, TopologyVariables,
     NodeSpecification, PipeSpecification, CompositeSpecification, MonitorSpecification,
     NodeDependency, StateCondition, RestartPolicy, SourceMap, Timeouts, Backoff, ExploreSection,
-    StateCombination, ExploredProperty, ValueSet, EventPattern, EffectPattern, HostLossPolicy,
+    StateCombination, ExploredProperty, AllowedFinding, ValueSet, EventPattern, EffectPattern,
+    HostLossPolicy,
     Deployment, DeploymentPlace, DeploymentStorage, DeploymentFile
   ),
   (

@@ -52,6 +52,30 @@ struct OracleTroubleTests {
     #expect(report.codes.contains(.impureStep))
   }
 
+  @Test(
+    "a step that is seldom not a function of state and event is told each time", arguments: 0..<6)
+  func fickle(_: Int) async throws {
+    let report = try await Explored.topology(
+      "nodes:\n  n: { machine: Fickle }\n",
+      ExploreSection(fromOutside: ["n": [EventPattern("flip", fields: ["n": .range(0...9)])]]))
+    #expect(report.codes.contains(.impureStep))
+    #expect(report.verdict.degree == .sampled)
+  }
+
+  @Test("an event that could not be asked is not refused, and makes the verdict incomplete")
+  func unasked() async throws {
+    let report = try await Explored.topology(
+      "nodes:\n  lamp: { machine: Lamp }\n",
+      ExploreSection(
+        fromOutside: ["lamp": [EventPattern("light", fields: ["colour": .values(["blue"])])]]))
+    #expect(report.verdict.degree == .incomplete)
+    #expect(
+      report.verdict.remarks.contains { remark in
+        if case .limit(.unasked(node: "lamp", _, _)) = remark { true } else { false }
+      })
+    #expect(!report.codes.contains(.deadlock))
+  }
+
   @Test("a node that grows is named with its field")
   func growth() async throws {
     var section = Explored.outside(["node": ["touch"]])
@@ -62,7 +86,7 @@ struct OracleTroubleTests {
     #expect(report.verdict.degree == .incomplete)
     #expect(
       report.verdict.remarks.contains(
-        .limit(.nodeStates(node: "node", limit: 50, field: "well.steps"))))
+        .limit(.nodeStates(node: "node", limit: 50, field: "well.steps", fold: "steps"))))
   }
 
   @Test("a fold that does not hold is told")

@@ -6,7 +6,8 @@ import PipeRuntime
 struct TestNodes: NodeProgram {
   static let machines: [any Machine.Type] = [
     Source.self, Sink.self, Gate.self, Button.self, Fragile.self, Blob.self, Clerk.self, Party.self,
-    Hoarder.self, Stuntman.self, Automaton.self, Moody.self, Rambler.self, Listener.self,
+    Hoarder.self, Stuntman.self, Automaton.self, Moody.self, Wheel.self, Fickle.self, Lamp.self,
+    Rambler.self, Listener.self,
     ModelMachine<Whistler>.self,
     Turner.self, Ringer.self, Waverer.self, Confidant.self,
     ModelMachine<Wobbler>.self, ModelMachine<Ripener>.self, ModelMachine<Heater>.self,

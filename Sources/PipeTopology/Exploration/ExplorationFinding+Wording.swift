@@ -84,7 +84,10 @@ extension ExplorationRemark {
     case folded
     case anyBehaviour = "any-behaviour"
     case unshown
-    case fingerprints, undecided, limit
+    case impure
+    case silentComposite = "silent-composite"
+    case fingerprints, undecided, allowed, limit
+    case haltsBeyond = "halts-beyond"
   }
 
   package var code: Code {
@@ -96,8 +99,12 @@ extension ExplorationRemark {
     case .folded: .folded
     case .anyBehaviour: .anyBehaviour
     case .unshown: .unshown
+    case .impure: .impure
+    case .silentComposite: .silentComposite
     case .fingerprints: .fingerprints
     case .undecided: .undecided
+    case .allowed: .allowed
+    case .haltsBeyond: .haltsBeyond
     case .limit: .limit
     }
   }
@@ -107,7 +114,7 @@ extension ExplorationRemark {
     switch self {
     case .sampledValues(let owner, let event, let field, let tried):
       return "'\(field)' of '\(event)' to '\(owner)' was tried as \(JSONValue.array(tried).text) "
-        + "only; declare 'values: { \(owner).\(event): { \(field): [ … ] } }'"
+        + "only; declare 'values: { \(owner).\(event): { \(field): \(JSONValue.array(tried).text) } }'"
     case .assumedGives(let node, let output, let events):
       return "effect '\(output)' of '\(node)' was assumed to give \(Self.list(events)); declare "
         + "'gives: { \(node): { \(output): [\(events.joined(separator: ", "))] } }'"
@@ -117,10 +124,23 @@ extension ExplorationRemark {
         + "from outside, since nobody inside gives \(events.count == 1 ? "it" : "them"); declare "
         + "'from_outside: { \(owner): [\(events.joined(separator: ", "))] }'"
     case .lowerCapacity(let pipe, let explored, let declared):
-      return "pipe '\(pipe)' held \(explored) event\(explored == 1 ? "" : "s") at most, where it "
-        + "may hold \(declared); raise 'capacity' to look further"
-    case .folded(let node, let field, let modulo):
-      return "'\(field)' of '\(node)' began again at 0 after \(modulo - 1)"
+      return
+        "pipe '\(pipe)' was full with \(explored) event\(explored == 1 ? "" : "s"), and can hold "
+        + "\(declared) in a run; declare a higher 'explore: capacity', or give the pipe a lower one"
+    case .folded(let node, let field, let modulo, let comparison):
+      let fold = "'\(field)' of '\(node)' begins again at 0 after \(modulo - 1)"
+      switch comparison {
+      case .all(let states):
+        return "\(fold); all \(states) states that it merges behave alike"
+      case .some(let states):
+        return
+          "\(fold), which is assumed: only \(states) of the states that it merges were compared"
+      case .notByComposite(let name):
+        return
+          "\(fold), which is assumed: what composite '\(name)' does in the states was not compared"
+      }
+    case .impure(let node):
+      return "'\(node)' gave two answers to one question, and only one of them was searched"
     case .anyBehaviour(let node):
       return "'\(node)' was taken to do anything at any time, so that what was found may not happen"
     case .unshown(let code, let count):
@@ -130,9 +150,30 @@ extension ExplorationRemark {
       return "states were told apart by fingerprints: with a probability of "
         + "\(Self.rounded(probability)) "
         + "one was left out; leave out '--hash', with more '--memory'"
-    case .undecided(let property):
+    case .undecided(let property, .memory):
       return "property '\(property)' is undecided: its states backwards did not fit into the "
         + "memory; raise '--memory'"
+    case .undecided(let property, .capacity):
+      return
+        "property '\(property)' is undecided: it fails only where a pipe is full that holds more in a run; "
+        + "declare a higher 'capacity' for the search"
+    case .undecided(let property, .anyBehaviour):
+      return
+        "property '\(property)' is undecided: it depends on a node under 'any', whose steps are not "
+        + "searched; remove the node there, or the property"
+    case .silentComposite(let composite, let node):
+      return
+        "composite '\(composite)' was taken to send nothing, since its node '\(node)' is listed under 'any'; "
+        + "remove the node there"
+    case .haltsBeyond(let count):
+      return "\(count) more states without a next step were not compared with 'allow'; "
+        + "declare them under 'end'"
+    case .allowed(let entry, let count):
+      return count == 0
+        ? "'allow' has an entry for '\(entry.finding.rawValue)' that matches no finding "
+          + "(\(entry.reason)); remove it"
+        : "\(count) '\(entry.finding.rawValue)' finding\(count == 1 ? "" : "s") allowed: "
+          + entry.reason
     case .limit(let limit): return Self.wording(of: limit)
     }
   }
@@ -145,17 +186,19 @@ extension ExplorationRemark {
     case .memory(let bytes, let wouldHashSave):
       "\(bytes >> 20) MiB of memory were full, and there are more states; raise '--memory', "
         + (wouldHashSave ? "declare fewer values, or try '--hash'" : "or declare fewer values")
-    case .nodeStates(let node, let limit, let field):
+    case .nodeStates(let node, let limit, let field, let fold):
       "'\(node)' has more than \(limit) states"
-        + (field.map {
-          ": '\($0)' grows; declare 'fold: { \(node): { \($0): 8 } }', or fewer 'values', or raise '--node-states'"
-        } ?? "; declare fewer 'values', or raise '--node-states'")
+        + (field.map { ": '\($0)' grows" } ?? "") + "; declare "
+        + (fold.map { "'fold: { \(node): { \($0): 8 } }', or " } ?? "")
+        + "fewer 'values', or raise '--node-states'"
     case .pipeContents(let pipe, let limit):
       "pipe '\(pipe)' has held more than \(limit) rows of events; lower 'capacity', or declare "
         + "fewer 'values'"
     case .firstViolation:
       "the search ended at the first violation; '--all' continues"
     case .cancelled: "the search was stopped"
+    case .unasked(let node, let event, let reason):
+      "'\(event.caseText)' could not be asked of '\(node)': \(reason)"
     case .noAnswer(let program): "program '\(program)' gave no answer that can be used"
     }
   }

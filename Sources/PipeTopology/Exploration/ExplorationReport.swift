@@ -64,6 +64,16 @@ package struct ExplorationReport: Sendable {
   }
 }
 
+extension ExplorationReport {
+  /// Adds what another search of the topology has found with larger pipes before a limit ended it.
+  ///
+  /// All of that can happen; what happens never was not found out.
+  package mutating func add(foundBeyond other: ExplorationReport) {
+    let known = Set(findings.map(\.kind))
+    findings += other.findings.filter { !known.contains($0.kind) }
+  }
+}
+
 /// Every state and step of a small topology.
 package struct ExploredGraph: Sendable {
   package struct Step: Hashable, Sendable {

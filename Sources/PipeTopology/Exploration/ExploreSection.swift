@@ -2,8 +2,8 @@ import PipeMachines
 
 /// What `check --explore` goes by: the section `explore` of a topology file. Source: docs/EXPLORE.md.
 public struct ExploreSection: Sendable {
-  /// The events that a pipe holds at most while it is explored. Unit: events. `nil`: 2, or what the pipe
-  /// has where that is lower.
+  /// The events that a pipe holds at most while it is explored, or what it has where that is lower. Unit: events.
+  /// `nil`: 2 at first, raised while that may matter.
   public var capacity: Int?
   /// The events that nodes and composites are given from outside, by their names; `nil` leaves that to be
   /// assumed. A name that is missing is given none.
@@ -20,13 +20,16 @@ public struct ExploreSection: Sendable {
   public var end: [StateCombination]
   /// What is to hold, by its names.
   public var properties: [ExploredProperty]
+  /// Findings that are expected.
+  public var allow: [AllowedFinding]
 
   /// Makes a section.
   public init(
     capacity: Int? = nil, fromOutside: [String: [EventPattern]]? = nil,
     values: [String: [String: [String: ValueSet]]] = [:],
     gives: [String: [String: EffectPattern]] = [:], fold: [String: [String: Int]] = [:],
-    any: [String] = [], end: [StateCombination] = [], properties: [ExploredProperty] = []
+    any: [String] = [], end: [StateCombination] = [], properties: [ExploredProperty] = [],
+    allow: [AllowedFinding] = []
   ) {
     self.capacity = capacity
     self.fromOutside = fromOutside
@@ -36,6 +39,7 @@ public struct ExploreSection: Sendable {
     self.any = any
     self.end = end
     self.properties = properties
+    self.allow = allow
   }
 
   /// The nodes and composites whose states are looked out for.
@@ -43,7 +47,7 @@ public struct ExploreSection: Sendable {
     Set((end + properties.map(\.states)).flatMap(\.states.keys))
   }
 
-  /// The capacity of a pipe that says nothing else. Unit: events.
+  /// The capacity with which a search begins where the file names none. Unit: events.
   public static let standardCapacity = 2
 
   /// The events that a pipe holds at most while it is explored. Unit: events.
@@ -57,7 +61,7 @@ extension ExploreSection: Equatable {
   public static func == (left: Self, right: Self) -> Bool {
     left.capacity == right.capacity && left.fromOutside == right.fromOutside
       && left.values == right.values && left.gives == right.gives && left.fold == right.fold
-      && left.any == right.any && left.end == right.end
+      && left.any == right.any && left.end == right.end && left.allow == right.allow
       && left.properties.sorted { $0.name < $1.name }
         == right.properties.sorted { $0.name < $1.name }
   }

@@ -5,17 +5,14 @@ import Testing
 
 @Suite("The topologies that are shipped, searched as their sections say", .timed)
 struct ShippedSearchTests {
-  /// What is found, as it should be: the washing machine tells that it has finished before it has begun, and
-  /// people are faster than what they look at.
-  private static let found: [String: Set<String>] = [
-    "topologies/navigation.yaml": ["dead-letter", "full-pipes"],
-    "topologies/quiz.yaml": ["dead-letter", "full-pipes"],
-    "topologies/washing-machine.yaml": ["dead-letter"],
-    "topologies/washing-machine-reduced.yaml": ["dead-letter"],
+  /// Topologies whose pipes hold more than can be searched, or whose machines count further; each verdict says so.
+  private static let sampled: Set = [
+    "counter", "elevator", "navigation", "quiz", "relay", "washing-machine",
+    "washing-machine-reduced",
   ]
 
   @Test(
-    "each has a section, and is searched to the end, with every value declared; nothing else is found"
+    "each has a section, and is searched to the end, with every value declared; nothing is found that it does not expect"
   )
   func all() async throws {
     let tool = try CommandLineTool()
@@ -29,7 +26,7 @@ struct ShippedSearchTests {
     }
     let program = try tool.start(["check", "--explore", "-o", "json"] + files, in: nil)
     let result = try await tool.result(of: program, within: .seconds(300))
-    #expect(result.code == 1, "\(result)")
+    #expect(result.code == 0, "\(result)")
     guard case .array(let explored) = try JSONValue(parsing: result.output.utf8) else {
       Issue.record("\(result)")
       return
@@ -37,10 +34,16 @@ struct ShippedSearchTests {
     #expect(explored.count == files.count)
     for file in explored {
       let name = file["file"]?.string ?? ""
-      #expect(file["verdict"] == "exact", "\(file.text)")
-      guard case .array(let findings)? = file["findings"] else { continue }
-      let errors = findings.filter { $0["severity"] != "warning" }.compactMap { $0["code"]?.string }
-      #expect(Set(errors) == Self.found[name] ?? [], "\(file.text)")
+      let stem = name.dropFirst("topologies/".count).dropLast(".yaml".count)
+      let verdict: JSONValue = Self.sampled.contains(String(stem)) ? "sampled" : "exact"
+      #expect(file["verdict"] == verdict, "\(file.text)")
+      #expect(file["findings"] == [], "\(file.text)")
+      guard case .array(let remarks)? = file["remarks"] else { continue }
+      let assumed = Set(
+        remarks.filter { $0["effect"] == "sampled" }.compactMap { $0["code"]?.string })
+      #expect(assumed.isSubset(of: ["lower-capacity", "folded"]), "\(file.text)")
+      let unused = remarks.filter { $0["message"]?.string?.contains("matches no finding") == true }
+      #expect(unused.isEmpty, "\(file.text)")
     }
   }
 }

@@ -26,6 +26,9 @@ struct ExploreSectionTests {
     properties:
       shut: { never: { door: open, motor: moving } }
       rests: { always_possible: { motor: idle } }
+    allow:
+      - { finding: never-enabled, node: door, event: close, reason: nobody does }
+      - { finding: stuck, reason: people go on }
     """
 
   @Test("every key is read")
@@ -63,6 +66,11 @@ struct ExploreSectionTests {
           states: StateCombination(["door": "open", "motor": "moving"])),
         ExploredProperty(
           name: "rests", demand: .alwaysPossible, states: StateCombination(["motor": "idle"])),
+      ])
+    #expect(
+      section.allow == [
+        AllowedFinding(.neverEnabled, node: "door", event: "close", reason: "nobody does"),
+        AllowedFinding(.stuck, reason: "people go on"),
       ])
   }
 
@@ -141,6 +149,17 @@ struct ExploreSectionTests {
       (
         "properties: { a: { never: { door: open }, always_possible: { door: open } } }", "10:45",
         "make two properties of it", "conflicting-keys"
+      ),
+      ("allow: [{ finding: stuk, reason: r }]", "10:22", "Did you mean 'stuck'?", "bad-value"),
+      ("allow: [{ finding: stuck }]", "10:11", "reason", "missing-key"),
+      (
+        "allow: [{ finding: stuck, pipe: p, reason: r }]", "10:35", "there is no pipe 'p'",
+        "bad-name"
+      ),
+      (
+        "allow: [{ finding: never-enabled, node: dor, reason: r }]", "10:43",
+        "Did you mean 'door'?",
+        "unknown-node"
       ),
       ("properties: { a b: { never: { door: open } } }", "10:17", "'a b' is no name", "bad-name"),
     ])

@@ -1,0 +1,50 @@
+import PipeRuntime
+import TestTraits
+import Testing
+
+@Suite("Findings that a file allows are counted", .stallLimit(.seconds(60)))
+struct AllowedFindingTests {
+  private static let topology =
+    "nodes:\n" + Explored.automaton("a", "0", ["0 x sending", "sending x 1"])
+    + Explored.automaton("b", "0", ["0 z 1", "1 y 2"])
+    + "pipes:\n  - { from: a, when: sending, to: b, send: y }\n"
+
+  private static func explore(_ allowed: AllowedFinding...) async throws -> ExplorationReport {
+    var section = Explored.outside(["a": ["x"]])
+    section.allow = allowed
+    return try await Explored.topology(topology, section)
+  }
+
+  @Test("by their code, node, pipe, event and state")
+  func matching() async throws {
+    #expect(try await Self.explore().codes.contains(.deadLetter))
+    for entry in [
+      AllowedFinding(.deadLetter, reason: "r"), AllowedFinding(.deadLetter, node: "b", reason: "r"),
+      AllowedFinding(.deadLetter, pipe: "a:sending->b:y", event: "y", reason: "r"),
+      AllowedFinding(.deadLetter, state: "at", reason: "r"),
+    ] {
+      let report = try await Self.explore(entry)
+      #expect(!report.codes.contains(.deadLetter), "\(entry)")
+      #expect(report.codes.contains(.deadlock), "\(entry)")
+      #expect(report.verdict.remarks.contains(.allowed(entry, count: 1)), "\(entry)")
+      #expect(report.verdict.degree == .exact)
+    }
+    for entry in [
+      AllowedFinding(.deadLetter, node: "a", reason: "r"), AllowedFinding(.stuck, reason: "r"),
+      AllowedFinding(.deadLetter, event: "x", reason: "r"),
+      AllowedFinding(.deadLetter, state: "sending", reason: "r"),
+    ] {
+      let report = try await Self.explore(entry)
+      #expect(report.codes.contains(.deadLetter), "\(entry)")
+      #expect(report.verdict.remarks.contains(.allowed(entry, count: 0)), "\(entry)")
+    }
+  }
+
+  @Test("an event that a reducer takes in no state that it is ever in is none that is missing")
+  func ignored() async throws {
+    // The automaton's events are sixteen, and each of these takes two.
+    let report = try await Self.explore()
+    let missing = report.findings(.neverEnabled).map(\.kind)
+    #expect(missing == [.neverEnabled(owner: "b", event: "z")])
+  }
+}

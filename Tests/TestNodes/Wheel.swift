@@ -1,0 +1,76 @@
+import PipeRuntime
+
+/// Counts round.
+package enum Wheel: Machine {
+  package enum State: MachineState, Hashable {
+    case at(n: Int)
+  }
+
+  package enum Event: MachineEvent, Hashable {
+    case tick
+  }
+
+  package struct Parameters: MachineParameters {
+    /// The number after which it is at 0 again.
+    package var modulus = 10
+
+    package init() {}
+  }
+
+  package static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Never> {
+    StateMachine(initial: State.at(n: 0)) {
+      When(state: State.at(n:)) { _ in
+        Execute.noOutput
+      } transitions: { n in
+        On(event: Event.tick) { Transition(to: State.at(n: (n + 1) % parameters.modulus)) }
+      }
+    }
+  }
+}
+
+/// Tosses a coin, but for one value of its event alone.
+package enum Fickle: Machine {
+  package enum State: MachineState, Hashable {
+    case off, on, odd
+  }
+
+  package enum Event: MachineEvent, Hashable {
+    case flip(n: Int)
+  }
+
+  package static func stateMachine(_ parameters: NoParameters) -> StateMachine<State, Event, Never>
+  {
+    StateMachine(
+      initial: State.off,
+      reduce: { (state: State, event: Event) -> Reduction<State> in
+        if event == .flip(n: 7), Bool.random() { return .next(.odd) }
+        return .next(state == .off ? .on : .off)
+      })
+  }
+}
+
+/// Holds a value of an enum of its own.
+package enum Lamp: Machine {
+  package enum Colour: String, Codable, Hashable, Sendable {
+    case red, green
+  }
+
+  package enum State: MachineState, Hashable {
+    case dark
+    case lit(colour: Colour, since: Int?)
+  }
+
+  package enum Event: MachineEvent, Hashable {
+    case light(colour: Colour)
+  }
+
+  package static func stateMachine(_ parameters: NoParameters) -> StateMachine<State, Event, Never>
+  {
+    StateMachine(initial: State.dark) {
+      When(state: State.dark) {
+        On(event: Event.light(colour:)) { Transition(to: State.lit(colour: $0, since: nil)) }
+      }
+      When(state: State.lit(colour:since:)) { _, _ in Execute.noOutput }
+    }
+  }
+}
