@@ -6,7 +6,7 @@ extension Journal {
   /// The node is prepared for a step: makes that as durable as a record, where it can without one.
   /// Returns `false` where it cannot.
   package func markPrepared(_ step: PreparedStep) -> Bool {
-    guard durability == .process, mark.prepared.write(step, applied: lastApplied) else {
+    guard durability == .process, mark.prepare(step, applied: lastApplied) else {
       return false
     }
     countRecord()
@@ -30,6 +30,10 @@ extension Journal {
   package func applied(_ transaction: TransactionID) throws {
     lastApplied = transaction
     if durability == .process, mark.prepared.take(transaction) { return }
+    recordApplied(transaction)
+  }
+
+  func recordApplied(_ transaction: TransactionID) {
     run(.applied, .integer(transaction.epoch), .integer(transaction.sequence))
   }
 

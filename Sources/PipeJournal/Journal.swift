@@ -37,6 +37,7 @@ package final class Journal {
   /// What is in it may lack the last records; see ``upToDate()``.
   let database: Database
   private let writer: RecordWriter
+  private var opening: JournalOpening
   /// The records that the database lacks; none where they are to survive a loss of power.
   private var log: RecordLog
   private var hasLeft = false
@@ -71,7 +72,7 @@ package final class Journal {
     self.path = path
     self.identity = identity
     self.durability = durability
-    mark = try StepMark(path: path)
+    mark = try StepMark(path: path, node: identity.node)
     do {
       let isNew = try !JournalCheck.exists(path, node: identity.node)
       if isNew {
@@ -102,13 +103,23 @@ package final class Journal {
       database.keepLogOnClose()
       writer = try RecordWriter(database)
       stream = try JournalCheck.stream(of: database, path, node: identity.node)
-      log = RecordLog(
-        mark.log, stream: stream, written: try RecordWriter.written(to: database))
+      let written = try RecordWriter.written(to: database)
+      log = RecordLog(mark.log, stream: stream, written: written)
+      var opening = try JournalOpening(database)
+      lacksLog =
+        try !isNew
+        && mark.check(
+          stream, last: log.last, written: written, opening, durability, path: path,
+          node: identity.node)
       if !log.isEmpty {
         try writer.write(log.records(), through: log.last)
         log.clear()
       }
-      try mark.beginBoot()
+      // The mark first: a copy of it that was made before is then known to be one.
+      opening.begin(durability)
+      try mark.begin(stream, opening: opening.count, record: log.last)
+      try opening.write(to: database)
+      self.opening = opening
       contents = try JournalContents.read(database)
       if let prepared = mark.prepared.read(), let version = contents?.record.version {
         contents?.participant.add(prepared, at: version)
@@ -116,14 +127,13 @@ package final class Journal {
       lastApplied = contents?.participant.applied ?? .zero
       oldestRecord = try Self.oldestRecord(database)
       lastRecord = contents?.record.id ?? 0
-      try mark.check(against: lastRecord, path: path, node: identity.node)
     } catch {
       throw JournalError(error, path: path, node: identity.node)
     }
   }
 
-  /// Whether there was a journal without the file of its log.
-  package var lacksLog: Bool { !isFirst && !mark.existed }
+  /// Whether the file of its log is gone, which may have had records that the database lacks.
+  package let lacksLog: Bool
 
   /// Forgets what was read, which can be large.
   package func forgetContents() { contents = nil }
@@ -148,7 +158,7 @@ package final class Journal {
       if !pending.isEmpty { try keep(pending) }
       // What a long queue has taken needs not be held for the next record.
       if pending.capacity > Self.keptRoom { pending = [] }
-      mark.lastRecord = lastRecord
+      mark.lastRecord = log.last
       countRecord()
     } catch {
       throw JournalError(error, path: path, node: identity.node)
@@ -160,7 +170,9 @@ package final class Journal {
     if durability == .process, log.append(record) { return }
     try writeLog()
     if durability == .process, log.append(record) { return }
-    try writer.write(record)
+    mark.willWrite(log.last + 1)
+    try writer.write(record, as: log.last + 1)
+    log.skip()
     try firstWasWritten()
   }
 
@@ -170,6 +182,22 @@ package final class Journal {
   /// Writes the records that the database lacks into it, for those who read it otherwise than by this library.
   package func writeOut() throws(JournalError) {
     do { try writeLog() } catch {
+      throw JournalError(error, path: path, node: identity.node)
+    }
+  }
+
+  /// The node has stopped in order: the database has all that its next process needs.
+  package func finish() throws(JournalError) {
+    guard opening.isOpen else { return try writeOut() }
+    let step = mark.prepared.read().flatMap { $0.end == .unknown ? $0.step : nil }
+    if step != nil || lastApplied > .zero {
+      try record {
+        recordApplied(lastApplied)
+        if let step { try prepared(step) }
+      }
+    }
+    try writeOut()
+    do { try opening.close(in: database) } catch {
       throw JournalError(error, path: path, node: identity.node)
     }
   }

@@ -72,7 +72,8 @@ package struct JournalContents {
     /// - Parameter version: That of the last record.
     mutating func add(_ mark: PreparedMark.Contents, at version: UInt64) {
       let step = mark.step
-      guard step.transaction > prepared?.transaction ?? .zero else { return }
+      // Of one that the database has as well, the mark tells the end.
+      guard step.transaction >= prepared?.transaction ?? .zero else { return }
       applied = max(applied, mark.applied)
       switch mark.end {
       case .unknown: prepared = step

@@ -90,6 +90,9 @@ struct PreparedMark {
         epoch: words[Word.appliedEpoch], sequence: words[Word.appliedSequence]))
   }
 
+  /// The checksum of what was written last, which is odd; 0 where nothing was.
+  var checksum: UInt64 { words[Word.checksum] }
+
   private func copy(_ source: UnsafeRawBufferPointer, to target: UnsafeMutableRawPointer) {
     guard let start = source.baseAddress else { return }
     target.copyMemory(from: start, byteCount: source.count)

@@ -67,6 +67,12 @@ struct RecordLog {
     end = 0
   }
 
+  /// The database has the next record, which never was in the log, and all before it.
+  mutating func skip() {
+    last += 1
+    clear()
+  }
+
   /// The records after the one of this number in a log, or in a copy of one.
   static func records(
     _ words: UnsafePointer<UInt64>, count: Int, stream seed: UInt64, after number: UInt64

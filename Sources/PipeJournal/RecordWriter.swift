@@ -7,7 +7,7 @@ final class RecordWriter {
   /// By the numbers of their operations; most nodes need few of them.
   private var statements = [Statement?](repeating: nil, count: 256)
 
-  /// The key of the table `meta` for the number of the last record of the ``RecordLog`` that is written.
+  /// The key of the table `meta` for the number of the last record that the database has.
   private static let writtenKey = "written"
 
   init(_ database: Database) throws(DatabaseError) {
@@ -17,17 +17,18 @@ final class RecordWriter {
     rollback = try database.prepare("ROLLBACK")
   }
 
-  /// The number of the last record of the log that the database has.
+  /// The number of the last record that the database has.
   static func written(to database: Database) throws -> UInt64 {
     try JournalCheck.meta(writtenKey, in: database).flatMap { UInt64($0) } ?? 0
   }
 
-  /// Writes a record that is in no log.
-  func write(_ record: [UInt8]) throws {
+  /// Writes a record that is in no log, under its number.
+  func write(_ record: [UInt8], as number: UInt64) throws {
     try transaction {
       try record.withUnsafeBytes { bytes in
         for operation in try EncodedOperation.all(in: bytes) { try run(operation) }
       }
+      try keep(number)
     }
   }
 
@@ -35,9 +36,12 @@ final class RecordWriter {
   func write(_ records: [UnsafeRawBufferPointer], through number: UInt64) throws {
     try transaction {
       for operation in try LastingOperations(records).operations { try run(operation) }
-      let meta = try statement(of: .meta)
-      try meta.run(.text(Self.writtenKey), .text(String(number)))
+      try keep(number)
     }
+  }
+
+  private func keep(_ number: UInt64) throws(DatabaseError) {
+    try statement(of: .meta).run(.text(Self.writtenKey), .text(String(number)))
   }
 
   func transaction(_ body: () throws -> Void) throws {

@@ -2,11 +2,13 @@ import Glibc
 import PipeMachines
 import PipeSupport
 import PipeSystem
+import PipeWire
 
 /// A small file in memory beside a journal: the lock that keeps two incarnations apart, the step
 /// under way, the number of the last record, the last prepared step, and the records that the journal lacks.
 ///
-/// It is mapped, so that a write costs a store and outlives the process however that ends.
+/// It is mapped, so that a write costs a store and outlives the process however that ends. A file that was there
+/// is left as it is until ``begin(_:opening:)``: a journal that is refused is refused again by the next start.
 package final class StepMark {
   /// An event that was being applied.
   package struct Step: Hashable {
@@ -20,7 +22,9 @@ package final class StepMark {
   private static let byteCount = 4096
   private static let logStart = byteCount + PreparedMark.byteCount
   private static let fileByteCount = logStart + RecordLog.byteCount
-  private static let magic: UInt64 = 0x7069_7065_7374_6570
+  private static let magic: UInt64 = 0x7069_7065_7374_6532
+  /// What an earlier version of this library began the file with; it told less about the journal.
+  private static let formerMagic: UInt64 = 0x7069_7065_7374_6570
   private let path: String
   private let descriptor: Int32
   private let words: UnsafeMutablePointer<UInt64>
@@ -34,24 +38,43 @@ package final class StepMark {
   package let fatalEffect: EffectOrigin?
   /// Whether the last incarnation left it to this one to measure the state of each step.
   package let measuresEachStep: Bool
-  private let recordedBefore: Int64
-  /// Whether it was last written since the system was started.
-  private let isSameBoot: Bool
+  /// What it said of the journal when it was opened; `nil` where it said nothing, or an earlier version wrote it.
+  let former: Former?
+  private let recordedBefore: UInt64
   /// Whether it was there before it was opened.
   let existed: Bool
 
+  /// What a file says of the journal that it belongs to.
+  struct Former {
+    /// The number of the last record.
+    var record: UInt64
+    /// The number of the last record that was made in the database, or was about to be.
+    var written: UInt64
+    /// The journal's own random number.
+    var stream: UInt64
+    /// How often the journal had been opened.
+    var opening: UInt64
+    /// The checksum of the last prepared step; 0 where there was none, ``isPreparing`` while one was written.
+    var prepared: UInt64
+    /// Whether it was last written since the system was started.
+    var isSameBoot: Bool
+  }
+
   // Words: magic, pid, hash of the boot, last record, sequence under way, length of its source (0:
-  // none), then the source's name. At the end of the part: whether each step is to be measured, and the effect
-  // that has ended the process: its feedback and 1 (0: none), and its version.
+  // none), the journal's stream and opening, the checksum of the prepared step, the last record that was
+  // written into the database at once, then the source's name. At the end of the part: whether each step is to be
+  // measured, and the effect that has ended the process: its feedback and 1 (0: none), and its version.
   private enum Word {
-    static let pid = 1, boot = 2, record = 3, sequence = 4, length = 5, name = 6
+    static let pid = 1, boot = 2, record = 3, sequence = 4, length = 5
+    static let stream = 6, opening = 7, prepared = 8, written = 9, name = 10
     static let measures = 509, feedback = 510, version = 511
   }
   /// Unit: bytes.
   private static let nameRoom = (Word.measures - Word.name) * 8
+  private static let isPreparing: UInt64 = 2
 
   /// Takes the lock; waits a little for a holder that is just ending.
-  init(path journal: String) throws(JournalError) {
+  init(path journal: String, node: String) throws(JournalError) {
     let path = journal + ".step"
     existed = FileSystem.exists(path)
     let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -71,6 +94,12 @@ package final class StepMark {
     }
     self.path = path
     self.descriptor = descriptor
+    if let size = Self.truncatedSize(descriptor) {
+      close(descriptor)
+      throw .damaged(
+        path: journal, node: node,
+        reason: "its file '.step' was truncated: it has \(size) bytes of \(Self.fileByteCount)")
+    }
     guard posix_fallocate(descriptor, 0, off_t(Self.fileByteCount)) == 0 else {
       close(descriptor)
       throw .full(path: path)
@@ -84,14 +113,38 @@ package final class StepMark {
     words = map.assumingMemoryBound(to: UInt64.self)
     prepared = PreparedMark(words + Self.byteCount / 8)
     let isKnown = words[0] == Self.magic
-    isSameBoot = isKnown && words[Word.boot] == Self.boot
-    recordedBefore = isKnown ? Int64(bitPattern: words[Word.record]) : 0
+    former =
+      isKnown
+      ? Former(
+        record: words[Word.record], written: words[Word.written], stream: words[Word.stream],
+        opening: words[Word.opening],
+        prepared: words[Word.prepared], isSameBoot: words[Word.boot] == Self.boot) : nil
+    recordedBefore = isKnown || words[0] == Self.formerMagic ? words[Word.record] : 0
     interrupted = isKnown ? Self.step(words) : nil
     fatalEffect = isKnown ? Self.effect(words) : nil
     measuresEachStep = isKnown && words[Word.measures] == 1
-    if !isKnown { words[Word.record] = 0 }
-    for word in [Word.length, Word.measures, Word.feedback] { words[word] = 0 }
     words[Word.pid] = UInt64(getpid())
+  }
+
+  /// The size of a file that is shorter than it was made; `nil` for any other.
+  private static func truncatedSize(_ descriptor: Int32) -> Int64? {
+    var (status, first) = (stat(), UInt64(0))
+    // The first word is written when the file has its size.
+    guard fstat(descriptor, &status) == 0, status.st_size < fileByteCount,
+      pread(descriptor, &first, 8, 0) == 8, first == magic || first == formerMagic
+    else { return nil }
+    return Int64(status.st_size)
+  }
+
+  /// Belongs to this journal, which is whole, from its next record on.
+  func begin(_ stream: UInt64, opening: UInt64, record: UInt64) throws {
+    try beginBoot()
+    for word in [Word.length, Word.measures, Word.feedback] { words[word] = 0 }
+    words[Word.record] = record
+    words[Word.written] = record
+    words[Word.opening] = opening
+    words[Word.prepared] = prepared.checksum
+    words[Word.stream] = stream
     words[0] = Self.magic
   }
 
@@ -135,12 +188,12 @@ package final class StepMark {
     }
   }
 
-  /// Begins what this start of the system writes, when what was left in the log is in the database.
+  /// Begins what this start of the system writes. What was left in the log is in the database.
   ///
   /// Of a log that the system had not written as a whole when it ended, a later record could be read behind
   /// new ones, which have the same numbers; so nothing of it stays.
-  func beginBoot() throws {
-    guard !isSameBoot else { return }
+  private func beginBoot() throws {
+    guard former?.isSameBoot != true else { return }
     if existed {
       // By the file: what is written by the map is held in memory.
       let zeros = [UInt8](repeating: 0, count: 64 << 10)
@@ -157,19 +210,13 @@ package final class StepMark {
   private static var boot: UInt64 { hash(BootClock.boot.utf8) }
 
   /// The number of the last record.
-  var lastRecord: Int64 {
-    get { Int64(bitPattern: words[Word.record]) }
-    set { words[Word.record] = UInt64(bitPattern: newValue) }
+  var lastRecord: UInt64 {
+    get { words[Word.record] }
+    set { words[Word.record] = newValue }
   }
 
-  /// Throws where the journal ends before a record that was made since the system was started.
-  func check(against last: Int64, path: String, node: String) throws(JournalError) {
-    guard isSameBoot, last < recordedBefore else { return }
-    throw .damaged(
-      path: path, node: node,
-      reason: "it ends at record \(last), and record \(recordedBefore) was made; was its file "
-        + "'-wal' taken away?")
-  }
+  /// The next record is made in the database: a process that is killed then has made it, or has not.
+  func willWrite(_ record: UInt64) { words[Word.written] = record }
 
   /// Throws where records were made, and there is no journal.
   func checkNothingRecorded(path: String, node: String) throws(JournalError) {
@@ -177,6 +224,21 @@ package final class StepMark {
     throw .damaged(
       path: path, node: node,
       reason: "there is none, and record \(recordedBefore) was made: it was taken away")
+  }
+
+  // MARK: The prepared step
+
+  /// Writes a prepared step; returns `false` where it is too large.
+  func prepare(_ step: PreparedStep, applied: TransactionID) -> Bool {
+    words[Word.prepared] = Self.isPreparing
+    defer { words[Word.prepared] = prepared.checksum }
+    return prepared.write(step, applied: applied)
+  }
+
+  /// Whether the prepared step is the one that was written last.
+  var hasPrepared: Bool {
+    guard let known = former?.prepared, known != 0, known != Self.isPreparing else { return true }
+    return prepared.checksum == known && prepared.read() != nil
   }
 
   /// Whether the file is still what its name leads to.

@@ -107,8 +107,8 @@ package struct NodeHost {
     }
     if journal.lacksLog {
       log.warning(
-        "the file '\(place.path).step' is gone, which belongs to the journal: what was recorded in the last "
-          + "quarter of a second may be lost, unless the node had stopped in order")
+        "the file '\(place.path).step' of the journal is missing, and the system was started since: the node "
+          + "may have lost what it recorded in the last quarter of a second before that")
     }
     return journal
   }

@@ -47,7 +47,7 @@ final class NodeRecorder {
   func finish() {
     guard let journal else { return }
     if content.hasLeftover || outs.hasAcknowledged { try? write(to: journal) }
-    try? journal.writeOut()
+    try? journal.finish()
   }
 
   private func write(to journal: Journal) throws(JournalError) {

@@ -81,8 +81,13 @@ struct BadJournalTests {
       happen: { file in
         try #require(unlink(file.path + "-wal") == 0)
         // Its own log still had the same records.
-        try #require(truncate(file.path + ".step", 8192) == 0)
-      }, says: ["is damaged: it ends at record", "was its file '-wal' taken away?", copy, reset]),
+        try file.write([UInt8](repeating: 0, count: 64 << 10), at: 8192, of: ".step")
+      }, says: ["is damaged: it ends at record", "its file '-wal' was taken away", copy, reset]),
+    Case(
+      what: "its log taken away in part",
+      happen: { file in
+        try #require(truncate(file.path + ".step", 1064) == 0)
+      }, says: ["is damaged: its file '.step' was truncated: it has 1064 bytes", copy, reset]),
     Case(
       what: "its database taken away",
       happen: { file in

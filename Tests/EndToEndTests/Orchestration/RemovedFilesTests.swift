@@ -187,18 +187,23 @@ struct RemovedFilesTests {
     }
   }
 
-  @Test("a start without the file of the log warns, and goes on with what the database has")
+  @Test("a node without the file of the log goes on after a stop, and is refused after a kill")
   func startWithoutLog() async throws {
-    try await withTopology(yaml: Self.ward) { ward in
+    let ward = Self.ward.replacing(
+      "durability: power, restart: {", with: "restart: { policy: never,")
+    try await withTopology(yaml: ward) { ward in
       try await ward.send("patient", Fragile.Event.touch)
       try await ward.stop("patient")
       let log = ward.directories.journal(of: "patient") + ".step"
       #expect(unlink(log) == 0)
       try await ward.start("patient")
-      try await ward.expectLog("patient", contains: "the file '\(log)' is gone")
       try await ward.expect("patient", is: ["well": ["steps": 1]])
-      try await ward.restart("patient")
-      #expect(ward.logs("patient").count { $0.contains("is gone") } == 1)
+      try await ward.kill("patient")
+      try await ward.expectStatus(of: "patient", "the end") { $0.pid == nil }
+      #expect(unlink(log) == 0)
+      await #expect(throws: TopologyClientError.self) { try await ward.start("patient") }
+      let reason = try await ward.status("patient").reason
+      #expect(reason?.contains("its file '.step' was taken away") == true, "\(reason ?? "none")")
     }
   }
 

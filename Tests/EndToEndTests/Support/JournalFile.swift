@@ -56,8 +56,8 @@ struct JournalFile {
 
   // MARK: Bytes
 
-  func write(_ bytes: [UInt8], at offset: Int) throws {
-    let descriptor = open(path, O_WRONLY | O_CLOEXEC)
+  func write(_ bytes: [UInt8], at offset: Int, of suffix: String = "") throws {
+    let descriptor = open(path + suffix, O_WRONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw SystemError("open", on: path, code: errno) }
     defer { close(descriptor) }
     guard pwrite(descriptor, bytes, bytes.count, off_t(offset)) == bytes.count else {

@@ -1,3 +1,4 @@
+import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
 import TestNodes
@@ -68,6 +69,27 @@ struct SynchronizedFaultTests {
       }
       let party = try JSONValue(encoding: Party.State.willing(met: 2, steps: 0))
       #expect(shown?.state == ["left": party, "right": party])
+    }
+  }
+
+  @Test(
+    "a coordinator whose journal is cut after a commit refuses to start, and aborts nothing",
+    arguments: [(".step", 64), (".step", 1_064), (".step", 26_624), ("-wal", 4_152)])
+  func cutJournal(suffix: String, length: Int) async throws {
+    try await withTopology(Parties.pair()) { topology in
+      for _ in 1...2 { #expect(try await topology.meet().isCommitted) }
+      try await topology.stop("pair")
+      let file = try JournalFile(of: "pair", in: topology)
+      #expect(truncate(file.path + suffix, off_t(length)) == 0)
+      // What waits in the log would make up for what the other file lacks.
+      if suffix == "-wal" {
+        try file.write([UInt8](repeating: 0, count: 64 << 10), at: 8192, of: ".step")
+      }
+      await #expect(throws: TopologyClientError.self) { try await topology.start("pair") }
+      let pair = try await topology.status("pair")
+      #expect(pair.phase == "failed")
+      #expect(pair.reason?.contains("'\(file.path)' is damaged") == true, "\(pair)")
+      try await topology.expectMet(2)
     }
   }
 

@@ -1,0 +1,104 @@
+import PipeSupport
+import PipeSystem
+import PipeWire
+
+/// How often a journal was opened, and whether its database has all that the node had recorded when it ended.
+///
+/// A node that stops in order writes everything into the database. After any other end the last records, and the
+/// step that the node was prepared for, may be in the file of the ``StepMark`` alone.
+struct JournalOpening {
+  /// Counts processes that keep records outside of the database.
+  private(set) var count: UInt64 = 0
+  private var closed: UInt64 = 0
+  private var boot = ""
+
+  // Keys of the table `meta`.
+  private static let openedKey = "opened"
+  private static let closedKey = "closed"
+
+  init(_ database: Database) throws {
+    let opened = try JournalCheck.meta(Self.openedKey, in: database)?.split(separator: " ")
+    // A journal of an earlier version has neither key, and counts as closed.
+    guard let opened, opened.count == 2 else { return }
+    count = UInt64(opened[0]) ?? 0
+    boot = String(opened[1])
+    closed = try JournalCheck.meta(Self.closedKey, in: database).flatMap { UInt64($0) } ?? 0
+  }
+
+  /// Whether the node has not stopped in order since.
+  var isOpen: Bool { count > closed }
+
+  /// Whether that was since the system was started.
+  var isSameBoot: Bool { boot == BootClock.boot }
+
+  /// Another process has it. With ``Durability/power`` the database has each record at once.
+  mutating func begin(_ durability: Durability) {
+    guard durability == .process else { return }
+    count += 1
+    boot = BootClock.boot
+  }
+
+  func write(to database: Database) throws {
+    guard isOpen else { return }
+    try Self.replace(Self.openedKey, "\(count) \(boot)", in: database)
+  }
+
+  /// The database has all.
+  mutating func close(in database: Database) throws {
+    guard isOpen else { return }
+    closed = count
+    try Self.replace(Self.closedKey, String(closed), in: database)
+  }
+
+  private static func replace(_ key: String, _ value: String, in database: Database) throws {
+    try database.prepare("REPLACE INTO meta VALUES (?, ?)").run(.text(key), .text(value))
+  }
+}
+
+extension StepMark {
+  /// Throws where the journal lacks a record that was made, or this file is not the one that it had last.
+  /// - Parameters:
+  ///   - last: The number of the last record in the database and in the log.
+  ///   - written: That of the last one in the database.
+  /// - Returns: Whether records may be lost with the file, by an end of the system.
+  func check(
+    _ stream: UInt64, last: UInt64, written: UInt64, _ opening: JournalOpening,
+    _ durability: Durability, path: String, node: String
+  ) throws(JournalError) -> Bool {
+    func refuse(_ reason: String) -> JournalError {
+      .damaged(path: path, node: node, reason: reason)
+    }
+    guard let former, former.stream == stream || former.record > 0 else {
+      guard opening.isOpen else { return false }
+      guard opening.isSameBoot else { return true }
+      throw refuse(
+        "its file '.step' \(existed ? "was overwritten" : "was taken away"), and the node had not "
+          + "stopped in order: its last records were there")
+    }
+    guard former.stream == stream else { throw refuse("its file '.step' is of another journal") }
+    // After a loss of power, records that waited in memory may be gone.
+    guard former.isSameBoot || durability == .power else { return false }
+    guard last >= former.record else {
+      throw refuse(
+        "it ends at record \(last), and record \(former.record) was made: its file '-wal' "
+          + "was taken away, or one of its files is an older copy")
+    }
+    guard former.isSameBoot else { return false }
+    // The file is told of a record before anything of it reaches the database.
+    guard written <= max(former.record, former.written), former.opening >= opening.count else {
+      throw refuse(
+        "its file '.step' is an older copy: that ends at record \(former.record) of opening "
+          + "\(former.opening), and the database at record \(written) of opening \(opening.count)")
+    }
+    guard former.opening <= opening.count + 1 else {
+      throw refuse(
+        "it is an older copy: it was opened \(opening.count) times, and its file '.step' "
+          + "\(former.opening) times")
+    }
+    guard hasPrepared else {
+      throw refuse(
+        "its file '.step' does not have the synchronized event that the node was last prepared for")
+    }
+    return false
+  }
+}
