@@ -9,8 +9,6 @@ struct CompositeFeed {
 
   /// What has led to a state.
   enum Cause {
-    /// A commit of an earlier process.
-    case restored
     /// A commit, with the event's name where its caller is known.
     case commit(event: String?, TransactionID)
     /// A component's own step.
@@ -18,7 +16,6 @@ struct CompositeFeed {
 
     var text: String {
       switch self {
-      case .restored: "restored"
       case .commit(let event, _): event ?? "synchronized"
       case .component(let name): name
       }
@@ -32,8 +29,6 @@ struct CompositeFeed {
   private let names: [String]
   private var states: CompositeStates
   private var shown: [String: (time: Int64, cause: Cause)] = [:]
-  /// The composites whose states are known from the journal, until they are shown.
-  private var restored: Set<String> = []
 
   /// - Parameters:
   ///   - commits: Those that may not have reached all participants when the last process ended.
@@ -45,7 +40,7 @@ struct CompositeFeed {
     names = composites.map(\.name)
     states = CompositeStates(
       composites, projections: try Self.used(projections, by: composites))
-    for commit in commits { restored.formUnion(states.committed(commit.moves)) }
+    for commit in commits { states.restore(commit.moves) }
   }
 
   /// By the names of the composites that are shown as a state of the program's, what makes it.
@@ -74,12 +69,6 @@ struct CompositeFeed {
   }
 
   // Each of these returns the composites that show another state now.
-
-  /// The coordinator has started: components may have nothing to tell beyond what was committed.
-  mutating func started() -> [String] {
-    defer { restored = [] }
-    return show(restored.sorted(), .restored)
-  }
 
   /// Participants have moved, all at once.
   mutating func committed(

@@ -15,6 +15,9 @@ package struct CompositeStates {
     var version: UInt64
     /// The state as JSON.
     var state: [UInt8]
+    /// Whether the component is known to be in it now, and not only to have been there before a restart of the
+    /// coordinator.
+    var isPresent = true
   }
 
   private struct Composite {
@@ -66,7 +69,9 @@ package struct CompositeStates {
       }
       if isOlder || version == last.version && state == last.state {
         known[component]?.incarnation = incarnation
-        return []
+        guard !last.isPresent else { return [] }
+        known[component]?.isPresent = true
+        return changed([component])
       }
     }
     known[component] = Known(incarnation: incarnation, version: version, state: state)
@@ -82,13 +87,22 @@ package struct CompositeStates {
     return taken
   }
 
+  /// Participants had moved before the coordinator was started again; they may have moved on since, so that
+  /// nothing is shown of them before they have told their states.
+  package mutating func restore(_ moves: [String: ParticipantMove]) {
+    for (component, move) in moves {
+      known[component] = Known(
+        incarnation: 0, version: move.version, state: move.state, isPresent: false)
+    }
+  }
+
   /// Participants have moved, all at once.
   /// - Returns: The composites that show another state now.
   package mutating func committed(_ moves: [String: ParticipantMove]) -> [String] {
     for (component, move) in moves {
       let last = known[component]
       // After a restart of the coordinator, it may have gone further.
-      if let last, last.version >= move.version { continue }
+      if let last, last.isPresent, last.version >= move.version { continue }
       known[component] = Known(
         incarnation: last?.incarnation ?? 0, version: move.version, state: move.state)
     }
@@ -100,7 +114,9 @@ package struct CompositeStates {
     for component in components {
       for place in placesOfNode[component] ?? [] where !changed.contains(place) {
         // Once all of its nodes are known, they stay so.
-        guard composites[place].isShown || composites[place].nodes.allSatisfy({ known[$0] != nil })
+        guard
+          composites[place].isShown
+            || composites[place].nodes.allSatisfy({ known[$0]?.isPresent == true })
         else { continue }
         changed.append(place)
       }
@@ -123,8 +139,8 @@ package struct CompositeStates {
     let composite = composites[place]
     var states: [[UInt8]] = []
     for node in composite.nodes {
-      guard let state = known[node]?.state else { return nil }
-      states.append(state)
+      guard let component = known[node], component.isPresent else { return nil }
+      states.append(component.state)
     }
     if let projection = composite.projection,
       let shown = try? projection(states.map { (try? JSONValue(parsing: $0)) ?? .null })

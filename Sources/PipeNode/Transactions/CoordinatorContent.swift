@@ -136,7 +136,6 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
       watch = try PeerFeeds(of: plan.components, services: services, log: log) { [weak self] in
         self?.told($0)
       }
-      publish(feed?.started())
     } catch {
       onEnd?("its participants cannot be connected: \(error)")
     }

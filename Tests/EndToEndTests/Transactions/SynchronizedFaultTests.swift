@@ -72,6 +72,35 @@ struct SynchronizedFaultTests {
     }
   }
 
+  @Test("a composite that is started again has no state before each of its nodes has told its own")
+  func unheard() async throws {
+    try await withTopology(Parties.pair()) { topology in
+      #expect(try await topology.meet().isCommitted)
+      try await topology.expectMet(1)
+      try await topology.send("left", Party.Event.step)
+      let left = try await topology.status("left")
+      let pid = try #require(left.pid)
+      #expect(kill(pid, SIGSTOP) == 0)
+      defer { _ = kill(pid, SIGCONT) }
+      try await topology.kill("pair")
+      try await topology.expectStatus(of: "pair", "start 2") {
+        $0.incarnation == 2 && $0.isRunning && $0.status?.composites.count == 1
+      }
+      // The other one's state is heard at once.
+      try await Task.sleep(for: .milliseconds(500))
+      let composite = try await topology.status("pair").status?.composites.first
+      #expect(composite?.state == nil, "\(String(describing: composite))")
+      #expect(topology.seen(of: "pair").last { $0.incarnation == 2 } == nil)
+      #expect(kill(pid, SIGCONT) == 0)
+      let shown = try await poll(every: .milliseconds(10), within: .seconds(20)) {
+        topology.seen(of: "pair").last { $0.incarnation == 2 }
+      }
+      let moved = try JSONValue(encoding: Party.State.willing(met: 1, steps: 1))
+      let stayed = try JSONValue(encoding: Party.State.willing(met: 1, steps: 0))
+      #expect(shown?.state == ["left": moved, "right": stayed])
+    }
+  }
+
   @Test(
     "a coordinator whose journal is cut after a commit refuses to start, and aborts nothing",
     arguments: [(".step", 64), (".step", 1_064), (".step", 26_624), ("-wal", 4_152)])

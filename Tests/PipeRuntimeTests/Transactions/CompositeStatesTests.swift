@@ -57,6 +57,41 @@ struct CompositeStatesTests {
     #expect(Self.text(states) == #"{"a":3,"b":1}"#)
   }
 
+  @Test(
+    "a commit before a restart of the coordinator shows nothing until all have told their states")
+  func restored() {
+    for bVersion in [1, 4] as [UInt64] {
+      var states = CompositeStates([Self.plan("pair", ["a", "b"])])
+      states.restore(["a": Self.move(1, "1"), "b": Self.move(1, "1")])
+      #expect(states.state(of: "pair") == nil)
+      // It may have moved on, as the other one has.
+      let first = states.told(
+        "b", incarnation: 1, version: bVersion, state: Self.bytes("\(bVersion)"),
+        isCommitting: false)
+      #expect(first.isEmpty)
+      #expect(states.state(of: "pair") == nil)
+      // What was told before the commit reached it says nothing of where it is by then.
+      #expect(
+        states.told("a", incarnation: 1, version: 0, state: Self.bytes("0"), isCommitting: true)
+          .isEmpty)
+      #expect(states.state(of: "pair") == nil)
+      #expect(states.takeUnconfirmed { _ in false } == ["a"])
+      #expect(
+        states.told("a", incarnation: 1, version: 1, state: Self.bytes("1"), isCommitting: false)
+          == ["pair"])
+      #expect(Self.text(states) == #"{"a":1,"b":\#(bVersion)}"#)
+      #expect(states.version(of: "pair") == 0)
+    }
+  }
+
+  @Test("a commit of this process shows its participants, whatever was restored of them")
+  func committedAfterRestore() {
+    var states = CompositeStates([Self.plan("pair", ["a", "b"])])
+    states.restore(["a": Self.move(1, "1"), "b": Self.move(1, "1")])
+    #expect(states.committed(["a": Self.move(2, "2"), "b": Self.move(7, "7")]) == ["pair"])
+    #expect(Self.text(states) == #"{"a":2,"b":7}"#)
+  }
+
   @Test("a participant that is started again in the middle of a commit does not tear the state")
   func restarted() {
     var states = Self.pair()
