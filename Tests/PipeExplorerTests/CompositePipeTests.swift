@@ -29,6 +29,29 @@ struct CompositePipeTests {
         == .takes(owner: "sink", event: "z", from: .pipe("both:l=at,r=at->sink:z")))
   }
 
+  @Test(
+    "where a step of one node causes one of another that is reported apart, the verdict is not exact",
+    arguments: [
+      (#"{ from: l, when: at, to: r, send: "y" }"#, true),
+      (#"{ from: r, when: at, to: sink, send: z }"#, false),
+      (#"{ from: both, when: { l: at, r: at }, to: l, send: x }"#, false),
+    ])
+  func reportedApart(pipe: String, isApart: Bool) async throws {
+    let report = try await Explored.topology(
+      Self.nodes
+        + """
+        composites:
+          both: { components: [l, r], synchronize: { sync: [l, r] } }
+        pipes:
+          - { from: both, when: { l: at, r: at }, to: sink, send: z, name: rule }
+          - \(pipe)
+
+        """, Explored.outside(["both": ["sync"], "l": ["x"], "r": ["y"]]))
+    let remarks = report.verdict.remarks.map(\.code)
+    #expect(remarks.contains(.reportedApart) == isApart, "\(remarks)")
+    #expect((report.verdict.degree == .exact) != isApart, "\(report.verdict)")
+  }
+
   @Test("an event that one of a composite's nodes refuses is a dead letter of the composite's pipe")
   func refused() async throws {
     let report = try await Explored.topology(
