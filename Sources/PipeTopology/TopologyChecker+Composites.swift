@@ -109,7 +109,7 @@ extension TopologyChecker {
           .ambiguousEvent, .warning, at: ["nodes", node.name],
           "node '\(node.name)' takes '\(event)' through composite \(Self.list(vectors)): an effect "
             + "that gives '\(event)' ends the node, since nobody can tell through which; let a pipe "
-            + "send it to the composite that is meant")
+            + "of more than one event send it to the composite that is meant")
       }
     }
   }

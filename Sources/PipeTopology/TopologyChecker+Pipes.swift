@@ -121,6 +121,7 @@ extension TopologyChecker {
     guard let composites, let events = events(of: pipe.receiver) else { return nil }
     let names = events.map(\.name)
     let holder = "composite '\(pipe.receiver)'"
+    checkCapacity(of: pipe, composites, owner: owner, at: path)
     if let event = pipe.send?.caseName, !names.contains(event) {
       if let node = composites.owner(of: event, in: pipe.receiver),
         let machine = composites.machines[node]
@@ -160,6 +161,26 @@ extension TopologyChecker {
     // Where it is not known which of them are sent, the composite refuses the others.
     let others = port.events.filter { !names.contains($0.name) }
     return Receiver(holder: holder, events: events + others, alphabet: names)
+  }
+
+  /// Refuses a pipe of one event from a node that takes part in that event: the event stays in the pipe until all
+  /// have taken it, and while the pipe is full, the node takes nothing.
+  private mutating func checkCapacity(
+    of pipe: PipeSpecification, _ composites: TopologyComposites, owner: String, at path: [String]
+  ) {
+    guard pipe.capacity == 1, topology.node(pipe.sender) != nil else { return }
+    let sent =
+      outPort(of: pipe).map { $0.sent ?? $0.events.map(\.name) } ?? [pipe.send?.caseName ?? ""]
+    let own = sent.first { event in
+      let vector = try? composites.composition.vector(event, of: pipe.receiver)
+      return vector?.participants.contains(pipe.sender) == true
+    }
+    guard let own else { return }
+    report(
+      .badValue, at: path + ["capacity"],
+      "\(owner): its capacity cannot be 1: '\(pipe.sender)' takes part in '\(own)' of composite "
+        + "'\(pipe.receiver)', and takes nothing while a pipe from it is full; with one event under way "
+        + "both wait for ever. Write a 'capacity' of 2 or more, or leave it out")
   }
 
   /// A pipe that leads to a node by the name of its composite survives no more than that node.

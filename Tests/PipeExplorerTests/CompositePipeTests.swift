@@ -52,6 +52,31 @@ struct CompositePipeTests {
     #expect((report.verdict.degree == .exact) != isApart, "\(report.verdict)")
   }
 
+  @Test(
+    "a pipe of one event from a node to a composite through which it takes the event is refused",
+    arguments: [("l", 1, false), ("l", 2, true), ("s", 1, true)])
+  func ownComposite(sender: String, capacity: Int, isAllowed: Bool) async throws {
+    let text =
+      Self.nodes + Explored.automaton("s", "sending", ["sending x sending"])
+        + """
+        composites:
+          both: { components: [l, r], synchronize: { sync: [l, r] } }
+        pipes:
+          - { from: \(sender), when: at, to: both, send: sync, capacity: \(capacity), name: own }
+
+        """
+    do {
+      _ = try await Explored.topology(
+        text.replacing("from: s, when: at", with: "from: s, when: sending"))
+      #expect(isAllowed)
+    } catch {
+      #expect(!isAllowed, "\(error)")
+      #expect(
+        "\(error)".contains("pipe 'own': its capacity cannot be 1: 'l' takes part in 'sync'"),
+        "\(error)")
+    }
+  }
+
   @Test("an event that one of a composite's nodes refuses is a dead letter of the composite's pipe")
   func refused() async throws {
     let report = try await Explored.topology(

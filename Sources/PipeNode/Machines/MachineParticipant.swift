@@ -251,7 +251,8 @@ extension MachineParticipant {
       let names = composites.map { "'\($0)'" }.joined(separator: " and ")
       core.onEnd?(
         "an effect gave '\(name)', which composites \(names) synchronize, and nobody can tell "
-          + "through which it is to be taken; let a pipe send it to one of them")
+          + "through which it is to be taken; let a pipe of more than one event send it to one of them"
+      )
       return
     }
     let named = emittedNumbers.next(

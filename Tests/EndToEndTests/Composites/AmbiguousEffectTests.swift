@@ -45,7 +45,8 @@ struct AmbiguousEffectTests {
       #expect(
         reason.contains(
           "an effect gave 'take', which composites 'seat1' and 'seat2' synchronize"), "\(reason)")
-      #expect(reason.contains("let a pipe send it to one of them"), "\(reason)")
+      #expect(
+        reason.contains("let a pipe of more than one event send it to one of them"), "\(reason)")
       // Others ask for it by the composite's name, as ever.
       let isGuest: Bool? = try await poll(within: .seconds(20), of: topology.directory) {
         // The coordinator may not have met the others yet.
